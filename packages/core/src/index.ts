@@ -1,1 +1,46 @@
-export {};
+/** The public names of core. Everything a user may rely on is here, by name; everything else may change. */
+export { getActor, kill, listNamedActors, registerSerializer } from "./api/actors.ts";
+export type { KillOptions } from "./api/actors.ts";
+export { get, put, wait } from "./api/objects.ts";
+export type { GetOptions, WaitOptions, WaitResult } from "./api/objects.ts";
+export { remote } from "./api/remote.ts";
+export type {
+  ActorClass,
+  ActorOptions,
+  RemoteFunction,
+  RuntimeEnv,
+  TaskOptions,
+} from "./api/remote.ts";
+export { init, isInitialized, shutdown } from "./api/session.ts";
+export type { SessionInfo } from "./api/session.ts";
+export type {
+  ActorHandle,
+  Constructor,
+  RefValues,
+  RemoteArguments,
+  RemoteMethod,
+  ResultRef,
+} from "./api/types.ts";
+export type { Serializer } from "./protocol/encodable.ts";
+export type { ResourceLimits } from "./rpc/directory.ts";
+export type { CallOptions } from "./rpc/handle.ts";
+export type { InitOptions } from "./runtime/driver.ts";
+export {
+  ActorAlreadyExistsError,
+  ActorDiedError,
+  ActorNotFoundError,
+  ActorUnavailableError,
+  GetTimeoutError,
+  InvalidOptionError,
+  NotEncodableError,
+  ObjectLostError,
+  OwnerDiedError,
+  RayError,
+  RaySystemError,
+  RemoteNotRegisteredError,
+  remoteSiteOf,
+  TaskError,
+  WorkerCrashedError,
+} from "./shared/errors.ts";
+export type { DeathCause, RemoteSite } from "./shared/errors.ts";
+export { ObjectRef } from "./store/object-ref.ts";

@@ -1,1 +1,52 @@
-export {};
+/** Public names of @rayling/reward-manager-registry. Nothing happens on import. */
+
+export { scoreSample } from "./scoring/score-sample.ts";
+export type { ScoreSampleOptions } from "./scoring/score-sample.ts";
+export type { RewardSample, Tokenizer } from "./scoring/sample.ts";
+export { withRewardKwargs } from "./scoring/compute-score.ts";
+export type {
+  ComputeScore,
+  ScoreInput,
+  ScoreOutput,
+  ScoreRecord,
+  ScoreTuple,
+  ScoreValue,
+} from "./scoring/compute-score.ts";
+export type { RewardResult } from "./scoring/reward-result.ts";
+
+export { createDefaultRegistry, createRegistry } from "./registry.ts";
+export type { RewardManagerRegistry } from "./registry.ts";
+export type {
+  RewardManager,
+  RewardManagerArguments,
+  RewardManagerClass,
+} from "./managers/reward-manager.ts";
+export { NaiveRewardManager } from "./managers/naive.ts";
+
+export { defaultComputeScore } from "./scorers/default-compute-score.ts";
+export { extractGsm8kSolution, scoreGsm8k } from "./scorers/gsm8k.ts";
+export type { Gsm8kMethod, Gsm8kOptions } from "./scorers/gsm8k.ts";
+export { routeDataSource } from "./scorers/routes.ts";
+export type { RouteSettings, ScorerName, ScorerRoute } from "./scorers/routes.ts";
+
+export { loadComputeScore, loadRewardManagerClass } from "./loader/load.ts";
+export type { LoadOptions } from "./loader/load.ts";
+export { parseRewardSpec } from "./loader/reward-spec.ts";
+export type { RewardSpec } from "./loader/reward-spec.ts";
+
+export {
+  InvalidRewardManagerError,
+  InvalidRewardSpecError,
+  InvalidSampleError,
+  InvalidScoreError,
+  InvalidScorerOptionError,
+  MissingTokenizerError,
+  RewardExportNotFoundError,
+  RewardExportTypeError,
+  RewardManagerConflictError,
+  RewardModuleImportError,
+  RewardModuleNotFoundError,
+  RewardNotSupportedError,
+  UnknownDataSourceError,
+  UnknownRewardManagerError,
+} from "./errors.ts";

@@ -1,0 +1,62 @@
+/** Finding and ending actors, and classes that travel by a serializer of their own. */
+import { addSerializer } from "../protocol/codec.ts";
+import type { Serializer } from "../protocol/encodable.ts";
+import { currentNamespace } from "../rpc/current.ts";
+import { infoOf } from "../rpc/handle.ts";
+import { ActorNotFoundError, InvalidOptionError } from "../shared/errors.ts";
+import { checkOptions, flag, show, text } from "./options.ts";
+import { isDriverCode, never, useCaller } from "./session.ts";
+import type { ActorHandle } from "./types.ts";
+
+export interface KillOptions {
+  /** False lets the restart policy apply. Default true. */
+  readonly noRestart?: boolean;
+}
+
+/** Ends an actor now: what runs, waits or comes later rejects with ActorDiedError. Resolves when it is gone. */
+export async function kill(actor: ActorHandle<object>, options: KillOptions = {}): Promise<void> {
+  if (isDriverCode()) return never();
+  const caller = useCaller();
+  checkOptions("kill", options, { noRestart: flag });
+  await caller.directory.kill(infoOf(actor).actorId, options.noRestart ?? true);
+}
+
+/**
+ * The living actor of that name. Give its class as type: `getActor<Counter>("counter")`.
+ * Rejects with ActorNotFoundError, InvalidOptionError.
+ */
+export async function getActor<Instance extends object>(
+  name: string,
+  options: { readonly namespace?: string } = {},
+): Promise<ActorHandle<Instance>> {
+  if (isDriverCode()) return never();
+  const caller = useCaller();
+  if (text(name) !== undefined) {
+    throw new InvalidOptionError("name", `getActor: the name ${String(text(name))}, not ${show(name)}`);
+  }
+  checkOptions("getActor", options, { namespace: text });
+  const info = await caller.directory.find(name, options.namespace);
+  if (info === undefined) throw new ActorNotFoundError(name, options.namespace ?? currentNamespace());
+  return caller.createHandle(info) as ActorHandle<Instance>;
+}
+
+/** Names of living actors: of this namespace, or of all. */
+export async function listNamedActors(
+  options: { readonly allNamespaces?: boolean } = {},
+): Promise<{ readonly name: string; readonly namespace: string }[]> {
+  if (isDriverCode()) return never();
+  const caller = useCaller();
+  checkOptions("listNamedActors", options, { allNamespaces: flag });
+  return caller.directory.list(options.allNamespaces ?? false);
+}
+
+/**
+ * Lets instances of a class travel: `write` gives plain data, `read` makes the instance again. Call it at the top level of a module that
+ * both sides load (that of the actor class, or one it imports).
+ */
+export function registerSerializer<T extends object>(
+  registeredClass: abstract new (...args: never[]) => T,
+  serializer: Serializer<T>,
+): void {
+  addSerializer(registeredClass, serializer as Serializer);
+}

@@ -1,0 +1,102 @@
+/** `get`, `put` and `wait`: from refs to values and back. */
+import { getValues, waitSettled } from "../rpc/get.ts";
+import { InvalidOptionError } from "../shared/errors.ts";
+import { entryOf, ObjectRef } from "../store/object-ref.ts";
+import { checkOptions, checkTimeout, count, show } from "./options.ts";
+import { isDriverCode, never, useCaller } from "./session.ts";
+import type { RefValues } from "./types.ts";
+
+export interface GetOptions {
+  /** Reject with GetTimeoutError after this; the work goes on. Default: wait as long as it takes. */
+  readonly timeoutMs?: number;
+}
+
+export interface WaitOptions {
+  /** How many are to be ready. Default 1. */
+  readonly numReturns?: number;
+  /** Answer with what is ready after this. Default: wait as long as it takes. */
+  readonly timeoutMs?: number;
+}
+
+export interface WaitResult<Ref> {
+  /** At most `numReturns`, the first ready ones in input order; failed ones count as ready. */
+  readonly ready: Ref[];
+  readonly pending: Ref[];
+}
+
+/**
+ * The value of a ref, or the values of a list in its order. Each call decodes afresh: values have no identity.
+ *
+ * Rejects with what the remote code threw, ActorDiedError, ActorUnavailableError, WorkerCrashedError, GetTimeoutError; of a list with the
+ * first failure, at once.
+ */
+export function get<T>(ref: ObjectRef<T>, options?: GetOptions): Promise<T>;
+export function get<const Refs extends readonly ObjectRef[]>(refs: Refs, options?: GetOptions): Promise<RefValues<Refs>>;
+export function get(refs: ObjectRef | readonly ObjectRef[], options: GetOptions = {}): Promise<unknown> {
+  if (isDriverCode()) return never();
+  try {
+    const caller = useCaller();
+    checkTimeout("get", options.timeoutMs);
+    const trace: { stack?: string } = {};
+    Error.captureStackTrace(trace, get);
+    if (refs instanceof ObjectRef) {
+      return getValues(caller, [entryOf(refs)], options.timeoutMs, trace).then(first);
+    }
+    return getValues(caller, entriesOf("get", refs), options.timeoutMs, trace);
+  } catch (error) {
+    return Promise.reject(error as Error);
+  }
+}
+
+/**
+ * Stores a snapshot of `value` and returns a ref to it; later changes of `value` are not seen.
+ * Buffers of 64 KiB and more are copied once into shared memory and read in place: treat what `get` returns as read-only.
+ *
+ * @throws NotEncodableError naming the path of what cannot travel; InvalidOptionError for a ref
+ */
+export function put<T>(value: T): ObjectRef<T> {
+  const caller = useCaller();
+  if (value instanceof ObjectRef) {
+    throw new InvalidOptionError("value", "put takes a value, not an ObjectRef: pass the ref itself on");
+  }
+  return caller.put(value) as ObjectRef<T>;
+}
+
+/**
+ * Waits until `numReturns` of the refs are ready, or until `timeoutMs`. Never rejects because of a failed ref.
+ * Rejects with InvalidOptionError for a duplicate ref, a count out of range or a negative time.
+ */
+export async function wait<Ref extends ObjectRef>(refs: readonly Ref[], options: WaitOptions = {}): Promise<WaitResult<Ref>> {
+  if (isDriverCode()) return never();
+  const caller = useCaller();
+  checkOptions("wait", options, { numReturns: count(1), timeoutMs: count(0, "fraction") });
+  const entries = entriesOf("wait", refs);
+  const numReturns = options.numReturns ?? 1;
+  if (new Set(entries).size !== entries.length) {
+    const twice = refs.find((ref, index) => refs.indexOf(ref) !== index);
+    throw new InvalidOptionError("refs", `wait: a ref stands twice in the list: ${String(twice)}`);
+  }
+  if (refs.length === 0) return { ready: [], pending: [] };
+  if (numReturns > refs.length) {
+    throw new InvalidOptionError("numReturns", `wait: numReturns is ${numReturns}, the list has ${refs.length}`);
+  }
+  const settled = await waitSettled(caller, entries, numReturns, options.timeoutMs);
+  const isReady = (ref: Ref): boolean => settled.has(entryOf(ref));
+  return { ready: refs.filter(isReady), pending: refs.filter((ref) => !isReady(ref)) };
+}
+
+function entriesOf(where: string, refs: unknown): ReturnType<typeof entryOf>[] {
+  if (!Array.isArray(refs)) {
+    throw new InvalidOptionError("refs", `${where} takes ${where === "get" ? "an ObjectRef or " : ""}a list of ObjectRefs, not ${show(refs)}`);
+  }
+  return refs.map((ref: unknown, index) => {
+    if (!(ref instanceof ObjectRef)) {
+      throw new InvalidOptionError("refs", `${where}: refs[${index}] is not an ObjectRef but ${show(ref)}`);
+    }
+    return entryOf(ref);
+  });
+}
+
+function first(values: unknown[]): unknown {
+  return values[0];
+}

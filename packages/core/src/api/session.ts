@@ -1,0 +1,89 @@
+/**
+ * Starting and ending the runtime of this thread, and the gate that every other call passes.
+ *
+ * A call before `init` starts the runtime with defaults, as in Ray (RAYLING_AUTO_INIT=0 turns that off). Driver code that a host reaches by
+ * importing its module does not pass: what returns a promise never answers it, what does not throws DriverCodeStopped.
+ */
+import type { Caller } from "../rpc/caller.ts";
+import { currentCaller, currentLoading, DriverCodeStopped, setCurrentCaller } from "../rpc/current.ts";
+import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
+import { RaySystemError } from "../shared/errors.ts";
+import { threadSlot } from "../shared/thread-slot.ts";
+import { checkOptions, count, flag, text } from "./options.ts";
+
+interface DriverSlot {
+  driver: Driver | undefined;
+}
+
+const slot: DriverSlot = threadSlot("driver", () => ({ driver: undefined }));
+
+/** What a session is known by. */
+export interface SessionInfo {
+  readonly namespace: string;
+}
+
+/**
+ * Starts the runtime: worker threads of this process.
+ *
+ * @throws RaySystemError when it is started already and `ignoreReinitError` is not set; InvalidOptionError
+ */
+export async function init(options: InitOptions = {}): Promise<SessionInfo> {
+  if (isDriverCode()) return never();
+  checkOptions("init", options, {
+    numCpus: count(0, "fraction"),
+    namespace: text,
+    prewarm: count(0),
+    ignoreReinitError: flag,
+  });
+  if (currentCaller() !== undefined) {
+    if (options.ignoreReinitError === true) return { namespace: slot.driver?.namespace ?? "" };
+    throw new RaySystemError("init was called twice; call shutdown first, or pass ignoreReinitError: true");
+  }
+  return { namespace: start(options).namespace };
+}
+
+/** Ends every actor and worker; resolves when no thread is left. What is pending rejects. Idempotent. */
+export async function shutdown(): Promise<void> {
+  if (isDriverCode()) return never();
+  const { driver } = slot;
+  if (driver === undefined) return;
+  slot.driver = undefined;
+  setCurrentCaller(undefined, "");
+  await driver.close();
+}
+
+/** Whether the runtime is started here; never starts it. */
+export function isInitialized(): boolean {
+  return !isDriverCode(false) && currentCaller() !== undefined;
+}
+
+/** The runtime, for what throws. @throws DriverCodeStopped, RaySystemError */
+export function useCaller(): Caller {
+  const loading = currentLoading();
+  if (loading !== undefined) {
+    loading.onDriverCode();
+    throw new DriverCodeStopped(loading.moduleUrl);
+  }
+  return currentCaller() ?? start({}).caller;
+}
+
+/** True when this code runs because a host imports its module: the answer to it is `never()`. */
+export function isDriverCode(stops = true): boolean {
+  const loading = currentLoading();
+  if (loading !== undefined && stops) loading.onDriverCode();
+  return loading !== undefined;
+}
+
+export function never(): Promise<never> {
+  return new Promise(() => undefined);
+}
+
+function start(options: InitOptions): Driver {
+  if (slot.driver === undefined && Object.keys(options).length === 0 && process.env["RAYLING_AUTO_INIT"] === "0") {
+    throw new RaySystemError("the runtime has not been started: call init first (RAYLING_AUTO_INIT is 0)");
+  }
+  const driver = startDriver(options);
+  slot.driver = driver;
+  setCurrentCaller(driver.caller, driver.namespace);
+  return driver;
+}

@@ -1,0 +1,92 @@
+/**
+ * The two control contracts between a driver and a host, spoken through comlink: low-rate, typed, never used for calls.
+ *
+ * Everything that crosses is plain data for structured clone: values are detached from the packer's memory, causes carry no live errors.
+ */
+import type { MessagePort } from "node:worker_threads";
+import type { Encoded } from "../protocol/codec.ts";
+import type { CauseData, FailureData } from "../protocol/failure.ts";
+import type { ActorInfo, ActorLocation, ActorSpec, Registration, RemoteKey, StartArguments } from "../rpc/directory.ts";
+
+/** What a host thread is started with. */
+export interface HostSettings {
+  readonly hostId: string;
+  readonly driverId: string;
+  readonly namespace: string;
+  readonly data: MessagePort;
+  /** The driver calls the host here. */
+  readonly control: MessagePort;
+  /** The host calls the driver here. */
+  readonly directory: MessagePort;
+}
+
+export interface CreateRequest {
+  readonly key: RemoteKey;
+  readonly info: ActorInfo;
+  readonly args: StartArguments;
+}
+
+/** A failed creation tells which part failed: the module, or the constructor. */
+export type CreateResult =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly kind: "not-registered" | "init-failed"; readonly failure: FailureData };
+
+export interface HostStats {
+  readonly hostId: string;
+  readonly actors: readonly {
+    readonly actorId: string;
+    readonly className: string;
+    readonly running: number;
+    readonly queued: number;
+    readonly executed: number;
+  }[];
+  readonly exportedObjects: number;
+}
+
+/** Driver to host. */
+export interface HostControl {
+  /** Imports a module ahead of use. */
+  load(key: RemoteKey): Promise<CreateResult>;
+  create(request: CreateRequest): Promise<CreateResult>;
+  /** Another host opens a way to this one. */
+  accept(peerId: string, port: MessagePort): void;
+  stats(): HostStats;
+  /** Answers when the host has heard it; the driver ends the thread then. */
+  stop(): void;
+}
+
+/** Host to driver: the Directory in plain data. */
+export interface DriverControl {
+  register(spec: ActorSpec): Registration;
+  start(actorId: string, args: StartArguments): void;
+  abandon(actorId: string, cause: CauseData): void;
+  find(name: string, namespace: string | undefined): Promise<ActorInfo | undefined>;
+  list(allNamespaces: boolean): Promise<{ readonly name: string; readonly namespace: string }[]>;
+  locate(
+    actorId: string,
+  ): Promise<
+    | Extract<ActorLocation, { state: "alive" }>
+    | { readonly state: "dead"; readonly cause: CauseData }
+  >;
+  loss(actorId: string, incarnation: number): Promise<{ readonly restarting: boolean; readonly cause: CauseData }>;
+  kill(actorId: string, noRestart: boolean): Promise<void>;
+  connect(fromHostId: string, toHostId: string): MessagePort;
+  /** Resolves when that host is known to be gone. */
+  death(hostId: string): Promise<CauseData>;
+  leaseWorker(numCpus: number): Promise<string>;
+  releaseWorker(hostId: string): void;
+  setBlocked(hostId: string, blocked: boolean): void;
+}
+
+/** A copy that structured clone can carry: only its own bytes, no live refs. */
+export function detach(encoded: Encoded): Encoded {
+  const { bytes, start, end, buffers, referenceCount } = encoded;
+  const own = bytes.buffer instanceof SharedArrayBuffer ? bytes : bytes.slice(start, end);
+  return own === bytes
+    ? { bytes, start, end, buffers, referenceCount, references: undefined }
+    : { bytes: own, start: 0, end: end - start, buffers, referenceCount, references: undefined };
+}
+
+export function detachArguments(args: StartArguments): StartArguments {
+  return { values: detach(args.values), dependencies: args.dependencies.map(detach) };
+}

@@ -1,0 +1,84 @@
+/**
+ * Finds the class or function of a key by importing its module.
+ *
+ * The module may be the driver's own script. Everything its import starts runs in the async context of the import; driver code reached
+ * there stops (api/ asks `currentLoading`), and the import counts as finished at that point: a class registered before it is usable.
+ */
+import type { RemoteKey } from "../rpc/directory.ts";
+import { asLoading, currentLoading, DriverCodeStopped } from "../rpc/current.ts";
+import { RemoteNotRegisteredError } from "../shared/errors.ts";
+import { registeredTarget } from "./registry.ts";
+
+type Loaded =
+  | { readonly how: "complete"; readonly exports: Readonly<Record<string, unknown>> }
+  | { readonly how: "stopped" }
+  | { readonly how: "failed"; readonly error: unknown };
+
+export class Loader {
+  readonly #modules: Map<string, Promise<Loaded>> = new Map();
+  readonly #onExports: (moduleUrl: string, exports: Readonly<Record<string, unknown>>) => void;
+
+  constructor(onExports: (moduleUrl: string, exports: Readonly<Record<string, unknown>>) => void) {
+    this.#onExports = onExports;
+  }
+
+  /** @throws RemoteNotRegisteredError when the module has no such `remote()` call; whatever the module throws when it fails to load */
+  async find(key: RemoteKey): Promise<unknown> {
+    const known = registeredTarget(key);
+    if (known !== undefined) return known;
+    const loaded = await this.#load(key.moduleUrl);
+    const target = registeredTarget(key);
+    if (target !== undefined) return target;
+    if (loaded.how === "failed") throw loaded.error;
+    throw new RemoteNotRegisteredError(key.name, key.moduleUrl, reason(loaded.how));
+  }
+
+  #load(moduleUrl: string): Promise<Loaded> {
+    let loading = this.#modules.get(moduleUrl);
+    if (loading === undefined) {
+      loading = load(moduleUrl);
+      this.#modules.set(moduleUrl, loading);
+      void loading.then((loaded) => {
+        if (loaded.how === "complete") this.#onExports(moduleUrl, loaded.exports);
+      });
+    }
+    return loading;
+  }
+}
+
+/** Silences what stopped driver code leaves behind: its rejections, its throwing timers, its `process.exit`. */
+export function guardDriverCode(): void {
+  process.on("unhandledRejection", (reason) => {
+    if (!(reason instanceof DriverCodeStopped)) throw reason;
+  });
+  process.on("uncaughtException", (error) => {
+    if (error instanceof DriverCodeStopped) return;
+    process.removeAllListeners("uncaughtException");
+    throw error;
+  });
+  const exit = process.exit.bind(process);
+  process.exit = (code?: number | string | null): never => {
+    // `main().catch(() => process.exit(1))` of a stopped driver must not take the worker with it.
+    const loading = currentLoading();
+    if (loading !== undefined) throw new DriverCodeStopped(loading.moduleUrl);
+    return exit(code);
+  };
+}
+
+function load(moduleUrl: string): Promise<Loaded> {
+  return new Promise((resolve) => {
+    // The rest of the running turn may still register: driver code often stands in a function called further up.
+    const onDriverCode = (): void => void setImmediate(() => resolve({ how: "stopped" }));
+    asLoading({ moduleUrl, onDriverCode }, () => import(moduleUrl)).then(
+      (exports: Readonly<Record<string, unknown>>) => resolve({ how: "complete", exports }),
+      (error: unknown) =>
+        resolve(error instanceof DriverCodeStopped ? { how: "stopped" } : { how: "failed", error }),
+    );
+  });
+}
+
+function reason(how: "complete" | "stopped"): string {
+  return how === "stopped"
+    ? "its remote() call stands after the first driver code of its module (init, get, put, a .remote() call). Move the remote() call above it, or to a module of its own"
+    : "its remote() call did not run while the module loaded. Call remote() once at the top level of the module, not inside a function or a condition";
+}

@@ -1,0 +1,48 @@
+/** The Directory as a host sees it: every question goes to the driver over the control port. */
+import type { Remote } from "comlink";
+import type { Encoded } from "../protocol/codec.ts";
+import { causeFromData, causeToData } from "../protocol/failure.ts";
+import type { Directory } from "../rpc/directory.ts";
+import type { DeathCause } from "../shared/errors.ts";
+import type { Channel } from "../transport/channel.ts";
+import { threadChannel } from "../transport/thread.ts";
+import { detachArguments, type DriverControl } from "./control.ts";
+
+export function remoteDirectory(
+  driver: Remote<DriverControl>,
+  hostId: string,
+  onExport: (values: readonly Encoded[]) => void,
+): Directory & { readonly death: (peerId: string) => Promise<DeathCause> } {
+  // A driver that cannot be told anything is ending, and this thread with it.
+  const tell = (sent: Promise<void>): void => void sent.catch(() => undefined);
+  const death = async (peerId: string): Promise<DeathCause> => causeFromData(await driver.death(peerId));
+  return {
+    death,
+    register: (spec) => driver.register(spec),
+    start: (actorId, args) => {
+      onExport([args.values, ...args.dependencies]);
+      tell(driver.start(actorId, detachArguments(args)));
+    },
+    abandon: (actorId, cause) => tell(driver.abandon(actorId, causeToData(cause))),
+    find: (name, namespace) => driver.find(name, namespace),
+    list: (allNamespaces) => driver.list(allNamespaces),
+    async locate(actorId) {
+      const location = await driver.locate(actorId);
+      return location.state === "alive"
+        ? location
+        : { state: "dead", cause: causeFromData(location.cause) };
+    },
+    async loss(actorId, incarnation) {
+      const { restarting, cause } = await driver.loss(actorId, incarnation);
+      return { restarting, cause: causeFromData(cause) };
+    },
+    kill: (actorId, noRestart) => driver.kill(actorId, noRestart),
+    async connect(toHostId): Promise<Channel> {
+      const port = await driver.connect(hostId, toHostId);
+      return threadChannel(port, () => death(toHostId));
+    },
+    leaseWorker: (numCpus) => driver.leaseWorker(numCpus),
+    releaseWorker: (workerId) => tell(driver.releaseWorker(workerId)),
+    setBlocked: (workerId, blocked) => tell(driver.setBlocked(workerId, blocked)),
+  };
+}

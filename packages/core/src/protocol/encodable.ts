@@ -1,0 +1,161 @@
+/**
+ * What may travel. Looks at a value before it is packed, because msgpackr would let some things through silently changed
+ * (a class instance becomes a plain object) or throw without saying where they are.
+ *
+ * `survey` is the fast pass: nothing special, something special inside, or something that must be refused. `refusalOf` is the
+ * slow pass that runs only after a refusal and names the path. Values are never changed here.
+ */
+import { NotEncodableError } from "../shared/errors.ts";
+
+/** Buffers of this size and more travel out of band, as SharedArrayBuffer handles between threads (measured: sharing pays from about 64 KiB). */
+export const outOfBandBytes: number = 64 * 1024;
+
+/** Deeper nesting is refused: packing and unpacking recurse. */
+export const maxDepth = 500;
+
+export type Survey = "plain" | "special" | "refused";
+
+/** How to carry a class across: `write` gives encodable data, `read` makes the instance again. */
+export interface Serializer<T = unknown> {
+  readonly id: string;
+  readonly write: (value: T) => unknown;
+  readonly read: (data: unknown) => T;
+}
+
+/** Tells the survey which objects the codec replaces: refs, handles and registered classes. */
+export type IsSpecial = (value: object) => boolean;
+
+export function survey(value: unknown, isSpecial: IsSpecial): Survey {
+  switch (typeof value) {
+    case "number":
+    case "string":
+    case "boolean":
+    case "undefined":
+    case "bigint":
+      return "plain";
+    case "object":
+      if (value === null) return "plain";
+      return surveyObject(value, isSpecial, new Set(), 0);
+    default:
+      return "refused";
+  }
+}
+
+function surveyObject(value: object, isSpecial: IsSpecial, seen: Set<object>, depth: number): Survey {
+  if (seen.has(value)) return "plain";
+  if (depth > maxDepth) return "refused";
+  seen.add(value);
+  if (Array.isArray(value)) return surveyAll(value, isSpecial, seen, depth);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype || prototype === null) {
+    if (Object.hasOwn(value, "__proto__")) return "refused";
+    return surveyAll(Object.values(value), isSpecial, seen, depth);
+  }
+  if (prototype === Map.prototype) {
+    const map = value as Map<unknown, unknown>;
+    const keys = surveyAll(map.keys(), isSpecial, seen, depth);
+    const values = keys === "refused" ? keys : surveyAll(map.values(), isSpecial, seen, depth);
+    return keys === "plain" ? values : values === "refused" ? values : keys;
+  }
+  if (prototype === Set.prototype) return surveyAll(value as Set<unknown>, isSpecial, seen, depth);
+  if (prototype === Date.prototype || prototype === RegExp.prototype) return "plain";
+  if (isSpecial(value)) return "special";
+  if (ArrayBuffer.isView(value)) {
+    return value.byteLength >= outOfBandBytes ||
+      value instanceof Buffer ||
+      value.buffer instanceof SharedArrayBuffer
+      ? "special"
+      : "plain";
+  }
+  if (value instanceof ArrayBuffer) return value.byteLength >= outOfBandBytes ? "special" : "plain";
+  if (value instanceof SharedArrayBuffer || value instanceof Error) return "special";
+  return "refused";
+}
+
+function surveyAll(
+  values: Iterable<unknown>,
+  isSpecial: IsSpecial,
+  seen: Set<object>,
+  depth: number,
+): Survey {
+  let found: Survey = "plain";
+  for (const value of values) {
+    const type = typeof value;
+    if (type === "function" || type === "symbol") return "refused";
+    if (type !== "object" || value === null) continue;
+    const one = surveyObject(value as object, isSpecial, seen, depth + 1);
+    if (one === "refused") return one;
+    if (one === "special") found = one;
+  }
+  return found;
+}
+
+/** The first thing in `value` that cannot travel, with its path. Call it only after `survey` refused. */
+export function refusalOf(value: unknown, root: string, isSpecial: IsSpecial): NotEncodableError {
+  const found = findRefusal(value, root, isSpecial, new Set(), 0);
+  return found ?? new NotEncodableError(root, "cannot be encoded");
+}
+
+function findRefusal(
+  value: unknown,
+  path: string,
+  isSpecial: IsSpecial,
+  seen: Set<object>,
+  depth: number,
+): NotEncodableError | undefined {
+  if (typeof value === "function") return new NotEncodableError(path, "is a function");
+  if (typeof value === "symbol") return new NotEncodableError(path, `is a symbol (${String(value)})`);
+  if (typeof value !== "object" || value === null || seen.has(value)) return undefined;
+  if (depth > maxDepth) return new NotEncodableError(path, `is nested deeper than ${maxDepth} levels`);
+  seen.add(value);
+  if (surveyObject(value, isSpecial, new Set(), depth) !== "refused") return undefined;
+  const inside = (child: unknown, childPath: string): NotEncodableError | undefined =>
+    findRefusal(child, childPath, isSpecial, seen, depth + 1);
+  if (Array.isArray(value)) {
+    return firstOf(value.map((child, index) => () => inside(child, `${path}[${index}]`)));
+  }
+  if (value instanceof Map) {
+    return firstOf(
+      [...value].flatMap(([key, child]) => [
+        () => inside(key, `${path}.keys(${keyText(key)})`),
+        () => inside(child, `${path}.get(${keyText(key)})`),
+      ]),
+    );
+  }
+  if (value instanceof Set) {
+    return firstOf([...value].map((child, index) => () => inside(child, `${path}.values()[${index}]`)));
+  }
+  const prototype = Object.getPrototypeOf(value) as { constructor?: { name?: string } } | null;
+  if (prototype === Object.prototype || prototype === null) {
+    if (Object.hasOwn(value, "__proto__")) {
+      return new NotEncodableError(path, 'has an own key "__proto__"');
+    }
+    return firstOf(
+      Object.entries(value).map(([key, child]) => () => inside(child, `${path}${propertyText(key)}`)),
+    );
+  }
+  const className = prototype.constructor?.name ?? "an unnamed class";
+  if (value instanceof Promise) return new NotEncodableError(path, "is a Promise; await it first");
+  return new NotEncodableError(
+    path,
+    `is an instance of ${className}; pass plain data, or register a serializer for the class`,
+  );
+}
+
+function firstOf(
+  searches: readonly (() => NotEncodableError | undefined)[],
+): NotEncodableError | undefined {
+  for (const search of searches) {
+    const found = search();
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function propertyText(key: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
+}
+
+function keyText(key: unknown): string {
+  return typeof key === "string" ? JSON.stringify(key) : typeof key === "object" ? "…" : String(key);
+}

@@ -1,0 +1,309 @@
+/**
+ * What every runtime is to the others: it owns refs, submits calls and tasks, keeps sessions, answers fetches.
+ *
+ * The driver and every host have one. What a call does when it arrives is given in (`onCall`); where actors are is asked of the Directory.
+ */
+import { Codec, type Encoded, slot } from "../protocol/codec.ts";
+import type { ErrorClasses, FailureData } from "../protocol/failure.ts";
+import type { Route } from "../protocol/messages.ts";
+import { type DeathCause, ObjectLostError, OwnerDiedError, RaySystemError } from "../shared/errors.ts";
+import type { ObjectEntry } from "../store/object-entry.ts";
+import { entryOf, ObjectRef } from "../store/object-ref.ts";
+import { Store } from "../store/store.ts";
+import type { Channel } from "../transport/channel.ts";
+import { ActorCall, ActorClient, type ClientLink } from "./actor-client.ts";
+import type { ActorInfo, Directory, StartArguments } from "./directory.ts";
+import { type CallOptions, type HandleCaller, infoOf, isHandle, makeHandle } from "./handle.ts";
+import { type CallMessage, Session } from "./session.ts";
+import { TaskClient } from "./task-client.ts";
+import type { Waiting } from "./waiting.ts";
+
+export interface CallerOptions {
+  readonly id: string;
+  readonly directory: Directory;
+  readonly errorClasses: ErrorClasses;
+  readonly waiting: Waiting;
+  readonly onCall: (call: CallMessage, session: Session) => void;
+}
+
+/** How a task is to be run. */
+export interface TaskOptions {
+  readonly numCpus: number;
+  readonly maxRetries: number;
+  readonly retryExceptions: boolean | readonly string[];
+}
+
+type ReferenceData =
+  | readonly ["object", string, number, string]
+  | readonly ["actor", ActorInfo];
+
+export class Caller implements HandleCaller, ClientLink {
+  readonly id: string;
+  readonly directory: Directory;
+  readonly codec: Codec;
+  readonly store: Store;
+  readonly waiting: Waiting;
+  readonly errorClasses: ErrorClasses;
+  readonly #onCall: (call: CallMessage, session: Session) => void;
+  readonly #sessions: Map<string, Promise<Session>> = new Map();
+  readonly #actors: Map<string, ActorClient> = new Map();
+  readonly #tasks: TaskClient;
+  #ended: DeathCause | undefined = undefined;
+
+  constructor(options: CallerOptions) {
+    this.id = options.id;
+    this.directory = options.directory;
+    this.waiting = options.waiting;
+    this.errorClasses = options.errorClasses;
+    this.#onCall = options.onCall;
+    this.store = new Store(this.id, {
+      changeReference: (owner, objectId, holder, change) =>
+        this.#withSession(owner, (session) => session.changeReference(objectId, holder, change)),
+      fetch: (owner, entry) => void this.#fetch(owner, entry),
+    });
+    this.codec = new Codec({
+      isReference: (value) => value instanceof ObjectRef || isHandle(value),
+      write: (value) => this.#writeReference(value),
+      read: (data) => this.#readReference(data as ReferenceData),
+      findOrigin: options.errorClasses.findOrigin,
+      findClass: options.errorClasses.findClass,
+    });
+    this.#tasks = new TaskClient(this);
+  }
+
+  put(value: unknown): ObjectRef {
+    const entry = this.store.create("put");
+    entry.resolve(this.codec.encode(value, "value"));
+    return new ObjectRef(entry);
+  }
+
+  callActor(
+    info: ActorInfo,
+    route: Route,
+    args: readonly unknown[],
+    options: CallOptions | undefined,
+  ): ObjectRef {
+    this.#checkAlive();
+    const dependencies: ObjectEntry[] = [];
+    const encoded = this.#encodeArguments(args, dependencies);
+    const entry = this.store.create(`${info.className}.${route.method}`);
+    const retryExceptions = options?.retryExceptions;
+    const call = new ActorCall(
+      this.#client(info),
+      route,
+      encoded,
+      dependencies,
+      entry,
+      options?.maxTaskRetries ?? info.maxTaskRetries,
+      retryExceptions === undefined ? info.retryExceptions : errorNames(retryExceptions),
+    );
+    this.#client(info).submit(call);
+    return new ObjectRef(entry);
+  }
+
+  callTask(route: Route, label: string, args: readonly unknown[], options: TaskOptions): ObjectRef {
+    this.#checkAlive();
+    const dependencies: ObjectEntry[] = [];
+    const encoded = this.#encodeArguments(args, dependencies);
+    const entry = this.store.create(label);
+    this.#tasks.submit({
+      route,
+      args: encoded,
+      dependencies,
+      entry,
+      numCpus: options.numCpus,
+      retriesLeft: options.maxRetries,
+      retryExceptions: options.retryExceptions,
+    });
+    return new ObjectRef(entry);
+  }
+
+  /** Encodes constructor arguments now; they are handed to `start` when the refs among them are ready. */
+  prepareStart(
+    args: readonly unknown[],
+    start: (args: StartArguments) => void,
+    fail: (cause: DeathCause) => void,
+  ): void {
+    const entries: ObjectEntry[] = [];
+    const values = this.#encodeArguments(args, entries);
+    let unresolved = entries.length;
+    const settle = (): void => {
+      const dependencies: Encoded[] = [];
+      for (const { outcome } of entries) {
+        if (outcome?.ok === false) {
+          const error = this.codec.reviveFailure(outcome.failure);
+          return fail({ kind: "init-failed", message: `a constructor argument failed: ${error.message}`, error });
+        }
+        if (outcome !== undefined) dependencies.push(outcome.value);
+      }
+      start({ values, dependencies });
+    };
+    if (unresolved === 0) return settle();
+    for (const entry of entries) {
+      entry.whenSettled(() => {
+        unresolved -= 1;
+        if (unresolved === 0) settle();
+      });
+    }
+  }
+
+  /** A handle whose calls wait until `registered` settles. */
+  createHandle(info: ActorInfo, registered?: Promise<void>): object {
+    if (!this.#actors.has(info.actorId)) {
+      this.#actors.set(info.actorId, new ActorClient(info, this, registered));
+    }
+    return makeHandle(info, this);
+  }
+
+  /** A peer opened a channel to us, or the launcher made one. */
+  addSession(peerId: string, channel: Channel): Session {
+    const session = new Session(peerId, channel, {
+      onCall: this.#onCall,
+      onFetch: (id, objectId, from) => this.#answerFetch(id, objectId, from),
+      onReference: (objectId, holder, change) => this.store.changeReference(objectId, holder, change),
+      onExport: (references) => this.exportReferences(references),
+    });
+    const known = Promise.resolve(session);
+    this.#sessions.set(peerId, known);
+    void session.closed.then((reason) => {
+      if (this.#sessions.get(peerId) === known) this.#sessions.delete(peerId);
+      this.store.dropHolder(peerId, reason.message, (error) => this.describe(error));
+    });
+    return session;
+  }
+
+  async session(hostId: string): Promise<Session | undefined> {
+    const known = this.#sessions.get(hostId);
+    if (known !== undefined) return known;
+    const connecting = this.directory.connect(hostId).then((channel) => this.addSession(hostId, channel));
+    this.#sessions.set(hostId, connecting);
+    try {
+      return await connecting;
+    } catch (error) {
+      if (this.#sessions.get(hostId) === connecting) this.#sessions.delete(hostId);
+      throw error;
+    }
+  }
+
+  exportReferences(references: readonly object[]): void {
+    for (const reference of references) {
+      if (reference instanceof ObjectRef) this.store.exportReference(entryOf(reference));
+    }
+  }
+
+  accept(value: Encoded): void {
+    // Refs inside are claimed at once, not when somebody looks at the value.
+    if (value.referenceCount > 0 && value.references === undefined) this.codec.decode(value);
+  }
+
+  readFailure(error: Encoded): FailureData {
+    return this.codec.decodeFailure(error);
+  }
+
+  describe(error: Error): FailureData {
+    return this.codec.decodeFailure(this.codec.encodeFailure(error));
+  }
+
+  retryable(failure: FailureData, policy: boolean | readonly string[]): boolean {
+    return typeof policy === "boolean" ? policy : policy.includes(failure.name);
+  }
+
+  /** Ends every session with `reason`; later calls throw. */
+  end(reason: DeathCause): void {
+    this.#ended = reason;
+    for (const session of this.#sessions.values()) {
+      void session.then(
+        (open) => open.close(reason),
+        () => undefined,
+      );
+    }
+  }
+
+  #checkAlive(): void {
+    if (this.#ended !== undefined) {
+      throw new RaySystemError(`this handle belongs to a session that has ended (${this.#ended.message})`);
+    }
+  }
+
+  #client(info: ActorInfo): ActorClient {
+    let client = this.#actors.get(info.actorId);
+    if (client === undefined) {
+      client = new ActorClient(info, this);
+      this.#actors.set(info.actorId, client);
+    }
+    return client;
+  }
+
+  #encodeArguments(args: readonly unknown[], dependencies: ObjectEntry[]): Encoded {
+    let values = args;
+    for (let index = 0; index < args.length; index++) {
+      const value = args[index];
+      if (!(value instanceof ObjectRef)) continue;
+      if (values === args) values = [...args];
+      (values as unknown[])[index] = slot(dependencies.push(entryOf(value)) - 1);
+    }
+    return this.codec.encode(values, "args");
+  }
+
+  #writeReference(value: object): ReferenceData {
+    if (value instanceof ObjectRef) {
+      const entry = entryOf(value);
+      return ["object", entry.owner, entry.sequence, entry.label];
+    }
+    return ["actor", infoOf(value)];
+  }
+
+  #readReference(data: ReferenceData): object {
+    if (data[0] === "actor") return this.createHandle(data[1]);
+    return new ObjectRef(this.store.importReference(data[1], data[2], data[3]));
+  }
+
+  #withSession(peerId: string, use: (session: Session) => void): void {
+    void this.session(peerId).then(
+      (session) => session !== undefined && use(session),
+      // The peer is gone, and its counts and objects with it.
+      () => undefined,
+    );
+  }
+
+  async #fetch(owner: string, entry: ObjectEntry): Promise<void> {
+    const objectId = entry.id;
+    const fail = (error: Error): void => entry.reject(this.describe(error));
+    if (owner === this.id) return fail(new ObjectLostError(objectId));
+    try {
+      const session = await this.session(owner);
+      if (session === undefined || !session.isOpen) return fail(new OwnerDiedError(objectId, "not connected"));
+      session.fetch(objectId, {
+        resolve: (value) => {
+          this.accept(value);
+          entry.resolve(value);
+        },
+        reject: (error) => entry.reject(this.readFailure(error)),
+        lose: (reason) => fail(new OwnerDiedError(objectId, reason.message)),
+      });
+    } catch (error) {
+      fail(new OwnerDiedError(objectId, String(error)));
+    }
+  }
+
+  #answerFetch(id: number, objectId: string, session: Session): void {
+    const entry = this.store.exported(objectId);
+    if (entry === undefined) {
+      return session.answerFailure(id, this.codec.encodeFailure(new ObjectLostError(objectId)));
+    }
+    entry.whenSettled(({ outcome }) => {
+      if (outcome === undefined) return;
+      if (outcome.ok) session.answer(id, outcome.value);
+      else session.answerFailure(id, this.codec.encode(outcome.failure, "error"));
+    });
+  }
+}
+
+/** Retry policies travel by name: classes stay where they are. */
+export function errorNames(
+  policy: NonNullable<CallOptions["retryExceptions"]>,
+): boolean | readonly string[] {
+  return typeof policy === "boolean"
+    ? policy
+    : policy.map((one) => (typeof one === "string" ? one : one.name));
+}

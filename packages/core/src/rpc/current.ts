@@ -1,0 +1,61 @@
+/**
+ * The runtime of this thread, which the API speaks to.
+ *
+ * The driver's is set by `init`, a host's by its entry point. Code that runs because a host imports a module is driver code: it is
+ * recognised by its async context, however late it runs, and must not get a runtime (see host/loader.ts).
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { threadSlot } from "../shared/thread-slot.ts";
+import type { Caller } from "./caller.ts";
+
+/** One import by a host. */
+export interface Loading {
+  readonly moduleUrl: string;
+  /** Driver code was reached: what has registered by now is all there is. */
+  readonly onDriverCode: () => void;
+}
+
+interface Current {
+  caller: Caller | undefined;
+  readonly loading: AsyncLocalStorage<Loading>;
+  namespace: string;
+}
+
+const current: Current = threadSlot("current", () => ({
+  caller: undefined,
+  loading: new AsyncLocalStorage<Loading>(),
+  namespace: "",
+}));
+
+export function currentCaller(): Caller | undefined {
+  return current.caller;
+}
+
+export function setCurrentCaller(caller: Caller | undefined, namespace: string): void {
+  current.caller = caller;
+  current.namespace = namespace;
+}
+
+export function currentNamespace(): string {
+  return current.namespace;
+}
+
+/** What driver code gets that a host reached by importing its module: it goes no further, and nobody else hears of it. */
+export class DriverCodeStopped extends Error {
+  readonly code: string = "DRIVER_CODE_STOPPED";
+  constructor(moduleUrl: string) {
+    super(`driver code of ${moduleUrl} was reached while a worker loads that module, and stops here`);
+    this.name = "DriverCodeStopped";
+    this.stack = `${this.name}: ${this.message}`;
+  }
+}
+
+/** Runs `load` so that all code it starts, now or later, is known as part of this import. */
+export function asLoading<T>(loading: Loading, load: () => T): T {
+  return current.loading.run(loading, load);
+}
+
+/** The import that the calling code belongs to, if it is one. */
+export function currentLoading(): Loading | undefined {
+  return current.loading.getStore();
+}

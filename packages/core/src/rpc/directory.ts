@@ -1,0 +1,97 @@
+/**
+ * The second seam: what a runtime asks about the cluster. Names, actor states, workers for tasks, ways to other hosts.
+ *
+ * The driver answers from memory (`runtime/directory.ts`), a host asks the driver over its control port. Everything here is plain
+ * data, so that any transport carries it; `register` may answer at once, which lets the driver throw at `.remote()`.
+ */
+import type { Encoded } from "../protocol/codec.ts";
+import type { DeathCause } from "../shared/errors.ts";
+import type { Channel } from "../transport/channel.ts";
+
+/** How a worker finds a class or function: the module and which `remote()` call in it. */
+export interface RemoteKey {
+  readonly moduleUrl: string;
+  readonly ordinal: number;
+  readonly name: string;
+}
+
+/** What everybody who holds a handle knows of an actor. */
+export interface ActorInfo {
+  readonly actorId: string;
+  readonly className: string;
+  readonly methods: readonly string[];
+  readonly maxConcurrency: number;
+  /** Retries of a call after the loss of the host; -1 without limit. */
+  readonly maxTaskRetries: number;
+  /** Retry what user code threw, too: all, or errors of these class names. */
+  readonly retryExceptions: boolean | readonly string[];
+}
+
+/** Limits of a worker thread's heap, as of `node:worker_threads`. */
+export interface ResourceLimits {
+  readonly maxYoungGenerationSizeMb?: number;
+  readonly maxOldGenerationSizeMb?: number;
+  readonly codeRangeSizeMb?: number;
+  readonly stackSizeMb?: number;
+}
+
+export interface ActorSpec {
+  readonly info: ActorInfo;
+  readonly key: RemoteKey;
+  readonly name: string | undefined;
+  readonly namespace: string | undefined;
+  readonly getIfExists: boolean;
+  readonly maxRestarts: number;
+  /** CPUs held while alive; undefined is Ray's default: one to be placed, none held. */
+  readonly numCpus: number | undefined;
+  readonly resourceLimits: ResourceLimits | undefined;
+  readonly env: Readonly<Record<string, string>> | undefined;
+}
+
+/** Constructor arguments as they travel: no live objects inside. */
+export interface StartArguments {
+  readonly values: Encoded;
+  readonly dependencies: readonly Encoded[];
+}
+
+export type Registration =
+  | { readonly state: "new" }
+  | { readonly state: "existing"; readonly info: ActorInfo }
+  | { readonly state: "taken"; readonly name: string; readonly namespace: string };
+
+export type ActorLocation =
+  | {
+      readonly state: "alive";
+      /** The actor's own id: a handle made with getIfExists may have been given another. */
+      readonly actorId: string;
+      readonly hostId: string;
+      readonly incarnation: number;
+    }
+  | { readonly state: "dead"; readonly cause: DeathCause };
+
+/** What became of an actor after it lost its host. */
+export interface ActorLoss {
+  readonly restarting: boolean;
+  readonly cause: DeathCause;
+}
+
+export interface Directory {
+  register(spec: ActorSpec): Registration | Promise<Registration>;
+  /** Gives the registered actor its constructor arguments; from now on it is placed, started and restarted. */
+  start(actorId: string, args: StartArguments): void;
+  /** The creator could not make the arguments: the actor is dead before it lived. */
+  abandon(actorId: string, cause: DeathCause): void;
+  find(name: string, namespace: string | undefined): Promise<ActorInfo | undefined>;
+  list(allNamespaces: boolean): Promise<{ readonly name: string; readonly namespace: string }[]>;
+  /** Resolves when the actor lives or is dead for good. */
+  locate(actorId: string): Promise<ActorLocation>;
+  /** Resolves when the directory knows of the loss of that incarnation. */
+  loss(actorId: string, incarnation: number): Promise<ActorLoss>;
+  kill(actorId: string, noRestart: boolean): Promise<void>;
+  /** A direct way to another host. */
+  connect(hostId: string): Promise<Channel>;
+  leaseWorker(numCpus: number): Promise<string>;
+  releaseWorker(hostId: string): void;
+  /** The task on this worker waits in `get` or `wait`: its CPU is free meanwhile. */
+  setBlocked(hostId: string, blocked: boolean): void;
+}

@@ -1,0 +1,111 @@
+/**
+ * `get` and `wait` over entries: who is ready, in what order, until when.
+ *
+ * `get` of a list fails with the first failure and does not wait for the rest. `wait` never fails for a failed object: it is ready.
+ */
+import { appendLocalStack, type FailureData } from "../protocol/failure.ts";
+import { GetTimeoutError } from "../shared/errors.ts";
+import type { ObjectEntry } from "../store/object-entry.ts";
+import type { Caller } from "./caller.ts";
+
+/** @param trace holds the stack of the user's call, formatted only if something fails */
+export function getValues(
+  caller: Caller,
+  entries: readonly ObjectEntry[],
+  timeoutMs: number | undefined,
+  trace: { readonly stack?: string },
+): Promise<unknown[]> {
+  return new Promise((resolve, reject) => {
+    let unsettled = entries.length;
+    let timer: NodeJS.Timeout | undefined;
+    let over = false;
+    let waiting = false;
+    const end = (): void => {
+      over = true;
+      clearTimeout(timer);
+      if (waiting) caller.waiting.end();
+      if (unsettled > 0) for (const entry of entries) entry.forget(onSettled);
+    };
+    const fail = (failure: FailureData): void => {
+      const rejectRevived = (): void => {
+        const error = caller.codec.reviveFailure(failure);
+        appendLocalStack(error, trace.stack ?? "");
+        reject(error);
+      };
+      const preparing = caller.errorClasses.prepare(failure);
+      if (preparing === undefined) rejectRevived();
+      else void preparing.then(rejectRevived);
+    };
+    const finish = (): void => {
+      end();
+      try {
+        resolve(entries.map((entry) => valueOf(caller, entry)));
+      } catch (error) {
+        reject(error as Error);
+      }
+    };
+    const onSettled = (entry: ObjectEntry): void => {
+      if (over) return;
+      unsettled -= 1;
+      if (entry.outcome?.ok === false) {
+        end();
+        fail(entry.outcome.failure);
+      } else if (unsettled === 0) {
+        finish();
+      }
+    };
+    if (unsettled === 0) return finish();
+    for (const entry of entries) {
+      entry.whenSettled(onSettled);
+      if (over) return;
+    }
+    waiting = true;
+    caller.waiting.begin();
+    if (timeoutMs !== undefined) {
+      timer = setTimeout(() => {
+        end();
+        const late = entries.filter((entry) => entry.outcome === undefined);
+        const error = new GetTimeoutError(timeoutMs, late.map((entry) => entry.label));
+        appendLocalStack(error, trace.stack ?? "");
+        reject(error);
+      }, timeoutMs);
+    }
+  });
+}
+
+/** Resolves with the settled ones, at most `numReturns`, first in input order. */
+export function waitSettled(
+  caller: Caller,
+  entries: readonly ObjectEntry[],
+  numReturns: number,
+  timeoutMs: number | undefined,
+): Promise<ReadonlySet<ObjectEntry>> {
+  return new Promise((resolve) => {
+    let settled = 0;
+    let timer: NodeJS.Timeout | undefined;
+    let over = false;
+    let waiting = false;
+    const finish = (): void => {
+      over = true;
+      clearTimeout(timer);
+      if (waiting) caller.waiting.end();
+      for (const entry of entries) if (entry.outcome === undefined) entry.forget(onSettled);
+      const ready = entries.filter((entry) => entry.outcome !== undefined).slice(0, numReturns);
+      resolve(new Set(ready));
+    };
+    const onSettled = (): void => {
+      settled += 1;
+      if (!over && settled >= numReturns) finish();
+    };
+    for (const entry of entries) entry.whenSettled(onSettled);
+    if (over) return;
+    waiting = true;
+    caller.waiting.begin();
+    if (timeoutMs !== undefined) timer = setTimeout(finish, timeoutMs);
+  });
+}
+
+function valueOf(caller: Caller, entry: ObjectEntry): unknown {
+  const outcome = entry.outcome;
+  return outcome?.ok === true ? caller.codec.decode(outcome.value) : undefined;
+}

@@ -1,0 +1,212 @@
+/**
+ * A conversation between two runtimes over one channel: calls in both directions, answers, fetches, reference counts.
+ *
+ * Owns the pending table (every pending entry settles exactly once: by result, failure or loss of the peer), the gathering of
+ * one turn's messages into one batch, and credit: at most `maxCalls` calls and `maxBytes` argument bytes are unanswered; the caller keeps
+ * the rest. Knows nothing of actors, retries or values.
+ */
+import type { Encoded } from "../protocol/codec.ts";
+import { type Batch, BatchReader, BatchWriter, type Message, type Route } from "../protocol/messages.ts";
+import type { DeathCause } from "../shared/errors.ts";
+import { Fifo } from "../shared/fifo.ts";
+import type { Channel } from "../transport/channel.ts";
+
+export interface Pending {
+  resolve(value: Encoded): void;
+  reject(error: Encoded): void;
+  lose(reason: DeathCause): void;
+}
+
+export type CallMessage = Extract<Message, { kind: "call" }>;
+
+/** What the owner of a session does with what arrives. */
+export interface SessionReceiver {
+  onCall(call: CallMessage, session: Session): void;
+  onFetch(id: number, objectId: string, session: Session): void;
+  onReference(objectId: string, holder: string, change: number): void;
+  /** References are about to leave inside a value. */
+  onExport(references: readonly object[]): void;
+}
+
+export interface CreditLimits {
+  readonly maxCalls: number;
+  readonly maxBytes: number;
+}
+
+/** More than any default concurrency (1,000), so that calls which wait for each other all reach the actor; 16 MiB of small arguments. */
+export const defaultCredit: CreditLimits = { maxCalls: 4096, maxBytes: 16 * 1024 * 1024 };
+
+/** A batch leaves early at this size, so that the other side starts while this one still writes (measured in bench/). */
+const earlyFlushBytes = 8 * 1024;
+
+interface Outstanding {
+  readonly pending: Pending;
+  readonly bytes: number;
+}
+
+export class Session {
+  readonly peerId: string;
+  /** Resolves after everything pending was told of the loss. */
+  readonly closed: Promise<DeathCause>;
+  readonly #channel: Channel;
+  readonly #receiver: SessionReceiver;
+  readonly #credit: CreditLimits;
+  readonly #writer: BatchWriter = new BatchWriter();
+  readonly #reader: BatchReader = new BatchReader();
+  readonly #pending: Map<number, Outstanding> = new Map();
+  readonly #creditWaiters: Fifo<() => void> = new Fifo();
+  #nextId = 0;
+  #bytes = 0;
+  #state: "open" | "flush-scheduled" | "receiving" | "closed" = "open";
+
+  constructor(
+    peerId: string,
+    channel: Channel,
+    receiver: SessionReceiver,
+    credit: CreditLimits = defaultCredit,
+  ) {
+    this.peerId = peerId;
+    this.#channel = channel;
+    this.#receiver = receiver;
+    this.#credit = credit;
+    this.closed = channel.closed.then((reason) => {
+      this.#lose(reason);
+      return reason;
+    });
+    channel.onMessage((batch) => this.#receive(batch));
+  }
+
+  get isOpen(): boolean {
+    return this.#state !== "closed";
+  }
+
+  /** Calls that were sent and not answered. */
+  get pendingCalls(): number {
+    return this.#pending.size;
+  }
+
+  hasCredit(maxConcurrency: number): boolean {
+    return (
+      this.#pending.size < Math.max(this.#credit.maxCalls, 2 * maxConcurrency) &&
+      this.#bytes < this.#credit.maxBytes
+    );
+  }
+
+  /** Calls back once when an answer gave credit back; the waiter asks again. */
+  whenCredit(waiter: () => void): void {
+    this.#creditWaiters.push(waiter);
+  }
+
+  call(route: Route, args: Encoded, dependencies: readonly Encoded[], pending: Pending): void {
+    this.#export(args);
+    for (const dependency of dependencies) this.#export(dependency);
+    const id = this.#newId();
+    const bytes = this.#send({ kind: "call", id, route, arguments: args, dependencies });
+    this.#pending.set(id, { pending, bytes });
+    this.#bytes += bytes;
+  }
+
+  fetch(objectId: string, pending: Pending): void {
+    const id = this.#newId();
+    this.#pending.set(id, { pending, bytes: 0 });
+    this.#send({ kind: "fetch", id, objectId });
+  }
+
+  answer(id: number, value: Encoded): void {
+    if (this.#state === "closed") return;
+    this.#export(value);
+    this.#send({ kind: "result", id, value });
+  }
+
+  answerFailure(id: number, error: Encoded): void {
+    if (this.#state === "closed") return;
+    this.#export(error);
+    this.#send({ kind: "failure", id, error });
+  }
+
+  changeReference(objectId: string, holder: string, change: number): void {
+    if (this.#state === "closed") return;
+    this.#send({ kind: "reference", objectId, holder, change });
+  }
+
+  /** Sends what was gathered, without waiting for the end of the turn. */
+  flush(): void {
+    if (this.#state === "closed") return;
+    this.#state = "open";
+    if (this.#writer.length > 0) this.#channel.send(this.#writer.take());
+  }
+
+  close(reason: DeathCause): void {
+    if (this.#state !== "closed") this.flush();
+    this.#channel.close(reason);
+  }
+
+  #newId(): number {
+    this.#nextId = (this.#nextId + 1) >>> 0;
+    return this.#nextId;
+  }
+
+  #send(message: Message): number {
+    const bytes = this.#writer.write(message);
+    if (this.#writer.length > earlyFlushBytes) {
+      this.#channel.send(this.#writer.take());
+    } else if (this.#state === "open") {
+      // The end of the turn: after nextTick come no more promise reactions of it.
+      this.#state = "flush-scheduled";
+      process.nextTick(() => this.flush());
+    }
+    return bytes;
+  }
+
+  #export(value: Encoded): void {
+    if (value.references !== undefined && value.references.length > 0) {
+      this.#receiver.onExport(value.references);
+    }
+  }
+
+  #receive(batch: Batch): void {
+    if (this.#state === "closed") return;
+    this.#state = "receiving";
+    this.#reader.read(batch, (message) => this.#onMessage(message));
+    this.flush();
+  }
+
+  #onMessage(message: Message): void {
+    switch (message.kind) {
+      case "result":
+        this.#take(message.id)?.resolve(message.value);
+        break;
+      case "failure":
+        this.#take(message.id)?.reject(message.error);
+        break;
+      case "call":
+        this.#receiver.onCall(message, this);
+        break;
+      case "fetch":
+        this.#receiver.onFetch(message.id, message.objectId, this);
+        break;
+      case "reference":
+        this.#receiver.onReference(message.objectId, message.holder, message.change);
+        break;
+    }
+  }
+
+  #take(id: number): Pending | undefined {
+    const waiting = this.#pending.get(id);
+    if (waiting === undefined) return undefined;
+    this.#pending.delete(id);
+    this.#bytes -= waiting.bytes;
+    // One waiter an answer: each asks for credit again and queues up again if it needs more.
+    if (this.#creditWaiters.size > 0) this.#creditWaiters.shift()?.();
+    return waiting.pending;
+  }
+
+  #lose(reason: DeathCause): void {
+    this.#state = "closed";
+    const lost = [...this.#pending.values()];
+    this.#pending.clear();
+    this.#bytes = 0;
+    for (const { pending } of lost) pending.lose(reason);
+    for (const waiter of this.#creditWaiters.drain()) waiter();
+  }
+}

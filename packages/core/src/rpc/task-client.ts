@@ -1,0 +1,134 @@
+/**
+ * One caller's tasks: each runs once on a leased worker, when its arguments are ready.
+ *
+ * Tasks have no order among each other. A worker is leased from the directory while there is work and given back when there is
+ * none. A worker that dies costs its task one of `maxRetries`; used up, the task fails with WorkerCrashedError.
+ */
+import type { Encoded } from "../protocol/codec.ts";
+import type { Route } from "../protocol/messages.ts";
+import { type DeathCause, WorkerCrashedError } from "../shared/errors.ts";
+import { Fifo } from "../shared/fifo.ts";
+import type { ObjectEntry } from "../store/object-entry.ts";
+import type { ClientLink } from "./actor-client.ts";
+import type { Session } from "./session.ts";
+
+export interface TaskCall {
+  readonly route: Route;
+  readonly args: Encoded;
+  readonly dependencies: readonly ObjectEntry[];
+  readonly entry: ObjectEntry;
+  readonly numCpus: number;
+  readonly retryExceptions: boolean | readonly string[];
+  retriesLeft: number;
+}
+
+/** Tasks with one resource demand share leases. */
+interface Lane {
+  readonly numCpus: number;
+  readonly ready: Fifo<TaskCall>;
+  asking: number;
+}
+
+/** Leases asked for at once beyond those running: the directory queues them, and more than this tells it nothing new. */
+const maxAsking = 16;
+
+export class TaskClient {
+  readonly #link: ClientLink;
+  readonly #lanes: Map<number, Lane> = new Map();
+
+  constructor(link: ClientLink) {
+    this.#link = link;
+  }
+
+  submit(call: TaskCall): void {
+    let unresolved = 0;
+    for (const dependency of call.dependencies) {
+      if (dependency.outcome !== undefined) continue;
+      unresolved += 1;
+      dependency.whenSettled(() => {
+        unresolved -= 1;
+        if (unresolved === 0) this.#enqueue(call);
+      });
+    }
+    if (unresolved === 0) this.#enqueue(call);
+  }
+
+  #enqueue(call: TaskCall): void {
+    for (const { outcome } of call.dependencies) {
+      if (outcome?.ok === false) return call.entry.reject(outcome.failure);
+    }
+    let lane = this.#lanes.get(call.numCpus);
+    if (lane === undefined) {
+      lane = { numCpus: call.numCpus, ready: new Fifo(), asking: 0 };
+      this.#lanes.set(call.numCpus, lane);
+    }
+    lane.ready.push(call);
+    this.#ask(lane);
+  }
+
+  #ask(lane: Lane): void {
+    while (lane.asking < Math.min(lane.ready.size, maxAsking)) {
+      lane.asking += 1;
+      void this.#lease(lane);
+    }
+  }
+
+  async #lease(lane: Lane): Promise<void> {
+    let hostId: string;
+    try {
+      hostId = await this.#link.directory.leaseWorker(lane.numCpus);
+    } catch (error) {
+      lane.asking -= 1;
+      const failure = this.#link.describe(error as Error);
+      for (const call of lane.ready.drain()) call.entry.reject(failure);
+      return;
+    }
+    lane.asking -= 1;
+    const session = await this.#link.session(hostId).catch(() => undefined);
+    if (session === undefined) {
+      this.#link.directory.releaseWorker(hostId);
+      return this.#ask(lane);
+    }
+    this.#next(lane, hostId, session);
+  }
+
+  #next(lane: Lane, hostId: string, session: Session): void {
+    const call = session.isOpen ? lane.ready.shift() : undefined;
+    if (call === undefined) {
+      this.#link.directory.releaseWorker(hostId);
+      this.#ask(lane);
+      return;
+    }
+    const dependencies = call.dependencies.flatMap(({ outcome }) =>
+      outcome?.ok === true ? [outcome.value] : [],
+    );
+    session.call(call.route, call.args, dependencies, {
+      resolve: (value) => {
+        this.#link.accept(value);
+        call.entry.resolve(value);
+        this.#next(lane, hostId, session);
+      },
+      reject: (error) => {
+        const failure = this.#link.readFailure(error);
+        if (call.retriesLeft !== 0 && this.#link.retryable(failure, call.retryExceptions)) {
+          call.retriesLeft -= 1;
+          lane.ready.push(call);
+        } else {
+          call.entry.reject(failure);
+        }
+        this.#next(lane, hostId, session);
+      },
+      lose: (reason) => this.#lost(lane, hostId, call, reason),
+    });
+  }
+
+  #lost(lane: Lane, hostId: string, call: TaskCall, reason: DeathCause): void {
+    this.#link.directory.releaseWorker(hostId);
+    if (call.retriesLeft !== 0 && reason.kind !== "shutdown") {
+      call.retriesLeft -= 1;
+      this.#enqueue(call);
+    } else {
+      call.entry.reject(this.#link.describe(new WorkerCrashedError(call.entry.label, reason)));
+    }
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * The Directory in the driver's memory: actors and their names, hosts, leased workers; and the same in plain data for each host.
+ *
+ * A name is free again when its actor is dead.
+ */
+import type { DriverControl } from "../host/control.ts";
+import { causeFromData, causeToData } from "../protocol/failure.ts";
+import type { Allocation, Scheduler } from "../placement/scheduler.ts";
+import type {
+  ActorInfo,
+  ActorLocation,
+  ActorLoss,
+  ActorSpec,
+  Directory,
+  Registration,
+  StartArguments,
+} from "../rpc/directory.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import type { Channel } from "../transport/channel.ts";
+import { type Host, joinHosts, type ThreadLauncher } from "./launch.ts";
+import { Supervisor, type SupervisorParts } from "./supervisor.ts";
+
+interface Lease {
+  readonly host: Host;
+  readonly allocation: Allocation;
+  readonly holder: string;
+}
+
+export class LocalDirectory implements Directory {
+  readonly #parts: SupervisorParts;
+  readonly #driverId: string;
+  readonly #namespace: string;
+  readonly #actors: Map<string, Supervisor> = new Map();
+  readonly #names: Map<string, string> = new Map();
+  readonly #hosts: Map<string, Host> = new Map();
+  readonly #leases: Map<string, Lease> = new Map();
+  readonly #idle: Host[] = [];
+
+  constructor(driverId: string, namespace: string, parts: SupervisorParts) {
+    this.#driverId = driverId;
+    this.#namespace = namespace;
+    this.#parts = parts;
+  }
+
+  get #launcher(): ThreadLauncher {
+    return this.#parts.launcher();
+  }
+
+  get #scheduler(): Scheduler {
+    return this.#parts.scheduler;
+  }
+
+  get hosts(): Iterable<Host> {
+    return this.#hosts.values();
+  }
+
+  addHost(host: Host): void {
+    this.#hosts.set(host.id, host);
+    void host.exited.then(() => {
+      this.#hosts.delete(host.id);
+      const index = this.#idle.indexOf(host);
+      if (index >= 0) this.#idle.splice(index, 1);
+      for (const [workerId, lease] of this.#leases) {
+        if (workerId === host.id || lease.holder === host.id) this.releaseWorker(workerId);
+      }
+    });
+  }
+
+  register(spec: ActorSpec): Registration {
+    if (spec.name !== undefined) {
+      const namespace = spec.namespace ?? this.#namespace;
+      const existing = this.#named(spec.name, namespace);
+      if (existing !== undefined) {
+        // Whoever holds the handle made for this registration reaches the actor that was there.
+        if (spec.getIfExists) this.#actors.set(spec.info.actorId, existing);
+        return spec.getIfExists
+          ? { state: "existing", info: existing.spec.info }
+          : { state: "taken", name: spec.name, namespace };
+      }
+      this.#names.set(nameKey(spec.name, namespace), spec.info.actorId);
+    }
+    this.#actors.set(spec.info.actorId, new Supervisor(spec, this.#parts));
+    return { state: "new" };
+  }
+
+  start(actorId: string, args: StartArguments): void {
+    void this.#actor(actorId).run(args);
+  }
+
+  abandon(actorId: string, cause: DeathCause): void {
+    this.#actor(actorId).abandon(cause);
+  }
+
+  async find(name: string, namespace: string | undefined): Promise<ActorInfo | undefined> {
+    return this.#named(name, namespace ?? this.#namespace)?.spec.info;
+  }
+
+  async list(allNamespaces: boolean): Promise<{ readonly name: string; readonly namespace: string }[]> {
+    return [...this.#actors.values()].flatMap(({ spec, state }) => {
+      const namespace = spec.namespace ?? this.#namespace;
+      const shown = state !== "dead" && (allNamespaces || namespace === this.#namespace);
+      return spec.name !== undefined && shown ? [{ name: spec.name, namespace }] : [];
+    });
+  }
+
+  async locate(actorId: string): Promise<ActorLocation> {
+    return this.#actor(actorId).located();
+  }
+
+  async loss(actorId: string, incarnation: number): Promise<ActorLoss> {
+    return this.#actor(actorId).loss(incarnation);
+  }
+
+  async kill(actorId: string, noRestart: boolean): Promise<void> {
+    await this.#actor(actorId).kill({ kind: "killed", message: "it was killed by ray.kill" }, noRestart);
+  }
+
+  async connect(hostId: string): Promise<Channel> {
+    // The driver has a session with every living host from its start.
+    throw new RaySystemError(`host ${hostId} is gone`);
+  }
+
+  async leaseWorker(numCpus: number, holder: string = this.#driverId): Promise<string> {
+    const resources = { CPU: numCpus };
+    const allocation = await this.#scheduler.acquire({ place: resources, hold: resources }, "a task");
+    try {
+      const host = this.#idle.pop() ?? this.#launcher.take({ resourceLimits: undefined, env: undefined });
+      this.#leases.set(host.id, { host, allocation, holder });
+      return host.id;
+    } catch (error) {
+      allocation.release();
+      throw error;
+    }
+  }
+
+  releaseWorker(hostId: string): void {
+    const lease = this.#leases.get(hostId);
+    if (lease === undefined) return;
+    this.#leases.delete(hostId);
+    if (this.#hosts.has(hostId)) this.#idle.push(lease.host);
+    lease.allocation.release();
+  }
+
+  setBlocked(hostId: string, blocked: boolean): void {
+    this.#leases.get(hostId)?.allocation.lend(blocked);
+  }
+
+  /** The same answers for one host, in plain data. */
+  controlFor(fromHostId: string): DriverControl {
+    return {
+      register: (spec) => this.register(spec),
+      start: (actorId, args) => this.start(actorId, args),
+      abandon: (actorId, cause) => this.abandon(actorId, causeFromData(cause)),
+      find: (name, namespace) => this.find(name, namespace),
+      list: (allNamespaces) => this.list(allNamespaces),
+      locate: async (actorId) => {
+        const location = await this.locate(actorId);
+        return location.state === "alive" ? location : { state: "dead", cause: causeToData(location.cause) };
+      },
+      loss: async (actorId, incarnation) => {
+        const { restarting, cause } = await this.loss(actorId, incarnation);
+        return { restarting, cause: causeToData(cause) };
+      },
+      kill: (actorId, noRestart) => this.kill(actorId, noRestart),
+      connect: (from, to) => {
+        const host = this.#hosts.get(to);
+        if (host === undefined) throw new RaySystemError(`host ${to} is gone`);
+        return joinHosts(from, host);
+      },
+      death: async (hostId) => {
+        const host = this.#hosts.get(hostId);
+        return causeToData(host === undefined ? { kind: "unreachable", message: "its host is gone" } : await host.exited);
+      },
+      leaseWorker: (numCpus) => this.leaseWorker(numCpus, fromHostId),
+      releaseWorker: (hostId) => this.releaseWorker(hostId),
+      setBlocked: (hostId, blocked) => this.setBlocked(hostId, blocked),
+    };
+  }
+
+  #named(name: string, namespace: string): Supervisor | undefined {
+    const actorId = this.#names.get(nameKey(name, namespace));
+    const actor = actorId === undefined ? undefined : this.#actors.get(actorId);
+    return actor === undefined || actor.state === "dead" ? undefined : actor;
+  }
+
+  #actor(actorId: string): Supervisor {
+    const actor = this.#actors.get(actorId);
+    if (actor === undefined) throw new RaySystemError(`no actor ${actorId} is known here; its session may have ended`);
+    return actor;
+  }
+}
+
+function nameKey(name: string, namespace: string): string {
+  return JSON.stringify([namespace, name]);
+}

@@ -1,0 +1,99 @@
+/**
+ * The composition root of a driver: makes the parts, joins them, ends them.
+ *
+ * Nothing it starts keeps the process alive except while somebody waits for an answer; ending leaves no thread, timer or port.
+ */
+import { availableParallelism } from "node:os";
+import { errorClasses } from "../host/error-classes.ts";
+import { Scheduler } from "../placement/scheduler.ts";
+import { Caller } from "../rpc/caller.ts";
+import { Waiting } from "../rpc/waiting.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { newId } from "../shared/ids.ts";
+import type { HostStats } from "../host/control.ts";
+import { LocalDirectory } from "./directory.ts";
+import { ThreadLauncher } from "./launch.ts";
+
+/** Options of `init`. */
+export interface InitOptions {
+  /** CPUs of this node, as the scheduler counts them. Default: what the machine has. */
+  readonly numCpus?: number;
+  /** Where names of actors live. Default: one of its own for each session, as in Ray. */
+  readonly namespace?: string;
+  /** Worker threads started ahead of need. Default: one per CPU, at most 4. */
+  readonly prewarm?: number;
+  /** Do not mind if the runtime is started already; its options stay as they were. */
+  readonly ignoreReinitError?: boolean;
+}
+
+export interface Driver {
+  readonly caller: Caller;
+  readonly namespace: string;
+  /** Resolves when no thread is left. Idempotent. */
+  close(): Promise<void>;
+  hostStats(): Promise<HostStats[]>;
+}
+
+export function startDriver(options: InitOptions): Driver {
+  const driverId = newId("driver");
+  const namespace = options.namespace ?? newId("job");
+  const numCpus = options.numCpus ?? availableParallelism();
+  const keepAlive = aliveWhileWaiting();
+  const scheduler = new Scheduler();
+  const directory = new LocalDirectory(driverId, namespace, {
+    caller: () => caller,
+    launcher: () => launcher,
+    scheduler,
+  });
+  const caller: Caller = new Caller({
+    id: driverId,
+    directory,
+    errorClasses: errorClasses(),
+    waiting: new Waiting(keepAlive.set),
+    onCall: (call, session) => {
+      const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
+      session.answerFailure(call.id, caller.codec.encodeFailure(error));
+    },
+  });
+  scheduler.addNode(driverId, { CPU: numCpus });
+  const launcher = new ThreadLauncher({
+    driverId,
+    namespace,
+    prewarm: options.prewarm ?? Math.min(numCpus, 4),
+    controlFor: (hostId) => directory.controlFor(hostId),
+    onLaunch: (host) => {
+      directory.addHost(host);
+      caller.addSession(host.id, host.channel);
+    },
+  });
+  let closing: Promise<void> | undefined;
+  return {
+    caller,
+    namespace,
+    close: () => {
+      closing ??= (async () => {
+        const cause: DeathCause = { kind: "shutdown", message: "the runtime was shut down" };
+        // Threads that are ending still need this process to turn.
+        keepAlive.set(true);
+        caller.end(cause);
+        scheduler.close(new RaySystemError(cause.message));
+        await launcher.close(cause);
+        keepAlive.close();
+      })();
+      return closing;
+    },
+    hostStats: () =>
+      Promise.all([...directory.hosts].map((host) => host.control((control) => control.stats()))),
+  };
+}
+
+/** A timer that never fires holds the process while it is referenced. */
+function aliveWhileWaiting(): { readonly set: (alive: boolean) => void; readonly close: () => void } {
+  const longest = 2 ** 31 - 1;
+  const timer = setInterval(() => undefined, longest);
+  timer.unref();
+  return {
+    set: (alive) => void (alive ? timer.ref() : timer.unref()),
+    close: () => clearInterval(timer),
+  };
+}

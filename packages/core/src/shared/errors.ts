@@ -1,0 +1,236 @@
+/**
+ * Every error that core throws or rejects with, by Ray's names without the prefix "Ray".
+ *
+ * Identified by `code`; the fields name the culprit. A death carries a {@link DeathCause}.
+ * Knows nothing of the wire: how an error travels is `protocol/failure.ts`.
+ */
+
+/** Why a host or an actor ended. `message` is one line for people. */
+export interface DeathCause {
+  readonly kind:
+    | "killed"
+    | "exited"
+    | "uncaught-exception"
+    | "out-of-memory"
+    | "init-failed"
+    | "not-registered"
+    | "unreachable"
+    | "shutdown";
+  readonly message: string;
+  readonly exitCode?: number;
+  readonly error?: Error;
+}
+
+/** The base of all of them, so that one `instanceof` tells the runtime's errors from the user's. */
+export class RayError extends Error {
+  readonly code: string;
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = new.target.name;
+    this.code = code;
+  }
+}
+
+/** The runtime is not started, or was misused in a way no other class names. */
+export class RaySystemError extends RayError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("SYSTEM", message, options);
+  }
+}
+
+/** `get` ran into its `timeoutMs`. The work itself goes on. */
+export class GetTimeoutError extends RayError {
+  readonly timeoutMs: number;
+  constructor(timeoutMs: number, waitingFor: readonly string[]) {
+    const shown = waitingFor.slice(0, 3).join(", ") + (waitingFor.length > 3 ? ", …" : "");
+    super(
+      "GET_TIMEOUT",
+      `get timed out after ${timeoutMs} ms; ${waitingFor.length} not ready: ${shown}`,
+    );
+    this.timeoutMs = timeoutMs;
+  }
+}
+
+/** Who an actor error is about. */
+export interface ActorIdentity {
+  readonly actorId: string;
+  readonly className: string;
+}
+
+/** The actor is dead for good; the call did not finish. `deathCause` says why. */
+export class ActorDiedError extends RayError {
+  readonly actorId: string;
+  readonly className: string;
+  readonly deathCause: DeathCause;
+  /** The constructor threw, so the actor never lived. */
+  readonly actorInitFailed: boolean;
+  constructor(actor: ActorIdentity, deathCause: DeathCause, options?: ErrorOptions) {
+    super(
+      "ACTOR_DIED",
+      `actor ${actor.className} (${actor.actorId}) died: ${deathCause.message}`,
+      options ?? (deathCause.error === undefined ? undefined : { cause: deathCause.error }),
+    );
+    this.actorId = actor.actorId;
+    this.className = actor.className;
+    this.deathCause = deathCause;
+    this.actorInitFailed = deathCause.kind === "init-failed";
+  }
+}
+
+/** The actor lost its host and is being restarted; this call may or may not have run. `cause` is the ActorDiedError of that incarnation. */
+export class ActorUnavailableError extends RayError {
+  readonly actorId: string;
+  readonly className: string;
+  readonly deathCause: DeathCause;
+  constructor(actor: ActorIdentity, deathCause: DeathCause) {
+    super(
+      "ACTOR_UNAVAILABLE",
+      `actor ${actor.className} (${actor.actorId}) is restarting (${deathCause.message}); the call may or may not have run`,
+      { cause: new ActorDiedError(actor, deathCause) },
+    );
+    this.actorId = actor.actorId;
+    this.className = actor.className;
+    this.deathCause = deathCause;
+  }
+}
+
+/** The worker that ran a task died and its retries are used up. */
+export class WorkerCrashedError extends RayError {
+  readonly functionName: string;
+  readonly deathCause: DeathCause;
+  constructor(functionName: string, deathCause: DeathCause) {
+    super(
+      "WORKER_CRASHED",
+      `the worker running task ${functionName} died: ${deathCause.message}`,
+      deathCause.error === undefined ? undefined : { cause: deathCause.error },
+    );
+    this.functionName = functionName;
+    this.deathCause = deathCause;
+  }
+}
+
+/** A name is taken in its namespace. */
+export class ActorAlreadyExistsError extends RayError {
+  readonly actorName: string;
+  readonly namespace: string;
+  constructor(actorName: string, namespace: string) {
+    super("ACTOR_ALREADY_EXISTS", `an actor named "${actorName}" exists in namespace "${namespace}"`);
+    this.actorName = actorName;
+    this.namespace = namespace;
+  }
+}
+
+/** No living actor has that name in that namespace. */
+export class ActorNotFoundError extends RayError {
+  readonly actorName: string;
+  readonly namespace: string;
+  constructor(actorName: string, namespace: string) {
+    super(
+      "ACTOR_NOT_FOUND",
+      `no actor named "${actorName}" in namespace "${namespace}"; it was never created, or it died`,
+    );
+    this.actorName = actorName;
+    this.namespace = namespace;
+  }
+}
+
+/** The runtime that owned an object is gone, and the value with it. */
+export class OwnerDiedError extends RayError {
+  readonly objectId: string;
+  constructor(objectId: string, reason: string) {
+    super("OWNER_DIED", `the owner of object ${objectId} is gone: ${reason}`);
+    this.objectId = objectId;
+  }
+}
+
+/** The owner no longer holds the object: every reference it knew of was released. */
+export class ObjectLostError extends RayError {
+  readonly objectId: string;
+  constructor(objectId: string) {
+    super("OBJECT_LOST", `object ${objectId} is no longer held by its owner`);
+    this.objectId = objectId;
+  }
+}
+
+/** A host imported the module of a class or function, and its `remote()` call did not run. */
+export class RemoteNotRegisteredError extends RayError {
+  readonly remoteName: string;
+  readonly moduleUrl: string;
+  constructor(remoteName: string, moduleUrl: string, why: string) {
+    super("REMOTE_NOT_REGISTERED", `${remoteName} cannot be found by a worker: ${why} (module ${moduleUrl})`);
+    this.remoteName = remoteName;
+    this.moduleUrl = moduleUrl;
+  }
+}
+
+/** A value cannot travel. `path` says where in the argument or result it is. */
+export class NotEncodableError extends TypeError {
+  readonly code: string = "NOT_ENCODABLE";
+  readonly path: string;
+  constructor(path: string, what: string) {
+    super(`${path} ${what}`);
+    this.name = "NotEncodableError";
+    this.path = path;
+  }
+}
+
+/** An option has the wrong name, type or range. */
+export class InvalidOptionError extends TypeError {
+  readonly code: string = "INVALID_OPTION";
+  readonly option: string;
+  constructor(option: string, message: string) {
+    super(message);
+    this.name = "InvalidOptionError";
+    this.option = option;
+  }
+}
+
+/** Marks an error that user code threw on the other side of a call. */
+const remoteSite: unique symbol = Symbol.for("rayling.remoteSite") as never;
+
+/** Where a remote error was thrown. */
+export interface RemoteSite {
+  /** `Class.method` or the task's name. */
+  readonly functionName: string;
+  readonly hostId: string;
+  readonly actorId?: string;
+}
+
+/**
+ * What user code threw, seen from the caller. An error thrown as an Error object stays an instance of its own class AND is
+ * `instanceof TaskError`; anything else that was thrown comes wrapped in one, as its `cause`.
+ */
+export class TaskError extends RayError {
+  constructor(functionName: string, thrown: unknown) {
+    super("TASK_ERROR", `${functionName} threw ${describe(thrown)}`, { cause: thrown });
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && remoteSite in value;
+  }
+}
+
+export function markRemote(error: Error, site: RemoteSite): void {
+  Object.defineProperty(error, remoteSite, { value: site, enumerable: false, configurable: true });
+}
+
+/** Where a rejected call failed, or undefined for an error that did not come from user code over there. */
+export function remoteSiteOf(error: unknown): RemoteSite | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  return (error as { [remoteSite]?: RemoteSite })[remoteSite];
+}
+
+function describe(thrown: unknown): string {
+  if (typeof thrown === "string") return JSON.stringify(thrown);
+  try {
+    return `a non-error: ${String(thrown)}`;
+  } catch {
+    // A value whose conversion to text throws still needs a message.
+    return `a non-error of type ${typeof thrown}`;
+  }
+}
+
+/** The exhaustive end of a switch. */
+export function assertNever(value: never): never {
+  throw new RaySystemError(`unexpected ${JSON.stringify(value)}`);
+}

@@ -1,0 +1,44 @@
+/**
+ * A queue with O(1) push and shift.
+ *
+ * `Array.prototype.shift` moves every element once the array is large; mailboxes and submit queues hold a million.
+ */
+export class Fifo<T> {
+  #items: (T | undefined)[] = [];
+  #head = 0;
+
+  get size(): number {
+    return this.#items.length - this.#head;
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+  }
+
+  peek(): T | undefined {
+    return this.#items[this.#head];
+  }
+
+  shift(): T | undefined {
+    if (this.#head === this.#items.length) return undefined;
+    const item = this.#items[this.#head];
+    this.#items[this.#head] = undefined;
+    this.#head += 1;
+    if (this.#head === this.#items.length) {
+      this.#items = [];
+      this.#head = 0;
+    } else if (this.#head > 1024 && this.#head * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#head);
+      this.#head = 0;
+    }
+    return item;
+  }
+
+  /** Takes everything out, oldest first. */
+  drain(): T[] {
+    const items = this.#items.slice(this.#head) as T[];
+    this.#items = [];
+    this.#head = 0;
+    return items;
+  }
+}

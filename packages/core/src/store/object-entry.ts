@@ -1,0 +1,71 @@
+/**
+ * One object as its holder sees it: pending, ready with a packed value, or failed. Settles exactly once.
+ *
+ * An entry lives as long as an ObjectRef, a waiter, a pending call or the export table points to it; there is no table of all
+ * entries, so dropping the last reference frees the value.
+ */
+import type { Encoded } from "../protocol/codec.ts";
+import type { FailureData } from "../protocol/failure.ts";
+
+export type Outcome =
+  | { readonly ok: true; readonly value: Encoded }
+  | { readonly ok: false; readonly failure: FailureData };
+
+export class ObjectEntry {
+  /** The runtime that made the object and answers for it. */
+  readonly owner: string;
+  readonly sequence: number;
+  /** `Class.method`, a task's name or "put": for messages to people. */
+  readonly label: string;
+  /** Set by the borrower of somebody else's object: asks the owner for the value, once. */
+  fetch: (() => void) | undefined = undefined;
+  #outcome: Outcome | undefined = undefined;
+  #waiters: ((entry: ObjectEntry) => void)[] | undefined = undefined;
+
+  constructor(owner: string, sequence: number, label: string) {
+    this.owner = owner;
+    this.sequence = sequence;
+    this.label = label;
+  }
+
+  get id(): string {
+    return `${this.owner}:${this.sequence}`;
+  }
+
+  get outcome(): Outcome | undefined {
+    return this.#outcome;
+  }
+
+  resolve(value: Encoded): void {
+    this.#settle({ ok: true, value });
+  }
+
+  reject(failure: FailureData): void {
+    this.#settle({ ok: false, failure });
+  }
+
+  /** Calls back when settled: at once if it is, else in the turn that settles it. A borrowed object is asked for now. */
+  whenSettled(waiter: (entry: ObjectEntry) => void): void {
+    if (this.#outcome !== undefined) return waiter(this);
+    (this.#waiters ??= []).push(waiter);
+    const fetch = this.fetch;
+    if (fetch !== undefined) {
+      this.fetch = undefined;
+      fetch();
+    }
+  }
+
+  /** Takes a waiter back: its `get` timed out. */
+  forget(waiter: (entry: ObjectEntry) => void): void {
+    const index = this.#waiters?.indexOf(waiter) ?? -1;
+    if (index >= 0) this.#waiters?.splice(index, 1);
+  }
+
+  #settle(outcome: Outcome): void {
+    if (this.#outcome !== undefined) return;
+    this.#outcome = outcome;
+    const waiters = this.#waiters;
+    this.#waiters = undefined;
+    if (waiters !== undefined) for (const waiter of waiters) waiter(this);
+  }
+}

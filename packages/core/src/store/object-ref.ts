@@ -1,0 +1,47 @@
+/**
+ * What a user holds of a value that is somewhere, or not yet anywhere.
+ *
+ * It is not thenable: an async function may return one without awaiting it. Only this package makes them and looks inside.
+ */
+import { inspect } from "node:util";
+import type { ObjectEntry } from "./object-entry.ts";
+
+let read: (ref: ObjectRef<unknown>) => ObjectEntry;
+
+/** A reference to a value of type `T`. Pass it to a remote call in place of a `T`, or give it to `get` and `wait`. */
+export class ObjectRef<out T = unknown> {
+  readonly #entry: ObjectEntry;
+  /** Carries the type only; never set. */
+  declare protected readonly valueType: T;
+
+  /** @internal Users get refs from `remote()` and `put`. */
+  constructor(entry: ObjectEntry) {
+    this.#entry = entry;
+  }
+
+  static {
+    read = (ref) => ref.#entry;
+  }
+
+  /** Unique in the cluster: the owner's id and a number. */
+  get id(): string {
+    return this.#entry.id;
+  }
+
+  toString(): string {
+    return `ObjectRef(${this.#entry.id})`;
+  }
+}
+
+export function entryOf(ref: ObjectRef<unknown>): ObjectEntry {
+  return read(ref);
+}
+
+// Printed with its state; defined here because a computed class member has no declared type.
+Object.defineProperty(ObjectRef.prototype, inspect.custom, {
+  value(this: ObjectRef): string {
+    const entry = entryOf(this);
+    const state = entry.outcome === undefined ? "pending" : entry.outcome.ok ? "ready" : "failed";
+    return `ObjectRef(${entry.id}, ${entry.label}, ${state})`;
+  },
+});

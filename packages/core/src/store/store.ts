@@ -1,0 +1,145 @@
+/**
+ * The objects that cross the border of this runtime: those of ours that others hold, and those of others that we hold.
+ *
+ * A ledger per exported object counts references by holder. A reference in a message belongs to the holder "in-flight" until
+ * its receiver claims it. Channels have no order among each other, so a claim may come before the export it claims: counts may be
+ * negative for a while, and an object is let go only when every count is zero.
+ * Explicit claims and releases drive it; the FinalizationRegistry only tells when a borrowed entry is gone.
+ */
+import { ObjectLostError, OwnerDiedError } from "../shared/errors.ts";
+import { ObjectEntry } from "./object-entry.ts";
+
+const inFlight = "in-flight";
+
+/** How the store speaks to the owners of what it borrows. */
+export interface StoreLink {
+  /** Changes the count of `holder` at the owner of the object. */
+  changeReference(owner: string, objectId: string, holder: string, change: number): void;
+  /** Asks the owner for the value and settles the entry. */
+  fetch(owner: string, entry: ObjectEntry): void;
+}
+
+interface Exported {
+  readonly entry: ObjectEntry;
+  readonly holders: Map<string, number>;
+}
+
+interface Borrowed {
+  readonly owner: string;
+  readonly objectId: string;
+  units: number;
+}
+
+export class Store {
+  readonly #id: string;
+  readonly #link: StoreLink;
+  #sequence = 0;
+  readonly #exported: Map<string, Exported> = new Map();
+  readonly #borrowed: Map<string, { readonly entry: WeakRef<ObjectEntry>; readonly units: Borrowed }> =
+    new Map();
+  readonly #dropped: FinalizationRegistry<Borrowed>;
+
+  constructor(id: string, link: StoreLink) {
+    this.#id = id;
+    this.#link = link;
+    this.#dropped = new FinalizationRegistry((units) => {
+      const current = this.#borrowed.get(units.objectId);
+      if (current?.units === units) this.#borrowed.delete(units.objectId);
+      link.changeReference(units.owner, units.objectId, id, -units.units);
+    });
+  }
+
+  /** How many of our objects others hold: for tests of leaks and for statistics. */
+  get exportedCount(): number {
+    return this.#exported.size;
+  }
+
+  create(label: string): ObjectEntry {
+    return new ObjectEntry(this.#id, this.#sequence++, label);
+  }
+
+  /** A ref to `entry` leaves in a message. */
+  exportReference(entry: ObjectEntry): void {
+    if (entry.owner === this.#id) this.#pin(entry.id, entry, inFlight, 1);
+    else this.#link.changeReference(entry.owner, entry.id, inFlight, 1);
+  }
+
+  /** A ref came out of a message: it is ours to hold and to release. */
+  importReference(owner: string, sequence: number, label: string): ObjectEntry {
+    const objectId = `${owner}:${sequence}`;
+    if (owner === this.#id) {
+      const own = this.#exported.get(objectId)?.entry ?? this.#lost(owner, sequence, label);
+      this.changeReference(objectId, inFlight, -1);
+      return own;
+    }
+    const known = this.#borrowed.get(objectId);
+    const living = known?.entry.deref();
+    if (known === undefined || living === undefined) {
+      const entry = new ObjectEntry(owner, sequence, label);
+      entry.fetch = () => this.#link.fetch(owner, entry);
+      const units: Borrowed = { owner, objectId, units: 1 };
+      this.#borrowed.set(objectId, { entry: new WeakRef(entry), units });
+      this.#dropped.register(entry, units);
+      this.#claim(owner, objectId);
+      return entry;
+    }
+    known.units.units += 1;
+    this.#claim(owner, objectId);
+    return living;
+  }
+
+  /** A holder, or the way to it, changed its count of one of our objects. */
+  changeReference(objectId: string, holder: string, change: number): void {
+    const exported = this.#exported.get(objectId);
+    if (exported === undefined) return;
+    this.#pin(objectId, exported.entry, holder, change);
+  }
+
+  /** One of our objects, for a peer that asks for its value. */
+  exported(objectId: string): ObjectEntry | undefined {
+    return this.#exported.get(objectId)?.entry;
+  }
+
+  /** A peer is gone: what it held it holds no more, and what we borrowed from it fails. */
+  dropHolder(holder: string, reason: string, encodeError: (error: Error) => ObjectEntryFailure): void {
+    for (const [objectId, exported] of this.#exported) {
+      if (!exported.holders.delete(holder)) continue;
+      if (exported.holders.size === 0) this.#exported.delete(objectId);
+    }
+    for (const [objectId, borrowed] of this.#borrowed) {
+      if (borrowed.units.owner !== holder) continue;
+      const entry = borrowed.entry.deref();
+      entry?.reject(encodeError(new OwnerDiedError(objectId, reason)));
+    }
+  }
+
+  #claim(owner: string, objectId: string): void {
+    this.#link.changeReference(owner, objectId, this.#id, 1);
+    this.#link.changeReference(owner, objectId, inFlight, -1);
+  }
+
+  #pin(objectId: string, entry: ObjectEntry, holder: string, change: number): void {
+    let exported = this.#exported.get(objectId);
+    if (exported === undefined) {
+      exported = { entry, holders: new Map() };
+      this.#exported.set(objectId, exported);
+    }
+    const count = (exported.holders.get(holder) ?? 0) + change;
+    if (count === 0) exported.holders.delete(holder);
+    else exported.holders.set(holder, count);
+    if (exported.holders.size === 0) this.#exported.delete(objectId);
+  }
+
+  #lost(owner: string, sequence: number, label: string): ObjectEntry {
+    const entry = new ObjectEntry(owner, sequence, label);
+    entry.fetch = () => this.#link.fetch(owner, entry);
+    return entry;
+  }
+}
+
+type ObjectEntryFailure = Parameters<ObjectEntry["reject"]>[0];
+
+/** The error of a fetch for an object that its owner has let go. */
+export function lostObject(objectId: string): ObjectLostError {
+  return new ObjectLostError(objectId);
+}

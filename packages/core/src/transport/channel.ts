@@ -1,0 +1,18 @@
+/**
+ * The contract between two runtimes, whatever lies between them.
+ *
+ * Batches arrive in order and at most once. `closed` resolves once, with the reason, and after that `send` throws and the
+ * receiver is never called. A channel does not look inside a batch.
+ */
+import type { Batch } from "../protocol/messages.ts";
+import type { DeathCause } from "../shared/errors.ts";
+
+export interface Channel {
+  /** @throws RaySystemError when closed */
+  send(batch: Batch): void;
+  /** Sets the one receiver; batches that came before wait for it. */
+  onMessage(receiver: (batch: Batch) => void): void;
+  readonly closed: Promise<DeathCause>;
+  /** Ends both sides. Idempotent: the first reason stays. */
+  close(reason: DeathCause): void;
+}

@@ -1,0 +1,41 @@
+/**
+ * The channel between threads of one process: a MessagePort.
+ *
+ * Owner of the data ports. It never keeps the process alive by itself; whoever waits for an answer does (see `rpc/keep-alive`).
+ * A port closes when its other end closes or its thread dies; why is asked of `explain`, for a port cannot know.
+ */
+import type { MessagePort } from "node:worker_threads";
+import type { Batch } from "../protocol/messages.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import type { Channel } from "./channel.ts";
+
+const noBuffers: readonly SharedArrayBuffer[] = [];
+
+export function threadChannel(port: MessagePort, explain: () => Promise<DeathCause>): Channel {
+  const { promise: closed, resolve } = Promise.withResolvers<DeathCause>();
+  let open = true;
+  const end = (reason: DeathCause): void => {
+    if (!open) return;
+    open = false;
+    port.close();
+    resolve(reason);
+  };
+  port.on("close", () => {
+    if (open) void explain().then(end, (error: unknown) => end({ kind: "unreachable", message: String(error) }));
+  });
+  return {
+    closed,
+    close: end,
+    send(batch) {
+      if (!open) throw new RaySystemError("the channel is closed");
+      port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
+    },
+    onMessage(receiver) {
+      port.on("message", (data: Uint8Array | Batch) => {
+        if (!open) return;
+        receiver(data instanceof Uint8Array ? { bytes: data, buffers: noBuffers } : data);
+      });
+      port.unref();
+    },
+  };
+}

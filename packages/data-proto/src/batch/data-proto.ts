@@ -1,0 +1,298 @@
+/**
+ * DataProto: the batch that verl passes between all its parts. Owns the three members, what each
+ * operation does to all of them, and which operations are in place (union, rename, pop, reorder,
+ * padding) or make a new batch (the rest). Must not know tensor memory, files or actors.
+ *
+ * Invariants: all columns have `length` rows; this is checked on construction and again at the
+ * start of every operation, because the three members are open to assignment as in verl
+ * (`data.batch.rewards = ...`). Tensor data is never written to. metaInfo is shared by reference
+ * with slices, chunks and repeats. A failing operation leaves its batch as it was.
+ */
+import { DataProtoError, describe, requireInteger } from "../errors.ts";
+import {
+  isRowIdxs,
+  isRowSlice,
+  resolveRow,
+  resolveRows,
+  resolveSlice,
+  rowsBy,
+} from "../tensor/row-index.ts";
+import type { RowIdxs, RowSlice } from "../tensor/row-index.ts";
+import { chunkSizes, repeatCounts, splitColumns } from "./chunks.ts";
+import { checkColumns, columnsAt, concatColumns, gatherColumns, viewColumns } from "./columns.ts";
+import type { NonTensors, Tensors } from "./columns.ts";
+import { readData, separateKinds } from "./data.ts";
+import type { DataProtoData, DataProtoDict, DataProtoItem, DataProtoKeys } from "./data.ts";
+import { epochOrders } from "./epochs.ts";
+import type { MiniBatchOptions } from "./epochs.ts";
+import { copyParts, hasColumns, popKeys, renameKeys, selectKeys, unionKeys } from "./keys.ts";
+import { AUTO_PADDING_KEY, concatMetaInfo, hasAutoPadding } from "./meta-info.ts";
+import type { MetaInfo } from "./meta-info.ts";
+
+export class DataProto {
+  batch: Tensors | null;
+  nonTensorBatch: NonTensors;
+  metaInfo: MetaInfo;
+  /** Row count of a batch that is `{}`. */
+  #emptyBatchSize = 0;
+
+  constructor(data: Partial<DataProtoData> = {}) {
+    const { batch = null, nonTensorBatch = {}, metaInfo = {}, batchSize } = data;
+    const hasBatch = batch !== null && (Object.keys(batch).length > 0 || batchSize !== undefined);
+    this.batch = hasBatch ? { ...batch } : null;
+    this.nonTensorBatch = { ...nonTensorBatch };
+    this.metaInfo = metaInfo;
+    if (batchSize !== undefined) requireInteger("batchSize", batchSize, 0);
+    this.#emptyBatchSize = batchSize ?? 0;
+    this.#emptyBatchSize = this.checkConsistency();
+  }
+
+  /** Throws BATCH_SIZE_MISMATCH (naming two columns) or BAD_VALUE. */
+  static fromDict(dict: DataProtoDict): DataProto {
+    const { tensors = {}, nonTensors = {}, metaInfo = {}, autoPadding = false } = dict;
+    const marked = autoPadding ? { ...metaInfo, [AUTO_PADDING_KEY]: true } : metaInfo;
+    return new DataProto({ batch: tensors, nonTensorBatch: nonTensors, metaInfo: marked });
+  }
+
+  /** Tensors go to batch, arrays to nonTensorBatch; anything else throws BAD_VALUE. */
+  static fromSingleDict(
+    columns: Readonly<Record<string, unknown>>,
+    options: Pick<DataProtoDict, "metaInfo" | "autoPadding"> = {},
+  ): DataProto {
+    return DataProto.fromDict({ ...separateKinds(columns), ...options });
+  }
+
+  /** The inverse of toData, for a value that came from anywhere: its members are checked. */
+  static fromData(data: unknown): DataProto {
+    return new DataProto(readData(data));
+  }
+
+  /**
+   * Rows of all batches in order. Every batch must have the keys of the first; metaInfo keys must
+   * be equal where repeated, `metrics` are merged.
+   */
+  static concat(list: readonly DataProto[]): DataProto {
+    if (list.length === 0) throw new DataProtoError("BAD_ARGUMENT", "concat of an empty list");
+    const batchSize = list.reduce((rows, data) => rows + data.checkConsistency(), 0);
+    const metaInfo = concatMetaInfo(list.map((data) => data.metaInfo));
+    return new DataProto({ ...concatColumns(list), metaInfo, batchSize });
+  }
+
+  get length(): number {
+    return this.checkConsistency();
+  }
+
+  /** Returns the number of rows; throws if the columns disagree about it. */
+  checkConsistency(): number {
+    const rows = checkColumns(this);
+    if (this.batch === null || Object.keys(this.batch).length > 0) return rows ?? 0;
+    if (rows === null || rows === this.#emptyBatchSize) return this.#emptyBatchSize;
+    const expected = this.#emptyBatchSize;
+    const message = `${expected} rows had the batch whose tensors were popped, nonTensorBatch has ${rows}`;
+    throw new DataProtoError("BATCH_SIZE_MISMATCH", message, { expected, actual: rows });
+  }
+
+  /** Tensors are the same objects; the records are new. */
+  toData(): DataProtoData {
+    const batchSize = this.checkConsistency();
+    const { batch, nonTensorBatch, metaInfo } = this;
+    const isEmpty = batch !== null && Object.keys(batch).length === 0;
+    return {
+      batch: batch && { ...batch },
+      nonTensorBatch: { ...nonTensorBatch },
+      metaInfo,
+      ...(isEmpty ? { batchSize } : {}),
+    };
+  }
+
+  /** data[i], data[start:stop] or data[indices or mask] of verl. */
+  index(item: number): DataProtoItem;
+  index(item: RowSlice | RowIdxs): DataProto;
+  index(item: unknown): DataProtoItem | DataProto {
+    if (typeof item === "number") return this.item(item);
+    if (isRowIdxs(item)) return this.selectIdxs(item);
+    if (isRowSlice(item)) return this.slice(item.start, item.stop, item.step);
+    const message = `Indexing with ${describe(item)} is not supported`;
+    throw new DataProtoError("BAD_INDEX", message, { actual: item });
+  }
+
+  /** One row; negative counts from the end. */
+  item(index: number): DataProtoItem {
+    const row = resolveRow(index, this.checkConsistency());
+    return { ...columnsAt(this, row), metaInfo: this.metaInfo };
+  }
+
+  /** Python's data[start:stop:step], step > 0. Tensors are views for step 1, copies otherwise. */
+  slice(start?: number | null, stop?: number | null, step?: number | null): DataProto {
+    const bounds = resolveSlice({ start, stop, step }, this.checkConsistency());
+    const { start: first, stop: end, step: every } = bounds;
+    if (every === 1) return this.#view(first, end);
+    return this.#gather(rowsBy(Math.ceil((end - first) / every), (i) => first + i * every));
+  }
+
+  /** Copies of the rows named, in that order and as often as named, or where a mask is true. */
+  selectIdxs(idxs: RowIdxs): DataProto {
+    return this.#gather(resolveRows(idxs, this.checkConsistency()));
+  }
+
+  /**
+   * Some of the keys; an absent list means all. Unknown batchKeys throw KEY_NOT_FOUND, other
+   * unknown keys are ignored, as in verl. Everything is shared, unless `deepcopy` (structuredClone
+   * of values).
+   */
+  select(options: DataProtoKeys & { readonly deepcopy?: boolean } = {}): DataProto {
+    const batchSize = this.checkConsistency();
+    const parts = selectKeys(this, options);
+    return new DataProto({ ...(options.deepcopy === true ? copyParts(parts) : parts), batchSize });
+  }
+
+  /** Moves keys into a new batch; an absent list means none. A missing key throws KEY_NOT_FOUND. */
+  pop(keys: DataProtoKeys): DataProto {
+    this.#emptyBatchSize = this.checkConsistency();
+    const { popped, rest } = popKeys(this, keys);
+    this.batch = rest.batch;
+    this.nonTensorBatch = rest.nonTensorBatch;
+    for (const key of keys.metaInfoKeys ?? []) delete this.metaInfo[key];
+    return new DataProto(popped);
+  }
+
+  /** Renames tensors in place, all at once (two keys can swap); a key in the way is replaced. */
+  rename(oldKeys: string | readonly string[], newKeys: string | readonly string[]): this {
+    this.batch = renameKeys(this.batch, oldKeys, newKeys);
+    return this;
+  }
+
+  /**
+   * Takes the columns and metaInfo of `other` into this batch and returns it. A key that both have
+   * must hold equal values (tensors: bitwise; others: deep, NaN equals NaN), else CONFLICT.
+   */
+  union(other: DataProto): this {
+    const expected = this.checkConsistency();
+    const actual = other.checkConsistency();
+    if (expected !== actual && hasColumns(this) && hasColumns(other)) {
+      const message = `union needs batches of the same size, got ${expected} and ${actual} rows`;
+      throw new DataProtoError("BATCH_SIZE_MISMATCH", message, { expected, actual });
+    }
+    const { batch, nonTensorBatch } = unionKeys(this, other);
+    this.#emptyBatchSize = hasColumns(this) ? expected : actual;
+    this.batch = batch;
+    this.nonTensorBatch = nonTensorBatch;
+    Object.assign(this.metaInfo, other.metaInfo);
+    return this;
+  }
+
+  /** interleave: aabbcc (default); otherwise abcabc. */
+  repeat(
+    repeatTimes = 2,
+    { interleave = true }: { readonly interleave?: boolean } = {},
+  ): DataProto {
+    requireInteger("repeatTimes", repeatTimes, 0);
+    const rows = this.checkConsistency();
+    const rowOf = (i: number): number => (interleave ? Math.floor(i / repeatTimes) : i % rows);
+    return this.#gather(rowsBy(rows * repeatTimes, rowOf));
+  }
+
+  /** Row i, `repeatTimes[i]` times. */
+  sampleLevelRepeat(repeatTimes: Exclude<RowIdxs, readonly boolean[]>): DataProto {
+    return this.#gather(repeatCounts(repeatTimes, this.checkConsistency()));
+  }
+
+  /**
+   * Split keys [B, C, ...] become [B * n, C / n, ...]; every other column repeats each row n times.
+   * Unknown split keys are ignored, as in verl.
+   */
+  unfoldColumnChunks(splitCount: number, splitKeys: readonly string[] = []): DataProto {
+    requireInteger("splitCount", splitCount, 1);
+    const batchSize = this.checkConsistency() * splitCount;
+    const repeated = this.repeat(splitCount);
+    const split = splitColumns(
+      this.batch ?? {},
+      this.nonTensorBatch,
+      new Set(splitKeys),
+      splitCount,
+    );
+    return new DataProto({
+      batch: this.batch && { ...repeated.batch, ...split.tensors },
+      nonTensorBatch: { ...repeated.nonTensorBatch, ...split.nonTensors },
+      metaInfo: this.metaInfo,
+      batchSize,
+    });
+  }
+
+  /**
+   * Equal parts in order, as views. Throws UNEQUAL_CHUNK where rows do not divide, unless metaInfo
+   * asks for auto padding (then the last are smaller).
+   */
+  chunk(chunks: number): DataProto[] {
+    const sizes = chunkSizes(this.checkConsistency(), chunks, {
+      autoPadding: hasAutoPadding(this.metaInfo),
+      asTensors: this.batch !== null,
+    });
+    let start = 0;
+    return sizes.map((size) => this.#view(start, (start += size)));
+  }
+
+  /** Parts of `splitSize` rows in order, as views; the last may be smaller. */
+  split(splitSize: number): DataProto[] {
+    requireInteger("splitSize", splitSize, 1);
+    const rows = this.checkConsistency();
+    return Array.from({ length: Math.ceil(rows / splitSize) }, (_, i) =>
+      this.#view(i * splitSize, Math.min(rows, (i + 1) * splitSize)),
+    );
+  }
+
+  /** In place: the rows named, in that order. */
+  reorder(indices: RowIdxs): void {
+    this.#become(this.selectIdxs(indices));
+  }
+
+  /** In place: appends `paddingSize` copies of the last or of the first row. */
+  padding(paddingSize: number, paddingCandidate: "last" | "first" = "last"): void {
+    requireInteger("paddingSize", paddingSize, 0);
+    const rows = this.checkConsistency();
+    if (paddingSize === 0) return;
+    const candidate = resolveRow(paddingCandidate === "first" ? 0 : -1, rows);
+    this.#become(this.#gather(rowsBy(rows + paddingSize, (i) => (i < rows ? i : candidate))));
+  }
+
+  /**
+   * `epochs` passes in batches of `miniBatchSize` rows, which must divide the batch. Later changes
+   * to this batch do not reach the iterator.
+   */
+  makeIterator(
+    miniBatchSize: number,
+    epochs: number,
+    options: MiniBatchOptions = {},
+  ): Generator<DataProto, void, undefined> {
+    requireInteger("miniBatchSize", miniBatchSize, 1);
+    requireInteger("epochs", epochs, 0);
+    const rows = this.checkConsistency();
+    if (rows % miniBatchSize === 0)
+      return this.select().#miniBatches(miniBatchSize, epochOrders(rows, epochs, options));
+    const message = `${rows} rows do not divide into mini batches of ${miniBatchSize}`;
+    throw new DataProtoError("UNEQUAL_CHUNK", message, { expected: miniBatchSize, actual: rows });
+  }
+
+  *#miniBatches(
+    size: number,
+    orders: Iterable<Int32Array | null>,
+  ): Generator<DataProto, void, undefined> {
+    for (const order of orders) yield* (order === null ? this : this.#gather(order)).split(size);
+  }
+
+  #view(start: number, stop: number): DataProto {
+    const { metaInfo } = this;
+    return new DataProto({ ...viewColumns(this, start, stop), metaInfo, batchSize: stop - start });
+  }
+
+  #gather(rows: Int32Array): DataProto {
+    const { metaInfo } = this;
+    return new DataProto({ ...gatherColumns(this, rows), metaInfo, batchSize: rows.length });
+  }
+
+  #become(next: DataProto): void {
+    this.batch = next.batch;
+    this.nonTensorBatch = next.nonTensorBatch;
+    this.#emptyBatchSize = next.#emptyBatchSize;
+  }
+}

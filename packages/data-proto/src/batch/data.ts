@@ -1,0 +1,93 @@
+/**
+ * The plain shapes that go into and come out of a DataProto, and the one place where an unknown
+ * value is narrowed to them. Must not know the DataProto class.
+ */
+import { DataProtoError, describe } from "../errors.ts";
+import { isTensor } from "../tensor/tensor.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import type { NonTensors, Tensors } from "./columns.ts";
+import type { MetaInfo } from "./meta-info.ts";
+
+/** One row: tensors without their batch dimension, values, and the metaInfo of the batch. */
+export interface DataProtoItem {
+  readonly batch: Tensors | null;
+  readonly nonTensorBatch: Record<string, unknown>;
+  readonly metaInfo: MetaInfo;
+}
+
+/**
+ * A DataProto as plain data, for a codec. batchSize is there only when batch is `{}`: a batch whose
+ * tensors were all popped keeps its rows.
+ */
+export interface DataProtoData {
+  readonly batch: Tensors | null;
+  readonly nonTensorBatch: NonTensors;
+  readonly metaInfo: MetaInfo;
+  readonly batchSize?: number;
+}
+
+export interface DataProtoDict {
+  readonly tensors?: Tensors;
+  readonly nonTensors?: NonTensors;
+  readonly metaInfo?: MetaInfo;
+  /** Marks metaInfo so that chunk() accepts row counts that do not divide. */
+  readonly autoPadding?: boolean;
+}
+
+export interface DataProtoKeys {
+  readonly batchKeys?: readonly string[];
+  readonly nonTensorBatchKeys?: readonly string[];
+  readonly metaInfoKeys?: readonly string[];
+}
+
+/** Narrows the members; what the columns hold is checked by whoever builds a batch of them. */
+export function readData(data: unknown): Partial<DataProtoData> {
+  if (!isRecord(data))
+    throw new DataProtoError("BAD_VALUE", `a DataProto cannot be made of ${describe(data)}`, {
+      actual: data,
+    });
+  const { batch, nonTensorBatch, metaInfo, batchSize } = data;
+  return {
+    batch: batch === null ? null : (member("batch", batch) as Tensors),
+    nonTensorBatch: member("nonTensorBatch", nonTensorBatch) as NonTensors,
+    metaInfo: member("metaInfo", metaInfo),
+    ...(batchSize === undefined ? {} : { batchSize: batchSize as number }),
+  };
+}
+
+/** Tensors and arrays of one record, apart. */
+export function separateKinds(columns: Readonly<Record<string, unknown>>): {
+  tensors: Tensors;
+  nonTensors: NonTensors;
+} {
+  const tensors: [string, Tensor][] = [];
+  const nonTensors: [string, readonly unknown[]][] = [];
+  for (const [key, actual] of Object.entries(columns)) {
+    if (isTensor(actual)) tensors.push([key, actual]);
+    else if (Array.isArray(actual)) nonTensors.push([key, actual]);
+    else
+      throw new DataProtoError(
+        "BAD_VALUE",
+        `"${key}" is neither a tensor nor an array: ${describe(actual)}`,
+        { key, actual },
+      );
+  }
+  return { tensors: Object.fromEntries(tensors), nonTensors: Object.fromEntries(nonTensors) };
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !ArrayBuffer.isView(value)
+  );
+}
+
+function member(key: string, value: unknown): Record<string, unknown> {
+  if (isRecord(value)) return value;
+  throw new DataProtoError("BAD_VALUE", `${key} must be a record, got ${describe(value)}`, {
+    key,
+    actual: value,
+  });
+}

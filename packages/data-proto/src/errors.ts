@@ -1,0 +1,117 @@
+/**
+ * Every error of this package. Callers tell errors apart by `code`, never by message text.
+ *
+ * DataProtoError: a batch, tensor or argument is not what an operation needs; `key`, `expected` and
+ * `actual` are set where they exist. JsonlError: a JSONL file or record failed; `path`, and `line`
+ * (1-based) where one line is to blame. Knows nothing of tensors, batches or files: all of them
+ * import this file.
+ */
+
+export type DataProtoErrorCode =
+  /** Columns of one batch, or two batches, have different numbers of rows. */
+  | "BATCH_SIZE_MISMATCH"
+  | "KEY_NOT_FOUND"
+  /** Two values that must be equal under one key are not. */
+  | "CONFLICT"
+  /** An index, mask, slice or permutation does not fit the rows. */
+  | "BAD_INDEX"
+  /** Rows or columns do not divide into the parts that were asked for. */
+  | "UNEQUAL_CHUNK"
+  | "BAD_SHAPE"
+  | "BAD_DTYPE"
+  /** A value is of the wrong kind, or outside the range of its dtype. */
+  | "BAD_VALUE"
+  | "BAD_ARGUMENT";
+
+export interface DataProtoErrorFields {
+  readonly key?: string;
+  readonly expected?: unknown;
+  readonly actual?: unknown;
+  readonly cause?: unknown;
+}
+
+export class DataProtoError extends Error {
+  override readonly name = "DataProtoError";
+  readonly code: DataProtoErrorCode;
+  readonly key: string | undefined;
+  readonly expected: unknown;
+  readonly actual: unknown;
+
+  constructor(code: DataProtoErrorCode, message: string, fields: DataProtoErrorFields = {}) {
+    super(message, fields.cause === undefined ? undefined : { cause: fields.cause });
+    this.code = code;
+    this.key = fields.key;
+    this.expected = fields.expected;
+    this.actual = fields.actual;
+  }
+}
+
+export type JsonlErrorCode =
+  /** The file, or the folder of a file to be written, does not exist. */
+  | "JSONL_NOT_FOUND"
+  /** A line is not UTF-8 or not JSON. */
+  | "JSONL_MALFORMED"
+  | "JSONL_LINE_TOO_LONG"
+  /** A record that JSON cannot carry without changing it. */
+  | "JSONL_BAD_VALUE"
+  /** A write after close. */
+  | "JSONL_CLOSED"
+  /**
+   * Any other failure of the file system: disk full, permission, a folder in place of a file. The
+   * cause has its `code`.
+   */
+  | "JSONL_IO";
+
+export interface JsonlErrorFields {
+  readonly path: string;
+  readonly reason: string;
+  readonly line?: number;
+  readonly unterminated?: boolean;
+  readonly cause?: unknown;
+}
+
+export class JsonlError extends Error {
+  override readonly name = "JsonlError";
+  readonly code: JsonlErrorCode;
+  readonly path: string;
+  readonly reason: string;
+  /** 1-based, blank lines counted; undefined where no line is to blame. */
+  readonly line: number | undefined;
+  /** The line is the last one and has no newline: what a writer that was killed leaves behind. */
+  readonly unterminated: boolean;
+
+  constructor(code: JsonlErrorCode, fields: JsonlErrorFields) {
+    const where = fields.line === undefined ? fields.path : `${fields.path}:${fields.line}`;
+    super(
+      `${where}: ${fields.reason}`,
+      fields.cause === undefined ? undefined : { cause: fields.cause },
+    );
+    this.code = code;
+    this.path = fields.path;
+    this.reason = fields.reason;
+    this.line = fields.line;
+    this.unterminated = fields.unterminated ?? false;
+  }
+}
+
+/** The value seen, for an error message: short, whatever the value is. */
+export function describe(value: unknown): string {
+  if (typeof value === "string")
+    return value.length > 60 ? `a string of ${value.length} characters` : JSON.stringify(value);
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value === "function") return "a function";
+  if (Array.isArray(value)) return `an array of length ${value.length}`;
+  if (typeof value !== "object" || value === null) return String(value);
+  const kind: unknown = value.constructor?.name;
+  const name = typeof kind === "string" && kind !== "" ? kind : "object";
+  return ArrayBuffer.isView(value) && "length" in value
+    ? `${name}(${String(value.length)})`
+    : `an instance of ${name}`;
+}
+
+/** Throws unless `value` is an integer of at least `least`. */
+export function requireInteger(name: string, value: number, least: number): void {
+  if (Number.isSafeInteger(value) && value >= least) return;
+  const message = `${name} must be an integer of at least ${least}, got ${describe(value)}`;
+  throw new DataProtoError("BAD_ARGUMENT", message, { key: name, expected: least, actual: value });
+}

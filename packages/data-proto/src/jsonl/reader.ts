@@ -1,0 +1,168 @@
+/**
+ * Reads JSON Lines as a stream: one value per line, memory bounded by the longest line. Owns
+ * splitting bytes into lines and the meaning of a line: UTF-8, LF or CRLF, a byte order mark at the
+ * start allowed, blank lines skipped but counted, the last line with or without a newline.
+ *
+ * Bytes are split at LF before they are decoded, so a character cut by a chunk border never shows.
+ * A bad line is an error, and skipped only for a caller who takes the error. Must not know what
+ * records mean: values are `unknown`.
+ */
+import { createReadStream } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { JsonlError, requireInteger } from "../errors.ts";
+import { fileError } from "./file-error.ts";
+
+/**
+ * 64 MiB: far above any rollout (a 1M-token response is about 8 MB of ids), far below V8's longest
+ * string (512 MiB).
+ */
+export const DEFAULT_MAX_LINE_BYTES: number = 64 * 1024 * 1024;
+
+/** Reads of 256 KiB: beyond that a local disk gains nothing. */
+const CHUNK_BYTES = 256 * 1024;
+
+const LF = 0x0a;
+const CR = 0x0d;
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+
+export interface JsonlRecord {
+  /** 1-based, blank lines counted. */
+  readonly line: number;
+  readonly value: unknown;
+}
+
+export interface ReadJsonlOptions {
+  /** Ends a wait for the file at once; the iterator rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+  /** Longest line accepted, in bytes without its line ending; default 64 MiB. */
+  readonly maxLineBytes?: number;
+  /**
+   * Takes the JSONL_MALFORMED of each bad line, and reading goes on after it; without this it is
+   * thrown. For a log that was appended to after a crash: the line cut off then stays in it.
+   */
+  readonly onMalformed?: (error: JsonlError) => void;
+}
+
+/**
+ * Throws JsonlError: JSONL_NOT_FOUND, JSONL_IO, JSONL_MALFORMED, JSONL_LINE_TOO_LONG. Leaving the
+ * loop early closes the file.
+ */
+export async function* readJsonl(
+  path: string | URL,
+  options: ReadJsonlOptions = {},
+): AsyncGenerator<JsonlRecord, void, undefined> {
+  const { signal, maxLineBytes = DEFAULT_MAX_LINE_BYTES, onMalformed = rethrow } = options;
+  requireInteger("maxLineBytes", maxLineBytes, 1);
+  signal?.throwIfAborted();
+  const file = typeof path === "string" ? path : fileURLToPath(path);
+  const lines = new LineReader(file, maxLineBytes, onMalformed);
+  const stream = createReadStream(file, { highWaterMark: CHUNK_BYTES });
+  const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await untilAborted(nextChunk(chunks, file), signal);
+      for (const record of next === null ? lines.end() : lines.push(next)) {
+        yield record;
+        signal?.throwIfAborted();
+      }
+      if (next === null) return;
+    }
+  } finally {
+    stream.destroy();
+    // A read that hangs (a pipe) cannot be called off: an abort does not wait for it.
+    if (!stream.closed && signal?.aborted !== true)
+      await new Promise<void>((resolve) => stream.once("close", () => resolve()));
+  }
+}
+
+async function nextChunk(chunks: AsyncIterator<Buffer>, path: string): Promise<Buffer | null> {
+  try {
+    const next = await chunks.next();
+    return next.done === true ? null : next.value;
+  } catch (cause) {
+    throw fileError(path, cause);
+  }
+}
+
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const onAbort = (): void => reject(signal.reason as Error);
+  signal.addEventListener("abort", onAbort, { once: true });
+  work.then(resolve, reject);
+  return promise.finally(() => signal.removeEventListener("abort", onAbort));
+}
+
+function rethrow(error: JsonlError): never {
+  throw error;
+}
+
+/** Bytes in, records out. Holds at most one unfinished line. */
+class LineReader {
+  readonly #path: string;
+  readonly #maxLineBytes: number;
+  readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  readonly #onMalformed: (error: JsonlError) => void;
+  #pieces: Buffer[] = [];
+  #heldBytes = 0;
+  #line = 0;
+
+  constructor(path: string, maxLineBytes: number, onMalformed: (error: JsonlError) => void) {
+    this.#path = path;
+    this.#maxLineBytes = maxLineBytes;
+    this.#onMalformed = onMalformed;
+  }
+
+  *push(chunk: Buffer): Generator<JsonlRecord, void, undefined> {
+    let start = 0;
+    for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {
+      yield* this.#finish(chunk.subarray(start, end), false);
+      start = end + 1;
+    }
+    const rest = chunk.subarray(start);
+    this.#pieces.push(rest);
+    this.#heldBytes += rest.length;
+    // Four bytes of grace: a byte order mark and a CR are no part of the line.
+    if (this.#heldBytes > this.#maxLineBytes + 4) throw this.#tooLong(this.#line + 1);
+  }
+
+  *end(): Generator<JsonlRecord, void, undefined> {
+    if (this.#heldBytes > 0) yield* this.#finish(Buffer.alloc(0), true);
+  }
+
+  *#finish(tail: Buffer, unterminated: boolean): Generator<JsonlRecord, void, undefined> {
+    let bytes = this.#heldBytes === 0 ? tail : Buffer.concat([...this.#pieces, tail]);
+    this.#pieces = [];
+    this.#heldBytes = 0;
+    const line = ++this.#line;
+    if (line === 1 && bytes.subarray(0, 3).equals(BYTE_ORDER_MARK)) bytes = bytes.subarray(3);
+    if (bytes.at(-1) === CR) bytes = bytes.subarray(0, -1);
+    if (bytes.length > this.#maxLineBytes) throw this.#tooLong(line);
+    const value = this.#parse(bytes, line, unterminated);
+    if (value !== undefined) yield { line, value };
+  }
+
+  /** undefined for a blank line, and for a bad one that onMalformed took. */
+  #parse(bytes: Buffer, line: number, unterminated: boolean): unknown {
+    try {
+      const text = this.#decoder.decode(bytes);
+      return /[^ \t\r]/.test(text) ? JSON.parse(text) : undefined;
+    } catch (cause) {
+      const kind = cause instanceof SyntaxError ? "JSON" : "UTF-8";
+      const reason = `the line is not valid ${kind}: ${cause instanceof Error ? cause.message : String(cause)}`;
+      const path = this.#path;
+      this.#onMalformed(
+        new JsonlError("JSONL_MALFORMED", { path, line, unterminated, reason, cause }),
+      );
+      return undefined;
+    }
+  }
+
+  #tooLong(line: number): JsonlError {
+    return new JsonlError("JSONL_LINE_TOO_LONG", {
+      path: this.#path,
+      line,
+      reason: `the line is longer than ${this.#maxLineBytes} bytes`,
+    });
+  }
+}

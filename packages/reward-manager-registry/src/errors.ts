@@ -1,0 +1,225 @@
+/**
+ * Every error of this package: one class per thing that a caller would handle differently, told apart by `code`.
+ * Fields are plain data, so an error says the same after a trip between threads or machines.
+ * Not here: what a user's score function throws. That passes through the package unchanged.
+ */
+
+/** A score function returned something that is no score. A failed score is never a zero. */
+export class InvalidScoreError extends Error {
+  override readonly name = "InvalidScoreError";
+  readonly code = "INVALID_SCORE";
+  readonly dataSource: string;
+  /** What was returned, in words. */
+  readonly received: string;
+
+  constructor(dataSource: string, received: string) {
+    super(
+      `The score function returned ${received} for a sample of "${dataSource}". A score is a finite number, boolean or bigint, ` +
+        `{ score, ...extras } or [score, query, response].`,
+    );
+    this.dataSource = dataSource;
+    this.received = received;
+  }
+}
+
+/** A sample lacks a field that scoring needs, or holds something else there. */
+export class InvalidSampleError extends Error {
+  override readonly name = "InvalidSampleError";
+  readonly code = "INVALID_SAMPLE";
+  readonly field: string;
+  readonly received: string;
+
+  constructor(field: string, expected: string, received: string) {
+    super(`A sample's ${field} must be ${expected}; it is ${received}.`);
+    this.field = field;
+    this.received = received;
+  }
+}
+
+/** The response came as token ids and nobody gave a tokenizer. */
+export class MissingTokenizerError extends Error {
+  override readonly name = "MissingTokenizerError";
+  readonly code = "MISSING_TOKENIZER";
+  readonly dataSource: string;
+
+  constructor(dataSource: string) {
+    super(
+      `A sample of "${dataSource}" has its response as token ids: give a tokenizer, or put the response text into the sample.`,
+    );
+    this.dataSource = dataSource;
+  }
+}
+
+/** Another class holds this name already; it stays. */
+export class RewardManagerConflictError extends Error {
+  override readonly name = "RewardManagerConflictError";
+  readonly code = "REWARD_MANAGER_CONFLICT";
+  readonly managerName: string;
+  readonly kept: string;
+  readonly refused: string;
+
+  constructor(managerName: string, kept: string, refused: string) {
+    super(
+      `Reward manager "${managerName}" is ${kept} already; ${refused} was not registered. Register it under another name.`,
+    );
+    this.managerName = managerName;
+    this.kept = kept;
+    this.refused = refused;
+  }
+}
+
+export class UnknownRewardManagerError extends Error {
+  override readonly name = "UnknownRewardManagerError";
+  readonly code = "UNKNOWN_REWARD_MANAGER";
+  readonly managerName: string;
+  readonly known: readonly string[];
+
+  constructor(managerName: string, known: readonly string[]) {
+    super(
+      `Unknown reward manager: "${managerName}". Known: ${listed(known)}. Names are case sensitive.`,
+    );
+    this.managerName = managerName;
+    this.known = known;
+  }
+}
+
+/** A class was used as a reward manager whose instances have no `runSingle`. */
+export class InvalidRewardManagerError extends Error {
+  override readonly name = "InvalidRewardManagerError";
+  readonly code = "INVALID_REWARD_MANAGER";
+  readonly className: string;
+
+  constructor(className: string) {
+    super(`${className} is no reward manager: its instances have no method runSingle(sample).`);
+    this.className = className;
+  }
+}
+
+/** The data source is in no row of verl's routing table. */
+export class UnknownDataSourceError extends Error {
+  override readonly name = "UnknownDataSourceError";
+  readonly code = "UNKNOWN_DATA_SOURCE";
+  readonly dataSource: string;
+
+  constructor(dataSource: string) {
+    super(
+      `Reward function is not implemented for data_source='${dataSource}'. Give a score function of your own for it.`,
+    );
+    this.dataSource = dataSource;
+  }
+}
+
+/** The routing table knows the data source, but this version does not have its scorer. */
+export class RewardNotSupportedError extends Error {
+  override readonly name = "RewardNotSupportedError";
+  readonly code = "REWARD_NOT_SUPPORTED";
+  readonly dataSource: string;
+  readonly scorer: string;
+
+  constructor(dataSource: string, scorer: string) {
+    super(
+      `Data source "${dataSource}" needs the scorer ${scorer}, which this version does not have. Give a score function of your own for it.`,
+    );
+    this.dataSource = dataSource;
+    this.scorer = scorer;
+  }
+}
+
+export class InvalidScorerOptionError extends Error {
+  override readonly name = "InvalidScorerOptionError";
+  readonly code = "INVALID_SCORER_OPTION";
+  readonly option: string;
+  readonly received: string;
+
+  constructor(option: string, expected: string, received: string) {
+    super(`Scorer option ${option} must be ${expected}; it is ${received}.`);
+    this.option = option;
+    this.received = received;
+  }
+}
+
+/** The text or path that names a module and an export cannot be read. */
+export class InvalidRewardSpecError extends Error {
+  override readonly name = "InvalidRewardSpecError";
+  readonly code = "INVALID_REWARD_SPEC";
+  readonly spec: string;
+
+  constructor(spec: string, problem: string) {
+    super(
+      `Cannot read the reward spec "${spec}": ${problem} Forms: ./reward.ts, /abs/reward.ts, file:///abs/reward.ts, pkg:name/sub, each with :name behind it or not.`,
+    );
+    this.spec = spec;
+  }
+}
+
+export class RewardModuleNotFoundError extends Error {
+  override readonly name = "RewardModuleNotFoundError";
+  readonly code = "REWARD_MODULE_NOT_FOUND";
+  readonly path: string;
+  /** The file that was looked for, or for a package the directory from which it was resolved. */
+  readonly tried: string;
+
+  constructor(path: string, tried: string, advice: string, options?: ErrorOptions) {
+    super(`Reward module "${path}" was not found (tried ${tried}). ${advice}`, options);
+    this.path = path;
+    this.tried = tried;
+  }
+}
+
+/** The module exists and failed while it loaded; `cause` is what it threw. */
+export class RewardModuleImportError extends Error {
+  override readonly name = "RewardModuleImportError";
+  readonly code = "REWARD_MODULE_IMPORT";
+  readonly path: string;
+  readonly url: string;
+
+  constructor(path: string, url: string, cause: unknown) {
+    super(
+      `Reward module "${path}" failed while it loaded (${url}): ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
+    this.path = path;
+    this.url = url;
+  }
+}
+
+export class RewardExportNotFoundError extends Error {
+  override readonly name = "RewardExportNotFoundError";
+  readonly code = "REWARD_EXPORT_NOT_FOUND";
+  readonly path: string;
+  readonly wanted: readonly string[];
+  readonly available: readonly string[];
+
+  constructor(path: string, wanted: readonly string[], available: readonly string[]) {
+    super(
+      `Reward module "${path}" has no export ${wanted.join(" or ")}. Its exports: ${listed(available)}. Name one with PATH:name.`,
+    );
+    this.path = path;
+    this.wanted = wanted;
+    this.available = available;
+  }
+}
+
+/** The export is there and is not what was asked for. */
+export class RewardExportTypeError extends Error {
+  override readonly name = "RewardExportTypeError";
+  readonly code = "REWARD_EXPORT_TYPE";
+  readonly path: string;
+  readonly exportName: string;
+  readonly expected: "function" | "class";
+  readonly received: string;
+
+  constructor(path: string, exportName: string, expected: "function" | "class", received: string) {
+    super(
+      `Export ${exportName} of reward module "${path}" must be a ${expected}; it is ${received}.`,
+    );
+    this.path = path;
+    this.exportName = exportName;
+    this.expected = expected;
+    this.received = received;
+  }
+}
+
+function listed(names: readonly string[]): string {
+  return names.length === 0 ? "none" : names.join(", ");
+}

@@ -1,0 +1,81 @@
+/**
+ * From the path in a reward spec to the URL of a module that exists.
+ * Packages are resolved by Node's own algorithm, from the base directory and not from where this file lies.
+ */
+
+import { statSync } from "node:fs";
+import { registerHooks } from "node:module";
+import { resolve, sep } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { InvalidRewardSpecError, RewardModuleNotFoundError } from "../errors.ts";
+
+/** Throws RewardModuleNotFoundError or InvalidRewardSpecError. */
+export function resolveModuleUrl(path: string, baseDirectory: string): string {
+  if (path.startsWith("pkg:")) return packageUrl(path, baseDirectory);
+  const file = filePath(path, baseDirectory);
+  if (!isFile(file))
+    throw new RewardModuleNotFoundError(path, file, notFoundAdvice(path, file, baseDirectory));
+  return pathToFileURL(file).href;
+}
+
+function filePath(path: string, baseDirectory: string): string {
+  if (path.startsWith("file:///")) return fileURLToPath(path);
+  // verl cuts the scheme off and takes the rest as a path, so file://rewards/my.ts is relative there and here.
+  if (path.startsWith("file://")) return resolve(baseDirectory, path.slice("file://".length));
+  const scheme = /^([A-Za-z][A-Za-z0-9+.-]+):\/\//.exec(path)?.[1];
+  if (scheme !== undefined)
+    throw new InvalidRewardSpecError(path, `a module cannot be loaded by ${scheme}://.`);
+  return resolve(baseDirectory, path);
+}
+
+function packageUrl(path: string, baseDirectory: string): string {
+  const name = path.replace(/^pkg:(?:\/\/)?/, "");
+  if (name === "" || /^[./\\]/.test(name))
+    throw new InvalidRewardSpecError(path, "a package name must follow pkg:.");
+  let url: string;
+  try {
+    url = resolveFrom(name, baseDirectory);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new RewardModuleNotFoundError(
+      path,
+      `${name} from ${baseDirectory}`,
+      `${reason}. Install it there, or give another base directory.`,
+      { cause },
+    );
+  }
+  if (url.startsWith("file:") && !isFile(fileURLToPath(url))) {
+    throw new RewardModuleNotFoundError(
+      path,
+      fileURLToPath(url),
+      "The package is there, but it names a file that is not.",
+    );
+  }
+  return url;
+}
+
+/** import.meta.resolve ignores a second argument unless a flag is set; a hook that lives for this one call gives it the parent. */
+function resolveFrom(name: string, baseDirectory: string): string {
+  const parentURL = pathToFileURL(resolve(baseDirectory) + sep).href;
+  const hooks = registerHooks({
+    resolve: (specifier, context, nextResolve) =>
+      nextResolve(specifier, specifier === name ? { ...context, parentURL } : context),
+  });
+  try {
+    return import.meta.resolve(name, parentURL);
+  } finally {
+    hooks.deregister();
+  }
+}
+
+function isFile(file: string): boolean {
+  return statSync(file, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+function notFoundAdvice(path: string, file: string, baseDirectory: string): string {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true)
+    return "That is a directory: name the file in it.";
+  if (/^[\w@][\w./@-]*$/.test(path) && !/\.[cm]?[jt]s$/.test(path))
+    return `If it is a package, write pkg:${path}.`;
+  return `Relative paths start at ${baseDirectory}.`;
+}

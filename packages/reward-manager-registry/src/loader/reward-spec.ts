@@ -1,0 +1,38 @@
+/**
+ * What names a user's reward function or manager class: a module path, an export and fixed arguments
+ * (verl `custom_reward_function.{path,name,reward_kwargs}`), and its short form on a command line, PATH[:name].
+ * Pure text; the file system is not asked.
+ */
+
+import { InvalidRewardSpecError } from "../errors.ts";
+
+export interface RewardSpec {
+  /** ./reward.ts, /abs/reward.ts, file:///abs/reward.ts, pkg:name or pkg:name/sub. */
+  readonly path: string;
+  /** Export to take; without it the loader's default names are tried. */
+  readonly name?: string | undefined;
+  /** Arguments that override those of each call. Functions only. */
+  readonly rewardKwargs?: Readonly<Record<string, unknown>> | undefined;
+}
+
+const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
+// Colons that belong to the path: pkg:name, file:…, and C: of Windows.
+const PATH_PREFIX = /^(?:pkg|file|[A-Za-z])$/;
+
+/**
+ * Reads PATH[:name]. The text behind the last colon is a name if no slash is in it and the colon is not
+ * the one of `pkg:`, `file:` or a drive letter. Throws InvalidRewardSpecError for an empty path or a name that is no identifier.
+ */
+export function parseRewardSpec(text: string): RewardSpec {
+  const colon = text.lastIndexOf(":");
+  const path = text.slice(0, Math.max(colon, 0));
+  const name = text.slice(colon + 1);
+  if (colon < 0 || /[/\\]/.test(name) || PATH_PREFIX.test(path)) {
+    if (text.trim() === "") throw new InvalidRewardSpecError(text, "the path is empty.");
+    return { path: text };
+  }
+  if (path.trim() === "") throw new InvalidRewardSpecError(text, "the path is empty.");
+  if (!IDENTIFIER.test(name))
+    throw new InvalidRewardSpecError(text, `"${name}" is no export name.`);
+  return { path, name };
+}

@@ -1,0 +1,36 @@
+/**
+ * verl's naive manager: the bare pipeline, plus what the rollout knows about the sample in extraInfo.
+ * Mapping: extra_info["num_turns"] -> extraInfo.numTurns (null if unknown), extra_info["rollout_reward_scores"] ->
+ * extraInfo.rolloutRewardScores ({} if none), tool_extra_fields -> merged as they are, keys untouched.
+ */
+
+import { defaultComputeScore } from "../scorers/default-compute-score.ts";
+import type { ComputeScore } from "../scoring/compute-score.ts";
+import type { RewardResult } from "../scoring/reward-result.ts";
+import type { RewardSample } from "../scoring/sample.ts";
+import { scoreSample } from "../scoring/score-sample.ts";
+import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
+
+export class NaiveRewardManager implements RewardManager {
+  readonly #computeScore: ComputeScore;
+  readonly #args: RewardManagerArguments;
+
+  constructor(args: RewardManagerArguments = {}) {
+    this.#computeScore = args.computeScore ?? defaultComputeScore;
+    this.#args = args;
+  }
+
+  async runSingle(sample: RewardSample): Promise<RewardResult> {
+    const { tokenizer, rewardRouterAddress, rewardModelTokenizer } = this.#args;
+    return await scoreSample(sample, this.#computeScore, {
+      tokenizer,
+      rewardRouterAddress,
+      rewardModelTokenizer,
+      extraInfo: {
+        ...sample.toolExtraFields,
+        numTurns: sample.numTurns ?? null,
+        rolloutRewardScores: sample.rolloutRewardScores ?? {},
+      },
+    });
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Names to reward manager classes, and their construction. A registry is a value that somebody makes and passes on:
+ * nothing is registered by importing a module, and two registries in one process know nothing of each other.
+ * Invariants: a name never changes its class; initClass of a class succeeds at most once per registry.
+ */
+
+import {
+  InvalidRewardManagerError,
+  RewardManagerConflictError,
+  UnknownRewardManagerError,
+} from "./errors.ts";
+import { NaiveRewardManager } from "./managers/naive.ts";
+import type {
+  RewardManager,
+  RewardManagerArguments,
+  RewardManagerClass,
+} from "./managers/reward-manager.ts";
+
+export interface RewardManagerRegistry {
+  /** Returns the class. The same class again is fine; another one throws RewardManagerConflictError and the first stays. */
+  register<Class extends RewardManagerClass>(name: string, managerClass: Class): Class;
+  /** Throws UnknownRewardManagerError, which lists the known names. Case sensitive. */
+  get(name: string): RewardManagerClass;
+  has(name: string): boolean;
+  /** In order of registration. */
+  names(): string[];
+  /** An instance by name, or of a class that need not be registered; runs the class's initClass first, once. */
+  create(
+    nameOrClass: string | RewardManagerClass,
+    args?: RewardManagerArguments,
+  ): Promise<RewardManager>;
+}
+
+/** An empty registry. */
+export function createRegistry(): RewardManagerRegistry {
+  const classes = new Map<string, RewardManagerClass>();
+  const initialised = new Map<RewardManagerClass, Promise<void>>();
+
+  function get(name: string): RewardManagerClass {
+    const managerClass = classes.get(name);
+    if (managerClass === undefined) throw new UnknownRewardManagerError(name, [...classes.keys()]);
+    return managerClass;
+  }
+
+  async function initialiseOnce(
+    managerClass: RewardManagerClass,
+    args: RewardManagerArguments,
+  ): Promise<void> {
+    const running = initialised.get(managerClass) ?? runInitClass(managerClass, args);
+    initialised.set(managerClass, running);
+    try {
+      await running;
+    } catch (error) {
+      if (initialised.get(managerClass) === running) initialised.delete(managerClass);
+      throw error;
+    }
+  }
+
+  return {
+    register(name, managerClass) {
+      const holder = classes.get(name);
+      if (holder !== undefined && holder !== managerClass) {
+        throw new RewardManagerConflictError(name, className(holder), className(managerClass));
+      }
+      classes.set(name, managerClass);
+      return managerClass;
+    },
+    get,
+    has: (name) => classes.has(name),
+    names: () => [...classes.keys()],
+    async create(nameOrClass, args = {}) {
+      const managerClass = typeof nameOrClass === "string" ? get(nameOrClass) : nameOrClass;
+      await initialiseOnce(managerClass, args);
+      const manager = new managerClass(args);
+      if (typeof manager.runSingle !== "function")
+        throw new InvalidRewardManagerError(className(managerClass));
+      return manager;
+    },
+  };
+}
+
+/** A registry with every manager of this package: naive. */
+export function createDefaultRegistry(): RewardManagerRegistry {
+  const registry = createRegistry();
+  registry.register("naive", NaiveRewardManager);
+  return registry;
+}
+
+async function runInitClass(
+  managerClass: RewardManagerClass,
+  args: RewardManagerArguments,
+): Promise<void> {
+  await managerClass.initClass?.(args);
+}
+
+function className(managerClass: RewardManagerClass): string {
+  return managerClass.name || "(anonymous class)";
+}

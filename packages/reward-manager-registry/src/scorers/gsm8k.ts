@@ -1,0 +1,68 @@
+/**
+ * verl's gsm8k scorer (verl/utils/reward_score/gsm8k.py, 0.10.0.dev): the number behind the last "#### ", compared as text.
+ * Equal to Python to the character, with its traps: strict keeps a trailing ".", flexible keeps commas,
+ * "#### $42" is no match, "1.50" is not "1.5". A score that compares values is examples/gsm8k-reward.ts.
+ */
+
+import { InvalidScorerOptionError } from "../errors.ts";
+import { describeValue } from "../value-description.ts";
+
+export type Gsm8kMethod = "strict" | "flexible";
+
+export interface Gsm8kOptions {
+  /** strict: the last "#### number"; flexible: the last number. Default strict. */
+  readonly method?: Gsm8kMethod;
+  /** For an answer that is there but wrong. Default 0. */
+  readonly formatScore?: number;
+  /** For the right answer. Default 1. */
+  readonly score?: number;
+}
+
+// verl _SOLUTION_CLIP_CHARS: the answer stands at the end, and regular expressions over long texts are slow.
+const CLIP_CODE_POINTS = 300;
+const STRICT = /#### (-?[0-9.,]+)/g;
+const FLEXIBLE = /-?[0-9.,]+/g;
+
+/** 0 without an answer, `score` for the right one, `formatScore` for another. */
+export function scoreGsm8k(
+  solutionStr: string,
+  groundTruth: string,
+  options: Gsm8kOptions = {},
+): number {
+  const { method = "strict", formatScore = 0, score = 1 } = options;
+  const answer = extractGsm8kSolution(solutionStr, method);
+  if (answer === null) return 0;
+  return answer === groundTruth ? score : formatScore;
+}
+
+/** The answer as text, or null. Throws InvalidScorerOptionError for another method. */
+export function extractGsm8kSolution(
+  solutionStr: string,
+  method: Gsm8kMethod = "strict",
+): string | null {
+  const tail = lastCodePoints(solutionStr, CLIP_CODE_POINTS);
+  switch (method) {
+    case "strict": {
+      const answer = [...tail.matchAll(STRICT)].at(-1)?.[1];
+      return answer === undefined ? null : answer.replaceAll(",", "");
+    }
+    case "flexible": {
+      const answers = tail.match(FLEXIBLE) ?? [];
+      // As in verl's loop: where every match is ".", the first one is left over.
+      return answers.findLast((answer) => answer !== ".") ?? answers[0] ?? null;
+    }
+    default:
+      throw new InvalidScorerOptionError("method", '"strict" or "flexible"', describeValue(method));
+  }
+}
+
+/** The end of a text as Python's text[-count:] cuts it: a pair of surrogates is one character. */
+function lastCodePoints(text: string, count: number): string {
+  if (text.length <= count) return text;
+  let start = text.length;
+  for (let taken = 0; taken < count && start > 0; taken++) {
+    const isPair = start >= 2 && (text.codePointAt(start - 2) ?? 0) > 0xffff;
+    start -= isPair ? 2 : 1;
+  }
+  return text.slice(start);
+}

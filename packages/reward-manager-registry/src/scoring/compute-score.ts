@@ -1,0 +1,49 @@
+/**
+ * The user's score function: what it receives and what it may return.
+ * verl passes keyword arguments; here they are the fields of one object, in camelCase.
+ */
+
+import type { Tokenizer } from "./sample.ts";
+
+/** What a score function receives. Fields of rewardKwargs stand beside these and win over them. */
+export interface ScoreInput {
+  readonly dataSource: string;
+  readonly solutionStr: string;
+  readonly groundTruth: unknown;
+  /** A copy made for this call: yours to change. */
+  readonly extraInfo: Record<string, unknown>;
+  /** host:port of the reward model's router; present only if there is a reward model. */
+  readonly rewardRouterAddress?: string;
+  /** Present only together with rewardRouterAddress. */
+  readonly rewardModelTokenizer?: Tokenizer;
+  readonly [rewardKwarg: string]: unknown;
+}
+
+export type ScoreValue = number | boolean | bigint;
+
+/** verl: a dict must contain `score`; every key becomes extra info. Give every sample the same keys. */
+export interface ScoreRecord {
+  readonly score: ScoreValue;
+  readonly [extra: string]: unknown;
+}
+
+/** The form of verl's async reward agent: score (or record), the query and the response that were judged. */
+export type ScoreTuple = readonly [
+  score: ScoreValue | ScoreRecord,
+  query: unknown,
+  response: unknown,
+];
+
+export type ScoreOutput = ScoreValue | ScoreRecord | ScoreTuple;
+
+/** Synchronous or not: whatever has a `then` is awaited. */
+export type ComputeScore = (input: ScoreInput) => ScoreOutput | PromiseLike<ScoreOutput>;
+
+/** The function with fixed arguments, which override those of the call (verl `custom_reward_function.reward_kwargs`). */
+export function withRewardKwargs(
+  computeScore: ComputeScore,
+  rewardKwargs: Readonly<Record<string, unknown>> = {},
+): ComputeScore {
+  if (Object.keys(rewardKwargs).length === 0) return computeScore;
+  return (input) => computeScore({ ...input, ...rewardKwargs });
+}

@@ -1,0 +1,65 @@
+/**
+ * A deep copy of plain data, so that a score function may write into what it gets.
+ * In verl the rows that repeat one prompt share one extra_info object and race on it; a shallow copy would leave that in its inner objects.
+ * Copied: plain objects, arrays, maps, sets, dates, buffers and views of them; cycles and shared parts keep their shape.
+ * By reference: functions and class instances, which only their owner can copy.
+ */
+
+export function copyData<Data>(data: Data): Data {
+  return copyValue(data, new Map()) as Data;
+}
+
+function copyValue(value: unknown, copies: Map<object, unknown>): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const known = copies.get(value);
+  if (known !== undefined) return known;
+  if (Array.isArray(value)) {
+    const copy: unknown[] = [];
+    copies.set(value, copy);
+    for (const item of value) copy.push(copyValue(item, copies));
+    return copy;
+  }
+  if (value instanceof Map) {
+    const copy = new Map<unknown, unknown>();
+    copies.set(value, copy);
+    for (const [key, item] of value) copy.set(copyValue(key, copies), copyValue(item, copies));
+    return copy;
+  }
+  if (value instanceof Set) {
+    const copy = new Set<unknown>();
+    copies.set(value, copy);
+    for (const item of value) copy.add(copyValue(item, copies));
+    return copy;
+  }
+  if (value instanceof Date || value instanceof ArrayBuffer || ArrayBuffer.isView(value)) {
+    const copy: unknown = copyBinary(value);
+    copies.set(value, copy);
+    return copy;
+  }
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return value;
+  const copy = Object.create(prototype) as Record<string, unknown>;
+  copies.set(value, copy);
+  for (const [key, item] of Object.entries(value)) {
+    // Not by assignment: a key "__proto__" from parsed JSON is data like any other.
+    Object.defineProperty(copy, key, {
+      value: copyValue(item, copies),
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    });
+  }
+  return copy;
+}
+
+function copyBinary(value: Date | ArrayBuffer | ArrayBufferView): unknown {
+  if (value instanceof Date) return new Date(value);
+  if (value instanceof ArrayBuffer) return value.slice(0);
+  if (value instanceof DataView) {
+    const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+    return new DataView(Uint8Array.from(bytes).buffer);
+  }
+  // Node's Buffer.slice is a view of the same memory; Uint8Array's is a copy.
+  if (value instanceof Uint8Array) return Uint8Array.from(value);
+  return (value as Float64Array).slice();
+}

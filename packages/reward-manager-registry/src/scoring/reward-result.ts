@@ -1,0 +1,59 @@
+/**
+ * From whatever a score function returned to one finite number and its extra info.
+ * Invariant: rewardScore is finite, and where extra info repeats the score (`score`, `acc`) it is that same number.
+ * Everything else is an InvalidScoreError, never a zero.
+ */
+
+import { InvalidScoreError } from "../errors.ts";
+import { describeValue } from "../value-description.ts";
+
+/** verl `{reward_score, reward_extra_info}`. */
+export interface RewardResult {
+  readonly rewardScore: number;
+  readonly rewardExtraInfo: Record<string, unknown>;
+}
+
+/**
+ * - scalar `s` -> extra `{ acc: s }`
+ * - `{ score, ...extras }` -> all keys, `score` included
+ * - `[score, query, response]` -> as its score alone, plus the keys `query` and `response` (a record's own keys of that name win)
+ *
+ * Booleans count 1 and 0. Throws InvalidScoreError for everything else.
+ */
+export function toRewardResult(output: unknown, dataSource: string): RewardResult {
+  if (!Array.isArray(output)) return scalarOrRecord(output, dataSource, "");
+  const tuple: readonly unknown[] = output;
+  if (tuple.length !== 3) throw new InvalidScoreError(dataSource, describeValue(output));
+  const { rewardScore, rewardExtraInfo } = scalarOrRecord(
+    tuple[0],
+    dataSource,
+    "[score, query, response] with, as its score, ",
+  );
+  return {
+    rewardScore,
+    rewardExtraInfo: { query: tuple[1], response: tuple[2], ...rewardExtraInfo },
+  };
+}
+
+function scalarOrRecord(output: unknown, dataSource: string, where: string): RewardResult {
+  const scalar = toFiniteNumber(output);
+  if (scalar !== undefined) return { rewardScore: scalar, rewardExtraInfo: { acc: scalar } };
+  if (typeof output !== "object" || output === null || !Object.hasOwn(output, "score")) {
+    throw new InvalidScoreError(dataSource, where + describeValue(output));
+  }
+  const record: Record<string, unknown> = { ...output };
+  const score = toFiniteNumber(record["score"]);
+  if (score === undefined)
+    throw new InvalidScoreError(
+      dataSource,
+      `${where}an object whose score is ${describeValue(record["score"])}`,
+    );
+  return { rewardScore: score, rewardExtraInfo: { ...record, score } };
+}
+
+function toFiniteNumber(value: unknown): number | undefined {
+  if (typeof value === "boolean") return value ? 1 : 0;
+  if (typeof value !== "number" && typeof value !== "bigint") return undefined;
+  const number = Number(value);
+  return Number.isFinite(number) ? number : undefined;
+}

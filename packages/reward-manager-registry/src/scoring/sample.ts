@@ -1,0 +1,62 @@
+/**
+ * What one sample is, as plain data, and how its response becomes text.
+ * Knows no batches and no padding: whoever cuts a batch into samples keeps the valid token ids only.
+ */
+
+import { InvalidSampleError, MissingTokenizerError } from "../errors.ts";
+import { describeValue } from "../value-description.ts";
+
+/** One finished rollout. Field by field verl's row of a DataProto; null counts as a value, undefined as absent. */
+export interface RewardSample {
+  /** verl `data_source`: which data set the prompt is from; chooses the default scorer. */
+  readonly dataSource: string;
+  /** The response text, or its valid token ids without padding. */
+  readonly response: string | ArrayLike<number>;
+  /** verl `reward_model.ground_truth`. */
+  readonly groundTruth: unknown;
+  /** verl `extra_info`. The score function gets a copy. */
+  readonly extraInfo?: Readonly<Record<string, unknown>> | undefined;
+  /** verl `tool_extra_fields`: what tools and the agent loop noted about this rollout. */
+  readonly toolExtraFields?: Readonly<Record<string, unknown>> | undefined;
+  /** verl `__num_turns__`. */
+  readonly numTurns?: number | undefined;
+  /** verl `reward_scores`: scores that the rollout itself (an interaction, a tool) gave. */
+  readonly rolloutRewardScores?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface Tokenizer {
+  /** Text of the ids; with `skipSpecialTokens` without end-of-sequence and the like. */
+  decode(
+    ids: ArrayLike<number>,
+    options: { readonly skipSpecialTokens: boolean },
+  ): string | PromiseLike<string>;
+}
+
+/** Throws InvalidSampleError where a field that every score needs is missing. */
+export function checkSample(sample: RewardSample): void {
+  const { dataSource, response, groundTruth } = sample;
+  if (typeof dataSource !== "string")
+    throw new InvalidSampleError("dataSource", "a string", describeValue(dataSource));
+  if (groundTruth === undefined)
+    throw new InvalidSampleError("groundTruth", "given (null counts)", "undefined");
+  if (
+    typeof response !== "string" &&
+    typeof (response as ArrayLike<number> | null | undefined)?.length !== "number"
+  ) {
+    throw new InvalidSampleError(
+      "response",
+      "a string or a list of token ids",
+      describeValue(response),
+    );
+  }
+}
+
+/** The response as text, special tokens skipped. Throws MissingTokenizerError for token ids without a tokenizer. */
+export async function decodeResponse(
+  sample: RewardSample,
+  tokenizer: Tokenizer | undefined,
+): Promise<string> {
+  if (typeof sample.response === "string") return sample.response;
+  if (tokenizer === undefined) throw new MissingTokenizerError(sample.dataSource);
+  return await tokenizer.decode(sample.response, { skipSpecialTokens: true });
+}

@@ -1,0 +1,55 @@
+/**
+ * The one pipeline from a sample to its reward: decode, copy, call, normalise.
+ * Every reward manager goes through here and adds only what is its own, by options.
+ * Knows no limits, no retries, no threads; what the score function throws passes through unchanged.
+ */
+
+import { copyData } from "./data-copy.ts";
+import { checkSample, decodeResponse } from "./sample.ts";
+import type { RewardSample, Tokenizer } from "./sample.ts";
+import type { ComputeScore } from "./compute-score.ts";
+import { toRewardResult } from "./reward-result.ts";
+import type { RewardResult } from "./reward-result.ts";
+
+export interface ScoreSampleOptions {
+  /** Needed where responses come as token ids. */
+  readonly tokenizer?: Tokenizer | undefined;
+  /** What the manager adds to the copy of extraInfo; wins over keys of the sample. Copied as well. */
+  readonly extraInfo?: Readonly<Record<string, unknown>> | undefined;
+  /** host:port. As in verl the score function gets this and the next only if there is an address. */
+  readonly rewardRouterAddress?: string | undefined;
+  readonly rewardModelTokenizer?: Tokenizer | undefined;
+}
+
+/**
+ * Scores one sample (verl `run_single`). Rejects with InvalidSampleError, MissingTokenizerError, InvalidScoreError,
+ * or with whatever `computeScore` or the tokenizer threw.
+ */
+export async function scoreSample(
+  sample: RewardSample,
+  computeScore: ComputeScore,
+  options: ScoreSampleOptions = {},
+): Promise<RewardResult> {
+  checkSample(sample);
+  const solutionStr = await decodeResponse(sample, options.tokenizer);
+  const output = await computeScore({
+    dataSource: sample.dataSource,
+    solutionStr,
+    groundTruth: sample.groundTruth,
+    extraInfo: copyData({ ...sample.extraInfo, ...options.extraInfo }),
+    ...rewardModelArguments(options),
+  });
+  return toRewardResult(output, sample.dataSource);
+}
+
+function rewardModelArguments(options: ScoreSampleOptions): {
+  rewardRouterAddress?: string;
+  rewardModelTokenizer?: Tokenizer;
+} {
+  const { rewardRouterAddress, rewardModelTokenizer } = options;
+  if (rewardRouterAddress === undefined) return {};
+  return {
+    rewardRouterAddress,
+    ...(rewardModelTokenizer === undefined ? {} : { rewardModelTokenizer }),
+  };
+}
