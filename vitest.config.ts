@@ -6,5 +6,6 @@ export default defineConfig({
     typecheck: { enabled: true, include: ["test/**/*.test-d.ts"], tsconfig: "tsconfig.json" },
     // Every file gets a process of its own: tests start and end threads of theirs.
     pool: "forks",
+    execArgv: ["--expose-gc"],
   },
 });

@@ -10,17 +10,12 @@ import { RemoteNotRegisteredError } from "../shared/errors.ts";
 import { registeredTarget } from "./registry.ts";
 
 type Loaded =
-  | { readonly how: "complete"; readonly exports: Readonly<Record<string, unknown>> }
+  | { readonly how: "complete" }
   | { readonly how: "stopped" }
   | { readonly how: "failed"; readonly error: unknown };
 
 export class Loader {
   readonly #modules: Map<string, Promise<Loaded>> = new Map();
-  readonly #onExports: (moduleUrl: string, exports: Readonly<Record<string, unknown>>) => void;
-
-  constructor(onExports: (moduleUrl: string, exports: Readonly<Record<string, unknown>>) => void) {
-    this.#onExports = onExports;
-  }
 
   /** @throws RemoteNotRegisteredError when the module has no such `remote()` call; whatever the module throws when it fails to load */
   async find(key: RemoteKey): Promise<unknown> {
@@ -38,9 +33,6 @@ export class Loader {
     if (loading === undefined) {
       loading = load(moduleUrl);
       this.#modules.set(moduleUrl, loading);
-      void loading.then((loaded) => {
-        if (loaded.how === "complete") this.#onExports(moduleUrl, loaded.exports);
-      });
     }
     return loading;
   }
@@ -70,7 +62,7 @@ function load(moduleUrl: string): Promise<Loaded> {
     // The rest of the running turn may still register: driver code often stands in a function called further up.
     const onDriverCode = (): void => void setImmediate(() => resolve({ how: "stopped" }));
     asLoading({ moduleUrl, onDriverCode }, () => import(moduleUrl)).then(
-      (exports: Readonly<Record<string, unknown>>) => resolve({ how: "complete", exports }),
+      () => resolve({ how: "complete" }),
       (error: unknown) =>
         resolve(error instanceof DriverCodeStopped ? { how: "stopped" } : { how: "failed", error }),
     );

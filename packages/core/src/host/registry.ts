@@ -9,17 +9,26 @@ import type { RemoteKey } from "../rpc/directory.ts";
 import { RemoteNotRegisteredError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 
+type Exports = Readonly<Record<string, unknown>>;
+
 interface Registry {
   readonly targets: Map<string, unknown>;
   readonly counts: Map<string, number>;
+  /** Of the modules with `remote()` calls, as soon as they have finished loading. */
+  readonly exports: Map<string, Exports>;
 }
 
-const registry: Registry = threadSlot("registry", () => ({ targets: new Map(), counts: new Map() }));
+const registry: Registry = threadSlot("registry", () => ({
+  targets: new Map(),
+  counts: new Map(),
+  exports: new Map(),
+}));
 
 /** @param frames how many frames of this package stand above the user's `remote()` call */
 export function registerRemote(target: unknown, name: string, frames: number): RemoteKey {
   const moduleUrl = callerModule(name, frames + 2);
   const ordinal = registry.counts.get(moduleUrl) ?? 0;
+  if (ordinal === 0) void watchExports(moduleUrl);
   registry.counts.set(moduleUrl, ordinal + 1);
   const key: RemoteKey = { moduleUrl, ordinal, name };
   registry.targets.set(keyText(key), target);
@@ -30,13 +39,23 @@ export function registeredTarget(key: RemoteKey): unknown {
   return registry.targets.get(keyText(key));
 }
 
-/** Whether some `remote()` call of that module ran in this thread: the module is loaded, or loading. */
-export function hasModule(moduleUrl: string): boolean {
-  return registry.counts.has(moduleUrl);
+/** What the loaded modules with `remote()` calls export. */
+export function moduleExports(): Iterable<readonly [string, Exports]> {
+  return registry.exports;
 }
 
 export function keyText(key: RemoteKey): string {
   return `${key.moduleUrl}#${key.ordinal}:${key.name}`;
+}
+
+/** The module is loading right now, so this import starts nothing: it answers when that is done, or never (a driver that waits). */
+async function watchExports(moduleUrl: string): Promise<void> {
+  try {
+    registry.exports.set(moduleUrl, (await import(moduleUrl)) as Exports);
+  } catch {
+    // Whoever imports the module hears of it; here it only means that no classes are known.
+    registry.exports.delete(moduleUrl);
+  }
 }
 
 function callerModule(name: string, frames: number): string {

@@ -22,8 +22,7 @@ const settings = workerData as HostSettings;
 const { hostId, driverId } = settings;
 const instances: Map<string, Instance> = new Map();
 const classNames: Map<string, string> = new Map();
-const classes = errorClasses();
-const loader = new Loader(classes.addModule);
+const loader = new Loader();
 const driver = wrap<DriverControl>(settings.directory);
 const directory = remoteDirectory(driver, hostId, (values) => {
   for (const value of values) caller.exportReferences(value.references ?? []);
@@ -33,7 +32,7 @@ let tasksRunning = 0;
 const caller: Caller = new Caller({
   id: hostId,
   directory,
-  errorClasses: classes,
+  errorClasses,
   waiting: new Waiting((waiting) => {
     if (tasksRunning > 0) directory.setBlocked(hostId, waiting);
   }),

@@ -4,12 +4,12 @@
  * Refs, handles, errors, big buffers and registered classes are replaced by `Special` before packing and revived while
  * unpacking. Buffers of `outOfBandBytes` and more, and packed bodies of that size, leave as SharedArrayBuffers beside the bytes.
  * Invariants: the input is never changed; an `Encoded` is a snapshot; what cannot travel throws NotEncodableError with its path.
- * What arrives differently, on every transport alike: -0 as 0, lone surrogates as U+FFFD, null-prototype objects as plain ones.
+ * What arrives differently, on every transport alike: objects without a prototype come as plain ones, holes in arrays as undefined.
  */
 import { addExtension, Packr } from "msgpackr";
 import { InvalidOptionError, NotEncodableError, RaySystemError, type RemoteSite } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
-import { outOfBandBytes, refusalOf, type Serializer, survey } from "./encodable.ts";
+import { outOfBandBytes, refusalOf, type Serializer, survey, surveyPrimitive } from "./encodable.ts";
 import { type FailureData, type FindClass, type FindOrigin, fromFailure, toFailure } from "./failure.ts";
 
 /** A packed value: a window of `bytes`, the buffers that travel beside it, and the refs and handles inside it. */
@@ -38,7 +38,9 @@ type SpecialContent =
   | readonly ["buffer", string, number, number, number]
   | readonly ["node-buffer", Uint8Array]
   | readonly ["class", string, unknown]
-  | readonly ["slot", number];
+  | readonly ["slot", number]
+  | readonly ["negative-zero"]
+  | readonly ["text", Uint8Array];
 
 /** Stands for what msgpackr must not see itself. */
 class Special {
@@ -215,7 +217,11 @@ class Writing {
   }
 
   replace(value: unknown): unknown {
-    if (typeof value !== "object" || value === null) return value;
+    if (typeof value !== "object" || value === null) {
+      if (surveyPrimitive(value) !== "special") return value;
+      if (typeof value === "number") return new Special(["negative-zero"]);
+      return new Special(["text", new Uint8Array(Buffer.from(value as string, "utf16le"))]);
+    }
     const known = this.#copies.get(value);
     if (known !== undefined) return known;
     if (Array.isArray(value)) {
@@ -321,6 +327,10 @@ function revive(content: SpecialContent): unknown {
       return state.codec.reviveClass(content[1], content[2]);
     case "slot":
       return state.slots[content[1]];
+    case "negative-zero":
+      return -0;
+    case "text":
+      return Buffer.from(content[1]).toString("utf16le");
     case "node-buffer":
       return Buffer.from(content[1].buffer, content[1].byteOffset, content[1].byteLength);
     case "buffer": {

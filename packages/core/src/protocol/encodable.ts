@@ -26,18 +26,22 @@ export interface Serializer<T = unknown> {
 export type IsSpecial = (value: object) => boolean;
 
 export function survey(value: unknown, isSpecial: IsSpecial): Survey {
+  if (typeof value === "object" && value !== null) return surveyObject(value, isSpecial, new Set(), 0);
+  return surveyPrimitive(value);
+}
+
+/** msgpackr writes -0 as 0 and a lone surrogate as three replacement characters; both travel as special values. */
+export function surveyPrimitive(value: unknown): Survey {
   switch (typeof value) {
     case "number":
+      return Object.is(value, -0) ? "special" : "plain";
     case "string":
-    case "boolean":
-    case "undefined":
-    case "bigint":
-      return "plain";
-    case "object":
-      if (value === null) return "plain";
-      return surveyObject(value, isSpecial, new Set(), 0);
-    default:
+      return value.isWellFormed() ? "plain" : "special";
+    case "function":
+    case "symbol":
       return "refused";
+    default:
+      return "plain";
   }
 }
 
@@ -80,10 +84,10 @@ function surveyAll(
 ): Survey {
   let found: Survey = "plain";
   for (const value of values) {
-    const type = typeof value;
-    if (type === "function" || type === "symbol") return "refused";
-    if (type !== "object" || value === null) continue;
-    const one = surveyObject(value as object, isSpecial, seen, depth + 1);
+    const one =
+      typeof value === "object" && value !== null
+        ? surveyObject(value, isSpecial, seen, depth + 1)
+        : surveyPrimitive(value);
     if (one === "refused") return one;
     if (one === "special") found = one;
   }

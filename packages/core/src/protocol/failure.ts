@@ -69,7 +69,7 @@ export function toFailure(
   return {
     name: textOf(thrown.name, "Error"),
     message: textOf(thrown.message, ""),
-    stack: textOf(thrown.stack, ""),
+    stack: userStack(textOf(thrown.stack, "")),
     fields,
     ...(cause === undefined || depth >= maxCauses
       ? {}
@@ -111,9 +111,23 @@ export function fromFailure(failure: FailureData, findClass?: FindClass): Error 
   return error;
 }
 
+/** The runtime's own frames say nothing about the user's mistake. */
+const ownFrames: string = new URL("..", import.meta.url).href;
+
+function userStack(stack: string): string {
+  return stack
+    .split("\n")
+    .filter((line) => !isFrame(line) || !(line.includes(ownFrames) || line.includes("(node:internal/")))
+    .join("\n");
+}
+
+function isFrame(line: string): boolean {
+  return line.trimStart().startsWith("at ");
+}
+
 /** Adds the place of the local call below the remote stack, so that a trace leads home. */
 export function appendLocalStack(error: Error, local: string): void {
-  const frames = local.split("\n").filter((line) => line.trimStart().startsWith("at "));
+  const frames = userStack(local).split("\n").filter(isFrame);
   if (frames.length === 0) return;
   const site = known.remoteSiteOf(error);
   const remote = site === undefined ? "" : `    at <${site.functionName} on ${site.hostId}>\n`;
@@ -177,8 +191,6 @@ function safeText(value: unknown): string {
 export interface ErrorClasses {
   readonly findOrigin: FindOrigin;
   readonly findClass: FindClass;
-  /** Loads what `findClass` will be asked for; undefined when nothing is to be waited for. */
-  readonly prepare: (failure: FailureData) => Promise<void> | undefined;
 }
 
 /** A death cause as plain data, for a way that does not carry error classes. */

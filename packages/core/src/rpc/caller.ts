@@ -43,7 +43,6 @@ export class Caller implements HandleCaller, ClientLink {
   readonly codec: Codec;
   readonly store: Store;
   readonly waiting: Waiting;
-  readonly errorClasses: ErrorClasses;
   readonly #onCall: (call: CallMessage, session: Session) => void;
   readonly #sessions: Map<string, Promise<Session>> = new Map();
   readonly #actors: Map<string, ActorClient> = new Map();
@@ -54,7 +53,6 @@ export class Caller implements HandleCaller, ClientLink {
     this.id = options.id;
     this.directory = options.directory;
     this.waiting = options.waiting;
-    this.errorClasses = options.errorClasses;
     this.#onCall = options.onCall;
     this.store = new Store(this.id, {
       changeReference: (owner, objectId, holder, change) =>

@@ -27,14 +27,9 @@ export function getValues(
       if (unsettled > 0) for (const entry of entries) entry.forget(onSettled);
     };
     const fail = (failure: FailureData): void => {
-      const rejectRevived = (): void => {
-        const error = caller.codec.reviveFailure(failure);
-        appendLocalStack(error, trace.stack ?? "");
-        reject(error);
-      };
-      const preparing = caller.errorClasses.prepare(failure);
-      if (preparing === undefined) rejectRevived();
-      else void preparing.then(rejectRevived);
+      const error = caller.codec.reviveFailure(failure);
+      appendLocalStack(error, trace.stack ?? "");
+      reject(error);
     };
     const finish = (): void => {
       end();

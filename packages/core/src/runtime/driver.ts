@@ -48,7 +48,7 @@ export function startDriver(options: InitOptions): Driver {
   const caller: Caller = new Caller({
     id: driverId,
     directory,
-    errorClasses: errorClasses(),
+    errorClasses,
     waiting: new Waiting(keepAlive.set),
     onCall: (call, session) => {
       const error = new RaySystemError(`the driver has no actor ${call.route.target}`);

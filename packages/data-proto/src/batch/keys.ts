@@ -80,7 +80,7 @@ export function renameKeys(
   const renamed = Object.fromEntries(
     from.map((key, i) => [to[i] as string, picked[key] as Tensor]),
   );
-  return batch && { ...omitColumns(batch, [...from, ...to]), ...renamed };
+  return batch && { ...omitColumns(batch, from), ...renamed };
 }
 
 /** Checks metaInfo too, but leaves it to the caller to merge it in place. */

@@ -4,10 +4,12 @@
  * start allowed, blank lines skipped but counted, the last line with or without a newline.
  *
  * Bytes are split at LF before they are decoded, so a character cut by a chunk border never shows.
+ * Nothing is read ahead, so that leaving the loop never waits for bytes that nobody asked for.
  * A bad line is an error, and skipped only for a caller who takes the error. Must not know what
  * records mean: values are `unknown`.
  */
-import { createReadStream } from "node:fs";
+import { open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { JsonlError, requireInteger } from "../errors.ts";
 import { fileError } from "./file-error.ts";
@@ -56,41 +58,59 @@ export async function* readJsonl(
   signal?.throwIfAborted();
   const file = typeof path === "string" ? path : fileURLToPath(path);
   const lines = new LineReader(file, maxLineBytes, onMalformed);
-  const stream = createReadStream(file, { highWaterMark: CHUNK_BYTES });
-  const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]();
+  const opening = ofFile(file, open(file, "r"));
+  let work: Promise<unknown> = opening;
   try {
+    const handle = await untilAborted(opening, signal);
     for (;;) {
-      const next = await untilAborted(nextChunk(chunks, file), signal);
-      for (const record of next === null ? lines.end() : lines.push(next)) {
+      const reading = ofFile(file, readChunk(handle));
+      work = reading;
+      const chunk = await untilAborted(reading, signal);
+      for (const record of chunk.length === 0 ? lines.end() : lines.push(chunk)) {
         yield record;
         signal?.throwIfAborted();
       }
-      if (next === null) return;
+      if (chunk.length === 0) return;
     }
   } finally {
-    stream.destroy();
+    const closed = closeAfter(opening, work);
     // A read that hangs (a pipe) cannot be called off: an abort does not wait for it.
-    if (!stream.closed && signal?.aborted !== true)
-      await new Promise<void>((resolve) => stream.once("close", () => resolve()));
+    if (signal?.aborted !== true) await closed;
   }
 }
 
-async function nextChunk(chunks: AsyncIterator<Buffer>, path: string): Promise<Buffer | null> {
+/** The next bytes, none at the end. A chunk has memory of its own: a line may be held across chunks. */
+async function readChunk(handle: FileHandle): Promise<Buffer> {
+  const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  const { bytesRead } = await handle.read(chunk, 0, CHUNK_BYTES, null);
+  return chunk.subarray(0, bytesRead);
+}
+
+async function ofFile<T>(path: string, work: Promise<T>): Promise<T> {
   try {
-    const next = await chunks.next();
-    return next.done === true ? null : next.value;
+    return await work;
   } catch (cause) {
     throw fileError(path, cause);
   }
 }
 
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
-  const { promise, resolve, reject } = Promise.withResolvers<T>();
-  const onAbort = (): void => reject(signal.reason as Error);
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void => aborted.reject(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
-  work.then(resolve, reject);
-  return promise.finally(() => signal.removeEventListener("abort", onAbort));
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Never rejects: a file that was only read loses nothing when closing it fails. */
+async function closeAfter(opening: Promise<FileHandle>, work: Promise<unknown>): Promise<void> {
+  const [opened] = await Promise.allSettled([opening, work]);
+  if (opened.status === "fulfilled") await Promise.allSettled([opened.value.close()]);
 }
 
 function rethrow(error: JsonlError): never {

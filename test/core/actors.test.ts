@@ -1,0 +1,260 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { Caller, Counter, type CounterClass, Failing, Held, lateClass, Meeting } from "../fixtures/actors.ts";
+
+beforeAll(() => ray.init({ numCpus: 2 }));
+afterAll(() => ray.shutdown());
+
+describe("calls", () => {
+  test("of one caller run in the order they were made", async () => {
+    const counter = Counter.remote();
+    for (let by = 0; by < 1000; by++) counter.increment.remote(by);
+    expect(await ray.get(counter.log.remote())).toEqual(Array.from({ length: 1000 }, (_, by) => by));
+  });
+
+  test("keep their order when arguments become ready in another", async () => {
+    const gates = [Meeting.remote(), Meeting.remote(), Meeting.remote()];
+    const counter = Counter.remote();
+    for (const gate of gates) counter.increment.remote(gate.wait.remote());
+    counter.increment.remote(7);
+    for (const gate of gates.toReversed()) await ray.get(gate.open.remote());
+    expect(await ray.get(counter.log.remote())).toEqual([1, 1, 1, 7]);
+  });
+
+  test("with a slow argument hold back their caller only", async () => {
+    const gate = Meeting.remote();
+    const counter = Counter.remote();
+    const blocked = counter.increment.remote(gate.wait.remote());
+    const other = Caller.remote();
+    expect(await ray.get(other.callOther.remote(counter, 5))).toBe(5);
+    gate.open.remote();
+    expect(await ray.get(blocked)).toBe(6);
+  });
+
+  test("take refs at the top level as values and leave nested ones refs", async () => {
+    const counter = Counter.remote();
+    expect(await ray.get(counter.increment.remote(ray.put(5)))).toBe(5);
+    const same = ray.put({ a: 1 });
+    expect(await ray.get(counter.echo.remote(same, same))).toEqual([{ a: 1 }, { a: 1 }]);
+    const [nested] = await ray.get(counter.echo.remote({ ref: same }));
+    expect((nested as { ref: unknown }).ref).toBeInstanceOf(ray.ObjectRef);
+  });
+
+  test("with nested refs, still pending ones too, are answered", async () => {
+    const counter = Counter.remote();
+    const gate = Meeting.remote();
+    const refs = [ray.put(1), counter.increment.remote(2), gate.wait.remote()];
+    const sum = Caller.remote().sum.remote({ refs });
+    gate.open.remote();
+    expect(await ray.get(sum)).toBe(4);
+  });
+
+  test("of which an argument failed never run, and fail as their argument did", async () => {
+    const counter = Counter.remote();
+    const dependent = counter.increment.remote(counter.fail.remote("first") as ray.ObjectRef<number>);
+    await expect(ray.get(dependent)).rejects.toMatchObject({ name: "BudgetError", message: "first" });
+    expect(await ray.get(counter.log.remote())).toEqual([]);
+  });
+
+  test("snapshot their arguments when they are made", async () => {
+    const counter = Counter.remote();
+    const list = [1];
+    const ref = counter.echo.remote(list);
+    list.push(2);
+    expect(await ray.get(ref)).toEqual([[1]]);
+  });
+
+  test("may be made and forgotten on a temporary handle", async () => {
+    expect(await ray.get(Counter.remote(3).increment.remote())).toBe(4);
+  });
+
+  test("see inherited methods, and arguments left out", async () => {
+    const counter = Counter.remote();
+    await ray.get(counter.increment.remote());
+    expect(await ray.get(counter.read.remote())).toBe(1);
+  });
+
+  test("return a promise's value and keep a returned ref a ref", async () => {
+    const inner = await ray.get(Caller.remote().makeRef.remote("inside"));
+    expect(inner).toBeInstanceOf(ray.ObjectRef);
+    expect(await ray.get(inner)).toBe("inside");
+  });
+});
+
+describe("a handle", () => {
+  test("explains a direct call and an unknown method", () => {
+    const counter = Counter.remote() as unknown as Record<string, () => unknown>;
+    expect(() => counter["increment"]?.()).toThrow("call increment.remote(...)");
+    expect(() => counter["missing"]).toThrow('CounterClass has no method "missing"; it has: increment');
+    expect(() => counter["constructorX"]).toThrow(TypeError);
+  });
+
+  test("is not thenable and prints as what it is", async () => {
+    const counter = Counter.remote();
+    expect(await Promise.resolve(counter)).toBe(counter);
+    expect(String(counter)).toMatch(/^ActorHandle\(CounterClass, actor-/);
+  });
+
+  test("travels as argument and as result and reaches the same actor", async () => {
+    const caller = Caller.remote();
+    const counter = Counter.remote();
+    expect(await ray.get(caller.callOther.remote(counter, 3))).toBe(3);
+    expect(await ray.get(counter.read.remote())).toBe(3);
+    const own = await ray.get(caller.giveOwn.remote());
+    expect(await ray.get(own.increment.remote(5))).toBe(105);
+    expect(await ray.get(caller.callOwn.remote())).toBe(106);
+  });
+
+  test("reaches no fields, accessors or constructor", () => {
+    const counter = Counter.remote() as unknown as Record<string, unknown>;
+    expect(counter["constructor"]).toBeUndefined();
+    expect(() => counter["n"]).toThrow('no method "n"');
+  });
+});
+
+describe("an async actor", () => {
+  test("runs many calls at once, which may wait for each other", async () => {
+    const meeting = Meeting.remote();
+    const waiting = Array.from({ length: 500 }, () => meeting.wait.remote());
+    meeting.open.remote();
+    await ray.get(waiting);
+    expect(await ray.get(meeting.most.remote())).toBe(500);
+  });
+
+  test("has at most 1000 calls running by default; the rest wait their turn", async () => {
+    const meeting = Meeting.remote();
+    const waiting = Array.from({ length: 1500 }, () => meeting.wait.remote());
+    const opener = meeting.open.remote();
+    // The opener is behind 1,500 waiting calls and so cannot run.
+    const { pending } = await ray.wait([opener], { timeoutMs: 100 });
+    expect(pending).toEqual([opener]);
+    await ray.kill(meeting);
+    await expect(ray.get(waiting)).rejects.toThrow(ray.ActorDiedError);
+  });
+
+  test("with maxConcurrency 1 finishes one call before the next starts", async () => {
+    const meeting = Meeting.options({ maxConcurrency: 1 }).remote();
+    meeting.step.remote("a");
+    meeting.step.remote("b");
+    expect(await ray.get(meeting.events.remote())).toEqual(["a starts", "a ends", "b starts", "b ends"]);
+  });
+});
+
+describe("creation", () => {
+  test("that throws fails every call with ActorDiedError holding the reason", async () => {
+    const failing = Failing.remote("entrance");
+    for (const ref of [failing.hello.remote(), failing.hello.remote()]) {
+      const error = await ray.get(ref).catch((caught: unknown) => caught);
+      expect(error).toBeInstanceOf(ray.ActorDiedError);
+      expect(error).toMatchObject({ actorInitFailed: true, className: "Failing", deathCause: { kind: "init-failed" } });
+      expect((error as Error).cause).toBeInstanceOf(RangeError);
+      expect(((error as Error).cause as Error).message).toBe("no entrance — ü");
+    }
+  });
+
+  test("of a class whose remote() did not run while its module loaded says so and where to move it", async () => {
+    const error = await ray.get(lateClass().remote().hello.remote()).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ code: "ACTOR_DIED", deathCause: { kind: "not-registered" } });
+    expect(String(error)).toContain("Call remote() once at the top level of the module");
+    expect(String(error)).toContain("fixtures/actors.ts");
+  });
+
+  test("with refs among the arguments takes their values, and keeps nested ones alive over a restart", async () => {
+    expect(await ray.get(Counter.remote(ray.put(10)).increment.remote())).toBe(11);
+    const held = Held.options({ maxRestarts: 1 }).remote({ ref: ray.put("kept") });
+    expect(await ray.get(held.read.remote())).toBe("kept");
+    await expect(ray.get(held.exit.remote())).rejects.toThrow(ray.ActorUnavailableError);
+    expect(await ray.get(held.read.remote())).toBe("kept");
+  });
+
+  test("with a failed ref among the arguments gives a dead actor with that reason", async () => {
+    const broken = Counter.remote(Counter.remote().fail.remote("no start") as ray.ObjectRef<number>);
+    await expect(ray.get(broken.read.remote())).rejects.toThrow("a constructor argument failed: no start");
+  });
+
+  test("refuses unknown and ill-typed options at once, naming them", () => {
+    const bad: readonly [object, string][] = [
+      [{ maxRestart: 1 }, 'has no option "maxRestart"'],
+      [{ maxRestarts: -2 }, "option maxRestarts"],
+      [{ maxRestarts: "3" }, 'not "3"'],
+      [{ maxConcurrency: 0 }, "option maxConcurrency"],
+      [{ name: "" }, "option name"],
+      [{ name: 5 }, "option name"],
+      [{ namespace: "  " }, "option namespace"],
+      [{ getIfExists: true }, "getIfExists needs a name"],
+      [{ numCpus: -1 }, "option numCpus"],
+      [{ retryExceptions: [5] }, "option retryExceptions"],
+      [{ runtimeEnv: { envs: {} } }, 'no part "envs"'],
+      [{ runtimeEnv: { env: { A: 1 } } }, "env must map names to texts"],
+      [{ __proto__: null, constructor: 1 }, 'has no option "constructor"'],
+    ];
+    for (const [options, message] of bad) {
+      expect(() => Counter.options(options as never).remote(), message).toThrow(message);
+    }
+    expect(() => ray.remote(5 as never)).toThrow("remote takes a class or a function, not 5");
+  });
+
+  test("gives the actor the environment it asks for", async () => {
+    const counter = Counter.options({ runtimeEnv: { env: { RAYLING_TEST: "inside" } } }).remote();
+    expect(await ray.get(counter.environment.remote("RAYLING_TEST"))).toBe("inside");
+    expect(process.env["RAYLING_TEST"]).toBeUndefined();
+  });
+});
+
+describe("names", () => {
+  test("find their actor from the driver and from other actors", async () => {
+    const counter = Counter.options({ name: "found" }).remote(1);
+    const again = await ray.getActor<CounterClass>("found");
+    expect(await ray.get(again.increment.remote())).toBe(2);
+    expect(await ray.get(Caller.remote().named.remote("found"))).toBe(3);
+    expect(await ray.get(counter.read.remote())).toBe(3);
+    expect(await ray.listNamedActors()).toContainEqual(expect.objectContaining({ name: "found" }));
+  });
+
+  test("that are taken are refused, at once in the driver", async () => {
+    Counter.options({ name: "taken" }).remote();
+    expect(() => Counter.options({ name: "taken" }).remote()).toThrow(ray.ActorAlreadyExistsError);
+    await expect(ray.get(Caller.remote().createNamed.remote("taken", false))).rejects.toMatchObject({
+      code: "ACTOR_ALREADY_EXISTS",
+      actorName: "taken",
+    });
+  });
+
+  test("are free again when their actor is dead", async () => {
+    const first = Counter.options({ name: "reused" }).remote(1);
+    await ray.kill(first);
+    await expect(ray.getActor("reused")).rejects.toThrow(ray.ActorNotFoundError);
+    expect(await ray.get(Counter.options({ name: "reused" }).remote(7).read.remote())).toBe(7);
+  });
+
+  test("are apart in each namespace", async () => {
+    Counter.options({ name: "twice", namespace: "left" }).remote(1);
+    Counter.options({ name: "twice", namespace: "right" }).remote(2);
+    const right = await ray.getActor<CounterClass>("twice", { namespace: "right" });
+    expect(await ray.get(right.read.remote())).toBe(2);
+    await expect(ray.getActor("twice")).rejects.toThrow(ray.ActorNotFoundError);
+    expect(await ray.listNamedActors({ allNamespaces: true })).toEqual(
+      expect.arrayContaining([
+        { name: "twice", namespace: "left" },
+        { name: "twice", namespace: "right" },
+      ]),
+    );
+  });
+
+  test("with getIfExists give one actor to all who race for it", async () => {
+    const make = Counter.options({ name: "one", getIfExists: true });
+    const handles = Array.from({ length: 5 }, () => make.remote());
+    await ray.get(handles.map((handle) => handle.increment.remote()));
+    const callers = [Caller.remote(), Caller.remote()];
+    const seen = await ray.get(callers.map((caller) => caller.createNamed.remote("one", true)));
+    expect(seen.toSorted((left, right) => left - right)).toEqual([6, 7]);
+  });
+
+  test.each([[undefined], [null], [""], ["  "], [5]])("refuse %j", async (name) => {
+    await expect(ray.getActor(name as never)).rejects.toThrow(ray.InvalidOptionError);
+  });
+
+  test("refuse an empty namespace", async () => {
+    await expect(ray.getActor("x", { namespace: "" })).rejects.toThrow("namespace");
+  });
+});

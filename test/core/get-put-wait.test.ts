@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { add, Counter, Meeting, throwing } from "../fixtures/actors.ts";
+
+beforeAll(() => ray.init({ numCpus: 2 }));
+afterAll(() => ray.shutdown());
+
+describe("get", () => {
+  test("of a list gives the values in the order asked, repeated refs included", async () => {
+    const refs = Array.from({ length: 10 }, (_, index) => ray.put(index));
+    const asked = [...refs, refs[3], refs[0]] as ray.ObjectRef<number>[];
+    expect(await ray.get(asked)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 3, 0]);
+    expect(await ray.get([])).toEqual([]);
+  });
+
+  test("of a tuple of different types gives each its value", async () => {
+    const counter = Counter.remote();
+    const [n, text] = await ray.get([counter.increment.remote(), ray.put("text")]);
+    expect(n + text.length).toBe(5);
+  });
+
+  test("with a timeout rejects with GetTimeoutError naming what it waits for, and the value is not lost", async () => {
+    const meeting = Meeting.remote();
+    const ref = meeting.wait.remote();
+    const error = await ray.get(ref, { timeoutMs: 20 }).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(ray.GetTimeoutError);
+    expect(error).toMatchObject({ code: "GET_TIMEOUT", timeoutMs: 20 });
+    expect(String(error)).toContain("Meeting.wait");
+    meeting.open.remote();
+    expect(await ray.get(ref)).toBe(1);
+  });
+
+  test("with timeout 0 answers at once for what is ready and rejects for what is not", async () => {
+    expect(await ray.get(ray.put(1), { timeoutMs: 0 })).toBe(1);
+    await expect(ray.get(Meeting.remote().never.remote(), { timeoutMs: 0 })).rejects.toThrow(ray.GetTimeoutError);
+  });
+
+  test("of a list fails with the first failure, without waiting for the rest", async () => {
+    const meeting = Meeting.remote();
+    await expect(ray.get([meeting.never.remote(), throwing.remote("at once")])).rejects.toThrow("at once");
+  });
+
+  test("gives a fresh value each time, and a put is a snapshot", async () => {
+    const value = { list: [1, 2] };
+    const ref = ray.put(value);
+    value.list.push(3);
+    const [first, second] = await ray.get([ref, ref]);
+    expect(first).toEqual({ list: [1, 2] });
+    expect(first).not.toBe(second);
+  });
+
+  test.each([
+    ["a number", 5],
+    ["a promise", Promise.resolve(1)],
+    ["undefined", undefined],
+  ])("of %s rejects with InvalidOptionError", async (_name, value) => {
+    await expect(ray.get(value as never)).rejects.toThrow(ray.InvalidOptionError);
+  });
+
+  test("names the place of what is no ref in a list, and refuses a bad timeout", async () => {
+    await expect(ray.get([ray.put(1), 7 as never])).rejects.toThrow("refs[1] is not an ObjectRef but 7");
+    await expect(ray.get(ray.put(1), { timeoutMs: -1 })).rejects.toThrow("timeoutMs");
+    await expect(ray.get(ray.put(1), { timeoutMs: Number.NaN })).rejects.toThrow("timeoutMs");
+  });
+});
+
+describe("put", () => {
+  test("refuses a ref and what cannot travel", () => {
+    expect(() => ray.put(ray.put(1))).toThrow(ray.InvalidOptionError);
+    expect(() => ray.put({ deep: [{ on: () => 1 }] })).toThrow("value.deep[0].on is a function");
+  });
+
+  test("of an actor handle and of a ref inside a value works", async () => {
+    const counter = Counter.remote(41);
+    const value = await ray.get(ray.put({ counter, inner: [ray.put("inner")] }));
+    expect(await ray.get(value.counter.increment.remote())).toBe(42);
+    expect(await ray.get(value.inner)).toEqual(["inner"]);
+  });
+});
+
+describe("wait", () => {
+  test("gives the first ready refs in input order and keeps the rest", async () => {
+    const refs = [ray.put("a"), Meeting.remote().never.remote(), ray.put("b"), ray.put("c")] as const;
+    const { ready, pending } = await ray.wait(refs, { numReturns: 2 });
+    expect(ready).toEqual([refs[0], refs[2]]);
+    expect(pending).toEqual([refs[1], refs[3]]);
+  });
+
+  test("answers with what is ready when the time is over", async () => {
+    const never = Meeting.remote().never.remote();
+    const done = ray.put(1);
+    const { ready, pending } = await ray.wait([never, done] as ray.ObjectRef[], { numReturns: 2, timeoutMs: 20 });
+    expect(ready).toEqual([done]);
+    expect(pending).toEqual([never]);
+    expect(await ray.wait([never], { timeoutMs: 0 })).toEqual({ ready: [], pending: [never] });
+  });
+
+  test("counts a failed ref as ready and does not reject", async () => {
+    const failed = throwing.remote("no matter");
+    expect(await ray.wait([failed])).toEqual({ ready: [failed], pending: [] });
+  });
+
+  test("one at a time goes through all of them", async () => {
+    let pending: ray.ObjectRef<number>[] = Array.from({ length: 20 }, (_, index) => add.remote(index, 1));
+    let sum = 0;
+    while (pending.length > 0) {
+      const step = await ray.wait(pending);
+      sum += await ray.get(step.ready[0] as ray.ObjectRef<number>);
+      pending = step.pending;
+    }
+    expect(sum).toBe(210);
+  });
+
+  test("refuses a duplicate, a bare ref, a bad count and a negative time, and takes an empty list", async () => {
+    const ref = ray.put(1);
+    await expect(ray.wait([ref, ref])).rejects.toThrow("stands twice");
+    await expect(ray.wait(ref as never)).rejects.toThrow(ray.InvalidOptionError);
+    await expect(ray.wait([1 as never])).rejects.toThrow("refs[0]");
+    await expect(ray.wait([ref], { numReturns: 2 })).rejects.toThrow("numReturns");
+    await expect(ray.wait([ref], { numReturns: 0 })).rejects.toThrow("numReturns");
+    await expect(ray.wait([ref], { timeoutMs: -5 })).rejects.toThrow("timeoutMs");
+    await expect(ray.wait([ref], { timeout: 5 } as never)).rejects.toThrow('no option "timeout"');
+    expect(await ray.wait([])).toEqual({ ready: [], pending: [] });
+  });
+});

@@ -1,0 +1,88 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { Counter, Meeting } from "../fixtures/actors.ts";
+
+const run = promisify(execFile);
+
+/** Runs a driver file in a process of its own; it must end by itself. */
+async function runDriver(name: string, environment: Record<string, string> = {}): Promise<{ stdout: string; stderr: string }> {
+  const path = fileURLToPath(new URL(`../fixtures/drivers/${name}`, import.meta.url));
+  return run(process.execPath, [path], { env: { ...process.env, ...environment } });
+}
+
+describe("a single file with class and driver", () => {
+  test("runs without init(), and its driver code runs once", async () => {
+    expect((await runDriver("without-init.ts")).stdout).toBe("driver [ 1, 3 ]\n");
+  });
+
+  test("may create actors, put and get at the top level", async () => {
+    expect((await runDriver("top-level-actors.ts")).stdout).toBe(
+      "driver [ 'stored', 'stored', 'stored', 'stored' ]\n",
+    );
+  });
+
+  test("whose class stands below init() says so and where to move it", async () => {
+    const { stdout } = await runDriver("class-after-init.ts");
+    expect(stdout).toMatch(/^driver ActorDiedError .*Late cannot be found by a worker/);
+    expect(stdout).toContain("Move the remote() call above it, or to a module of its own");
+    expect(stdout.match(/^driver /gm)).toHaveLength(1);
+  });
+
+  test("may be an async function that starts late, catches everything and exits", async () => {
+    expect((await runDriver("main-function.ts")).stdout).toBe("driver 1\n");
+  });
+
+  test("ends without shutdown(), busy actors and all", async () => {
+    expect((await runDriver("no-shutdown.ts")).stdout).toBe("driver hello\n");
+  });
+
+  test("gets a clear error before init() where auto-init is off", async () => {
+    const failed = await runDriver("without-init.ts", { RAYLING_AUTO_INIT: "0" }).catch((error: unknown) => error);
+    expect(String((failed as { stderr: string }).stderr)).toContain("the runtime has not been started: call init first");
+  });
+});
+
+describe("init and shutdown", () => {
+  test("start and end; a second init is an error unless it may be ignored; a second shutdown is none", async () => {
+    expect(ray.isInitialized()).toBe(false);
+    const { namespace } = await ray.init({ namespace: "mine", prewarm: 0 });
+    expect(namespace).toBe("mine");
+    expect(ray.isInitialized()).toBe(true);
+    await expect(ray.init()).rejects.toThrow(ray.RaySystemError);
+    expect(await ray.init({ ignoreReinitError: true })).toEqual({ namespace: "mine" });
+    await Promise.all([ray.shutdown(), ray.shutdown()]);
+    await ray.shutdown();
+    expect(ray.isInitialized()).toBe(false);
+  });
+
+  test("refuse unknown and ill-typed options", async () => {
+    await expect(ray.init({ cpus: 3 } as never)).rejects.toThrow('init has no option "cpus"');
+    await expect(ray.init({ namespace: "" })).rejects.toThrow("option namespace");
+    await expect(ray.init({ numCpus: -1 })).rejects.toThrow("option numCpus");
+    expect(ray.isInitialized()).toBe(false);
+  });
+
+  test("shutdown rejects what is pending, and old handles then say that their session has ended", async () => {
+    const meeting = Meeting.remote();
+    const pending = ray.get(meeting.wait.remote());
+    const settled = expect(pending).rejects.toMatchObject({ code: "ACTOR_DIED", deathCause: { kind: "shutdown" } });
+    await ray.shutdown();
+    await settled;
+    expect(() => meeting.open.remote()).toThrow("belongs to a session that has ended");
+  });
+
+  test("any use starts the runtime again", async () => {
+    expect(await ray.get(Counter.remote(1).increment.remote())).toBe(2);
+    await ray.shutdown();
+  });
+
+  test("shutdown in the same turn as the first call leaves nothing behind", async () => {
+    const refs = Array.from({ length: 3 }, () => Counter.remote().read.remote());
+    const all = Promise.allSettled(refs.map((ref) => ray.get(ref)));
+    await ray.shutdown();
+    for (const result of await all) expect(result.status).toBe("rejected");
+  });
+});
