@@ -146,7 +146,7 @@ export class ActorClient {
       if (head === undefined || head.unresolved > 0 || !state.session.isOpen) return;
       if (!state.session.hasCredit(this.info.maxConcurrency)) {
         this.#waitingForCredit = true;
-        state.session.whenCredit(() => {
+        state.session.whenCredit(this.info.maxConcurrency, () => {
           this.#waitingForCredit = false;
           this.#drain();
         });

@@ -44,6 +44,11 @@ interface Outstanding {
   readonly bytes: number;
 }
 
+interface CreditWaiter {
+  readonly maxConcurrency: number;
+  readonly resume: () => void;
+}
+
 export class Session {
   readonly peerId: string;
   /** Resolves after everything pending was told of the loss. */
@@ -54,7 +59,7 @@ export class Session {
   readonly #writer: BatchWriter = new BatchWriter();
   readonly #reader: BatchReader = new BatchReader();
   readonly #pending: Map<number, Outstanding> = new Map();
-  readonly #creditWaiters: Fifo<() => void> = new Fifo();
+  readonly #creditWaiters: Fifo<CreditWaiter> = new Fifo();
   #nextId = 0;
   #bytes = 0;
   #state: "open" | "flush-scheduled" | "receiving" | "closed" = "open";
@@ -92,9 +97,9 @@ export class Session {
     );
   }
 
-  /** Calls back once when an answer gave credit back; the waiter asks again. */
-  whenCredit(waiter: () => void): void {
-    this.#creditWaiters.push(waiter);
+  /** Calls back once when there is credit again, or the session is closed. */
+  whenCredit(maxConcurrency: number, resume: () => void): void {
+    this.#creditWaiters.push({ maxConcurrency, resume });
   }
 
   call(route: Route, args: Encoded, dependencies: readonly Encoded[], pending: Pending): void {
@@ -196,9 +201,18 @@ export class Session {
     if (waiting === undefined) return undefined;
     this.#pending.delete(id);
     this.#bytes -= waiting.bytes;
-    // One waiter an answer: each asks for credit again and queues up again if it needs more.
-    if (this.#creditWaiters.size > 0) this.#creditWaiters.shift()?.();
+    if (this.#creditWaiters.size > 0) this.#resumeWaiters();
     return waiting.pending;
+  }
+
+  /** In order of asking, as long as there is credit: one that uses it up ends the loop. */
+  #resumeWaiters(): void {
+    for (;;) {
+      const first = this.#creditWaiters.peek();
+      if (first === undefined || !this.hasCredit(first.maxConcurrency)) return;
+      this.#creditWaiters.shift();
+      first.resume();
+    }
   }
 
   #lose(reason: DeathCause): void {
@@ -207,6 +221,6 @@ export class Session {
     this.#pending.clear();
     this.#bytes = 0;
     for (const { pending } of lost) pending.lose(reason);
-    for (const waiter of this.#creditWaiters.drain()) waiter();
+    for (const { resume } of this.#creditWaiters.drain()) resume();
   }
 }

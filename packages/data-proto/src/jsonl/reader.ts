@@ -79,7 +79,7 @@ export async function* readJsonl(
   }
 }
 
-/** The next bytes, none at the end. A chunk has memory of its own: a line may be held across chunks. */
+/** The next bytes, none at the end, in memory of their own: a line is held across chunks. */
 async function readChunk(handle: FileHandle): Promise<Buffer> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   const { bytesRead } = await handle.read(chunk, 0, CHUNK_BYTES, null);

@@ -56,7 +56,7 @@ export function gatherRows<D extends Dtype>(
   for (let i = 0; i < indices.length;) {
     const first = resolveRow(indices[i], rows);
     let run = 1;
-    // Neighbours are copied in one go: permutations of groups and whole-batch repeats are mostly runs.
+    // Neighbours are copied in one go: repeats and orders of groups are mostly runs.
     while (first + run < rows && indices[i + run] === first + run) run++;
     data.set(view(source, first * size, (first + run) * size), i * size);
     i += run;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as ray from "@rayling/core";
-import { Keeper } from "../fixtures/keeper.ts";
+import * as ray from "../src/index.ts";
+import { Keeper } from "./fixtures/keeper.ts";
 
 beforeAll(() => ray.init({ numCpus: 2 }));
 afterAll(() => ray.shutdown());

@@ -1,0 +1,179 @@
+import { MessageChannel } from "node:worker_threads";
+import { afterEach, describe, expect, test } from "vitest";
+import { Codec } from "../src/protocol/codec.ts";
+import type { Batch, Route } from "../src/protocol/messages.ts";
+import { type CallMessage, type CreditLimits, type Pending, Session } from "../src/rpc/session.ts";
+import type { DeathCause } from "../src/shared/errors.ts";
+import type { Channel } from "../src/transport/channel.ts";
+import { threadChannel } from "../src/transport/thread.ts";
+
+const codec = new Codec({
+  isReference: () => false,
+  write: () => undefined,
+  read: () => ({}),
+});
+const lost: DeathCause = { kind: "exited", exitCode: 1, message: "the other side went away" };
+const route: Route = { target: "actor", method: "echo" };
+
+interface Side {
+  readonly session: Session;
+  /** Resolves when so many calls have arrived. */
+  readonly arrived: (count: number) => Promise<void>;
+  readonly calls: CallMessage[];
+  readonly batches: number[];
+}
+
+const open: Side[] = [];
+afterEach(() => {
+  for (const { session } of open.splice(0)) session.close(lost);
+});
+
+/** Two sessions over a real channel; `answer` false keeps calls unanswered. */
+function pair(answer: boolean, credit?: CreditLimits): { left: Side; right: Side } {
+  const { port1, port2 } = new MessageChannel();
+  const side = (port: typeof port1, peer: string): Side => {
+    const calls: CallMessage[] = [];
+    const batches: number[] = [];
+    let total = 0;
+    const watchers: { readonly count: number; readonly resolve: () => void }[] = [];
+    const arrived = (count: number): Promise<void> =>
+      new Promise((resolve) => (total >= count ? resolve() : watchers.push({ count, resolve })));
+    const channel = threadChannel(port, async () => lost);
+    const counting: Channel = {
+      ...channel,
+      send: (batch: Batch) => {
+        batches.push(batch.bytes.length);
+        channel.send(batch);
+      },
+    };
+    const receiver = {
+      onCall: (call: CallMessage, session: Session) => {
+        calls.push(call);
+        total += 1;
+        for (const { count, resolve } of watchers) if (total >= count) resolve();
+        if (answer) session.answer(call.id, call.arguments);
+      },
+      onFetch: () => undefined,
+      onReference: () => undefined,
+      onExport: () => undefined,
+    };
+    const made = { session: new Session(peer, counting, receiver, credit), calls, batches, arrived };
+    open.push(made);
+    return made;
+  };
+  return { left: side(port1, "right"), right: side(port2, "left") };
+}
+
+/** A pending entry whose end is awaited; more than one end is an error. */
+function pending(): Pending & { readonly end: Promise<unknown> } {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+  let ends = 0;
+  const once = (value: unknown): void => {
+    ends += 1;
+    if (ends > 1) reject(new Error("settled twice"));
+    resolve(value);
+  };
+  return {
+    end: promise,
+    resolve: (value) => once(codec.decode(value)),
+    reject: (error) => once(codec.decodeFailure(error)),
+    lose: (reason) => once(reason),
+  };
+}
+
+const call = (side: Side, value: unknown): Promise<unknown> => {
+  const entry = pending();
+  side.session.call(route, codec.encode([value], "args"), [], entry);
+  return entry.end;
+};
+
+describe("a session", () => {
+  test("sends the calls of one turn as one batch and gets the answers as one", async () => {
+    const { left, right } = pair(true);
+    const answers = await Promise.all(Array.from({ length: 100 }, (_, index) => call(left, index)));
+    expect(answers).toEqual(Array.from({ length: 100 }, (_, index) => [index]));
+    expect(left.batches).toHaveLength(1);
+    expect(right.batches).toHaveLength(1);
+  });
+
+  test("sends a large turn in several batches, in order", async () => {
+    const { left, right } = pair(true);
+    const text = "x".repeat(1000);
+    await Promise.all(Array.from({ length: 200 }, (_, index) => call(left, `${index} ${text}`)));
+    expect(left.batches.length).toBeGreaterThan(10);
+    expect(right.calls.map(({ id }) => id)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
+  });
+
+  test("speaks in both directions at once", async () => {
+    const { left, right } = pair(true);
+    expect(await Promise.all([call(left, "from left"), call(right, "from right")])).toEqual([
+      ["from left"],
+      ["from right"],
+    ]);
+  });
+
+  test("tells everything pending of the loss, exactly once, before it counts as closed", async () => {
+    const { left, right } = pair(false);
+    const ends = Array.from({ length: 10 }, (_, index) => call(left, index));
+    right.session.close(lost);
+    expect(await left.session.closed).toEqual(lost);
+    expect(left.session.isOpen).toBe(false);
+    expect(left.session.pendingCalls).toBe(0);
+    expect(await Promise.all(ends)).toEqual(ends.map(() => lost));
+  });
+
+  test("may be closed twice; the first reason stays; sending on its channel then throws", async () => {
+    const { port1 } = new MessageChannel();
+    const channel = threadChannel(port1, async () => lost);
+    channel.close({ kind: "killed", message: "first" });
+    channel.close(lost);
+    expect(await channel.closed).toEqual({ kind: "killed", message: "first" });
+    expect(() => channel.send({ bytes: new Uint8Array(1), buffers: [] })).toThrow("closed");
+  });
+});
+
+describe("credit", () => {
+  test("bounds the unanswered calls; waiters go on in the order they asked", async () => {
+    const { left, right } = pair(false, { maxCalls: 3, maxBytes: 1e6 });
+    const sent: string[] = [];
+    const send = (name: string): void => {
+      if (left.session.hasCredit(1)) {
+        sent.push(name);
+        void call(left, name);
+      } else {
+        left.session.whenCredit(1, () => send(name));
+      }
+    };
+    for (const name of ["a", "b", "c", "d", "e", "f"]) send(name);
+    expect(sent).toEqual(["a", "b", "c"]);
+    left.session.flush();
+    await right.arrived(3);
+    for (const { id, arguments: args } of right.calls.splice(0, 2)) right.session.answer(id, args);
+    await right.arrived(5);
+    expect(sent).toEqual(["a", "b", "c", "d", "e"]);
+    expect(left.session.pendingCalls).toBe(3);
+  });
+
+  test("bounds the bytes that are under way, out of band ones too", () => {
+    const { left } = pair(false, { maxCalls: 100, maxBytes: 100_000 });
+    void call(left, new Uint8Array(80_000));
+    expect(left.session.hasCredit(1)).toBe(true);
+    void call(left, new Uint8Array(80_000));
+    expect(left.session.hasCredit(1)).toBe(false);
+  });
+
+  test("is never less than twice the concurrency of the actor, whose calls may wait for each other", () => {
+    const { left } = pair(false, { maxCalls: 1, maxBytes: 1e6 });
+    for (let index = 0; index < 19; index++) void call(left, index);
+    expect(left.session.hasCredit(1)).toBe(false);
+    expect(left.session.hasCredit(10)).toBe(true);
+  });
+
+  test("that is waited for when the session is lost is given, so that nobody waits for ever", async () => {
+    const { left } = pair(false, { maxCalls: 1, maxBytes: 1e6 });
+    void call(left, 1);
+    const resumed = new Promise<void>((resolve) => left.session.whenCredit(1, resolve));
+    left.session.close(lost);
+    await resumed;
+  });
+});

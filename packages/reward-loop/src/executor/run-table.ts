@@ -1,0 +1,59 @@
+/**
+ * Memory that an executor's thread shares with its worker: who runs there now, and since when each sample is at work.
+ * It answers when the thread cannot: while user code blocks it, and after its death.
+ *
+ * Layout: one Int32 for the id of the run whose code is on the stack (0: nobody), then one Int64 per slot with the time at which the
+ * user's code started on that run (0: not at work). Times are process.hrtime's nanoseconds, one clock for all threads of a process.
+ */
+
+export class RunTable {
+  readonly memory: SharedArrayBuffer;
+  readonly #running: Int32Array;
+  readonly #starts: BigInt64Array;
+
+  private constructor(memory: SharedArrayBuffer) {
+    this.memory = memory;
+    this.#running = new Int32Array(memory, 0, 1);
+    this.#starts = new BigInt64Array(memory, BigInt64Array.BYTES_PER_ELEMENT);
+  }
+
+  static withSlots(slots: number): RunTable {
+    return new RunTable(new SharedArrayBuffer((slots + 1) * BigInt64Array.BYTES_PER_ELEMENT));
+  }
+
+  /** The table of another thread. */
+  static over(memory: SharedArrayBuffer): RunTable {
+    return new RunTable(memory);
+  }
+
+  get slots(): number {
+    return this.#starts.length;
+  }
+
+  /** Id of the run whose code is on the stack; 0 for nobody. */
+  get runningId(): number {
+    return Atomics.load(this.#running, 0);
+  }
+
+  set runningId(id: number) {
+    Atomics.store(this.#running, 0, id);
+  }
+
+  start(slot: number): void {
+    Atomics.store(this.#starts, slot, process.hrtime.bigint());
+  }
+
+  stop(slot: number): void {
+    Atomics.store(this.#starts, slot, 0n);
+  }
+
+  isAtWork(slot: number): boolean {
+    return Atomics.load(this.#starts, slot) !== 0n;
+  }
+
+  /** How long the user's code has been at work on the run in this slot; undefined if it is not. */
+  ageMs(slot: number): number | undefined {
+    const start = Atomics.load(this.#starts, slot);
+    return start === 0n ? undefined : Number(process.hrtime.bigint() - start) / 1e6;
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Keeps the run table true in the executor's thread: whose code is on the stack, at every moment.
+ *
+ * The synchronous part of a run is marked by `follow`; what runs later because of it (after an await, in a timer, when a socket
+ * answers) by async hooks, which ask for the async context of each callback. So a function that blocks or ends the thread after its
+ * tenth await is named as surely as one that does at once. Measured: 2 us on top of 9 awaits. The user's code cannot avoid being
+ * seen except in callbacks that lost their context; for those the worker has its quarantine.
+ */
+
+import { AsyncLocalStorage, createHook } from "node:async_hooks";
+import type { RunTable } from "./run-table.ts";
+
+/** One sample in this thread. */
+export interface Run {
+  readonly id: number;
+  readonly slot: number;
+  /** How many of the user's functions are at work on it: a manager calls a score function. */
+  depth: number;
+  startedAt: number | undefined;
+}
+
+export class RunTracker {
+  readonly #table: RunTable;
+  readonly #context = new AsyncLocalStorage<Run>();
+  /** Who was on the stack below each open mark. */
+  readonly #below: number[] = [];
+
+  constructor(table: RunTable) {
+    this.#table = table;
+    createHook({
+      before: () => this.#mark(this.#context.getStore()?.id ?? 0),
+      after: () => this.#unmark(),
+    }).enable();
+  }
+
+  /** Everything that `work` does, now and later, is done for this run. */
+  follow<Result>(run: Run, work: () => Result): Result {
+    this.#mark(run.id);
+    try {
+      return this.#context.run(run, work);
+    } finally {
+      this.#unmark();
+    }
+  }
+
+  /** The same function, with the clock of the run that calls it going while it is at work. */
+  timed<Args extends unknown[], Result>(
+    work: (...args: Args) => Result | PromiseLike<Result>,
+    onThenable: () => void = ignore,
+  ): (...args: Args) => Result | Promise<Result> {
+    return (...args) => {
+      const run = this.#context.getStore();
+      if (run !== undefined) this.#enter(run);
+      let result: Result | PromiseLike<Result>;
+      try {
+        result = work(...args);
+      } catch (error) {
+        if (run !== undefined) this.#leave(run);
+        throw error;
+      }
+      if (!isThenable(result)) {
+        if (run !== undefined) this.#leave(run);
+        return result;
+      }
+      onThenable();
+      return Promise.resolve(result).finally(() => {
+        if (run !== undefined) this.#leave(run);
+      });
+    };
+  }
+
+  #enter(run: Run): void {
+    if (run.depth++ > 0) return;
+    run.startedAt ??= performance.now();
+    this.#table.start(run.slot);
+  }
+
+  #leave(run: Run): void {
+    if (--run.depth === 0) this.#table.stop(run.slot);
+  }
+
+  #mark(id: number): void {
+    this.#below.push(this.#table.runningId);
+    this.#table.runningId = id;
+  }
+
+  #unmark(): void {
+    this.#table.runningId = this.#below.pop() ?? 0;
+  }
+}
+
+function isThenable<Result>(value: Result | PromiseLike<Result>): value is PromiseLike<Result> {
+  return (
+    ((typeof value === "object" && value !== null) || typeof value === "function") &&
+    "then" in value &&
+    typeof value.then === "function"
+  );
+}
+
+function ignore(): void {}

@@ -1,0 +1,119 @@
+/**
+ * What becomes of one sample: a reward, or the reason why there is none. Every sample has exactly one outcome, and a failed
+ * score is never a zero. Plain data: outcomes travel between threads and into logs.
+ */
+
+import type { DeathCause } from "@rayling/core";
+import {
+  InvalidSampleError,
+  InvalidScoreError,
+  MissingTokenizerError,
+  RewardNotSupportedError,
+  UnknownDataSourceError,
+} from "@rayling/reward-manager-registry";
+import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+
+export type ScoreFailureCode =
+  /** The score function (or a manager or tokenizer of the user's) threw or rejected. */
+  | "SCORE_THREW"
+  /** It returned something that is no score. */
+  | "INVALID_SCORE"
+  /** Its extra info cannot travel between threads. */
+  | "NOT_ENCODABLE"
+  /** It did not finish within timeoutMs. */
+  | "SCORE_TIMEOUT"
+  /** It ended its thread: process.exit, out of memory, an exception nobody caught. */
+  | "EXECUTOR_DIED"
+  | "INVALID_SAMPLE"
+  | "MISSING_TOKENIZER"
+  | "UNKNOWN_DATA_SOURCE"
+  | "REWARD_NOT_SUPPORTED";
+
+export interface ScoreFailure {
+  readonly code: ScoreFailureCode;
+  /** Class name of the error. */
+  readonly name: string;
+  readonly message: string;
+  /** `code` of the user's own error, if it had one. */
+  readonly errorCode?: string;
+  /** Where the user's error was thrown. */
+  readonly stack?: string;
+  /** How the executor ended, with EXECUTOR_DIED. */
+  readonly deathKind?: DeathCause["kind"];
+  readonly exitCode?: number;
+}
+
+interface Measured {
+  /** From the start of the score function on this sample to its end; waiting before it is not counted. */
+  readonly latencyMs: number;
+  /** How often the score function was started on this sample. */
+  readonly attempts: number;
+}
+
+export type ValidOutcome = { readonly valid: true } & RewardResult & Measured;
+export type InvalidOutcome = { readonly valid: false; readonly error: ScoreFailure } & Measured;
+export type SampleOutcome = ValidOutcome | InvalidOutcome;
+
+/** An outcome of a stream, with its sample and the sample's place in the input, from 0. */
+export interface ScoredSample<Sample extends RewardSample = RewardSample> {
+  readonly index: number;
+  readonly sample: Sample;
+  readonly outcome: SampleOutcome;
+}
+
+/** What the pipeline threw, as data. Whatever is not an error of the pipeline's own is the user's. */
+export function failureOf(thrown: unknown): ScoreFailure {
+  if (!(thrown instanceof Error)) {
+    return { code: "SCORE_THREW", name: typeof thrown, message: textOf(thrown) };
+  }
+  const error = { name: textOf(thrown.name), message: textOf(thrown.message) };
+  if (isPipelineError(thrown)) return { code: thrown.code, ...error };
+  const errorCode: unknown = (thrown as { code?: unknown }).code;
+  return {
+    code: "SCORE_THREW",
+    ...error,
+    ...(typeof errorCode === "string" ? { errorCode } : {}),
+    ...(typeof thrown.stack === "string" ? { stack: thrown.stack } : {}),
+  };
+}
+
+export function timeoutFailure(timeoutMs: number): ScoreFailure {
+  const message = `the score function did not finish within ${timeoutMs} ms`;
+  return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };
+}
+
+export function deathFailure(cause: DeathCause): ScoreFailure {
+  return {
+    code: "EXECUTOR_DIED",
+    name: "ExecutorDiedError",
+    message: `the score function ended its thread: ${cause.message}`,
+    deathKind: cause.kind,
+    ...(cause.exitCode === undefined ? {} : { exitCode: cause.exitCode }),
+  };
+}
+
+function isPipelineError(
+  error: Error,
+): error is
+  | InvalidScoreError
+  | InvalidSampleError
+  | MissingTokenizerError
+  | UnknownDataSourceError
+  | RewardNotSupportedError {
+  return (
+    error instanceof InvalidScoreError ||
+    error instanceof InvalidSampleError ||
+    error instanceof MissingTokenizerError ||
+    error instanceof UnknownDataSourceError ||
+    error instanceof RewardNotSupportedError
+  );
+}
+
+function textOf(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    // A value whose conversion to text throws still needs words.
+    return `a value of type ${typeof value}`;
+  }
+}

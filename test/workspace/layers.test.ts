@@ -1,0 +1,111 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { resolveImport, root, type SourceFile, sourceFiles } from "./source.ts";
+
+const architecture = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
+
+/** Rooms of core in order: a file imports its own room and rooms before it. */
+const rooms = ["shared", "protocol", "transport", "store", "rpc", "host", "placement", "runtime", "api"];
+
+/** Sister packages that each package may import. */
+const sisters: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  "data-proto": [],
+  "reward-manager-registry": [],
+  "reward-loop": ["@rayling/core", "@rayling/data-proto", "@rayling/reward-manager-registry"],
+  rayling: ["@rayling/core", "@rayling/data-proto", "@rayling/reward-loop", "@rayling/reward-manager-registry"],
+};
+
+const restricted = ["worker_threads", "net", "tls", "child_process"];
+
+const packageFiles = sourceFiles("packages/*/src/**/*.ts");
+const outsideFiles = sourceFiles("examples/**/*.ts", "bench/**/*.ts", "test/**/*.ts");
+
+const packageOf = (path: string): string => path.split("/")[1] as string;
+const roomOf = (path: string): string => {
+  const [room, ...rest] = path.replace("packages/core/src/", "").split("/");
+  return rest.length === 0 ? "index" : (room as string);
+};
+const relativeImports = (file: SourceFile): string[] =>
+  file.imports.filter((one) => one.startsWith(".")).map((one) => resolveImport(file.path, one));
+
+describe("the layers", () => {
+  test("are looked at: there are files in every package and room", () => {
+    expect([...new Set(packageFiles.map(({ path }) => packageOf(path)))].toSorted()).toEqual(Object.keys(sisters).toSorted());
+    const found = packageFiles.filter(({ path }) => packageOf(path) === "core").map(({ path }) => roomOf(path));
+    expect(new Set(found)).toEqual(new Set([...rooms, "index"]));
+  });
+
+  test("a package imports the sisters it may, by name", () => {
+    const wrong = packageFiles.flatMap(({ path, imports }) =>
+      imports
+        .filter((one) => /^(@rayling\/|rayling$|rayling\/)/.test(one))
+        .filter((one) => !(sisters[packageOf(path)] ?? []).includes(one))
+        .map((one) => `${path} imports ${one}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("a package reaches no other by path, and neither do examples, bench and test", () => {
+    const leaving = packageFiles.flatMap((file) =>
+      relativeImports(file)
+        .filter((target) => !target.startsWith(`packages/${packageOf(file.path)}/src/`))
+        .map((target) => `${file.path} imports ${target}`),
+    );
+    const entering = outsideFiles.flatMap((file) =>
+      relativeImports(file)
+        .filter((target) => target.startsWith("packages/"))
+        .map((target) => `${file.path} imports ${target}`),
+    );
+    expect([...leaving, ...entering]).toEqual([]);
+  });
+
+  test("a file of core imports its own room and rooms before it; host and placement never meet", () => {
+    const wrong = packageFiles
+      .filter(({ path }) => packageOf(path) === "core" && roomOf(path) !== "index")
+      .flatMap((file) =>
+        relativeImports(file)
+          .filter((target) => {
+            const [from, to] = [roomOf(file.path), roomOf(target)];
+            const meets = [from, to].toSorted().join() === "host,placement";
+            return meets || rooms.indexOf(to) > rooms.indexOf(from) || to === "index";
+          })
+          .map((target) => `${file.path} imports ${target}`),
+      );
+    expect(wrong).toEqual([]);
+  });
+
+  test("there is no cycle of imports, types included", () => {
+    const graph = new Map(packageFiles.map((file) => [file.path, relativeImports(file)]));
+    const state = new Map<string, "open" | "done">();
+    const cycles: string[] = [];
+    const visit = (path: string, way: readonly string[]): void => {
+      if (state.get(path) === "done") return;
+      if (state.get(path) === "open") {
+        cycles.push([...way.slice(way.indexOf(path)), path].join(" -> "));
+        return;
+      }
+      state.set(path, "open");
+      for (const target of graph.get(path) ?? []) visit(target, [...way, path]);
+      state.set(path, "done");
+    };
+    for (const path of graph.keys()) visit(path, []);
+    expect(cycles).toEqual([]);
+  });
+
+  test("threads, sockets and processes are touched only by their owners, which ARCHITECTURE.md names", () => {
+    const wrong = packageFiles
+      .filter(({ imports }) => imports.some((one) => restricted.includes(one.replace(/^node:/, ""))))
+      .filter(({ path }) => !architecture.includes(`\`${path}\``))
+      .map(({ path }) => path);
+    expect(wrong).toEqual([]);
+  });
+
+  test("ARCHITECTURE.md names no file that is not there", () => {
+    const named = [...architecture.matchAll(/`((?:packages|test|bench|examples)\/[\w./-]+\.ts)`/g)].map((match) => match[1] as string);
+    const known = new Set([...packageFiles, ...outsideFiles].map(({ path }) => path));
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((path) => !known.has(path))).toEqual([]);
+  });
+});

@@ -1,0 +1,64 @@
+import { execFile } from "node:child_process";
+import { copyFile, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { root } from "./source.ts";
+
+const run = promisify(execFile);
+const packages = ["core", "data-proto", "reward-manager-registry", "reward-loop", "rayling"];
+
+let folder: string;
+
+/** Packs every package as it would be published and installs the tarballs in an empty folder, with npm as a user would. */
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "rayling-packed-"));
+  for (const name of packages) {
+    await pnpm(["pack", "--pack-destination", folder], join(root, "packages", name));
+  }
+  const tarballs = (await readdir(folder)).filter((file) => file.endsWith(".tgz"));
+  expect(tarballs).toHaveLength(packages.length);
+  const manifest = { private: true, type: "module", dependencies: Object.fromEntries(tarballs.map((file) => [packageName(file), `file:${file}`])) };
+  await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
+  await run("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder });
+}, 300_000);
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test("the single-file example runs from the tarballs", async () => {
+  await copyFile(join(root, "examples/counter.ts"), join(folder, "counter.ts"));
+  const { stdout } = await run(process.execPath, ["counter.ts"], { cwd: folder });
+  expect(stdout).toContain("[ 1, 3, 6 ]");
+});
+
+test("the command line runs from the tarballs, on a reward module of the user's own", async () => {
+  await writeFile(join(folder, "reward.ts"), `export const computeScore = ({ solutionStr, groundTruth }: { solutionStr: string; groundTruth: string }): number =>
+    solutionStr === groundTruth ? 1 : 0;\n`);
+  const problem = { question: "q", ground_truth: "A: 1", solver: { solution: "A: 1", is_correct: true }, other: { solution: "A: 2", is_correct: false } };
+  await writeFile(join(folder, "solutions.jsonl"), `${JSON.stringify(problem)}\n`);
+  const { stdout } = await run(
+    process.execPath,
+    [join(folder, "node_modules/rayling/dist/cli/main.js"), "score", "--solutions", "solutions.jsonl", "--reward", "./reward.ts", "--latency", "0"],
+    { cwd: folder },
+  );
+  expect(stdout).toMatch(/samples\s+2/);
+});
+
+test("no source or test is in the tarballs, and the types are", async () => {
+  const files = await readdir(join(folder, "node_modules/@rayling/core"), { recursive: true });
+  expect(files.filter((file) => /(^|\/)(src|test)\//.test(file))).toEqual([]);
+  expect(files).toContain("dist/index.d.ts");
+});
+
+/** The pnpm that runs this test, or the one npx finds. */
+async function pnpm(args: readonly string[], cwd: string): Promise<void> {
+  const script = process.env["npm_execpath"] ?? "";
+  if (/pnpm[^/\\]*$/.test(script) && /\.[cm]?js$/.test(script)) await run(process.execPath, [script, ...args], { cwd });
+  else await run("npx", ["-y", "pnpm@12", ...args], { cwd });
+}
+
+function packageName(tarball: string): string {
+  const name = tarball.replace(/-\d.*$/, "");
+  return name.startsWith("rayling-") ? name.replace("rayling-", "@rayling/") : name;
+}
