@@ -1,11 +1,19 @@
 import { defineConfig } from "vitest/config";
 
+const report = process.env["RAYLING_TEST_REPORT"];
+
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts", "packages/*/test/**/*.test.ts"],
     typecheck: { enabled: true, include: ["test/**/*.test-d.ts"], tsconfig: "tsconfig.json" },
     // Every file gets a process of its own: tests start and end threads of theirs.
     pool: "forks",
+    // Collectors are driven by hand in tests of references.
     execArgv: ["--expose-gc"],
+    // No test asserts a time; this only keeps one that hangs from holding up the rest on a slow machine.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    reporters: report === undefined ? ["default"] : ["default", "json"],
+    ...(report === undefined ? {} : { outputFile: { json: report } }),
   },
 });

@@ -1,10 +1,14 @@
 // node examples/counter.ts
 import * as ray from "rayling";
 
-const Counter = ray.remote(class Counter {
-  #n = 0;
-  increment(by = 1): number { return (this.#n += by); }
-});
+const Counter = ray.remote(
+  class Counter {
+    #n = 0;
+    increment(by = 1): number {
+      return (this.#n += by);
+    }
+  },
+);
 
 await ray.init();
 const counter = Counter.remote();

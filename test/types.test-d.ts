@@ -48,7 +48,9 @@ describe("an actor", () => {
     expectTypeOf(handle.increment.remote()).toEqualTypeOf<ray.ObjectRef<number>>();
     expectTypeOf(handle.name.remote("a")).toEqualTypeOf<ray.ObjectRef<string>>();
     expectTypeOf(handle.asyncRef.remote()).toEqualTypeOf<ray.ObjectRef<ray.ObjectRef<Date>>>();
-    expectTypeOf(handle.name.options({ maxTaskRetries: 1 }).remote("a")).toEqualTypeOf<ray.ObjectRef<string>>();
+    expectTypeOf(handle.name.options({ maxTaskRetries: 1 }).remote("a")).toEqualTypeOf<
+      ray.ObjectRef<string>
+    >();
   });
 
   test("takes a ref wherever a value may stand at the top level, and nowhere else", () => {
@@ -76,7 +78,9 @@ describe("an actor", () => {
     void handle.field;
     // @ts-expect-error call increment.remote()
     handle.increment(1);
-    expectTypeOf<keyof typeof handle & string>().toEqualTypeOf<"increment" | "name" | "ref" | "asyncRef" | "use">();
+    expectTypeOf<keyof typeof handle & string>().toEqualTypeOf<
+      "increment" | "name" | "ref" | "asyncRef" | "use"
+    >();
   });
 
   test("found by name has the methods of the class that is named", async () => {

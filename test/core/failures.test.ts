@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { BudgetError, Caller, Counter, crashUntil, Flaky, Meeting, throwing } from "../fixtures/actors.ts";
+import {
+  BudgetError,
+  Caller,
+  Counter,
+  crashUntil,
+  Flaky,
+  Meeting,
+  throwing,
+} from "../fixtures/actors.ts";
 
 beforeAll(() => ray.init({ numCpus: 2 }));
 afterAll(() => ray.shutdown());
@@ -31,23 +39,33 @@ describe("an error that user code throws", () => {
 
   test("shows the remote stack without the runtime's frames, and the local call below it", async () => {
     const error = (await caught(Counter.remote().fail.remote("over"))) as Error;
-    expect(error.stack).toMatch(/^BudgetError: over\n {4}at CounterClass\.fail .*fixtures\/actors\.ts/);
+    expect(error.stack).toMatch(
+      /^BudgetError: over\n {4}at CounterClass\.fail .*fixtures\/actors\.ts/,
+    );
     expect(error.stack).toContain("failures.test.ts");
     expect(error.stack).not.toContain("packages/core/src");
   });
 
-  test.each([["text"], [5], [null], [{ plain: "object" }]])("may be no Error at all: %j", async (value) => {
-    const error = await caught(Counter.remote().failWith.remote(value));
-    expect(error).toBeInstanceOf(ray.TaskError);
-    expect((error as Error).cause).toEqual(value);
-  });
+  test.each([["text"], [5], [null], [{ plain: "object" }]])(
+    "may be no Error at all: %j",
+    async (value) => {
+      const error = await caught(Counter.remote().failWith.remote(value));
+      expect(error).toBeInstanceOf(ray.TaskError);
+      expect((error as Error).cause).toEqual(value);
+    },
+  );
 
   test("keeps the nested errors of an AggregateError", async () => {
     const error = await caught(
-      Counter.remote().failWith.remote(new AggregateError([new RangeError("one"), new TypeError("two")], "both")),
+      Counter.remote().failWith.remote(
+        new AggregateError([new RangeError("one"), new TypeError("two")], "both"),
+      ),
     );
     expect(error).toBeInstanceOf(AggregateError);
-    expect((error as AggregateError).errors.map(String)).toEqual(["RangeError: one", "TypeError: two"]);
+    expect((error as AggregateError).errors.map(String)).toEqual([
+      "RangeError: one",
+      "TypeError: two",
+    ]);
   });
 
   test("keeps its text when a field cannot travel", async () => {
@@ -55,12 +73,16 @@ describe("an error that user code throws", () => {
     const awkward = Object.assign(error, { handler: () => 1, fine: [1] });
     // The field is lost on the way there as it would be on the way back: the message must not be.
     const back = await caught(Counter.remote().failWith.remote(awkward));
-    expect(back).toMatchObject({ message: "still readable", fine: [1], handler: "[Function: handler]" });
+    expect(back).toMatchObject({
+      message: "still readable",
+      fine: [1],
+      handler: "[Function: handler]",
+    });
   });
 
   test("goes through tasks and actors unchanged", async () => {
     const counter = Counter.remote();
-    const error = await caught(Caller.remote().callOther.remote(counter, throwing.remote("deep") as never));
+    const error = await caught(Caller.remote().callOther.remote(counter, throwing.remote("deep")));
     expect(error).toMatchObject({ name: "BudgetError", message: "deep" });
   });
 });
@@ -70,26 +92,39 @@ describe("a result that cannot travel", () => {
     const error = await caught(Counter.remote().notEncodable.remote());
     expect(error).toBeInstanceOf(TypeError);
     expect(error).toMatchObject({ code: "NOT_ENCODABLE" });
-    expect(String(error)).toContain("result of CounterClass.notEncodable.handlers.onDone is a function");
+    expect(String(error)).toContain(
+      "result of CounterClass.notEncodable.handlers.onDone is a function",
+    );
   });
 });
 
 describe("a host that dies", () => {
   test.each<[string, () => ray.ObjectRef, string, RegExp]>([
     ["by process.exit", () => Counter.remote().exit.remote(3), "exited", /exited with code 3/],
-    ["by an uncaught exception", () => Meeting.remote().crashLater.remote(), "uncaught-exception", /nobody catches this/],
+    [
+      "by an uncaught exception",
+      () => Meeting.remote().crashLater.remote(),
+      "uncaught-exception",
+      /nobody catches this/,
+    ],
     [
       "out of memory",
-      () => Flaky.options({ runtimeEnv: { resourceLimits: { maxOldGenerationSizeMb: 24 } } }).remote().hog.remote(),
+      () =>
+        Flaky.options({ runtimeEnv: { resourceLimits: { maxOldGenerationSizeMb: 24 } } })
+          .remote()
+          .hog.remote(),
       "out-of-memory",
       /heap limit/,
     ],
-  ])("%s rejects its calls with ActorDiedError and the cause", async (_name, call, kind, message) => {
-    const error = await caught(call());
-    expect(error).toBeInstanceOf(ray.ActorDiedError);
-    expect(error).toMatchObject({ code: "ACTOR_DIED", deathCause: { kind } });
-    expect((error as Error).message).toMatch(message);
-  });
+  ])(
+    "%s rejects its calls with ActorDiedError and the cause",
+    async (_name, call, kind, message) => {
+      const error = await caught(call());
+      expect(error).toBeInstanceOf(ray.ActorDiedError);
+      expect(error).toMatchObject({ code: "ACTOR_DIED", deathCause: { kind } });
+      expect((error as Error).message).toMatch(message);
+    },
+  );
 
   test("rejects everything pending and everything later", async () => {
     const meeting = Meeting.remote();
@@ -145,7 +180,9 @@ describe("a host that dies", () => {
   });
 
   test("kill refuses what is no handle", async () => {
-    await expect(ray.kill({} as never)).rejects.toThrow("an actor handle is expected, not an instance of Object");
+    await expect(ray.kill({})).rejects.toThrow(
+      "an actor handle is expected, not an instance of Object",
+    );
   });
 });
 
@@ -155,7 +192,10 @@ describe("restart and retry", () => {
     expect(await ray.get(counter.increment.remote())).toBe(11);
     const unavailable = await caught(counter.exit.remote(1));
     expect(unavailable).toBeInstanceOf(ray.ActorUnavailableError);
-    expect((unavailable as Error).cause).toMatchObject({ code: "ACTOR_DIED", deathCause: { exitCode: 1 } });
+    expect((unavailable as Error).cause).toMatchObject({
+      code: "ACTOR_DIED",
+      deathCause: { exitCode: 1 },
+    });
     expect(await ray.get(counter.increment.remote())).toBe(11);
     expect(await caught(counter.exit.remote(2))).toBeInstanceOf(ray.ActorDiedError);
     expect(await caught(counter.increment.remote())).toMatchObject({ deathCause: { exitCode: 2 } });
@@ -170,9 +210,13 @@ describe("restart and retry", () => {
   test("retries of a call win over those of the actor, and are used up", async () => {
     Counter.options({ name: "attempts-2" }).remote();
     const flaky = Flaky.options({ maxRestarts: -1, maxTaskRetries: 5 }).remote();
-    const once = await caught(flaky.exitUntil.options({ maxTaskRetries: 0 }).remote("attempts-2", 9));
+    const once = await caught(
+      flaky.exitUntil.options({ maxTaskRetries: 0 }).remote("attempts-2", 9),
+    );
     expect(once).toBeInstanceOf(ray.ActorUnavailableError);
-    const twice = await caught(flaky.exitUntil.options({ maxTaskRetries: 1 }).remote("attempts-2", 9));
+    const twice = await caught(
+      flaky.exitUntil.options({ maxTaskRetries: 1 }).remote("attempts-2", 9),
+    );
     expect(twice).toBeInstanceOf(ray.ActorUnavailableError);
     const counter = await ray.getActor<{ read(): number }>("attempts-2");
     expect(await ray.get(counter.read.remote())).toBe(3);

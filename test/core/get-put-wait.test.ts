@@ -32,12 +32,16 @@ describe("get", () => {
 
   test("with timeout 0 answers at once for what is ready and rejects for what is not", async () => {
     expect(await ray.get(ray.put(1), { timeoutMs: 0 })).toBe(1);
-    await expect(ray.get(Meeting.remote().never.remote(), { timeoutMs: 0 })).rejects.toThrow(ray.GetTimeoutError);
+    await expect(ray.get(Meeting.remote().never.remote(), { timeoutMs: 0 })).rejects.toThrow(
+      ray.GetTimeoutError,
+    );
   });
 
   test("of a list fails with the first failure, without waiting for the rest", async () => {
     const meeting = Meeting.remote();
-    await expect(ray.get([meeting.never.remote(), throwing.remote("at once")])).rejects.toThrow("at once");
+    await expect(ray.get([meeting.never.remote(), throwing.remote("at once")])).rejects.toThrow(
+      "at once",
+    );
   });
 
   test("gives a fresh value each time, and a put is a snapshot", async () => {
@@ -58,7 +62,9 @@ describe("get", () => {
   });
 
   test("names the place of what is no ref in a list, and refuses a bad timeout", async () => {
-    await expect(ray.get([ray.put(1), 7 as never])).rejects.toThrow("refs[1] is not an ObjectRef but 7");
+    await expect(ray.get([ray.put(1), 7 as never])).rejects.toThrow(
+      "refs[1] is not an ObjectRef but 7",
+    );
     await expect(ray.get(ray.put(1), { timeoutMs: -1 })).rejects.toThrow("timeoutMs");
     await expect(ray.get(ray.put(1), { timeoutMs: Number.NaN })).rejects.toThrow("timeoutMs");
   });
@@ -80,7 +86,12 @@ describe("put", () => {
 
 describe("wait", () => {
   test("gives the first ready refs in input order and keeps the rest", async () => {
-    const refs = [ray.put("a"), Meeting.remote().never.remote(), ray.put("b"), ray.put("c")] as const;
+    const refs = [
+      ray.put("a"),
+      Meeting.remote().never.remote(),
+      ray.put("b"),
+      ray.put("c"),
+    ] as const;
     const { ready, pending } = await ray.wait(refs, { numReturns: 2 });
     expect(ready).toEqual([refs[0], refs[2]]);
     expect(pending).toEqual([refs[1], refs[3]]);
@@ -89,7 +100,10 @@ describe("wait", () => {
   test("answers with what is ready when the time is over", async () => {
     const never = Meeting.remote().never.remote();
     const done = ray.put(1);
-    const { ready, pending } = await ray.wait([never, done] as ray.ObjectRef[], { numReturns: 2, timeoutMs: 20 });
+    const { ready, pending } = await ray.wait([never, done] as ray.ObjectRef[], {
+      numReturns: 2,
+      timeoutMs: 20,
+    });
     expect(ready).toEqual([done]);
     expect(pending).toEqual([never]);
     expect(await ray.wait([never], { timeoutMs: 0 })).toEqual({ ready: [], pending: [never] });
@@ -101,7 +115,9 @@ describe("wait", () => {
   });
 
   test("one at a time goes through all of them", async () => {
-    let pending: ray.ObjectRef<number>[] = Array.from({ length: 20 }, (_, index) => add.remote(index, 1));
+    let pending: ray.ObjectRef<number>[] = Array.from({ length: 20 }, (_, index) =>
+      add.remote(index, 1),
+    );
     let sum = 0;
     while (pending.length > 0) {
       const step = await ray.wait(pending);

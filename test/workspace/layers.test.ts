@@ -6,7 +6,17 @@ import { resolveImport, root, type SourceFile, sourceFiles } from "./source.ts";
 const architecture = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
 
 /** Rooms of core in order: a file imports its own room and rooms before it. */
-const rooms = ["shared", "protocol", "transport", "store", "rpc", "host", "placement", "runtime", "api"];
+const rooms = [
+  "shared",
+  "protocol",
+  "transport",
+  "store",
+  "rpc",
+  "host",
+  "placement",
+  "runtime",
+  "api",
+];
 
 /** Sister packages that each package may import. */
 const sisters: Readonly<Record<string, readonly string[]>> = {
@@ -14,7 +24,12 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   "data-proto": [],
   "reward-manager-registry": [],
   "reward-loop": ["@rayling/core", "@rayling/data-proto", "@rayling/reward-manager-registry"],
-  rayling: ["@rayling/core", "@rayling/data-proto", "@rayling/reward-loop", "@rayling/reward-manager-registry"],
+  rayling: [
+    "@rayling/core",
+    "@rayling/data-proto",
+    "@rayling/reward-loop",
+    "@rayling/reward-manager-registry",
+  ],
 };
 
 const restricted = ["worker_threads", "net", "tls", "child_process"];
@@ -32,8 +47,12 @@ const relativeImports = (file: SourceFile): string[] =>
 
 describe("the layers", () => {
   test("are looked at: there are files in every package and room", () => {
-    expect([...new Set(packageFiles.map(({ path }) => packageOf(path)))].toSorted()).toEqual(Object.keys(sisters).toSorted());
-    const found = packageFiles.filter(({ path }) => packageOf(path) === "core").map(({ path }) => roomOf(path));
+    expect([...new Set(packageFiles.map(({ path }) => packageOf(path)))].toSorted()).toEqual(
+      Object.keys(sisters).toSorted(),
+    );
+    const found = packageFiles
+      .filter(({ path }) => packageOf(path) === "core")
+      .map(({ path }) => roomOf(path));
     expect(new Set(found)).toEqual(new Set([...rooms, "index"]));
   });
 
@@ -96,14 +115,18 @@ describe("the layers", () => {
 
   test("threads, sockets and processes are touched only by their owners, which ARCHITECTURE.md names", () => {
     const wrong = packageFiles
-      .filter(({ imports }) => imports.some((one) => restricted.includes(one.replace(/^node:/, ""))))
+      .filter(({ imports }) =>
+        imports.some((one) => restricted.includes(one.replace(/^node:/, ""))),
+      )
       .filter(({ path }) => !architecture.includes(`\`${path}\``))
       .map(({ path }) => path);
     expect(wrong).toEqual([]);
   });
 
   test("ARCHITECTURE.md names no file that is not there", () => {
-    const named = [...architecture.matchAll(/`((?:packages|test|bench|examples)\/[\w./-]+\.ts)`/g)].map((match) => match[1] as string);
+    const named = [
+      ...architecture.matchAll(/`((?:packages|test|bench|examples)\/[\w./-]+\.ts)`/g),
+    ].map((match) => match[1] as string);
     const known = new Set([...packageFiles, ...outsideFiles].map(({ path }) => path));
     expect(named.length).toBeGreaterThan(0);
     expect(named.filter((path) => !known.has(path))).toEqual([]);

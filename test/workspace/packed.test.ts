@@ -19,7 +19,11 @@ beforeAll(async () => {
   }
   const tarballs = (await readdir(folder)).filter((file) => file.endsWith(".tgz"));
   expect(tarballs).toHaveLength(packages.length);
-  const manifest = { private: true, type: "module", dependencies: Object.fromEntries(tarballs.map((file) => [packageName(file), `file:${file}`])) };
+  const manifest = {
+    private: true,
+    type: "module",
+    dependencies: Object.fromEntries(tarballs.map((file) => [packageName(file), `file:${file}`])),
+  };
   await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
   await run("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder });
 }, 300_000);
@@ -33,13 +37,30 @@ test("the single-file example runs from the tarballs", async () => {
 });
 
 test("the command line runs from the tarballs, on a reward module of the user's own", async () => {
-  await writeFile(join(folder, "reward.ts"), `export const computeScore = ({ solutionStr, groundTruth }: { solutionStr: string; groundTruth: string }): number =>
-    solutionStr === groundTruth ? 1 : 0;\n`);
-  const problem = { question: "q", ground_truth: "A: 1", solver: { solution: "A: 1", is_correct: true }, other: { solution: "A: 2", is_correct: false } };
+  await writeFile(
+    join(folder, "reward.ts"),
+    `export const computeScore = ({ solutionStr, groundTruth }: { solutionStr: string; groundTruth: string }): number =>
+    solutionStr === groundTruth ? 1 : 0;\n`,
+  );
+  const problem = {
+    question: "q",
+    ground_truth: "A: 1",
+    solver: { solution: "A: 1", is_correct: true },
+    other: { solution: "A: 2", is_correct: false },
+  };
   await writeFile(join(folder, "solutions.jsonl"), `${JSON.stringify(problem)}\n`);
   const { stdout } = await run(
     process.execPath,
-    [join(folder, "node_modules/rayling/dist/cli/main.js"), "score", "--solutions", "solutions.jsonl", "--reward", "./reward.ts", "--latency", "0"],
+    [
+      join(folder, "node_modules/rayling/dist/cli/main.js"),
+      "score",
+      "--solutions",
+      "solutions.jsonl",
+      "--reward",
+      "./reward.ts",
+      "--latency",
+      "0",
+    ],
     { cwd: folder },
   );
   expect(stdout).toMatch(/samples\s+2/);
@@ -54,7 +75,8 @@ test("no source or test is in the tarballs, and the types are", async () => {
 /** The pnpm that runs this test, or the one npx finds. */
 async function pnpm(args: readonly string[], cwd: string): Promise<void> {
   const script = process.env["npm_execpath"] ?? "";
-  if (/pnpm[^/\\]*$/.test(script) && /\.[cm]?js$/.test(script)) await run(process.execPath, [script, ...args], { cwd });
+  if (/pnpm[^/\\]*$/.test(script) && /\.[cm]?js$/.test(script))
+    await run(process.execPath, [script, ...args], { cwd });
   else await run("npx", ["-y", "pnpm@12", ...args], { cwd });
 }
 

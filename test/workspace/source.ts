@@ -14,7 +14,10 @@ export interface SourceFile {
 }
 
 export function sourceFiles(...patterns: readonly string[]): SourceFile[] {
-  return globSync([...patterns], { cwd: root, exclude: (name) => name === "node_modules" || name === "dist" })
+  return globSync([...patterns], {
+    cwd: root,
+    exclude: (name) => name === "node_modules" || name === "dist",
+  })
     .toSorted()
     .map((path) => {
       const text = readFileSync(join(root, path), "utf8");

@@ -23,7 +23,11 @@ function plain(message: Message): unknown {
   }
 }
 
-function roundTrip(writer: BatchWriter, reader: BatchReader, messages: readonly Message[]): unknown[] {
+function roundTrip(
+  writer: BatchWriter,
+  reader: BatchReader,
+  messages: readonly Message[],
+): unknown[] {
   for (const message of messages) writer.write(message);
   const { bytes, buffers } = writer.take();
   const read: unknown[] = [];
@@ -33,8 +37,20 @@ function roundTrip(writer: BatchWriter, reader: BatchReader, messages: readonly 
 
 const big = new Uint8Array(100_000).fill(9);
 const messages: readonly Message[] = [
-  { kind: "call", id: 1, route: { target: "a", method: "m" }, arguments: encode([1, "two"]), dependencies: [] },
-  { kind: "call", id: 2, route: { target: "ä", method: "ü" }, arguments: encode([big]), dependencies: [encode(big), encode("x".repeat(70_000))] },
+  {
+    kind: "call",
+    id: 1,
+    route: { target: "a", method: "m" },
+    arguments: encode([1, "two"]),
+    dependencies: [],
+  },
+  {
+    kind: "call",
+    id: 2,
+    route: { target: "ä", method: "ü" },
+    arguments: encode([big]),
+    dependencies: [encode(big), encode("x".repeat(70_000))],
+  },
   { kind: "result", id: 2 ** 32 - 1, value: encode({ deep: [new Map([["k", big]])] }) },
   { kind: "failure", id: 4, error: encode({ name: "E" }) },
   { kind: "fetch", id: 5, objectId: "driver-1:0" },
@@ -58,12 +74,17 @@ describe("a batch", () => {
   });
 
   test("grows beyond any size it had before", () => {
-    const many = Array.from({ length: 5000 }, (_, id): Message => ({ kind: "result", id, value: encode("y".repeat(50)) }));
+    const many = Array.from({ length: 5000 }, (_, id): Message => ({
+      kind: "result",
+      id,
+      value: encode("y".repeat(50)),
+    }));
     expect(roundTrip(new BatchWriter(), new BatchReader(), many)).toHaveLength(5000);
   });
 
   test("that is no batch is refused, not guessed at", () => {
-    const read = (bytes: Uint8Array): void => new BatchReader().read({ bytes, buffers: [] }, () => undefined);
+    const read = (bytes: Uint8Array): void =>
+      new BatchReader().read({ bytes, buffers: [] }, () => undefined);
     expect(() => read(Uint8Array.of(99, 0, 0, 0, 0))).toThrow("unknown frame kind 99");
     expect(() => read(Uint8Array.of(2, 1, 0))).toThrow(RangeError);
     expect(() => read(Uint8Array.of(2, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0))).toThrow("unknown route");

@@ -4,8 +4,15 @@ import { add } from "../src/placement/resources.ts";
 import { Scheduler } from "../src/placement/scheduler.ts";
 import { Fifo } from "../src/shared/fifo.ts";
 
-const node = (available: number, total = 4): NodeView => ({ nodeId: `n${available}`, total: { CPU: total }, available: { CPU: available } });
-const cpus = (amount: number): { place: { CPU: number }; hold: { CPU: number } } => ({ place: { CPU: amount }, hold: { CPU: amount } });
+const node = (available: number, total = 4): NodeView => ({
+  nodeId: `n${available}`,
+  total: { CPU: total },
+  available: { CPU: available },
+});
+const cpus = (amount: number): { place: { CPU: number }; hold: { CPU: number } } => ({
+  place: { CPU: amount },
+  hold: { CPU: amount },
+});
 
 test("fractions of resources add up exactly", () => {
   let sum = {};
@@ -15,9 +22,19 @@ test("fractions of resources add up exactly", () => {
 });
 
 test.each([
-  ["the first node with room", cpus(2), [node(1), node(3), node(4)], { kind: "place", nodeId: "n3" }],
+  [
+    "the first node with room",
+    cpus(2),
+    [node(1), node(3), node(4)],
+    { kind: "place", nodeId: "n3" },
+  ],
   ["no node yet", cpus(2), [node(1)], { kind: "wait", feasible: true, reason: "needs 2 CPU of 1" }],
-  ["no node ever", cpus(8), [node(4)], { kind: "wait", feasible: false, reason: "needs 8 CPU of 4" }],
+  [
+    "no node ever",
+    cpus(8),
+    [node(4)],
+    { kind: "wait", feasible: false, reason: "needs 8 CPU of 4" },
+  ],
   ["no nodes at all", cpus(1), [], { kind: "wait", feasible: false, reason: "needs 1 CPU of 0" }],
   ["a request for nothing", cpus(0), [node(0)], { kind: "place", nodeId: "n0" }],
 ])("the policy takes %s", (_name, request, nodes, decision) => {
@@ -26,7 +43,10 @@ test.each([
 
 describe("the scheduler", () => {
   const ready = async (allocation: Promise<unknown>): Promise<boolean> =>
-    Promise.race([allocation.then(() => true), new Promise<boolean>((resolve) => setImmediate(resolve, false))]);
+    Promise.race([
+      allocation.then(() => true),
+      new Promise<boolean>((resolve) => setImmediate(resolve, false)),
+    ]);
 
   test("gives what is free, holds the rest back in order, and lets what fits pass", async () => {
     const scheduler = new Scheduler();

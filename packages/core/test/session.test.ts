@@ -57,7 +57,12 @@ function pair(answer: boolean, credit?: CreditLimits): { left: Side; right: Side
       onReference: () => undefined,
       onExport: () => undefined,
     };
-    const made = { session: new Session(peer, counting, receiver, credit), calls, batches, arrived };
+    const made = {
+      session: new Session(peer, counting, receiver, credit),
+      calls,
+      batches,
+      arrived,
+    };
     open.push(made);
     return made;
   };
@@ -101,7 +106,9 @@ describe("a session", () => {
     const text = "x".repeat(1000);
     await Promise.all(Array.from({ length: 200 }, (_, index) => call(left, `${index} ${text}`)));
     expect(left.batches.length).toBeGreaterThan(10);
-    expect(right.calls.map(({ id }) => id)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
+    expect(right.calls.map(({ id }) => id)).toEqual(
+      Array.from({ length: 200 }, (_, index) => index + 1),
+    );
   });
 
   test("speaks in both directions at once", async () => {

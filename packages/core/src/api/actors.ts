@@ -32,11 +32,15 @@ export async function getActor<Instance extends object>(
   if (isDriverCode()) return never();
   const caller = useCaller();
   if (text(name) !== undefined) {
-    throw new InvalidOptionError("name", `getActor: the name ${String(text(name))}, not ${show(name)}`);
+    throw new InvalidOptionError(
+      "name",
+      `getActor: the name ${String(text(name))}, not ${show(name)}`,
+    );
   }
   checkOptions("getActor", options, { namespace: text });
   const info = await caller.directory.find(name, options.namespace);
-  if (info === undefined) throw new ActorNotFoundError(name, options.namespace ?? currentNamespace());
+  if (info === undefined)
+    throw new ActorNotFoundError(name, options.namespace ?? currentNamespace());
   return caller.createHandle(info) as ActorHandle<Instance>;
 }
 

@@ -31,8 +31,14 @@ export interface WaitResult<Ref> {
  * first failure, at once.
  */
 export function get<T>(ref: ObjectRef<T>, options?: GetOptions): Promise<T>;
-export function get<const Refs extends readonly ObjectRef[]>(refs: Refs, options?: GetOptions): Promise<RefValues<Refs>>;
-export function get(refs: ObjectRef | readonly ObjectRef[], options: GetOptions = {}): Promise<unknown> {
+export function get<const Refs extends readonly ObjectRef[]>(
+  refs: Refs,
+  options?: GetOptions,
+): Promise<RefValues<Refs>>;
+export function get(
+  refs: ObjectRef | readonly ObjectRef[],
+  options: GetOptions = {},
+): Promise<unknown> {
   if (isDriverCode()) return never();
   try {
     const caller = useCaller();
@@ -44,7 +50,7 @@ export function get(refs: ObjectRef | readonly ObjectRef[], options: GetOptions 
     }
     return getValues(caller, entriesOf("get", refs), options.timeoutMs, trace);
   } catch (error) {
-    return Promise.reject(error as Error);
+    return Promise.reject(error);
   }
 }
 
@@ -57,7 +63,10 @@ export function get(refs: ObjectRef | readonly ObjectRef[], options: GetOptions 
 export function put<T>(value: T): ObjectRef<T> {
   const caller = useCaller();
   if (value instanceof ObjectRef) {
-    throw new InvalidOptionError("value", "put takes a value, not an ObjectRef: pass the ref itself on");
+    throw new InvalidOptionError(
+      "value",
+      "put takes a value, not an ObjectRef: pass the ref itself on",
+    );
   }
   return caller.put(value) as ObjectRef<T>;
 }
@@ -66,7 +75,10 @@ export function put<T>(value: T): ObjectRef<T> {
  * Waits until `numReturns` of the refs are ready, or until `timeoutMs`. Never rejects because of a failed ref.
  * Rejects with InvalidOptionError for a duplicate ref, a count out of range or a negative time.
  */
-export async function wait<Ref extends ObjectRef>(refs: readonly Ref[], options: WaitOptions = {}): Promise<WaitResult<Ref>> {
+export async function wait<Ref extends ObjectRef>(
+  refs: readonly Ref[],
+  options: WaitOptions = {},
+): Promise<WaitResult<Ref>> {
   if (isDriverCode()) return never();
   const caller = useCaller();
   checkOptions("wait", options, { numReturns: count(1), timeoutMs: count(0, "fraction") });
@@ -78,7 +90,10 @@ export async function wait<Ref extends ObjectRef>(refs: readonly Ref[], options:
   }
   if (refs.length === 0) return { ready: [], pending: [] };
   if (numReturns > refs.length) {
-    throw new InvalidOptionError("numReturns", `wait: numReturns is ${numReturns}, the list has ${refs.length}`);
+    throw new InvalidOptionError(
+      "numReturns",
+      `wait: numReturns is ${numReturns}, the list has ${refs.length}`,
+    );
   }
   const settled = await waitSettled(caller, entries, numReturns, options.timeoutMs);
   const isReady = (ref: Ref): boolean => settled.has(entryOf(ref));
@@ -87,11 +102,17 @@ export async function wait<Ref extends ObjectRef>(refs: readonly Ref[], options:
 
 function entriesOf(where: string, refs: unknown): ReturnType<typeof entryOf>[] {
   if (!Array.isArray(refs)) {
-    throw new InvalidOptionError("refs", `${where} takes ${where === "get" ? "an ObjectRef or " : ""}a list of ObjectRefs, not ${show(refs)}`);
+    throw new InvalidOptionError(
+      "refs",
+      `${where} takes ${where === "get" ? "an ObjectRef or " : ""}a list of ObjectRefs, not ${show(refs)}`,
+    );
   }
   return refs.map((ref: unknown, index) => {
     if (!(ref instanceof ObjectRef)) {
-      throw new InvalidOptionError("refs", `${where}: refs[${index}] is not an ObjectRef but ${show(ref)}`);
+      throw new InvalidOptionError(
+        "refs",
+        `${where}: refs[${index}] is not an ObjectRef but ${show(ref)}`,
+      );
     }
     return entryOf(ref);
   });

@@ -9,12 +9,18 @@ export type Checks<T> = { readonly [K in keyof Required<T>]: Check };
 /** @throws InvalidOptionError */
 export function checkOptions<T extends object>(where: string, options: T, checks: Checks<T>): void {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
-    throw new InvalidOptionError("options", `${where}: options must be an object, not ${show(options)}`);
+    throw new InvalidOptionError(
+      "options",
+      `${where}: options must be an object, not ${show(options)}`,
+    );
   }
   for (const [name, value] of Object.entries(options)) {
     const check = (checks as Readonly<Record<string, Check | undefined>>)[name];
     if (check === undefined || !Object.hasOwn(checks, name)) {
-      throw new InvalidOptionError(name, `${where} has no option "${name}"; it has ${Object.keys(checks).join(", ")}`);
+      throw new InvalidOptionError(
+        name,
+        `${where} has no option "${name}"; it has ${Object.keys(checks).join(", ")}`,
+      );
     }
     if (value === undefined) continue;
     const problem = check(value);
@@ -33,14 +39,16 @@ export function count(least: number, kind: "whole" | "fraction" = "whole"): Chec
   };
 }
 
-export const flag: Check = (value) => (typeof value === "boolean" ? undefined : "must be true or false");
+export const flag: Check = (value) =>
+  typeof value === "boolean" ? undefined : "must be true or false";
 
 export const text: Check = (value) =>
   typeof value === "string" && value.trim() !== "" ? undefined : "must be a text that is not empty";
 
 export const retryPolicy: Check = (value) =>
   typeof value === "boolean" ||
-  (Array.isArray(value) && value.every((one) => typeof one === "string" || typeof one === "function"))
+  (Array.isArray(value) &&
+    value.every((one) => typeof one === "string" || typeof one === "function"))
     ? undefined
     : "must be true, false, or a list of error classes or their names";
 
@@ -48,12 +56,15 @@ export const environment: Check = (value) => {
   if (typeof value !== "object" || value === null) return "must be an object";
   const known: Record<string, (part: unknown) => boolean> = {
     env: (part) => isRecord(part) && Object.values(part).every((one) => typeof one === "string"),
-    resourceLimits: (part) => isRecord(part) && Object.values(part).every((one) => typeof one === "number" && one > 0),
+    resourceLimits: (part) =>
+      isRecord(part) && Object.values(part).every((one) => typeof one === "number" && one > 0),
   };
   for (const [name, part] of Object.entries(value)) {
     if (known[name] === undefined) return `has no part "${name}" (it has env and resourceLimits)`;
     if (part !== undefined && !known[name](part)) {
-      return name === "env" ? "env must map names to texts" : "resourceLimits must map limits to positive numbers";
+      return name === "env"
+        ? "env must map names to texts"
+        : "resourceLimits must map limits to positive numbers";
     }
   }
   return undefined;
@@ -64,14 +75,18 @@ export function checkTimeout(where: string, timeoutMs: number | undefined): void
   if (timeoutMs === undefined) return;
   const problem = count(0, "fraction")(timeoutMs);
   if (problem !== undefined) {
-    throw new InvalidOptionError("timeoutMs", `${where}: timeoutMs ${problem}, not ${show(timeoutMs)}`);
+    throw new InvalidOptionError(
+      "timeoutMs",
+      `${where}: timeoutMs ${problem}, not ${show(timeoutMs)}`,
+    );
   }
 }
 
 export function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return `function ${value.name}`;
-  if (typeof value === "object" && value !== null) return `an instance of ${value.constructor?.name ?? "no class"}`;
+  if (typeof value === "object" && value !== null)
+    return `an instance of ${value.constructor?.name ?? "no class"}`;
   return String(value);
 }
 

@@ -64,11 +64,20 @@ export interface RemoteFunction<Task extends (...args: never[]) => unknown> {
 }
 
 /** Call it at the top level of a module, above any driver code: workers import the module to find the class. */
-export function remote<Class extends Constructor>(target: Class, options?: ActorOptions): ActorClass<Class>;
-export function remote<Task extends (...args: never[]) => unknown>(target: Task, options?: TaskOptions): RemoteFunction<Task>;
+export function remote<Class extends Constructor>(
+  target: Class,
+  options?: ActorOptions,
+): ActorClass<Class>;
+export function remote<Task extends (...args: never[]) => unknown>(
+  target: Task,
+  options?: TaskOptions,
+): RemoteFunction<Task>;
 export function remote(target: unknown, options: ActorOptions & TaskOptions = {}): unknown {
   if (typeof target !== "function") {
-    throw new InvalidOptionError("target", `remote takes a class or a function, not ${show(target)}`);
+    throw new InvalidOptionError(
+      "target",
+      `remote takes a class or a function, not ${show(target)}`,
+    );
   }
   const key = registerRemote(target, target.name === "" ? "anonymous" : target.name, 1);
   return isClass(target)
@@ -76,10 +85,19 @@ export function remote(target: unknown, options: ActorOptions & TaskOptions = {}
     : remoteFunction(key, checkedTask(key.name, options));
 }
 
-function actorClass<Class extends Constructor>(target: Class, key: RemoteKey, options: ActorOptions): ActorClass<Class> {
+function actorClass<Class extends Constructor>(
+  target: Class,
+  key: RemoteKey,
+  options: ActorOptions,
+): ActorClass<Class> {
   const methods = methodNames(target.prototype as object);
   return {
-    options: (more) => actorClass(target, key, checkedActor(key.name, { ...options, ...checkedActor(key.name, more, true) })),
+    options: (more) =>
+      actorClass(
+        target,
+        key,
+        checkedActor(key.name, { ...options, ...checkedActor(key.name, more, true) }),
+      ),
     remote: (...args) => create(key, methods, options, args) as ActorHandle<InstanceType<Class>>,
   };
 }
@@ -135,7 +153,10 @@ function create(
   return caller.createHandle(answer.state === "existing" ? answer.info : info);
 }
 
-function remoteFunction(key: RemoteKey, options: TaskOptions): RemoteFunction<(...args: never[]) => unknown> {
+function remoteFunction(
+  key: RemoteKey,
+  options: TaskOptions,
+): RemoteFunction<(...args: never[]) => unknown> {
   const route = { target: taskTarget, method: JSON.stringify(key) };
   return {
     options: (more) => remoteFunction(key, { ...options, ...checkedTask(key.name, more) }),
@@ -181,7 +202,10 @@ function isClass(target: object): boolean {
   return Object.getOwnPropertyDescriptor(target, "prototype")?.writable === false;
 }
 
-function methodNames(prototype: object): { readonly names: readonly string[]; readonly isAsync: boolean } {
+function methodNames(prototype: object): {
+  readonly names: readonly string[];
+  readonly isAsync: boolean;
+} {
   const names = new Set<string>();
   let isAsync = false;
   let current: object | null = prototype;
@@ -195,4 +219,3 @@ function methodNames(prototype: object): { readonly names: readonly string[]; re
   }
   return { names: [...names], isAsync };
 }
-

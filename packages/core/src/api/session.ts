@@ -5,7 +5,12 @@
  * importing its module does not pass: what returns a promise never answers it, what does not throws DriverCodeStopped.
  */
 import type { Caller } from "../rpc/caller.ts";
-import { currentCaller, currentLoading, DriverCodeStopped, setCurrentCaller } from "../rpc/current.ts";
+import {
+  currentCaller,
+  currentLoading,
+  DriverCodeStopped,
+  setCurrentCaller,
+} from "../rpc/current.ts";
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
@@ -37,7 +42,9 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   });
   if (currentCaller() !== undefined) {
     if (options.ignoreReinitError === true) return { namespace: slot.driver?.namespace ?? "" };
-    throw new RaySystemError("init was called twice; call shutdown first, or pass ignoreReinitError: true");
+    throw new RaySystemError(
+      "init was called twice; call shutdown first, or pass ignoreReinitError: true",
+    );
   }
   return { namespace: start(options).namespace };
 }
@@ -79,8 +86,14 @@ export function never(): Promise<never> {
 }
 
 function start(options: InitOptions): Driver {
-  if (slot.driver === undefined && Object.keys(options).length === 0 && process.env["RAYLING_AUTO_INIT"] === "0") {
-    throw new RaySystemError("the runtime has not been started: call init first (RAYLING_AUTO_INIT is 0)");
+  if (
+    slot.driver === undefined &&
+    Object.keys(options).length === 0 &&
+    process.env["RAYLING_AUTO_INIT"] === "0"
+  ) {
+    throw new RaySystemError(
+      "the runtime has not been started: call init first (RAYLING_AUTO_INIT is 0)",
+    );
   }
   const driver = startDriver(options);
   slot.driver = driver;

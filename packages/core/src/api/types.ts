@@ -22,16 +22,18 @@ export interface RemoteMethod<Method extends AnyFunction> {
    */
   remote(...args: RemoteArguments<Parameters<Method>>): ResultRef<Method>;
   /** The same method with options for this call. */
-  options(options: CallOptions): { remote(...args: RemoteArguments<Parameters<Method>>): ResultRef<Method> };
+  options(options: CallOptions): {
+    remote(...args: RemoteArguments<Parameters<Method>>): ResultRef<Method>;
+  };
 }
 
 declare const actorType: unique symbol;
 
 /** An actor as its callers hold it: its public methods. It may be passed to other actors and returned from them. */
 export type ActorHandle<Instance> = {
-  readonly [Name in keyof Instance as Instance[Name] extends AnyFunction ? Name : never]: Instance[Name] extends AnyFunction
-    ? RemoteMethod<Instance[Name]>
-    : never;
+  readonly [
+    Name in keyof Instance as Instance[Name] extends AnyFunction ? Name : never
+  ]: Instance[Name] extends AnyFunction ? RemoteMethod<Instance[Name]> : never;
 } & { readonly [actorType]?: Instance };
 
 /** The values of a list of refs; a tuple stays a tuple. */

@@ -6,7 +6,14 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Encoded } from "../protocol/codec.ts";
 import type { CauseData, FailureData } from "../protocol/failure.ts";
-import type { ActorInfo, ActorLocation, ActorSpec, Registration, RemoteKey, StartArguments } from "../rpc/directory.ts";
+import type {
+  ActorInfo,
+  ActorLocation,
+  ActorSpec,
+  Registration,
+  RemoteKey,
+  StartArguments,
+} from "../rpc/directory.ts";
 
 /** What a host thread is started with. */
 export interface HostSettings {
@@ -29,7 +36,11 @@ export interface CreateRequest {
 /** A failed creation tells which part failed: the module, or the constructor. */
 export type CreateResult =
   | { readonly ok: true }
-  | { readonly ok: false; readonly kind: "not-registered" | "init-failed"; readonly failure: FailureData };
+  | {
+      readonly ok: false;
+      readonly kind: "not-registered" | "init-failed";
+      readonly failure: FailureData;
+    };
 
 export interface HostStats {
   readonly hostId: string;
@@ -68,7 +79,10 @@ export interface DriverControl {
     | Extract<ActorLocation, { state: "alive" }>
     | { readonly state: "dead"; readonly cause: CauseData }
   >;
-  loss(actorId: string, incarnation: number): Promise<{ readonly restarting: boolean; readonly cause: CauseData }>;
+  loss(
+    actorId: string,
+    incarnation: number,
+  ): Promise<{ readonly restarting: boolean; readonly cause: CauseData }>;
   kill(actorId: string, noRestart: boolean): Promise<void>;
   connect(fromHostId: string, toHostId: string): MessagePort;
   /** Resolves when that host is known to be gone. */

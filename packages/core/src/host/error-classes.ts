@@ -20,10 +20,14 @@ export const errorClasses: ErrorClasses = {
   },
   findClass(origin) {
     const found = new Map(moduleExports()).get(origin.moduleUrl)?.[origin.exportName];
-    return typeof found === "function" && found.prototype instanceof Error
-      ? (found as unknown as { readonly prototype: Error })
-      : undefined;
+    return typeof found === "function" && found.prototype instanceof Error ? found : undefined;
   },
 };
 
-const builtIn: ReadonlySet<unknown> = new Set([Error, TypeError, RangeError, SyntaxError, ReferenceError]);
+const builtIn: ReadonlySet<unknown> = new Set([
+  Error,
+  TypeError,
+  RangeError,
+  SyntaxError,
+  ReferenceError,
+]);

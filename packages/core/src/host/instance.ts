@@ -90,7 +90,10 @@ export class Instance {
   #answer(call: CallMessage, session: Session, value: unknown): void {
     let encoded: Encoded;
     try {
-      encoded = this.#codec.encode(value, `result of ${this.#identity.className}.${call.route.method}`);
+      encoded = this.#codec.encode(
+        value,
+        `result of ${this.#identity.className}.${call.route.method}`,
+      );
     } catch (error) {
       return this.#answerFailure(call, session, error);
     }
@@ -118,7 +121,9 @@ export function decodeArguments(
 
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
-    typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function"
+    typeof value === "object" &&
+    value !== null &&
+    typeof (value as { then?: unknown }).then === "function"
   );
 }
 

@@ -40,8 +40,8 @@ export class Loader {
 
 /** Silences what stopped driver code leaves behind: its rejections, its throwing timers, its `process.exit`. */
 export function guardDriverCode(): void {
-  process.on("unhandledRejection", (reason) => {
-    if (!(reason instanceof DriverCodeStopped)) throw reason;
+  process.on("unhandledRejection", (rejection) => {
+    if (!(rejection instanceof DriverCodeStopped)) throw rejection;
   });
   process.on("uncaughtException", (error) => {
     if (error instanceof DriverCodeStopped) return;

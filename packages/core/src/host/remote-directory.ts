@@ -15,7 +15,8 @@ export function remoteDirectory(
 ): Directory & { readonly death: (peerId: string) => Promise<DeathCause> } {
   // A driver that cannot be told anything is ending, and this thread with it.
   const tell = (sent: Promise<void>): void => void sent.catch(() => undefined);
-  const death = async (peerId: string): Promise<DeathCause> => causeFromData(await driver.death(peerId));
+  const death = async (peerId: string): Promise<DeathCause> =>
+    causeFromData(await driver.death(peerId));
   return {
     death,
     register: (spec) => driver.register(spec),

@@ -11,7 +11,13 @@ import type { CallMessage, Session } from "../rpc/session.ts";
 import { Waiting } from "../rpc/waiting.ts";
 import { RemoteNotRegisteredError, RaySystemError } from "../shared/errors.ts";
 import { threadChannel } from "../transport/thread.ts";
-import type { CreateRequest, CreateResult, DriverControl, HostControl, HostSettings } from "./control.ts";
+import type {
+  CreateRequest,
+  CreateResult,
+  DriverControl,
+  HostControl,
+  HostSettings,
+} from "./control.ts";
 import { errorClasses } from "./error-classes.ts";
 import { decodeArguments, Instance } from "./instance.ts";
 import { guardDriverCode, Loader } from "./loader.ts";
@@ -41,7 +47,10 @@ const caller: Caller = new Caller({
 
 guardDriverCode();
 setCurrentCaller(caller, settings.namespace);
-caller.addSession(driverId, threadChannel(settings.data, () => directory.death(driverId)));
+caller.addSession(
+  driverId,
+  threadChannel(settings.data, () => directory.death(driverId)),
+);
 expose(
   { load, create, accept, stats, stop: () => undefined } satisfies HostControl,
   settings.control,
@@ -73,7 +82,9 @@ async function load(key: CreateRequest["key"]): Promise<CreateResult> {
 async function create({ key, info, args }: CreateRequest): Promise<CreateResult> {
   try {
     const ActorClass = (await loader.find(key)) as new (...args: unknown[]) => object;
-    const object = new ActorClass(...decodeArguments(caller.codec, { arguments: args.values, dependencies: args.dependencies }));
+    const object = new ActorClass(
+      ...decodeArguments(caller.codec, { arguments: args.values, dependencies: args.dependencies }),
+    );
     const identity = { className: info.className, actorId: info.actorId, hostId };
     instances.set(info.actorId, new Instance(object, info.maxConcurrency, identity, caller.codec));
     classNames.set(info.actorId, info.className);
@@ -85,11 +96,18 @@ async function create({ key, info, args }: CreateRequest): Promise<CreateResult>
 
 function failed(error: unknown): CreateResult {
   const kind = error instanceof RemoteNotRegisteredError ? "not-registered" : "init-failed";
-  return { ok: false, kind, failure: caller.codec.decodeFailure(caller.codec.encodeFailure(error)) };
+  return {
+    ok: false,
+    kind,
+    failure: caller.codec.decodeFailure(caller.codec.encodeFailure(error)),
+  };
 }
 
 function accept(peerId: string, port: MessagePort): void {
-  caller.addSession(peerId, threadChannel(port, () => directory.death(peerId)));
+  caller.addSession(
+    peerId,
+    threadChannel(port, () => directory.death(peerId)),
+  );
 }
 
 function stats(): ReturnType<HostControl["stats"]> {

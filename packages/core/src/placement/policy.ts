@@ -24,6 +24,11 @@ export function decide(request: PlacementRequest, nodes: readonly NodeView[]): D
   if (free !== undefined) return { kind: "place", nodeId: free.nodeId };
   const possible = nodes.filter((node) => covers(node.total, request.place));
   const [closest] = possible.length > 0 ? possible : nodes;
-  const against = closest === undefined ? {} : possible.length > 0 ? closest.available : closest.total;
-  return { kind: "wait", feasible: possible.length > 0, reason: `needs ${shortage(against, request.place)}` };
+  const against =
+    closest === undefined ? {} : possible.length > 0 ? closest.available : closest.total;
+  return {
+    kind: "wait",
+    feasible: possible.length > 0,
+    reason: `needs ${shortage(against, request.place)}`,
+  };
 }

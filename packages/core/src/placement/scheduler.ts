@@ -60,7 +60,10 @@ export class Scheduler {
       }
       if (!decision.feasible && !waiter.warned) {
         waiter.warned = true;
-        process.emitWarning(`${waiter.label} ${decision.reason} and waits until a node has as much`, "RaylingWarning");
+        process.emitWarning(
+          `${waiter.label} ${decision.reason} and waits until a node has as much`,
+          "RaylingWarning",
+        );
       }
       waiting.push(waiter);
     }

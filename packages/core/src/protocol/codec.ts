@@ -7,10 +7,27 @@
  * What arrives differently, on every transport alike: objects without a prototype come as plain ones, holes in arrays as undefined.
  */
 import { addExtension, Packr } from "msgpackr";
-import { InvalidOptionError, NotEncodableError, RaySystemError, type RemoteSite } from "../shared/errors.ts";
+import {
+  InvalidOptionError,
+  NotEncodableError,
+  RaySystemError,
+  type RemoteSite,
+} from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
-import { outOfBandBytes, refusalOf, type Serializer, survey, surveyPrimitive } from "./encodable.ts";
-import { type FailureData, type FindClass, type FindOrigin, fromFailure, toFailure } from "./failure.ts";
+import {
+  outOfBandBytes,
+  refusalOf,
+  type Serializer,
+  survey,
+  surveyPrimitive,
+} from "./encodable.ts";
+import {
+  type FailureData,
+  type FindClass,
+  type FindOrigin,
+  fromFailure,
+  toFailure,
+} from "./failure.ts";
 
 /** A packed value: a window of `bytes`, the buffers that travel beside it, and the refs and handles inside it. */
 export interface Encoded {
@@ -34,7 +51,7 @@ export interface ReferenceCodec {
 
 type SpecialContent =
   | readonly ["reference", unknown]
-  | readonly ["error", FailureData]
+  | readonly ["error", unknown]
   | readonly ["buffer", string, number, number, number]
   | readonly ["node-buffer", Uint8Array]
   | readonly ["class", string, unknown]
@@ -80,13 +97,21 @@ interface Serializers {
 }
 
 /** Of the thread, because modules register while they load, before there is a runtime. */
-const serializers: Serializers = threadSlot("serializers", () => ({ byClass: new Map(), byId: new Map() }));
+const serializers: Serializers = threadSlot("serializers", () => ({
+  byClass: new Map(),
+  byId: new Map(),
+}));
 
 /** @throws InvalidOptionError when another class has taken the id */
 export function addSerializer(registeredClass: unknown, serializer: Serializer): void {
-  const taken = [...serializers.byClass].find(([other, { id }]) => id === serializer.id && other !== registeredClass);
+  const taken = [...serializers.byClass].find(
+    ([other, { id }]) => id === serializer.id && other !== registeredClass,
+  );
   if (taken !== undefined) {
-    throw new InvalidOptionError("id", `a serializer with id "${serializer.id}" is registered for another class`);
+    throw new InvalidOptionError(
+      "id",
+      `a serializer with id "${serializer.id}" is registered for another class`,
+    );
   }
   serializers.byClass.set(registeredClass, serializer);
   serializers.byId.set(serializer.id, serializer);
@@ -126,7 +151,12 @@ export class Codec {
 
   /** Never throws: what the error cannot carry goes as text. */
   encodeFailure(thrown: unknown, site?: RemoteSite): Encoded {
-    const failure = toFailure(thrown, (value) => this.encodable(value), this.#references.findOrigin, site);
+    const failure = toFailure(
+      thrown,
+      (value) => this.encodable(value),
+      this.#references.findOrigin,
+      site,
+    );
     return this.encode(failure, "error");
   }
 
@@ -142,7 +172,10 @@ export class Codec {
     };
     decoding = state;
     try {
-      const value: unknown = packr.unpack(encoded.bytes, { start: encoded.start, end: encoded.end });
+      const value: unknown = packr.unpack(encoded.bytes, {
+        start: encoded.start,
+        end: encoded.end,
+      });
       if (encoded.references === undefined) encoded.references = state.found;
       return value;
     } catch (cause) {
@@ -173,7 +206,9 @@ export class Codec {
     if (id === "URL") return new URL(data as string);
     const serializer = serializers.byId.get(id);
     if (serializer === undefined) {
-      throw new RaySystemError(`no serializer "${id}" is registered here; call registerSerializer at the top of a module that both sides load`);
+      throw new RaySystemError(
+        `no serializer "${id}" is registered here; call registerSerializer at the top of a module that both sides load`,
+      );
     }
     return serializer.read(data);
   }
@@ -208,10 +243,7 @@ class Writing {
   readonly #encodable: (value: unknown) => boolean;
   readonly #copies: Map<object, unknown> = new Map();
 
-  constructor(
-    codec: ReferenceCodec,
-    encodable: (value: unknown) => boolean,
-  ) {
+  constructor(codec: ReferenceCodec, encodable: (value: unknown) => boolean) {
     this.#codec = codec;
     this.#encodable = encodable;
   }
@@ -240,7 +272,8 @@ class Writing {
     if (prototype === Map.prototype) {
       const copy = new Map<unknown, unknown>();
       this.#copies.set(value, copy);
-      for (const [key, child] of value as Map<unknown, unknown>) copy.set(this.replace(key), this.replace(child));
+      for (const [key, child] of value as Map<unknown, unknown>)
+        copy.set(this.replace(key), this.replace(child));
       return copy;
     }
     if (prototype === Set.prototype) {
@@ -261,14 +294,18 @@ class Writing {
     }
     if (value instanceof Error) {
       const failure = toFailure(value, this.#encodable, this.#codec.findOrigin);
-      return new Special(["error", this.replace(failure) as FailureData]);
+      return new Special(["error", this.replace(failure)]);
     }
     if (value instanceof URL) return new Special(["class", "URL", value.href]);
     const serializer = serializers.byClass.get(value.constructor);
     if (serializer !== undefined) {
       return new Special(["class", serializer.id, this.replace(serializer.write(value))]);
     }
-    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer || value instanceof SharedArrayBuffer) {
+    if (
+      ArrayBuffer.isView(value) ||
+      value instanceof ArrayBuffer ||
+      value instanceof SharedArrayBuffer
+    ) {
       return this.#buffer(value);
     }
     return value;
@@ -298,9 +335,15 @@ class Writing {
   }
 }
 
-type ViewConstructor = new (memory: ArrayBufferLike, offset: number, length: number) => ArrayBufferView;
+type ViewConstructor = new (
+  memory: ArrayBufferLike,
+  offset: number,
+  length: number,
+) => ArrayBufferView;
 
-const viewConstructors: Readonly<Record<string, ViewConstructor & { readonly BYTES_PER_ELEMENT?: number }>> = {
+const viewConstructors: Readonly<
+  Record<string, ViewConstructor & { readonly BYTES_PER_ELEMENT?: number }>
+> = {
   Int8Array,
   Uint8Array,
   Uint8ClampedArray,
@@ -317,12 +360,13 @@ const viewConstructors: Readonly<Record<string, ViewConstructor & { readonly BYT
 
 function revive(content: SpecialContent): unknown {
   const state = decoding;
-  if (state === undefined) throw new RaySystemError("a special value was decoded outside a runtime");
+  if (state === undefined)
+    throw new RaySystemError("a special value was decoded outside a runtime");
   switch (content[0]) {
     case "reference":
       return state.codec.reviveReference(content[1], state);
     case "error":
-      return state.codec.reviveFailure(content[1]);
+      return state.codec.reviveFailure(content[1] as FailureData);
     case "class":
       return state.codec.reviveClass(content[1], content[2]);
     case "slot":

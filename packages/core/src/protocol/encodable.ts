@@ -26,7 +26,8 @@ export interface Serializer<T = unknown> {
 export type IsSpecial = (value: object) => boolean;
 
 export function survey(value: unknown, isSpecial: IsSpecial): Survey {
-  if (typeof value === "object" && value !== null) return surveyObject(value, isSpecial, new Set(), 0);
+  if (typeof value === "object" && value !== null)
+    return surveyObject(value, isSpecial, new Set(), 0);
   return surveyPrimitive(value);
 }
 
@@ -45,7 +46,12 @@ export function surveyPrimitive(value: unknown): Survey {
   }
 }
 
-function surveyObject(value: object, isSpecial: IsSpecial, seen: Set<object>, depth: number): Survey {
+function surveyObject(
+  value: object,
+  isSpecial: IsSpecial,
+  seen: Set<object>,
+  depth: number,
+): Survey {
   if (seen.has(value)) return "plain";
   if (depth > maxDepth) return "refused";
   seen.add(value);
@@ -108,9 +114,11 @@ function findRefusal(
   depth: number,
 ): NotEncodableError | undefined {
   if (typeof value === "function") return new NotEncodableError(path, "is a function");
-  if (typeof value === "symbol") return new NotEncodableError(path, `is a symbol (${String(value)})`);
+  if (typeof value === "symbol")
+    return new NotEncodableError(path, `is a symbol (${String(value)})`);
   if (typeof value !== "object" || value === null || seen.has(value)) return undefined;
-  if (depth > maxDepth) return new NotEncodableError(path, `is nested deeper than ${maxDepth} levels`);
+  if (depth > maxDepth)
+    return new NotEncodableError(path, `is nested deeper than ${maxDepth} levels`);
   seen.add(value);
   if (surveyObject(value, isSpecial, new Set(), depth) !== "refused") return undefined;
   const inside = (child: unknown, childPath: string): NotEncodableError | undefined =>
@@ -127,7 +135,9 @@ function findRefusal(
     );
   }
   if (value instanceof Set) {
-    return firstOf([...value].map((child, index) => () => inside(child, `${path}.values()[${index}]`)));
+    return firstOf(
+      [...value].map((child, index) => () => inside(child, `${path}.values()[${index}]`)),
+    );
   }
   const prototype = Object.getPrototypeOf(value) as { constructor?: { name?: string } } | null;
   if (prototype === Object.prototype || prototype === null) {
@@ -135,7 +145,11 @@ function findRefusal(
       return new NotEncodableError(path, 'has an own key "__proto__"');
     }
     return firstOf(
-      Object.entries(value).map(([key, child]) => () => inside(child, `${path}${propertyText(key)}`)),
+      Object.entries(value).map(
+        ([key, child]) =>
+          () =>
+            inside(child, `${path}${propertyText(key)}`),
+      ),
     );
   }
   const className = prototype.constructor?.name ?? "an unnamed class";
@@ -161,5 +175,6 @@ function propertyText(key: string): string {
 }
 
 function keyText(key: unknown): string {
-  return typeof key === "string" ? JSON.stringify(key) : typeof key === "object" ? "…" : String(key);
+  if (typeof key === "string") return JSON.stringify(key);
+  return typeof key === "number" || typeof key === "boolean" ? `${key}` : "…";
 }

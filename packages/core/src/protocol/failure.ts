@@ -93,7 +93,7 @@ export function fromFailure(failure: FailureData, findClass?: FindClass): Error 
   const options: ErrorOptions =
     cause === undefined
       ? {}
-      : { cause: "value" in cause ? cause.value : fromFailure(cause as FailureData, findClass) };
+      : { cause: "value" in cause ? cause.value : fromFailure(cause, findClass) };
   const error = new Error(failure.message, options);
   Object.setPrototypeOf(error, prototypeFor(failure, findClass));
   const define = (key: string, value: unknown, enumerable: boolean): void => {
@@ -103,7 +103,11 @@ export function fromFailure(failure: FailureData, findClass?: FindClass): Error 
     define(key, isCarriedError(value) ? fromFailure(value.$error, findClass) : value, true);
   }
   if (failure.errors !== undefined) {
-    define("errors", failure.errors.map((inner) => fromFailure(inner, findClass)), false);
+    define(
+      "errors",
+      failure.errors.map((inner) => fromFailure(inner, findClass)),
+      false,
+    );
   }
   if (error.name !== failure.name) define("name", failure.name, false);
   define("stack", failure.stack, false);
@@ -117,7 +121,9 @@ const ownFrames: string = new URL("..", import.meta.url).href;
 function userStack(stack: string): string {
   return stack
     .split("\n")
-    .filter((line) => !isFrame(line) || !(line.includes(ownFrames) || line.includes("(node:internal/")))
+    .filter(
+      (line) => !isFrame(line) || !(line.includes(ownFrames) || line.includes("(node:internal/")),
+    )
     .join("\n");
 }
 
@@ -154,7 +160,9 @@ const builtIn: Readonly<Record<string, { readonly prototype: object }>> = {
 function prototypeFor(failure: FailureData, findClass: FindClass | undefined): object {
   const found = failure.origin === undefined ? undefined : findClass?.(failure.origin);
   if (found !== undefined) return found.prototype;
-  const own = (known as unknown as Record<string, { readonly prototype: object } | undefined>)[failure.name];
+  const own = (known as unknown as Record<string, { readonly prototype: object } | undefined>)[
+    failure.name
+  ];
   if (own?.prototype instanceof Error) return own.prototype;
   // DOMException keeps name and message in internal slots that a plain Error lacks.
   const base = failure.name === "DOMException" ? undefined : builtIn[failure.name];
@@ -212,5 +220,8 @@ export function causeFromData(data: CauseData, findClass?: FindClass): known.Dea
 }
 
 function isPrimitive(value: unknown): boolean {
-  return value === null || (typeof value !== "object" && typeof value !== "function" && typeof value !== "symbol");
+  return (
+    value === null ||
+    (typeof value !== "object" && typeof value !== "function" && typeof value !== "symbol")
+  );
 }

@@ -133,7 +133,7 @@ export class BatchWriter {
     this.#length += 12;
     let outside = 0;
     if (shared) {
-      const memory = encoded.bytes.buffer as SharedArrayBuffer;
+      const memory = encoded.bytes.buffer;
       view.setUint32(this.#length, encoded.bytes.byteOffset + encoded.start, true);
       this.#length += 4;
       this.#buffers.push(memory);
@@ -142,7 +142,8 @@ export class BatchWriter {
       // A loop beats subarray + set on small bodies.
       const { bytes, start } = encoded;
       const at = this.#length;
-      for (let index = 0; index < size; index++) this.#bytes[at + index] = bytes[start + index] as number;
+      for (let index = 0; index < size; index++)
+        this.#bytes[at + index] = bytes[start + index] as number;
       this.#length += size;
     } else {
       this.#bytes.set(encoded.bytes.subarray(encoded.start, encoded.end), this.#length);
@@ -286,7 +287,8 @@ class Cursor {
 
   #buffer(): SharedArrayBuffer {
     const buffer = this.#buffers[this.#nextBuffer++];
-    if (buffer === undefined) throw new RaySystemError("a buffer that a message names did not arrive");
+    if (buffer === undefined)
+      throw new RaySystemError("a buffer that a message names did not arrive");
     return buffer;
   }
 }

@@ -160,7 +160,8 @@ export class ActorClient {
         else failure ??= outcome?.failure;
       }
       if (failure !== undefined) head.entry.reject(failure);
-      else state.session.call(this.#route(head.route, state.actorId), head.args, dependencies, head);
+      else
+        state.session.call(this.#route(head.route, state.actorId), head.args, dependencies, head);
     }
   }
 

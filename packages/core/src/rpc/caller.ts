@@ -6,7 +6,12 @@
 import { Codec, type Encoded, slot } from "../protocol/codec.ts";
 import type { ErrorClasses, FailureData } from "../protocol/failure.ts";
 import type { Route } from "../protocol/messages.ts";
-import { type DeathCause, ObjectLostError, OwnerDiedError, RaySystemError } from "../shared/errors.ts";
+import {
+  type DeathCause,
+  ObjectLostError,
+  OwnerDiedError,
+  RaySystemError,
+} from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
@@ -33,9 +38,7 @@ export interface TaskOptions {
   readonly retryExceptions: boolean | readonly string[];
 }
 
-type ReferenceData =
-  | readonly ["object", string, number, string]
-  | readonly ["actor", ActorInfo];
+type ReferenceData = readonly ["object", string, number, string] | readonly ["actor", ActorInfo];
 
 export class Caller implements HandleCaller, ClientLink {
   readonly id: string;
@@ -130,7 +133,11 @@ export class Caller implements HandleCaller, ClientLink {
       for (const { outcome } of entries) {
         if (outcome?.ok === false) {
           const error = this.codec.reviveFailure(outcome.failure);
-          return fail({ kind: "init-failed", message: `a constructor argument failed: ${error.message}`, error });
+          return fail({
+            kind: "init-failed",
+            message: `a constructor argument failed: ${error.message}`,
+            error,
+          });
         }
         if (outcome !== undefined) dependencies.push(outcome.value);
       }
@@ -158,7 +165,8 @@ export class Caller implements HandleCaller, ClientLink {
     const session = new Session(peerId, channel, {
       onCall: this.#onCall,
       onFetch: (id, objectId, from) => this.#answerFetch(id, objectId, from),
-      onReference: (objectId, holder, change) => this.store.changeReference(objectId, holder, change),
+      onReference: (objectId, holder, change) =>
+        this.store.changeReference(objectId, holder, change),
       onExport: (references) => this.exportReferences(references),
     });
     const known = Promise.resolve(session);
@@ -173,7 +181,9 @@ export class Caller implements HandleCaller, ClientLink {
   async session(hostId: string): Promise<Session | undefined> {
     const known = this.#sessions.get(hostId);
     if (known !== undefined) return known;
-    const connecting = this.directory.connect(hostId).then((channel) => this.addSession(hostId, channel));
+    const connecting = this.directory
+      .connect(hostId)
+      .then((channel) => this.addSession(hostId, channel));
     this.#sessions.set(hostId, connecting);
     try {
       return await connecting;
@@ -219,7 +229,9 @@ export class Caller implements HandleCaller, ClientLink {
 
   #checkAlive(): void {
     if (this.#ended !== undefined) {
-      throw new RaySystemError(`this handle belongs to a session that has ended (${this.#ended.message})`);
+      throw new RaySystemError(
+        `this handle belongs to a session that has ended (${this.#ended.message})`,
+      );
     }
   }
 
@@ -270,7 +282,8 @@ export class Caller implements HandleCaller, ClientLink {
     if (owner === this.id) return fail(new ObjectLostError(objectId));
     try {
       const session = await this.session(owner);
-      if (session === undefined || !session.isOpen) return fail(new OwnerDiedError(objectId, "not connected"));
+      if (session === undefined || !session.isOpen)
+        return fail(new OwnerDiedError(objectId, "not connected"));
       session.fetch(objectId, {
         resolve: (value) => {
           this.accept(value);

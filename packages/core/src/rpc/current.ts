@@ -44,7 +44,9 @@ export function currentNamespace(): string {
 export class DriverCodeStopped extends Error {
   readonly code: string = "DRIVER_CODE_STOPPED";
   constructor(moduleUrl: string) {
-    super(`driver code of ${moduleUrl} was reached while a worker loads that module, and stops here`);
+    super(
+      `driver code of ${moduleUrl} was reached while a worker loads that module, and stops here`,
+    );
     this.name = "DriverCodeStopped";
     this.stack = `${this.name}: ${this.message}`;
   }

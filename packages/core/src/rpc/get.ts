@@ -36,7 +36,7 @@ export function getValues(
       try {
         resolve(entries.map((entry) => valueOf(caller, entry)));
       } catch (error) {
-        reject(error as Error);
+        reject(error);
       }
     };
     const onSettled = (entry: ObjectEntry): void => {
@@ -60,7 +60,10 @@ export function getValues(
       timer = setTimeout(() => {
         end();
         const late = entries.filter((entry) => entry.outcome === undefined);
-        const error = new GetTimeoutError(timeoutMs, late.map((entry) => entry.label));
+        const error = new GetTimeoutError(
+          timeoutMs,
+          late.map((entry) => entry.label),
+        );
         appendLocalStack(error, trace.stack ?? "");
         reject(error);
       }, timeoutMs);

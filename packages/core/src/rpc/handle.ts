@@ -19,7 +19,12 @@ export interface CallOptions {
 
 /** Sends a call; the runtime implements it. */
 export interface HandleCaller {
-  callActor(info: ActorInfo, route: Route, args: readonly unknown[], options: CallOptions | undefined): ObjectRef;
+  callActor(
+    info: ActorInfo,
+    route: Route,
+    args: readonly unknown[],
+    options: CallOptions | undefined,
+  ): ObjectRef;
 }
 
 /** How a method looks on a handle, without its types. */
@@ -68,7 +73,9 @@ export function makeHandle(info: ActorInfo, caller: HandleCaller): object {
 
 function makeMethod(info: ActorInfo, route: Route, caller: HandleCaller): UntypedMethod {
   const direct = (): never => {
-    throw new TypeError(`${info.className}.${route.method} is remote: call ${route.method}.remote(...) in place of ${route.method}(...)`);
+    throw new TypeError(
+      `${info.className}.${route.method} is remote: call ${route.method}.remote(...) in place of ${route.method}(...)`,
+    );
   };
   return Object.assign(direct, {
     remote: (...args: unknown[]): ObjectRef => caller.callActor(info, route, args, undefined),
@@ -85,16 +92,33 @@ function unknownMethods(info: ActorInfo): object {
         return key === Symbol.toStringTag ? `ActorHandle(${info.className})` : undefined;
       }
       // What JavaScript itself asks of any object: await, JSON and printing.
-      if (["then", "toJSON", "constructor", "toString", "valueOf", "inspect", "nodeType", "asymmetricMatch", "$$typeof"].includes(key)) {
-        return key === "toString" ? () => `ActorHandle(${info.className}, ${info.actorId})` : undefined;
+      if (
+        [
+          "then",
+          "toJSON",
+          "constructor",
+          "toString",
+          "valueOf",
+          "inspect",
+          "nodeType",
+          "asymmetricMatch",
+          "$$typeof",
+        ].includes(key)
+      ) {
+        return key === "toString"
+          ? () => `ActorHandle(${info.className}, ${info.actorId})`
+          : undefined;
       }
-      throw new TypeError(`${info.className} has no method "${key}"; it has: ${info.methods.join(", ") || "none"}`);
+      throw new TypeError(
+        `${info.className} has no method "${key}"; it has: ${info.methods.join(", ") || "none"}`,
+      );
     },
     has: () => false,
   });
 }
 
 function describe(value: unknown): string {
-  if (typeof value === "object" && value !== null) return `an instance of ${value.constructor?.name ?? "an unnamed class"}`;
+  if (typeof value === "object" && value !== null)
+    return `an instance of ${value.constructor?.name ?? "an unnamed class"}`;
   return `${typeof value} ${String(value)}`;
 }

@@ -6,7 +6,13 @@
  * the rest. Knows nothing of actors, retries or values.
  */
 import type { Encoded } from "../protocol/codec.ts";
-import { type Batch, BatchReader, BatchWriter, type Message, type Route } from "../protocol/messages.ts";
+import {
+  type Batch,
+  BatchReader,
+  BatchWriter,
+  type Message,
+  type Route,
+} from "../protocol/messages.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import type { Channel } from "../transport/channel.ts";

@@ -95,7 +95,9 @@ export class LocalDirectory implements Directory {
     return this.#named(name, namespace ?? this.#namespace)?.spec.info;
   }
 
-  async list(allNamespaces: boolean): Promise<{ readonly name: string; readonly namespace: string }[]> {
+  async list(
+    allNamespaces: boolean,
+  ): Promise<{ readonly name: string; readonly namespace: string }[]> {
     return [...this.#actors.values()].flatMap(({ spec, state }) => {
       const namespace = spec.namespace ?? this.#namespace;
       const shown = state !== "dead" && (allNamespaces || namespace === this.#namespace);
@@ -112,7 +114,10 @@ export class LocalDirectory implements Directory {
   }
 
   async kill(actorId: string, noRestart: boolean): Promise<void> {
-    await this.#actor(actorId).kill({ kind: "killed", message: "it was killed by ray.kill" }, noRestart);
+    await this.#actor(actorId).kill(
+      { kind: "killed", message: "it was killed by ray.kill" },
+      noRestart,
+    );
   }
 
   async connect(hostId: string): Promise<Channel> {
@@ -122,9 +127,13 @@ export class LocalDirectory implements Directory {
 
   async leaseWorker(numCpus: number, holder: string = this.#driverId): Promise<string> {
     const resources = { CPU: numCpus };
-    const allocation = await this.#scheduler.acquire({ place: resources, hold: resources }, "a task");
+    const allocation = await this.#scheduler.acquire(
+      { place: resources, hold: resources },
+      "a task",
+    );
     try {
-      const host = this.#idle.pop() ?? this.#launcher.take({ resourceLimits: undefined, env: undefined });
+      const host =
+        this.#idle.pop() ?? this.#launcher.take({ resourceLimits: undefined, env: undefined });
       this.#leases.set(host.id, { host, allocation, holder });
       return host.id;
     } catch (error) {
@@ -155,7 +164,9 @@ export class LocalDirectory implements Directory {
       list: (allNamespaces) => this.list(allNamespaces),
       locate: async (actorId) => {
         const location = await this.locate(actorId);
-        return location.state === "alive" ? location : { state: "dead", cause: causeToData(location.cause) };
+        return location.state === "alive"
+          ? location
+          : { state: "dead", cause: causeToData(location.cause) };
       },
       loss: async (actorId, incarnation) => {
         const { restarting, cause } = await this.loss(actorId, incarnation);
@@ -169,7 +180,11 @@ export class LocalDirectory implements Directory {
       },
       death: async (hostId) => {
         const host = this.#hosts.get(hostId);
-        return causeToData(host === undefined ? { kind: "unreachable", message: "its host is gone" } : await host.exited);
+        return causeToData(
+          host === undefined
+            ? { kind: "unreachable", message: "its host is gone" }
+            : await host.exited,
+        );
       },
       leaseWorker: (numCpus) => this.leaseWorker(numCpus, fromHostId),
       releaseWorker: (hostId) => this.releaseWorker(hostId),
@@ -185,7 +200,8 @@ export class LocalDirectory implements Directory {
 
   #actor(actorId: string): Supervisor {
     const actor = this.#actors.get(actorId);
-    if (actor === undefined) throw new RaySystemError(`no actor ${actorId} is known here; its session may have ended`);
+    if (actor === undefined)
+      throw new RaySystemError(`no actor ${actorId} is known here; its session may have ended`);
     return actor;
   }
 }

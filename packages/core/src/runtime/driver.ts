@@ -88,7 +88,10 @@ export function startDriver(options: InitOptions): Driver {
 }
 
 /** A timer that never fires holds the process while it is referenced. */
-function aliveWhileWaiting(): { readonly set: (alive: boolean) => void; readonly close: () => void } {
+function aliveWhileWaiting(): {
+  readonly set: (alive: boolean) => void;
+  readonly close: () => void;
+} {
   const longest = 2 ** 31 - 1;
   const timer = setInterval(() => undefined, longest);
   timer.unref();

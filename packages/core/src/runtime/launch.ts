@@ -53,7 +53,8 @@ export class ThreadLauncher {
 
   /** A host for one actor or for tasks: one that stands ready, unless it needs settings of its own. */
   take(request: HostRequest): Host {
-    if (request.resourceLimits !== undefined || request.env !== undefined) return this.#launch(request);
+    if (request.resourceLimits !== undefined || request.env !== undefined)
+      return this.#launch(request);
     const host = this.#warm.shift() ?? this.#launch(request);
     this.#refill ??= setImmediate(() => {
       this.#refill = undefined;
@@ -114,7 +115,11 @@ function launchThread(request: HostRequest, options: LauncherOptions): Host {
     ...(request.env === undefined ? {} : { env: { ...process.env, ...request.env } }),
   });
   worker.unref();
-  const exited = deathOf(worker, (cause) => (asked = cause), () => asked);
+  const exited = deathOf(
+    worker,
+    (cause) => (asked = cause),
+    () => asked,
+  );
   let asked: DeathCause | undefined;
   expose(options.controlFor(id), directory.port1);
   directory.port1.unref();
@@ -163,9 +168,17 @@ function deathOf(
 function causeOfError(thrown: unknown): DeathCause {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   if ((error as { code?: string }).code === "ERR_WORKER_OUT_OF_MEMORY") {
-    return { kind: "out-of-memory", message: `its worker thread reached its heap limit (${error.message})`, error };
+    return {
+      kind: "out-of-memory",
+      message: `its worker thread reached its heap limit (${error.message})`,
+      error,
+    };
   }
-  return { kind: "uncaught-exception", message: `uncaught in its worker thread: ${error.name}: ${error.message}`, error };
+  return {
+    kind: "uncaught-exception",
+    message: `uncaught in its worker thread: ${error.name}: ${error.message}`,
+    error,
+  };
 }
 
 function rejectWith(hostId: string, cause: DeathCause): never {
@@ -184,6 +197,8 @@ export class HostLostError extends RaySystemError {
 /** A direct way between two hosts: one port is handed to `to`, the other returned for the asker. */
 export function joinHosts(fromHostId: string, to: Host): MessagePort {
   const { port1, port2 } = new MessageChannel();
-  to.control((control) => control.accept(fromHostId, transfer(port1, [port1]) as never)).catch(() => port2.close());
+  to.control((control) => control.accept(fromHostId, transfer(port1, [port1]) as never)).catch(() =>
+    port2.close(),
+  );
   return transfer(port2, [port2]);
 }

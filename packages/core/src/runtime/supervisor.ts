@@ -50,15 +50,24 @@ export class Supervisor {
       let allocation: Allocation | undefined;
       let cause: DeathCause;
       try {
-        allocation = await this.#parts.scheduler.acquire(demand(this.spec), `actor ${this.spec.info.className}`);
-        cause = this.#isDead() ? this.#killed ?? noCause : await this.#live(args);
+        allocation = await this.#parts.scheduler.acquire(
+          demand(this.spec),
+          `actor ${this.spec.info.className}`,
+        );
+        cause = this.#isDead() ? (this.#killed ?? noCause) : await this.#live(args);
       } catch (error) {
-        cause = { kind: "unreachable", message: `it could not be started: ${String(error)}`, error: error as Error };
+        cause = {
+          kind: "unreachable",
+          message: `it could not be started: ${String(error)}`,
+          error: error as Error,
+        };
       }
       allocation?.release();
       this.#host = undefined;
       this.#cause = cause;
-      const final = ["init-failed", "not-registered", "shutdown", "unreachable"].includes(cause.kind);
+      const final = ["init-failed", "not-registered", "shutdown", "unreachable"].includes(
+        cause.kind,
+      );
       if (final || this.#killed !== undefined || this.#restartsLeft === 0) {
         this.#die(cause);
       } else {
@@ -72,17 +81,25 @@ export class Supervisor {
   /** Resolves with why this incarnation ended. */
   async #live(args: StartArguments): Promise<DeathCause> {
     const { spec } = this;
-    const host = this.#parts.launcher().take({ resourceLimits: spec.resourceLimits, env: spec.env });
+    const host = this.#parts
+      .launcher()
+      .take({ resourceLimits: spec.resourceLimits, env: spec.env });
     this.#host = host;
     const caller = this.#parts.caller();
-    for (const value of [args.values, ...args.dependencies]) caller.exportReferences(value.references ?? []);
+    for (const value of [args.values, ...args.dependencies])
+      caller.exportReferences(value.references ?? []);
     try {
       const request = { key: spec.key, info: spec.info, args: detachArguments(args) };
       const created = await host.control<CreateResult>((control) => control.create(request));
       if (!created.ok) {
         const error = caller.codec.reviveFailure(created.failure);
-        const what = created.kind === "init-failed" ? "its constructor threw" : "its class was not found";
-        const cause: DeathCause = { kind: created.kind, message: `${what}: ${error.name}: ${error.message}`, error };
+        const what =
+          created.kind === "init-failed" ? "its constructor threw" : "its class was not found";
+        const cause: DeathCause = {
+          kind: created.kind,
+          message: `${what}: ${error.name}: ${error.message}`,
+          error,
+        };
         await host.terminate(cause);
         return cause;
       }
@@ -97,10 +114,11 @@ export class Supervisor {
   async kill(cause: DeathCause, noRestart: boolean): Promise<void> {
     if (this.#isDead()) return;
     if (noRestart) this.#killed = cause;
+    // Without a host there is nothing to end, and a kill that allows a restart has nothing to do.
     if (this.#host !== undefined) await this.#host.terminate(cause);
     else if (noRestart) this.#die(cause);
-    // A kill that allows a restart of an actor without a host has nothing to end.
-    while (noRestart && !this.#isDead()) await this.#changed();
+    if (!noRestart) return;
+    while (!this.#isDead()) await this.#changed();
   }
 
   abandon(cause: DeathCause): void {

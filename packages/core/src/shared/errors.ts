@@ -114,7 +114,10 @@ export class ActorAlreadyExistsError extends RayError {
   readonly actorName: string;
   readonly namespace: string;
   constructor(actorName: string, namespace: string) {
-    super("ACTOR_ALREADY_EXISTS", `an actor named "${actorName}" exists in namespace "${namespace}"`);
+    super(
+      "ACTOR_ALREADY_EXISTS",
+      `an actor named "${actorName}" exists in namespace "${namespace}"`,
+    );
     this.actorName = actorName;
     this.namespace = namespace;
   }
@@ -157,7 +160,10 @@ export class RemoteNotRegisteredError extends RayError {
   readonly remoteName: string;
   readonly moduleUrl: string;
   constructor(remoteName: string, moduleUrl: string, why: string) {
-    super("REMOTE_NOT_REGISTERED", `${remoteName} cannot be found by a worker: ${why} (module ${moduleUrl})`);
+    super(
+      "REMOTE_NOT_REGISTERED",
+      `${remoteName} cannot be found by a worker: ${why} (module ${moduleUrl})`,
+    );
     this.remoteName = remoteName;
     this.moduleUrl = moduleUrl;
   }

@@ -1,7 +1,10 @@
 /** Ids are nanoid's, with a prefix that says what they name; a short alphabet keeps them easy to read and to select. */
 import { customAlphabet } from "nanoid";
 
-const random: (size?: number) => string = customAlphabet("0123456789abcdefghijklmnopqrstuvwxyz", 16);
+const random: (size?: number) => string = customAlphabet(
+  "0123456789abcdefghijklmnopqrstuvwxyz",
+  16,
+);
 
 export type IdKind = "driver" | "host" | "actor" | "job";
 

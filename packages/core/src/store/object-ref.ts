@@ -6,7 +6,7 @@
 import { inspect } from "node:util";
 import type { ObjectEntry } from "./object-entry.ts";
 
-let read: (ref: ObjectRef<unknown>) => ObjectEntry;
+let read: (ref: ObjectRef) => ObjectEntry;
 
 /** A reference to a value of type `T`. Pass it to a remote call in place of a `T`, or give it to `get` and `wait`. */
 export class ObjectRef<out T = unknown> {
@@ -33,7 +33,7 @@ export class ObjectRef<out T = unknown> {
   }
 }
 
-export function entryOf(ref: ObjectRef<unknown>): ObjectEntry {
+export function entryOf(ref: ObjectRef): ObjectEntry {
   return read(ref);
 }
 

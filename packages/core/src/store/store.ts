@@ -35,8 +35,10 @@ export class Store {
   readonly #link: StoreLink;
   #sequence = 0;
   readonly #exported: Map<string, Exported> = new Map();
-  readonly #borrowed: Map<string, { readonly entry: WeakRef<ObjectEntry>; readonly units: Borrowed }> =
-    new Map();
+  readonly #borrowed: Map<
+    string,
+    { readonly entry: WeakRef<ObjectEntry>; readonly units: Borrowed }
+  > = new Map();
   readonly #dropped: FinalizationRegistry<Borrowed>;
 
   constructor(id: string, link: StoreLink) {
@@ -101,7 +103,11 @@ export class Store {
   }
 
   /** A peer is gone: what it held it holds no more, and what we borrowed from it fails. */
-  dropHolder(holder: string, reason: string, encodeError: (error: Error) => ObjectEntryFailure): void {
+  dropHolder(
+    holder: string,
+    reason: string,
+    encodeError: (error: Error) => ObjectEntryFailure,
+  ): void {
     for (const [objectId, exported] of this.#exported) {
       if (!exported.holders.delete(holder)) continue;
       if (exported.holders.size === 0) this.#exported.delete(objectId);

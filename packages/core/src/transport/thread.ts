@@ -21,7 +21,10 @@ export function threadChannel(port: MessagePort, explain: () => Promise<DeathCau
     resolve(reason);
   };
   port.on("close", () => {
-    if (open) void explain().then(end, (error: unknown) => end({ kind: "unreachable", message: String(error) }));
+    if (open)
+      void explain().then(end, (error: unknown) =>
+        end({ kind: "unreachable", message: String(error) }),
+      );
   });
   return {
     closed,

@@ -1,0 +1,288 @@
+/**
+ * One executor as its worker sees it: what is in flight there, its deadlines, its end.
+ *
+ * A deadline counts from the moment the user's function starts on a sample. When one has passed, the executor is asked for a sign of life:
+ * if it answers, the sample waits for something and is reported, the thread goes on. If it does not, its thread is blocked: the table
+ * names the run that blocks it, that sample is reported once its own deadline has passed, and the thread is ended.
+ * A lane ends once, and then says what it leaves behind: jobs to run again, or suspects where nobody could be named.
+ */
+
+import * as ray from "@rayling/core";
+import type { ActorHandle, DeathCause } from "@rayling/core";
+import { RunTable } from "../executor/run-table.ts";
+import { ScoreExecutorActor } from "../executor/score-executor.ts";
+import type { ScoreExecutor, ScoreReply } from "../executor/score-executor.ts";
+import { deathFailure, failureOf, timeoutFailure } from "../outcome.ts";
+import type { ScoreFailure } from "../outcome.ts";
+import type { ExecutorSettings } from "../settings.ts";
+import { settleInvalid } from "./job.ts";
+import type { Job } from "./job.ts";
+
+/** How long a thread may take to give a sign of life before it counts as blocked. Only after a deadline, so a wrong guess costs reruns, never an outcome. */
+const SIGN_OF_LIFE_MS = 50;
+
+/** What is left when a lane has ended. */
+export interface LaneEnd {
+  /** `start-failed` is for good: the module itself does not load. */
+  readonly kind: "died" | "stopped" | "start-failed" | "start-timeout";
+  readonly cause: DeathCause | undefined;
+  readonly error: unknown;
+  /** Whether a sample was found guilty of it. */
+  readonly blamed: boolean;
+  readonly again: readonly Job[];
+  /** One of these ended or blocked the thread. */
+  readonly suspects: readonly Job[];
+}
+
+export interface LaneOwner {
+  /** There may be room. */
+  changed(): void;
+  ended(lane: ExecutorLane, end: LaneEnd): void;
+}
+
+interface Flight {
+  readonly id: number;
+  readonly slot: number;
+  readonly job: Job;
+}
+
+export class ExecutorLane {
+  readonly #settings: ExecutorSettings;
+  readonly #owner: LaneOwner;
+  readonly #actor: ActorHandle<ScoreExecutor>;
+  readonly #table: RunTable;
+  readonly #freeSlots: number[];
+  readonly #flights: Map<number, Flight> = new Map();
+  /** Runs that were reported as timed out and still wait for something in there. */
+  #overdue = 0;
+  #overlaps = false;
+  #runs = 0;
+  #state: "starting" | "ready" | "ended" = "starting";
+  #timer: NodeJS.Timeout | undefined;
+  /** When a sign of life was asked for that has not come. */
+  #askedAt: number | undefined;
+
+  constructor(settings: ExecutorSettings, name: string, owner: LaneOwner) {
+    this.#settings = settings;
+    this.#owner = owner;
+    // Twice the concurrency: a run that is overdue keeps its slot until it ends.
+    this.#table = RunTable.withSlots(2 * settings.concurrency);
+    this.#freeSlots = Array.from({ length: this.#table.slots }, (_, slot) => slot);
+    const { resourceLimits } = settings;
+    this.#actor = ScoreExecutorActor.options({
+      name,
+      maxConcurrency: this.#table.slots + 8,
+      ...(resourceLimits === undefined ? {} : { runtimeEnv: { resourceLimits } }),
+    }).remote(settings.pipeline, this.#table.memory);
+    void this.#start();
+  }
+
+  get load(): number {
+    return this.#flights.size;
+  }
+
+  get isReady(): boolean {
+    return this.#state === "ready";
+  }
+
+  /** Nothing else has ever run in this thread. */
+  get isFresh(): boolean {
+    return this.#runs === 0;
+  }
+
+  get hasRoom(): boolean {
+    const most = this.#overlaps ? this.#settings.concurrency : 1;
+    return this.isReady && !this.#isWornOut && this.#flights.size < most;
+  }
+
+  run(job: Job): void {
+    const slot = this.#freeSlots.pop();
+    if (slot === undefined) throw new Error("an executor was given more samples than it has slots");
+    this.#runs += 1;
+    const flight: Flight = { id: this.#runs, slot, job };
+    this.#flights.set(flight.id, flight);
+    this.#watch();
+    void this.#fly(flight);
+  }
+
+  /** Ends the thread; what is in flight is left for others. */
+  stop(): Promise<void> {
+    this.#end("stopped", undefined, false);
+    return this.#kill();
+  }
+
+  /** So many overdue runs hold its slots and its memory that a new thread is better. */
+  get #isWornOut(): boolean {
+    return this.#overdue >= this.#settings.concurrency;
+  }
+
+  async #start(): Promise<void> {
+    try {
+      const { startTimeoutMs: timeoutMs } = this.#settings;
+      const { overlaps } = await ray.get(this.#actor.ready.remote(), { timeoutMs });
+      if (this.#state !== "starting") return;
+      this.#overlaps = overlaps;
+      this.#state = "ready";
+      this.#owner.changed();
+    } catch (error) {
+      const cause = deathCauseOf(error);
+      if (cause !== undefined) return this.#died(cause);
+      const kind = error instanceof ray.GetTimeoutError ? "start-timeout" : "start-failed";
+      this.#end(kind, error, false);
+      await this.#kill();
+    }
+  }
+
+  async #fly(flight: Flight): Promise<void> {
+    try {
+      this.#landed(flight, await ray.get(this.#actor.score.remote(flight.id, flight.slot, flight.job.sample)));
+    } catch (error) {
+      const cause = deathCauseOf(error);
+      if (cause !== undefined) this.#died(cause);
+      else this.#landed(flight, error);
+    }
+  }
+
+  #landed(flight: Flight, reply: ScoreReply | unknown): void {
+    if (this.#state === "ended") return;
+    this.#freeSlots.push(flight.slot);
+    if (this.#flights.delete(flight.id)) settle(flight.job, reply);
+    else this.#overdue -= 1;
+    if (isReply(reply)) this.#overlaps ||= reply.overlaps;
+    this.#owner.changed();
+  }
+
+  #watch(inMs: number | undefined = this.#settings.timeoutMs): void {
+    if (inMs === undefined || this.#state === "ended") return;
+    // A function that has not started yet cannot be late before a whole timeout has passed from now on.
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#check();
+    }, inMs);
+  }
+
+  #check(): void {
+    const { timeoutMs } = this.#settings;
+    if (timeoutMs === undefined || this.#flights.size === 0) return;
+    const ages = [...this.#flights.values()].map(({ slot }) => this.#table.ageMs(slot) ?? 0);
+    const oldestMs = Math.max(...ages);
+    if (oldestMs < timeoutMs) return this.#watch(timeoutMs - oldestMs);
+    if (this.#askedAt === undefined) void this.#askForLife(timeoutMs);
+    else if (performance.now() - this.#askedAt >= SIGN_OF_LIFE_MS) this.#whileBlocked(timeoutMs);
+    this.#watch(SIGN_OF_LIFE_MS);
+  }
+
+  async #askForLife(timeoutMs: number): Promise<void> {
+    this.#askedAt = performance.now();
+    try {
+      await ray.get(this.#actor.breathe.remote());
+    } catch {
+      // The end of the actor is told to the runs in flight.
+      return;
+    }
+    this.#askedAt = undefined;
+    if (this.#state === "ended") return;
+    // The thread is alive and has heard all there was to hear: whoever is late now is late by his own waiting.
+    for (const flight of this.#flights.values()) {
+      const ageMs = this.#table.ageMs(flight.slot);
+      if (ageMs === undefined || ageMs < timeoutMs) continue;
+      this.#flights.delete(flight.id);
+      this.#overdue += 1;
+      settleInvalid(flight.job, timeoutFailure(timeoutMs), ageMs);
+    }
+    this.#owner.changed();
+  }
+
+  #whileBlocked(timeoutMs: number): void {
+    const running = this.#flights.get(this.#table.runningId);
+    const ageMs = running && this.#table.ageMs(running.slot);
+    if (running !== undefined && ageMs !== undefined) {
+      // Blocked by one whose own deadline has not come yet: it will.
+      if (ageMs >= timeoutMs) this.#endBy(running, timeoutFailure(timeoutMs), ageMs);
+      return;
+    }
+    // Blocked by code that nobody can be named for. A whole timeout of that is too much, whoever it is.
+    if (performance.now() - (this.#askedAt ?? 0) < timeoutMs) return;
+    const [only] = this.#flights.values();
+    if (only !== undefined && this.#runs === 1) {
+      return this.#endBy(only, timeoutFailure(timeoutMs), this.#table.ageMs(only.slot) ?? 0);
+    }
+    this.#end("stopped", undefined, false, true);
+    void this.#kill();
+  }
+
+  #endBy(culprit: Flight, failure: ScoreFailure, ageMs: number): void {
+    this.#flights.delete(culprit.id);
+    settleInvalid(culprit.job, failure, ageMs);
+    this.#end("stopped", undefined, true);
+    void this.#kill();
+  }
+
+  #died(cause: DeathCause): void {
+    if (this.#state === "ended") return;
+    // Somebody ended it from outside: no sample is to blame.
+    const isOwnDeath = ["exited", "uncaught-exception", "out-of-memory"].includes(cause.kind);
+    if (!isOwnDeath) return this.#end("died", cause, false);
+    const [only] = this.#flights.values();
+    const culprit =
+      this.#flights.get(this.#table.runningId) ?? (this.#runs === 1 ? only : undefined);
+    if (culprit !== undefined) {
+      this.#flights.delete(culprit.id);
+      settleInvalid(culprit.job, deathFailure(cause), this.#table.ageMs(culprit.slot) ?? 0);
+    }
+    this.#end("died", cause, culprit !== undefined, culprit === undefined);
+  }
+
+  /** @param suspicious whether those at work in there are to be tried one by one */
+  #end(kind: LaneEnd["kind"], reason: unknown, blamed: boolean, suspicious = false): void {
+    if (this.#state === "ended") return;
+    this.#state = "ended";
+    clearTimeout(this.#timer);
+    const again: Job[] = [];
+    const suspects: Job[] = [];
+    for (const { slot, job } of this.#flights.values()) {
+      const wasAtWork = this.#table.isAtWork(slot);
+      if (wasAtWork) job.attempts += 1;
+      (suspicious && wasAtWork ? suspects : again).push(job);
+    }
+    this.#flights.clear();
+    const cause = kind === "died" ? (reason as DeathCause) : undefined;
+    const error = kind === "died" ? undefined : reason;
+    this.#owner.ended(this, { kind, cause, error, blamed, again, suspects });
+  }
+
+  async #kill(): Promise<void> {
+    try {
+      await ray.kill(this.#actor);
+    } catch {
+      // Gone already, or its session is.
+    }
+  }
+}
+
+function settle(job: Job, reply: unknown): void {
+  // Not an answer of the executor but of the runtime: what the function returned cannot travel.
+  if (!isReply(reply)) {
+    const failure = failureOf(reply);
+    const isUnsendable = (reply as { code?: unknown }).code === "NOT_ENCODABLE";
+    return settleInvalid(job, isUnsendable ? { ...failure, code: "NOT_ENCODABLE" } : failure, 0);
+  }
+  if (!reply.ok) return settleInvalid(job, reply.error, reply.latencyMs);
+  job.attempts += 1;
+  job.settle({
+    valid: true,
+    ...reply.result,
+    latencyMs: reply.latencyMs,
+    attempts: job.attempts,
+  });
+}
+
+function isReply(reply: unknown): reply is ScoreReply {
+  return typeof reply === "object" && reply !== null && !(reply instanceof Error) && "ok" in reply;
+}
+
+function deathCauseOf(error: unknown): DeathCause | undefined {
+  return error instanceof ray.ActorDiedError || error instanceof ray.ActorUnavailableError
+    ? error.deathCause
+    : undefined;
+}

@@ -1,0 +1,158 @@
+/**
+ * The executors of one worker: gives each waiting sample to the one with the least to do, replaces those that end, and tries suspects alone.
+ *
+ * Invariants: every job settles exactly once; a job that was in flight in an executor that ended goes first when it runs again; an
+ * executor that ends without a culprit counts, and after so many in a row without one outcome everything that waits is rejected.
+ */
+
+import { ExecutorStartError, RewardLoopClosedError } from "../errors.ts";
+import type { SampleOutcome } from "../outcome.ts";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { ExecutorSettings } from "../settings.ts";
+import { ExecutorLane } from "./executor-lane.ts";
+import type { LaneEnd } from "./executor-lane.ts";
+import type { Job } from "./job.ts";
+
+/** Ends in a row without one outcome. Five: as Erlang's supervisors a handful, since the next start would very likely end alike. */
+const MOST_ENDS_IN_A_ROW = 5;
+
+export class ExecutorPool {
+  readonly #settings: ExecutorSettings;
+  readonly #nameOf: (count: number) => string;
+  readonly #lanes: Set<ExecutorLane> = new Set();
+  /** Runs suspects, one at a time. There only while there are some. */
+  #quarantine: ExecutorLane | undefined;
+  #waiting: Job[] = [];
+  #suspects: Job[] = [];
+  readonly #inQuarantine: Set<Job> = new Set();
+  #laneCount = 0;
+  #endsInARow = 0;
+  #failure: { readonly error: unknown } | undefined;
+  readonly #ready = Promise.withResolvers<void>();
+
+  /** @param nameOf the name of the n-th executor, from 0 */
+  constructor(settings: ExecutorSettings, nameOf: (count: number) => string) {
+    this.#settings = settings;
+    this.#nameOf = nameOf;
+    // Whoever calls ready() hears of it.
+    this.#ready.promise.catch(() => undefined);
+    for (let index = 0; index < settings.executors; index++) this.#lanes.add(this.#newLane());
+  }
+
+  /** Resolves when every executor has loaded the user's modules; rejects with why one cannot. */
+  ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  /** Rejects only if no executor can be kept alive. */
+  submit(sample: RewardSample): Promise<SampleOutcome> {
+    return new Promise((resolve, reject) => {
+      if (this.#failure !== undefined) return reject(this.#failure.error as Error);
+      const settle = (outcome: SampleOutcome): void => {
+        this.#endsInARow = 0;
+        resolve(outcome);
+      };
+      this.#waiting.push({ sample, attempts: 0, place: "shared", settle, reject });
+      this.#pump();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#fail(new RewardLoopClosedError());
+    const lanes = [...this.#lanes, ...(this.#quarantine === undefined ? [] : [this.#quarantine])];
+    await Promise.all(lanes.map((lane) => lane.stop()));
+  }
+
+  #newLane(): ExecutorLane {
+    return new ExecutorLane(this.#settings, this.#nameOf(this.#laneCount++), {
+      changed: () => this.#changed(),
+      ended: (lane, end) => this.#ended(lane, end),
+    });
+  }
+
+  #changed(): void {
+    if ([...this.#lanes].every((lane) => lane.isReady)) this.#ready.resolve();
+    this.#replaceWornOut();
+    this.#pump();
+    this.#pumpSuspects();
+  }
+
+  #replaceWornOut(): void {
+    for (const lane of this.#lanes) if (lane.isSpent) void lane.stop();
+  }
+
+  #pump(): void {
+    while (this.#waiting.length > 0) {
+      const lane = leastLoaded(this.#lanes);
+      if (lane === undefined) return;
+      lane.run(this.#waiting.shift() as Job);
+    }
+  }
+
+  #pumpSuspects(): void {
+    if (this.#quarantine !== undefined && this.#quarantine.load > 0) return;
+    const [suspect] = this.#suspects;
+    if (suspect === undefined) {
+      void this.#dropQuarantine();
+      return;
+    }
+    if (suspect.place === "fresh" && this.#quarantine?.isFresh === false) void this.#dropQuarantine();
+    this.#quarantine ??= this.#newLane();
+    if (!this.#quarantine.hasRoom) return;
+    this.#suspects.shift();
+    this.#inQuarantine.add(suspect);
+    this.#quarantine.run(suspect);
+  }
+
+  async #dropQuarantine(): Promise<void> {
+    const lane = this.#quarantine;
+    this.#quarantine = undefined;
+    await lane?.stop();
+  }
+
+  #ended(lane: ExecutorLane, end: LaneEnd): void {
+    const wasQuarantine = this.#quarantine === lane;
+    const wasPooled = this.#lanes.delete(lane);
+    if (wasQuarantine) this.#quarantine = undefined;
+    for (const job of end.suspects) job.place = job.place === "shared" ? "alone" : "fresh";
+    this.#suspects.push(...end.suspects);
+    this.#waiting.unshift(...end.again.filter((job) => job.place === "shared"));
+    this.#suspects.unshift(...end.again.filter((job) => job.place !== "shared"));
+    if (this.#failure !== undefined) return this.#rejectAll();
+    if (end.kind === "start-failed") return this.#fail(end.error);
+    if (end.kind === "start-timeout") {
+      const message = `it did not finish loading within ${this.#settings.startTimeoutMs} ms`;
+      return this.#fail(new ExecutorStartError(1, { kind: "start-timeout", message }));
+    }
+    if (end.kind === "died" && !end.blamed && end.suspects.length === 0) {
+      this.#endsInARow += 1;
+      if (this.#endsInARow > MOST_ENDS_IN_A_ROW && end.cause !== undefined) {
+        return this.#fail(new ExecutorStartError(this.#endsInARow, end.cause));
+      }
+    }
+    if (wasPooled) this.#lanes.add(this.#newLane());
+    this.#pump();
+    this.#pumpSuspects();
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#ready.reject(error);
+    this.#rejectAll();
+  }
+
+  #rejectAll(): void {
+    const jobs = [...this.#waiting, ...this.#suspects];
+    this.#waiting = [];
+    this.#suspects = [];
+    for (const job of jobs) job.reject(this.#failure?.error);
+  }
+}
+
+function leastLoaded(lanes: Iterable<ExecutorLane>): ExecutorLane | undefined {
+  let least: ExecutorLane | undefined;
+  for (const lane of lanes) {
+    if (lane.hasRoom && (least === undefined || lane.load < least.load)) least = lane;
+  }
+  return least;
+}
