@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import {
@@ -77,6 +78,17 @@ describe("calls", () => {
     expect(await ray.get(ref)).toEqual([[1]]);
   });
 
+  test("are answered while a later one of the same turn holds the thread", async () => {
+    const counter = Counter.remote();
+    const cell = new Int32Array(new SharedArrayBuffer(4));
+    const before = counter.increment.remote();
+    const held = counter.waitFor.remote(cell);
+    expect(await ray.get(before)).toBe(1);
+    Atomics.store(cell, 0, 1);
+    Atomics.notify(cell, 0);
+    expect(["ok", "not-equal"]).toContain(await ray.get(held));
+  });
+
   test("may be made and forgotten on a temporary handle", async () => {
     expect(await ray.get(Counter.remote(3).increment.remote())).toBe(4);
   });
@@ -107,7 +119,8 @@ describe("a handle", () => {
   test("is not thenable and prints as what it is", async () => {
     const counter = Counter.remote();
     expect(await Promise.resolve(counter)).toBe(counter);
-    expect(counter as never as string).toMatch(/^ActorHandle\(CounterClass, actor-/);
+    expect(inspect({ counter })).toMatch(/^\{ counter: ActorHandle\(CounterClass, actor-\w+\) \}$/);
+    expect(JSON.stringify({ counter })).toBe('{"counter":{}}');
   });
 
   test("travels as argument and as result and reaches the same actor", async () => {

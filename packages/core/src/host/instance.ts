@@ -18,6 +18,14 @@ export interface InstanceIdentity {
   readonly hostId: string;
 }
 
+/** A method that held the thread longer than this is expected to do so again; so is one that never ran. */
+const slowMs = 0.5;
+
+interface KnownMethod {
+  readonly run: Method;
+  slow: boolean;
+}
+
 interface Item {
   readonly call: CallMessage;
   readonly session: Session;
@@ -25,7 +33,7 @@ interface Item {
 
 export class Instance {
   readonly #object: object;
-  readonly #methods: ReadonlyMap<string, Method>;
+  readonly #methods: ReadonlyMap<string, KnownMethod>;
   readonly #limit: number;
   readonly #identity: InstanceIdentity;
   readonly #codec: Codec;
@@ -60,7 +68,11 @@ export class Instance {
       }
       const args = decodeArguments(this.#codec, call);
       this.#executed += 1;
-      result = found.apply(this.#object, args);
+      // What is answered already does not wait for a method that may take its time.
+      if (found.slow) session.flush();
+      const started = performance.now();
+      result = found.run.apply(this.#object, args);
+      found.slow = performance.now() - started > slowMs;
     } catch (error) {
       return this.#answerFailure(call, session, error);
     }
@@ -128,13 +140,15 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 /** Methods of the class and its bases, the nearest first; accessors and fields are not methods. */
-function publicMethods(object: object): ReadonlyMap<string, Method> {
-  const methods = new Map<string, Method>();
+function publicMethods(object: object): ReadonlyMap<string, KnownMethod> {
+  const methods = new Map<string, KnownMethod>();
   let prototype = Object.getPrototypeOf(object) as object | null;
   while (prototype !== null && prototype !== Object.prototype) {
     for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
       if (name === "constructor" || methods.has(name)) continue;
-      if (typeof descriptor.value === "function") methods.set(name, descriptor.value as Method);
+      if (typeof descriptor.value === "function") {
+        methods.set(name, { run: descriptor.value as Method, slow: true });
+      }
     }
     prototype = Object.getPrototypeOf(prototype) as object | null;
   }

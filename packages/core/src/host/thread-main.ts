@@ -46,6 +46,8 @@ const caller: Caller = new Caller({
 });
 
 guardDriverCode();
+// Answers that are ready leave before the thread does, whatever ends it.
+process.on("exit", () => caller.flush());
 setCurrentCaller(caller, settings.namespace);
 caller.addSession(
   driverId,

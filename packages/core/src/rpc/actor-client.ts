@@ -16,7 +16,7 @@ import {
 } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
-import type { ActorInfo, ActorLocation, Directory } from "./directory.ts";
+import type { ActorInfo, ActorLocation, ActorLoss, Directory } from "./directory.ts";
 import type { Pending, Session } from "./session.ts";
 
 /** What a client needs of the runtime it belongs to. */
@@ -24,8 +24,8 @@ export interface ClientLink {
   readonly directory: Directory;
   /** The session with a host, or undefined when it is gone already. */
   session(hostId: string): Promise<Session | undefined>;
-  /** Takes over the refs inside a value that arrived. */
-  accept(value: Encoded): void;
+  /** Gives an entry the value that arrived for it, and takes over the refs inside. */
+  settle(entry: ObjectEntry, value: Encoded): void;
   readFailure(error: Encoded): FailureData;
   describe(error: Error): FailureData;
   /** Whether user code's failure is to be tried again. */
@@ -119,8 +119,7 @@ export class ActorClient {
   }
 
   succeeded(call: ActorCall, value: Encoded): void {
-    this.#link.accept(value);
-    call.entry.resolve(value);
+    this.#link.settle(call.entry, value);
   }
 
   failed(call: ActorCall, error: Encoded): void {
@@ -190,22 +189,16 @@ export class ActorClient {
     const session = await this.#link.session(location.hostId).catch(() => undefined);
     if (session === undefined || !session.isOpen) return this.#afterLoss(location.incarnation);
     this.#state = { kind: "ready", session, actorId: location.actorId };
-    void session.closed.then(() => this.#afterLoss(location.incarnation));
+    void session.closed.then((reason) => this.#afterLoss(location.incarnation, reason));
     this.#drain();
   }
 
-  async #afterLoss(incarnation: number): Promise<void> {
+  async #afterLoss(incarnation: number, reason?: DeathCause): Promise<void> {
     this.#state = { kind: "locating" };
     this.#waitingForCredit = false;
     const lost = this.#lost;
     this.#lost = [];
-    let restarting = false;
-    let cause: DeathCause;
-    try {
-      ({ restarting, cause } = await this.#link.directory.loss(this.info.actorId, incarnation));
-    } catch (error) {
-      cause = { kind: "unreachable", message: String(error) };
-    }
+    const { restarting, cause } = await this.#lossOf(incarnation, reason);
     const failure = this.#link.describe(
       restarting
         ? new ActorUnavailableError(this.#identity, cause)
@@ -224,6 +217,16 @@ export class ActorClient {
     for (const call of this.#queue.drain()) again.push(call);
     this.#queue = again;
     this.#locate();
+  }
+
+  async #lossOf(incarnation: number, reason: DeathCause | undefined): Promise<ActorLoss> {
+    // Only the way to it broke; the actor may well live, and a new way is looked for.
+    if (reason?.kind === "channel-broken") return { restarting: true, cause: reason };
+    try {
+      return await this.#link.directory.loss(this.info.actorId, incarnation);
+    } catch (error) {
+      return { restarting: false, cause: { kind: "unreachable", message: String(error) } };
+    }
   }
 
   #die(failure: FailureData): void {

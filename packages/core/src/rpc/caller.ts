@@ -48,6 +48,7 @@ export class Caller implements HandleCaller, ClientLink {
   readonly waiting: Waiting;
   readonly #onCall: (call: CallMessage, session: Session) => void;
   readonly #sessions: Map<string, Promise<Session>> = new Map();
+  readonly #open: Set<Session> = new Set();
   readonly #actors: Map<string, ActorClient> = new Map();
   readonly #tasks: TaskClient;
   #ended: DeathCause | undefined = undefined;
@@ -171,7 +172,9 @@ export class Caller implements HandleCaller, ClientLink {
     });
     const known = Promise.resolve(session);
     this.#sessions.set(peerId, known);
+    this.#open.add(session);
     void session.closed.then((reason) => {
+      this.#open.delete(session);
       if (this.#sessions.get(peerId) === known) this.#sessions.delete(peerId);
       this.store.dropHolder(peerId, reason.message, (error) => this.describe(error));
     });
@@ -204,8 +207,22 @@ export class Caller implements HandleCaller, ClientLink {
     if (value.referenceCount > 0 && value.references === undefined) this.codec.decode(value);
   }
 
+  settle(entry: ObjectEntry, value: Encoded): void {
+    try {
+      this.accept(value);
+      entry.resolve(value);
+    } catch (error) {
+      // A value that cannot be read fails its own call, not the channel it came by.
+      entry.reject(this.describe(error as Error));
+    }
+  }
+
   readFailure(error: Encoded): FailureData {
-    return this.codec.decodeFailure(error);
+    try {
+      return this.codec.decodeFailure(error);
+    } catch (unreadable) {
+      return this.describe(unreadable as Error);
+    }
   }
 
   describe(error: Error): FailureData {
@@ -216,15 +233,15 @@ export class Caller implements HandleCaller, ClientLink {
     return typeof policy === "boolean" ? policy : policy.includes(failure.name);
   }
 
+  /** Sends what is gathered, on every session: the thread is about to end. */
+  flush(): void {
+    for (const session of this.#open) session.flush();
+  }
+
   /** Ends every session with `reason`; later calls throw. */
   end(reason: DeathCause): void {
     this.#ended = reason;
-    for (const session of this.#sessions.values()) {
-      void session.then(
-        (open) => open.close(reason),
-        () => undefined,
-      );
-    }
+    for (const session of this.#open) session.close(reason);
   }
 
   #checkAlive(): void {
@@ -285,10 +302,7 @@ export class Caller implements HandleCaller, ClientLink {
       if (session === undefined || !session.isOpen)
         return fail(new OwnerDiedError(objectId, "not connected"));
       session.fetch(objectId, {
-        resolve: (value) => {
-          this.accept(value);
-          entry.resolve(value);
-        },
+        resolve: (value) => this.settle(entry, value),
         reject: (error) => entry.reject(this.readFailure(error)),
         lose: (reason) => fail(new OwnerDiedError(objectId, reason.message)),
       });

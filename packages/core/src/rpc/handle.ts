@@ -4,6 +4,7 @@
  * Plain objects with one prototype per class, so that a call costs property lookups and no Proxy trap; a Proxy sits at the end of the prototype
  * chain only to name a method that does not exist. A handle knows method names, not the class, and so travels anywhere.
  */
+import { inspect } from "node:util";
 import type { Route } from "../protocol/messages.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import type { ObjectRef } from "../store/object-ref.ts";
@@ -54,21 +55,47 @@ export function infoOf(handle: unknown): ActorInfo {
 }
 
 export function makeHandle(info: ActorInfo, caller: HandleCaller): object {
-  const handle = Object.create(unknownMethods(info)) as object;
-  const prototype = Object.create(Object.getPrototypeOf(handle) as object) as object;
-  for (const method of info.methods) {
+  const handle = Object.create(prototypeFor(info)) as object;
+  insides.set(handle, { info, caller });
+  return handle;
+}
+
+/** One for each class that handles were made of, by its name and methods: as many as there are classes. */
+const prototypes: Map<string, object> = new Map();
+
+function prototypeFor(info: ActorInfo): object {
+  const key = [info.className, ...info.methods].join();
+  let prototype = prototypes.get(key);
+  if (prototype === undefined) {
+    prototype = makePrototype(info);
+    prototypes.set(key, prototype);
+  }
+  return prototype;
+}
+
+function makePrototype({ className, methods }: ActorInfo): object {
+  const text = function (this: object): string {
+    return `ActorHandle(${className}, ${insides.get(this)?.info.actorId ?? "prototype"})`;
+  };
+  const prototype = Object.create(unknownMethods(className, methods)) as object;
+  Object.defineProperties(prototype, {
+    toString: { value: text },
+    [inspect.custom]: { value: text },
+  });
+  for (const method of methods) {
     Object.defineProperty(prototype, method, {
-      get(this: object): UntypedMethod {
+      get(this: object): UntypedMethod | undefined {
+        const inside = insides.get(this);
+        if (inside === undefined) return undefined;
         // Made on first use and kept on the handle itself.
-        const stub = makeMethod(info, { target: info.actorId, method }, caller);
+        const route = { target: inside.info.actorId, method };
+        const stub = makeMethod(inside.info, route, inside.caller);
         Object.defineProperty(this, method, { value: stub, enumerable: false });
         return stub;
       },
     });
   }
-  Object.setPrototypeOf(handle, prototype);
-  insides.set(handle, { info, caller });
-  return handle;
+  return prototype;
 }
 
 function makeMethod(info: ActorInfo, route: Route, caller: HandleCaller): UntypedMethod {
@@ -85,32 +112,26 @@ function makeMethod(info: ActorInfo, route: Route, caller: HandleCaller): Untype
   });
 }
 
-function unknownMethods(info: ActorInfo): object {
+/** What others ask of any object they are given: promises, JSON, matchers of test runners. They must hear "no", not an error. */
+const probed: ReadonlySet<string> = new Set([
+  "then",
+  "toJSON",
+  "constructor",
+  "valueOf",
+  "inspect",
+  "nodeType",
+  "tagName",
+  "href",
+  "asymmetricMatch",
+  "$$typeof",
+]);
+
+function unknownMethods(className: string, methods: readonly string[]): object {
   return new Proxy(Object.create(null) as object, {
-    get(_target, key): unknown {
-      if (typeof key === "symbol") {
-        return key === Symbol.toStringTag ? `ActorHandle(${info.className})` : undefined;
-      }
-      // What JavaScript itself asks of any object: await, JSON and printing.
-      if (
-        [
-          "then",
-          "toJSON",
-          "constructor",
-          "toString",
-          "valueOf",
-          "inspect",
-          "nodeType",
-          "asymmetricMatch",
-          "$$typeof",
-        ].includes(key)
-      ) {
-        return key === "toString"
-          ? () => `ActorHandle(${info.className}, ${info.actorId})`
-          : undefined;
-      }
+    get(_target, key): undefined {
+      if (typeof key === "symbol" || probed.has(key) || key.startsWith("@@")) return undefined;
       throw new TypeError(
-        `${info.className} has no method "${key}"; it has: ${info.methods.join(", ") || "none"}`,
+        `${className} has no method "${key}"; it has: ${methods.join(", ") || "none"}`,
       );
     },
     has: () => false,

@@ -15,7 +15,7 @@ import {
 } from "../protocol/messages.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
-import type { Channel } from "../transport/channel.ts";
+import { brokenChannel, type Channel } from "../transport/channel.ts";
 
 export interface Pending {
   resolve(value: Encoded): void;
@@ -45,6 +45,9 @@ export const defaultCredit: CreditLimits = { maxCalls: 4096, maxBytes: 16 * 1024
 /** A batch leaves early at this size, so that the other side starts while this one still writes (measured in bench/). */
 const earlyFlushBytes = 8 * 1024;
 
+/** So does one that has been gathered for so long: a turn of slow methods must not hold back the answers of the first. */
+const earlyFlushMs = 1;
+
 interface Outstanding {
   readonly pending: Pending;
   readonly bytes: number;
@@ -68,6 +71,7 @@ export class Session {
   readonly #creditWaiters: Fifo<CreditWaiter> = new Fifo();
   #nextId = 0;
   #bytes = 0;
+  #gatheringSince = 0;
   #state: "open" | "flush-scheduled" | "receiving" | "closed" = "open";
 
   constructor(
@@ -143,7 +147,7 @@ export class Session {
   /** Sends what was gathered, without waiting for the end of the turn. */
   flush(): void {
     if (this.#state === "closed") return;
-    this.#state = "open";
+    if (this.#state === "flush-scheduled") this.#state = "open";
     if (this.#writer.length > 0) this.#channel.send(this.#writer.take());
   }
 
@@ -158,15 +162,24 @@ export class Session {
   }
 
   #send(message: Message): number {
+    const now = performance.now();
+    if (this.#state === "open") this.#gatheringSince = now;
     const bytes = this.#writer.write(message);
-    if (this.#writer.length > earlyFlushBytes) {
+    if (this.#writer.length > earlyFlushBytes || now - this.#gatheringSince > earlyFlushMs) {
+      this.#gatheringSince = now;
       this.#channel.send(this.#writer.take());
     } else if (this.#state === "open") {
       // The end of the turn: after nextTick come no more promise reactions of it.
       this.#state = "flush-scheduled";
-      process.nextTick(() => this.flush());
+      process.nextTick(() => this.#endTurn());
     }
     return bytes;
+  }
+
+  #endTurn(): void {
+    if (this.#state === "closed") return;
+    this.#state = "open";
+    this.flush();
   }
 
   #export(value: Encoded): void {
@@ -178,8 +191,13 @@ export class Session {
   #receive(batch: Batch): void {
     if (this.#state === "closed") return;
     this.#state = "receiving";
-    this.#reader.read(batch, (message) => this.#onMessage(message));
-    this.flush();
+    this.#gatheringSince = performance.now();
+    try {
+      this.#reader.read(batch, (message) => this.#onMessage(message));
+    } catch (error) {
+      return this.#channel.close(brokenChannel(error));
+    }
+    this.#endTurn();
   }
 
   #onMessage(message: Message): void {

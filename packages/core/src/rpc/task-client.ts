@@ -104,8 +104,7 @@ export class TaskClient {
     );
     session.call(call.route, call.args, dependencies, {
       resolve: (value) => {
-        this.#link.accept(value);
-        call.entry.resolve(value);
+        this.#link.settle(call.entry, value);
         this.#next(lane, hostId, session);
       },
       reject: (error) => {

@@ -63,7 +63,8 @@ export function startDriver(options: InitOptions): Driver {
     controlFor: (hostId) => directory.controlFor(hostId),
     onLaunch: (host) => {
       directory.addHost(host);
-      caller.addSession(host.id, host.channel);
+      // A host that cannot be talked to any more is of no use to anybody.
+      void caller.addSession(host.id, host.channel).closed.then((cause) => host.terminate(cause));
     },
   });
   let closing: Promise<void> | undefined;

@@ -44,33 +44,21 @@ export class ThreadLauncher {
   readonly #hosts: Set<Host> = new Set();
   readonly #warm: Host[] = [];
   #open = true;
-  #refill: NodeJS.Immediate | undefined;
 
   constructor(options: LauncherOptions) {
     this.#options = options;
-    this.#warmUp();
+    this.warmUp();
   }
 
   /** A host for one actor or for tasks: one that stands ready, unless it needs settings of its own. */
   take(request: HostRequest): Host {
     if (request.resourceLimits !== undefined || request.env !== undefined)
       return this.#launch(request);
-    const host = this.#warm.shift() ?? this.#launch(request);
-    this.#refill ??= setImmediate(() => {
-      this.#refill = undefined;
-      this.#warmUp();
-    });
-    return host;
+    return this.#warm.shift() ?? this.#launch(request);
   }
 
-  /** Ends all hosts; resolves when no thread is left. */
-  async close(cause: DeathCause): Promise<void> {
-    this.#open = false;
-    clearImmediate(this.#refill);
-    await Promise.all([...this.#hosts].map((host) => host.terminate(cause)));
-  }
-
-  #warmUp(): void {
+  /** Makes up for what was taken. Called when the taker is ready, because starting a thread slows the one that starts beside it. */
+  warmUp(): void {
     while (this.#open && this.#warm.length < this.#options.prewarm) {
       const host = this.#launch({ resourceLimits: undefined, env: undefined });
       this.#warm.push(host);
@@ -79,6 +67,12 @@ export class ThreadLauncher {
         if (index >= 0) this.#warm.splice(index, 1);
       });
     }
+  }
+
+  /** Ends all hosts; resolves when no thread is left. */
+  async close(cause: DeathCause): Promise<void> {
+    this.#open = false;
+    await Promise.all([...this.#hosts].map((host) => host.terminate(cause)));
   }
 
   #launch(request: HostRequest): Host {

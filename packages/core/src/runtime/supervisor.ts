@@ -108,6 +108,7 @@ export class Supervisor {
       throw error;
     }
     this.#set("alive");
+    this.#parts.launcher().warmUp();
     return host.exited;
   }
 

@@ -15,6 +15,7 @@ export interface DeathCause {
     | "init-failed"
     | "not-registered"
     | "unreachable"
+    | "channel-broken"
     | "shutdown";
   readonly message: string;
   readonly exitCode?: number;

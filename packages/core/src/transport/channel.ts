@@ -16,3 +16,13 @@ export interface Channel {
   /** Ends both sides. Idempotent: the first reason stays. */
   close(reason: DeathCause): void;
 }
+
+/** Why a channel ends itself: what arrived is no batch. */
+export function brokenChannel(error: unknown): DeathCause {
+  const cause = error instanceof Error ? error : new Error(String(error));
+  return {
+    kind: "channel-broken",
+    message: `its messages cannot be read: ${cause.message}`,
+    error: cause,
+  };
+}

@@ -7,7 +7,7 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
-import type { Channel } from "./channel.ts";
+import { brokenChannel, type Channel } from "./channel.ts";
 
 const noBuffers: readonly SharedArrayBuffer[] = [];
 
@@ -26,6 +26,8 @@ export function threadChannel(port: MessagePort, explain: () => Promise<DeathCau
         end({ kind: "unreachable", message: String(error) }),
       );
   });
+  // A message that cannot be read is lost, and so is the order of those after it.
+  port.on("messageerror", (error) => end(brokenChannel(error)));
   return {
     closed,
     close: end,

@@ -66,7 +66,9 @@ async function createManager(
 ): Promise<RewardManager> {
   const registry = createDefaultRegistry();
   const nameOrClass =
-    typeof manager === "string" ? manager : await loadRewardManagerClass(manager, { baseDirectory });
+    typeof manager === "string"
+      ? manager
+      : await loadRewardManagerClass(manager, { baseDirectory });
   return registry.create(nameOrClass, args);
 }
 

@@ -54,7 +54,7 @@ export class ExecutorLane {
   readonly #freeSlots: number[];
   readonly #flights: Map<number, Flight> = new Map();
   /** Runs that were reported as timed out and still wait for something in there. */
-  #overdue = 0;
+  readonly #overdue: Set<number> = new Set();
   #overlaps = false;
   #runs = 0;
   #state: "starting" | "ready" | "ended" = "starting";
@@ -85,9 +85,19 @@ export class ExecutorLane {
     return this.#state === "ready";
   }
 
-  /** Nothing else has ever run in this thread. */
+  /** Nothing has ever run in this thread. */
   get isFresh(): boolean {
     return this.#runs === 0;
+  }
+
+  /** Nothing that was given up is still at work in there. */
+  get isClean(): boolean {
+    return this.#overdue.size === 0;
+  }
+
+  /** It has nothing to do and will not be given anything. */
+  get isSpent(): boolean {
+    return this.#isWornOut && this.#flights.size === 0;
   }
 
   get hasRoom(): boolean {
@@ -113,7 +123,7 @@ export class ExecutorLane {
 
   /** So many overdue runs hold its slots and its memory that a new thread is better. */
   get #isWornOut(): boolean {
-    return this.#overdue >= this.#settings.concurrency;
+    return this.#overdue.size >= this.#settings.concurrency;
   }
 
   async #start(): Promise<void> {
@@ -135,7 +145,10 @@ export class ExecutorLane {
 
   async #fly(flight: Flight): Promise<void> {
     try {
-      this.#landed(flight, await ray.get(this.#actor.score.remote(flight.id, flight.slot, flight.job.sample)));
+      this.#landed(
+        flight,
+        await ray.get(this.#actor.score.remote(flight.id, flight.slot, flight.job.sample)),
+      );
     } catch (error) {
       const cause = deathCauseOf(error);
       if (cause !== undefined) this.#died(cause);
@@ -143,11 +156,11 @@ export class ExecutorLane {
     }
   }
 
-  #landed(flight: Flight, reply: ScoreReply | unknown): void {
+  #landed(flight: Flight, reply: unknown): void {
     if (this.#state === "ended") return;
     this.#freeSlots.push(flight.slot);
     if (this.#flights.delete(flight.id)) settle(flight.job, reply);
-    else this.#overdue -= 1;
+    else this.#overdue.delete(flight.id);
     if (isReply(reply)) this.#overlaps ||= reply.overlaps;
     this.#owner.changed();
   }
@@ -187,18 +200,25 @@ export class ExecutorLane {
       const ageMs = this.#table.ageMs(flight.slot);
       if (ageMs === undefined || ageMs < timeoutMs) continue;
       this.#flights.delete(flight.id);
-      this.#overdue += 1;
+      this.#overdue.add(flight.id);
       settleInvalid(flight.job, timeoutFailure(timeoutMs), ageMs);
     }
     this.#owner.changed();
   }
 
   #whileBlocked(timeoutMs: number): void {
-    const running = this.#flights.get(this.#table.runningId);
+    const { runningId } = this.#table;
+    const running = this.#flights.get(runningId);
     const ageMs = running && this.#table.ageMs(running.slot);
     if (running !== undefined && ageMs !== undefined) {
       // Blocked by one whose own deadline has not come yet: it will.
       if (ageMs >= timeoutMs) this.#endBy(running, timeoutFailure(timeoutMs), ageMs);
+      return;
+    }
+    if (this.#overdue.has(runningId)) {
+      // By one that was reported already: the others are innocent.
+      this.#end("stopped", undefined, true);
+      void this.#kill();
       return;
     }
     // Blocked by code that nobody can be named for. A whole timeout of that is too much, whoever it is.
@@ -223,9 +243,10 @@ export class ExecutorLane {
     // Somebody ended it from outside: no sample is to blame.
     const isOwnDeath = ["exited", "uncaught-exception", "out-of-memory"].includes(cause.kind);
     if (!isOwnDeath) return this.#end("died", cause, false);
+    const { runningId } = this.#table;
+    if (this.#overdue.has(runningId)) return this.#end("died", cause, true);
     const [only] = this.#flights.values();
-    const culprit =
-      this.#flights.get(this.#table.runningId) ?? (this.#runs === 1 ? only : undefined);
+    const culprit = this.#flights.get(runningId) ?? (this.#runs === 1 ? only : undefined);
     if (culprit !== undefined) {
       this.#flights.delete(culprit.id);
       settleInvalid(culprit.job, deathFailure(cause), this.#table.ageMs(culprit.slot) ?? 0);
@@ -282,7 +303,5 @@ function isReply(reply: unknown): reply is ScoreReply {
 }
 
 function deathCauseOf(error: unknown): DeathCause | undefined {
-  return error instanceof ray.ActorDiedError || error instanceof ray.ActorUnavailableError
-    ? error.deathCause
-    : undefined;
+  return error instanceof ray.ActorDiedError ? error.deathCause : undefined;
 }

@@ -24,7 +24,6 @@ export class ExecutorPool {
   #quarantine: ExecutorLane | undefined;
   #waiting: Job[] = [];
   #suspects: Job[] = [];
-  readonly #inQuarantine: Set<Job> = new Set();
   #laneCount = 0;
   #endsInARow = 0;
   #failure: { readonly error: unknown } | undefined;
@@ -47,7 +46,7 @@ export class ExecutorPool {
   /** Rejects only if no executor can be kept alive. */
   submit(sample: RewardSample): Promise<SampleOutcome> {
     return new Promise((resolve, reject) => {
-      if (this.#failure !== undefined) return reject(this.#failure.error as Error);
+      if (this.#failure !== undefined) return reject(this.#failure.error);
       const settle = (outcome: SampleOutcome): void => {
         this.#endsInARow = 0;
         resolve(outcome);
@@ -96,11 +95,11 @@ export class ExecutorPool {
       void this.#dropQuarantine();
       return;
     }
-    if (suspect.place === "fresh" && this.#quarantine?.isFresh === false) void this.#dropQuarantine();
+    const { isFresh = true, isClean = true } = this.#quarantine ?? {};
+    if (!isClean || (suspect.place === "fresh" && !isFresh)) void this.#dropQuarantine();
     this.#quarantine ??= this.#newLane();
     if (!this.#quarantine.hasRoom) return;
     this.#suspects.shift();
-    this.#inQuarantine.add(suspect);
     this.#quarantine.run(suspect);
   }
 

@@ -1,0 +1,77 @@
+/** The command line of the benchmark: what it may say, and one clear line for what it may not. */
+import { statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { parseArgs } from "node:util";
+
+export const suites = ["serial", "in-flight", "values"] as const;
+export type Suite = (typeof suites)[number];
+
+export interface Flags {
+  readonly help: boolean;
+  readonly quick: boolean;
+  readonly markdown: boolean;
+  readonly json: string | undefined;
+  readonly only: Suite | undefined;
+}
+
+export const usage: string = `node bench/main.ts [flags]
+
+What does one actor call cost, one at a time and with 64 and 1,000 in flight, against a bare
+MessagePort and against comlink and piscina? And a big value, against memcpy?
+
+  --quick        a short run: it works, but the figures mean little
+  --only SUITE   ${suites.join(" | ")}
+  --json PATH    also write the figures there
+  --markdown     print only the tables of bench/README.md
+  --help         print this`;
+
+export class FlagError extends Error {
+  readonly code = "BAD_FLAG";
+}
+
+/** @throws FlagError */
+export function readFlags(args: readonly string[]): Flags {
+  const { help, quick, markdown, json, only } = parse(args);
+  if (only !== undefined && !(suites as readonly string[]).includes(only)) {
+    throw new FlagError(`--only takes ${suites.join(", ")}, not "${only}"`);
+  }
+  if (json !== undefined && !isFolder(dirname(resolve(json)))) {
+    throw new FlagError(`--json: the folder of "${json}" does not exist`);
+  }
+  return {
+    help: help ?? false,
+    quick: quick ?? false,
+    markdown: markdown ?? false,
+    json,
+    only: only as Suite | undefined,
+  };
+}
+
+interface Parsed {
+  readonly help?: boolean;
+  readonly quick?: boolean;
+  readonly markdown?: boolean;
+  readonly json?: string;
+  readonly only?: string;
+}
+
+function parse(args: readonly string[]): Parsed {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        help: { type: "boolean" },
+        quick: { type: "boolean" },
+        markdown: { type: "boolean" },
+        json: { type: "string" },
+        only: { type: "string" },
+      },
+    }).values;
+  } catch (error) {
+    throw new FlagError((error as Error).message.split("\n")[0] ?? "bad flag", { cause: error });
+  }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}

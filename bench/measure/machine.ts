@@ -1,0 +1,68 @@
+/**
+ * What the figures were taken on: machine, versions, command, commit. A figure without them cannot be repeated.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { cpus, totalmem } from "node:os";
+
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGiB: number;
+  readonly platform: string;
+  readonly node: string;
+  readonly versions: Readonly<Record<string, string>>;
+  readonly command: string;
+  /** With `+` when files differ from it; undefined outside a checkout. */
+  readonly commit: string | undefined;
+  readonly date: string;
+}
+
+const libraries = ["@rayling/core", "msgpackr", "comlink", "piscina", "tinybench"];
+
+export function describeMachine(args: readonly string[], now: Date = new Date()): Machine {
+  const processors = cpus();
+  return {
+    cpu: processors[0]?.model.trim() ?? "unknown",
+    cores: processors.length,
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    platform: `${process.platform} ${process.arch}`,
+    node: process.version,
+    versions: Object.fromEntries(libraries.map((name) => [name, versionOf(name)])),
+    command: ["node bench/main.ts", ...args].join(" "),
+    commit: commit(),
+    date: now.toISOString().slice(0, 10),
+  };
+}
+
+export function machineLines(machine: Machine): readonly string[] {
+  const versions = Object.entries(machine.versions).map(([name, version]) => `${name} ${version}`);
+  return [
+    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.platform}`,
+    `Node ${machine.node}; ${versions.join(", ")}`,
+    `${machine.command}; commit ${machine.commit ?? "unknown"}, ${machine.date}`,
+  ];
+}
+
+/** Read from the file, because most packages do not export their package.json. */
+function versionOf(name: string): string {
+  const url = new URL(`../node_modules/${name}/package.json`, import.meta.url);
+  const { version } = JSON.parse(readFileSync(url, "utf8")) as { readonly version: string };
+  return version;
+}
+
+function commit(): string | undefined {
+  try {
+    const git = (...args: string[]): string =>
+      execFileSync("git", args, {
+        cwd: import.meta.dirname,
+        encoding: "utf8",
+        stdio: "pipe",
+      }).trim();
+    const changed = git("status", "--porcelain", "--untracked-files=no") !== "";
+    return `${git("rev-parse", "--short", "HEAD")}${changed ? "+" : ""}`;
+  } catch {
+    // No git, or no checkout: a fresh copy of the files is a fine place to measure.
+    return undefined;
+  }
+}

@@ -1,0 +1,24 @@
+/**
+ * The remote classes of the benchmarks, and nothing else: hosts import this file, so it must be cheap and must not reach driver code.
+ */
+import * as ray from "@rayling/core";
+
+/** 1 MiB of float64. */
+export const heldElements = 131_072;
+
+class AdderInstance {
+  add(a: number, b: number): number {
+    return a + b;
+  }
+}
+
+/** Answers every `read` with the same values, as an actor that holds weights or a batch would. */
+class HolderInstance {
+  readonly #values = Float64Array.from({ length: heldElements }, (_, index) => index);
+  read(): Float64Array {
+    return this.#values;
+  }
+}
+
+export const Adder: ray.ActorClass<typeof AdderInstance> = ray.remote(AdderInstance);
+export const Holder: ray.ActorClass<typeof HolderInstance> = ray.remote(HolderInstance);

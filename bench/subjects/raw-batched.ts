@@ -1,0 +1,69 @@
+/**
+ * The floor for many calls in flight: the calls of one turn leave as one msgpackr buffer, the answers of one turn come back as one.
+ *
+ * It keeps what a caller needs (an id and a promise per call, any order of answers) and nothing else: no method names, no errors, no refs,
+ * no check of what may be encoded. Arrays in place of objects: packing and unpacking 1,000 takes 0.09 ms, with records 0.17 ms.
+ */
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import { Packr } from "msgpackr";
+import { type Subject, sumOfPromises } from "./subject.ts";
+
+/** id, a, b */
+export type BatchedCall = readonly [number, number, number];
+/** id, result */
+export type BatchedResult = readonly [number, number];
+
+export async function rawBatchedSubject(): Promise<Subject> {
+  const { port1, port2 } = new MessageChannel();
+  const worker = new Worker(new URL("./raw-batched-worker.ts", import.meta.url), {
+    workerData: port2,
+    transferList: [port2],
+  });
+  const pending = new Map<number, (result: number) => void>();
+  let nextId = 0;
+  const batches = batchedPort<BatchedCall, BatchedResult>(port1, ([id, result]) => {
+    const resolve = pending.get(id);
+    pending.delete(id);
+    resolve?.(result);
+  });
+  const add = (a: number, b: number): Promise<number> =>
+    new Promise((resolve) => {
+      const id = nextId++;
+      pending.set(id, resolve);
+      batches.send([id, a, b]);
+    });
+  await add(1, 1);
+  return {
+    name: "raw batched msgpackr",
+    how: "the calls of one turn as one msgpackr buffer over a MessagePort, in both directions, a promise per call in a map",
+    addOne: add,
+    addMany: (base, count) => sumOfPromises(count, (index) => add(base, index)),
+    async close() {
+      port1.close();
+      await worker.terminate();
+    },
+  };
+}
+
+/** Gathers what is sent in one turn into one buffer; unpacks what comes. Used by both ends. */
+export function batchedPort<Out, In>(
+  port: MessagePort,
+  onItem: (item: In) => void,
+): { readonly send: (item: Out) => void } {
+  const packr = new Packr();
+  let gathered: Out[] = [];
+  const flush = (): void => {
+    const items = gathered;
+    gathered = [];
+    // A copy of the exact size, because posting a view posts its whole memory.
+    port.postMessage(new Uint8Array(packr.pack(items)));
+  };
+  port.on("message", (bytes: Uint8Array) => {
+    for (const item of packr.unpack(bytes) as In[]) onItem(item);
+  });
+  return {
+    send(item) {
+      if (gathered.push(item) === 1) queueMicrotask(flush);
+    },
+  };
+}

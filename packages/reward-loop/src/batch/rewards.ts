@@ -1,0 +1,49 @@
+/**
+ * From outcomes back to columns (verl `assemble_rm_scores` and the gathering of extra info).
+ *
+ * rmScores holds each valid score at the last valid token, zeros elsewhere; rewardValid says which rows have a score at all;
+ * rewardError holds the reason of the others. Extra info has the keys of ALL rows; null where a row lacks one.
+ */
+
+import { asTensor, DataProto, zeros } from "@rayling/data-proto";
+import type { ScoreFailure, SampleOutcome } from "../outcome.ts";
+import type { ResponseShape } from "./rows.ts";
+
+/** metaInfo.rewardExtraKeys names the columns that came from extra info. */
+export function assembleRewards(
+  shape: ResponseShape,
+  outcomes: readonly SampleOutcome[],
+): DataProto {
+  const { rows, width, lengths } = shape;
+  const rmScores = zeros([rows, width], "float32");
+  const rewardValid = new Uint8Array(rows);
+  for (const [row, outcome] of outcomes.entries()) {
+    if (!outcome.valid) continue;
+    rewardValid[row] = 1;
+    rmScores.data[row * width + lastToken(lengths[row] ?? 0, width)] = outcome.rewardScore;
+  }
+  const rewardExtraKeys = extraKeys(outcomes);
+  const extras = rewardExtraKeys.map((key) => [key, outcomes.map((one) => extraOf(one, key))]);
+  const rewardError = outcomes.map((one): ScoreFailure | null => (one.valid ? null : one.error));
+  return DataProto.fromDict({
+    tensors: { rmScores, rewardValid: asTensor(rewardValid, [rows], "bool") },
+    nonTensors: { ...(Object.fromEntries(extras) as Record<string, unknown[]>), rewardError },
+    metaInfo: { rewardExtraKeys },
+  });
+}
+
+/** An empty response has its score in the last column: index -1 in verl, kept on purpose (verl #6639). */
+function lastToken(length: number, width: number): number {
+  return length === 0 ? width - 1 : length - 1;
+}
+
+/** In order of first appearance. */
+function extraKeys(outcomes: readonly SampleOutcome[]): string[] {
+  const keys = outcomes.flatMap((one) => (one.valid ? Object.keys(one.rewardExtraInfo) : []));
+  return [...new Set(keys)];
+}
+
+function extraOf(outcome: SampleOutcome, key: string): unknown {
+  if (!outcome.valid || !Object.hasOwn(outcome.rewardExtraInfo, key)) return null;
+  return outcome.rewardExtraInfo[key] ?? null;
+}

@@ -1,0 +1,96 @@
+/**
+ * From the rows of a batch to samples, by verl's column names (its keys are data and keep their spelling).
+ *
+ * Tensors: responses [rows, length] of token ids, right-padded; attention_mask [rows, prompt + length]; prompts only for their width.
+ * Values: data_source, reward_model ({ ground_truth }), and where they are there extra_info, tool_extra_fields, __num_turns__,
+ * reward_scores. A column `response` of texts takes the place of token ids, and then no tokenizer is needed.
+ * A missing column is an error of the batch; a bad value in one row is the outcome of that row.
+ */
+
+import type { DataProto, Tensor } from "@rayling/data-proto";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { InvalidBatchError } from "../errors.ts";
+
+/** Where the scores of a batch go: `width` columns, row i's at `lengths[i] - 1`. */
+export interface ResponseShape {
+  readonly rows: number;
+  readonly width: number;
+  /** Valid tokens of each response (verl: the sum of attention_mask behind the prompt). */
+  readonly lengths: Int32Array;
+}
+
+/** A batch of texts has responses of one column. Throws InvalidBatchError. */
+export function responseShape(data: DataProto): ResponseShape {
+  const rows = data.length;
+  const responses = data.batch?.["responses"];
+  if (responses === undefined) return { rows, width: 1, lengths: new Int32Array(rows).fill(1) };
+  const width = columnsOf("responses", responses);
+  const mask = data.batch?.["attention_mask"];
+  if (mask === undefined) throw new InvalidBatchError("attention_mask", "is missing");
+  const maskWidth = columnsOf("attention_mask", mask);
+  const prompts = data.batch?.["prompts"];
+  const promptWidth = prompts === undefined ? maskWidth - width : columnsOf("prompts", prompts);
+  if (promptWidth < 0 || maskWidth !== promptWidth + width) {
+    throw new InvalidBatchError(
+      "attention_mask",
+      `has ${maskWidth} columns, prompts and responses have ${promptWidth} + ${width}`,
+    );
+  }
+  const lengths = Int32Array.from({ length: rows }, (_, row) => {
+    const start = row * maskWidth + promptWidth;
+    let length = 0;
+    for (let at = start; at < start + width; at++) length += mask.data[at] ?? 0;
+    return length;
+  });
+  return { rows, width, lengths };
+}
+
+/** Throws InvalidBatchError. */
+export function samplesOf(data: DataProto): RewardSample[] {
+  const { nonTensorBatch } = data;
+  const dataSources = columnOf(nonTensorBatch, "data_source");
+  const rewardModels = columnOf(nonTensorBatch, "reward_model");
+  const response = responseReader(data);
+  // What a row holds is checked where it is scored, as every sample.
+  return dataSources.map(
+    (dataSource, row) =>
+      ({
+        dataSource,
+        response: response(row),
+        groundTruth: (rewardModels[row] as { ground_truth?: unknown } | null)?.ground_truth,
+        extraInfo: valueAt(nonTensorBatch, "extra_info", row),
+        toolExtraFields: valueAt(nonTensorBatch, "tool_extra_fields", row),
+        numTurns: valueAt(nonTensorBatch, "__num_turns__", row),
+        rolloutRewardScores: valueAt(nonTensorBatch, "reward_scores", row),
+      }) as RewardSample,
+  );
+}
+
+function responseReader(data: DataProto): (row: number) => RewardSample["response"] {
+  const texts = data.nonTensorBatch["response"];
+  if (texts !== undefined) return (row) => texts[row] as string;
+  const responses = data.batch?.["responses"];
+  if (responses === undefined) {
+    throw new InvalidBatchError("responses", "is missing, and so is a column response of texts");
+  }
+  const { width, lengths } = responseShape(data);
+  return (row) =>
+    Array.from(responses.data.subarray(row * width, row * width + (lengths[row] ?? 0)));
+}
+
+function columnOf(columns: DataProto["nonTensorBatch"], key: string): readonly unknown[] {
+  const values = columns[key];
+  if (values === undefined) throw new InvalidBatchError(key, "is missing");
+  return values;
+}
+
+/** null in a column means that the row has none. */
+function valueAt(columns: DataProto["nonTensorBatch"], key: string, row: number): unknown {
+  return columns[key]?.[row] ?? undefined;
+}
+
+function columnsOf(column: string, { shape }: Tensor): number {
+  const [, width] = shape;
+  if (shape.length === 2 && width !== undefined) return width;
+  throw new InvalidBatchError(column, `has the shape [${shape.join(", ")}], not [rows, columns]`);
+}

@@ -1,0 +1,89 @@
+/**
+ * Single samples to workers: the one with the least to do gets the next, none more than its concurrency. No barrier, no polling.
+ *
+ * Invariant: every sample settles exactly once. One that was with a worker that died had no outcome and goes first when it is sent again.
+ */
+
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { RewardLoopClosedError } from "../errors.ts";
+import type { SampleOutcome } from "../outcome.ts";
+import type { WorkerSeat } from "./worker-seat.ts";
+
+interface Waiting {
+  readonly sample: RewardSample;
+  readonly resolve: (outcome: SampleOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Dispatcher {
+  readonly #seats: readonly WorkerSeat[];
+  readonly #concurrency: number;
+  #waiting: Waiting[] = [];
+  #closed = false;
+
+  constructor(seats: readonly WorkerSeat[], concurrency: number) {
+    this.#seats = seats;
+    this.#concurrency = concurrency;
+    for (const seat of seats) seat.onChange(() => this.#pump());
+  }
+
+  /** How many samples can be with the workers at once. */
+  get slots(): number {
+    return this.#seats.length * this.#concurrency;
+  }
+
+  submit(sample: RewardSample): Promise<SampleOutcome> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed) return reject(new RewardLoopClosedError());
+      this.#waiting.push({ sample, resolve, reject });
+      this.#pump();
+    });
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#rejectAll(new RewardLoopClosedError());
+  }
+
+  #pump(): void {
+    while (this.#waiting.length > 0) {
+      const seat = this.#leastLoaded();
+      if (seat === undefined) break;
+      void this.#send(seat, this.#waiting.shift() as Waiting);
+    }
+    if (this.#waiting.length > 0 && this.#seats.every(({ state }) => state === "lost")) {
+      void this.#seats[0]?.failure.then((error) => this.#rejectAll(error));
+    }
+  }
+
+  async #send(seat: WorkerSeat, waiting: Waiting): Promise<void> {
+    seat.load += 1;
+    try {
+      const answer = await seat.call((worker) => worker.computeScore.remote(waiting.sample));
+      if (answer !== undefined) waiting.resolve(answer.value);
+      else if (this.#closed) waiting.reject(new RewardLoopClosedError());
+      else this.#waiting.unshift(waiting);
+    } catch (error) {
+      waiting.reject(error);
+    } finally {
+      seat.load -= 1;
+      this.#pump();
+    }
+  }
+
+  #leastLoaded(): WorkerSeat | undefined {
+    const free = this.#seats.filter(
+      ({ state, load }) => state === "alive" && load < this.#concurrency,
+    );
+    return free.reduce<WorkerSeat | undefined>(
+      (least, seat) => (least === undefined || seat.load < least.load ? seat : least),
+      undefined,
+    );
+  }
+
+  #rejectAll(error: unknown): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { reject } of waiting) reject(error);
+  }
+}
