@@ -1,7 +1,10 @@
 /** The other end of raw-batched.ts. */
 import { type MessagePort, workerData } from "node:worker_threads";
-import { type BatchedCall, type BatchedResult, batchedPort } from "./raw-batched.ts";
+import { BatchedPort, type BatchedCall, type BatchedResult } from "./raw-batched.ts";
 
-const batches = batchedPort<BatchedResult, BatchedCall>(workerData as MessagePort, ([id, a, b]) => {
-  batches.send([id, a + b]);
-});
+const batches = new BatchedPort<BatchedResult, BatchedCall>(
+  workerData as MessagePort,
+  ([id, a, b]) => {
+    batches.send([id, a + b]);
+  },
+);

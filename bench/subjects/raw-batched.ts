@@ -21,7 +21,7 @@ export async function rawBatchedSubject(): Promise<Subject> {
   });
   const pending = new Map<number, (result: number) => void>();
   let nextId = 0;
-  const batches = batchedPort<BatchedCall, BatchedResult>(port1, ([id, result]) => {
+  const batches = new BatchedPort<BatchedCall, BatchedResult>(port1, ([id, result]) => {
     const resolve = pending.get(id);
     pending.delete(id);
     resolve?.(result);
@@ -46,24 +46,26 @@ export async function rawBatchedSubject(): Promise<Subject> {
 }
 
 /** Gathers what is sent in one turn into one buffer; unpacks what comes. Used by both ends. */
-export function batchedPort<Out, In>(
-  port: MessagePort,
-  onItem: (item: In) => void,
-): { readonly send: (item: Out) => void } {
-  const packr = new Packr();
-  let gathered: Out[] = [];
-  const flush = (): void => {
-    const items = gathered;
-    gathered = [];
+export class BatchedPort<Out, In> {
+  readonly #port: MessagePort;
+  readonly #packr: Packr = new Packr();
+  #gathered: Out[] = [];
+
+  constructor(port: MessagePort, onItem: (item: In) => void) {
+    this.#port = port;
+    port.on("message", (bytes: Uint8Array) => {
+      for (const item of this.#packr.unpack(bytes) as In[]) onItem(item);
+    });
+  }
+
+  send(item: Out): void {
+    if (this.#gathered.push(item) === 1) queueMicrotask(() => this.#flush());
+  }
+
+  #flush(): void {
+    const items = this.#gathered;
+    this.#gathered = [];
     // A copy of the exact size, because posting a view posts its whole memory.
-    port.postMessage(new Uint8Array(packr.pack(items)));
-  };
-  port.on("message", (bytes: Uint8Array) => {
-    for (const item of packr.unpack(bytes) as In[]) onItem(item);
-  });
-  return {
-    send(item) {
-      if (gathered.push(item) === 1) queueMicrotask(flush);
-    },
-  };
+    this.#port.postMessage(new Uint8Array(this.#packr.pack(items)));
+  }
 }

@@ -62,7 +62,7 @@ export interface HostControl {
   /** Another host opens a way to this one. */
   accept(peerId: string, port: MessagePort): void;
   stats(): HostStats;
-  /** Answers when the host has heard it; the driver ends the thread then. */
+  /** Sends what is ready; the driver ends the thread when this has answered. */
   stop(): void;
 }
 

@@ -54,7 +54,7 @@ caller.addSession(
   threadChannel(settings.data, () => directory.death(driverId)),
 );
 expose(
-  { load, create, accept, stats, stop: () => undefined } satisfies HostControl,
+  { load, create, accept, stats, stop: () => caller.flush() } satisfies HostControl,
   settings.control,
 );
 // The control port keeps the thread alive; nothing else needs to.

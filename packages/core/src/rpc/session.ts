@@ -45,7 +45,7 @@ export const defaultCredit: CreditLimits = { maxCalls: 4096, maxBytes: 16 * 1024
 /** A batch leaves early at this size, so that the other side starts while this one still writes (measured in bench/). */
 const earlyFlushBytes = 8 * 1024;
 
-/** So does one that has been gathered for so long: a turn of slow methods must not hold back the answers of the first. */
+/** So do answers after this time: a turn of slow methods must not hold back the answer of the first. */
 const earlyFlushMs = 1;
 
 interface Outstanding {
@@ -71,7 +71,7 @@ export class Session {
   readonly #creditWaiters: Fifo<CreditWaiter> = new Fifo();
   #nextId = 0;
   #bytes = 0;
-  #gatheringSince = 0;
+  #answersSince = 0;
   #state: "open" | "flush-scheduled" | "receiving" | "closed" = "open";
 
   constructor(
@@ -131,12 +131,14 @@ export class Session {
     if (this.#state === "closed") return;
     this.#export(value);
     this.#send({ kind: "result", id, value });
+    this.#flushIfLate();
   }
 
   answerFailure(id: number, error: Encoded): void {
     if (this.#state === "closed") return;
     this.#export(error);
     this.#send({ kind: "failure", id, error });
+    this.#flushIfLate();
   }
 
   changeReference(objectId: string, holder: string, change: number): void {
@@ -162,11 +164,8 @@ export class Session {
   }
 
   #send(message: Message): number {
-    const now = performance.now();
-    if (this.#state === "open") this.#gatheringSince = now;
     const bytes = this.#writer.write(message);
-    if (this.#writer.length > earlyFlushBytes || now - this.#gatheringSince > earlyFlushMs) {
-      this.#gatheringSince = now;
+    if (this.#writer.length > earlyFlushBytes) {
       this.#channel.send(this.#writer.take());
     } else if (this.#state === "open") {
       // The end of the turn: after nextTick come no more promise reactions of it.
@@ -174,6 +173,13 @@ export class Session {
       process.nextTick(() => this.#endTurn());
     }
     return bytes;
+  }
+
+  #flushIfLate(): void {
+    const now = performance.now();
+    if (now - this.#answersSince <= earlyFlushMs) return;
+    this.#answersSince = now;
+    this.flush();
   }
 
   #endTurn(): void {
@@ -191,7 +197,7 @@ export class Session {
   #receive(batch: Batch): void {
     if (this.#state === "closed") return;
     this.#state = "receiving";
-    this.#gatheringSince = performance.now();
+    this.#answersSince = performance.now();
     try {
       this.#reader.read(batch, (message) => this.#onMessage(message));
     } catch (error) {

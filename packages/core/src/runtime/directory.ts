@@ -3,7 +3,7 @@
  *
  * A name is free again when its actor is dead.
  */
-import type { DriverControl } from "../host/control.ts";
+import type { DriverControl, HostStats } from "../host/control.ts";
 import { causeFromData, causeToData } from "../protocol/failure.ts";
 import type { Allocation, Scheduler } from "../placement/scheduler.ts";
 import type {
@@ -17,7 +17,7 @@ import type {
 } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import { type Host, joinHosts, type ThreadLauncher } from "./launch.ts";
+import { type Host, HostLostError, joinHosts, type ThreadLauncher } from "./launch.ts";
 import { Supervisor, type SupervisorParts } from "./supervisor.ts";
 
 interface Lease {
@@ -26,19 +26,28 @@ interface Lease {
   readonly holder: string;
 }
 
+export interface DirectorySettings {
+  readonly driverId: string;
+  readonly namespace: string;
+  /** Workers that wait for tasks; tasks that wait for tasks may have needed more. */
+  readonly maxIdleWorkers: number;
+}
+
 export class LocalDirectory implements Directory {
   readonly #parts: SupervisorParts;
   readonly #driverId: string;
   readonly #namespace: string;
+  readonly #maxIdleWorkers: number;
   readonly #actors: Map<string, Supervisor> = new Map();
   readonly #names: Map<string, string> = new Map();
   readonly #hosts: Map<string, Host> = new Map();
   readonly #leases: Map<string, Lease> = new Map();
   readonly #idle: Host[] = [];
 
-  constructor(driverId: string, namespace: string, parts: SupervisorParts) {
-    this.#driverId = driverId;
-    this.#namespace = namespace;
+  constructor(settings: DirectorySettings, parts: SupervisorParts) {
+    this.#driverId = settings.driverId;
+    this.#namespace = settings.namespace;
+    this.#maxIdleWorkers = settings.maxIdleWorkers;
     this.#parts = parts;
   }
 
@@ -48,10 +57,6 @@ export class LocalDirectory implements Directory {
 
   get #scheduler(): Scheduler {
     return this.#parts.scheduler;
-  }
-
-  get hosts(): Iterable<Host> {
-    return this.#hosts.values();
   }
 
   addHost(host: Host): void {
@@ -148,6 +153,21 @@ export class LocalDirectory implements Directory {
     this.#leases.delete(hostId);
     if (this.#hosts.has(hostId)) this.#idle.push(lease.host);
     lease.allocation.release();
+    if (this.#idle.length > this.#maxIdleWorkers) void this.#endIdle();
+  }
+
+  /** Ends one idle worker, unless others hold objects that it made. */
+  async #endIdle(): Promise<void> {
+    const host = this.#idle.shift();
+    if (host === undefined) return;
+    try {
+      const { exportedObjects } = await host.control<HostStats>((control) => control.stats());
+      if (exportedObjects > 0) this.#idle.push(host);
+      else await host.stop({ kind: "exited", message: "it was idle and was ended" });
+    } catch (error) {
+      // It ended by itself meanwhile, which is what was wanted.
+      if (!(error instanceof HostLostError)) throw error;
+    }
   }
 
   setBlocked(hostId: string, blocked: boolean): void {

@@ -10,7 +10,6 @@ import { Caller } from "../rpc/caller.ts";
 import { Waiting } from "../rpc/waiting.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
-import type { HostStats } from "../host/control.ts";
 import { LocalDirectory } from "./directory.ts";
 import { ThreadLauncher } from "./launch.ts";
 
@@ -31,7 +30,6 @@ export interface Driver {
   readonly namespace: string;
   /** Resolves when no thread is left. Idempotent. */
   close(): Promise<void>;
-  hostStats(): Promise<HostStats[]>;
 }
 
 export function startDriver(options: InitOptions): Driver {
@@ -40,11 +38,10 @@ export function startDriver(options: InitOptions): Driver {
   const numCpus = options.numCpus ?? availableParallelism();
   const keepAlive = aliveWhileWaiting();
   const scheduler = new Scheduler();
-  const directory = new LocalDirectory(driverId, namespace, {
-    caller: () => caller,
-    launcher: () => launcher,
-    scheduler,
-  });
+  const directory = new LocalDirectory(
+    { driverId, namespace, maxIdleWorkers: Math.max(8, 2 * Math.ceil(numCpus)) },
+    { caller: () => caller, launcher: () => launcher, scheduler },
+  );
   const caller: Caller = new Caller({
     id: driverId,
     directory,
@@ -83,8 +80,6 @@ export function startDriver(options: InitOptions): Driver {
       })();
       return closing;
     },
-    hostStats: () =>
-      Promise.all([...directory.hosts].map((host) => host.control((control) => control.stats()))),
   };
 }
 

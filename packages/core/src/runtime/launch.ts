@@ -24,6 +24,8 @@ export interface Host {
   /** Calls the host's control; rejects with the cause if the host dies first. */
   readonly control: <T>(use: (control: Remote<HostControl>) => Promise<T>) => Promise<T>;
   readonly exited: Promise<DeathCause>;
+  /** Lets it send what is ready, then ends it. */
+  stop(cause: DeathCause): Promise<void>;
   /** Ends it now; the first cause given is the one that counts. */
   terminate(cause: DeathCause): Promise<void>;
 }
@@ -109,12 +111,11 @@ function launchThread(request: HostRequest, options: LauncherOptions): Host {
     ...(request.env === undefined ? {} : { env: { ...process.env, ...request.env } }),
   });
   worker.unref();
-  const exited = deathOf(
-    worker,
-    (cause) => (asked = cause),
-    () => asked,
-  );
-  let asked: DeathCause | undefined;
+  let known: DeathCause | undefined;
+  const exited = new Promise<DeathCause>((resolve) => {
+    worker.on("error", (error: unknown) => (known ??= causeOfError(error)));
+    worker.on("exit", (exitCode) => resolve(known ?? causeOfExit(exitCode)));
+  });
   expose(options.controlFor(id), directory.port1);
   directory.port1.unref();
   const remote = wrap<HostControl>(control.port1);
@@ -124,39 +125,33 @@ function launchThread(request: HostRequest, options: LauncherOptions): Host {
     directory.port1.close();
   };
   void exited.then(closePorts);
+  const use = <T>(call: (control: Remote<HostControl>) => Promise<T>): Promise<T> =>
+    Promise.race([call(remote), exited.then((cause) => rejectWith(id, cause))]);
+  const terminate = async (cause: DeathCause): Promise<void> => {
+    known ??= cause;
+    await worker.terminate();
+    await exited;
+  };
   return {
     id,
     exited,
     channel: threadChannel(data.port1, () => exited),
-    control: (use) => Promise.race([use(remote), exited.then((cause) => rejectWith(id, cause))]),
-    async terminate(cause) {
-      asked ??= cause;
-      await worker.terminate();
-      await exited;
+    control: use,
+    terminate,
+    async stop(cause) {
+      known ??= cause;
+      await use((control) => control.stop());
+      await terminate(cause);
     },
   };
 }
 
-/** Resolves once, when the thread is gone: with what the thread said, or else with what was asked of it. */
-function deathOf(
-  worker: Worker,
-  note: (cause: DeathCause) => void,
-  asked: () => DeathCause | undefined,
-): Promise<DeathCause> {
-  return new Promise((resolve) => {
-    worker.on("error", (error: unknown) => {
-      if (asked() === undefined) note(causeOfError(error));
-    });
-    worker.on("exit", (exitCode) => {
-      resolve(
-        asked() ?? {
-          kind: "exited",
-          exitCode,
-          message: `its worker thread exited with code ${exitCode} (process.exit was called in it)`,
-        },
-      );
-    });
-  });
+function causeOfExit(exitCode: number): DeathCause {
+  return {
+    kind: "exited",
+    exitCode,
+    message: `its worker thread exited with code ${exitCode} (process.exit was called in it)`,
+  };
 }
 
 function causeOfError(thrown: unknown): DeathCause {

@@ -90,7 +90,10 @@ export class Supervisor {
       caller.exportReferences(value.references ?? []);
     try {
       const request = { key: spec.key, info: spec.info, args: detachArguments(args) };
-      const created = await host.control<CreateResult>((control) => control.create(request));
+      const loaded = await host.control<CreateResult>((control) => control.load(spec.key));
+      const created = loaded.ok
+        ? await host.control<CreateResult>((control) => control.create(request))
+        : loaded;
       if (!created.ok) {
         const error = caller.codec.reviveFailure(created.failure);
         const what =

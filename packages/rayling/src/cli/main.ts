@@ -1,0 +1,52 @@
+#!/usr/bin/env node
+/**
+ * The command line: `rayling score`. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
+ * 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 stopped by Ctrl-C.
+ * The process ends by itself when nothing is left to do.
+ */
+
+import { Command, CommanderError } from "commander";
+import { CliError } from "./cli-error.ts";
+import { addScoreCommand } from "./score-options.ts";
+
+/** Of the package, beside src and dist alike. */
+const manifest = new URL("../../package.json", import.meta.url);
+
+async function main(): Promise<void> {
+  const program = new Command("rayling")
+    .description("Scores model solutions with a multi-worker reward loop on worker threads.")
+    .version(await versionOf(manifest))
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(oneLine(text)) });
+  addScoreCommand(program);
+  await program.parseAsync();
+}
+
+async function versionOf(url: URL): Promise<string> {
+  const { default: content } = (await import(url.href, { with: { type: "json" } })) as {
+    default: { version: string };
+  };
+  return content.version;
+}
+
+/** Where a reader like `head` has gone away there is nobody to complain to. */
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+});
+
+try {
+  await main();
+} catch (error) {
+  // Commander has said what was wrong by then; asking for help is not wrong.
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
+  else {
+    process.exitCode = error instanceof CliError ? error.exitCode : 1;
+    process.stderr.write(
+      oneLine(`rayling: ${error instanceof Error ? error.message : String(error)}`),
+    );
+  }
+}
+
+function oneLine(text: string): string {
+  return `${text.trim().replaceAll(/\s*\n\s*/g, " ")}\n`;
+}

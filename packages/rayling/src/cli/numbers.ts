@@ -1,0 +1,25 @@
+/** Numbers as people read them, and the quantiles of many. */
+
+export function grouped(value: number, digits = 0): string {
+  return value.toLocaleString("en-US", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+}
+
+export function duration(ms: number): string {
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  return ms < 1000 ? `${ms.toFixed(0)} ms` : `${grouped(ms / 1000, 2)} s`;
+}
+
+export function mean(values: readonly number[]): number | undefined {
+  return values.length === 0
+    ? undefined
+    : values.reduce((sum, one) => sum + one, 0) / values.length;
+}
+
+/** Nearest rank: the smallest value that at least this share of the values does not exceed. */
+export function quantile(values: readonly number[], share: number): number | undefined {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
+}

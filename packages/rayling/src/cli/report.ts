@@ -1,0 +1,106 @@
+/** The table at the end of a run: the reward loop beside the baseline, then what was invalid and where the records are. */
+
+import type { BaselineResult } from "./baseline.ts";
+import { duration, grouped, mean, quantile } from "./numbers.ts";
+import type { RunSummary } from "./run-summary.ts";
+
+export interface Report {
+  readonly summary: RunSummary;
+  readonly wallMs: number;
+  /** What the reward loop was made of, in words. */
+  readonly loop: string;
+  readonly baseline: BaselineResult | undefined;
+  readonly out: string;
+}
+
+export function reportText(report: Report): string {
+  const { summary, baseline } = report;
+  const rows = baseline === undefined ? loopRows(report) : comparedRows(report, baseline);
+  const { compared, equal } = summary.agreement;
+  return [
+    ...aligned(rows),
+    "",
+    ...(baseline === undefined ? [] : [extrapolation(baseline, summary.done)]),
+    ...[...summary.invalid].map(
+      ([code, { count, example }]) =>
+        `invalid: ${grouped(count)} x ${code}, for example: ${firstLine(example)}`,
+    ),
+    ...(compared === 0
+      ? []
+      : [`is_correct: ${grouped(equal)} of ${grouped(compared)} scores agree with it`]),
+    `wrote ${grouped(summary.done)} records to ${report.out}`,
+    "",
+  ].join("\n");
+}
+
+function loopRows({ summary, wallMs, loop }: Report): string[][] {
+  return [
+    ["", loop],
+    ["samples", grouped(summary.done)],
+    ["wall time", duration(wallMs)],
+    ["throughput", rate(summary.done, wallMs)],
+    ["mean score", scoreText(summary.scores)],
+    ["invalid", grouped(summary.invalidCount)],
+    ...latencyRows(summary.latenciesMs),
+  ];
+}
+
+function comparedRows(report: Report, baseline: BaselineResult): string[][] {
+  const { summary, wallMs } = report;
+  const count = baseline.scores.length;
+  const wholeMs = (baseline.wallMs * summary.done) / count;
+  const baselineColumn = [
+    "one at a time",
+    `${grouped(count)} of ${grouped(summary.done)}`,
+    `${duration(wholeMs)} *`,
+    rate(count, baseline.wallMs),
+    scoreText(baseline.scores),
+    "",
+    ...latencyRows(baseline.latenciesMs).map(([, value = ""]) => value),
+  ];
+  const rows = loopRows(report).map(([name = "", value = ""], row) => [
+    name,
+    baselineColumn[row] ?? "",
+    value,
+  ]);
+  const speedUp = ["speed-up", "1 x", `${grouped(wholeMs / wallMs, 1)} x`];
+  return [...rows.slice(0, 4), speedUp, ...rows.slice(4)];
+}
+
+function extrapolation({ scores, wallMs }: BaselineResult, total: number): string {
+  return `* extrapolated: ${grouped(scores.length)} valid samples, evenly spaced, took ${duration(wallMs)} one at a time; all are ${grouped(total)}`;
+}
+
+function latencyRows(latenciesMs: readonly number[]): string[][] {
+  return [0.5, 0.95, 0.99].map((share) => {
+    const value = quantile(latenciesMs, share);
+    return [`latency p${share * 100}`, value === undefined ? "-" : duration(value)];
+  });
+}
+
+function scoreText(scores: readonly number[]): string {
+  return mean(scores)?.toFixed(4) ?? "-";
+}
+
+function rate(count: number, wallMs: number): string {
+  return `${grouped(count / (wallMs / 1000), 1)}/s`;
+}
+
+/** Names to the left, values to the right. */
+function aligned(rows: readonly (readonly string[])[]): string[] {
+  const columns = rows[0]?.length ?? 0;
+  const widths = Array.from({ length: columns }, (_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  return rows.map((row) =>
+    row
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart((widths[column] ?? 0) + 3),
+      )
+      .join(""),
+  );
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0] ?? "";
+}

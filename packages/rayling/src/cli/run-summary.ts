@@ -1,0 +1,34 @@
+/** Counts a run as its outcomes come in; report.ts prints it. Memory: two numbers a sample. */
+
+import type { ScoredSample } from "@rayling/reward-loop";
+import type { SolutionSample } from "./solutions.ts";
+
+export class RunSummary {
+  readonly scores: number[] = [];
+  readonly latenciesMs: number[] = [];
+  /** Invalid samples by code, with one message as an example. */
+  readonly invalid: Map<string, { count: number; readonly example: string }> = new Map();
+  readonly agreement: { compared: number; equal: number } = { compared: 0, equal: 0 };
+  done = 0;
+
+  add({ sample, outcome }: ScoredSample<SolutionSample>): void {
+    this.done += 1;
+    this.latenciesMs.push(outcome.latencyMs);
+    if (outcome.valid) this.scores.push(outcome.rewardScore);
+    else this.#addInvalid(outcome.error.code, outcome.error.message);
+    if (sample.isCorrect === undefined) return;
+    this.agreement.compared += 1;
+    // A sample without a score agrees with nothing.
+    if (outcome.valid && outcome.rewardScore >= 0.5 === sample.isCorrect) this.agreement.equal += 1;
+  }
+
+  get invalidCount(): number {
+    return this.done - this.scores.length;
+  }
+
+  #addInvalid(code: string, message: string): void {
+    const known = this.invalid.get(code);
+    if (known !== undefined) known.count += 1;
+    else this.invalid.set(code, { count: 1, example: message });
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * `rayling score`: checks the input, scores everything with the reward loop, then a part of it one at a time, and reports.
+ *
+ * The baseline runs last and on samples that the loop could score: a reward function that hangs or exits then cannot take it along.
+ * Whatever ends the run, every thread is ended and what was written stays.
+ */
+
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import { parseRewardSpec } from "@rayling/reward-manager-registry";
+import type { RewardSpec } from "@rayling/reward-manager-registry";
+import { BaselineActor } from "./baseline.ts";
+import type { BaselineResult } from "./baseline.ts";
+import { CliError } from "./cli-error.ts";
+import { grouped } from "./numbers.ts";
+import { ProgressView } from "./progress-view.ts";
+import { reportText } from "./report.ts";
+import { RewardsFile } from "./rewards-file.ts";
+import { RunSummary } from "./run-summary.ts";
+import type { ScoreOptions } from "./score-options.ts";
+import { stopSignal } from "./stop-signal.ts";
+import { simulatedJudgeUrl } from "./simulated-judge.ts";
+import type { SimulatedJudge } from "./simulated-judge.ts";
+import { openSolutions } from "./solutions.ts";
+import type { Solutions, SolutionSample } from "./solutions.ts";
+
+/** How long a reward module may take to load. */
+const LOAD_TIMEOUT_MS = 60_000;
+
+export async function runScore(options: ScoreOptions): Promise<void> {
+  const stop = stopSignal();
+  try {
+    const solutions = await openSolutions(options.solutions, stop.signal);
+    const reward = readSpec(options.reward);
+    await ray.init({ prewarm: 2 });
+    const loop = await openLoop(options, reward);
+    const file = await RewardsFile.open(options.out);
+    const run = await scoreAll(loop, solutions, file, options, stop.signal);
+    await loop.close();
+    const baseline = await runBaseline(run.baselineSamples, options, reward, stop.signal);
+    const words = `${options.workers} workers x ${options.concurrency}`;
+    process.stdout.write(reportText({ ...run, loop: words, baseline, out: file.path }));
+  } finally {
+    await ray.shutdown();
+    stop.close();
+  }
+}
+
+interface Run {
+  readonly summary: RunSummary;
+  readonly wallMs: number;
+  readonly baselineSamples: readonly SolutionSample[];
+}
+
+async function scoreAll(
+  loop: RewardLoopManager,
+  { total, read }: Solutions,
+  file: RewardsFile,
+  options: ScoreOptions,
+  signal: AbortSignal,
+): Promise<Run> {
+  const view = new ProgressView();
+  const summary = new RunSummary();
+  const baselineSamples: SolutionSample[] = [];
+  const stride = Math.max(1, Math.floor(total / Math.max(1, options.baseline)));
+  const startedAt = performance.now();
+  try {
+    const scored = loop.scoreStream(read(), {
+      total,
+      signal,
+      onProgress: (progress) => view.show(progress),
+      progressEveryMs: view.everyMs,
+    });
+    for await (const one of scored) {
+      await file.write(one);
+      summary.add(one);
+      const isWanted = one.index % stride === 0 && baselineSamples.length < options.baseline;
+      if (isWanted && one.outcome.valid) baselineSamples.push(one.sample);
+    }
+    return { summary, wallMs: performance.now() - startedAt, baselineSamples };
+  } catch (error) {
+    const exitCode = error instanceof CliError ? error.exitCode : 1;
+    const reason = error instanceof Error ? error.message : String(error);
+    const written = `${grouped(file.records)} of ${grouped(total)} rewards are in ${file.path}`;
+    throw new CliError(exitCode, `${reason.replace(/\.$/, "")}; ${written}.`, { cause: error });
+  } finally {
+    view.close();
+    await file.close();
+  }
+}
+
+async function openLoop(options: ScoreOptions, reward: RewardSpec): Promise<RewardLoopManager> {
+  const { workers, concurrency, executors, timeoutMs } = options;
+  const spec = options.latencyMs === undefined ? reward : judged(reward, options);
+  // The judge would find a bad reward module only at its first sample.
+  const checking = BaselineActor.remote();
+  const opening = RewardLoopManager.create({
+    workers,
+    concurrency,
+    executors,
+    timeoutMs,
+    startTimeoutMs: LOAD_TIMEOUT_MS,
+    reward: spec,
+  });
+  try {
+    const [loop] = await Promise.all([
+      opening,
+      ray.get(checking.load.remote(reward), { timeoutMs: LOAD_TIMEOUT_MS }),
+    ]);
+    return loop;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CliError(2, `--reward ${options.reward}: ${reason}`, { cause: error });
+  } finally {
+    await ray.kill(checking);
+  }
+}
+
+async function runBaseline(
+  samples: readonly SolutionSample[],
+  options: ScoreOptions,
+  reward: RewardSpec,
+  signal: AbortSignal,
+): Promise<BaselineResult | undefined> {
+  if (samples.length === 0) return undefined;
+  process.stderr.write(`baseline: ${grouped(samples.length)} samples, one at a time\n`);
+  const spec = options.latencyMs === undefined ? reward : judged(reward, options);
+  const baseline = BaselineActor.remote();
+  // They were scored once; a function that now hangs must not hold the report back.
+  const limit =
+    options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs * samples.length };
+  const stopped = new Promise<never>((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+  try {
+    return await Promise.race([stopped, ray.get(baseline.run.remote(spec, [...samples]), limit)]);
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`baseline: given up, ${reason.split("\n", 1)[0]}\n`);
+    return undefined;
+  }
+}
+
+function judged(reward: RewardSpec, options: ScoreOptions): RewardSpec {
+  const { latencyMs = [0, 0], seed } = options;
+  const judge: SimulatedJudge = { reward, latencyMs, seed, baseDirectory: process.cwd() };
+  return { path: simulatedJudgeUrl, rewardKwargs: { judge } };
+}
+
+function readSpec(text: string): RewardSpec {
+  try {
+    return parseRewardSpec(text);
+  } catch (error) {
+    throw new CliError(2, `--reward: ${(error as Error).message}`, { cause: error });
+  }
+}
