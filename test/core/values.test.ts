@@ -76,6 +76,10 @@ describe("a value arrives as it was sent", () => {
       "large objects",
       Array.from({ length: 20_000 }, (_, index) => ({ index, text: `row ${index}` })),
     ],
+    [
+      "windows of buffers",
+      [new Uint8Array(1000).fill(1).subarray(5, 10), new Float32Array(50).fill(2).subarray(1, 3)],
+    ],
     ["cycles", cyclic],
     ["keys that look special", { constructor: 1, toString: "text", length: 0 }],
   ])("%s", async (_name, value) => {

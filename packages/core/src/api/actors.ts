@@ -1,5 +1,5 @@
 /** Finding and ending actors, and classes that travel by a serializer of their own. */
-import { addSerializer } from "../protocol/codec.ts";
+import { addSerializer } from "../protocol/serializers.ts";
 import type { Serializer } from "../protocol/encodable.ts";
 import { currentNamespace } from "../rpc/current.ts";
 import { infoOf } from "../rpc/handle.ts";

@@ -3,15 +3,11 @@
  *
  * The driver and every host have one. What a call does when it arrives is given in (`onCall`); where actors are is asked of the Directory.
  */
-import { Codec, type Encoded, slot } from "../protocol/codec.ts";
+import { Codec, type Encoded } from "../protocol/codec.ts";
 import type { ErrorClasses, FailureData } from "../protocol/failure.ts";
 import type { Route } from "../protocol/messages.ts";
-import {
-  type DeathCause,
-  ObjectLostError,
-  OwnerDiedError,
-  RaySystemError,
-} from "../shared/errors.ts";
+import { slot } from "../protocol/special.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
@@ -19,6 +15,7 @@ import type { Channel } from "../transport/channel.ts";
 import { ActorCall, ActorClient, type ClientLink } from "./actor-client.ts";
 import type { ActorInfo, Directory, StartArguments } from "./directory.ts";
 import { type CallOptions, type HandleCaller, infoOf, isHandle, makeHandle } from "./handle.ts";
+import { ObjectExchange } from "./object-exchange.ts";
 import { type CallMessage, Session } from "./session.ts";
 import { TaskClient } from "./task-client.ts";
 import type { Waiting } from "./waiting.ts";
@@ -48,6 +45,7 @@ export class Caller implements HandleCaller, ClientLink {
   readonly waiting: Waiting;
   readonly #onCall: (call: CallMessage, session: Session) => void;
   readonly #sessions: Map<string, Promise<Session>> = new Map();
+  readonly #exchange: ObjectExchange;
   readonly #open: Set<Session> = new Set();
   readonly #actors: Map<string, ActorClient> = new Map();
   readonly #tasks: TaskClient;
@@ -58,11 +56,8 @@ export class Caller implements HandleCaller, ClientLink {
     this.directory = options.directory;
     this.waiting = options.waiting;
     this.#onCall = options.onCall;
-    this.store = new Store(this.id, {
-      changeReference: (owner, objectId, holder, change) =>
-        this.#withSession(owner, (session) => session.changeReference(objectId, holder, change)),
-      fetch: (owner, entry) => void this.#fetch(owner, entry),
-    });
+    this.#exchange = new ObjectExchange(this);
+    this.store = new Store(this.id, this.#exchange);
     this.codec = new Codec({
       isReference: (value) => value instanceof ObjectRef || isHandle(value),
       write: (value) => this.#writeReference(value),
@@ -165,7 +160,8 @@ export class Caller implements HandleCaller, ClientLink {
   addSession(peerId: string, channel: Channel): Session {
     const session = new Session(peerId, channel, {
       onCall: this.#onCall,
-      onFetch: (id, objectId, from) => this.#answerFetch(id, objectId, from),
+      onFetch: (id, objectId, from) =>
+        this.#exchange.answer(id, objectId, this.store.exported(objectId), from),
       onReference: (objectId, holder, change) =>
         this.store.changeReference(objectId, holder, change),
       onExport: (references) => this.exportReferences(references),
@@ -283,44 +279,6 @@ export class Caller implements HandleCaller, ClientLink {
   #readReference(data: ReferenceData): object {
     if (data[0] === "actor") return this.createHandle(data[1]);
     return new ObjectRef(this.store.importReference(data[1], data[2], data[3]));
-  }
-
-  #withSession(peerId: string, use: (session: Session) => void): void {
-    void this.session(peerId).then(
-      (session) => session !== undefined && use(session),
-      // The peer is gone, and its counts and objects with it.
-      () => undefined,
-    );
-  }
-
-  async #fetch(owner: string, entry: ObjectEntry): Promise<void> {
-    const objectId = entry.id;
-    const fail = (error: Error): void => entry.reject(this.describe(error));
-    if (owner === this.id) return fail(new ObjectLostError(objectId));
-    try {
-      const session = await this.session(owner);
-      if (session === undefined || !session.isOpen)
-        return fail(new OwnerDiedError(objectId, "not connected"));
-      session.fetch(objectId, {
-        resolve: (value) => this.settle(entry, value),
-        reject: (error) => entry.reject(this.readFailure(error)),
-        lose: (reason) => fail(new OwnerDiedError(objectId, reason.message)),
-      });
-    } catch (error) {
-      fail(new OwnerDiedError(objectId, String(error)));
-    }
-  }
-
-  #answerFetch(id: number, objectId: string, session: Session): void {
-    const entry = this.store.exported(objectId);
-    if (entry === undefined) {
-      return session.answerFailure(id, this.codec.encodeFailure(new ObjectLostError(objectId)));
-    }
-    entry.whenSettled(({ outcome }) => {
-      if (outcome === undefined) return;
-      if (outcome.ok) session.answer(id, outcome.value);
-      else session.answerFailure(id, this.codec.encode(outcome.failure, "error"));
-    });
   }
 }
 

@@ -140,7 +140,7 @@ function launchThread(request: HostRequest, options: LauncherOptions): Host {
     terminate,
     async stop(cause) {
       known ??= cause;
-      await use((control) => control.stop());
+      await use((host) => host.stop());
       await terminate(cause);
     },
   };

@@ -6,7 +6,7 @@
  * negative for a while, and an object is let go only when every count is zero.
  * Explicit claims and releases drive it; the FinalizationRegistry only tells when a borrowed entry is gone.
  */
-import { ObjectLostError, OwnerDiedError } from "../shared/errors.ts";
+import { OwnerDiedError } from "../shared/errors.ts";
 import { ObjectEntry } from "./object-entry.ts";
 
 const inFlight = "in-flight";
@@ -144,8 +144,3 @@ export class Store {
 }
 
 type ObjectEntryFailure = Parameters<ObjectEntry["reject"]>[0];
-
-/** The error of a fetch for an object that its owner has let go. */
-export function lostObject(objectId: string): ObjectLostError {
-  return new ObjectLostError(objectId);
-}

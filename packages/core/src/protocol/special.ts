@@ -1,0 +1,130 @@
+/**
+ * What msgpackr must not see itself stands in the value as a `Special`, and comes alive while it is unpacked.
+ *
+ * Unpacking is synchronous, so the reviver of the running one is a variable of this module; nested unpacking saves and restores it.
+ */
+import { addExtension } from "msgpackr";
+import { RaySystemError } from "../shared/errors.ts";
+import type { FailureData } from "./failure.ts";
+import { serializers } from "./serializers.ts";
+
+export type SpecialContent =
+  | readonly ["reference", unknown]
+  | readonly ["error", unknown]
+  | readonly ["buffer", string, number, number, number]
+  | readonly ["node-buffer", Uint8Array]
+  | readonly ["class", string, unknown]
+  | readonly ["slot", number]
+  | readonly ["negative-zero"]
+  | readonly ["text", Uint8Array];
+
+/** Stands for what msgpackr must not see itself. */
+export class Special {
+  readonly content: SpecialContent;
+  constructor(content: SpecialContent) {
+    this.content = content;
+  }
+}
+
+/** What one decoding knows. */
+export interface Reviver {
+  readonly buffers: readonly SharedArrayBuffer[];
+  readonly slots: readonly unknown[];
+  readonly reference: (data: unknown) => object;
+  readonly failure: (failure: FailureData) => Error;
+}
+
+let current: Reviver | undefined;
+
+/** Runs `unpack`, whose specials are revived by `reviver`. */
+export function reviving<T>(reviver: Reviver, unpack: () => T): T {
+  const outer = current;
+  current = reviver;
+  try {
+    return unpack();
+  } finally {
+    current = outer;
+  }
+}
+
+addExtension({
+  Class: Special,
+  // "R"; a number of msgpack's range for applications that msgpackr does not use itself.
+  type: 0x52,
+  write: (special: Special) => special.content,
+  read: (content: SpecialContent) => revive(content),
+});
+
+/** Holds the place of a top-level ObjectRef argument whose value travels beside the arguments. */
+export function slot(index: number): object {
+  return new Special(["slot", index]);
+}
+
+type ViewConstructor = new (
+  memory: ArrayBufferLike,
+  offset: number,
+  length: number,
+) => ArrayBufferView;
+
+const viewConstructors: Readonly<
+  Record<string, ViewConstructor & { readonly BYTES_PER_ELEMENT?: number }>
+> = {
+  Int8Array,
+  Uint8Array,
+  Uint8ClampedArray,
+  Int16Array,
+  Uint16Array,
+  Int32Array,
+  Uint32Array,
+  Float32Array,
+  Float64Array,
+  BigInt64Array,
+  BigUint64Array,
+  DataView,
+};
+
+function revive(content: SpecialContent): unknown {
+  const state = current;
+  if (state === undefined)
+    throw new RaySystemError("a special value was decoded outside a runtime");
+  switch (content[0]) {
+    case "reference":
+      return state.reference(content[1]);
+    case "error":
+      return state.failure(content[1] as FailureData);
+    case "class":
+      return reviveClass(content[1], content[2]);
+    case "slot":
+      return state.slots[content[1]];
+    case "negative-zero":
+      return -0;
+    case "text":
+      return Buffer.from(content[1]).toString("utf16le");
+    case "node-buffer":
+      return Buffer.from(content[1].buffer, content[1].byteOffset, content[1].byteLength);
+    case "buffer": {
+      const [, kind, index, offset, byteLength] = content;
+      const memory = state.buffers[index];
+      if (memory === undefined) throw new RaySystemError(`buffer ${index} did not arrive`);
+      if (kind === "SharedArrayBuffer") return memory;
+      if (kind === "ArrayBuffer") return new Uint8Array(memory, offset, byteLength).slice().buffer;
+      if (kind === "Buffer") return Buffer.from(memory, offset, byteLength);
+      const View = viewConstructors[kind];
+      if (View === undefined) throw new RaySystemError(`unknown buffer kind ${kind}`);
+      return new View(memory, offset, byteLength / (View.BYTES_PER_ELEMENT ?? 1));
+    }
+    default:
+      throw new RaySystemError(`unknown special value ${String(content[0])}`);
+  }
+}
+
+function reviveClass(id: string, data: unknown): unknown {
+  if (id === "URL") return new URL(data as string);
+  const serializer = serializers.byId.get(id);
+  if (serializer === undefined) {
+    throw new RaySystemError(
+      `no serializer "${id}" is registered here; call registerSerializer at the top of a module that both sides load`,
+    );
+  }
+  return serializer.read(data);
+}

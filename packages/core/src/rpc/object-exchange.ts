@@ -1,0 +1,71 @@
+/**
+ * Objects between runtimes: asks owners for values and counts, answers those who ask us.
+ *
+ * An owner that cannot be reached is gone: its objects fail with OwnerDiedError, and its counts went with it.
+ */
+import type { Codec, Encoded } from "../protocol/codec.ts";
+import type { FailureData } from "../protocol/failure.ts";
+import { ObjectLostError, OwnerDiedError } from "../shared/errors.ts";
+import type { ObjectEntry } from "../store/object-entry.ts";
+import type { StoreLink } from "../store/store.ts";
+import type { Session } from "./session.ts";
+
+/** What the exchange needs of its runtime. */
+export interface ExchangeLink {
+  readonly id: string;
+  readonly codec: Codec;
+  session(hostId: string): Promise<Session | undefined>;
+  settle(entry: ObjectEntry, value: Encoded): void;
+  readFailure(error: Encoded): FailureData;
+  describe(error: Error): FailureData;
+}
+
+export class ObjectExchange implements StoreLink {
+  readonly #link: ExchangeLink;
+
+  constructor(link: ExchangeLink) {
+    this.#link = link;
+  }
+
+  changeReference(owner: string, objectId: string, holder: string, change: number): void {
+    void this.#link.session(owner).then(
+      (session) => session?.changeReference(objectId, holder, change),
+      () => undefined,
+    );
+  }
+
+  fetch(owner: string, entry: ObjectEntry): void {
+    void this.#fetch(owner, entry);
+  }
+
+  async #fetch(owner: string, entry: ObjectEntry): Promise<void> {
+    const objectId = entry.id;
+    const fail = (error: Error): void => entry.reject(this.#link.describe(error));
+    if (owner === this.#link.id) return fail(new ObjectLostError(objectId));
+    try {
+      const session = await this.#link.session(owner);
+      if (session === undefined || !session.isOpen) {
+        return fail(new OwnerDiedError(objectId, "it is not connected"));
+      }
+      session.fetch(objectId, {
+        resolve: (value) => this.#link.settle(entry, value),
+        reject: (error) => entry.reject(this.#link.readFailure(error)),
+        lose: (reason) => fail(new OwnerDiedError(objectId, reason.message)),
+      });
+    } catch (error) {
+      fail(new OwnerDiedError(objectId, String(error)));
+    }
+  }
+
+  /** @param entry ours of that id, if we still hold it */
+  answer(id: number, objectId: string, entry: ObjectEntry | undefined, session: Session): void {
+    const { codec } = this.#link;
+    if (entry === undefined) {
+      return session.answerFailure(id, codec.encodeFailure(new ObjectLostError(objectId)));
+    }
+    entry.whenSettled(({ outcome }) => {
+      if (outcome?.ok === true) session.answer(id, outcome.value);
+      else session.answerFailure(id, codec.encode(outcome?.failure, "error"));
+    });
+  }
+}
