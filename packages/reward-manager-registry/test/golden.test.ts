@@ -121,9 +121,3 @@ describe.each(Object.entries(CHECKS))("%s", (fn, check) => {
     check(golden);
   });
 });
-
-describe.each(Object.entries(LATER))("%s comes with a later issue", (fn, missing) => {
-  test.todo(
-    `${cases.filter((golden) => golden.fn === fn).length} cases: ${missing} does not exist yet`,
-  );
-});

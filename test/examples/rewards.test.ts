@@ -7,12 +7,9 @@ import { describe, expect, test } from "vitest";
 import { loadComputeScore, scoreSample } from "@rayling/reward-manager-registry";
 import type { ComputeScore } from "@rayling/reward-manager-registry";
 
-const baseDirectory = fileURLToPath(new URL("../../../", import.meta.url));
-const gsm8kFile = join(
-  process.env["RAYLING_DATA_DIR"] ?? "/nonexistent",
-  "gsm8k",
-  "example_model_solutions.jsonl",
-);
+const baseDirectory = fileURLToPath(new URL("../../", import.meta.url));
+/** Large and not ours: beside the workspace, never in it. CI always has it. */
+const gsm8kFile = join(baseDirectory, "../shared/data/gsm8k/example_model_solutions.jsonl");
 
 async function agreement(
   file: string,

@@ -1,0 +1,31 @@
+/** Every example runs as its first line says, ends by itself and prints something worth reading. */
+import { execFile } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { root } from "../workspace/source.ts";
+
+const run = promisify(execFile);
+const examples = globSync("examples/*.ts", { cwd: root }).toSorted();
+const firstLine = (path: string): string =>
+  readFileSync(join(root, path), "utf8").split("\n")[0] ?? "";
+const programs = examples.filter((path) => firstLine(path) === `// node ${path}`);
+
+test("every example says on its first line how to run it", () => {
+  expect(examples.filter((path) => !/^\/\/ (node|pnpm start) /.test(firstLine(path)))).toEqual([]);
+  expect(programs.length).toBeGreaterThan(1);
+});
+
+describe("examples run", () => {
+  test.each(programs)("node %s", async (path) => {
+    const { stdout, stderr } = await run(process.execPath, [path], { cwd: root });
+    expect(stdout.trim()).not.toBe("");
+    expect(stderr).toBe("");
+  });
+
+  test("and the generated problems are the committed ones, to the byte", async () => {
+    const { stdout } = await run("git", ["status", "--porcelain", "examples/data"], { cwd: root });
+    expect(stdout).toBe("");
+  });
+});
