@@ -5,7 +5,8 @@
  */
 import type { MessagePort } from "node:worker_threads";
 import type { Encoded } from "../protocol/codec.ts";
-import type { CauseData, FailureData } from "../protocol/failure.ts";
+import type { CauseData } from "../protocol/cause.ts";
+import type { FailureData } from "../protocol/failure.ts";
 import type {
   ActorInfo,
   ActorLocation,

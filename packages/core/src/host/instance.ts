@@ -61,6 +61,7 @@ export class Instance {
   #start(call: CallMessage, session: Session): void {
     const { method } = call.route;
     let result: unknown;
+    let waits: boolean;
     try {
       const found = this.#methods.get(method);
       if (found === undefined) {
@@ -73,10 +74,11 @@ export class Instance {
       const started = performance.now();
       result = found.run.apply(this.#object, args);
       found.slow = performance.now() - started > slowMs;
+      waits = isThenable(result);
     } catch (error) {
       return this.#answerFailure(call, session, error);
     }
-    if (!isThenable(result)) return this.#answer(call, session, result);
+    if (!waits) return this.#answer(call, session, result);
     this.#running += 1;
     Promise.resolve(result).then(
       (value) => {

@@ -59,7 +59,7 @@ async function watchExports(moduleUrl: string): Promise<void> {
 }
 
 function callerModule(name: string, frames: number): string {
-  const site = getCallSites(frames + 1)[frames]?.scriptName ?? "";
+  const site = getCallSites(frames + 1, { sourceMap: false })[frames]?.scriptName ?? "";
   if (site.startsWith("file:")) return site;
   if (site.startsWith("/") || /^[A-Za-z]:[\\/]/.test(site)) return pathToFileURL(site).href;
   throw new RemoteNotRegisteredError(

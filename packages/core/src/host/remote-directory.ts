@@ -1,7 +1,7 @@
 /** The Directory as a host sees it: every question goes to the driver over the control port. */
 import type { Remote } from "comlink";
 import type { Encoded } from "../protocol/codec.ts";
-import { causeFromData, causeToData } from "../protocol/failure.ts";
+import { causeFromData, causeToData } from "../protocol/cause.ts";
 import type { Directory } from "../rpc/directory.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";

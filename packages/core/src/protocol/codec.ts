@@ -75,13 +75,27 @@ export class Codec {
 
   /** Never throws: what the error cannot carry goes as text. */
   encodeFailure(thrown: unknown, site?: RemoteSite): Encoded {
-    const failure = toFailure(
-      thrown,
-      (value) => this.encodable(value),
-      this.#references.findOrigin,
-      site,
-    );
-    return this.encode(failure, "error");
+    try {
+      const failure = toFailure(
+        thrown,
+        (value) => this.encodable(value),
+        this.#references.findOrigin,
+        site,
+      );
+      return this.encode(failure, "error");
+    } catch (unreadable) {
+      const text = `<an error that cannot be read: ${String(unreadable)}>`;
+      return this.encode(
+        {
+          name: "Error",
+          message: text,
+          stack: "",
+          fields: {},
+          ...(site === undefined ? {} : { site }),
+        },
+        "error",
+      );
+    }
   }
 
   /** @param slots values for the places that `slot` holds */

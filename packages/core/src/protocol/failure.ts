@@ -15,6 +15,8 @@ export interface FailureData {
   readonly stack: string;
   /** Own enumerable fields, `code` among them. */
   readonly fields: Readonly<Record<string, unknown>>;
+  /** Own fields that are errors. */
+  readonly errorFields?: Readonly<Record<string, FailureData>>;
   readonly cause?: FailureData | { readonly value: unknown };
   /** Of an AggregateError. */
   readonly errors?: readonly FailureData[];
@@ -35,6 +37,12 @@ export type FindOrigin = (errorClass: unknown) => ErrorOrigin | undefined;
 /** Finds the class again on the other side, among what is loaded there. */
 export type FindClass = (origin: ErrorOrigin) => { readonly prototype: object } | undefined;
 
+/** Knows the classes of errors on this side: which module exports one, and the class again by that module and name. */
+export interface ErrorClasses {
+  readonly findOrigin: FindOrigin;
+  readonly findClass: FindClass;
+}
+
 const maxCauses = 16;
 const skippedFields = new Set(["name", "message", "stack", "cause", "errors"]);
 
@@ -44,39 +52,50 @@ export function toFailure(
   findOrigin?: FindOrigin,
   site?: RemoteSite,
   depth = 0,
+  carried: Set<unknown> = new Set(),
 ): FailureData {
+  const isEncodable = (value: unknown): boolean => {
+    try {
+      return encodable(value);
+    } catch {
+      return false;
+    }
+  };
+  const next = (inner: unknown): FailureData =>
+    toFailure(inner, encodable, findOrigin, undefined, depth + 1, carried);
+  carried.add(thrown);
   const where = site === undefined ? {} : { site };
   if (!(thrown instanceof Error)) {
-    const value = encodable(thrown) ? thrown : safeText(thrown);
+    const value = isEncodable(thrown) ? thrown : safeText(thrown);
     return { name: "TaskError", message: "", stack: "", fields: {}, thrown: { value }, ...where };
   }
   const fields: Record<string, unknown> = {};
+  const errorFields: Record<string, FailureData> = {};
   for (const key of Object.keys(thrown)) {
     if (skippedFields.has(key)) continue;
     const value = readField(thrown, key);
-    fields[key] =
-      value instanceof Error
-        ? { $error: toFailure(value, encodable, findOrigin, undefined, depth + 1) }
-        : encodable(value)
-          ? value
-          : safeText(value);
+    if (value instanceof Error) {
+      if (depth < maxCauses && !carried.has(value)) errorFields[key] = next(value);
+      else fields[key] = safeText(value);
+    } else fields[key] = isEncodable(value) ? value : safeText(value);
   }
-  const cause: unknown = thrown.cause;
-  const next = (inner: unknown): FailureData =>
-    toFailure(inner, encodable, findOrigin, undefined, depth + 1);
-  const errors: unknown = (thrown as { errors?: unknown }).errors;
-  const origin = findOrigin?.(thrown.constructor);
+  const cause: unknown = readField(thrown, "cause");
+  const errors: unknown = readField(thrown, "errors");
+  const origin = originOf(thrown, findOrigin);
   return {
-    name: textOf(thrown.name, "Error"),
-    message: textOf(thrown.message, ""),
-    stack: userStack(textOf(thrown.stack, "")),
+    name: textOf(readField(thrown, "name"), "Error"),
+    message: textOf(readField(thrown, "message"), ""),
+    stack: userStack(textOf(readField(thrown, "stack"), "")),
     fields,
-    ...(cause === undefined || depth >= maxCauses
+    ...(Object.keys(errorFields).length === 0 ? {} : { errorFields }),
+    ...(cause === undefined || depth >= maxCauses || carried.has(cause)
       ? {}
       : cause instanceof Error
         ? { cause: next(cause) }
-        : { cause: { value: encodable(cause) ? cause : safeText(cause) } }),
-    ...(Array.isArray(errors) && depth < maxCauses ? { errors: errors.map(next) } : {}),
+        : { cause: { value: isEncodable(cause) ? cause : safeText(cause) } }),
+    ...(Array.isArray(errors) && depth < maxCauses
+      ? { errors: errors.filter((one) => !carried.has(one)).map(next) }
+      : {}),
     ...(origin === undefined ? {} : { origin }),
     ...where,
   };
@@ -100,7 +119,10 @@ export function fromFailure(failure: FailureData, findClass?: FindClass): Error 
     Object.defineProperty(error, key, { value, enumerable, writable: true, configurable: true });
   };
   for (const [key, value] of Object.entries(failure.fields)) {
-    define(key, isCarriedError(value) ? fromFailure(value.$error, findClass) : value, true);
+    define(key, value, true);
+  }
+  for (const [key, inner] of Object.entries(failure.errorFields ?? {})) {
+    define(key, fromFailure(inner, findClass), true);
   }
   if (failure.errors !== undefined) {
     define(
@@ -157,20 +179,34 @@ const builtIn: Readonly<Record<string, { readonly prototype: object }>> = {
   DOMException,
 };
 
+/** Stands for the module of the runtime's own errors, on every side. */
+const ownModule = "rayling:errors";
+
+const ownClasses: ReadonlyMap<string, { readonly prototype: object }> = new Map(
+  Object.entries(known).filter(
+    (one): one is [string, typeof known.RayError] =>
+      typeof one[1] === "function" && one[1].prototype instanceof Error,
+  ),
+);
+
+function originOf(thrown: Error, findOrigin: FindOrigin | undefined): ErrorOrigin | undefined {
+  const name = Object.getPrototypeOf(thrown)?.constructor?.name as string | undefined;
+  const own = name === undefined ? undefined : ownClasses.get(name);
+  if (own !== undefined && Object.getPrototypeOf(thrown) === own.prototype) {
+    return { moduleUrl: ownModule, exportName: name as string };
+  }
+  return findOrigin?.(thrown.constructor);
+}
+
 function prototypeFor(failure: FailureData, findClass: FindClass | undefined): object {
+  if (failure.origin?.moduleUrl === ownModule) {
+    return ownClasses.get(failure.origin.exportName)?.prototype ?? Error.prototype;
+  }
   const found = failure.origin === undefined ? undefined : findClass?.(failure.origin);
   if (found !== undefined) return found.prototype;
-  const own = (known as unknown as Record<string, { readonly prototype: object } | undefined>)[
-    failure.name
-  ];
-  if (own?.prototype instanceof Error) return own.prototype;
   // DOMException keeps name and message in internal slots that a plain Error lacks.
   const base = failure.name === "DOMException" ? undefined : builtIn[failure.name];
   return base?.prototype ?? Error.prototype;
-}
-
-function isCarriedError(value: unknown): value is { $error: FailureData } {
-  return typeof value === "object" && value !== null && Object.keys(value).join() === "$error";
 }
 
 function readField(error: Error, key: string): unknown {
@@ -193,35 +229,4 @@ function safeText(value: unknown): string {
     // A custom inspect may throw; what is left to say is the type.
     return `<${typeof value}>`;
   }
-}
-
-/** Knows the classes of errors on this side: which module exports one, and the class again by that module and name. */
-export interface ErrorClasses {
-  readonly findOrigin: FindOrigin;
-  readonly findClass: FindClass;
-}
-
-/** A death cause as plain data, for a way that does not carry error classes. */
-export interface CauseData {
-  readonly kind: known.DeathCause["kind"];
-  readonly message: string;
-  readonly exitCode?: number;
-  readonly failure?: FailureData;
-}
-
-export function causeToData(cause: known.DeathCause): CauseData {
-  const { error, ...rest } = cause;
-  return error === undefined ? rest : { ...rest, failure: toFailure(error, isPrimitive) };
-}
-
-export function causeFromData(data: CauseData, findClass?: FindClass): known.DeathCause {
-  const { failure, ...rest } = data;
-  return failure === undefined ? rest : { ...rest, error: fromFailure(failure, findClass) };
-}
-
-function isPrimitive(value: unknown): boolean {
-  return (
-    value === null ||
-    (typeof value !== "object" && typeof value !== "function" && typeof value !== "symbol")
-  );
 }

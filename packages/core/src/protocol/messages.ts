@@ -67,8 +67,8 @@ export class BatchWriter {
         const route = this.#route(message.route);
         this.#head(kinds.call, message.id);
         this.#view.setUint32(this.#length, route, true);
-        this.#view.setUint16(this.#length + 4, message.dependencies.length, true);
-        this.#length += 6;
+        this.#view.setUint32(this.#length + 4, message.dependencies.length, true);
+        this.#length += 8;
         let outside = this.#body(message.arguments);
         for (const dependency of message.dependencies) outside += this.#body(dependency);
         return this.#length - before + outside;
@@ -192,7 +192,7 @@ export class BatchReader {
           const index = cursor.uint32();
           const route = this.#routes[index];
           if (route === undefined) throw new RaySystemError(`call ${id} names an unknown route`);
-          const count = cursor.uint16();
+          const count = cursor.uint32();
           const args = cursor.body();
           const dependencies =
             count === 0 ? noDependencies : Array.from({ length: count }, () => cursor.body());

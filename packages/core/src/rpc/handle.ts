@@ -79,11 +79,12 @@ function makePrototype({ className, methods }: ActorInfo): object {
   };
   const prototype = Object.create(unknownMethods(className, methods)) as object;
   Object.defineProperties(prototype, {
-    toString: { value: text },
+    toString: { value: text, configurable: true },
     [inspect.custom]: { value: text },
   });
   for (const method of methods) {
     Object.defineProperty(prototype, method, {
+      configurable: true,
       get(this: object): UntypedMethod | undefined {
         const inside = insides.get(this);
         if (inside === undefined) return undefined;

@@ -92,7 +92,7 @@ export class Session {
   }
 
   get isOpen(): boolean {
-    return this.#state !== "closed";
+    return this.#state !== "closed" && this.#channel.isOpen;
   }
 
   /** Calls that were sent and not answered. */
@@ -101,6 +101,8 @@ export class Session {
   }
 
   hasCredit(maxConcurrency: number): boolean {
+    // Calls that may run together may wait for each other: they all go, whatever their size.
+    if (this.#pending.size < 2 * maxConcurrency) return true;
     return (
       this.#pending.size < Math.max(this.#credit.maxCalls, 2 * maxConcurrency) &&
       this.#bytes < this.#credit.maxBytes
@@ -150,7 +152,7 @@ export class Session {
   flush(): void {
     if (this.#state === "closed") return;
     if (this.#state === "flush-scheduled") this.#state = "open";
-    if (this.#writer.length > 0) this.#channel.send(this.#writer.take());
+    if (this.#writer.length > 0) this.#post();
   }
 
   close(reason: DeathCause): void {
@@ -166,13 +168,19 @@ export class Session {
   #send(message: Message): number {
     const bytes = this.#writer.write(message);
     if (this.#writer.length > earlyFlushBytes) {
-      this.#channel.send(this.#writer.take());
+      this.#post();
     } else if (this.#state === "open") {
       // The end of the turn: after nextTick come no more promise reactions of it.
       this.#state = "flush-scheduled";
       process.nextTick(() => this.#endTurn());
     }
     return bytes;
+  }
+
+  /** A channel that is closed already has told nobody yet: what is pending is about to be lost. */
+  #post(): void {
+    const batch = this.#writer.take();
+    if (this.#channel.isOpen) this.#channel.send(batch);
   }
 
   #flushIfLate(): void {

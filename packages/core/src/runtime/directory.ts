@@ -4,7 +4,7 @@
  * A name is free again when its actor is dead.
  */
 import type { DriverControl, HostStats } from "../host/control.ts";
-import { causeFromData, causeToData } from "../protocol/failure.ts";
+import { causeFromData, causeToData } from "../protocol/cause.ts";
 import type { Allocation, Scheduler } from "../placement/scheduler.ts";
 import type {
   ActorInfo,
@@ -206,7 +206,11 @@ export class LocalDirectory implements Directory {
             : await host.exited,
         );
       },
-      leaseWorker: (numCpus) => this.leaseWorker(numCpus, fromHostId),
+      leaseWorker: async (numCpus) => {
+        const workerId = await this.leaseWorker(numCpus, fromHostId);
+        if (!this.#hosts.has(fromHostId)) this.releaseWorker(workerId);
+        return workerId;
+      },
       releaseWorker: (hostId) => this.releaseWorker(hostId),
       setBlocked: (hostId, blocked) => this.setBlocked(hostId, blocked),
     };

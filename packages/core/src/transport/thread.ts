@@ -17,6 +17,8 @@ export function threadChannel(port: MessagePort, explain: () => Promise<DeathCau
   const end = (reason: DeathCause): void => {
     if (!open) return;
     open = false;
+    // Else the other side would ask why we died, while we live.
+    if (reason.kind === "channel-broken") port.postMessage(null);
     port.close();
     resolve(reason);
   };
@@ -29,6 +31,9 @@ export function threadChannel(port: MessagePort, explain: () => Promise<DeathCau
   // A message that cannot be read is lost, and so is the order of those after it.
   port.on("messageerror", (error) => end(brokenChannel(error)));
   return {
+    get isOpen() {
+      return open;
+    },
     closed,
     close: end,
     send(batch) {
@@ -36,8 +41,13 @@ export function threadChannel(port: MessagePort, explain: () => Promise<DeathCau
       port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
     },
     onMessage(receiver) {
-      port.on("message", (data: Uint8Array | Batch) => {
+      port.on("message", (data: Uint8Array | Batch | null) => {
         if (!open) return;
+        if (data === null)
+          return end({
+            kind: "channel-broken",
+            message: "the other side could not read what was sent",
+          });
         receiver(data instanceof Uint8Array ? { bytes: data, buffers: noBuffers } : data);
       });
       port.unref();
