@@ -194,7 +194,9 @@ describe("creation", () => {
       .get(lateClass().remote().hello.remote())
       .catch((caught: unknown) => caught);
     expect(error).toMatchObject({ code: "ACTOR_DIED", deathCause: { kind: "not-registered" } });
-    expect(String(error)).toContain("Call remote() once at the top level of the module");
+    expect(String(error)).toContain(
+      "Call remote() once at the top level of the file that defines it",
+    );
     expect(String(error)).toContain("fixtures/actors.ts");
   });
 

@@ -1,3 +1,4 @@
+import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, measure } from "../fixtures/actors.ts";
@@ -80,6 +81,7 @@ describe("a value arrives as it was sent", () => {
       "windows of buffers",
       [new Uint8Array(1000).fill(1).subarray(5, 10), new Float32Array(50).fill(2).subarray(1, 3)],
     ],
+    ["plain objects of another realm", runInNewContext("({ a: { b: [1] } })")],
     ["cycles", cyclic],
     ["keys that look special", { constructor: 1, toString: "text", length: 0 }],
   ])("%s", async (_name, value) => {
@@ -161,6 +163,12 @@ describe("what cannot travel is refused at once, with its path", () => {
       { "odd key": new Plain() },
       'args[0]["odd key"] is an instance of Plain; pass plain data, or register a serializer',
     ],
+    [
+      "a subclass of a typed array",
+      [new (class Sub extends Uint8Array {})(2)],
+      "args[0][0] is an instance of Sub",
+    ],
+    ["a generator", [(function* () {})()], "args[0][0] is an instance of an unnamed class"],
     ["a promise", [Promise.resolve(1)], "args[0][0] is a Promise; await it first"],
     ["a map value", new Map([["k", () => 1]]), 'args[0].get("k") is a function'],
     ["a set member", new Set([new WeakMap()]), "args[0].values()[0] is an instance of WeakMap"],

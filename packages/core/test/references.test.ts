@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as ray from "../src/index.ts";
+import { currentCaller } from "../src/rpc/current.ts";
 import { Keeper } from "./fixtures/keeper.ts";
 
 beforeAll(() => ray.init({ numCpus: 2 }));
@@ -56,4 +57,14 @@ test("an object that everybody dropped is let go by its owner", async () => {
     globalThis.gc?.();
     await ray.get(keeper.collect.remote());
   }
+});
+
+test("what was on its way to an actor that died is let go", async () => {
+  const before = currentCaller()?.store.exportedCount ?? -1;
+  const keeper = Keeper.remote();
+  const exit = keeper.exit.remote();
+  const unread = Array.from({ length: 20 }, () => keeper.keep.remote({ ref: ray.put("unread") }));
+  await expect(ray.get(exit)).rejects.toThrow(ray.ActorDiedError);
+  for (const ref of unread) await expect(ray.get(ref)).rejects.toThrow(ray.ActorDiedError);
+  expect(currentCaller()?.store.exportedCount).toBe(before);
 });

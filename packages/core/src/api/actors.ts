@@ -2,9 +2,10 @@
 import { addSerializer } from "../protocol/serializers.ts";
 import type { Serializer } from "../protocol/encodable.ts";
 import { currentNamespace } from "../rpc/current.ts";
-import { infoOf } from "../rpc/handle.ts";
+import { insideOf } from "../rpc/handle.ts";
 import { ActorNotFoundError, InvalidOptionError } from "../shared/errors.ts";
-import { checkOptions, flag, show, text } from "./options.ts";
+import { show } from "../shared/show.ts";
+import { checkOptions, flag, text } from "../shared/options.ts";
 import { isDriverCode, never, useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";
 
@@ -16,9 +17,10 @@ export interface KillOptions {
 /** Ends an actor now: what runs, waits or comes later rejects with ActorDiedError. Resolves when it is gone. */
 export async function kill(actor: ActorHandle<object>, options: KillOptions = {}): Promise<void> {
   if (isDriverCode()) return never();
-  const caller = useCaller();
   checkOptions("kill", options, { noRestart: flag });
-  await caller.directory.kill(infoOf(actor).actorId, options.noRestart ?? true);
+  // The runtime of the handle, which may have ended: then there is nothing left to kill, and nothing to start for it.
+  const { info, caller } = insideOf(actor);
+  await caller.directory.kill(info.actorId, options.noRestart ?? true);
 }
 
 /**

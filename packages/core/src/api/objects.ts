@@ -2,9 +2,10 @@
 import { getValues, waitSettled } from "../rpc/get.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
-import { checkOptions, checkTimeout, count, show } from "./options.ts";
+import { show } from "../shared/show.ts";
+import { checkOptions, count } from "../shared/options.ts";
 import { isDriverCode, never, useCaller } from "./session.ts";
-import type { RefValues } from "./types.ts";
+import type { RefValue, RefValues } from "./types.ts";
 
 export interface GetOptions {
   /** Reject with GetTimeoutError after this; the work goes on. Default: wait as long as it takes. */
@@ -30,7 +31,7 @@ export interface WaitResult<Ref> {
  * Rejects with what the remote code threw, ActorDiedError, ActorUnavailableError, WorkerCrashedError, GetTimeoutError; of a list with the
  * first failure, at once.
  */
-export function get<T>(ref: ObjectRef<T>, options?: GetOptions): Promise<T>;
+export function get<Ref extends ObjectRef>(ref: Ref, options?: GetOptions): Promise<RefValue<Ref>>;
 export function get<const Refs extends readonly ObjectRef[]>(
   refs: Refs,
   options?: GetOptions,
@@ -42,7 +43,7 @@ export function get(
   if (isDriverCode()) return never();
   try {
     const caller = useCaller();
-    checkTimeout("get", options.timeoutMs);
+    checkOptions("get", options, { timeoutMs: count(0, "fraction") });
     const trace: { stack?: string } = {};
     Error.captureStackTrace(trace, get);
     if (refs instanceof ObjectRef) {

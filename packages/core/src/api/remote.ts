@@ -3,12 +3,21 @@
  */
 import { registerRemote } from "../host/registry.ts";
 import { taskTarget } from "../host/task-runner.ts";
-import { errorNames } from "../rpc/caller.ts";
 import type { ActorInfo, ActorSpec, RemoteKey, ResourceLimits } from "../rpc/directory.ts";
 import type { CallOptions } from "../rpc/handle.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
-import { checkOptions, count, environment, flag, retryPolicy, show, text } from "./options.ts";
+import { methodsOf } from "../shared/methods.ts";
+import {
+  errorNames,
+  checkOptions,
+  count,
+  environment,
+  flag,
+  retryPolicy,
+  text,
+} from "../shared/options.ts";
+import { show } from "../shared/show.ts";
 import { useCaller } from "./session.ts";
 import type { ActorHandle, Constructor, RemoteArguments, ResultRef } from "./types.ts";
 
@@ -206,16 +215,7 @@ function methodNames(prototype: object): {
   readonly names: readonly string[];
   readonly isAsync: boolean;
 } {
-  const names = new Set<string>();
-  let isAsync = false;
-  let current: object | null = prototype;
-  while (current !== null && current !== Object.prototype) {
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(current))) {
-      if (name === "constructor" || typeof value !== "function") continue;
-      names.add(name);
-      isAsync ||= Object.prototype.toString.call(value) === "[object AsyncFunction]";
-    }
-    current = Object.getPrototypeOf(current) as object | null;
-  }
-  return { names: [...names], isAsync };
+  const methods = methodsOf(prototype);
+  const tags = [...methods.values()].map((method) => Object.prototype.toString.call(method));
+  return { names: [...methods.keys()], isAsync: tags.includes("[object AsyncFunction]") };
 }

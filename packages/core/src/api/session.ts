@@ -8,13 +8,14 @@ import type { Caller } from "../rpc/caller.ts";
 import {
   currentCaller,
   currentLoading,
+  currentNamespace,
   DriverCodeStopped,
   setCurrentCaller,
 } from "../rpc/current.ts";
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
-import { checkOptions, count, flag, text } from "./options.ts";
+import { checkOptions, count, flag, text } from "../shared/options.ts";
 
 interface DriverSlot {
   driver: Driver | undefined;
@@ -41,7 +42,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     ignoreReinitError: flag,
   });
   if (currentCaller() !== undefined) {
-    if (options.ignoreReinitError === true) return { namespace: slot.driver?.namespace ?? "" };
+    if (options.ignoreReinitError === true) return { namespace: currentNamespace() };
     throw new RaySystemError(
       "init was called twice; call shutdown first, or pass ignoreReinitError: true",
     );
@@ -49,7 +50,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   return { namespace: start(options).namespace };
 }
 
-/** Ends every actor and worker; resolves when no thread is left. What is pending rejects. Idempotent. */
+/** Ends every actor and worker; resolves when no thread is left. What is pending rejects. Idempotent; inside an actor it does nothing. */
 export async function shutdown(): Promise<void> {
   if (isDriverCode()) return never();
   const { driver } = slot;

@@ -36,6 +36,9 @@ export type ActorHandle<Instance> = {
   ]: Instance[Name] extends AnyFunction ? RemoteMethod<Instance[Name]> : never;
 } & { readonly [actorType]?: Instance };
 
+/** The value of a ref. */
+export type RefValue<Ref extends ObjectRef> = Ref extends ObjectRef<infer Value> ? Value : never;
+
 /** The values of a list of refs; a tuple stays a tuple. */
 export type RefValues<Refs extends readonly ObjectRef[]> = {
   -readonly [Index in keyof Refs]: Refs[Index] extends ObjectRef<infer Value> ? Value : never;

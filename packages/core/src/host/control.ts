@@ -35,13 +35,13 @@ export interface CreateRequest {
 }
 
 /** A failed creation tells which part failed: the module, or the constructor. */
-export type CreateResult =
-  | { readonly ok: true }
-  | {
-      readonly ok: false;
-      readonly kind: "not-registered" | "init-failed";
-      readonly failure: FailureData;
-    };
+export type CreateResult = { readonly ok: true } | FailedCreation;
+
+export interface FailedCreation {
+  readonly ok: false;
+  readonly kind: "load-failed" | "not-registered" | "init-failed";
+  readonly failure: FailureData;
+}
 
 export interface HostStats {
   readonly hostId: string;
@@ -53,6 +53,8 @@ export interface HostStats {
     readonly executed: number;
   }[];
   readonly exportedObjects: number;
+  /** Calls and tasks that it made and that have no answer yet. */
+  readonly outstandingCalls: number;
 }
 
 /** Driver to host. */

@@ -8,8 +8,7 @@ import type { Codec, Encoded } from "../protocol/codec.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
 import { type RemoteSite, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
-
-export type Method = (...args: unknown[]) => unknown;
+import { type Method, methodsOf } from "../shared/methods.ts";
 
 /** What an answer is called in messages to people, and where it came from. */
 export interface InstanceIdentity {
@@ -43,7 +42,12 @@ export class Instance {
 
   constructor(object: object, limit: number, identity: InstanceIdentity, codec: Codec) {
     this.#object = object;
-    this.#methods = publicMethods(object);
+    this.#methods = new Map(
+      [...methodsOf(Object.getPrototypeOf(object) as object)].map(([name, run]) => [
+        name,
+        { run, slow: true },
+      ]),
+    );
     this.#limit = limit;
     this.#identity = identity;
     this.#codec = codec;
@@ -139,20 +143,4 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
     value !== null &&
     typeof (value as { then?: unknown }).then === "function"
   );
-}
-
-/** Methods of the class and its bases, the nearest first; accessors and fields are not methods. */
-function publicMethods(object: object): ReadonlyMap<string, KnownMethod> {
-  const methods = new Map<string, KnownMethod>();
-  let prototype = Object.getPrototypeOf(object) as object | null;
-  while (prototype !== null && prototype !== Object.prototype) {
-    for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
-      if (name === "constructor" || methods.has(name)) continue;
-      if (typeof descriptor.value === "function") {
-        methods.set(name, { run: descriptor.value as Method, slow: true });
-      }
-    }
-    prototype = Object.getPrototypeOf(prototype) as object | null;
-  }
-  return methods;
 }

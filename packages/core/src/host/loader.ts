@@ -40,11 +40,14 @@ export class Loader {
 
 /** Silences what stopped driver code leaves behind: its rejections, its throwing timers, its `process.exit`. */
 export function guardDriverCode(): void {
+  // Without these two, Node's own answer is to end the thread; a listener of the user's own is another answer.
   process.on("unhandledRejection", (rejection) => {
-    if (!(rejection instanceof DriverCodeStopped)) throw rejection;
+    if (rejection instanceof DriverCodeStopped) return;
+    if (process.listenerCount("unhandledRejection") === 1) throw rejection;
   });
   process.on("uncaughtException", (error) => {
     if (error instanceof DriverCodeStopped) return;
+    if (process.listenerCount("uncaughtException") > 1) return;
     process.removeAllListeners("uncaughtException");
     throw error;
   });
@@ -71,6 +74,6 @@ function load(moduleUrl: string): Promise<Loaded> {
 
 function reason(how: "complete" | "stopped"): string {
   return how === "stopped"
-    ? "its remote() call stands after the first driver code of its module (init, get, put, a .remote() call). Move the remote() call above it, or to a module of its own"
-    : "its remote() call did not run while the module loaded. Call remote() once at the top level of the module, not inside a function or a condition";
+    ? "driver code (init, get, put, a .remote() call) was reached before its remote() call. Move the remote() call above it, or to a module of its own that imports no driver"
+    : "its remote() call did not run while the module loaded. Call remote() once at the top level of the file that defines it, not inside a function, a condition or a helper of another file";
 }

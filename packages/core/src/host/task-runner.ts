@@ -3,7 +3,8 @@ import type { Codec } from "../protocol/codec.ts";
 import type { RemoteKey } from "../rpc/directory.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
 import type { RemoteSite } from "../shared/errors.ts";
-import { decodeArguments, type Method } from "./instance.ts";
+import type { Method } from "../shared/methods.ts";
+import { decodeArguments } from "./instance.ts";
 import type { Loader } from "./loader.ts";
 
 /** The target of a task's route; its method is the key of the function, as JSON. */

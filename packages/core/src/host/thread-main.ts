@@ -12,6 +12,7 @@ import { Waiting } from "../rpc/waiting.ts";
 import { RemoteNotRegisteredError, RaySystemError } from "../shared/errors.ts";
 import { threadChannel } from "../transport/thread.ts";
 import type {
+  FailedCreation,
   CreateRequest,
   CreateResult,
   DriverControl,
@@ -31,17 +32,18 @@ const classNames: Map<string, string> = new Map();
 const loader = new Loader();
 const driver = wrap<DriverControl>(settings.directory);
 const directory = remoteDirectory(driver, hostId, (values) => {
-  for (const value of values) caller.exportReferences(value.references ?? []);
+  for (const value of values) caller.exportReferences(value.references ?? [], driverId);
 });
 let tasksRunning = 0;
+const waiting = new Waiting((isWaiting) => {
+  if (tasksRunning > 0) directory.setBlocked(hostId, isWaiting);
+});
 
 const caller: Caller = new Caller({
   id: hostId,
   directory,
   errorClasses,
-  waiting: new Waiting((waiting) => {
-    if (tasksRunning > 0) directory.setBlocked(hostId, waiting);
-  }),
+  waiting,
   onCall,
 });
 
@@ -63,7 +65,11 @@ parentPort?.unref();
 function onCall(call: CallMessage, session: Session): void {
   if (call.route.target === taskTarget) {
     tasksRunning += 1;
-    void runTask(call, session, loader, caller.codec, hostId).finally(() => (tasksRunning -= 1));
+    void runTask(call, session, loader, caller.codec, hostId).finally(() => {
+      tasksRunning -= 1;
+      // What the task left waiting does not count for the next one.
+      waiting.reset();
+    });
     return;
   }
   const instance = instances.get(call.route.target);
@@ -77,7 +83,10 @@ async function load(key: CreateRequest["key"]): Promise<CreateResult> {
     await loader.find(key);
     return { ok: true };
   } catch (error) {
-    return failed(error);
+    return failed(
+      error instanceof RemoteNotRegisteredError ? "not-registered" : "load-failed",
+      error,
+    );
   }
 }
 
@@ -92,12 +101,11 @@ async function create({ key, info, args }: CreateRequest): Promise<CreateResult>
     classNames.set(info.actorId, info.className);
     return { ok: true };
   } catch (error) {
-    return failed(error);
+    return failed("init-failed", error);
   }
 }
 
-function failed(error: unknown): CreateResult {
-  const kind = error instanceof RemoteNotRegisteredError ? "not-registered" : "init-failed";
+function failed(kind: FailedCreation["kind"], error: unknown): CreateResult {
   return {
     ok: false,
     kind,
@@ -118,5 +126,10 @@ function stats(): ReturnType<HostControl["stats"]> {
     className: classNames.get(actorId) ?? "",
     ...instance.stats,
   }));
-  return { hostId, actors, exportedObjects: caller.store.exportedCount };
+  return {
+    hostId,
+    actors,
+    exportedObjects: caller.store.exportedCount,
+    outstandingCalls: caller.outstandingCalls,
+  };
 }

@@ -1,4 +1,4 @@
-/** Amounts of named resources ("CPU", later any name), kept in ten-thousandths so that fractions add up exactly. */
+/** Amounts of named resources ("CPU", later any name), rounded to ten-thousandths at every step so that fractions add up exactly. */
 
 export type Resources = Readonly<Record<string, number>>;
 

@@ -25,6 +25,7 @@ interface Waiter {
 export class Scheduler {
   readonly #nodes: Map<string, NodeView> = new Map();
   #waiters: Waiter[] = [];
+  #closed: Error | undefined;
 
   addNode(nodeId: string, total: Resources): void {
     this.#nodes.set(nodeId, { nodeId, total, available: total });
@@ -38,13 +39,15 @@ export class Scheduler {
   /** @param label names the requester in the warning about a request that cannot be met */
   acquire(request: PlacementRequest, label: string): Promise<Allocation> {
     return new Promise((resolve, reject) => {
+      if (this.#closed !== undefined) return reject(this.#closed);
       this.#waiters.push({ request, label, resolve, reject, warned: false });
       this.#serve();
     });
   }
 
-  /** Nobody waits any longer. */
+  /** Nobody waits any longer, nor later. */
   close(error: Error): void {
+    this.#closed = error;
     const waiters = this.#waiters;
     this.#waiters = [];
     for (const waiter of waiters) waiter.reject(error);

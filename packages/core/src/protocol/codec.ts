@@ -47,6 +47,7 @@ export class Codec {
     this.#bare = {
       buffers: noBuffers,
       slots: noSlots,
+      referencesOnly: false,
       failure: (failure) => this.reviveFailure(failure),
       reference: () => {
         throw new RaySystemError("a value has a ref that its header does not count");
@@ -62,11 +63,11 @@ export class Codec {
   /** @throws NotEncodableError naming the path below `root`. */
   encode(value: unknown, root: string): Encoded {
     const found = survey(value, this.#isSpecial);
-    if (found === "plain") return pack(value, noBuffers, noReferences);
+    if (found === "plain") return pack(value, root, noBuffers, noReferences);
     if (found === "refused") throw refusalOf(value, root, this.#isSpecial);
     const writing = new Writing(this.#references, (inner) => this.encodable(inner));
     const replaced = writing.replace(value);
-    return pack(replaced, writing.buffers, writing.references);
+    return pack(replaced, root, writing.buffers, writing.references);
   }
 
   encodable(value: unknown): boolean {
@@ -115,14 +116,24 @@ export class Codec {
     }
   }
 
+  /** Takes over the refs inside a value that arrived, before anybody looks at it. */
+  claim(encoded: Encoded): void {
+    if (encoded.referenceCount === 0 || encoded.references !== undefined) return;
+    const reviver = this.#reviverFor(encoded, noSlots, true);
+    reviving(reviver, (): unknown =>
+      packr.unpack(encoded.bytes, { start: encoded.start, end: encoded.end }),
+    );
+  }
+
   /** A second decoding of the same value gets the refs of the first: each is taken over once. */
-  #reviverFor(encoded: Encoded, slots: readonly unknown[]): Reviver {
+  #reviverFor(encoded: Encoded, slots: readonly unknown[], referencesOnly = false): Reviver {
     const known = encoded.references;
     const found: object[] = [];
     encoded.references ??= found;
     return {
       buffers: encoded.buffers,
       slots,
+      referencesOnly,
       failure: this.#bare.failure,
       reference: (data) => {
         const reference = known?.[found.length] ?? this.#references.read(data);
@@ -143,6 +154,7 @@ export class Codec {
 
 function pack(
   value: unknown,
+  root: string,
   buffers: readonly SharedArrayBuffer[],
   references: readonly object[],
 ): Encoded {
@@ -151,7 +163,7 @@ function pack(
   try {
     bytes = packr.pack(value);
   } catch (cause) {
-    throw new NotEncodableError("value", `cannot be packed: ${String(cause)}`);
+    throw new NotEncodableError(root, `cannot be packed: ${String(cause)}`);
   }
   if (bytes.length < outOfBandBytes) {
     return { bytes, start: 0, end: bytes.length, buffers, referenceCount, references };

@@ -71,15 +71,64 @@ function surveyObject(
   if (prototype === Date.prototype || prototype === RegExp.prototype) return "plain";
   if (isSpecial(value)) return "special";
   if (ArrayBuffer.isView(value)) {
+    const kind = viewKind(value);
+    if (kind === undefined) return "refused";
     return value.byteLength >= outOfBandBytes ||
-      value instanceof Buffer ||
+      !packedViews.has(kind) ||
       value.buffer instanceof SharedArrayBuffer
       ? "special"
       : "plain";
   }
   if (value instanceof ArrayBuffer) return value.byteLength >= outOfBandBytes ? "special" : "plain";
   if (value instanceof SharedArrayBuffer || value instanceof Error) return "special";
-  return "refused";
+  // A plain object of another realm (node:vm) is rebuilt as one of ours.
+  return isForeignPlain(prototype) ? surveyForeign(value, isSpecial, seen, depth) : "refused";
+}
+
+function surveyForeign(
+  value: object,
+  isSpecial: IsSpecial,
+  seen: Set<object>,
+  depth: number,
+): Survey {
+  return surveyAll(Object.values(value), isSpecial, seen, depth) === "refused"
+    ? "refused"
+    : "special";
+}
+
+/** Whether it is the Object.prototype of another realm. */
+export function isForeignPlain(prototype: unknown): boolean {
+  return (
+    typeof prototype === "object" &&
+    prototype !== null &&
+    Object.getPrototypeOf(prototype) === null &&
+    Object.hasOwn(prototype, "isPrototypeOf")
+  );
+}
+
+/** Views that msgpackr writes and reads as what they are. */
+const packedViews: ReadonlySet<string> = new Set([
+  "Int8Array",
+  "Uint8Array",
+  "Uint8ClampedArray",
+  "Int16Array",
+  "Uint16Array",
+  "Int32Array",
+  "Uint32Array",
+  "Float32Array",
+  "Float64Array",
+  "BigInt64Array",
+  "BigUint64Array",
+  "DataView",
+]);
+
+/** The name of a view's class, if it is a built-in one and not a subclass of it. */
+export function viewKind(view: ArrayBufferView): string | undefined {
+  if (Buffer.isBuffer(view)) return "Buffer";
+  const { name } = view.constructor;
+  const builtIn = (globalThis as Readonly<Record<string, unknown>>)[name];
+  const isBuiltIn = packedViews.has(name) || name === "Float16Array";
+  return isBuiltIn && view.constructor === builtIn ? name : undefined;
 }
 
 function surveyAll(
@@ -152,7 +201,7 @@ function findRefusal(
       ),
     );
   }
-  const className = prototype.constructor?.name ?? "an unnamed class";
+  const className = prototype.constructor?.name || "an unnamed class";
   if (value instanceof Promise) return new NotEncodableError(path, "is a Promise; await it first");
   return new NotEncodableError(
     path,

@@ -214,7 +214,7 @@ function readField(error: Error, key: string): unknown {
     return (error as unknown as Record<string, unknown>)[key];
   } catch (cause) {
     // A getter that throws must not hide the error that carries it.
-    return `<unreadable: ${safeText(cause)}>`;
+    return `<unreadable: ${cause instanceof Error ? cause.message : safeText(cause)}>`;
   }
 }
 

@@ -5,7 +5,7 @@
  * an `Encoded`. Bodies of `outOfBandBytes` and more are not copied: they follow as shared buffers, in order.
  * A route (target and method) is named once per session and by number afterwards.
  */
-import { RaySystemError } from "../shared/errors.ts";
+import { assertNever, RaySystemError } from "../shared/errors.ts";
 import type { Encoded } from "./codec.ts";
 import { outOfBandBytes } from "./encodable.ts";
 
@@ -91,7 +91,7 @@ export class BatchWriter {
         this.#text(message.holder);
         return this.#length - before;
       default:
-        throw new RaySystemError(`unknown message ${JSON.stringify(message)}`);
+        return assertNever(message);
     }
   }
 
@@ -178,7 +178,7 @@ export class BatchWriter {
 export class BatchReader {
   #routes: Route[] = [];
 
-  /** @throws RaySystemError on bytes that are not a batch */
+  /** @throws RaySystemError or RangeError on bytes that are not a batch */
   read(batch: Batch, onMessage: (message: Message) => void): void {
     const cursor = new Cursor(batch);
     while (!cursor.done) {

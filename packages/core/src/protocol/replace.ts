@@ -3,7 +3,7 @@
  *
  * Copies only plain containers; cycles and shared parts keep their shape. Called after the survey, so everything here may travel.
  */
-import { outOfBandBytes, surveyPrimitive } from "./encodable.ts";
+import { isForeignPlain, outOfBandBytes, surveyPrimitive, viewKind } from "./encodable.ts";
 import { type FindOrigin, toFailure } from "./failure.ts";
 import { serializers } from "./serializers.ts";
 import { Special } from "./special.ts";
@@ -42,7 +42,7 @@ export class Writing {
       return copy;
     }
     const prototype: unknown = Object.getPrototypeOf(value);
-    if (prototype === Object.prototype || prototype === null) {
+    if (prototype === Object.prototype || prototype === null || isForeignPlain(prototype)) {
       const copy: Record<string, unknown> = {};
       this.#copies.set(value, copy);
       for (const [key, child] of Object.entries(value)) copy[key] = this.replace(child);
@@ -92,7 +92,7 @@ export class Writing {
 
   #buffer(value: ArrayBufferView | ArrayBuffer | SharedArrayBuffer): object {
     const view = ArrayBuffer.isView(value) ? value : undefined;
-    const kind = value instanceof Buffer ? "Buffer" : value.constructor.name;
+    const kind = (view && viewKind(view)) ?? value.constructor.name;
     const memory = view === undefined ? (value as ArrayBuffer | SharedArrayBuffer) : view.buffer;
     const offset = view?.byteOffset ?? 0;
     const byteLength = value.byteLength;
@@ -104,8 +104,9 @@ export class Writing {
       new Uint8Array(shared).set(new Uint8Array(memory, offset, byteLength));
       return new Special(["buffer", kind, this.#carry(shared), 0, byteLength]);
     }
-    if (kind !== "Buffer") return value;
-    return new Special(["node-buffer", new Uint8Array(memory, offset, byteLength)]);
+    // msgpackr has no name for these two.
+    if (kind !== "Buffer" && kind !== "Float16Array") return value;
+    return new Special(["view", kind, new Uint8Array(memory, offset, byteLength)]);
   }
 
   #carry(memory: SharedArrayBuffer): number {

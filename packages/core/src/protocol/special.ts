@@ -12,7 +12,7 @@ export type SpecialContent =
   | readonly ["reference", unknown]
   | readonly ["error", unknown]
   | readonly ["buffer", string, number, number, number]
-  | readonly ["node-buffer", Uint8Array]
+  | readonly ["view", string, Uint8Array]
   | readonly ["class", string, unknown]
   | readonly ["slot", number]
   | readonly ["negative-zero"]
@@ -32,6 +32,8 @@ export interface Reviver {
   readonly slots: readonly unknown[];
   readonly reference: (data: unknown) => object;
   readonly failure: (failure: FailureData) => Error;
+  /** Only refs are wanted: whoever passes a value on need not have the classes inside it. */
+  readonly referencesOnly: boolean;
 }
 
 let current: Reviver | undefined;
@@ -66,6 +68,9 @@ type ViewConstructor = new (
   length: number,
 ) => ArrayBufferView;
 
+/** Float16Array is there from Node 24 on. */
+const { Float16Array } = globalThis as unknown as { readonly Float16Array?: ViewConstructor };
+
 const viewConstructors: Readonly<
   Record<string, ViewConstructor & { readonly BYTES_PER_ELEMENT?: number }>
 > = {
@@ -76,12 +81,25 @@ const viewConstructors: Readonly<
   Uint16Array,
   Int32Array,
   Uint32Array,
+  ...(Float16Array === undefined ? {} : { Float16Array }),
   Float32Array,
   Float64Array,
   BigInt64Array,
   BigUint64Array,
   DataView,
 };
+
+function viewOver(
+  kind: string,
+  memory: ArrayBufferLike,
+  offset: number,
+  byteLength: number,
+): ArrayBufferView {
+  if (kind === "Buffer") return Buffer.from(memory as ArrayBuffer, offset, byteLength);
+  const View = viewConstructors[kind];
+  if (View === undefined) throw new RaySystemError(`this Node has no ${kind}`);
+  return new View(memory, offset, byteLength / (View.BYTES_PER_ELEMENT ?? 1));
+}
 
 function revive(content: SpecialContent): unknown {
   const state = current;
@@ -91,27 +109,24 @@ function revive(content: SpecialContent): unknown {
     case "reference":
       return state.reference(content[1]);
     case "error":
-      return state.failure(content[1] as FailureData);
+      return state.referencesOnly ? undefined : state.failure(content[1] as FailureData);
     case "class":
-      return reviveClass(content[1], content[2]);
+      return state.referencesOnly ? undefined : reviveClass(content[1], content[2]);
     case "slot":
       return state.slots[content[1]];
     case "negative-zero":
       return -0;
     case "text":
       return Buffer.from(content[1]).toString("utf16le");
-    case "node-buffer":
-      return Buffer.from(content[1].buffer, content[1].byteOffset, content[1].byteLength);
+    case "view":
+      return viewOver(content[1], Uint8Array.from(content[2]).buffer, 0, content[2].byteLength);
     case "buffer": {
       const [, kind, index, offset, byteLength] = content;
       const memory = state.buffers[index];
       if (memory === undefined) throw new RaySystemError(`buffer ${index} did not arrive`);
       if (kind === "SharedArrayBuffer") return memory;
       if (kind === "ArrayBuffer") return new Uint8Array(memory, offset, byteLength).slice().buffer;
-      if (kind === "Buffer") return Buffer.from(memory, offset, byteLength);
-      const View = viewConstructors[kind];
-      if (View === undefined) throw new RaySystemError(`unknown buffer kind ${kind}`);
-      return new View(memory, offset, byteLength / (View.BYTES_PER_ELEMENT ?? 1));
+      return viewOver(kind, memory, offset, byteLength);
     }
     default:
       throw new RaySystemError(`unknown special value ${String(content[0])}`);

@@ -103,6 +103,11 @@ export class ActorClient {
     return { actorId: this.info.actorId, className: this.info.className };
   }
 
+  /** Calls that wait here: for the actor, for an argument, for credit. */
+  get queued(): number {
+    return this.#queue.size;
+  }
+
   submit(call: ActorCall): void {
     const state = this.#state;
     if (state.kind === "dead") return call.entry.reject(state.failure);

@@ -8,13 +8,14 @@ import type { ErrorClasses, FailureData } from "../protocol/failure.ts";
 import type { Route } from "../protocol/messages.ts";
 import { slot } from "../protocol/special.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { errorNames } from "../shared/options.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
 import { ActorCall, ActorClient, type ClientLink } from "./actor-client.ts";
 import type { ActorInfo, Directory, StartArguments } from "./directory.ts";
-import { type CallOptions, type HandleCaller, infoOf, isHandle, makeHandle } from "./handle.ts";
+import { type CallOptions, type HandleCaller, insideOf, isHandle, makeHandle } from "./handle.ts";
 import { ObjectExchange } from "./object-exchange.ts";
 import { type CallMessage, Session } from "./session.ts";
 import { TaskClient } from "./task-client.ts";
@@ -85,8 +86,9 @@ export class Caller implements HandleCaller, ClientLink {
     const encoded = this.#encodeArguments(args, dependencies);
     const entry = this.store.create(`${info.className}.${route.method}`);
     const retryExceptions = options?.retryExceptions;
+    const client = this.#client(info);
     const call = new ActorCall(
-      this.#client(info),
+      client,
       route,
       encoded,
       dependencies,
@@ -94,7 +96,7 @@ export class Caller implements HandleCaller, ClientLink {
       options?.maxTaskRetries ?? info.maxTaskRetries,
       retryExceptions === undefined ? info.retryExceptions : errorNames(retryExceptions),
     );
-    this.#client(info).submit(call);
+    client.submit(call);
     return new ObjectRef(entry);
   }
 
@@ -164,7 +166,7 @@ export class Caller implements HandleCaller, ClientLink {
         this.#exchange.answer(id, objectId, this.store.exported(objectId), from),
       onReference: (objectId, holder, change) =>
         this.store.changeReference(objectId, holder, change),
-      onExport: (references) => this.exportReferences(references),
+      onExport: (references) => this.exportReferences(references, peerId),
     });
     const known = Promise.resolve(session);
     this.#sessions.set(peerId, known);
@@ -192,20 +194,16 @@ export class Caller implements HandleCaller, ClientLink {
     }
   }
 
-  exportReferences(references: readonly object[]): void {
+  /** References leave inside a value, to that runtime. */
+  exportReferences(references: readonly object[], peerId: string): void {
     for (const reference of references) {
-      if (reference instanceof ObjectRef) this.store.exportReference(entryOf(reference));
+      if (reference instanceof ObjectRef) this.store.exportReference(entryOf(reference), peerId);
     }
-  }
-
-  accept(value: Encoded): void {
-    // Refs inside are claimed at once, not when somebody looks at the value.
-    if (value.referenceCount > 0 && value.references === undefined) this.codec.decode(value);
   }
 
   settle(entry: ObjectEntry, value: Encoded): void {
     try {
-      this.accept(value);
+      this.codec.claim(value);
       entry.resolve(value);
     } catch (error) {
       // A value that cannot be read fails its own call, not the channel it came by.
@@ -227,6 +225,14 @@ export class Caller implements HandleCaller, ClientLink {
 
   retryable(failure: FailureData, policy: boolean | readonly string[]): boolean {
     return typeof policy === "boolean" ? policy : policy.includes(failure.name);
+  }
+
+  /** Calls and tasks without an answer, sent or not. */
+  get outstandingCalls(): number {
+    let count = this.#tasks.queued;
+    for (const session of this.#open) count += session.pendingCalls;
+    for (const client of this.#actors.values()) count += client.queued;
+    return count;
   }
 
   /** Sends what is gathered, on every session: the thread is about to end. */
@@ -273,20 +279,11 @@ export class Caller implements HandleCaller, ClientLink {
       const entry = entryOf(value);
       return ["object", entry.owner, entry.sequence, entry.label];
     }
-    return ["actor", infoOf(value)];
+    return ["actor", insideOf(value).info];
   }
 
   #readReference(data: ReferenceData): object {
     if (data[0] === "actor") return this.createHandle(data[1]);
     return new ObjectRef(this.store.importReference(data[1], data[2], data[3]));
   }
-}
-
-/** Retry policies travel by name: classes stay where they are. */
-export function errorNames(
-  policy: NonNullable<CallOptions["retryExceptions"]>,
-): boolean | readonly string[] {
-  return typeof policy === "boolean"
-    ? policy
-    : policy.map((one) => (typeof one === "string" ? one : one.name));
 }

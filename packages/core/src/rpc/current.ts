@@ -45,7 +45,7 @@ export class DriverCodeStopped extends Error {
   readonly code: string = "DRIVER_CODE_STOPPED";
   constructor(moduleUrl: string) {
     super(
-      `driver code of ${moduleUrl} was reached while a worker loads that module, and stops here`,
+      `not a failure: a worker loads ${moduleUrl} to find its classes, and the driver code in it stops here. Call init first, and it stops without a word`,
     );
     this.name = "DriverCodeStopped";
     this.stack = `${this.name}: ${this.message}`;

@@ -19,17 +19,21 @@ export function getValues(
     let unsettled = entries.length;
     let timer: NodeJS.Timeout | undefined;
     let over = false;
-    let waiting = false;
+    let endWaiting: (() => void) | undefined;
     const end = (): void => {
       over = true;
       clearTimeout(timer);
-      if (waiting) caller.waiting.end();
+      endWaiting?.();
       if (unsettled > 0) for (const entry of entries) entry.forget(onSettled);
     };
     const fail = (failure: FailureData): void => {
-      const error = caller.codec.reviveFailure(failure);
-      appendLocalStack(error, trace.stack ?? "");
-      reject(error);
+      try {
+        const error = caller.codec.reviveFailure(failure);
+        appendLocalStack(error, trace.stack ?? "");
+        reject(error);
+      } catch (unreadable) {
+        reject(unreadable);
+      }
     };
     const finish = (): void => {
       end();
@@ -54,8 +58,7 @@ export function getValues(
       entry.whenSettled(onSettled);
       if (over) return;
     }
-    waiting = true;
-    caller.waiting.begin();
+    endWaiting = caller.waiting.begin();
     if (timeoutMs !== undefined) {
       timer = setTimeout(() => {
         end();
@@ -66,7 +69,7 @@ export function getValues(
         );
         appendLocalStack(error, trace.stack ?? "");
         reject(error);
-      }, timeoutMs);
+      }, timerMs(timeoutMs));
     }
   });
 }
@@ -82,11 +85,11 @@ export function waitSettled(
     let settled = 0;
     let timer: NodeJS.Timeout | undefined;
     let over = false;
-    let waiting = false;
+    let endWaiting: (() => void) | undefined;
     const finish = (): void => {
       over = true;
       clearTimeout(timer);
-      if (waiting) caller.waiting.end();
+      endWaiting?.();
       for (const entry of entries) if (entry.outcome === undefined) entry.forget(onSettled);
       const ready = entries.filter((entry) => entry.outcome !== undefined).slice(0, numReturns);
       resolve(new Set(ready));
@@ -97,10 +100,14 @@ export function waitSettled(
     };
     for (const entry of entries) entry.whenSettled(onSettled);
     if (over) return;
-    waiting = true;
-    caller.waiting.begin();
-    if (timeoutMs !== undefined) timer = setTimeout(finish, timeoutMs);
+    endWaiting = caller.waiting.begin();
+    if (timeoutMs !== undefined) timer = setTimeout(finish, timerMs(timeoutMs));
   });
+}
+
+/** setTimeout takes a longer time for no time at all. */
+function timerMs(timeoutMs: number): number {
+  return Math.min(timeoutMs, 2 ** 31 - 1);
 }
 
 function valueOf(caller: Caller, entry: ObjectEntry): unknown {

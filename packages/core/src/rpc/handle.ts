@@ -7,19 +7,22 @@
 import { inspect } from "node:util";
 import type { Route } from "../protocol/messages.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
+import { checkOptions, count, type RetryPolicy, retryPolicy } from "../shared/options.ts";
+import { show } from "../shared/show.ts";
 import type { ObjectRef } from "../store/object-ref.ts";
-import type { ActorInfo } from "./directory.ts";
+import type { ActorInfo, Directory } from "./directory.ts";
 
 /** Per-call options, stronger than those of the actor. */
 export interface CallOptions {
   /** How often this call is tried again when the actor's host dies; -1 without limit. */
   readonly maxTaskRetries?: number;
   /** Try again when the method throws: always, or for these error classes (or names of them). */
-  readonly retryExceptions?: boolean | readonly (string | (new (...args: never[]) => Error))[];
+  readonly retryExceptions?: RetryPolicy;
 }
 
 /** Sends a call; the runtime implements it. */
 export interface HandleCaller {
+  readonly directory: Directory;
   callActor(
     info: ActorInfo,
     route: Route,
@@ -34,7 +37,8 @@ export interface UntypedMethod {
   options(options: CallOptions): { remote(...args: unknown[]): ObjectRef };
 }
 
-interface Inside {
+/** The actor behind a handle, and the runtime that it belongs to. */
+export interface Inside {
   readonly info: ActorInfo;
   readonly caller: HandleCaller;
 }
@@ -46,12 +50,12 @@ export function isHandle(value: object): boolean {
 }
 
 /** @throws InvalidOptionError for anything but a handle */
-export function infoOf(handle: unknown): ActorInfo {
+export function insideOf(handle: unknown): Inside {
   const inside = typeof handle === "object" && handle !== null ? insides.get(handle) : undefined;
   if (inside === undefined) {
-    throw new InvalidOptionError("actor", `an actor handle is expected, not ${describe(handle)}`);
+    throw new InvalidOptionError("actor", `an actor handle is expected, not ${show(handle)}`);
   }
-  return inside.info;
+  return inside;
 }
 
 export function makeHandle(info: ActorInfo, caller: HandleCaller): object {
@@ -107,9 +111,15 @@ function makeMethod(info: ActorInfo, route: Route, caller: HandleCaller): Untype
   };
   return Object.assign(direct, {
     remote: (...args: unknown[]): ObjectRef => caller.callActor(info, route, args, undefined),
-    options: (options: CallOptions) => ({
-      remote: (...args: unknown[]): ObjectRef => caller.callActor(info, route, args, options),
-    }),
+    options: (options: CallOptions) => {
+      checkOptions(`${info.className}.${route.method}`, options, {
+        maxTaskRetries: count(-1),
+        retryExceptions: retryPolicy,
+      });
+      return {
+        remote: (...args: unknown[]): ObjectRef => caller.callActor(info, route, args, options),
+      };
+    },
   });
 }
 
@@ -132,15 +142,9 @@ function unknownMethods(className: string, methods: readonly string[]): object {
     get(_target, key): undefined {
       if (typeof key === "symbol" || probed.has(key) || key.startsWith("@@")) return undefined;
       throw new TypeError(
-        `${className} has no method "${key}"; it has: ${methods.join(", ") || "none"}`,
+        `${className} has no method "${key}"; it has: ${methods.join(", ") || "none"} (fields are not methods)`,
       );
     },
     has: () => false,
   });
-}
-
-function describe(value: unknown): string {
-  if (typeof value === "object" && value !== null)
-    return `an instance of ${value.constructor?.name ?? "an unnamed class"}`;
-  return `${typeof value} ${String(value)}`;
 }

@@ -2,8 +2,8 @@
  * A conversation between two runtimes over one channel: calls in both directions, answers, fetches, reference counts.
  *
  * Owns the pending table (every pending entry settles exactly once: by result, failure or loss of the peer), the gathering of
- * one turn's messages into one batch, and credit: at most `maxCalls` calls and `maxBytes` argument bytes are unanswered; the caller keeps
- * the rest. Knows nothing of actors, retries or values.
+ * one turn's messages into one batch, and credit: at most `maxCalls` calls (twice an actor's concurrency, if that is more) and `maxBytes` of arguments are
+ * unanswered; the caller keeps the rest. Knows nothing of actors, retries or values.
  */
 import type { Encoded } from "../protocol/codec.ts";
 import {
@@ -13,7 +13,7 @@ import {
   type Message,
   type Route,
 } from "../protocol/messages.ts";
-import type { DeathCause } from "../shared/errors.ts";
+import { assertNever, type DeathCause } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { brokenChannel, type Channel } from "../transport/channel.ts";
 
@@ -231,6 +231,8 @@ export class Session {
       case "reference":
         this.#receiver.onReference(message.objectId, message.holder, message.change);
         break;
+      default:
+        assertNever(message);
     }
   }
 

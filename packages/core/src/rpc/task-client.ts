@@ -35,9 +35,17 @@ const maxAsking = 16;
 export class TaskClient {
   readonly #link: ClientLink;
   readonly #lanes: Map<number, Lane> = new Map();
+  #unresolved = 0;
 
   constructor(link: ClientLink) {
     this.#link = link;
+  }
+
+  /** Tasks that wait here: for an argument or for a worker. */
+  get queued(): number {
+    return (
+      this.#unresolved + [...this.#lanes.values()].reduce((sum, lane) => sum + lane.ready.size, 0)
+    );
   }
 
   submit(call: TaskCall): void {
@@ -47,10 +55,13 @@ export class TaskClient {
       unresolved += 1;
       dependency.whenSettled(() => {
         unresolved -= 1;
-        if (unresolved === 0) this.#enqueue(call);
+        if (unresolved > 0) return;
+        this.#unresolved -= 1;
+        this.#enqueue(call);
       });
     }
     if (unresolved === 0) this.#enqueue(call);
+    else this.#unresolved += 1;
   }
 
   #enqueue(call: TaskCall): void {

@@ -41,6 +41,10 @@ export class LocalDirectory implements Directory {
   readonly #actors: Map<string, Supervisor> = new Map();
   readonly #names: Map<string, string> = new Map();
   readonly #hosts: Map<string, Host> = new Map();
+  /** Ids that handles in hosts were given before it was known that the actor exists. */
+  readonly #aliases: Map<string, string> = new Map();
+  /** Registered and not started, by the host that is to start them. */
+  readonly #unstarted: Map<string, Set<Supervisor>> = new Map();
   readonly #leases: Map<string, Lease> = new Map();
   readonly #idle: Host[] = [];
 
@@ -68,6 +72,13 @@ export class LocalDirectory implements Directory {
       for (const [workerId, lease] of this.#leases) {
         if (workerId === host.id || lease.holder === host.id) this.releaseWorker(workerId);
       }
+      for (const actor of this.#unstarted.get(host.id) ?? []) {
+        actor.abandon({
+          kind: "unreachable",
+          message: "its creator died before the constructor arguments were ready",
+        });
+      }
+      this.#unstarted.delete(host.id);
     });
   }
 
@@ -76,8 +87,6 @@ export class LocalDirectory implements Directory {
       const namespace = spec.namespace ?? this.#namespace;
       const existing = this.#named(spec.name, namespace);
       if (existing !== undefined) {
-        // Whoever holds the handle made for this registration reaches the actor that was there.
-        if (spec.getIfExists) this.#actors.set(spec.info.actorId, existing);
         return spec.getIfExists
           ? { state: "existing", info: existing.spec.info }
           : { state: "taken", name: spec.name, namespace };
@@ -89,7 +98,28 @@ export class LocalDirectory implements Directory {
   }
 
   start(actorId: string, args: StartArguments): void {
-    void this.#actor(actorId).run(args);
+    const actor = this.#actor(actorId);
+    for (const unstarted of this.#unstarted.values()) unstarted.delete(actor);
+    void actor.run(args);
+  }
+
+  /** Every actor ends with the runtime. */
+  end(cause: DeathCause): void {
+    for (const actor of this.#actors.values()) actor.end(cause);
+  }
+
+  /** A host registers: its handle has an id of its own, and may die before it starts the actor. */
+  #registerFrom(hostId: string, spec: ActorSpec): Registration {
+    const registration = this.register(spec);
+    const { actorId } = spec.info;
+    if (registration.state === "existing") {
+      this.#aliases.set(actorId, registration.info.actorId);
+    } else if (registration.state === "new") {
+      const actor = this.#actor(actorId);
+      const unstarted = this.#unstarted.get(hostId) ?? new Set();
+      this.#unstarted.set(hostId, unstarted.add(actor));
+    }
+    return registration;
   }
 
   abandon(actorId: string, cause: DeathCause): void {
@@ -151,7 +181,8 @@ export class LocalDirectory implements Directory {
     const lease = this.#leases.get(hostId);
     if (lease === undefined) return;
     this.#leases.delete(hostId);
-    if (this.#hosts.has(hostId)) this.#idle.push(lease.host);
+    // One that cannot be talked to any more is ending, and would only be leased in vain.
+    if (this.#hosts.has(hostId) && lease.host.channel.isOpen) this.#idle.push(lease.host);
     lease.allocation.release();
     if (this.#idle.length > this.#maxIdleWorkers) void this.#endIdle();
   }
@@ -161,8 +192,8 @@ export class LocalDirectory implements Directory {
     const host = this.#idle.shift();
     if (host === undefined) return;
     try {
-      const { exportedObjects } = await host.control<HostStats>((control) => control.stats());
-      if (exportedObjects > 0) this.#idle.push(host);
+      const stats = await host.control<HostStats>((control) => control.stats());
+      if (stats.exportedObjects > 0 || stats.outstandingCalls > 0) this.#idle.push(host);
       else await host.stop({ kind: "exited", message: "it was idle and was ended" });
     } catch (error) {
       // It ended by itself meanwhile, which is what was wanted.
@@ -177,7 +208,7 @@ export class LocalDirectory implements Directory {
   /** The same answers for one host, in plain data. */
   controlFor(fromHostId: string): DriverControl {
     return {
-      register: (spec) => this.register(spec),
+      register: (spec) => this.#registerFrom(fromHostId, spec),
       start: (actorId, args) => this.start(actorId, args),
       abandon: (actorId, cause) => this.abandon(actorId, causeFromData(cause)),
       find: (name, namespace) => this.find(name, namespace),
@@ -223,7 +254,7 @@ export class LocalDirectory implements Directory {
   }
 
   #actor(actorId: string): Supervisor {
-    const actor = this.#actors.get(actorId);
+    const actor = this.#actors.get(this.#aliases.get(actorId) ?? actorId);
     if (actor === undefined)
       throw new RaySystemError(`no actor ${actorId} is known here; its session may have ended`);
     return actor;

@@ -73,6 +73,7 @@ export function startDriver(options: InitOptions): Driver {
         const cause: DeathCause = { kind: "shutdown", message: "the runtime was shut down" };
         // Threads that are ending still need this process to turn.
         keepAlive.set(true);
+        directory.end(cause);
         caller.end(cause);
         scheduler.close(new RaySystemError(cause.message));
         await launcher.close(cause);

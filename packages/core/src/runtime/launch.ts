@@ -54,6 +54,7 @@ export class ThreadLauncher {
 
   /** A host for one actor or for tasks: one that stands ready, unless it needs settings of its own. */
   take(request: HostRequest): Host {
+    if (!this.#open) throw new RaySystemError("the runtime is shut down");
     if (request.resourceLimits !== undefined || request.env !== undefined)
       return this.#launch(request);
     return this.#warm.shift() ?? this.#launch(request);
@@ -78,7 +79,6 @@ export class ThreadLauncher {
   }
 
   #launch(request: HostRequest): Host {
-    if (!this.#open) throw new RaySystemError("the runtime is shut down");
     const host = launchThread(request, this.#options);
     this.#hosts.add(host);
     void host.exited.then(() => this.#hosts.delete(host));
@@ -87,7 +87,7 @@ export class ThreadLauncher {
   }
 }
 
-/** `main.ts` in the workspace, `main.js` when installed: Node does not strip types below node_modules, and tsc does not rewrite this URL. */
+/** `thread-main.ts` in the workspace, `thread-main.js` when installed: Node does not strip types below node_modules, and tsc does not rewrite this URL. */
 const entry: URL = new URL(`../host/thread-main${import.meta.url.slice(-3)}`, import.meta.url);
 
 function launchThread(request: HostRequest, options: LauncherOptions): Host {

@@ -29,6 +29,8 @@ export class Supervisor {
   #cause: DeathCause | undefined;
   #killed: DeathCause | undefined;
   #waiters: (() => void)[] = [];
+  #failedStarts = 0;
+  #wake: (() => void) | undefined;
 
   constructor(spec: ActorSpec, parts: SupervisorParts) {
     this.spec = spec;
@@ -43,9 +45,6 @@ export class Supervisor {
   async run(args: StartArguments): Promise<void> {
     if (this.#state !== "registered") return;
     this.#set("pending");
-    const caller = this.#parts.caller();
-    // Refs among the arguments stay held here for every later incarnation.
-    for (const value of [args.values, ...args.dependencies]) caller.accept(value);
     while (!this.#isDead()) {
       let allocation: Allocation | undefined;
       let cause: DeathCause;
@@ -65,17 +64,28 @@ export class Supervisor {
       allocation?.release();
       this.#host = undefined;
       this.#cause = cause;
-      const final = ["init-failed", "not-registered", "shutdown", "unreachable"].includes(
-        cause.kind,
-      );
-      if (final || this.#killed !== undefined || this.#restartsLeft === 0) {
-        this.#die(cause);
-      } else {
-        this.#restartsLeft -= 1;
-        this.#incarnation += 1;
-        this.#set("restarting");
+      if (finalKinds.has(cause.kind) || this.#killed !== undefined || this.#restartsLeft === 0) {
+        this.#die(this.#killed ?? cause);
+        return;
       }
+      this.#restartsLeft -= 1;
+      this.#incarnation += 1;
+      const lived = this.state === "alive";
+      this.#set("restarting");
+      this.#failedStarts = lived ? 0 : this.#failedStarts + 1;
+      if (this.#failedStarts > 1) await this.#pause(backOffMs(this.#failedStarts));
     }
+  }
+
+  /** A start that fails again and again must not keep a CPU busy; whoever ends the actor ends the pause. */
+  async #pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    // The process may end; whoever waits for an answer keeps it.
+    timer.unref();
+    this.#wake = resolve;
+    await promise;
+    clearTimeout(timer);
   }
 
   /** Resolves with why this incarnation ended. */
@@ -86,9 +96,12 @@ export class Supervisor {
       .take({ resourceLimits: spec.resourceLimits, env: spec.env });
     this.#host = host;
     const caller = this.#parts.caller();
-    for (const value of [args.values, ...args.dependencies])
-      caller.exportReferences(value.references ?? []);
     try {
+      // Refs among the arguments stay held here for every later incarnation.
+      for (const value of [args.values, ...args.dependencies]) {
+        caller.codec.claim(value);
+        caller.exportReferences(value.references ?? [], host.id);
+      }
       const request = { key: spec.key, info: spec.info, args: detachArguments(args) };
       const loaded = await host.control<CreateResult>((control) => control.load(spec.key));
       const created = loaded.ok
@@ -96,11 +109,9 @@ export class Supervisor {
         : loaded;
       if (!created.ok) {
         const error = caller.codec.reviveFailure(created.failure);
-        const what =
-          created.kind === "init-failed" ? "its constructor threw" : "its class was not found";
         const cause: DeathCause = {
           kind: created.kind,
-          message: `${what}: ${error.name}: ${error.message}`,
+          message: `${failedStep[created.kind]}: ${error.name}: ${error.message}`,
           error,
         };
         await host.terminate(cause);
@@ -117,7 +128,7 @@ export class Supervisor {
 
   async kill(cause: DeathCause, noRestart: boolean): Promise<void> {
     if (this.#isDead()) return;
-    if (noRestart) this.#killed = cause;
+    if (noRestart) this.#killed ??= cause;
     // Without a host there is nothing to end, and a kill that allows a restart has nothing to do.
     if (this.#host !== undefined) await this.#host.terminate(cause);
     else if (noRestart) this.#die(cause);
@@ -125,8 +136,15 @@ export class Supervisor {
     while (!this.#isDead()) await this.#changed();
   }
 
+  /** The creator will not start it any more. Does nothing to an actor that was started. */
   abandon(cause: DeathCause): void {
     if (this.#state === "registered") this.#die(cause);
+  }
+
+  /** The runtime ends: so does this actor, wherever it is; its host is ended by the launcher. */
+  end(cause: DeathCause): void {
+    this.#killed ??= cause;
+    if (this.#host === undefined) this.#die(cause);
   }
 
   async located(): Promise<ActorLocation> {
@@ -152,6 +170,7 @@ export class Supervisor {
   #die(cause: DeathCause): void {
     this.#cause = cause;
     this.#set("dead");
+    this.#wake?.();
   }
 
   #set(state: ActorState): void {
@@ -164,6 +183,26 @@ export class Supervisor {
   #changed(): Promise<void> {
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
+}
+
+/** Ends that a restart would only repeat. */
+const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
+  "load-failed",
+  "init-failed",
+  "not-registered",
+  "shutdown",
+  "unreachable",
+]);
+
+const failedStep = {
+  "load-failed": "its module threw while it was loaded",
+  "init-failed": "its constructor threw",
+  "not-registered": "its class was not found",
+} as const;
+
+/** 100 ms, doubling, at most 10 s. */
+function backOffMs(failedStarts: number): number {
+  return Math.min(10_000, 100 * 2 ** (failedStarts - 2));
 }
 
 const noCause: DeathCause = { kind: "unreachable", message: "no cause is known" };

@@ -12,6 +12,7 @@ export interface DeathCause {
     | "exited"
     | "uncaught-exception"
     | "out-of-memory"
+    | "load-failed"
     | "init-failed"
     | "not-registered"
     | "unreachable"
@@ -63,7 +64,7 @@ export class ActorDiedError extends RayError {
   readonly actorId: string;
   readonly className: string;
   readonly deathCause: DeathCause;
-  /** The constructor threw, so the actor never lived. */
+  /** Its module, its class or its constructor failed, so the actor never lived. */
   readonly actorInitFailed: boolean;
   constructor(actor: ActorIdentity, deathCause: DeathCause, options?: ErrorOptions) {
     super(
@@ -74,7 +75,9 @@ export class ActorDiedError extends RayError {
     this.actorId = actor.actorId;
     this.className = actor.className;
     this.deathCause = deathCause;
-    this.actorInitFailed = deathCause.kind === "init-failed";
+    this.actorInitFailed = ["init-failed", "load-failed", "not-registered"].includes(
+      deathCause.kind,
+    );
   }
 }
 

@@ -1,15 +1,18 @@
 /**
  * The objects that cross the border of this runtime: those of ours that others hold, and those of others that we hold.
  *
- * A ledger per exported object counts references by holder. A reference in a message belongs to the holder "in-flight" until
- * its receiver claims it. Channels have no order among each other, so a claim may come before the export it claims: counts may be
+ * A ledger per exported object counts references by holder. A reference in a message belongs to a holder "in flight to" its receiver
+ * until that claims it; it goes with the receiver if that dies first. Channels have no order among each other, so a claim may come before the export it claims: counts may be
  * negative for a while, and an object is let go only when every count is zero.
  * Explicit claims and releases drive it; the FinalizationRegistry only tells when a borrowed entry is gone.
  */
 import { OwnerDiedError } from "../shared/errors.ts";
 import { ObjectEntry } from "./object-entry.ts";
 
-const inFlight = "in-flight";
+/** References that are on their way to a runtime and not claimed by it yet. */
+function inFlightTo(peerId: string): string {
+  return `in flight to ${peerId}`;
+}
 
 /** How the store speaks to the owners of what it borrows. */
 export interface StoreLink {
@@ -61,9 +64,10 @@ export class Store {
   }
 
   /** A ref to `entry` leaves in a message. */
-  exportReference(entry: ObjectEntry): void {
-    if (entry.owner === this.#id) this.#pin(entry.id, entry, inFlight, 1);
-    else this.#link.changeReference(entry.owner, entry.id, inFlight, 1);
+  exportReference(entry: ObjectEntry, peerId: string): void {
+    const holder = inFlightTo(peerId);
+    if (entry.owner === this.#id) this.#pin(entry.id, entry, holder, 1);
+    else this.#link.changeReference(entry.owner, entry.id, holder, 1);
   }
 
   /** A ref came out of a message: it is ours to hold and to release. */
@@ -71,7 +75,7 @@ export class Store {
     const objectId = `${owner}:${sequence}`;
     if (owner === this.#id) {
       const own = this.#exported.get(objectId)?.entry ?? this.#lost(owner, sequence, label);
-      this.changeReference(objectId, inFlight, -1);
+      this.changeReference(objectId, inFlightTo(this.#id), -1);
       return own;
     }
     const known = this.#borrowed.get(objectId);
@@ -109,7 +113,8 @@ export class Store {
     encodeError: (error: Error) => ObjectEntryFailure,
   ): void {
     for (const [objectId, exported] of this.#exported) {
-      if (!exported.holders.delete(holder)) continue;
+      const held = exported.holders.delete(holder);
+      if (!exported.holders.delete(inFlightTo(holder)) && !held) continue;
       if (exported.holders.size === 0) this.#exported.delete(objectId);
     }
     for (const [objectId, borrowed] of this.#borrowed) {
@@ -121,7 +126,7 @@ export class Store {
 
   #claim(owner: string, objectId: string): void {
     this.#link.changeReference(owner, objectId, this.#id, 1);
-    this.#link.changeReference(owner, objectId, inFlight, -1);
+    this.#link.changeReference(owner, objectId, inFlightTo(this.#id), -1);
   }
 
   #pin(objectId: string, entry: ObjectEntry, holder: string, change: number): void {

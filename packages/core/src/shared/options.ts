@@ -1,5 +1,6 @@
 /** Checks of options at the edge: an unknown name, a wrong type or a wrong range is a typed error that names it. */
-import { InvalidOptionError } from "../shared/errors.ts";
+import { InvalidOptionError } from "./errors.ts";
+import { show } from "./show.ts";
 
 /** Says what is wrong with a value, or nothing. */
 export type Check = (value: unknown) => string | undefined;
@@ -70,24 +71,14 @@ export const environment: Check = (value) => {
   return undefined;
 };
 
-/** @throws InvalidOptionError unless it is a time span in milliseconds */
-export function checkTimeout(where: string, timeoutMs: number | undefined): void {
-  if (timeoutMs === undefined) return;
-  const problem = count(0, "fraction")(timeoutMs);
-  if (problem !== undefined) {
-    throw new InvalidOptionError(
-      "timeoutMs",
-      `${where}: timeoutMs ${problem}, not ${show(timeoutMs)}`,
-    );
-  }
-}
+/** What `retryPolicy` lets pass. */
+export type RetryPolicy = boolean | readonly (string | (new (...args: never[]) => Error))[];
 
-export function show(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value);
-  if (typeof value === "function") return `function ${value.name}`;
-  if (typeof value === "object" && value !== null)
-    return `an instance of ${value.constructor?.name ?? "no class"}`;
-  return String(value);
+/** Retry policies travel by name: classes stay where they are. */
+export function errorNames(policy: RetryPolicy): boolean | readonly string[] {
+  return typeof policy === "boolean"
+    ? policy
+    : policy.map((one) => (typeof one === "string" ? one : one.name));
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

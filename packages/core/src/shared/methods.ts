@@ -1,0 +1,17 @@
+/** The public methods of a class, as they are found on its prototypes. */
+
+export type Method = (...args: unknown[]) => unknown;
+
+/** Methods of the class and its bases, the nearest first; accessors and fields are not methods, nor is the constructor. */
+export function methodsOf(prototype: object): Map<string, Method> {
+  const methods = new Map<string, Method>();
+  let current: object | null = prototype;
+  while (current !== null && current !== Object.prototype) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(current))) {
+      if (name === "constructor" || typeof value !== "function" || methods.has(name)) continue;
+      methods.set(name, value as Method);
+    }
+    current = Object.getPrototypeOf(current) as object | null;
+  }
+  return methods;
+}
