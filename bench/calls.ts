@@ -7,7 +7,7 @@ import { figureOf, type Report, type Section } from "./measure/figures.ts";
 import { interleave, type RoundPlan } from "./measure/interleave.ts";
 import { comlinkSubject } from "./subjects/comlink.ts";
 import { piscinaSubject } from "./subjects/piscina.ts";
-import { rawBatchedSubject } from "./subjects/raw-batched.ts";
+import { batchedName, rawBatchedSlotsSubject, rawBatchedSubject } from "./subjects/raw-batched.ts";
 import { rawPortSubject } from "./subjects/raw-port.ts";
 import { raylingSubject } from "./subjects/rayling.ts";
 import { expectedSum, type Subject } from "./subjects/subject.ts";
@@ -27,7 +27,7 @@ const inFlight = (count: number): Section => ({
   reading: "rate",
   perIteration: count,
   unit: "ms",
-  floors: ["raw batched msgpackr", "raw postMessage"],
+  floors: [batchedName, "raw postMessage"],
 });
 
 const inFlightCounts = [64, 1000];
@@ -44,6 +44,7 @@ export async function measureCalls(request: CallsRequest): Promise<Report[]> {
   try {
     subjects.push(await rawPortSubject());
     subjects.push(await rawBatchedSubject());
+    subjects.push(await rawBatchedSlotsSubject());
     subjects.push(await raylingSubject());
     subjects.push(await comlinkSubject());
     subjects.push(await piscinaSubject());
@@ -58,7 +59,6 @@ export async function measureCalls(request: CallsRequest): Promise<Report[]> {
   }
 }
 
-/** The subjects' names and what they do, without starting them for long: for the legend. */
 type Work = (subject: Subject) => () => Promise<void>;
 
 async function measure(

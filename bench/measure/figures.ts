@@ -1,10 +1,10 @@
 /**
  * From samples to figures to tables: what is reported of each contestant, the same words on the terminal, in Markdown and in JSON.
  *
- * The ratio of each row is against the floor of its own table, which ran in the same rounds. Ratios are given so that 1.00 is the floor
- * and greater is always slower for times, smaller is always slower for rates.
+ * The ratio of each row is against the floors of its own table, which ran in the same rounds: the floor is 1.00, slower is more for times and
+ * less for rates. A rate is calls per second of whole rounds, so that pauses count; a time is the median of single iterations.
  */
-import { percentile, type Samples } from "./interleave.ts";
+import { percentile, type Round, type Samples } from "./interleave.ts";
 
 export interface Figure {
   readonly name: string;
@@ -12,8 +12,11 @@ export interface Figure {
   readonly n: number;
   readonly medianMs: number;
   readonly p99Ms: number;
-  /** Fastest and slowest round, by their medians. */
-  readonly roundMediansMs: readonly number[];
+  /** The median of the rounds' means: with everything, garbage collection too. */
+  readonly meanMs: number;
+  /** The median of the rounds: CPU time of all threads per iteration. It moves less than the clock when neighbours are busy. */
+  readonly cpuMs: number;
+  readonly rounds: readonly Round[];
 }
 
 /** How one table reads its figures. */
@@ -23,6 +26,7 @@ export interface Section {
   /** "time": so long per iteration. "rate": so many of `perIteration` per second. */
   readonly reading: "time" | "rate";
   readonly perIteration: number;
+  /** For times. */
   readonly unit: "us" | "ms";
   /** Contestants to divide by. */
   readonly floors: readonly string[];
@@ -32,13 +36,15 @@ export interface Report extends Section {
   readonly figures: readonly Figure[];
 }
 
-export function figureOf({ name, sortedMs, roundMediansMs }: Samples): Figure {
+export function figureOf({ name, sortedMs, rounds }: Samples): Figure {
   return {
     name,
     n: sortedMs.length,
     medianMs: percentile(sortedMs, 0.5),
     p99Ms: percentile(sortedMs, 0.99),
-    roundMediansMs,
+    meanMs: medianOf(rounds.map((round) => round.meanMs)),
+    cpuMs: medianOf(rounds.map((round) => round.cpuMs)),
+    rounds,
   };
 }
 
@@ -47,34 +53,57 @@ export function tableOf(report: Report): readonly (readonly string[])[] {
   const { reading, unit, floors, figures } = report;
   const heading =
     reading === "time"
-      ? ["", "n", `median ${unit}`, `p99 ${unit}`, `rounds ${unit}`]
-      : ["", "n", "calls/s", `p99 ${unit}`, "rounds, k calls/s"];
+      ? ["", "n", `median ${unit}`, `p99 ${unit}`, `rounds ${unit}`, `CPU ${unit}`]
+      : ["", "n", "calls/s", "p99 ms", "rounds, k calls/s", "CPU us/call"];
   const ratios = floors.map((floor) => `x ${floor}`);
-  return [[...heading, ...ratios], ...figures.map((figure) => rowOf(report, figure))];
+  return [
+    [...heading, ...ratios],
+    ...figures.map((figure) => [...cellsOf(report, figure), ...ratiosOf(report, figure)]),
+  ];
 }
 
-function rowOf(report: Report, figure: Figure): readonly string[] {
-  const { reading, floors, figures } = report;
+function cellsOf(
+  report: Report,
+  { name, n, medianMs, p99Ms, meanMs, cpuMs, rounds }: Figure,
+): readonly string[] {
+  const count = n.toLocaleString("en-US");
   const time = (ms: number): string => timeText(ms, report.unit);
+  if (report.reading === "time") {
+    const medians = rounds.map((round) => round.medianMs);
+    const spread = `${time(Math.min(...medians))} - ${time(Math.max(...medians))}`;
+    return [name, count, time(medianMs), time(p99Ms), spread, time(cpuMs)];
+  }
   const rate = (ms: number): number => (report.perIteration / ms) * 1000;
-  const least = Math.min(...figure.roundMediansMs);
-  const most = Math.max(...figure.roundMediansMs);
-  const cells =
-    reading === "time"
-      ? [time(figure.medianMs), time(figure.p99Ms), `${time(least)} - ${time(most)}`]
-      : [
-          Math.round(rate(figure.medianMs)).toLocaleString("en-US"),
-          time(figure.p99Ms),
-          `${Math.round(rate(most) / 1000)} - ${Math.round(rate(least) / 1000)}`,
-        ];
-  const ratios = floors.map((name) => {
+  const means = rounds.map((round) => round.meanMs);
+  const [least, most] = [rate(Math.max(...means)), rate(Math.min(...means))];
+  const spread = `${Math.round(least / 1000)} - ${Math.round(most / 1000)}`;
+  const calls = Math.round(rate(meanMs)).toLocaleString("en-US");
+  return [
+    name,
+    count,
+    calls,
+    timeText(p99Ms, "ms"),
+    spread,
+    ((cpuMs * 1000) / report.perIteration).toFixed(2),
+  ];
+}
+
+/** Medians for times, mean rates for rates: what the table shows. */
+function ratiosOf({ reading, floors, figures }: Report, figure: Figure): readonly string[] {
+  return floors.map((name) => {
     const floor = figures.find((one) => one.name === name);
     if (floor === undefined) return "";
     const ratio =
-      reading === "time" ? figure.medianMs / floor.medianMs : floor.medianMs / figure.medianMs;
+      reading === "time" ? figure.medianMs / floor.medianMs : floor.meanMs / figure.meanMs;
     return ratio.toFixed(2);
   });
-  return [figure.name, figure.n.toLocaleString("en-US"), ...cells, ...ratios];
+}
+
+function medianOf(values: readonly number[]): number {
+  return percentile(
+    values.toSorted((a, b) => a - b),
+    0.5,
+  );
 }
 
 function timeText(ms: number, unit: "us" | "ms"): string {

@@ -19,12 +19,19 @@ export interface RoundPlan {
   readonly minIterations: number;
 }
 
+export interface Round {
+  readonly medianMs: number;
+  readonly meanMs: number;
+  /** Of the whole process, all threads, per iteration. */
+  readonly cpuMs: number;
+}
+
 export interface Samples {
   readonly name: string;
   /** Of all rounds, in ms per iteration, ascending. */
   readonly sortedMs: readonly number[];
-  /** The median of each round, in ms, in order of time. */
-  readonly roundMediansMs: readonly number[];
+  /** In order of time. */
+  readonly rounds: readonly Round[];
 }
 
 /** @param onRound is told after each round, the warm-up being round 0 */
@@ -35,29 +42,34 @@ export async function interleave(
 ): Promise<Samples[]> {
   const all = contestants.map(({ name }) => ({
     name,
-    samples: [] as number[],
-    medians: [] as number[],
+    samplesMs: [] as number[],
+    rounds: [] as Round[],
   }));
   for (let round = 0; round <= plan.rounds; round++) {
     for (let turn = 0; turn < contestants.length; turn++) {
       const index = (turn + round) % contestants.length;
       const contestant = contestants[index] as Contestant;
-      const samples = await oneRound(contestant, plan);
+      const result = await oneRound(contestant, plan);
       if (round === 0) continue;
-      all[index]?.samples.push(...samples);
-      all[index]?.medians.push(percentile(samples, 0.5));
+      for (const sample of result.samplesMs) all[index]?.samplesMs.push(sample);
+      all[index]?.rounds.push(result.round);
     }
     onRound(round);
   }
-  return all.map(({ name, samples, medians }) => ({
+  return all.map(({ name, samplesMs, rounds }) => ({
     name,
-    sortedMs: samples.toSorted((a, b) => a - b),
-    roundMediansMs: medians,
+    sortedMs: samplesMs.toSorted((a, b) => a - b),
+    rounds,
   }));
 }
 
-/** A few unmeasured iterations come first, because the contestant's thread has slept through the others' turns. */
-async function oneRound({ name, run }: Contestant, plan: RoundPlan): Promise<readonly number[]> {
+interface RoundResult {
+  readonly samplesMs: readonly number[];
+  readonly round: Round;
+}
+
+/** A few iterations come first and are not timed, because the contestant's thread has slept through the others' turns. */
+async function oneRound({ name, run }: Contestant, plan: RoundPlan): Promise<RoundResult> {
   const bench = new Bench({
     time: plan.roundMs,
     iterations: plan.minIterations,
@@ -66,11 +78,23 @@ async function oneRound({ name, run }: Contestant, plan: RoundPlan): Promise<rea
     retainSamples: true,
     throws: true,
   });
-  bench.add(name, run, { async: true });
+  let runs = 0;
+  const counted = (): Promise<void> => {
+    runs += 1;
+    return run();
+  };
+  bench.add(name, counted, { async: true });
+  const before = process.cpuUsage();
   const [task] = await bench.run();
-  if (task?.result.state !== "completed")
+  const used = process.cpuUsage(before);
+  if (task?.result.state !== "completed") {
     throw new Error(`${name}: the run ended ${task?.result.state ?? "nowhere"}`);
-  return task.result.latency.samples ?? [];
+  }
+  const { samples = [], p50, mean } = task.result.latency;
+  return {
+    samplesMs: samples,
+    round: { medianMs: p50, meanMs: mean, cpuMs: (used.user + used.system) / 1000 / runs },
+  };
 }
 
 /** Nearest-rank percentile of ascending samples. */

@@ -3,11 +3,13 @@
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { cpus, totalmem } from "node:os";
+import { availableParallelism, cpus, totalmem } from "node:os";
 
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;
+  /** Less than `cores` when the process was pinned (taskset). */
+  readonly usableCores: number;
   readonly memoryGiB: number;
   readonly platform: string;
   readonly node: string;
@@ -25,6 +27,7 @@ export function describeMachine(args: readonly string[], now: Date = new Date())
   return {
     cpu: processors[0]?.model.trim() ?? "unknown",
     cores: processors.length,
+    usableCores: availableParallelism(),
     memoryGiB: Math.round(totalmem() / 2 ** 30),
     platform: `${process.platform} ${process.arch}`,
     node: process.version,
@@ -37,8 +40,9 @@ export function describeMachine(args: readonly string[], now: Date = new Date())
 
 export function machineLines(machine: Machine): readonly string[] {
   const versions = Object.entries(machine.versions).map(([name, version]) => `${name} ${version}`);
+  const pinned = machine.usableCores < machine.cores ? ` (pinned to ${machine.usableCores})` : "";
   return [
-    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.platform}`,
+    `${machine.cpu}, ${machine.cores} cores${pinned}, ${machine.memoryGiB} GiB, ${machine.platform}`,
     `Node ${machine.node}; ${versions.join(", ")}`,
     `${machine.command}; commit ${machine.commit ?? "unknown"}, ${machine.date}`,
   ];

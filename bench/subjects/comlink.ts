@@ -17,7 +17,6 @@ export async function comlinkSubject(): Promise<Subject> {
   await add(1, 1);
   return {
     name: "comlink",
-    how: "`await remote.add(a, b)` on `wrap(nodeEndpoint(worker))`",
     addOne: (a, b) => remote.add(a, b),
     addMany: (base, count) => sumOfPromises(count, (index) => remote.add(base, index)),
     async close() {

@@ -21,8 +21,7 @@ export async function piscinaSubject(): Promise<Subject> {
   });
   await pool.run({ a: 1, b: 1 });
   return {
-    name: "piscina",
-    how: `\`await pool.run({ a, b })\`, 1 thread, concurrentTasksPerWorker ${concurrentTasksPerWorker}, other options default`,
+    name: "piscina, ct = 1,000",
     addOne: (a, b) => pool.run({ a, b }),
     addMany: (base, count) => sumOfPromises(count, (index) => pool.run({ a: base, b: index })),
     close: () => pool.destroy(),

@@ -6,6 +6,7 @@
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { Packr } from "msgpackr";
+import { PendingMap, PendingSlots, type PendingTable } from "./pending-tables.ts";
 import { type Subject, sumOfPromises } from "./subject.ts";
 
 /** id, a, b */
@@ -13,29 +14,35 @@ export type BatchedCall = readonly [number, number, number];
 /** id, result */
 export type BatchedResult = readonly [number, number];
 
-export async function rawBatchedSubject(): Promise<Subject> {
+export const batchedName = "raw batched";
+
+/** The floor that the aims are written against. */
+export function rawBatchedSubject(): Promise<Subject> {
+  return start(batchedName, new PendingMap());
+}
+
+/** The same with the pending promises in reused slots: how far the machine really goes. */
+export function rawBatchedSlotsSubject(): Promise<Subject> {
+  return start("raw batched, slots", new PendingSlots());
+}
+
+async function start(
+  name: string,
+  pending: PendingTable<(result: number) => void>,
+): Promise<Subject> {
   const { port1, port2 } = new MessageChannel();
   const worker = new Worker(new URL("./raw-batched-worker.ts", import.meta.url), {
     workerData: port2,
     transferList: [port2],
   });
-  const pending = new Map<number, (result: number) => void>();
-  let nextId = 0;
-  const batches = new BatchedPort<BatchedCall, BatchedResult>(port1, ([id, result]) => {
-    const resolve = pending.get(id);
-    pending.delete(id);
-    resolve?.(result);
-  });
+  const batches = new BatchedPort<BatchedCall, BatchedResult>(port1, ([id, result]) =>
+    pending.take(id)?.(result),
+  );
   const add = (a: number, b: number): Promise<number> =>
-    new Promise((resolve) => {
-      const id = nextId++;
-      pending.set(id, resolve);
-      batches.send([id, a, b]);
-    });
+    new Promise((resolve) => batches.send([pending.add(resolve), a, b]));
   await add(1, 1);
   return {
-    name: "raw batched msgpackr",
-    how: "the calls of one turn as one msgpackr buffer over a MessagePort, in both directions, a promise per call in a map",
+    name,
     addOne: add,
     addMany: (base, count) => sumOfPromises(count, (index) => add(base, index)),
     async close() {

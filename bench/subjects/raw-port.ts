@@ -39,7 +39,6 @@ export async function rawPortSubject(): Promise<Subject> {
   await add(1, 1);
   return {
     name: "raw postMessage",
-    how: "`{ id, a, b }` -> `{ id, result }` over a MessagePort, one message per call, a promise per call in a map",
     addOne: add,
     addMany: (base, count) => sumOfPromises(count, (index) => add(base, index)),
     async close() {

@@ -11,7 +11,6 @@ export async function raylingSubject(): Promise<Subject> {
   await ray.get(adder.add.remote(1, 1));
   return {
     name: "rayling",
-    how: "`ray.get(adder.add.remote(a, b))`; in flight: `ray.get` of the list of refs",
     addOne: (a, b) => ray.get(adder.add.remote(a, b)),
     async addMany(base, count) {
       const refs: ray.ObjectRef<number>[] = [];

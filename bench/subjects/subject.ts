@@ -6,8 +6,6 @@
 
 export interface Subject {
   readonly name: string;
-  /** How it does the work, for the table's legend. */
-  readonly how: string;
   addOne(a: number, b: number): Promise<number>;
   /** Puts add(base, 0) ... add(base, count - 1) in flight at once; resolves with the sum of all results. */
   addMany(base: number, count: number): Promise<number>;

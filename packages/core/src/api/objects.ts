@@ -1,4 +1,5 @@
 /** `get`, `put` and `wait`: from refs to values and back. */
+import { appendLocalStack } from "../protocol/failure.ts";
 import { getValues, waitSettled } from "../rpc/get.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
@@ -36,22 +37,26 @@ export function get<const Refs extends readonly ObjectRef[]>(
   refs: Refs,
   options?: GetOptions,
 ): Promise<RefValues<Refs>>;
-export function get(
+export async function get(
   refs: ObjectRef | readonly ObjectRef[],
   options: GetOptions = {},
 ): Promise<unknown> {
   if (isDriverCode()) return never();
+  const caller = useCaller();
+  checkOptions("get", options, { timeoutMs: count(0, "fraction") });
+  const { timeoutMs } = options;
   try {
-    const caller = useCaller();
-    checkOptions("get", options, { timeoutMs: count(0, "fraction") });
+    if (!(refs instanceof ObjectRef)) {
+      return await getValues(caller, entriesOf("get", refs), timeoutMs);
+    }
+    const [value] = await getValues(caller, [entryOf(refs)], timeoutMs);
+    return value;
+  } catch (error) {
+    // Here, after the await, the stack names who awaits this call; a get that succeeds pays nothing for it.
     const trace: { stack?: string } = {};
     Error.captureStackTrace(trace, get);
-    if (refs instanceof ObjectRef) {
-      return getValues(caller, [entryOf(refs)], options.timeoutMs, trace).then(first);
-    }
-    return getValues(caller, entriesOf("get", refs), options.timeoutMs, trace);
-  } catch (error) {
-    return Promise.reject(error);
+    appendLocalStack(error as Error, trace.stack ?? "");
+    throw error;
   }
 }
 
@@ -117,8 +122,4 @@ function entriesOf(where: string, refs: unknown): ReturnType<typeof entryOf>[] {
     }
     return entryOf(ref);
   });
-}
-
-function first(values: unknown[]): unknown {
-  return values[0];
 }

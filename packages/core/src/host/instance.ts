@@ -75,9 +75,8 @@ export class Instance {
       this.#executed += 1;
       // What is answered already does not wait for a method that may take its time.
       if (found.slow) session.flush();
-      const started = performance.now();
       result = found.run.apply(this.#object, args);
-      found.slow = performance.now() - started > slowMs;
+      found.slow = session.lap() > slowMs;
       waits = isThenable(result);
     } catch (error) {
       return this.#answerFailure(call, session, error);

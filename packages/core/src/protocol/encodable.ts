@@ -31,6 +31,19 @@ export function survey(value: unknown, isSpecial: IsSpecial): Survey {
   return surveyPrimitive(value);
 }
 
+/** A primitive, or a list of nothing but primitives, none of which needs care: most arguments and results of small calls. */
+export function isFlat(value: unknown): boolean {
+  if (!Array.isArray(value)) return isFlatPrimitive(value);
+  for (let index = 0; index < value.length; index++) {
+    if (!isFlatPrimitive(value[index])) return false;
+  }
+  return true;
+}
+
+function isFlatPrimitive(value: unknown): boolean {
+  return (typeof value !== "object" || value === null) && surveyPrimitive(value) === "plain";
+}
+
 /** msgpackr writes -0 as 0 and a lone surrogate as three replacement characters; both travel as special values. */
 export function surveyPrimitive(value: unknown): Survey {
   switch (typeof value) {

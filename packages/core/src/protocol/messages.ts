@@ -13,6 +13,8 @@ import { outOfBandBytes } from "./encodable.ts";
 export interface Route {
   readonly target: string;
   readonly method: string;
+  /** `Class.method`, for messages to people; it does not travel. */
+  readonly label?: string;
 }
 
 export type Message =

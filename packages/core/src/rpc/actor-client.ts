@@ -157,7 +157,7 @@ export class ActorClient {
         return;
       }
       this.#queue.shift();
-      const dependencies: Encoded[] = [];
+      const dependencies: Encoded[] = head.dependencies.length === 0 ? none : [];
       let failure: FailureData | undefined;
       for (const { outcome } of head.dependencies) {
         if (outcome?.ok === true) dependencies.push(outcome.value);
@@ -239,3 +239,6 @@ export class ActorClient {
     for (const call of this.#queue.drain()) call.entry.reject(failure);
   }
 }
+
+/** Shared by all calls without dependencies; nobody writes to it. */
+const none: Encoded[] = [];

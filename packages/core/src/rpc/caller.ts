@@ -3,7 +3,7 @@
  *
  * The driver and every host have one. What a call does when it arrives is given in (`onCall`); where actors are is asked of the Directory.
  */
-import { Codec, type Encoded } from "../protocol/codec.ts";
+import { Codec, compact, type Encoded } from "../protocol/codec.ts";
 import type { ErrorClasses, FailureData } from "../protocol/failure.ts";
 import type { Route } from "../protocol/messages.ts";
 import { slot } from "../protocol/special.ts";
@@ -71,7 +71,7 @@ export class Caller implements HandleCaller, ClientLink {
 
   put(value: unknown): ObjectRef {
     const entry = this.store.create("put");
-    entry.resolve(this.codec.encode(value, "value"));
+    entry.resolve(compact(this.codec.encode(value, "value")));
     return new ObjectRef(entry);
   }
 
@@ -82,9 +82,9 @@ export class Caller implements HandleCaller, ClientLink {
     options: CallOptions | undefined,
   ): ObjectRef {
     this.#checkAlive();
-    const dependencies: ObjectEntry[] = [];
+    const dependencies = emptyFor(args);
     const encoded = this.#encodeArguments(args, dependencies);
-    const entry = this.store.create(`${info.className}.${route.method}`);
+    const entry = this.store.create(route.label ?? route.method);
     const retryExceptions = options?.retryExceptions;
     const client = this.#client(info);
     const call = new ActorCall(
@@ -286,4 +286,12 @@ export class Caller implements HandleCaller, ClientLink {
     if (data[0] === "actor") return this.createHandle(data[1]);
     return new ObjectRef(this.store.importReference(data[1], data[2], data[3]));
   }
+}
+
+const none: ObjectEntry[] = [];
+
+/** A list to put dependencies in; the one shared empty list if there will be none. */
+function emptyFor(args: readonly unknown[]): ObjectEntry[] {
+  for (let index = 0; index < args.length; index++) if (args[index] instanceof ObjectRef) return [];
+  return none;
 }

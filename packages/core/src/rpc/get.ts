@@ -3,17 +3,15 @@
  *
  * `get` of a list fails with the first failure and does not wait for the rest. `wait` never fails for a failed object: it is ready.
  */
-import { appendLocalStack, type FailureData } from "../protocol/failure.ts";
+import type { FailureData } from "../protocol/failure.ts";
 import { GetTimeoutError } from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { Caller } from "./caller.ts";
 
-/** @param trace holds the stack of the user's call, formatted only if something fails */
 export function getValues(
   caller: Caller,
   entries: readonly ObjectEntry[],
   timeoutMs: number | undefined,
-  trace: { readonly stack?: string },
 ): Promise<unknown[]> {
   return new Promise((resolve, reject) => {
     let unsettled = entries.length;
@@ -28,9 +26,7 @@ export function getValues(
     };
     const fail = (failure: FailureData): void => {
       try {
-        const error = caller.codec.reviveFailure(failure);
-        appendLocalStack(error, trace.stack ?? "");
-        reject(error);
+        reject(caller.codec.reviveFailure(failure));
       } catch (unreadable) {
         reject(unreadable);
       }
@@ -63,12 +59,12 @@ export function getValues(
       timer = setTimeout(() => {
         end();
         const late = entries.filter((entry) => entry.outcome === undefined);
-        const error = new GetTimeoutError(
-          timeoutMs,
-          late.map((entry) => entry.label),
+        reject(
+          new GetTimeoutError(
+            timeoutMs,
+            late.map((entry) => entry.label),
+          ),
         );
-        appendLocalStack(error, trace.stack ?? "");
-        reject(error);
       }, timerMs(timeoutMs));
     }
   });

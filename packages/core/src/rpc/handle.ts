@@ -93,7 +93,11 @@ function makePrototype({ className, methods }: ActorInfo): object {
         const inside = insides.get(this);
         if (inside === undefined) return undefined;
         // Made on first use and kept on the handle itself.
-        const route = { target: inside.info.actorId, method };
+        const route = {
+          target: inside.info.actorId,
+          method,
+          label: `${className}.${method}`,
+        };
         const stub = makeMethod(inside.info, route, inside.caller);
         Object.defineProperty(this, method, { value: stub, enumerable: false });
         return stub;

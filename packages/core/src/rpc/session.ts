@@ -15,6 +15,7 @@ import {
 } from "../protocol/messages.ts";
 import { assertNever, type DeathCause } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
+import { PendingTable } from "./pending-table.ts";
 import { brokenChannel, type Channel } from "../transport/channel.ts";
 
 export interface Pending {
@@ -48,11 +49,6 @@ const earlyFlushBytes = 8 * 1024;
 /** So do answers after this time: a turn of slow methods must not hold back the answer of the first. */
 const earlyFlushMs = 1;
 
-interface Outstanding {
-  readonly pending: Pending;
-  readonly bytes: number;
-}
-
 interface CreditWaiter {
   readonly maxConcurrency: number;
   readonly resume: () => void;
@@ -67,11 +63,11 @@ export class Session {
   readonly #credit: CreditLimits;
   readonly #writer: BatchWriter = new BatchWriter();
   readonly #reader: BatchReader = new BatchReader();
-  readonly #pending: Map<number, Outstanding> = new Map();
+  readonly #pending: PendingTable = new PendingTable();
   readonly #creditWaiters: Fifo<CreditWaiter> = new Fifo();
-  #nextId = 0;
   #bytes = 0;
-  #answersSince = 0;
+  #lapSince = 0;
+  #unsentMs = 0;
   #state: "open" | "flush-scheduled" | "receiving" | "closed" = "open";
 
   constructor(
@@ -117,16 +113,14 @@ export class Session {
   call(route: Route, args: Encoded, dependencies: readonly Encoded[], pending: Pending): void {
     this.#export(args);
     for (const dependency of dependencies) this.#export(dependency);
-    const id = this.#newId();
+    const id = this.#pending.add(pending);
     const bytes = this.#send({ kind: "call", id, route, arguments: args, dependencies });
-    this.#pending.set(id, { pending, bytes });
+    this.#pending.charge(id, bytes);
     this.#bytes += bytes;
   }
 
   fetch(objectId: string, pending: Pending): void {
-    const id = this.#newId();
-    this.#pending.set(id, { pending, bytes: 0 });
-    this.#send({ kind: "fetch", id, objectId });
+    this.#send({ kind: "fetch", id: this.#pending.add(pending), objectId });
   }
 
   answer(id: number, value: Encoded): void {
@@ -148,6 +142,15 @@ export class Session {
     this.#send({ kind: "reference", objectId, holder, change });
   }
 
+  /** Milliseconds since it was last asked, or since the batch came: how long the method that just ran took, with one look at the clock. */
+  lap(): number {
+    const now = performance.now();
+    const ms = now - this.#lapSince;
+    this.#lapSince = now;
+    this.#unsentMs += ms;
+    return ms;
+  }
+
   /** Sends what was gathered, without waiting for the end of the turn. */
   flush(): void {
     if (this.#state === "closed") return;
@@ -158,11 +161,6 @@ export class Session {
   close(reason: DeathCause): void {
     if (this.#state !== "closed") this.flush();
     this.#channel.close(reason);
-  }
-
-  #newId(): number {
-    this.#nextId = (this.#nextId + 1) >>> 0;
-    return this.#nextId;
   }
 
   #send(message: Message): number {
@@ -184,9 +182,8 @@ export class Session {
   }
 
   #flushIfLate(): void {
-    const now = performance.now();
-    if (now - this.#answersSince <= earlyFlushMs) return;
-    this.#answersSince = now;
+    if (this.#unsentMs <= earlyFlushMs) return;
+    this.#unsentMs = 0;
     this.flush();
   }
 
@@ -205,7 +202,8 @@ export class Session {
   #receive(batch: Batch): void {
     if (this.#state === "closed") return;
     this.#state = "receiving";
-    this.#answersSince = performance.now();
+    this.#lapSince = performance.now();
+    this.#unsentMs = 0;
     try {
       this.#reader.read(batch, (message) => this.#onMessage(message));
     } catch (error) {
@@ -237,12 +235,11 @@ export class Session {
   }
 
   #take(id: number): Pending | undefined {
-    const waiting = this.#pending.get(id);
-    if (waiting === undefined) return undefined;
-    this.#pending.delete(id);
-    this.#bytes -= waiting.bytes;
+    const pending = this.#pending.take(id);
+    if (pending === undefined) return undefined;
+    this.#bytes -= this.#pending.bytesOf(id);
     if (this.#creditWaiters.size > 0) this.#resumeWaiters();
-    return waiting.pending;
+    return pending;
   }
 
   /** In order of asking, as long as there is credit: one that uses it up ends the loop. */
@@ -257,10 +254,8 @@ export class Session {
 
   #lose(reason: DeathCause): void {
     this.#state = "closed";
-    const lost = [...this.#pending.values()];
-    this.#pending.clear();
     this.#bytes = 0;
-    for (const { pending } of lost) pending.lose(reason);
+    for (const pending of this.#pending.takeAll()) pending.lose(reason);
     for (const { resume } of this.#creditWaiters.drain()) resume();
   }
 }

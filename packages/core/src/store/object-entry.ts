@@ -20,6 +20,8 @@ export class ObjectEntry {
   /** Set by the borrower of somebody else's object: asks the owner for the value, once. */
   fetch: (() => void) | undefined = undefined;
   #outcome: Outcome | undefined = undefined;
+  /** Nearly all entries have one waiter at most; more are in the list. */
+  #waiter: ((entry: ObjectEntry) => void) | undefined = undefined;
   #waiters: ((entry: ObjectEntry) => void)[] | undefined = undefined;
 
   constructor(owner: string, sequence: number, label: string) {
@@ -47,7 +49,8 @@ export class ObjectEntry {
   /** Calls back when settled: at once if it is, else in the turn that settles it. A borrowed object is asked for now. */
   whenSettled(waiter: (entry: ObjectEntry) => void): void {
     if (this.#outcome !== undefined) return waiter(this);
-    (this.#waiters ??= []).push(waiter);
+    if (this.#waiter === undefined) this.#waiter = waiter;
+    else (this.#waiters ??= []).push(waiter);
     const fetch = this.fetch;
     if (fetch !== undefined) {
       this.fetch = undefined;
@@ -57,6 +60,10 @@ export class ObjectEntry {
 
   /** Takes a waiter back: its `get` timed out. */
   forget(waiter: (entry: ObjectEntry) => void): void {
+    if (this.#waiter === waiter) {
+      this.#waiter = this.#waiters?.shift();
+      return;
+    }
     const index = this.#waiters?.indexOf(waiter) ?? -1;
     if (index >= 0) this.#waiters?.splice(index, 1);
   }
@@ -64,8 +71,11 @@ export class ObjectEntry {
   #settle(outcome: Outcome): void {
     if (this.#outcome !== undefined) return;
     this.#outcome = outcome;
+    const first = this.#waiter;
     const waiters = this.#waiters;
+    this.#waiter = undefined;
     this.#waiters = undefined;
+    if (first !== undefined) first(this);
     if (waiters !== undefined) for (const waiter of waiters) waiter(this);
   }
 }

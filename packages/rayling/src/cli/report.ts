@@ -20,7 +20,7 @@ export function reportText(report: Report): string {
   return [
     ...aligned(rows),
     "",
-    ...(baseline === undefined ? [] : [extrapolation(baseline, summary.done)]),
+    ...(baseline === undefined || isWhole(report) ? [] : [extrapolation(baseline, summary.done)]),
     ...[...summary.invalid].map(
       ([code, { count, example }]) =>
         `invalid: ${grouped(count)} x ${code}, for example: ${firstLine(example)}`,
@@ -52,7 +52,7 @@ function comparedRows(report: Report, baseline: BaselineResult): string[][] {
   const baselineColumn = [
     "one at a time",
     `${grouped(count)} of ${grouped(summary.done)}`,
-    `${duration(wholeMs)} *`,
+    `${duration(wholeMs)}${isWhole(report) ? "" : " *"}`,
     rate(count, baseline.wallMs),
     scoreText(baseline.scores),
     "",
@@ -67,8 +67,13 @@ function comparedRows(report: Report, baseline: BaselineResult): string[][] {
   return [...rows.slice(0, 4), speedUp, ...rows.slice(4)];
 }
 
+/** The baseline scored everything: there is nothing to extrapolate. */
+function isWhole({ summary, baseline }: Report): boolean {
+  return baseline?.scores.length === summary.done;
+}
+
 function extrapolation({ scores, wallMs }: BaselineResult, total: number): string {
-  return `* extrapolated: ${grouped(scores.length)} valid samples, evenly spaced, took ${duration(wallMs)} one at a time; all are ${grouped(total)}`;
+  return `* extrapolated: ${grouped(scores.length)} valid samples from all over the file took ${duration(wallMs)} one at a time; all are ${grouped(total)}`;
 }
 
 function latencyRows(latenciesMs: readonly number[]): string[][] {

@@ -33,11 +33,11 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     const solutions = await openSolutions(options.solutions, stop.signal);
     const reward = readSpec(options.reward);
     await ray.init({ prewarm: 2 });
-    const loop = await openLoop(options, reward);
+    const loop = await stop.race(openLoop(options, reward));
     const file = await RewardsFile.open(options.out);
     const run = await scoreAll(loop, solutions, file, options, stop.signal);
     await loop.close();
-    const baseline = await runBaseline(run.baselineSamples, options, reward, stop.signal);
+    const baseline = await stop.race(runBaseline(run.baselineSamples, options, reward));
     const words = `${options.workers} workers x ${options.concurrency}`;
     process.stdout.write(reportText({ ...run, loop: words, baseline, out: file.path }));
   } finally {
@@ -62,7 +62,7 @@ async function scoreAll(
   const view = new ProgressView();
   const summary = new RunSummary();
   const baselineSamples: SolutionSample[] = [];
-  const stride = Math.max(1, Math.floor(total / Math.max(1, options.baseline)));
+  const subset = spreadOver(total, options.baseline);
   const startedAt = performance.now();
   try {
     const scored = loop.scoreStream(read(), {
@@ -74,8 +74,7 @@ async function scoreAll(
     for await (const one of scored) {
       await file.write(one);
       summary.add(one);
-      const isWanted = one.index % stride === 0 && baselineSamples.length < options.baseline;
-      if (isWanted && one.outcome.valid) baselineSamples.push(one.sample);
+      if (one.outcome.valid && subset.has(one.index)) baselineSamples.push(one.sample);
     }
     return { summary, wallMs: performance.now() - startedAt, baselineSamples };
   } catch (error) {
@@ -87,6 +86,13 @@ async function scoreAll(
     view.close();
     await file.close();
   }
+}
+
+/** Multiples of the golden ratio: evenly over the file, and never in step with the number of solutions of a question. */
+function spreadOver(total: number, count: number): ReadonlySet<number> {
+  if (count >= total) return new Set(Array(total).keys());
+  const golden = (Math.sqrt(5) - 1) / 2;
+  return new Set(Array.from({ length: count }, (_, i) => Math.floor(((i * golden) % 1) * total)));
 }
 
 async function openLoop(options: ScoreOptions, reward: RewardSpec): Promise<RewardLoopManager> {
@@ -120,7 +126,6 @@ async function runBaseline(
   samples: readonly SolutionSample[],
   options: ScoreOptions,
   reward: RewardSpec,
-  signal: AbortSignal,
 ): Promise<BaselineResult | undefined> {
   if (samples.length === 0) return undefined;
   process.stderr.write(`baseline: ${grouped(samples.length)} samples, one at a time\n`);
@@ -129,13 +134,9 @@ async function runBaseline(
   // They were scored once; a function that now hangs must not hold the report back.
   const limit =
     options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs * samples.length };
-  const stopped = new Promise<never>((_, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-  });
   try {
-    return await Promise.race([stopped, ray.get(baseline.run.remote(spec, [...samples]), limit)]);
+    return await ray.get(baseline.run.remote(spec, [...samples]), limit);
   } catch (error) {
-    if (error instanceof CliError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     process.stderr.write(`baseline: given up, ${reason.split("\n", 1)[0]}\n`);
     return undefined;

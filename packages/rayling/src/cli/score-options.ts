@@ -1,6 +1,7 @@
 /** The flags of `rayling score`: their texts, defaults and checks. The command itself is loaded only when it runs. */
 
 import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
@@ -34,6 +35,9 @@ interface Flags {
   readonly baseline: number;
 }
 
+/** One per CPU, at least two. */
+const DEFAULT_WORKERS: number = Math.min(8, Math.max(2, availableParallelism()));
+
 /** The recipe's judge takes 1 to 40 s; at 1:1000. */
 const DEMO_LATENCY_MS: readonly [number, number] = [1, 40];
 
@@ -53,8 +57,8 @@ export function addScoreCommand(program: Command): void {
       "module of the reward function, and its export (default: computeScore)",
     )
     .option("--demo", "use the example's solutions, reward and latency where none are given", false)
-    .option("--workers <count>", "reward loop workers", count(1), 4)
-    .option("--concurrency <count>", "samples in flight per worker", count(1), 32)
+    .option("--workers <count>", "reward loop workers", count(1), DEFAULT_WORKERS)
+    .option("--concurrency <count>", "samples in flight per worker", count(1), 64)
     .option("--executors <count>", "threads per worker in which reward functions run", count(1), 1)
     .option(
       "--latency <min,max>",

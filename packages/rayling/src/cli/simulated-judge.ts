@@ -37,7 +37,7 @@ export async function computeScore(input: ScoreInput): Promise<ScoreOutput> {
     delay(latencyMs(judge, Number(input.extraInfo["index"]))),
   ]);
   const { judge: _, ...rest } = input;
-  return score(rest as ScoreInput);
+  return score(rest);
 }
 
 export function latencyMs({ latencyMs: [min, max], seed }: SimulatedJudge, index: number): number {

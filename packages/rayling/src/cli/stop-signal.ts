@@ -5,6 +5,8 @@ import { CliError } from "./cli-error.ts";
 export interface StopSignal {
   /** Its reason is the CliError to end with. */
   readonly signal: AbortSignal;
+  /** What `work` comes to, unless a stop comes first. */
+  race<Value>(work: Promise<Value>): Promise<Value>;
   close(): void;
 }
 
@@ -20,8 +22,15 @@ export function stopSignal(): StopSignal {
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
+  const { signal } = controller;
+  const stopped = new Promise<never>((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+  // Where nobody races, nobody is told.
+  stopped.catch(() => undefined);
   return {
-    signal: controller.signal,
+    signal,
+    race: (work) => Promise.race([work, stopped]),
     close: () => {
       process.off("SIGINT", onSignal);
       process.off("SIGTERM", onSignal);

@@ -3,7 +3,7 @@
  * It answers when the thread cannot: while user code blocks it, and after its death.
  *
  * Layout: one Int32 for the id of the run whose code is on the stack (0: nobody), then one Int64 per slot with the time at which the
- * user's code started on that run (0: not at work). Times are process.hrtime's nanoseconds, one clock for all threads of a process.
+ * user's code last started on that run (0: not yet). Times are process.hrtime's nanoseconds, one clock for all threads of a process.
  */
 
 export class RunTable {
@@ -43,15 +43,16 @@ export class RunTable {
     Atomics.store(this.#starts, slot, process.hrtime.bigint());
   }
 
-  stop(slot: number): void {
+  /** For the next run in this slot. */
+  clear(slot: number): void {
     Atomics.store(this.#starts, slot, 0n);
   }
 
-  isAtWork(slot: number): boolean {
+  hasStarted(slot: number): boolean {
     return Atomics.load(this.#starts, slot) !== 0n;
   }
 
-  /** How long the user's code has been at work on the run in this slot; undefined if it is not. */
+  /** How long the user's code has been at work on the run in this slot; undefined before its start. */
   ageMs(slot: number): number | undefined {
     const start = Atomics.load(this.#starts, slot);
     return start === 0n ? undefined : Number(process.hrtime.bigint() - start) / 1e6;

@@ -43,7 +43,7 @@ export class RunTracker {
     }
   }
 
-  /** The same function, with the clock of the run that calls it going while it is at work. */
+  /** The same function; the clock of the run that calls it starts with it. */
   timed<Args extends unknown[], Result>(
     work: (...args: Args) => Result | PromiseLike<Result>,
     onThenable: () => void = ignore,
@@ -75,8 +75,9 @@ export class RunTracker {
     this.#table.start(run.slot);
   }
 
+  /** The clock goes on until the reply is there: a result can be a trap (a getter, a proxy) for whoever reads it. */
   #leave(run: Run): void {
-    if (--run.depth === 0) this.#table.stop(run.slot);
+    run.depth -= 1;
   }
 
   #mark(id: number): void {

@@ -24,12 +24,10 @@ export type ScoreReply = { readonly latencyMs: number; readonly overlaps: boolea
 
 export class ScoreExecutor {
   readonly #tracker: RunTracker;
-  readonly #table: RunTable;
   readonly #pipeline: Promise<Pipeline>;
 
   constructor(settings: PipelineSettings, memory: SharedArrayBuffer) {
-    this.#table = RunTable.over(memory);
-    this.#tracker = new RunTracker(this.#table);
+    this.#tracker = new RunTracker(RunTable.over(memory));
     this.#pipeline = loadPipeline(settings, this.#tracker);
     // Whoever calls ready() hears of it.
     this.#pipeline.catch(() => undefined);
@@ -45,7 +43,6 @@ export class ScoreExecutor {
     const pipeline = await this.#pipeline;
     const run: Run = { id, slot, depth: 0, startedAt: undefined };
     const measured = (): { latencyMs: number; overlaps: boolean } => {
-      this.#table.stop(slot);
       const now = performance.now();
       return { latencyMs: now - (run.startedAt ?? now), overlaps: pipeline.overlaps };
     };

@@ -25,7 +25,7 @@ export class RewardLoopManager implements AsyncDisposable {
 
   private constructor(seats: readonly WorkerSeat[], settings: RewardLoopSettings) {
     this.#seats = seats;
-    this.#dispatcher = new Dispatcher(seats, settings.concurrency);
+    this.#dispatcher = new Dispatcher(seats, settings);
   }
 
   /**

@@ -24,6 +24,8 @@ export class WorkerSeat {
   #incarnation = 0;
   #deathsInARow = 0;
   #closed = false;
+  #overlaps = false;
+  #hasAnswered = false;
   /** Samples that were sent there and not answered. */
   load = 0;
   #state: "alive" | "replacing" | "lost" = "alive";
@@ -41,11 +43,17 @@ export class WorkerSeat {
     const seat = new WorkerSeat(name, settings, worker);
     try {
       await ray.get(worker.ready.remote());
+      seat.#overlaps = await ray.get(worker.overlaps.remote());
     } catch (error) {
       if (!(error instanceof ray.ActorAlreadyExistsError)) await seat.close();
       throw error;
     }
     return seat;
+  }
+
+  /** Whether samples overlap there: what was known at its start and after its first answer. */
+  get overlaps(): boolean {
+    return this.#overlaps;
   }
 
   get state(): "alive" | "replacing" | "lost" {
@@ -75,6 +83,7 @@ export class WorkerSeat {
     try {
       const value = await ray.get(use(worker));
       this.#deathsInARow = 0;
+      if (!this.#hasAnswered) this.#learn(worker);
       return { value };
     } catch (error) {
       if (this.#closed) throw new RewardLoopClosedError();
@@ -109,6 +118,19 @@ export class WorkerSeat {
       () => this.#become("alive"),
       // Whoever calls hears why.
       () => this.#become("lost"),
+    );
+  }
+
+  /** A function that returns promises without being declared async is known by its first one. */
+  #learn(worker: WorkerHandle): void {
+    this.#hasAnswered = true;
+    ray.get(worker.overlaps.remote()).then(
+      (overlaps) => {
+        this.#overlaps = overlaps;
+        this.#onChange();
+      },
+      // Its death is told to whoever has samples there.
+      () => undefined,
     );
   }
 

@@ -43,6 +43,11 @@ export class ExecutorPool {
     return this.#ready.promise;
   }
 
+  /** Whether the score function lets samples overlap: known of async functions, learned of others by their first promise. */
+  get overlaps(): boolean {
+    return [...this.#lanes].some((lane) => lane.overlaps);
+  }
+
   /** Rejects only if no executor can be kept alive. */
   submit(sample: RewardSample): Promise<SampleOutcome> {
     return new Promise((resolve, reject) => {

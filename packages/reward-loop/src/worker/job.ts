@@ -1,6 +1,8 @@
 /** One sample on its way through a worker: settled exactly once, whatever becomes of the executors it visits. */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { ScoreReply } from "../executor/score-executor.ts";
+import { failureOf } from "../outcome.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 
 export interface Job {
@@ -19,4 +21,26 @@ export interface Job {
 export function settleInvalid(job: Job, error: ScoreFailure, latencyMs: number): void {
   job.attempts += 1;
   job.settle({ valid: false, error, latencyMs, attempts: job.attempts });
+}
+
+/** By what the call of an executor came to: its reply, or what it rejected with. */
+export function settleByReply(job: Job, reply: unknown): void {
+  // Not an answer of the executor but of the runtime, most likely: what the function returned cannot travel.
+  if (!isReply(reply)) {
+    const failure = failureOf(reply);
+    const isUnsendable = (reply as { code?: unknown }).code === "NOT_ENCODABLE";
+    return settleInvalid(job, isUnsendable ? { ...failure, code: "NOT_ENCODABLE" } : failure, 0);
+  }
+  if (!reply.ok) return settleInvalid(job, reply.error, reply.latencyMs);
+  job.attempts += 1;
+  job.settle({
+    valid: true,
+    ...reply.result,
+    latencyMs: reply.latencyMs,
+    attempts: job.attempts,
+  });
+}
+
+export function isReply(reply: unknown): reply is ScoreReply {
+  return typeof reply === "object" && reply !== null && !(reply instanceof Error) && "ok" in reply;
 }

@@ -29,6 +29,11 @@ export class RewardLoopWorker {
     await this.#pool.ready();
   }
 
+  /** Whether it is worth having more samples here than executors: not with a synchronous score function. */
+  async overlaps(): Promise<boolean> {
+    return this.#pool.overlaps;
+  }
+
   /** Rejects only if no executor can be kept alive: ExecutorStartError, or why the user's modules do not load. */
   async computeScore(sample: RewardSample): Promise<SampleOutcome> {
     return this.#limit(() => this.#pool.submit(sample));

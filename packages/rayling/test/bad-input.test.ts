@@ -1,0 +1,127 @@
+/** Wrong input: one clear line on stderr, exit code 2, nothing on stdout, and results of earlier runs stay. */
+
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { fileOf, folder, rayling } from "./command.ts";
+
+const good = { question: "q", ground_truth: "A: 1", a: { solution: "A: 1" } };
+
+describe("flags", () => {
+  test.each([
+    [["--nope"], /unknown option '--nope'/],
+    [["--workers", "0"], /--workers.*'0'.*at least 1/],
+    [["--workers", "two"], /--workers.*'two'/],
+    [["--concurrency", "1.5"], /--concurrency/],
+    [["--executors", "-1"], /--executors/],
+    [["--latency", "5,1"], /--latency.*MIN,MAX/],
+    [["--latency", "a"], /--latency/],
+    [["--timeout", "soon"], /--timeout/],
+    [["--seed", "x"], /--seed/],
+    [["--baseline", "-3"], /--baseline/],
+    [["--workers"], /--workers.*argument missing/],
+    [["more"], /too many arguments/],
+    [["--solutions", "/no/such/file.jsonl"], /\/no\/such\/file\.jsonl/],
+    [["--solutions", "/tmp"], /\/tmp: .*EISDIR/],
+    [["--reward", "/no/such/reward.ts"], /reward\.ts.*not found/],
+    [["--reward", "examples/gsm8k-reward.ts:nothing"], /no export nothing.*computeScore/],
+    [["--reward", "examples/gsm8k-reward.ts:"], /--reward/],
+    [["--reward", "packages/reward-loop/test/fixtures/throws-on-load.ts"], /broken on purpose/],
+    [
+      ["--reward", "packages/reward-loop/test/fixtures/exits-on-load.ts"],
+      /exits-on-load\.ts.*exited with code 3/,
+    ],
+    [["--out", "/no/such/folder/rewards.jsonl"], /--out.*\/no\/such\/folder/],
+  ])("%j", async (flags, message) => {
+    const { code, stdout, stderr } = await rayling("score", "--demo", ...flags);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+    expect(stderr).toMatch(message);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  });
+
+  test("without --demo, what is missing is named", async () => {
+    expect(await rayling("score")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("--solutions") as string,
+    });
+    const solutions = await fileOf([good]);
+    expect(await rayling("score", "--solutions", solutions)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("--reward") as string,
+    });
+  });
+
+  test("an unknown command", async () => {
+    expect(await rayling("bogus")).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: "error: unknown command 'bogus'\n",
+    });
+  });
+});
+
+describe("a bad line is told with its number and reason, and an earlier rewards.jsonl stays", () => {
+  test.each([
+    ["{oops", "not valid JSON"],
+    [[1, 2], "not an object"],
+    [{ ground_truth: "g", a: { solution: "s" } }, '"question"'],
+    [{ question: "q", a: { solution: "s" } }, '"ground_truth"'],
+    [{ question: "q", ground_truth: "g", a: "s" }, "no key holds"],
+    [{ question: "q", ground_truth: "g", a: { solution: 5 } }, '"a.solution"'],
+    [
+      { question: "q", ground_truth: "g", a: { solution: "s", is_correct: "yes" } },
+      '"a.is_correct"',
+    ],
+  ])("%j", async (line, reason) => {
+    const solutions = await fileOf([good, "", line, good]);
+    const out = join(await folder(), "rewards.jsonl");
+    await writeFile(out, "from before\n");
+    const { code, stdout, stderr } = await rayling(
+      "score",
+      "--demo",
+      "--solutions",
+      solutions,
+      "--out",
+      out,
+    );
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain(`${solutions}:3: `);
+    expect(stderr).toContain(reason);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+    expect(await readFile(out, "utf8")).toBe("from before\n");
+  });
+
+  test("a file without solutions", async () => {
+    const solutions = await fileOf([]);
+    expect(await rayling("score", "--demo", "--solutions", solutions)).toMatchObject({
+      code: 2,
+      stderr: `rayling: ${solutions} has no solutions.\n`,
+    });
+  });
+});
+
+test("--help names every flag, and --version the version", async () => {
+  const { code, stdout, stderr } = await rayling("score", "--help");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  for (const flag of [
+    "solutions",
+    "reward",
+    "demo",
+    "workers",
+    "concurrency",
+    "executors",
+    "latency",
+    "timeout",
+    "out",
+    "seed",
+    "baseline",
+  ]) {
+    expect(stdout).toContain(`--${flag}`);
+  }
+  expect(stdout).toContain("Exit codes");
+  expect(await rayling("--help")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("score") as string,
+  });
+  expect((await rayling("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});

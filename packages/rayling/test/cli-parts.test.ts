@@ -1,0 +1,85 @@
+/** The parts of the command that need no process: the judge's latency, the numbers, the bar. */
+
+import { WriteStream } from "node:tty";
+import { describe, expect, test } from "vitest";
+import { duration, grouped, mean, quantile } from "../src/cli/numbers.ts";
+import { ProgressView } from "../src/cli/progress-view.ts";
+import { latencyMs } from "../src/cli/simulated-judge.ts";
+import type { SimulatedJudge } from "../src/cli/simulated-judge.ts";
+
+describe("the simulated latency", () => {
+  const judge: SimulatedJudge = {
+    reward: { path: "x" },
+    latencyMs: [1, 40],
+    seed: 1,
+    baseDirectory: "/",
+  };
+  const waits = (seed: number): number[] =>
+    Array.from({ length: 10_000 }, (_, index) => latencyMs({ ...judge, seed }, index));
+
+  test("is uniform between its bounds", () => {
+    const all = waits(1);
+    expect(Math.min(...all)).toBeGreaterThanOrEqual(1);
+    expect(Math.max(...all)).toBeLessThan(40);
+    for (const share of [0.1, 0.25, 0.5, 0.75, 0.9])
+      expect(quantile(all, share)).toBeCloseTo(1 + 39 * share, -0.5);
+  });
+
+  test("hangs on the seed and the sample alone", () => {
+    expect(waits(1)).toEqual(waits(1));
+    const [a, b] = [waits(1), waits(2)];
+    expect(a.filter((wait, index) => wait === b[index]).length).toBeLessThan(10);
+  });
+});
+
+test("numbers as people read them", () => {
+  expect(grouped(1234567)).toBe("1,234,567");
+  expect([0, 9.96, 412.4, 1000, 75_000].map(duration)).toEqual([
+    "0.0 ms",
+    "10.0 ms",
+    "412 ms",
+    "1.00 s",
+    "75.00 s",
+  ]);
+  expect([mean([]), mean([1, 2, 6])]).toEqual([undefined, 3]);
+  expect([0.5, 0.95, 0.99, 1].map((share) => quantile([5, 1, 4, 2, 3], share))).toEqual([
+    3, 5, 5, 5,
+  ]);
+  expect(quantile([], 0.5)).toBeUndefined();
+});
+
+describe("progress", () => {
+  const progress = {
+    done: 640,
+    total: 2560,
+    inFlight: 128,
+    ratePerSecond: 5231.4,
+    oldestMs: 41.2,
+    invalid: 2,
+  };
+  const text = "640 / 2,560, 128 in flight, 5,231/s, oldest 41 ms, 2 invalid";
+  const shown = (settings: { isTTY: boolean; columns?: number }): string => {
+    let output = "";
+    const write = (part: string): boolean => ((output += part), true);
+    const stream = Object.assign(Object.create(WriteStream.prototype) as WriteStream, settings, {
+      write,
+    });
+    const view = new ProgressView(stream);
+    view.show(progress);
+    view.close();
+    return output;
+  };
+
+  test("a terminal gets a bar that is redrawn, never longer than its line", () => {
+    expect(shown({ isTTY: true, columns: 120 })).toBe(
+      `\r\u001b[2K[######------------------] ${text}\n`,
+    );
+    expect(shown({ isTTY: true, columns: 30 })).toBe(
+      "\r\u001b[2K[######------------------] 640 /\n".replace(" 640 /", " 64"),
+    );
+  });
+
+  test("anything else gets plain lines", () => {
+    expect(shown({ isTTY: false })).toBe(`${text}\n`);
+  });
+});

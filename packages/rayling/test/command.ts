@@ -1,0 +1,83 @@
+/** Runs the command line as a user does: a process of its own, its output and exit code. */
+
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished, vi } from "vitest";
+
+// Threads start slowly on a busy machine; what matters here is that every wait ends by itself.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+export const workspace: string = fileURLToPath(new URL("../../../", import.meta.url));
+const main = fileURLToPath(new URL("../src/cli/main.ts", import.meta.url));
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export async function rayling(...args: readonly string[]): Promise<Ended> {
+  const { ended } = start(...args);
+  return ended;
+}
+
+export interface Started {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+}
+
+export function start(...args: readonly string[]): Started {
+  return startProcess(process.execPath, [main, ...args]);
+}
+
+/** With the file on its standard input, through a pipe of the shell: Node itself would give it a socket. */
+export function startPiped(file: string, ...args: readonly string[]): Started {
+  return startProcess("sh", ["-c", 'cat "$0" | "$@"', file, process.execPath, main, ...args]);
+}
+
+function startProcess(command: string, args: readonly string[]): Started {
+  const child = spawn(command, args, { cwd: workspace });
+  const output = { stdout: "", stderr: "" };
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output.stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (output.stderr += text));
+  const ended = once(child, "close").then(([code]) => ({ code: code as number | null, ...output }));
+  return { child, ended };
+}
+
+/** A folder that is gone after the test. */
+export async function folder(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), "rayling-cli-"));
+  onTestFinished(() => rm(path, { recursive: true }));
+  return path;
+}
+
+export async function fileOf(lines: readonly unknown[]): Promise<string> {
+  const path = join(await folder(), "solutions.jsonl");
+  const texts = lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line)));
+  await writeFile(path, `${texts.join("\n")}\n`);
+  return path;
+}
+
+export interface RewardRecord {
+  readonly index: number;
+  readonly question: number;
+  readonly solution: string;
+  readonly valid: boolean;
+  readonly score: number | null;
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly latencyMs: number;
+  readonly attempts: number;
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+/** In order of index. */
+export async function recordsOf(path: string): Promise<RewardRecord[]> {
+  const lines = (await readFile(path, "utf8")).trimEnd().split("\n");
+  const records = lines.map((line) => JSON.parse(line) as RewardRecord);
+  return records.toSorted((a, b) => a.index - b.index);
+}

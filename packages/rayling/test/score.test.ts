@@ -1,0 +1,192 @@
+/** `rayling score` on good input: every solution scored once, the table, the records, trouble told and survived. */
+
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { fileOf, folder, rayling, recordsOf, start, startPiped, workspace } from "./command.ts";
+
+const dataDir = process.env["RAYLING_DATA_DIR"] ?? join(workspace, "../shared/data");
+const gsm8k = join(dataDir, "gsm8k/example_model_solutions.jsonl");
+const troublemaker = "packages/reward-loop/test/fixtures/troublemaker.ts";
+
+test("the demo scores all its solutions, agrees with them, and compares with one at a time", async () => {
+  const out = join(await folder(), "rewards.jsonl");
+  const { code, stdout, stderr } = await rayling(
+    "score",
+    "--demo",
+    "--latency",
+    "1,3",
+    "--baseline",
+    "8",
+    "--out",
+    out,
+  );
+  expect(code).toBe(0);
+  for (const row of [
+    "samples",
+    "wall time",
+    "throughput",
+    "speed-up",
+    "mean score",
+    "invalid",
+    "latency p50",
+    "latency p95",
+    "latency p99",
+  ]) {
+    expect(stdout).toMatch(new RegExp(`^${row} .*\\d`, "m"));
+  }
+  expect(stdout).toContain("8 of 2,560");
+  expect(stdout).toMatch(/^\* extrapolated: 8 valid samples/m);
+  expect(stdout).toContain("is_correct: 2,560 of 2,560 scores agree with it");
+  expect(stdout).toContain(`wrote 2,560 records to ${out}`);
+  // No terminal here: lines, no control characters.
+  expect(stderr).toContain("2,560 / 2,560, 0 in flight");
+  expect(`${stdout}${stderr}`).not.toContain("\u001b");
+
+  const records = await recordsOf(out);
+  expect(records.map(({ index }) => index)).toEqual([...Array(2560).keys()]);
+  expect(new Set(records.map(({ question, solution }) => `${question} ${solution}`)).size).toBe(
+    2560,
+  );
+  expect(records[0]).toMatchObject({
+    question: 0,
+    solution: "solver_a",
+    valid: true,
+    score: 1,
+    error: null,
+    attempts: 1,
+  });
+  expect(records[0]?.extra).toEqual({ score: 1, answered: true });
+});
+
+test.skipIf(!existsSync(gsm8k))(
+  "5,276 real model solutions: 5,276 scores agree with is_correct",
+  async () => {
+    const out = join(await folder(), "rewards.jsonl");
+    const reward = "examples/gsm8k-reward.ts";
+    const { code, stdout } = await rayling(
+      "score",
+      "--demo",
+      "--solutions",
+      gsm8k,
+      "--reward",
+      reward,
+      "--latency",
+      "0",
+      "--out",
+      out,
+    );
+    expect(code).toBe(0);
+    expect(stdout).toContain("is_correct: 5,276 of 5,276 scores agree with it");
+    expect(stdout).toMatch(/^invalid +0$/m);
+    const records = await recordsOf(out);
+    expect(records.length).toBe(5276);
+    const lines = (await readFile(gsm8k, "utf8"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, { is_correct: boolean }>);
+    expect(
+      records.filter(
+        ({ question, solution, score }) =>
+          (score === 1) !== lines[question]?.[solution]?.is_correct,
+      ),
+    ).toEqual([]);
+  },
+);
+
+describe.each([
+  ["at once", "0"],
+  ["after a simulated judge", "1,5"],
+])("trouble %s", (_, latency) => {
+  test("is told by code and count; everything else is scored", async () => {
+    const trouble = new Map([
+      [5, "throw"],
+      [11, "hang"],
+      [17, "exit"],
+      [23, "garbage"],
+      [29, "exit"],
+    ]);
+    const solutions = await fileOf(
+      Array.from({ length: 20 }, (__, question) => ({
+        question: `q${question}`,
+        ground_truth: "g",
+        first: { solution: trouble.get(2 * question) ?? String(2 * question) },
+        note: "not a solution",
+        second: { solution: trouble.get(2 * question + 1) ?? String(2 * question + 1) },
+      })),
+    );
+    const out = join(await folder(), "rewards.jsonl");
+    const { code, stdout } = await rayling(
+      "score",
+      "--solutions",
+      solutions,
+      "--reward",
+      `${troublemaker}:sync`,
+      "--timeout",
+      "400",
+      "--latency",
+      latency,
+      "--out",
+      out,
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^invalid +5$/m);
+    expect(stdout).toContain("invalid: 1 x SCORE_THREW, for example: this sample is out of range");
+    expect(stdout).toContain("invalid: 1 x SCORE_TIMEOUT");
+    expect(stdout).toContain("invalid: 2 x EXECUTOR_DIED");
+    expect(stdout).toContain("invalid: 1 x INVALID_SCORE");
+    expect(stdout).not.toContain("is_correct");
+    const records = await recordsOf(out);
+    expect(records.map(({ index, score }) => [index, score])).toEqual(
+      Array.from({ length: 40 }, (__, index) => [index, trouble.has(index) ? null : index]),
+    );
+  });
+});
+
+test("extras that JSON cannot carry are told and cost no score", async () => {
+  const solutions = await fileOf([{ question: "q", ground_truth: "g", a: { solution: "s" } }]);
+  const out = join(await folder(), "rewards.jsonl");
+  const { code } = await rayling(
+    "score",
+    "--solutions",
+    solutions,
+    "--reward",
+    "packages/rayling/test/fixtures/big-extra.ts",
+    "--out",
+    out,
+  );
+  expect(code).toBe(0);
+  const [record] = await recordsOf(out);
+  expect(record).toMatchObject({
+    valid: true,
+    score: 1,
+    extra: {},
+    extraDropped: expect.stringContaining("$.extra.count") as string,
+  });
+});
+
+test("solutions come from a pipe as well", async () => {
+  const solutions = await fileOf([
+    { question: "1 + 1?", ground_truth: "A: 2", a: { solution: "A: 2" }, b: { solution: "A: 3" } },
+  ]);
+  const out = join(await folder(), "rewards.jsonl");
+  const flags = ["--demo", "--solutions", "/dev/stdin", "--latency", "0", "--baseline", "0"];
+  const { ended } = startPiped(solutions, "score", ...flags, "--out", out);
+  expect(await ended).toMatchObject({ code: 0 });
+  expect((await recordsOf(out)).map(({ score }) => score)).toEqual([1, 0]);
+});
+
+test("Ctrl-C stops the run, tells what was written, and that stays", async () => {
+  const out = join(await folder(), "rewards.jsonl");
+  const { child, ended } = start("score", "--demo", "--latency", "400,500", "--out", out);
+  child.stderr?.once("data", () => child.kill("SIGINT"));
+  const { code, stdout, stderr } = await ended;
+  expect(code).toBe(130);
+  expect(stdout).toBe("");
+  const told = /^rayling: stopped; ([\d,]+) of 2,560 rewards are in (.+)\.$/m.exec(stderr);
+  expect(told?.[2]).toBe(out);
+  const records = await recordsOf(out);
+  expect(records.length).toBe(Number(told?.[1]?.replaceAll(",", "")));
+  expect(records.length).toBeGreaterThan(0);
+});

@@ -1,0 +1,283 @@
+/** Batches in, columns out, as verl's compute_rm_score. */
+
+import * as ray from "@rayling/core";
+import { asTensor, DataProto, tensor, toNested } from "@rayling/data-proto";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import { afterAll, describe, expect, test } from "vitest";
+import { fixture } from "./loop.ts";
+
+afterAll(() => ray.shutdown());
+
+/** Rows of token ids 1 … 9, prompts of two tokens, padding 0. */
+function batchOf(responses: readonly (readonly number[])[], width: number): DataProto {
+  const pad = (ids: readonly number[], fill: number): number[] => [
+    ...ids,
+    ...Array<number>(width - ids.length).fill(fill),
+  ];
+  return DataProto.fromDict({
+    tensors: {
+      prompts: tensor(
+        responses.map(() => [8, 8]),
+        "int32",
+      ),
+      responses: tensor(
+        responses.map((ids) => pad(ids, 0)),
+        "int32",
+      ),
+      attention_mask: tensor(
+        responses.map((ids) => [
+          1,
+          1,
+          ...pad(
+            ids.map(() => 1),
+            0,
+          ),
+        ]),
+        "int32",
+      ),
+    },
+    nonTensors: {
+      data_source: responses.map(() => "test"),
+      reward_model: responses.map((_, row) => ({ ground_truth: `truth ${row}` })),
+    },
+  });
+}
+
+function textsOf(texts: readonly string[]): DataProto {
+  return DataProto.fromDict({
+    nonTensors: {
+      response: texts,
+      data_source: texts.map(() => "test"),
+      reward_model: texts.map(() => ({ ground_truth: "" })),
+    },
+  });
+}
+
+const rewards = fixture("rewards.ts");
+const tokenizer = fixture("own-parts.ts");
+
+describe("token ids", () => {
+  test("each score stands at the last valid token, for any number of rows and workers", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 3,
+      reward: `${rewards}:value`,
+      tokenizer,
+    });
+    // 1, 2, 4 and 7 rows: fewer than the workers, and never a multiple of them.
+    for (const rows of [1, 2, 4, 7]) {
+      const responses = Array.from({ length: rows }, (_, row) =>
+        Array<number>(1 + (row % 4)).fill(row + 1),
+      );
+      const result = await loop.computeRmScore(batchOf(responses, 4));
+      expect(result.length).toBe(rows);
+      expect(result.batch?.["rmScores"]?.dtype).toBe("float32");
+      expect(toNested(result.batch?.["rmScores"] ?? asTensor(new Float32Array()))).toEqual(
+        responses.map((ids) =>
+          Array.from({ length: 4 }, (_, at) => (at === ids.length - 1 ? Number(ids.join("")) : 0)),
+        ),
+      );
+    }
+  });
+
+  test("an empty response has its score in the last column, as in verl", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      reward: `${rewards}:seen`,
+      tokenizer,
+    });
+    const result = await loop.computeRmScore(batchOf([[], [3]], 3));
+    expect([...(result.batch?.["rmScores"]?.data ?? [])]).toEqual([0, 0, 1, 1, 0, 0]);
+    expect(result.nonTensorBatch["solutionStr"]).toEqual(["", "3"]);
+  });
+
+  test("the tokenizer gets its settings; without one every row says what is missing", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      reward: `${rewards}:value`,
+      tokenizer: { path: tokenizer, rewardKwargs: { base: 1 } },
+    });
+    const result = await loop.computeRmScore(batchOf([[2, 3]], 2));
+    expect([...(result.batch?.["rmScores"]?.data ?? [])]).toEqual([0, 12]);
+    await using bare = await RewardLoopManager.create({ workers: 1, reward: `${rewards}:value` });
+    const { nonTensorBatch } = await bare.computeRmScore(batchOf([[2]], 1));
+    expect(nonTensorBatch["rewardError"]).toMatchObject([{ code: "MISSING_TOKENIZER" }]);
+  });
+
+  test("a tokenizer that hangs is told as a timeout", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      reward: `${rewards}:value`,
+      tokenizer,
+      timeoutMs: 300,
+    });
+    const { nonTensorBatch } = await loop.computeRmScore(batchOf([[1], [99], [2]], 1));
+    expect(nonTensorBatch["rewardError"]).toMatchObject([null, { code: "SCORE_TIMEOUT" }, null]);
+  });
+});
+
+describe("extra info", () => {
+  test("has the keys of all rows, null where a row lacks one, and rows without a score are masked", async () => {
+    await using loop = await RewardLoopManager.create({ workers: 2, reward: `${rewards}:extras` });
+    const result = await loop.computeRmScore(textsOf(["10", "1", "2", "3", "20"]));
+    expect(result.metaInfo["rewardExtraKeys"]).toEqual(["score", "odd", "even"]);
+    const { rewardError, ...columns } = result.nonTensorBatch;
+    expect(columns).toEqual({
+      score: [null, 1, 2, 3, null],
+      odd: [null, [1], null, [3], null],
+      even: [null, null, true, null, null],
+    });
+    expect(rewardError).toMatchObject([
+      { code: "SCORE_THREW", message: "10 is round" },
+      null,
+      null,
+      null,
+      { code: "SCORE_THREW", message: "20 is round" },
+    ]);
+    expect(result.batch?.["rewardValid"]).toMatchObject({ dtype: "bool", shape: [5] });
+    expect([...(result.batch?.["rewardValid"]?.data ?? [])]).toEqual([0, 1, 1, 1, 0]);
+    expect([...(result.batch?.["rmScores"]?.data ?? [])]).toEqual([0, 1, 2, 3, 0]);
+  });
+
+  test("the tuple [score, query, response] of the async reward agent is taken apart", async () => {
+    await using loop = await RewardLoopManager.create({ workers: 1, reward: `${rewards}:tuple` });
+    const batch = textsOf(["5"]);
+    batch.nonTensorBatch = { ...batch.nonTensorBatch, extra_info: [{ question: "why?" }] };
+    const { nonTensorBatch } = await loop.computeRmScore(batch);
+    expect(nonTensorBatch).toMatchObject({
+      score: [5],
+      judge: ["a"],
+      query: ["why?"],
+      response: ["5"],
+    });
+  });
+
+  test("a row reaches the function with all that verl's managers pass on", async () => {
+    await using loop = await RewardLoopManager.create({ workers: 1, reward: `${rewards}:seen` });
+    const batch = textsOf(["x"]);
+    batch.nonTensorBatch = {
+      ...batch.nonTensorBatch,
+      extra_info: [{ split: "test" }],
+      tool_extra_fields: [{ tool: 1 }],
+      __num_turns__: [4],
+      reward_scores: [{ turn: 0.5 }],
+    };
+    const { nonTensorBatch } = await loop.computeRmScore(batch);
+    expect(nonTensorBatch["extraInfo"]).toEqual([
+      { split: "test", tool: 1, numTurns: 4, rolloutRewardScores: { turn: 0.5 } },
+    ]);
+  });
+});
+
+describe("the loop around a batch", () => {
+  test("rewardKwargs, own managers and several managers at once", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 2,
+      reward: { path: rewards, name: "scaled", rewardKwargs: { factor: 10, offset: 3 } },
+    });
+    await using naive = await RewardLoopManager.create({
+      workers: 2,
+      reward: `${rewards}:value`,
+      manager: "naive",
+    });
+    await using own = await RewardLoopManager.create({
+      workers: 1,
+      reward: `${rewards}:value`,
+      manager: { path: fixture("own-parts.ts"), name: "PenaltyManager" },
+      managerOptions: { penalty: 0.5 },
+    });
+    const names = [loop, naive, own].flatMap(({ workerNames }) => workerNames);
+    expect(new Set(names).size).toBe(5);
+    expect(loop.workerNames).toEqual(["reward_loop_worker_0", "reward_loop_worker_1"]);
+    const scores = await Promise.all(
+      [loop, naive, own].map(async (one) => {
+        const { batch } = await one.computeRmScore(textsOf(["1", "2", "3"]));
+        return [...(batch?.["rmScores"]?.data ?? [])];
+      }),
+    );
+    expect(scores).toEqual([
+      [13, 23, 33],
+      [1, 2, 3],
+      [0.5, 1.5, 2.5],
+    ]);
+  });
+
+  test("a name that was chosen and is taken is an error", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      name: "judge",
+      reward: `${rewards}:value`,
+    });
+    expect(loop.workerNames).toEqual(["judge_0"]);
+    await expect(RewardLoopManager.create({ workers: 1, name: "judge" })).rejects.toMatchObject({
+      code: "ACTOR_ALREADY_EXISTS",
+    });
+  });
+
+  test("a batch without rows, without a column, or with a mask that does not fit", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 2,
+      reward: `${rewards}:value`,
+      tokenizer,
+    });
+    const empty = await loop.computeRmScore(batchOf([[1]], 1).slice(0, 0));
+    expect(empty.batch?.["rmScores"]?.shape).toEqual([0, 1]);
+    const noSource = textsOf(["1"]);
+    delete noSource.nonTensorBatch["data_source"];
+    await expect(loop.computeRmScore(noSource)).rejects.toMatchObject({
+      code: "INVALID_BATCH",
+      column: "data_source",
+    });
+    const noMask = batchOf([[1]], 1);
+    delete noMask.batch?.["attention_mask"];
+    await expect(loop.computeRmScore(noMask)).rejects.toMatchObject({ column: "attention_mask" });
+    const short = batchOf([[1]], 1);
+    Object.assign(short.batch ?? {}, { attention_mask: tensor([[1, 1]], "int32") });
+    await expect(loop.computeRmScore(short)).rejects.toThrow(
+      "has 2 columns, prompts and responses have 2 + 1",
+    );
+  });
+
+  test("a row with a bad value is invalid, its neighbours are scored", async () => {
+    await using loop = await RewardLoopManager.create({ workers: 2, reward: `${rewards}:value` });
+    const batch = textsOf(["1", "2", "3"]);
+    batch.nonTensorBatch = {
+      ...batch.nonTensorBatch,
+      reward_model: [{ ground_truth: "" }, {}, { ground_truth: "" }],
+    };
+    const result = await loop.computeRmScore(batch);
+    expect(result.nonTensorBatch["rewardError"]).toMatchObject([
+      null,
+      { code: "INVALID_SAMPLE" },
+      null,
+    ]);
+    expect([...(result.batch?.["rmScores"]?.data ?? [])]).toEqual([1, 0, 3]);
+  });
+
+  test("verl's scorers by data source are the default", async () => {
+    await using loop = await RewardLoopManager.create({ workers: 1 });
+    const scored = await loop.computeScore({
+      dataSource: "openai/gsm8k",
+      response: "#### 18",
+      groundTruth: "18",
+    });
+    expect(scored).toMatchObject({ valid: true, rewardScore: 1 });
+    const unknown = await loop.computeScore({
+      dataSource: "my/own",
+      response: "",
+      groundTruth: "",
+    });
+    expect(unknown).toMatchObject({ valid: false, error: { code: "UNKNOWN_DATA_SOURCE" } });
+  });
+
+  test.each([
+    [{ workers: 0 }, "workers"],
+    [{ concurrency: 1.5 }, "concurrency"],
+    [{ timeoutMs: -1 }, "timeoutMs"],
+    [{ name: " " }, "name"],
+  ])("options out of range are named: %o", async (options, option) => {
+    await expect(RewardLoopManager.create(options)).rejects.toMatchObject({
+      code: "REWARD_LOOP_OPTION",
+      option,
+    });
+  });
+});

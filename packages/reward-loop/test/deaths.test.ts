@@ -1,0 +1,140 @@
+/** Threads die in the middle of a run: no sample is lost, none counted twice, and who did it is told. */
+
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import { afterAll, describe, expect, test } from "vitest";
+import { expectOnlyInvalid, failureAt, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
+
+afterAll(() => ray.shutdown());
+
+const troublemaker = fixture("troublemaker.ts");
+
+describe.each(["sync", "atOnce", "later"])("process.exit in a score function (%s)", (name) => {
+  test("only that sample is invalid, with the exit code", async () => {
+    const outcomes = await scoreTexts(
+      { reward: `${troublemaker}:${name}` },
+      numbers(60, { 20: "exit" }),
+    );
+    expectOnlyInvalid(outcomes, { 20: "EXECUTOR_DIED" });
+    expect(failureAt(outcomes, 20)).toMatchObject({ deathKind: "exited", exitCode: 7 });
+  });
+
+  test("many that exit are all told, each for itself", async () => {
+    const exits = {
+      1: "exit",
+      2: "exit",
+      3: "exit",
+      11: "exit",
+      12: "exit",
+      20: "exit",
+      29: "exit",
+    };
+    const outcomes = await scoreTexts(
+      { reward: `${troublemaker}:${name}`, workers: 1, executors: 1 },
+      numbers(30, exits),
+    );
+    expectOnlyInvalid(
+      outcomes,
+      Object.fromEntries(Object.keys(exits).map((index) => [index, "EXECUTOR_DIED"])),
+    );
+  });
+});
+
+test("an exception that nobody catches is traced to its sample, although it names none", async () => {
+  const outcomes = await scoreTexts(
+    { reward: `${troublemaker}:unnamed` },
+    numbers(40, { 13: "throw uncaught" }),
+  );
+  expectOnlyInvalid(outcomes, { 13: "EXECUTOR_DIED" });
+  expect(failureAt(outcomes, 13)).toMatchObject({ deathKind: "uncaught-exception" });
+  expect(failureAt(outcomes, 13).message).toContain("nobody catches this");
+});
+
+test("a score function that eats all memory takes only its own sample along", async () => {
+  const outcomes = await scoreTexts(
+    { reward: `${troublemaker}:sync`, resourceLimits: { maxOldGenerationSizeMb: 48 } },
+    numbers(30, { 9: "memory" }),
+  );
+  expectOnlyInvalid(outcomes, { 9: "EXECUTOR_DIED" });
+  expect(failureAt(outcomes, 9)).toMatchObject({ deathKind: "out-of-memory" });
+});
+
+test.each(["value", "slowValue"])(
+  "a worker that is killed in the middle (%s) costs no sample and counts none twice",
+  async (name) => {
+    let done = 0;
+    const outcomes = await scoreTexts(
+      { reward: `${fixture("rewards.ts")}:${name}` },
+      numbers(400),
+      async (_, loop) => {
+        done += 1;
+        // Both, one after the other, and the first one's successor as well.
+        const victim = { 40: 0, 80: 1, 200: 0 }[done];
+        if (victim === undefined) return;
+        const worker = await ray.getActor(loop.workerNames[victim] ?? "");
+        await ray.kill(worker);
+      },
+    );
+    expectOnlyInvalid(outcomes, {});
+  },
+);
+
+test("an executor that is killed from outside costs no sample, and nobody is blamed", async () => {
+  let done = 0;
+  const outcomes = await scoreTexts(
+    { reward: `${fixture("rewards.ts")}:slowValue` },
+    numbers(300),
+    async () => {
+      done += 1;
+      if (done !== 50) return;
+      const named = await ray.listNamedActors();
+      const executors = named.filter(({ name }) => name.includes("_executor_"));
+      await Promise.all(executors.map(async ({ name }) => ray.kill(await ray.getActor(name))));
+    },
+  );
+  expectOnlyInvalid(outcomes, {});
+});
+
+test("a batch survives the death of its worker", async () => {
+  await using loop = await RewardLoopManager.create({
+    workers: 2,
+    reward: `${fixture("rewards.ts")}:slowValue`,
+  });
+  const running = Promise.all(numbers(200).map((text) => loop.computeScore(sampleOf(text))));
+  await ray.kill(await ray.getActor(loop.workerNames[0] ?? ""));
+  expectOnlyInvalid(await running, {});
+});
+
+test("a module that ends every thread which loads it ends the loop with a clear error, and leaves no actor", async () => {
+  const creating = RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    reward: fixture("exits-on-load.ts"),
+  });
+  await expect(creating).rejects.toMatchObject({ code: "EXECUTOR_START", deathKind: "exited" });
+  expect(await ray.listNamedActors()).toEqual([]);
+});
+
+test("a module that never finishes loading ends the loop with a clear error", async () => {
+  const creating = RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    startTimeoutMs: 1500,
+    reward: fixture("hangs-on-load.ts"),
+  });
+  await expect(creating).rejects.toMatchObject({
+    code: "EXECUTOR_START",
+    deathKind: "start-timeout",
+  });
+});
+
+test.each([
+  ["does not exist", "no-such-module.ts", "REWARD_MODULE_NOT_FOUND"],
+  ["throws while it loads", "throws-on-load.ts", "REWARD_MODULE_IMPORT"],
+  ["lacks the export", "rewards.ts:nothing", "REWARD_EXPORT_NOT_FOUND"],
+])("a module that %s is an error of the loop, not of samples", async (_, name, code) => {
+  await expect(
+    RewardLoopManager.create({ workers: 2, reward: fixture(name) }),
+  ).rejects.toMatchObject({ code });
+  expect(await ray.listNamedActors()).toEqual([]);
+});

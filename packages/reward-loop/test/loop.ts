@@ -1,0 +1,66 @@
+/** What the tests of running loops share: fixtures by name, and a run whose outcomes are checked to be complete. */
+
+import { fileURLToPath } from "node:url";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions, SampleOutcome, ScoredSample } from "@rayling/reward-loop";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { expect, vi } from "vitest";
+
+// Threads start slowly on a busy machine; what matters here is that every wait ends by itself.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+export function fixture(name: string): string {
+  return fileURLToPath(new URL(`./fixtures/${name}`, import.meta.url));
+}
+
+export function sampleOf(response: string): RewardSample {
+  return { dataSource: "test", response, groundTruth: "" };
+}
+
+/** 0, 1, 2, … with some places taken by other texts. */
+export function numbers(count: number, others: Readonly<Record<number, string>> = {}): string[] {
+  return Array.from({ length: count }, (_, index) => others[index] ?? String(index));
+}
+
+/** Scores the texts and gives the outcomes in order; fails unless there is exactly one for each. */
+export async function scoreTexts(
+  options: RewardLoopOptions,
+  texts: readonly string[],
+  onOutcome: (one: ScoredSample, loop: RewardLoopManager) => Promise<void> | void = () => undefined,
+): Promise<SampleOutcome[]> {
+  await using loop = await RewardLoopManager.create({ workers: 2, ...options });
+  const outcomes: SampleOutcome[] = [];
+  let count = 0;
+  for await (const one of loop.scoreStream(texts.map(sampleOf))) {
+    expect(outcomes[one.index], `sample ${one.index} has one outcome`).toBeUndefined();
+    expect(one.sample.response).toBe(texts[one.index]);
+    outcomes[one.index] = one.outcome;
+    count += 1;
+    await onOutcome(one, loop);
+  }
+  expect(count).toBe(texts.length);
+  return outcomes;
+}
+
+/** Exactly these samples are invalid, with these codes; every other has its own number as score. */
+export function expectOnlyInvalid(
+  outcomes: readonly SampleOutcome[],
+  codes: Readonly<Record<number, string>>,
+): void {
+  const invalid = [...outcomes.entries()].flatMap(([index, one]) =>
+    one.valid ? [] : [[index, one.error.code] as const],
+  );
+  expect(Object.fromEntries(invalid)).toEqual(codes);
+  for (const [index, one] of outcomes.entries()) {
+    if (one.valid) expect(one.rewardScore).toBe(index);
+  }
+}
+
+export function failureAt(
+  outcomes: readonly SampleOutcome[],
+  index: number,
+): Extract<SampleOutcome, { valid: false }>["error"] {
+  const outcome = outcomes[index];
+  if (outcome === undefined || outcome.valid) throw new Error(`sample ${index} is not invalid`);
+  return outcome.error;
+}

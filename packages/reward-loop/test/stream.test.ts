@@ -1,0 +1,137 @@
+/** The stream: as they finish, no faster than there is room, and every way for it to end. */
+
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardProgress } from "@rayling/reward-loop";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { afterAll, expect, test } from "vitest";
+import { expectOnlyInvalid, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
+
+afterAll(() => ray.shutdown());
+
+const slow = `${fixture("rewards.ts")}:slowValue`;
+
+test.each(["value", "slowValue", "promisedValue"])(
+  "every sample comes once, with its index (%s)",
+  async (name) => {
+    const outcomes = await scoreTexts({ reward: `${fixture("rewards.ts")}:${name}` }, numbers(500));
+    expectOnlyInvalid(outcomes, {});
+  },
+);
+
+test("the input is read no further than workers x concurrency ahead", async () => {
+  await using loop = await RewardLoopManager.create({ workers: 2, concurrency: 3, reward: slow });
+  let read = 0;
+  let done = 0;
+  let most = 0;
+  async function* input(): AsyncGenerator<RewardSample> {
+    for (const text of numbers(100)) {
+      read += 1;
+      most = Math.max(most, read - done);
+      yield sampleOf(text);
+    }
+  }
+  for await (const { outcome } of loop.scoreStream(input())) {
+    done += 1;
+    expect(outcome.valid).toBe(true);
+  }
+  expect(done).toBe(100);
+  // Six in flight, and those that finished while the consumer looked at one.
+  expect(most).toBeLessThanOrEqual(12);
+});
+
+test("a sample that waits for all others is waited for by nobody: there is no barrier", async () => {
+  await using loop = await RewardLoopManager.create({
+    workers: 2,
+    concurrency: 2,
+    reward: `${fixture("gate.ts")}:untilOthers`,
+  });
+  const order: number[] = [];
+  for await (const { index } of loop.scoreStream(numbers(40).map(sampleOf))) order.push(index);
+  expect(order.toSorted((a, b) => a - b)).toEqual([...Array(40).keys()]);
+});
+
+test("progress counts up to the end", async () => {
+  await using loop = await RewardLoopManager.create({
+    workers: 2,
+    concurrency: 4,
+    reward: `${fixture("rewards.ts")}:extras`,
+  });
+  const seen: RewardProgress[] = [];
+  const stream = loop.scoreStream(numbers(100).map(sampleOf), {
+    onProgress: (progress) => seen.push(progress),
+    progressEveryMs: 1,
+  });
+  for await (const _ of stream);
+  expect(seen.at(-1)).toMatchObject({
+    done: 100,
+    total: 100,
+    inFlight: 0,
+    invalid: 10,
+    oldestMs: 0,
+  });
+  expect(seen.every(({ inFlight }) => inFlight <= 8)).toBe(true);
+  expect(seen.map(({ done }) => done)).toEqual(
+    seen.map(({ done }) => done).toSorted((a, b) => a - b),
+  );
+});
+
+test("a signal stops it with its reason, and the loop can be used again", async () => {
+  await using loop = await RewardLoopManager.create({ workers: 1, reward: slow });
+  const controller = new AbortController();
+  const run = async (): Promise<void> => {
+    for await (const _ of loop.scoreStream(endless(), { signal: controller.signal })) {
+      controller.abort(new Error("enough"));
+    }
+  };
+  await expect(run()).rejects.toThrow("enough");
+  await expect(run()).rejects.toThrow("enough");
+  expect(await loop.computeScore(sampleOf("3"))).toMatchObject({ rewardScore: 3 });
+});
+
+test("a consumer that leaves, and an input that fails, close the input", async () => {
+  await using loop = await RewardLoopManager.create({ workers: 1, reward: slow });
+  let closed = 0;
+  function* input(count: number): Generator<RewardSample> {
+    try {
+      for (const text of numbers(count)) yield sampleOf(text);
+      throw new Error("the file ends in the middle");
+    } finally {
+      closed += 1;
+    }
+  }
+  for await (const _ of loop.scoreStream(input(1000))) break;
+  expect(closed).toBe(1);
+  await expect(async () => {
+    for await (const _ of loop.scoreStream(input(5)));
+  }).rejects.toThrow("the file ends in the middle");
+  expect(closed).toBe(2);
+});
+
+test("closing ends what is pending and can be done twice; a closed loop says so", async () => {
+  const loop = await RewardLoopManager.create({
+    workers: 1,
+    concurrency: 2,
+    reward: `${fixture("troublemaker.ts")}:later`,
+  });
+  const pending = [1, 2, 3, 4].map(() => loop.computeScore(sampleOf("wait forever")));
+  const ends = Promise.allSettled(pending);
+  await Promise.all([loop.close(), loop.close()]);
+  for (const end of await ends)
+    expect(end).toMatchObject({ status: "rejected", reason: { code: "REWARD_LOOP_CLOSED" } });
+  await expect(loop.computeScore(sampleOf("1"))).rejects.toMatchObject({
+    code: "REWARD_LOOP_CLOSED",
+  });
+  expect(await ray.listNamedActors()).toEqual([]);
+});
+
+test("closing after the session has ended starts no new one", async () => {
+  const loop = await RewardLoopManager.create({ workers: 1, reward: slow });
+  await ray.shutdown();
+  await loop.close();
+  expect(ray.isInitialized()).toBe(false);
+});
+
+function* endless(): Generator<RewardSample> {
+  for (let index = 0; ; index++) yield sampleOf(String(index));
+}
