@@ -31,7 +31,7 @@ describe("whatever user code throws or returns", () => {
   });
 
   test("an error that holds itself may be put and got", async () => {
-    const error = Object.assign(new Error("mine"), { self: undefined });
+    const error: Error & { self?: unknown } = new Error("mine");
     error.self = error;
     expect(await ray.get(ray.put({ error }))).toMatchObject({ error: { message: "mine" } });
   });

@@ -16,6 +16,7 @@ export type { SessionInfo } from "./api/session.ts";
 export type {
   ActorHandle,
   Constructor,
+  RefValue,
   RefValues,
   RemoteArguments,
   RemoteMethod,

@@ -38,6 +38,7 @@ export type {
   GetOptions,
   InitOptions,
   KillOptions,
+  RefValue,
   RefValues,
   RemoteArguments,
   RemoteFunction,

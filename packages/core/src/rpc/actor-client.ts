@@ -17,7 +17,8 @@ import {
 import { Fifo } from "../shared/fifo.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { ActorInfo, ActorLocation, ActorLoss, Directory } from "./directory.ts";
-import type { Pending, Session } from "./session.ts";
+import type { Pending } from "./pending-table.ts";
+import type { Session } from "./session.ts";
 
 /** What a client needs of the runtime it belongs to. */
 export interface ClientLink {

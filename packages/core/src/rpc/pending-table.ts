@@ -4,7 +4,14 @@
  * Not a Map: one that fills and empties with every turn is rebuilt again and again, and its old tables burden the collector
  * (measured: 1.6 times the cost of a call). Taking all out gives them in the order they were added.
  */
-import type { Pending } from "./session.ts";
+import type { Encoded } from "../protocol/codec.ts";
+import type { DeathCause } from "../shared/errors.ts";
+
+export interface Pending {
+  resolve(value: Encoded): void;
+  reject(error: Encoded): void;
+  lose(reason: DeathCause): void;
+}
 
 export class PendingTable {
   readonly #entries: (Pending | undefined)[] = [];

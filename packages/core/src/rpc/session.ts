@@ -15,14 +15,8 @@ import {
 } from "../protocol/messages.ts";
 import { assertNever, type DeathCause } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
-import { PendingTable } from "./pending-table.ts";
+import { type Pending, PendingTable } from "./pending-table.ts";
 import { brokenChannel, type Channel } from "../transport/channel.ts";
-
-export interface Pending {
-  resolve(value: Encoded): void;
-  reject(error: Encoded): void;
-  lose(reason: DeathCause): void;
-}
 
 export type CallMessage = Extract<Message, { kind: "call" }>;
 

@@ -18,7 +18,10 @@ async function main(): Promise<void> {
     .version(await versionOf(manifest))
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(oneLine(text)) });
-  addScoreCommand(program);
+  addScoreCommand(program, async (options) => {
+    const { runScore } = await import("./score-command.ts");
+    await runScore(options);
+  });
   await program.parseAsync();
 }
 

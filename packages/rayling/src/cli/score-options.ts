@@ -41,7 +41,11 @@ const DEFAULT_WORKERS: number = Math.min(8, Math.max(2, availableParallelism()))
 /** The recipe's judge takes 1 to 40 s; at 1:1000. */
 const DEMO_LATENCY_MS: readonly [number, number] = [1, 40];
 
-export function addScoreCommand(program: Command): void {
+/** @param run does the work; it is loaded when the command is given */
+export function addScoreCommand(
+  program: Command,
+  run: (options: ScoreOptions) => Promise<void>,
+): void {
   program
     .command("score")
     .summary("score model solutions with a reward function")
@@ -87,8 +91,7 @@ export function addScoreCommand(program: Command): void {
     .addHelpText("after", HELP)
     .action(async (flags: Flags) => {
       const options = readOptions(flags);
-      const { runScore } = await import("./score-command.ts");
-      await runScore(options);
+      await run(options);
     });
 }
 
