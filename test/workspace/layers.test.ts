@@ -12,6 +12,7 @@ const rooms = [
   "transport",
   "store",
   "rpc",
+  "caller",
   "host",
   "placement",
   "runtime",

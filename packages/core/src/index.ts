@@ -24,7 +24,7 @@ export type {
 } from "./api/types.ts";
 export type { Serializer } from "./protocol/encodable.ts";
 export type { ResourceLimits } from "./rpc/directory.ts";
-export type { CallOptions } from "./rpc/handle.ts";
+export type { CallOptions } from "./caller/handle.ts";
 export type { InitOptions } from "./runtime/driver.ts";
 export {
   ActorAlreadyExistsError,

@@ -1,8 +1,8 @@
 /** Finding and ending actors, and classes that travel by a serializer of their own. */
 import { addSerializer } from "../protocol/serializers.ts";
 import type { Serializer } from "../protocol/encodable.ts";
-import { currentNamespace } from "../rpc/current.ts";
-import { insideOf } from "../rpc/handle.ts";
+import { currentNamespace } from "../caller/current.ts";
+import { insideOf } from "../caller/handle.ts";
 import { ActorNotFoundError, InvalidOptionError } from "../shared/errors.ts";
 import { show } from "../shared/show.ts";
 import { checkOptions, flag, text } from "../shared/options.ts";

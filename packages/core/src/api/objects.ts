@@ -1,6 +1,6 @@
 /** `get`, `put` and `wait`: from refs to values and back. */
 import { appendLocalStack } from "../protocol/failure.ts";
-import { getValues, waitSettled } from "../rpc/get.ts";
+import { getValues, waitSettled } from "../caller/get.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { show } from "../shared/show.ts";

@@ -4,7 +4,7 @@
 import { registerRemote } from "../host/registry.ts";
 import { taskTarget } from "../host/task-runner.ts";
 import type { ActorInfo, ActorSpec, RemoteKey, ResourceLimits } from "../rpc/directory.ts";
-import type { CallOptions } from "../rpc/handle.ts";
+import type { CallOptions } from "../caller/handle.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { methodsOf } from "../shared/methods.ts";

@@ -4,14 +4,14 @@
  * A call before `init` starts the runtime with defaults, as in Ray (RAYLING_AUTO_INIT=0 turns that off). Driver code that a host reaches by
  * importing its module does not pass: what returns a promise never answers it, what does not throws DriverCodeStopped.
  */
-import type { Caller } from "../rpc/caller.ts";
+import type { Caller } from "../caller/caller.ts";
 import {
   currentCaller,
   currentLoading,
   currentNamespace,
   DriverCodeStopped,
   setCurrentCaller,
-} from "../rpc/current.ts";
+} from "../caller/current.ts";
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";

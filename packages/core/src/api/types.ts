@@ -1,5 +1,5 @@
 /** The types that carry a class or function across: handles, refs as arguments, values of lists of refs. */
-import type { CallOptions } from "../rpc/handle.ts";
+import type { CallOptions } from "../caller/handle.ts";
 import type { ObjectRef } from "../store/object-ref.ts";
 
 type AnyFunction = (...args: never[]) => unknown;

@@ -5,7 +5,7 @@
  * there stops (api/ asks `currentLoading`), and the import counts as finished at that point: a class registered before it is usable.
  */
 import type { RemoteKey } from "../rpc/directory.ts";
-import { asLoading, currentLoading, DriverCodeStopped } from "../rpc/current.ts";
+import { asLoading, currentLoading, DriverCodeStopped } from "../caller/current.ts";
 import { RemoteNotRegisteredError } from "../shared/errors.ts";
 import { registeredTarget } from "./registry.ts";
 

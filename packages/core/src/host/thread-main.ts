@@ -5,10 +5,10 @@
  */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { expose, wrap } from "comlink";
-import { setCurrentCaller } from "../rpc/current.ts";
-import { Caller } from "../rpc/caller.ts";
+import { setCurrentCaller } from "../caller/current.ts";
+import { Caller } from "../caller/caller.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
-import { Waiting } from "../rpc/waiting.ts";
+import { Waiting } from "../caller/waiting.ts";
 import { RemoteNotRegisteredError, RaySystemError } from "../shared/errors.ts";
 import { threadChannel } from "../transport/thread.ts";
 import type {

@@ -6,8 +6,8 @@
 import { availableParallelism } from "node:os";
 import { errorClasses } from "../host/error-classes.ts";
 import { Scheduler } from "../placement/scheduler.ts";
-import { Caller } from "../rpc/caller.ts";
-import { Waiting } from "../rpc/waiting.ts";
+import { Caller } from "../caller/caller.ts";
+import { Waiting } from "../caller/waiting.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { LocalDirectory } from "./directory.ts";

@@ -4,7 +4,7 @@
  * One loop per actor, on one screen. It owns the actor's record; the directory reads it. A constructor that throws is not retried; a host that
  * dies is, as long as restarts are left, unless the actor was killed for good.
  */
-import type { Caller } from "../rpc/caller.ts";
+import type { Caller } from "../caller/caller.ts";
 import type { ActorLocation, ActorLoss, ActorSpec, StartArguments } from "../rpc/directory.ts";
 import type { Allocation, Scheduler } from "../placement/scheduler.ts";
 import { type CreateResult, detachArguments } from "../host/control.ts";

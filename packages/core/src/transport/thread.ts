@@ -1,7 +1,7 @@
 /**
  * The channel between threads of one process: a MessagePort.
  *
- * Owner of the data ports. It never keeps the process alive by itself; whoever waits for an answer does (`rpc/waiting.ts`).
+ * Owner of the data ports. It never keeps the process alive by itself; whoever waits for an answer does (`caller/waiting.ts`).
  * A port closes when its other end closes or its thread dies; why is asked of `explain`, for a port cannot know.
  */
 import type { MessagePort } from "node:worker_threads";

@@ -8,7 +8,7 @@ import type { FailureData } from "../protocol/failure.ts";
 import { ObjectLostError, OwnerDiedError } from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { StoreLink } from "../store/store.ts";
-import type { Session } from "./session.ts";
+import type { Session } from "../rpc/session.ts";
 
 /** What the exchange needs of its runtime. */
 export interface ExchangeLink {

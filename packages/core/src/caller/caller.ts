@@ -14,10 +14,10 @@ import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
 import { ActorCall, ActorClient, type ClientLink } from "./actor-client.ts";
-import type { ActorInfo, Directory, StartArguments } from "./directory.ts";
+import type { ActorInfo, Directory, StartArguments } from "../rpc/directory.ts";
 import { type CallOptions, type HandleCaller, insideOf, isHandle, makeHandle } from "./handle.ts";
 import { ObjectExchange } from "./object-exchange.ts";
-import { type CallMessage, Session } from "./session.ts";
+import { type CallMessage, Session } from "../rpc/session.ts";
 import { TaskClient } from "./task-client.ts";
 import type { Waiting } from "./waiting.ts";
 

@@ -10,7 +10,7 @@ import { InvalidOptionError } from "../shared/errors.ts";
 import { checkOptions, count, type RetryPolicy, retryPolicy } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import type { ObjectRef } from "../store/object-ref.ts";
-import type { ActorInfo, Directory } from "./directory.ts";
+import type { ActorInfo, Directory } from "../rpc/directory.ts";
 
 /** Per-call options, stronger than those of the actor. */
 export interface CallOptions {

@@ -10,7 +10,7 @@ import { type DeathCause, WorkerCrashedError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { ClientLink } from "./actor-client.ts";
-import type { Session } from "./session.ts";
+import type { Session } from "../rpc/session.ts";
 
 export interface TaskCall {
   readonly route: Route;

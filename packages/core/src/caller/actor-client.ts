@@ -16,9 +16,9 @@ import {
 } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
-import type { ActorInfo, ActorLocation, ActorLoss, Directory } from "./directory.ts";
-import type { Pending } from "./pending-table.ts";
-import type { Session } from "./session.ts";
+import type { ActorInfo, ActorLocation, ActorLoss, Directory } from "../rpc/directory.ts";
+import type { Pending } from "../rpc/pending-table.ts";
+import type { Session } from "../rpc/session.ts";
 
 /** What a client needs of the runtime it belongs to. */
 export interface ClientLink {
