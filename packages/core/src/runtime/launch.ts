@@ -135,7 +135,7 @@ function launchThread(request: HostRequest, options: LauncherOptions): Host {
   return {
     id,
     exited,
-    channel: threadChannel(data.port1, () => exited),
+    channel: threadChannel(data.port1, () => exited, exited),
     control: use,
     terminate,
     async stop(cause) {

@@ -12,6 +12,7 @@ export interface Channel {
   send(batch: Batch): void;
   /** Sets the one receiver; batches that came before wait for it. */
   onMessage(receiver: (batch: Batch) => void): void;
+  /** False from the moment it is known that nothing sent would arrive. */
   readonly isOpen: boolean;
   readonly closed: Promise<DeathCause>;
   /** Ends both sides. Idempotent: the first reason stays. */

@@ -11,9 +11,19 @@ import { brokenChannel, type Channel } from "./channel.ts";
 
 const noBuffers: readonly SharedArrayBuffer[] = [];
 
-export function threadChannel(port: MessagePort, explain: () => Promise<DeathCause>): Channel {
+/**
+ * @param explain why the other end is gone; asked when the port closes
+ * @param peerGone where it is known before the port closes: what the peer sent last is still heard, and nothing is sent any more
+ */
+export function threadChannel(
+  port: MessagePort,
+  explain: () => Promise<DeathCause>,
+  peerGone?: Promise<unknown>,
+): Channel {
   const { promise: closed, resolve } = Promise.withResolvers<DeathCause>();
   let open = true;
+  let hasPeer = true;
+  void peerGone?.then(() => (hasPeer = false));
   const end = (reason: DeathCause): void => {
     if (!open) return;
     open = false;
@@ -32,12 +42,12 @@ export function threadChannel(port: MessagePort, explain: () => Promise<DeathCau
   port.on("messageerror", (error) => end(brokenChannel(error)));
   return {
     get isOpen() {
-      return open;
+      return open && hasPeer;
     },
     closed,
     close: end,
     send(batch) {
-      if (!open) throw new RaySystemError("the channel is closed");
+      if (!open || !hasPeer) throw new RaySystemError("the channel is closed");
       port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
     },
     onMessage(receiver) {
