@@ -125,3 +125,35 @@ test("--help names every flag, and --version the version", async () => {
   });
   expect((await rayling("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
+
+describe("--out", () => {
+  test("is never the file of the solutions or of the reward function", async () => {
+    const solutions = await fileOf([good]);
+    const before = await readFile(solutions, "utf8");
+    const overSolutions = await rayling(
+      "score",
+      "--demo",
+      "--solutions",
+      solutions,
+      "--out",
+      solutions,
+    );
+    expect(overSolutions).toMatchObject({ code: 2 });
+    expect(overSolutions.stderr).toContain("is the file of --solutions");
+    expect(await readFile(solutions, "utf8")).toBe(before);
+    const reward = join(await folder(), "reward.mjs");
+    await writeFile(reward, "export const computeScore = () => 1;");
+    const overReward = await rayling(
+      "score",
+      "--demo",
+      "--solutions",
+      solutions,
+      "--reward",
+      reward,
+      "--out",
+      reward,
+    );
+    expect(overReward.stderr).toContain("is the file of --reward");
+    expect(await readFile(reward, "utf8")).toContain("computeScore");
+  });
+});

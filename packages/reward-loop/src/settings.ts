@@ -64,6 +64,7 @@ export interface RewardLoopSettings extends ExecutorSettings {
 
 /** Throws RewardLoopOptionError, InvalidRewardSpecError. */
 export function readSettings(options: RewardLoopOptions): RewardLoopSettings {
+  checkNames(options);
   const { reward, manager = "naive", tokenizer } = options;
   return {
     workers: whole("workers", options.workers, Math.min(8, Math.max(2, availableParallelism()))),
@@ -75,19 +76,50 @@ export function readSettings(options: RewardLoopOptions): RewardLoopSettings {
     resourceLimits: options.resourceLimits,
     name: options.name === undefined ? undefined : filled("name", options.name),
     pipeline: {
-      reward: specOf(reward),
+      reward: specOf("reward", reward),
       manager: typeof manager === "string" ? filled("manager", manager) : manager,
       managerOptions: options.managerOptions ?? {},
-      tokenizer: tokenizerOf(specOf(tokenizer)),
+      tokenizer: tokenizerOf(specOf("tokenizer", tokenizer)),
       rewardRouterAddress: options.rewardRouterAddress,
       baseDirectory: options.baseDirectory ?? process.cwd(),
     },
   };
 }
 
-function specOf(spec: string | RewardSpec | undefined): RewardSpec | undefined {
-  return typeof spec === "string" ? parseRewardSpec(spec) : spec;
+function specOf(option: string, spec: string | RewardSpec | undefined): RewardSpec | undefined {
+  if (typeof spec === "string") return parseRewardSpec(spec);
+  if (spec === undefined || (typeof spec === "object" && typeof spec?.path === "string"))
+    return spec;
+  throw new RewardLoopOptionError(option, "a text or { path, name?, rewardKwargs? }", spec);
 }
+
+/** A misspelt option must not be a missing deadline. */
+function checkNames(options: RewardLoopOptions): void {
+  if (typeof options !== "object" || options === null) {
+    throw new RewardLoopOptionError("options", "an object", options);
+  }
+  for (const name of Object.keys(options)) {
+    if (!optionNames.has(name)) {
+      throw new RewardLoopOptionError(name, `one of ${[...optionNames].join(", ")}`, "unknown");
+    }
+  }
+}
+
+const optionNames: ReadonlySet<string> = new Set<keyof RewardLoopOptions>([
+  "workers",
+  "concurrency",
+  "executors",
+  "timeoutMs",
+  "startTimeoutMs",
+  "reward",
+  "manager",
+  "managerOptions",
+  "tokenizer",
+  "rewardRouterAddress",
+  "baseDirectory",
+  "name",
+  "resourceLimits",
+]);
 
 function tokenizerOf(spec: RewardSpec | undefined): RewardSpec | undefined {
   return spec && { ...spec, name: spec.name ?? "createTokenizer" };
@@ -106,6 +138,6 @@ function duration(option: string, value: number): number {
 }
 
 function filled(option: string, value: string): string {
-  if (value.trim() !== "") return value;
+  if (typeof value === "string" && value.trim() !== "") return value;
   throw new RewardLoopOptionError(option, "a text that is not empty", JSON.stringify(value));
 }

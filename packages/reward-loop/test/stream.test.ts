@@ -1,6 +1,7 @@
 /** The stream: as they finish, no faster than there is room, and every way for it to end. */
 
 import * as ray from "@rayling/core";
+import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardProgress } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -135,3 +136,43 @@ test("closing after the session has ended starts no new one", async () => {
 function* endless(): Generator<RewardSample> {
   for (let index = 0; ; index++) yield sampleOf(String(index));
 }
+
+test("single samples that had to wait for a batch are scored when it is done", async () => {
+  const value = `${fixture("rewards.ts")}:value`;
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: value });
+  const texts = numbers(16);
+  const batch = DataProto.fromDict({
+    nonTensors: {
+      data_source: texts.map(() => "test"),
+      reward_model: texts.map(() => ({ ground_truth: "" })),
+      response: texts,
+    },
+  });
+  // What is learned from the first answer must not be what wakes the sample up.
+  await loop.computeRmScore(batch);
+  const scoring = loop.computeRmScore(batch);
+  const single = loop.computeScore(sampleOf("7"));
+  await scoring;
+  expect(await single).toMatchObject({ valid: true, rewardScore: 7 });
+});
+
+test("a sample that cannot be sent is invalid; the others are scored", async () => {
+  const value = `${fixture("rewards.ts")}:value`;
+  await using loop = await RewardLoopManager.create({ workers: 1, reward: value });
+  const samples = numbers(3).map(sampleOf);
+  samples[1] = { ...sampleOf("1"), extraInfo: { callback: () => 1 } };
+  const outcomes = await Array.fromAsync(loop.scoreStream(samples));
+  const byIndex = outcomes.toSorted((left, right) => left.index - right.index);
+  expect(byIndex.map(({ outcome }) => outcome.valid)).toEqual([true, false, true]);
+  expect(byIndex[1]?.outcome).toMatchObject({
+    error: { code: "INVALID_SAMPLE", message: "args[0].extraInfo.callback is a function" },
+  });
+});
+
+test("a misspelt option and a wrong type are refused, by name", async () => {
+  const create = (options: object): Promise<unknown> => RewardLoopManager.create(options);
+  await expect(create({ timeout: 5 })).rejects.toThrow("timeout");
+  await expect(create({ reward: 5 })).rejects.toThrow("reward");
+  await expect(create({ reward: {} })).rejects.toThrow("reward");
+  await expect(create({ name: 5 })).rejects.toThrow("name");
+});

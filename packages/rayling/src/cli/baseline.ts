@@ -20,8 +20,13 @@ export class Baseline {
     await loadComputeScore(spec);
   }
 
-  async run(spec: RewardSpec, samples: readonly RewardSample[]): Promise<BaselineResult> {
-    const computeScore = await loadComputeScore(spec);
+  /** @param inner what the function of `spec` asks itself: loaded before the clock starts, as everything */
+  async run(
+    spec: RewardSpec,
+    inner: RewardSpec,
+    samples: readonly RewardSample[],
+  ): Promise<BaselineResult> {
+    const [computeScore] = await Promise.all([loadComputeScore(spec), loadComputeScore(inner)]);
     const scores: number[] = [];
     const latenciesMs: number[] = [];
     const startedAt = performance.now();

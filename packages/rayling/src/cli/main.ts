@@ -33,9 +33,11 @@ async function versionOf(url: URL): Promise<string> {
 }
 
 /** Where a reader like `head` has gone away there is nobody to complain to. */
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-});
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+}
 
 try {
   await main();

@@ -5,6 +5,8 @@
  * Whatever ends the run, every thread is ended and what was written stays.
  */
 
+import { stat } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
@@ -34,6 +36,7 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     const reward = readSpec(options.reward);
     await ray.init({ prewarm: 2 });
     const loop = await stop.race(openLoop(options, reward));
+    await refuseInput(options, reward);
     const file = await RewardsFile.open(options.out);
     const run = await scoreAll(loop, solutions, file, options, stop.signal);
     await loop.close();
@@ -76,6 +79,9 @@ async function scoreAll(
       summary.add(one);
       if (one.outcome.valid && subset.has(one.index)) baselineSamples.push(one.sample);
     }
+    if (file.records !== total) {
+      throw new CliError(1, `${options.solutions} changed while it was read`);
+    }
     return { summary, wallMs: performance.now() - startedAt, baselineSamples };
   } catch (error) {
     const exitCode = error instanceof CliError ? error.exitCode : 1;
@@ -115,10 +121,35 @@ async function openLoop(options: ScoreOptions, reward: RewardSpec): Promise<Rewa
     ]);
     return loop;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = loadFailure(error);
     throw new CliError(2, `--reward ${options.reward}: ${reason}`, { cause: error });
   } finally {
     await ray.kill(checking);
+  }
+}
+
+/** In the user's words, not in those of the actors behind it. */
+function loadFailure(error: unknown): string {
+  if (error instanceof ray.GetTimeoutError) {
+    return `the module did not finish loading within ${LOAD_TIMEOUT_MS / 1000} s`;
+  }
+  if (error instanceof ray.ActorDiedError) {
+    return `the module ended its thread while it loaded: ${error.deathCause.message}`;
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Rewards written over the solutions or the reward function would destroy them. */
+async function refuseInput(options: ScoreOptions, reward: RewardSpec): Promise<void> {
+  const inputs = { "--solutions": options.solutions, "--reward": reward.path };
+  const out = await stat(options.out).catch(() => undefined);
+  if (out?.isFile() !== true) return;
+  for (const [flag, path] of Object.entries(inputs)) {
+    const file = path.startsWith("file:") ? fileURLToPath(path) : path;
+    const input = await stat(file).catch(() => undefined);
+    if (input?.dev === out.dev && input.ino === out.ino) {
+      throw new CliError(2, `--out ${options.out} is the file of ${flag}`);
+    }
   }
 }
 
@@ -135,7 +166,7 @@ async function runBaseline(
   const limit =
     options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs * samples.length };
   try {
-    return await ray.get(baseline.run.remote(spec, [...samples]), limit);
+    return await ray.get(baseline.run.remote(spec, reward, [...samples]), limit);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     process.stderr.write(`baseline: given up, ${reason.split("\n", 1)[0]}\n`);

@@ -75,7 +75,7 @@ function samplesOf(
   if (typeof question !== "string") throw bad(`"question" is not a text`);
   if (groundTruth === undefined) throw bad(`"ground_truth" is missing`);
   const solutions = Object.entries(value).filter(
-    ([, entry]) => isRecord(entry) && "solution" in entry,
+    ([key, entry]) => key !== "ground_truth" && isRecord(entry) && "solution" in entry,
   );
   if (solutions.length === 0) throw bad("no key holds an object with a solution");
   return solutions.map(([solutionKey, entry], offset) => {

@@ -4,7 +4,8 @@
  * Tensors: responses [rows, length] of token ids, right-padded; attention_mask [rows, prompt + length]; prompts only for their width.
  * Values: data_source, reward_model ({ ground_truth }), and where they are there extra_info, tool_extra_fields, __num_turns__,
  * reward_scores. A column `response` of texts takes the place of token ids, and then no tokenizer is needed.
- * A missing column is an error of the batch; a bad value in one row is the outcome of that row.
+ * A missing column is an error of the batch; a bad value in one row is the outcome of that row, unless it
+ * cannot travel to a worker at all: that rejects the batch and names the place.
  */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
@@ -39,7 +40,13 @@ export function responseShape(data: DataProto): ResponseShape {
   const lengths = Int32Array.from({ length: rows }, (_, row) => {
     const start = row * maskWidth + promptWidth;
     let length = 0;
-    for (let at = start; at < start + width; at++) length += mask.data[at] ?? 0;
+    for (let at = start; at < start + width; at++) {
+      const value = mask.data[at];
+      if (value !== 0 && value !== 1) {
+        throw new InvalidBatchError("attention_mask", `row ${row} holds ${value}, not 0 or 1`);
+      }
+      length += value;
+    }
     return length;
   });
   return { rows, width, lengths };

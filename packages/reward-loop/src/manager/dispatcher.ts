@@ -4,6 +4,7 @@
  * Invariant: every sample settles exactly once. One that was with a worker that died had no outcome and goes first when it is sent again.
  */
 
+import * as ray from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLoopClosedError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
@@ -61,17 +62,17 @@ export class Dispatcher {
   }
 
   async #send(seat: WorkerSeat, waiting: Waiting): Promise<void> {
-    seat.load += 1;
+    seat.take(1);
     try {
       const answer = await seat.call((worker) => worker.computeScore.remote(waiting.sample));
       if (answer !== undefined) waiting.resolve(answer.value);
       else if (this.#closed) waiting.reject(new RewardLoopClosedError());
       else this.#waiting.unshift(waiting);
     } catch (error) {
-      waiting.reject(error);
+      if (error instanceof ray.NotEncodableError) waiting.resolve(unsendable(error));
+      else waiting.reject(error);
     } finally {
-      seat.load -= 1;
-      this.#pump();
+      seat.release(1);
     }
   }
 
@@ -96,4 +97,15 @@ export class Dispatcher {
     this.#waiting = [];
     for (const { reject } of waiting) reject(error);
   }
+}
+
+/** A sample that cannot travel is its own outcome, and nobody else's. */
+function unsendable(error: ray.NotEncodableError): SampleOutcome {
+  const { name, message } = error;
+  return {
+    valid: false,
+    error: { code: "INVALID_SAMPLE", name, message },
+    latencyMs: 0,
+    attempts: 0,
+  };
 }

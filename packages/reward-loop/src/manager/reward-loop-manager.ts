@@ -105,12 +105,12 @@ export class RewardLoopManager implements AsyncDisposable {
     const outcomes = await Promise.all(
       chunks.map(async (chunk, index) => {
         const seat = this.#seats[index] as WorkerSeat;
-        seat.load += chunk.length;
+        seat.take(chunk.length);
         try {
           const sent = chunk.toData();
           return await seat.callUntilDone((worker) => worker.computeScoreBatch.remote(sent));
         } finally {
-          seat.load -= chunk.length;
+          seat.release(chunk.length);
         }
       }),
     );

@@ -72,11 +72,11 @@ export async function* scoreStream<Sample extends RewardSample>(
   try {
     for (;;) {
       wake = Promise.withResolvers();
-      if (failure !== undefined) throw failure.error;
-      if (state === "idle" && counter.inFlight < dispatcher.slots) void read();
       const ready = finished.splice(0);
       for (const one of ready) yield one;
-      if (ready.length > 0) continue;
+      if (failure !== undefined) throw failure.error;
+      if (state === "idle" && counter.inFlight < dispatcher.slots) void read();
+      if (ready.length > 0 || finished.length > 0) continue;
       if (state === "exhausted" && counter.inFlight === 0) return;
       await wake.promise;
     }

@@ -26,8 +26,7 @@ export class WorkerSeat {
   #closed = false;
   #overlaps = false;
   #hasAnswered = false;
-  /** Samples that were sent there and not answered. */
-  load = 0;
+  #load = 0;
   #state: "alive" | "replacing" | "lost" = "alive";
   #onChange: () => void = () => undefined;
 
@@ -54,6 +53,21 @@ export class WorkerSeat {
   /** Whether samples overlap there: what was known at its start and after its first answer. */
   get overlaps(): boolean {
     return this.#overlaps;
+  }
+
+  /** Samples that were sent there and not answered. */
+  get load(): number {
+    return this.#load;
+  }
+
+  take(samples: number): void {
+    this.#load += samples;
+  }
+
+  /** Whoever waits for room hears of it, whoever took it. */
+  release(samples: number): void {
+    this.#load -= samples;
+    this.#onChange();
   }
 
   get state(): "alive" | "replacing" | "lost" {

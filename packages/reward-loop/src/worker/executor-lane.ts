@@ -205,7 +205,8 @@ export class ExecutorLane {
     }
     this.#askedAt = undefined;
     if (this.#state === "ended") return;
-    // The thread is alive and has heard all there was to hear: whoever is late now is late by his own waiting.
+    // The thread is alive and has heard all there was to hear: whoever is late now waits for something, or shared the thread with
+    // others that kept it busy.
     for (const flight of this.#flights.values()) {
       const ageMs = this.#table.ageMs(flight.slot);
       if (ageMs === undefined || ageMs < timeoutMs) continue;
