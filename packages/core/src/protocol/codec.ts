@@ -3,10 +3,11 @@
  *
  * Refs, handles, errors, big buffers and registered classes are replaced by `Special` before packing and revived while
  * unpacking. Buffers of `outOfBandBytes` and more, and packed bodies of that size, leave as SharedArrayBuffers beside the bytes.
+ * msgpackr/pack is msgpackr without its native string reader: no native code in threads that may be ended at any moment.
  * Invariants: the input is never changed; an `Encoded` is a snapshot; what cannot travel throws NotEncodableError with its path.
  * What arrives differently, on every transport alike: objects without a prototype come as plain ones, holes in arrays as undefined.
  */
-import { Packr, REUSE_BUFFER_MODE } from "msgpackr";
+import { Packr, REUSE_BUFFER_MODE } from "msgpackr/pack";
 import { NotEncodableError, RaySystemError, type RemoteSite } from "../shared/errors.ts";
 import { isFlat, outOfBandBytes, refusalOf, survey } from "./encodable.ts";
 import { type FailureData, type FindClass, fromFailure, toFailure } from "./failure.ts";

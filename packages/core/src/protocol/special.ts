@@ -3,7 +3,7 @@
  *
  * Unpacking is synchronous, so the reviver of the running one is a variable of this module; nested unpacking saves and restores it.
  */
-import { addExtension } from "msgpackr";
+import { addExtension } from "msgpackr/pack";
 import { RaySystemError } from "../shared/errors.ts";
 import type { FailureData } from "./failure.ts";
 import { serializers } from "./serializers.ts";
