@@ -5,10 +5,15 @@
  */
 import { figureOf, type Report, type Section } from "./measure/figures.ts";
 import { interleave, type RoundPlan } from "./measure/interleave.ts";
-import { comlinkSubject } from "./subjects/comlink.ts";
-import { piscinaSubject } from "./subjects/piscina.ts";
-import { batchedName, rawBatchedSlotsSubject, rawBatchedSubject } from "./subjects/raw-batched.ts";
-import { rawPortSubject } from "./subjects/raw-port.ts";
+import { comlinkSubject } from "./subjects/peers/comlink.ts";
+import { piscinaSubject } from "./subjects/peers/piscina.ts";
+import { poolifierSubject } from "./subjects/peers/poolifier.ts";
+import { threadsSubject } from "./subjects/peers/threads.ts";
+import { tinypoolSubject } from "./subjects/peers/tinypool.ts";
+import { workerpoolSubject } from "./subjects/peers/workerpool.ts";
+import { batchedName, rawBatchedSlotsSubject, rawBatchedSubject } from "./subjects/raw/batched.ts";
+import { rawSocketSlotsSubject, rawSocketSubject } from "./subjects/raw/batched-socket.ts";
+import { rawPortSubject } from "./subjects/raw/port.ts";
 import { raylingSubject } from "./subjects/rayling.ts";
 import { expectedSum, type Subject } from "./subjects/subject.ts";
 
@@ -32,6 +37,22 @@ const inFlight = (count: number): Section => ({
 
 const inFlightCounts = [64, 1000];
 
+/** In the order of the tables: the floors, Rayling, the peers. */
+const starts: readonly (() => Promise<Subject>)[] = [
+  rawPortSubject,
+  rawBatchedSubject,
+  rawBatchedSlotsSubject,
+  rawSocketSubject,
+  rawSocketSlotsSubject,
+  raylingSubject,
+  comlinkSubject,
+  piscinaSubject,
+  tinypoolSubject,
+  workerpoolSubject,
+  threadsSubject,
+  poolifierSubject,
+];
+
 export interface CallsRequest {
   readonly serial: boolean;
   readonly inFlight: boolean;
@@ -42,12 +63,7 @@ export interface CallsRequest {
 export async function measureCalls(request: CallsRequest): Promise<Report[]> {
   const subjects: Subject[] = [];
   try {
-    subjects.push(await rawPortSubject());
-    subjects.push(await rawBatchedSubject());
-    subjects.push(await rawBatchedSlotsSubject());
-    subjects.push(await raylingSubject());
-    subjects.push(await comlinkSubject());
-    subjects.push(await piscinaSubject());
+    for (const start of starts) subjects.push(await start());
     const reports: Report[] = [];
     if (request.serial) reports.push(await measure(serial, subjects, addOne, request));
     for (const count of request.inFlight ? inFlightCounts : []) {

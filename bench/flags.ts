@@ -17,7 +17,7 @@ export interface Flags {
 export const usage: string = `node bench/main.ts [flags]
 
 What does one actor call cost, one at a time and with 64 and 1,000 in flight, against a bare
-MessagePort and against comlink and piscina? And a big value, against memcpy?
+MessagePort, a bare socket and the libraries that do the same? And a big value, against memcpy?
 
   --quick        a short run: it works, but the figures mean little
   --only SUITE   ${suites.join(" | ")}

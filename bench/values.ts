@@ -8,7 +8,7 @@ import * as ray from "@rayling/core";
 import { figureOf, type Report, type Section } from "./measure/figures.ts";
 import { interleave, type RoundPlan } from "./measure/interleave.ts";
 import { heldElements, Holder } from "./subjects/actors.ts";
-import { rawValues } from "./subjects/raw-value.ts";
+import { rawValues } from "./subjects/raw/value.ts";
 
 const bigElements = 10_000_000;
 

@@ -20,7 +20,17 @@ export interface Machine {
   readonly date: string;
 }
 
-const libraries = ["@rayling/core", "msgpackr", "comlink", "piscina", "tinybench"];
+const libraries = [
+  "@rayling/core",
+  "msgpackr",
+  "comlink",
+  "piscina",
+  "tinypool",
+  "workerpool",
+  "threads",
+  "poolifier",
+  "tinybench",
+];
 
 export function describeMachine(args: readonly string[], now: Date = new Date()): Machine {
   const processors = cpus();

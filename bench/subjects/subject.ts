@@ -33,3 +33,9 @@ export function sum(values: readonly number[]): number {
 export function expectedSum(base: number, count: number): number {
   return count * base + (count * (count - 1)) / 2;
 }
+
+/** The argument of peers whose tasks take one value. */
+export interface Addends {
+  readonly a: number;
+  readonly b: number;
+}

@@ -1,6 +1,6 @@
-/** The other end of raw-port.ts. */
+/** The other end of port.ts. */
 import { type MessagePort, workerData } from "node:worker_threads";
-import type { RawCall, RawResult } from "./raw-port.ts";
+import type { RawCall, RawResult } from "./port.ts";
 
 const port = workerData as MessagePort;
 

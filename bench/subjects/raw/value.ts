@@ -14,7 +14,7 @@ export interface RawValues {
 
 export async function rawValues(elements: number): Promise<RawValues> {
   const { port1, port2 } = new MessageChannel();
-  const worker = new Worker(new URL("./raw-value-worker.ts", import.meta.url), {
+  const worker = new Worker(new URL("./value-worker.ts", import.meta.url), {
     workerData: { port: port2, elements },
     transferList: [port2],
   });

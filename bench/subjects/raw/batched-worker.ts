@@ -1,6 +1,6 @@
-/** The other end of raw-batched.ts. */
+/** The other end of batched.ts. */
 import { type MessagePort, workerData } from "node:worker_threads";
-import { BatchedPort, type BatchedCall, type BatchedResult } from "./raw-batched.ts";
+import { BatchedPort, type BatchedCall, type BatchedResult } from "./batched.ts";
 
 const batches = new BatchedPort<BatchedResult, BatchedCall>(
   workerData as MessagePort,

@@ -4,7 +4,7 @@
  * What any RPC over threads costs at least as long as it posts each call by itself.
  */
 import { MessageChannel, Worker } from "node:worker_threads";
-import { type Subject, sumOfPromises } from "./subject.ts";
+import { type Subject, sumOfPromises } from "../subject.ts";
 
 export interface RawCall {
   readonly id: number;
@@ -19,7 +19,7 @@ export interface RawResult {
 
 export async function rawPortSubject(): Promise<Subject> {
   const { port1, port2 } = new MessageChannel();
-  const worker = new Worker(new URL("./raw-port-worker.ts", import.meta.url), {
+  const worker = new Worker(new URL("./port-worker.ts", import.meta.url), {
     workerData: port2,
     transferList: [port2],
   });

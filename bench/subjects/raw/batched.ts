@@ -7,7 +7,7 @@
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { Packr } from "msgpackr";
 import { PendingMap, PendingSlots, type PendingTable } from "./pending-tables.ts";
-import { type Subject, sumOfPromises } from "./subject.ts";
+import { type Subject, sumOfPromises } from "../subject.ts";
 
 /** id, a, b */
 export type BatchedCall = readonly [number, number, number];
@@ -31,7 +31,7 @@ async function start(
   pending: PendingTable<(result: number) => void>,
 ): Promise<Subject> {
   const { port1, port2 } = new MessageChannel();
-  const worker = new Worker(new URL("./raw-batched-worker.ts", import.meta.url), {
+  const worker = new Worker(new URL("./batched-worker.ts", import.meta.url), {
     workerData: port2,
     transferList: [port2],
   });

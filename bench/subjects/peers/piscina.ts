@@ -3,18 +3,13 @@
  * where it was fastest here (calls/s at 1,000 in flight: 74 k with 1, 184 k with 64, 160 k with 256, 214 k with 1,000).
  */
 import { Piscina } from "piscina";
-import { type Subject, sumOfPromises } from "./subject.ts";
-
-export interface AddTask {
-  readonly a: number;
-  readonly b: number;
-}
+import { type Addends, type Subject, sumOfPromises } from "../subject.ts";
 
 const concurrentTasksPerWorker = 1000;
 
 export async function piscinaSubject(): Promise<Subject> {
-  const pool = new Piscina<AddTask, number>({
-    filename: new URL("./piscina-worker.ts", import.meta.url).href,
+  const pool = new Piscina<Addends, number>({
+    filename: new URL("./add-task.ts", import.meta.url).href,
     minThreads: 1,
     maxThreads: 1,
     concurrentTasksPerWorker,

@@ -4,7 +4,7 @@
 import { Worker } from "node:worker_threads";
 import { releaseProxy, wrap } from "comlink";
 import nodeEndpoint from "comlink/dist/esm/node-adapter.mjs";
-import { type Subject, sumOfPromises } from "./subject.ts";
+import { type Subject, sumOfPromises } from "../subject.ts";
 
 export interface ComlinkAdder {
   add(a: number, b: number): number;

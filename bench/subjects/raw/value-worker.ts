@@ -1,6 +1,6 @@
-/** The other end of raw-value.ts. */
+/** The other end of value.ts. */
 import { type MessagePort, workerData } from "node:worker_threads";
-import type { ValueRequest } from "./raw-value.ts";
+import type { ValueRequest } from "./value.ts";
 
 const { port, elements } = workerData as { readonly port: MessagePort; readonly elements: number };
 const values = Float64Array.from({ length: elements }, (_, index) => index);

@@ -1,0 +1,23 @@
+/**
+ * poolifier's fixed pool with one thread and its defaults: tasks go to the worker at once, as many as come.
+ */
+import { fileURLToPath } from "node:url";
+import { FixedThreadPool } from "poolifier";
+import { type Addends, type Subject, sumOfPromises } from "../subject.ts";
+
+export async function poolifierSubject(): Promise<Subject> {
+  const file = fileURLToPath(new URL("./poolifier-worker.ts", import.meta.url));
+  const pool = new FixedThreadPool<Addends, number>(1, file);
+  await pool.execute({ a: 1, b: 1 });
+  return {
+    name: "poolifier",
+    addOne: (a, b) => pool.execute({ a, b }),
+    addMany: (base, count) => sumOfPromises(count, (index) => pool.execute({ a: base, b: index })),
+    async close() {
+      // It unrefs its workers before it waits for their end.
+      const alive = setInterval(() => undefined, 1000);
+      await pool.destroy();
+      clearInterval(alive);
+    },
+  };
+}

@@ -1,0 +1,4 @@
+/** The other end of workerpool.ts. */
+import workerpool from "workerpool";
+
+workerpool.worker({ add: (a: number, b: number): number => a + b });
