@@ -36,6 +36,21 @@ test("the single-file example runs from the tarballs", async () => {
   expect(stdout).toContain("[ 1, 3, 6 ]");
 });
 
+test("the queue's own actor runs from the tarballs, and a queue travels", async () => {
+  await writeFile(
+    join(folder, "queue.ts"),
+    `import * as ray from "rayling";
+const fill = ray.remote(async (queue: ray.Queue<number>): Promise<void> => queue.put(42));
+await ray.init();
+const queue = new ray.Queue<number>();
+fill.remote(queue);
+console.log("got", await queue.get());
+await ray.shutdown();\n`,
+  );
+  const { stdout } = await run(process.execPath, ["queue.ts"], { cwd: folder });
+  expect(stdout).toBe("got 42\n");
+});
+
 test("the command line runs from the tarballs, on a reward module of the user's own", async () => {
   await writeFile(
     join(folder, "reward.ts"),

@@ -3,6 +3,10 @@ export { getActor, kill, listNamedActors, registerSerializer } from "./api/actor
 export type { KillOptions } from "./api/actors.ts";
 export { get, put, wait } from "./api/objects.ts";
 export type { GetOptions, WaitOptions, WaitResult } from "./api/objects.ts";
+export { ActorPool } from "./api/pool.ts";
+export type { PoolCall, PoolGetOptions, PoolValue } from "./api/pool.ts";
+export { Queue } from "./api/queue.ts";
+export type { QueueOptions, QueueShutdownOptions, QueueWaitOptions } from "./api/queue.ts";
 export { remote } from "./api/remote.ts";
 export type {
   ActorClass,
@@ -31,8 +35,11 @@ export {
   ActorDiedError,
   ActorNotFoundError,
   ActorUnavailableError,
+  Empty,
+  Full,
   GetTimeoutError,
   InvalidOptionError,
+  NoMoreResultsError,
   NotEncodableError,
   ObjectLostError,
   OwnerDiedError,

@@ -159,6 +159,29 @@ export class ObjectLostError extends RayError {
   }
 }
 
+/** A Queue had no room: `putNowait`, or a `put` whose time was over. */
+export class Full extends RayError {
+  readonly maxsize: number;
+  constructor(why: string, maxsize: number) {
+    super("QUEUE_FULL", `the queue is full (maxsize ${maxsize}): ${why}`);
+    this.maxsize = maxsize;
+  }
+}
+
+/** A Queue had no item, or not as many as asked: `getNowait`, or a `get` whose time was over. */
+export class Empty extends RayError {
+  constructor(why: string) {
+    super("QUEUE_EMPTY", `the queue is empty: ${why}`);
+  }
+}
+
+/** An ActorPool was asked for a result and nothing is submitted whose result was not taken. Ray: StopIteration. */
+export class NoMoreResultsError extends RayError {
+  constructor(where: string) {
+    super("NO_MORE_RESULTS", `${where}: nothing is submitted that was not taken yet`);
+  }
+}
+
 /** A host imported the module of a class or function, and its `remote()` call did not run. */
 export class RemoteNotRegisteredError extends RayError {
   readonly remoteName: string;

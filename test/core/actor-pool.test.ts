@@ -1,0 +1,352 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { PoolWorker, type WorkerClass } from "../fixtures/utilities.ts";
+
+beforeAll(() => ray.init({ numCpus: 4 }));
+afterAll(() => ray.shutdown());
+
+type Worker = ray.ActorHandle<WorkerClass>;
+
+const workers = (count: number): Worker[] =>
+  Array.from({ length: count }, () => PoolWorker.remote());
+const double = (actor: Worker, value: number): ray.ObjectRef<number> => actor.double.remote(value);
+const gated = (actor: Worker, value: number): ray.ObjectRef<number> => actor.gated.remote(value);
+const fail = (actor: Worker, value: number): ray.ObjectRef<number> => actor.fail.remote(value);
+/** Lets a gated call end, whichever actor it is on. */
+const open = (actors: readonly Worker[], value: number): Promise<unknown> =>
+  ray.get(actors.map((actor) => actor.open.remote(value)));
+const all = async <T>(values: AsyncIterable<T>): Promise<T[]> => Array.fromAsync(values);
+const started = async (actors: readonly Worker[]): Promise<number[]> =>
+  (await ray.get(actors.map((actor) => actor.started.remote()))).flat();
+
+describe("submit and getNext", () => {
+  test("give results in the order of submission, however many actors there are", async () => {
+    const pool = new ray.ActorPool(workers(2));
+    for (let value = 0; value < 5; value++) pool.submit(double, value);
+    const results: number[] = [];
+    while (pool.hasNext()) results.push(await pool.getNext<number>());
+    expect(results).toEqual([0, 2, 4, 6, 8]);
+  });
+
+  test("answer getters that ask at the same time each with its own", async () => {
+    const pool = new ray.ActorPool(workers(2));
+    for (let value = 0; value < 6; value++) pool.submit(double, value);
+    const getters = Array.from({ length: 6 }, () => pool.getNext());
+    expect(pool.hasNext()).toBe(false);
+    await expect(pool.getNext()).rejects.toThrow(ray.NoMoreResultsError);
+    expect(await Promise.all(getters)).toEqual([0, 2, 4, 6, 8, 10]);
+  });
+
+  test("go on with other actors while the head of the line is slow", async () => {
+    const actors = workers(2);
+    const pool = new ray.ActorPool(actors);
+    pool.submit(gated, 1);
+    for (const value of [2, 3, 4]) pool.submit(double, value);
+    pool.submit((actor, value) => {
+      void open(actors, 1);
+      return actor.double.remote(value);
+    }, 5);
+    // The first ends only when the fifth has started.
+    expect(await pool.getNext()).toBe(1);
+    for (const result of [4, 6, 8, 10]) expect(await pool.getNext()).toBe(result);
+  });
+
+  test("of nothing reject with a typed error", async () => {
+    const pool = new ray.ActorPool(workers(1));
+    for (const call of [() => pool.getNext(), () => pool.getNextUnordered()]) {
+      const error = await call().catch((caught: unknown) => caught);
+      expect(error).toBeInstanceOf(ray.NoMoreResultsError);
+      expect(error).toMatchObject({ code: "NO_MORE_RESULTS" });
+    }
+  });
+});
+
+describe("getNextUnordered", () => {
+  test("gives what is ready, whichever it is", async () => {
+    const actors = workers(3);
+    const pool = new ray.ActorPool(actors);
+    for (const value of [1, 2, 3]) pool.submit(gated, value);
+    for (const value of [2, 3, 1]) {
+      await open(actors, value);
+      expect(await pool.getNextUnordered()).toBe(value);
+    }
+    expect(pool.hasNext()).toBe(false);
+  });
+
+  test("gives each result once to getters that ask at the same time", async () => {
+    const pool = new ray.ActorPool(workers(2));
+    for (let value = 0; value < 6; value++) pool.submit(double, value);
+    const results = await Promise.all(
+      Array.from({ length: 6 }, () => pool.getNextUnordered<number>()),
+    );
+    expect(results.toSorted((left, right) => left - right)).toEqual([0, 2, 4, 6, 8, 10]);
+  });
+
+  test("rules out getNext until all is taken", async () => {
+    const pool = new ray.ActorPool(workers(2));
+    for (const value of [1, 2, 3]) pool.submit(double, value);
+    await pool.getNextUnordered();
+    await expect(pool.getNext()).rejects.toThrow(ray.RaySystemError);
+    await expect(pool.getNext()).rejects.toThrow("cannot follow getNextUnordered");
+    await pool.getNextUnordered();
+    await pool.getNextUnordered();
+    pool.submit(double, 4);
+    expect(await pool.getNext()).toBe(8);
+  });
+});
+
+describe("a timeout", () => {
+  test("leaves the result to be got later, in its place", async () => {
+    const actors = workers(2);
+    const pool = new ray.ActorPool(actors);
+    pool.submit(gated, 1);
+    pool.submit(double, 2);
+    const error = await pool.getNext({ timeoutMs: 5 }).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(ray.GetTimeoutError);
+    expect(error).toMatchObject({ timeoutMs: 5 });
+    expect(String(error)).toContain("WorkerClass.gated");
+    await expect(pool.getNext({ timeoutMs: 0 })).rejects.toThrow(ray.GetTimeoutError);
+    expect(pool.hasFree()).toBe(false);
+    await open(actors, 1);
+    expect([await pool.getNext(), await pool.getNext()]).toEqual([1, 4]);
+  });
+
+  test("with ignoreIfTimedOut gives the result up and the actor back", async () => {
+    const actors = workers(1);
+    const pool = new ray.ActorPool(actors);
+    pool.submit(gated, 1);
+    pool.submit(double, 2);
+    await expect(pool.getNext({ timeoutMs: 0, ignoreIfTimedOut: true })).rejects.toThrow(
+      ray.GetTimeoutError,
+    );
+    expect(await pool.getNext()).toBe(4);
+    expect([pool.hasNext(), pool.hasFree()]).toEqual([false, true]);
+  });
+
+  test("of getNextUnordered does the same", async () => {
+    const actors = workers(2);
+    const pool = new ray.ActorPool(actors);
+    pool.submit(gated, 1);
+    pool.submit(gated, 2);
+    await expect(pool.getNextUnordered({ timeoutMs: 0 })).rejects.toThrow(ray.GetTimeoutError);
+    expect(pool.hasFree()).toBe(false);
+    const options = { timeoutMs: 0, ignoreIfTimedOut: true };
+    await expect(pool.getNextUnordered(options)).rejects.toThrow(ray.GetTimeoutError);
+    expect(pool.hasFree()).toBe(true);
+    await open(actors, 2);
+    expect(await pool.getNextUnordered()).toBe(2);
+    expect(pool.hasNext()).toBe(false);
+  });
+});
+
+describe("map", () => {
+  test("gives results in the order of the values", async () => {
+    const pool = new ray.ActorPool(workers(3));
+    const values = Array.from({ length: 50 }, (_, value) => value);
+    expect(await all(pool.map(double, values))).toEqual(values.map((value) => 2 * value));
+    expect([pool.hasNext(), pool.hasFree()]).toEqual([false, true]);
+  });
+
+  test("is lazy: it starts nothing before it is asked, and takes values at most two per actor ahead", async () => {
+    const actors = workers(2);
+    const pool = new ray.ActorPool(actors);
+    const taken: number[] = [];
+    const values = function* (): Generator<number> {
+      for (let value = 0; value < 100; value++) {
+        taken.push(value);
+        yield value;
+      }
+    };
+    const results = pool.map(double, values());
+    expect(pool.hasFree()).toBe(true);
+    expect(taken).toEqual([]);
+    expect((await results.next()).value).toBe(0);
+    expect(taken).toEqual([0, 1, 2, 3]);
+    expect((await results.next()).value).toBe(2);
+    expect(taken).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  test("left early gives up the rest, and the pool goes on", async () => {
+    const actors = workers(2);
+    const pool = new ray.ActorPool(actors);
+    let ended = false;
+    const values = function* (): Generator<number> {
+      try {
+        for (let value = 0; ; value++) yield value;
+      } finally {
+        ended = true;
+      }
+    };
+    for await (const result of pool.map(double, values())) if (result === 6) break;
+    expect(ended).toBe(true);
+    expect([pool.hasFree(), pool.hasNext()]).toEqual([true, false]);
+    expect(await all(pool.map(double, [1, 2, 3]))).toEqual([2, 4, 6]);
+    expect(Math.max(...(await started(actors)))).toBeLessThan(10);
+  });
+
+  test("ends with the first failure; its actor stays in the pool", async () => {
+    const pool = new ray.ActorPool(workers(1));
+    const failing = pool.map(
+      (actor, value: number) => (value === 2 ? fail : double)(actor, value),
+      [1, 2, 3],
+    );
+    expect((await failing.next()).value).toBe(2);
+    await expect(failing.next()).rejects.toThrow("no 2");
+    expect((await failing.next()).done).toBe(true);
+    expect(await all(pool.map(double, [5]))).toEqual([10]);
+  });
+
+  test("leaves alone what was submitted before, even if that holds every actor", async () => {
+    const pool = new ray.ActorPool(workers(2));
+    for (const value of [10, 20, 30]) pool.submit(double, value);
+    expect(await all(pool.map(double, [1, 2, 3, 4]))).toEqual([2, 4, 6, 8]);
+    const rest: number[] = [];
+    while (pool.hasNext()) rest.push(await pool.getNext<number>());
+    expect(rest).toEqual([20, 40, 60]);
+  });
+
+  test("does not wait for an earlier call that is stuck", async () => {
+    const pool = new ray.ActorPool(workers(2));
+    pool.submit(gated, 6);
+    expect(await all(pool.map(double, [1, 2, 3, 4, 5]))).toEqual([2, 4, 6, 8, 10]);
+  });
+
+  test("may run many times at once on one pool", async () => {
+    const pool = new ray.ActorPool(workers(2));
+    const lists = await Promise.all(
+      [0, 1, 2].map((list) => all(pool.map(double, [list, list + 10, list + 20]))),
+    );
+    expect(lists).toEqual([
+      [0, 20, 40],
+      [2, 22, 42],
+      [4, 24, 44],
+    ]);
+  });
+
+  test("unordered gives what is ready first", async () => {
+    const actors = workers(2);
+    const pool = new ray.ActorPool(actors);
+    const results = pool.mapUnordered(gated, [1, 2, 3]);
+    const first = results.next();
+    await open(actors, 2);
+    expect((await first).value).toBe(2);
+    await open(actors, 3);
+    expect((await results.next()).value).toBe(3);
+    await open(actors, 1);
+    expect((await results.next()).value).toBe(1);
+    expect((await results.next()).done).toBe(true);
+  });
+
+  test("of nothing gives nothing, and takes lists of refs", async () => {
+    const pool = new ray.ActorPool(workers(1));
+    expect(await all(pool.map(double, []))).toEqual([]);
+    const pairs = pool.map(
+      (actor, value: number) => [actor.double.remote(value), actor.both.remote(value)] as const,
+      [1, 2],
+    );
+    expect(await all(pairs)).toEqual([
+      [2, [1, "1"]],
+      [4, [2, "2"]],
+    ]);
+  });
+});
+
+describe("the actors of a pool", () => {
+  test("are free until something is submitted, and again when its result is taken", async () => {
+    const pool = new ray.ActorPool(workers(2));
+    pool.submit(double, 1);
+    expect(pool.hasFree()).toBe(true);
+    pool.submit(double, 1);
+    expect(pool.hasFree()).toBe(false);
+    await pool.getNext();
+    expect(pool.hasFree()).toBe(true);
+    expect(pool.popIdle()).toBeDefined();
+    expect(pool.popIdle()).toBeUndefined();
+    expect(await pool.getNext()).toBe(2);
+  });
+
+  test("may be added, but not twice, neither idle nor busy", async () => {
+    const [first, second] = workers(2) as [Worker, Worker];
+    const pool = new ray.ActorPool([first]);
+    expect(() => pool.push(first)).toThrow(ray.InvalidOptionError);
+    expect(() => new ray.ActorPool([first, first])).toThrow("is in the pool already");
+    pool.submit(double, 1);
+    expect(() => pool.push(first)).toThrow("is in the pool already");
+    pool.submit(gated, 2);
+    pool.push(second);
+    await open([second], 2);
+    expect([await pool.getNext(), await pool.getNext()]).toEqual([2, 2]);
+    expect(() => new ray.ActorPool([{} as Worker])).toThrow("takes actor handles");
+  });
+
+  test("that failed a call stay in it", async () => {
+    const pool = new ray.ActorPool(workers(1));
+    pool.submit(fail, 1);
+    pool.submit(double, 2);
+    await expect(pool.getNext()).rejects.toThrow("no 1");
+    expect(await pool.getNext()).toBe(4);
+    pool.submit(fail, 3);
+    await expect(pool.getNextUnordered()).rejects.toThrow("no 3");
+    expect(pool.hasFree()).toBe(true);
+  });
+
+  test("that died are dropped; the others do the work", async () => {
+    const pool = new ray.ActorPool(workers(2));
+    pool.submit((actor, value) => actor.exit.remote(value), 1);
+    for (const value of [2, 3, 4]) pool.submit(double, value);
+    await expect(pool.getNext()).rejects.toThrow(ray.ActorDiedError);
+    const rest: number[] = [];
+    while (pool.hasNext()) rest.push(await pool.getNext<number>());
+    expect(rest).toEqual([4, 6, 8]);
+    expect(pool.popIdle()).toBeDefined();
+    expect(pool.popIdle()).toBeUndefined();
+  });
+
+  test("that called a dead actor are not dropped", async () => {
+    const pool = new ray.ActorPool(workers(1));
+    pool.submit((actor, value) => actor.callsDead.remote(value), 1);
+    await expect(pool.getNext()).rejects.toThrow(ray.ActorDiedError);
+    expect(pool.hasFree()).toBe(true);
+  });
+
+  test("may all be gone: what is queued fails at once, and runs when one is pushed", async () => {
+    const pool = new ray.ActorPool<Worker>([]);
+    pool.submit(double, 1);
+    expect(pool.hasNext()).toBe(true);
+    await expect(pool.getNext()).rejects.toThrow("the pool has no actor left");
+    await expect(pool.getNextUnordered()).rejects.toThrow("the pool has no actor left");
+    await expect(all(pool.map(double, [1]))).rejects.toThrow("the pool has no actor left");
+    pool.push(PoolWorker.remote());
+    expect(await pool.getNext()).toBe(2);
+  });
+});
+
+describe("bad input", () => {
+  test("a function that throws or returns no ref fails its submission and no other", async () => {
+    const pool = new ray.ActorPool(workers(1));
+    const throwing = (): never => {
+      throw new TypeError("not today");
+    };
+    expect(() => pool.submit(throwing, 1)).toThrow("not today");
+    expect(() => pool.submit(() => 5 as never, 1)).toThrow("must return the ref");
+    expect(() => pool.submit(() => [], 1)).toThrow(ray.InvalidOptionError);
+    expect([pool.hasFree(), pool.hasNext()]).toEqual([true, false]);
+    pool.submit(double, 1);
+    pool.submit(throwing, 2);
+    pool.submit(double, 3);
+    expect(await pool.getNext()).toBe(2);
+    await expect(pool.getNext()).rejects.toThrow("not today");
+    expect(await pool.getNext()).toBe(6);
+  });
+
+  test("options are checked", async () => {
+    const pool = new ray.ActorPool(workers(1));
+    pool.submit(double, 1);
+    await expect(pool.getNext({ timeoutMs: -1 })).rejects.toThrow("timeoutMs");
+    await expect(pool.getNextUnordered({ timeout: 1 } as never)).rejects.toThrow("timeout");
+    await expect(pool.getNext({ ignoreIfTimedOut: 1 } as never)).rejects.toThrow(
+      "ignoreIfTimedOut",
+    );
+    expect(await pool.getNext()).toBe(2);
+  });
+});

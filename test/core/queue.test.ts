@@ -1,0 +1,318 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { consume, produce, QueueHolder } from "../fixtures/utilities.ts";
+
+beforeAll(() => ray.init({ numCpus: 4 }));
+afterAll(() => ray.shutdown());
+
+/** Resolves when a call to that queue that was made before waits inside it, or is over. */
+const reached = async (queue: ray.Queue): Promise<void> => void (await queue.size());
+
+describe("a queue", () => {
+  test("gives items in the order they were put", async () => {
+    const queue = new ray.Queue<number>();
+    for (let item = 0; item < 100; item++) void queue.put(item);
+    const items = await Promise.all(Array.from({ length: 100 }, () => queue.get()));
+    expect(items).toEqual(Array.from({ length: 100 }, (_, item) => item));
+  });
+
+  test("knows its size, and whether it is empty or full", async () => {
+    const queue = new ray.Queue<string>({ maxsize: 2 });
+    expect([await queue.size(), await queue.empty(), await queue.full()]).toEqual([0, true, false]);
+    await queue.put("a");
+    expect([await queue.size(), await queue.empty(), await queue.full()]).toEqual([
+      1,
+      false,
+      false,
+    ]);
+    await queue.put("b");
+    expect([await queue.size(), await queue.empty(), await queue.full()]).toEqual([2, false, true]);
+    const unbounded = new ray.Queue();
+    await unbounded.putNowaitBatch(Array.from({ length: 2000 }, (_, index) => index));
+    expect([await unbounded.size(), await unbounded.full()]).toEqual([2000, false]);
+  });
+
+  test("keeps refs refs, and what undefined and null are", async () => {
+    const queue = new ray.Queue();
+    const ref = ray.put("inside");
+    for (const item of [ref, undefined, null, [ref]]) await queue.put(item);
+    const back = (await queue.get()) as ray.ObjectRef<string>;
+    expect(back).toBeInstanceOf(ray.ObjectRef);
+    expect(await ray.get(back)).toBe("inside");
+    expect([await queue.get(), await queue.get()]).toEqual([undefined, null]);
+    const [nested] = (await queue.get()) as [ray.ObjectRef<string>];
+    expect(await ray.get(nested)).toBe("inside");
+  });
+
+  test("refuses what cannot travel, and is as it was", async () => {
+    const queue = new ray.Queue();
+    await expect(queue.put(() => 1)).rejects.toMatchObject({ code: "NOT_ENCODABLE" });
+    await expect(queue.putNowaitBatch([1, () => 1])).rejects.toThrow(ray.NotEncodableError);
+    expect(await queue.size()).toBe(0);
+  });
+});
+
+describe("putting to a full queue", () => {
+  test("waits until there is room, each in turn", async () => {
+    const queue = new ray.Queue<string>({ maxsize: 1 });
+    const done: string[] = [];
+    const puts = ["a", "b", "c"].map(async (item) => {
+      await queue.put(item);
+      done.push(item);
+    });
+    await reached(queue);
+    expect(await queue.size()).toBe(1);
+    expect(await queue.get()).toBe("a");
+    await expect(queue.putNowait("d")).rejects.toThrow(ray.Full);
+    expect([await queue.get(), await queue.get()]).toEqual(["b", "c"]);
+    await Promise.all(puts);
+    expect(done).toEqual(["a", "b", "c"]);
+  });
+
+  test("without waiting rejects with Full, also as a TaskError, and puts nothing", async () => {
+    const queue = new ray.Queue<string>({ maxsize: 1 });
+    await queue.putNowait("a");
+    for (const late of [
+      () => queue.putNowait("b"),
+      () => queue.put("b", { block: false }),
+      () => queue.put("b", { timeoutMs: 0 }),
+      () => queue.put("b", { timeoutMs: 5 }),
+    ]) {
+      const error = await late().catch((caught: unknown) => caught);
+      expect(error).toBeInstanceOf(ray.Full);
+      expect(error).toBeInstanceOf(ray.RayError);
+      expect(error).toMatchObject({ name: "Full", code: "QUEUE_FULL", maxsize: 1 });
+    }
+    expect(await queue.get()).toBe("a");
+    expect(await queue.empty()).toBe(true);
+  });
+
+  test("in a batch puts all or none", async () => {
+    const queue = new ray.Queue<number>({ maxsize: 3 });
+    await queue.putNowaitBatch([1, 2]);
+    await expect(queue.putNowaitBatch([3, 4])).rejects.toThrow("2 more do not fit to the 2 in it");
+    expect(await queue.size()).toBe(2);
+    await queue.putNowaitBatch(new Set([3]));
+    expect(await queue.getNowaitBatch(3)).toEqual([1, 2, 3]);
+  });
+});
+
+describe("getting from an empty queue", () => {
+  test("waits for an item, each in turn", async () => {
+    const queue = new ray.Queue<number>();
+    const gets = [queue.get(), queue.get(), queue.get({ timeoutMs: 60_000 })];
+    await reached(queue);
+    await queue.putNowaitBatch([1, 2, 3, 4]);
+    expect(await Promise.all(gets)).toEqual([1, 2, 3]);
+    expect(await queue.size()).toBe(1);
+  });
+
+  test("without waiting rejects with Empty, and takes nothing later", async () => {
+    const queue = new ray.Queue<string>();
+    for (const late of [
+      () => queue.getNowait(),
+      () => queue.get({ block: false }),
+      () => queue.get({ timeoutMs: 0 }),
+      () => queue.get({ timeoutMs: 5 }),
+      () => queue.getNowaitBatch(1),
+    ]) {
+      const error = await late().catch((caught: unknown) => caught);
+      expect(error).toBeInstanceOf(ray.Empty);
+      expect(error).toMatchObject({ name: "Empty", code: "QUEUE_EMPTY" });
+    }
+    await queue.put("kept");
+    expect(await queue.size()).toBe(1);
+    expect(await queue.getNowait()).toBe("kept");
+  });
+
+  test("in a batch takes all or none", async () => {
+    const queue = new ray.Queue<number>();
+    await queue.putNowaitBatch([1, 2, 3]);
+    await expect(queue.getNowaitBatch(4)).rejects.toThrow("4 were asked for, 3 are in it");
+    expect(await queue.getNowaitBatch(0)).toEqual([]);
+    expect(await queue.getNowaitBatch(2)).toEqual([1, 2]);
+    expect(await queue.size()).toBe(1);
+  });
+
+  test("holds up nobody: thousands wait, and an item still comes through", async () => {
+    const queue = new ray.Queue<number>();
+    const gets = Array.from({ length: 5000 }, () => queue.get());
+    await reached(queue);
+    expect(await queue.empty()).toBe(true);
+    await queue.putNowaitBatch(Array.from({ length: 5000 }, (_, index) => index));
+    expect(await Promise.all(gets)).toEqual(Array.from({ length: 5000 }, (_, index) => index));
+  });
+});
+
+describe("bad input", () => {
+  test.each<[string, (queue: ray.Queue<number>) => Promise<unknown>]>([
+    ["timeoutMs", (queue) => queue.put(1, { timeoutMs: -1 })],
+    ["timeoutMs", (queue) => queue.get({ timeoutMs: -0.5 })],
+    ["timeoutMs", (queue) => queue.get({ timeoutMs: Number.NaN })],
+    ["timeoutMs", (queue) => queue.get({ timeoutMs: -1, block: false })],
+    ["block", (queue) => queue.get({ block: 1 as never })],
+    ["timeout", (queue) => queue.get({ timeout: 1 } as never)],
+    ["numItems", (queue) => queue.getNowaitBatch(-1)],
+    ["numItems", (queue) => queue.getNowaitBatch(1.5)],
+    ["items", (queue) => queue.putNowaitBatch(5 as never)],
+    ["items", (queue) => queue.putNowaitBatch("text" as never)],
+    ["gracePeriodMs", (queue) => queue.shutdown({ gracePeriodMs: -1 })],
+  ])("%s is refused by name", async (option, call) => {
+    const queue = new ray.Queue<number>();
+    await expect(call(queue)).rejects.toMatchObject({ code: "INVALID_OPTION", option });
+    expect(await queue.size()).toBe(0);
+  });
+
+  test("of the constructor throws", () => {
+    expect(() => new ray.Queue({ maxsize: -1 })).toThrow("maxsize");
+    expect(() => new ray.Queue({ maxSize: 1 } as never)).toThrow('no option "maxSize"');
+    expect(() => new ray.Queue({ actorOptions: { maxConcurrency: 1 } as never })).toThrow(
+      "must leave maxConcurrency to the queue",
+    );
+    expect(() => new ray.Queue({ actorOptions: { nam: "x" } as never })).toThrow("nam");
+  });
+});
+
+describe("a queue travels", () => {
+  test("as an argument, inside one, and as a result, and is the same queue", async () => {
+    const holder = QueueHolder.remote();
+    const inside = await ray.get(holder.queue.remote());
+    expect(inside).toBeInstanceOf(ray.Queue);
+    await ray.get(holder.putLater.remote(inside, "from the holder"));
+    expect(await inside.get()).toBe("from the holder");
+    const queues = [new ray.Queue<string>(), inside];
+    const both = holder.nested.remote({ queues });
+    await inside.put("b");
+    await queues[0]?.put("a");
+    expect(await ray.get(both)).toEqual(["a", "b"]);
+    const stored = await ray.get(ray.put({ inside }));
+    await inside.put("stored");
+    expect(await stored.inside.get()).toBe("stored");
+  });
+
+  test("by its name, which many may race for", async () => {
+    const actorOptions = { name: "the queue", getIfExists: true };
+    const queues = Array.from({ length: 3 }, () => new ray.Queue<number>({ actorOptions }));
+    await Promise.all(queues.map((queue, index) => queue.put(index)));
+    expect(await queues[2]?.getNowaitBatch(3)).toHaveLength(3);
+  });
+
+  test("between producers and consumers: nothing is lost or doubled, and each producer's items keep their order", async () => {
+    const queue = new ray.Queue<string>({ maxsize: 4 });
+    const consumers = [consume.remote(queue), consume.remote(queue)];
+    await ray.get(["p", "q"].map((name) => produce.remote(queue, name, 100)));
+    for (const _ of consumers) await queue.put("done");
+    const consumed = await ray.get(consumers);
+    for (const name of ["p", "q"]) {
+      for (const items of consumed) {
+        const numbers = items.filter((item) => item.startsWith(name)).map((item) => +item.slice(2));
+        expect(numbers).toEqual(numbers.toSorted((left, right) => left - right));
+      }
+    }
+    expect(new Set(consumed.flat()).size).toBe(200);
+    expect(consumed.flat()).toHaveLength(200);
+  });
+});
+
+describe("a call that runs out of time leaves nothing behind", () => {
+  // Times and gaps from a generator with a seed, around the same few milliseconds, so that items and ends of waits meet.
+  test.each([1, 2, 3])(
+    "puts and gets with times that meet, seed %i: every item that went in comes out, once and in order",
+    async (seed) => {
+      const queue = new ray.Queue<number>({ maxsize: 2 });
+      const next = generator(seed);
+      const last = -1;
+      const put: number[] = [];
+      const got: number[] = [];
+      const producer = async (): Promise<void> => {
+        for (let item = 0; item < 300; item++) {
+          try {
+            await queue.put(item, { timeoutMs: Math.floor(next() * 3) });
+            put.push(item);
+          } catch (error) {
+            expect(error).toBeInstanceOf(ray.Full);
+          }
+          if (next() < 0.3) await pause(next() * 3);
+        }
+        await queue.put(last);
+      };
+      const consumer = async (): Promise<void> => {
+        for (;;) {
+          try {
+            const item = await queue.get({ timeoutMs: Math.floor(next() * 3) });
+            if (item === last) return;
+            got.push(item);
+          } catch (error) {
+            expect(error).toBeInstanceOf(ray.Empty);
+          }
+          if (next() < 0.3) await pause(next() * 3);
+        }
+      };
+      await Promise.all([producer(), consumer()]);
+      expect(got).toEqual(put);
+      expect(await queue.empty()).toBe(true);
+      expect(put.length).toBeGreaterThan(0);
+    },
+  );
+
+  test("many consumers that give up and come back lose nothing between them", async () => {
+    const queue = new ray.Queue<string>({ maxsize: 1 });
+    const consumers = [1, 2].map((timeoutMs) => consume.remote(queue, timeoutMs));
+    await ray.get(["p", "q"].map((name) => produce.remote(queue, name, 150, 1)));
+    // In line behind the last items, and not out of time.
+    for (const _ of consumers) await queue.put("done");
+    const consumed = (await ray.get(consumers)).flat();
+    expect(new Set(consumed).size).toBe(300);
+    expect(consumed).toHaveLength(300);
+  });
+});
+
+describe("shutdown", () => {
+  test("ends the queue, for everybody, once", async () => {
+    const queue = new ray.Queue<number>();
+    await queue.put(1);
+    const [other] = await ray.get(ray.put([queue] as const));
+    await queue.shutdown();
+    await expect(queue.get()).rejects.toThrow(ray.ActorDiedError);
+    await expect(other.put(1)).rejects.toThrow(ray.ActorDiedError);
+    await queue.shutdown();
+    await queue.shutdown({ force: true });
+  });
+
+  test("lets calls that wait finish within the grace period", async () => {
+    const queue = new ray.Queue<number>({ maxsize: 1 });
+    const waiting = queue.get();
+    await reached(queue);
+    const ended = queue.shutdown({ gracePeriodMs: 60_000 });
+    await queue.put(7);
+    expect(await waiting).toBe(7);
+    await ended;
+    await expect(queue.size()).rejects.toThrow(ray.ActorDiedError);
+  });
+
+  test("ends those that still wait after it, and with force at once", async () => {
+    for (const options of [{ gracePeriodMs: 1 }, { force: true }]) {
+      const queue = new ray.Queue<number>();
+      const waiting = expect(queue.get()).rejects.toThrow(ray.ActorDiedError);
+      await reached(queue);
+      await queue.shutdown(options);
+      await waiting;
+    }
+  });
+});
+
+/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** Not to wait for anything, but to shift the producer against the consumer. */
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
