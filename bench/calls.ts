@@ -3,8 +3,9 @@
  *
  * All subjects do the same work, add(a, b) on one other thread, in interleaved rounds of one run, and every sum is checked.
  */
-import { figureOf, type Report, type Section } from "./measure/figures.ts";
+import { figureOf, type Measured, ratioTo, type Section, tableOf } from "./measure/figures.ts";
 import { interleave, type RoundPlan } from "./measure/interleave.ts";
+import type { Progress, Report } from "./measure/report.ts";
 import { comlinkSubject } from "./subjects/peers/comlink.ts";
 import { piscinaSubject } from "./subjects/peers/piscina.ts";
 import { poolifierSubject } from "./subjects/peers/poolifier.ts";
@@ -12,9 +13,13 @@ import { threadsSubject } from "./subjects/peers/threads.ts";
 import { tinypoolSubject } from "./subjects/peers/tinypool.ts";
 import { workerpoolSubject } from "./subjects/peers/workerpool.ts";
 import { batchedName, rawBatchedSlotsSubject, rawBatchedSubject } from "./subjects/raw/batched.ts";
-import { rawSocketSlotsSubject, rawSocketSubject } from "./subjects/raw/batched-socket.ts";
-import { rawPortSubject } from "./subjects/raw/port.ts";
-import { raylingSubject } from "./subjects/rayling.ts";
+import {
+  rawSocketSlotsSubject,
+  rawSocketSubject,
+  socketName,
+} from "./subjects/raw/batched-socket.ts";
+import { portName, rawPortSubject } from "./subjects/raw/port.ts";
+import { raylingName, raylingSubject } from "./subjects/rayling.ts";
 import { expectedSum, type Subject } from "./subjects/subject.ts";
 
 const serial: Section = {
@@ -23,7 +28,7 @@ const serial: Section = {
   reading: "time",
   perIteration: 1,
   unit: "us",
-  floors: ["raw postMessage"],
+  floors: [portName],
 };
 
 const inFlight = (count: number): Section => ({
@@ -32,10 +37,8 @@ const inFlight = (count: number): Section => ({
   reading: "rate",
   perIteration: count,
   unit: "ms",
-  floors: [batchedName, "raw postMessage"],
+  floors: [batchedName, socketName, portName],
 });
-
-const inFlightCounts = [64, 1000];
 
 /** In the order of the tables: the floors, Rayling, the peers. */
 const starts: readonly (() => Promise<Subject>)[] = [
@@ -53,40 +56,46 @@ const starts: readonly (() => Promise<Subject>)[] = [
   poolifierSubject,
 ];
 
-export interface CallsRequest {
-  readonly serial: boolean;
-  readonly inFlight: boolean;
-  readonly plan: RoundPlan;
-  readonly onRound: (title: string, round: number) => void;
-}
-
-export async function measureCalls(request: CallsRequest): Promise<Report[]> {
+/** Call it inside a session. */
+export async function measureCalls(
+  depths: readonly number[],
+  plan: RoundPlan,
+  say: Progress,
+): Promise<Report> {
   const subjects: Subject[] = [];
   try {
     for (const start of starts) subjects.push(await start());
-    const reports: Report[] = [];
-    if (request.serial) reports.push(await measure(serial, subjects, addOne, request));
-    for (const count of request.inFlight ? inFlightCounts : []) {
-      reports.push(await measure(inFlight(count), subjects, addMany(count), request));
+    const sections: Measured[] = [];
+    for (const depth of depths) {
+      const section = depth === 1 ? serial : inFlight(depth);
+      const work = depth === 1 ? addOne : addMany(depth);
+      const contestants = subjects.map((subject) => ({ name: subject.name, run: work(subject) }));
+      const samples = await interleave(contestants, plan, (round) =>
+        say(`${section.title}: round ${round} of ${plan.rounds}`),
+      );
+      sections.push({ ...section, figures: samples.map(figureOf) });
     }
-    return reports;
+    const peers = new Set(subjects.filter(({ kind }) => kind === "peer").map(({ name }) => name));
+    return {
+      tables: sections.map(tableOf),
+      measured: Object.fromEntries(sections.flatMap((section) => ratiosOf(section, peers))),
+      details: sections,
+    };
   } finally {
     await Promise.all(subjects.map((subject) => subject.close()));
   }
 }
 
-type Work = (subject: Subject) => () => Promise<void>;
-
-async function measure(
-  section: Section,
-  subjects: readonly Subject[],
-  work: Work,
-  { plan, onRound }: CallsRequest,
-): Promise<Report> {
-  const contestants = subjects.map((subject) => ({ name: subject.name, run: work(subject) }));
-  const samples = await interleave(contestants, plan, (round) => onRound(section.title, round));
-  return { ...section, figures: samples.map(figureOf) };
+/** For targets.ts. */
+function ratiosOf(section: Measured, peers: ReadonlySet<string>): [string, number][] {
+  const floor = section.reading === "time" ? portName : batchedName;
+  return [
+    [`${section.id}: thread x raw`, ratioTo(section, raylingName, (name) => name === floor)],
+    [`${section.id}: thread x best peer`, ratioTo(section, raylingName, (name) => peers.has(name))],
+  ];
 }
+
+type Work = (subject: Subject) => () => Promise<void>;
 
 function addOne(subject: Subject): () => Promise<void> {
   let a = 0;

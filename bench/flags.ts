@@ -2,9 +2,7 @@
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
-
-export const suites = ["serial", "in-flight", "values"] as const;
-export type Suite = (typeof suites)[number];
+import { type Suite, suites } from "./suites.ts";
 
 export interface Flags {
   readonly help: boolean;
@@ -17,12 +15,13 @@ export interface Flags {
 export const usage: string = `node bench/main.ts [flags]
 
 What does one actor call cost, one at a time and with 64 and 1,000 in flight, against a bare
-MessagePort, a bare socket and the libraries that do the same? And a big value, against memcpy?
+MessagePort, a bare socket and the libraries that do the same? A big value, against memcpy? And a
+million calls at once? Every suite runs in a process of its own, unless one is named.
 
   --quick        a short run: it works, but the figures mean little
   --only SUITE   ${suites.join(" | ")}
   --json PATH    also write the figures there
-  --markdown     print only the tables of bench/README.md
+  --markdown     write the tables into bench/README.md; with --only, print them as Markdown
   --help         print this`;
 
 export class FlagError extends Error {

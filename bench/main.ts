@@ -1,65 +1,40 @@
 /**
- * Question: what does one actor call cost, and a big value, against the physical limit of this machine and against peers doing the same work?
+ * Question: what does one actor call cost, and a big value, and very many of them, against the physical limit of this machine and against peers
+ * doing the same work?
  *
- * Composition only: flags, the session, the suites (calls.ts, values.ts), the printing. Progress goes to stderr, figures to stdout. The process
+ * Composition only: flags, one suite here or all of them as stages, the printing. Progress goes to stderr, figures to stdout. The process
  * ends by itself: every subject and the session are closed.
  */
 import { writeFile } from "node:fs/promises";
-import * as ray from "@rayling/core";
-import { measureCalls } from "./calls.ts";
-import { FlagError, type Flags, readFlags, usage } from "./flags.ts";
-import { markdownTable, type Report, tableOf, terminalTable } from "./measure/figures.ts";
-import type { RoundPlan } from "./measure/interleave.ts";
+import { FlagError, readFlags, usage } from "./flags.ts";
 import { describeMachine, machineLines } from "./measure/machine.ts";
-import { measureValues } from "./values.ts";
+import { writeBlock } from "./measure/readme.ts";
+import { markdownTables, type Report, terminalTables } from "./measure/report.ts";
+import { runStages } from "./stages.ts";
+import { fullPlans, quickPlans, runSuite } from "./suites.ts";
+import { targetTable } from "./targets.ts";
 
-/** Ten rounds of a third of a second: the median of rounds moves by a few percent between runs on a quiet machine. */
-const full: RoundPlan = { rounds: 10, roundMs: 300, minIterations: 3 };
-const quick: RoundPlan = { rounds: 2, roundMs: 40, minIterations: 2 };
+const readmeBlock = "node bench/main.ts --markdown";
 
 async function main(args: readonly string[]): Promise<void> {
   const flags = readFlags(args);
   if (flags.help) return console.log(usage);
-  const machine = describeMachine(args);
+  const machine = describeMachine(["node bench/main.ts", ...args]);
   const lines = machineLines(machine);
   if (!flags.markdown) console.log(`${lines.join("\n")}\n`);
-  const reports = await measure(flags);
-  const show = flags.markdown ? markdownTable : terminalTable;
-  if (flags.markdown) console.log(`${lines.map((line) => `- ${line}`).join("\n")}\n`);
-  for (const report of reports) {
-    console.log(`${flags.markdown ? "**" : ""}${report.title}${flags.markdown ? "**\n" : ""}`);
-    console.log(`${show(tableOf(report))}\n`);
-  }
+  const report: Report =
+    flags.only === undefined
+      ? await runStages(flags.quick ? ["--quick"] : [], progress)
+      : await runSuite(flags.only, flags.quick ? quickPlans : fullPlans, progress);
+  const targets = targetTable(report.measured);
+  const tables = targets === undefined ? report.tables : [...report.tables, targets];
+  const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables(tables)}`;
+  if (!flags.markdown) console.log(terminalTables(tables));
+  else if (flags.only === undefined) await writeBlock(readmeBlock, markdown);
+  else console.log(markdown);
   if (flags.json !== undefined) {
-    await writeFile(flags.json, `${JSON.stringify({ machine, reports }, undefined, 2)}\n`);
-    console.error(`wrote ${flags.json}`);
+    await writeFile(flags.json, `${JSON.stringify({ machine, ...report }, undefined, 2)}\n`);
   }
-}
-
-async function measure({ only, quick: isQuick }: Flags): Promise<Report[]> {
-  const plan = isQuick ? quick : full;
-  const wanted = (suite: string): boolean => only === undefined || only === suite;
-  const onRound = (title: string, round: number): void =>
-    progress(`${title}: round ${round} of ${plan.rounds}`);
-  const reports: Report[] = [];
-  await ray.init();
-  try {
-    if (wanted("serial") || wanted("in-flight")) {
-      reports.push(
-        ...(await measureCalls({
-          serial: wanted("serial"),
-          inFlight: wanted("in-flight"),
-          plan,
-          onRound,
-        })),
-      );
-    }
-    if (wanted("values")) reports.push(...(await measureValues({ plan, onRound })));
-  } finally {
-    await ray.shutdown();
-    progress("");
-  }
-  return reports;
 }
 
 /** One line that is written over; nothing where stderr is a file. */

@@ -4,6 +4,7 @@
  * The ratio of each row is against the floors of its own table, which ran in the same rounds: the floor is 1.00, slower is more for times and
  * less for rates. A rate is calls per second of whole rounds, so that pauses count; a time is the median of single iterations.
  */
+import type { Table } from "./report.ts";
 import { percentile, type Round, type Samples } from "./interleave.ts";
 
 export interface Figure {
@@ -32,7 +33,7 @@ export interface Section {
   readonly floors: readonly string[];
 }
 
-export interface Report extends Section {
+export interface Measured extends Section {
   readonly figures: readonly Figure[];
 }
 
@@ -48,22 +49,32 @@ export function figureOf({ name, sortedMs, rounds }: Samples): Figure {
   };
 }
 
-/** The first row is the heading. */
-export function tableOf(report: Report): readonly (readonly string[])[] {
+export function tableOf(report: Measured): Table {
   const { reading, unit, floors, figures } = report;
   const heading =
     reading === "time"
       ? ["", "n", `median ${unit}`, `p99 ${unit}`, `rounds ${unit}`, `CPU ${unit}`]
       : ["", "n", "calls/s", "p99 ms", "rounds, k calls/s", "CPU us/call"];
   const ratios = floors.map((floor) => `x ${floor}`);
-  return [
-    [...heading, ...ratios],
-    ...figures.map((figure) => [...cellsOf(report, figure), ...ratiosOf(report, figure)]),
-  ];
+  const rows = figures.map((figure) => [...cellsOf(report, figure), ...ratiosOf(report, figure)]);
+  return { title: report.title, rows: [[...heading, ...ratios], ...rows] };
+}
+
+/** How many times the others' time or rate a contestant has: of times less is better, of rates more. The best of the others counts. */
+export function ratioTo(
+  { reading, figures }: Measured,
+  name: string,
+  isOther: (name: string) => boolean,
+): number {
+  const of = ({ medianMs, meanMs }: Figure): number => (reading === "time" ? medianMs : 1 / meanMs);
+  const others = figures.filter((figure) => isOther(figure.name)).map(of);
+  const best = reading === "time" ? Math.min(...others) : Math.max(...others);
+  const own = figures.find((figure) => figure.name === name);
+  return own === undefined ? Number.NaN : of(own) / best;
 }
 
 function cellsOf(
-  report: Report,
+  report: Measured,
   { name, n, medianMs, p99Ms, meanMs, cpuMs, rounds }: Figure,
 ): readonly string[] {
   const count = n.toLocaleString("en-US");
@@ -89,7 +100,7 @@ function cellsOf(
 }
 
 /** Medians for times, mean rates for rates: what the table shows. */
-function ratiosOf({ reading, floors, figures }: Report, figure: Figure): readonly string[] {
+function ratiosOf({ reading, floors, figures }: Measured, figure: Figure): readonly string[] {
   return floors.map((name) => {
     const floor = figures.find((one) => one.name === name);
     if (floor === undefined) return "";
@@ -108,24 +119,4 @@ function medianOf(values: readonly number[]): number {
 
 function timeText(ms: number, unit: "us" | "ms"): string {
   return unit === "us" ? (ms * 1000).toFixed(1) : ms.toPrecision(3);
-}
-
-export function terminalTable(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => (row[column] ?? "").length)),
-  );
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, column) =>
-        column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
-      )
-      .join("  ");
-  return rows.map(line).join("\n");
-}
-
-export function markdownTable(rows: readonly (readonly string[])[]): string {
-  const line = (row: readonly string[]): string => `| ${row.join(" | ")} |`;
-  const [heading = [], ...body] = rows;
-  const rule = heading.map((_, column) => (column === 0 ? "---" : "---:"));
-  return [line(heading), line(rule), ...body.map(line)].join("\n");
 }

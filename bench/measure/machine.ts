@@ -32,7 +32,8 @@ const libraries = [
   "tinybench",
 ];
 
-export function describeMachine(args: readonly string[], now: Date = new Date()): Machine {
+/** @param command as it was typed, in parts */
+export function describeMachine(command: readonly string[], now: Date = new Date()): Machine {
   const processors = cpus();
   return {
     cpu: processors[0]?.model.trim() ?? "unknown",
@@ -42,7 +43,7 @@ export function describeMachine(args: readonly string[], now: Date = new Date())
     platform: `${process.platform} ${process.arch}`,
     node: process.version,
     versions: Object.fromEntries(libraries.map((name) => [name, versionOf(name)])),
-    command: ["node bench/main.ts", ...args].join(" "),
+    command: command.join(" "),
     commit: commit(),
     date: now.toISOString().slice(0, 10),
   };

@@ -2,6 +2,7 @@
  * The remote classes of the benchmarks, and nothing else: hosts import this file, so it must be cheap and must not reach driver code.
  */
 import * as ray from "@rayling/core";
+import { bytesInUse } from "../measure/memory.ts";
 
 /** 1 MiB of float64. */
 export const heldElements = 131_072;
@@ -20,5 +21,16 @@ class HolderInstance {
   }
 }
 
+/** Adds, and says what its thread holds. */
+class ProberInstance {
+  add(a: number, b: number): number {
+    return a + b;
+  }
+  bytesInUse(): Promise<number> {
+    return bytesInUse();
+  }
+}
+
 export const Adder: ray.ActorClass<typeof AdderInstance> = ray.remote(AdderInstance);
 export const Holder: ray.ActorClass<typeof HolderInstance> = ray.remote(HolderInstance);
+export const Prober: ray.ActorClass<typeof ProberInstance> = ray.remote(ProberInstance);

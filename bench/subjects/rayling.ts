@@ -5,12 +5,15 @@ import * as ray from "@rayling/core";
 import { Adder } from "./actors.ts";
 import { type Subject, sum } from "./subject.ts";
 
+export const raylingName = "rayling";
+
 /** Call it inside a session; `close` ends the actor, not the session. */
 export async function raylingSubject(): Promise<Subject> {
   const adder = Adder.remote();
   await ray.get(adder.add.remote(1, 1));
   return {
-    name: "rayling",
+    kind: "own",
+    name: raylingName,
     addOne: (a, b) => ray.get(adder.add.remote(a, b)),
     async addMany(base, count) {
       const refs: ray.ObjectRef<number>[] = [];

@@ -5,6 +5,8 @@
  */
 
 export interface Subject {
+  /** The floor is what the machine allows, the peers are libraries that do the same. */
+  readonly kind: "floor" | "own" | "peer";
   readonly name: string;
   addOne(a: number, b: number): Promise<number>;
   /** Puts add(base, 0) ... add(base, count - 1) in flight at once; resolves with the sum of all results. */

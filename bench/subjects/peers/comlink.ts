@@ -16,6 +16,7 @@ export async function comlinkSubject(): Promise<Subject> {
   const add = async (a: number, b: number): Promise<number> => remote.add(a, b);
   await add(1, 1);
   return {
+    kind: "peer",
     name: "comlink",
     addOne: (a, b) => remote.add(a, b),
     addMany: (base, count) => sumOfPromises(count, (index) => remote.add(base, index)),

@@ -10,6 +10,7 @@ export async function poolifierSubject(): Promise<Subject> {
   const pool = new FixedThreadPool<Addends, number>(1, file);
   await pool.execute({ a: 1, b: 1 });
   return {
+    kind: "peer",
     name: "poolifier",
     addOne: (a, b) => pool.execute({ a, b }),
     addMany: (base, count) => sumOfPromises(count, (index) => pool.execute({ a: base, b: index })),

@@ -16,6 +16,7 @@ export async function threadsSubject(): Promise<Subject> {
   const add = (a: number, b: number): Promise<number> => remote.add(a, b);
   await add(1, 1);
   return {
+    kind: "peer",
     name: "threads",
     addOne: add,
     addMany: (base, count) => sumOfPromises(count, (index) => add(base, index)),

@@ -15,6 +15,7 @@ export async function workerpoolSubject(): Promise<Subject> {
     (await pool.exec("add", [a, b])) as number;
   await add(1, 1);
   return {
+    kind: "peer",
     name: "workerpool",
     addOne: add,
     addMany: (base, count) => sumOfPromises(count, (index) => add(base, index)),

@@ -42,6 +42,7 @@ async function start(
     new Promise((resolve) => batches.send([pending.add(resolve), a, b]));
   await add(1, 1);
   return {
+    kind: "floor",
     name,
     addOne: add,
     addMany: (base, count) => sumOfPromises(count, (index) => add(base, index)),

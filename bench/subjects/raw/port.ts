@@ -6,6 +6,8 @@
 import { MessageChannel, Worker } from "node:worker_threads";
 import { type Subject, sumOfPromises } from "../subject.ts";
 
+export const portName = "raw postMessage";
+
 export interface RawCall {
   readonly id: number;
   readonly a: number;
@@ -38,7 +40,8 @@ export async function rawPortSubject(): Promise<Subject> {
     });
   await add(1, 1);
   return {
-    name: "raw postMessage",
+    kind: "floor",
+    name: portName,
     addOne: add,
     addMany: (base, count) => sumOfPromises(count, (index) => add(base, index)),
     async close() {

@@ -1,0 +1,154 @@
+/**
+ * Question: how many times as fast as Ray is Rayling at the rows of Ray's own microbenchmark, on this machine, in this run?
+ *
+ * Row by row, Ray first and then Rayling, so that a busy minute of the machine hits both. Without a Python that has Ray it says what is missing
+ * and ends with 2. Ray's processes and files are gone afterwards, also after Ctrl-C.
+ */
+import { writeFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import * as ray from "@rayling/core";
+import { describeMachine, machineLines } from "../measure/machine.ts";
+import type { Rate } from "../measure/rates.ts";
+import { writeBlock } from "../measure/readme.ts";
+import { markdownTables, type Table, terminalTables } from "../measure/report.ts";
+import { measureRow, rateText } from "../ray-rows.ts";
+import { fullPlans, quickPlans } from "../suites.ts";
+import { targetTable } from "../targets.ts";
+import { RayPeer } from "./peer.ts";
+import { NoRayError, pythonWithRay, rayVersion } from "./python.ts";
+import { type RayRow, rayRows } from "./rows.ts";
+
+const command = "pnpm bench:ray";
+
+const usage = `${command} [flags]
+
+Every row of Ray's microbenchmark with Ray ${rayVersion} and with Rayling, and the ratio: 8 minutes.
+
+  --python PATH  an interpreter that has ray and numpy; without it one is made in out/
+  --rows TEXT    only rows whose name contains it
+  --quick        a short run: it works, but the figures mean little
+  --json PATH    also write the figures there
+  --markdown     write the table into bench/README.md
+  --help         print this`;
+
+interface Flags {
+  readonly python?: string;
+  readonly rows?: string;
+  readonly quick?: boolean;
+  readonly json?: string;
+  readonly markdown?: boolean;
+  readonly help?: boolean;
+}
+
+interface Pair {
+  readonly row: RayRow;
+  readonly ray: Rate;
+  readonly rayling: Rate;
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const flags = readFlags(args);
+  if (flags.help === true) return console.log(usage);
+  const rows = rayRows.filter(({ name }) => name.includes(flags.rows ?? ""));
+  if (rows.length === 0)
+    throw new UsageError(`--rows: no row's name contains "${flags.rows ?? ""}"`);
+  const python = await pythonWithRay(flags.python, say);
+  const peer = await RayPeer.start(python);
+  const interrupted = (): void => void peer.close().then(() => process.exit(130));
+  process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
+  const pairs: Pair[] = [];
+  try {
+    await ray.init();
+    const plan = (flags.quick === true ? quickPlans : fullPlans).rates;
+    for (const row of rows) {
+      say(row.name);
+      const theirs = await peer.measure(row.name, plan);
+      pairs.push({ row, ray: theirs, rayling: await measureRow(row, plan) });
+    }
+  } finally {
+    await ray.shutdown();
+    await peer.close();
+    process.off("SIGINT", interrupted).off("SIGTERM", interrupted);
+  }
+  await show(pairs, peer.versions, args, flags);
+}
+
+async function show(
+  pairs: readonly Pair[],
+  versions: Readonly<Record<string, string>>,
+  args: readonly string[],
+  flags: Flags,
+): Promise<void> {
+  const machine = describeMachine([command, ...args]);
+  const others = Object.entries(versions).map((entry) => entry.join(" "));
+  const lines = [...machineLines(machine), others.join(", ")];
+  const measured = Object.fromEntries(
+    pairs.map((pair) => [`${pair.row.name} x Ray`, pair.rayling.mean / pair.ray.mean]),
+  );
+  const targets = targetTable(measured);
+  const tables = [tableOf(pairs), ...(targets === undefined ? [] : [targets])];
+  if (flags.markdown === true) {
+    const list = lines.map((line) => `- ${line}`).join("\n");
+    await writeBlock(`${command} --markdown`, `${list}\n\n${markdownTables(tables)}`);
+  } else {
+    console.log(`${lines.join("\n")}\n\n${terminalTables(tables)}`);
+  }
+  if (flags.json !== undefined) {
+    const figures = pairs.map(({ row: { name, unit }, ...rates }) => ({ name, unit, ...rates }));
+    await writeFile(
+      flags.json,
+      `${JSON.stringify({ machine, versions, figures }, undefined, 2)}\n`,
+    );
+  }
+}
+
+function tableOf(pairs: readonly Pair[]): Table {
+  const cells = ({ mean, sd }: Rate): readonly string[] => [rateText(mean), rateText(sd)];
+  return {
+    title: "Rows of Ray's microbenchmark, per second",
+    rows: [
+      ["", "of", "Ray", "sd", "Rayling", "sd", "x Ray"],
+      ...pairs.map(({ row, ray: theirs, rayling }) => [
+        row.name,
+        row.unit,
+        ...cells(theirs),
+        ...cells(rayling),
+        (rayling.mean / theirs.mean).toPrecision(3),
+      ]),
+    ],
+  };
+}
+
+class UsageError extends Error {
+  readonly code = "BAD_FLAG";
+}
+
+function readFlags(args: readonly string[]): Flags {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        python: { type: "string" },
+        rows: { type: "string" },
+        quick: { type: "boolean" },
+        json: { type: "string" },
+        markdown: { type: "boolean" },
+        help: { type: "boolean" },
+      },
+    }).values;
+  } catch (cause) {
+    throw new UsageError((cause as Error).message.split("\n")[0] ?? "bad flag", { cause });
+  }
+}
+
+function say(text: string): void {
+  console.error(`bench:ray: ${text}`);
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  if (!(error instanceof NoRayError || error instanceof UsageError)) throw error;
+  say(error.message);
+  process.exitCode = 2;
+}

@@ -1,0 +1,84 @@
+/**
+ * The whole benchmark: every suite in a process of its own, so that none finds the heap, the threads or the compiled code of another.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Progress, Report, Table } from "./measure/report.ts";
+import { type Suite, suites } from "./suites.ts";
+
+const main = join(import.meta.dirname, "main.ts");
+
+/** @param flags go to each of them */
+export async function runStages(flags: readonly string[], say: Progress): Promise<Report> {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-bench-"));
+  const reports: Record<string, Report> = {};
+  try {
+    for (const { name, suite, prefix } of stages()) {
+      say(name);
+      const json = join(folder, "report.json");
+      const command = [
+        ...prefix,
+        process.execPath,
+        main,
+        "--only",
+        suite,
+        "--json",
+        json,
+        ...flags,
+      ];
+      await run(name, command);
+      const report = JSON.parse(await readFile(json, "utf8")) as Report;
+      reports[name] = prefix.length === 0 ? report : pinned(report);
+    }
+  } finally {
+    await rm(folder, { recursive: true });
+    say("");
+  }
+  const all = Object.values(reports);
+  return {
+    tables: all.flatMap(({ tables }) => tables),
+    measured: Object.assign({}, ...all.map(({ measured }) => measured)) as Report["measured"],
+    details: reports,
+  };
+}
+
+interface Stage {
+  readonly name: string;
+  readonly suite: Suite;
+  /** Goes before the command. */
+  readonly prefix: readonly string[];
+}
+
+function stages(): readonly Stage[] {
+  return suites.flatMap((suite) => [
+    { name: suite, suite, prefix: [] },
+    ...(suite === "serial" && canPin() ? [{ name: "serial, pinned", suite, prefix: pin }] : []),
+  ]);
+}
+
+/** All threads on one CPU: without the noise of wake-ups. */
+const pin = ["taskset", "-c", "1"];
+
+function canPin(): boolean {
+  try {
+    execFileSync("taskset", [...pin.slice(1), "true"], { stdio: "ignore" });
+    return true;
+  } catch {
+    // Not Linux, or only one CPU: the table is left out.
+    return false;
+  }
+}
+
+function pinned({ tables, details }: Report): Report {
+  const titled = tables.map((table: Table) => ({ ...table, title: `${table.title}, one CPU` }));
+  return { tables: titled, measured: {}, details };
+}
+
+async function run(name: string, [file = "", ...args]: readonly string[]): Promise<void> {
+  const child = spawn(file, args, { stdio: ["ignore", "ignore", "inherit"] });
+  const [code] = (await once(child, "exit")) as [number | null];
+  if (code !== 0) throw new Error(`the suite ${name} ended with ${String(code)}`);
+}

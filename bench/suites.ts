@@ -1,0 +1,55 @@
+/** What can be measured by itself, each with its plan: a full one and a quick one. */
+import * as ray from "@rayling/core";
+import { measureCalls } from "./calls.ts";
+import type { RoundPlan } from "./measure/interleave.ts";
+import type { RatePlan } from "./measure/rates.ts";
+import type { Progress, Report } from "./measure/report.ts";
+import { measureRayRows } from "./ray-rows.ts";
+import { measureScale, type ScalePlan } from "./scale.ts";
+import { measureValues } from "./values.ts";
+
+export const suites = ["serial", "in-flight", "values", "ray-rows", "scale"] as const;
+export type Suite = (typeof suites)[number];
+
+export interface Plans {
+  readonly interleaved: RoundPlan;
+  /** Of the big value: so many float64. */
+  readonly bigElements: number;
+  readonly rates: RatePlan;
+  readonly scale: ScalePlan;
+}
+
+/** Ten rounds of a third of a second: the median of rounds moves by a few percent between runs on a quiet machine. Rates as Ray's own. */
+export const fullPlans: Plans = {
+  interleaved: { rounds: 10, roundMs: 300, minIterations: 3 },
+  bigElements: 100_000_000,
+  rates: { warmUpMs: 1000, rounds: 4, roundMs: 2000 },
+  scale: { pendingCalls: 1_000_000, calls: 10_000_000 },
+};
+
+export const quickPlans: Plans = {
+  interleaved: { rounds: 2, roundMs: 40, minIterations: 2 },
+  bigElements: 10_000_000,
+  rates: { warmUpMs: 100, rounds: 2, roundMs: 200 },
+  scale: { pendingCalls: 100_000, calls: 200_000 },
+};
+
+type Run = (plans: Plans, say: Progress) => Promise<Report>;
+
+const runs: Readonly<Record<Suite, Run>> = {
+  serial: ({ interleaved }, say) => measureCalls([1], interleaved, say),
+  "in-flight": ({ interleaved }, say) => measureCalls([64, 1000], interleaved, say),
+  values: ({ interleaved, bigElements }, say) => measureValues(interleaved, bigElements, say),
+  "ray-rows": ({ rates }, say) => measureRayRows(rates, say),
+  scale: ({ scale }, say) => measureScale(scale, say),
+};
+
+export async function runSuite(suite: Suite, plans: Plans, say: Progress): Promise<Report> {
+  await ray.init();
+  try {
+    return await runs[suite](plans, say);
+  } finally {
+    await ray.shutdown();
+    say("");
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * What is aimed at, and whether a run reached it. Keys name what the suites measure.
+ */
+import type { Table } from "./measure/report.ts";
+
+interface Target {
+  readonly key: string;
+  readonly what: string;
+  readonly sense: "at least" | "at most";
+  readonly goal: number;
+}
+
+const targets: readonly Target[] = [
+  target("serial: thread x raw", "one call at a time, time x raw postMessage", "at most", 1.2),
+  target("serial: thread x best peer", "one call at a time, time x fastest peer", "at most", 1),
+  target("in-flight-64: thread x raw", "64 in flight, rate x raw batched", "at least", 0.6),
+  target("in-flight-64: thread x best peer", "64 in flight, rate x fastest peer", "at least", 1),
+  target("in-flight-1000: thread x raw", "1,000 in flight, rate x raw batched", "at least", 0.6),
+  target(
+    "in-flight-1000: thread x best peer",
+    "1,000 in flight, rate x fastest peer",
+    "at least",
+    5,
+  ),
+  target(
+    "in-flight-64: process x raw",
+    "64 in flight to a process, rate x raw socket",
+    "at least",
+    0.5,
+  ),
+  target(
+    "in-flight-1000: process x raw",
+    "1,000 in flight to a process, rate x raw socket",
+    "at least",
+    0.5,
+  ),
+  target("put + get x memcpy", "put + get of 800 MB, time x one memcpy", "at most", 1.1),
+  target("shared actors: s", "10,000 shared actors created, s", "at most", 2),
+  target("shared actors: bytes each", "an idle shared actor, bytes", "at most", 20_000),
+  target("calls: heap after x before", "heap after 10,000,000 calls x before", "at most", 1.1),
+  target("actors: heap after x before", "heap after 100,000 actors x before", "at most", 1.1),
+  target("1:1 actor calls sync x Ray", "1:1 actor calls sync, rate x Ray", "at least", 15),
+  target("1:1 actor calls async x Ray", "1:1 actor calls async, rate x Ray", "at least", 100),
+  target(
+    "single client wait 1k refs x Ray",
+    "wait on 1,000 refs one at a time, rate x Ray",
+    "at least",
+    100,
+  ),
+];
+
+function target(key: string, what: string, sense: Target["sense"], goal: number): Target {
+  return { key, what, sense, goal };
+}
+
+/** Of the targets that this run says something about. */
+export function targetTable(measured: Readonly<Record<string, number>>): Table | undefined {
+  const rows = targets.flatMap(({ key, what, sense, goal }) => {
+    const found = measured[key];
+    if (found === undefined) return [];
+    const isMet = sense === "at least" ? found >= goal : found <= goal;
+    const aim = `${sense} ${goal.toLocaleString("en-US")}`;
+    return [
+      [what, aim, Number(found.toPrecision(3)).toLocaleString("en-US"), isMet ? "met" : "missed"],
+    ];
+  });
+  return rows.length === 0
+    ? undefined
+    : { title: "Targets", rows: [["", "target", "this run", ""], ...rows] };
+}
