@@ -41,14 +41,19 @@ export {
   InvalidOptionError,
   NoMoreResultsError,
   NotEncodableError,
+  ObjectFetchTimedOutError,
   ObjectLostError,
+  ObjectReconstructionFailedError,
+  ObjectStoreFullError,
+  OutOfDiskError,
   OwnerDiedError,
   RayError,
   RaySystemError,
+  ReferenceCountingError,
   RemoteNotRegisteredError,
   remoteSiteOf,
   TaskError,
   WorkerCrashedError,
 } from "./shared/errors.ts";
-export type { DeathCause, RemoteSite } from "./shared/errors.ts";
+export type { DeathCause, ReconstructionFailure, RemoteSite } from "./shared/errors.ts";
 export { ObjectRef } from "./store/object-ref.ts";

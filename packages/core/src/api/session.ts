@@ -15,7 +15,7 @@ import {
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
-import { checkOptions, count, flag, text } from "../shared/options.ts";
+import { checkOptions, count, flag, text, writableDirectory } from "../shared/options.ts";
 
 interface DriverSlot {
   driver: Driver | undefined;
@@ -39,6 +39,8 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     numCpus: count(0, "fraction"),
     namespace: text,
     prewarm: count(0),
+    objectStoreMemory: count(1024 * 1024),
+    spillDirectory: writableDirectory,
     ignoreReinitError: flag,
   });
   if (currentCaller() !== undefined) {

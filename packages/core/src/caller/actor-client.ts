@@ -29,6 +29,8 @@ export interface ClientLink {
   settle(entry: ObjectEntry, value: Encoded): void;
   readFailure(error: Encoded): FailureData;
   describe(error: Error): FailureData;
+  /** Whether values of these entries are away: then they are brought, and `resume` is called when all are there or have failed. */
+  bringing(entries: readonly ObjectEntry[], resume: () => void): boolean;
   /** Whether user code's failure is to be tried again. */
   retryable(failure: FailureData, policy: boolean | readonly string[]): boolean;
 }
@@ -157,17 +159,28 @@ export class ActorClient {
         });
         return;
       }
+      if (head.dependencies.length > 0 && this.#bringing(head)) return;
       this.#queue.shift();
       const dependencies: Encoded[] = head.dependencies.length === 0 ? none : [];
       let failure: FailureData | undefined;
       for (const { outcome } of head.dependencies) {
-        if (outcome?.ok === true) dependencies.push(outcome.value);
-        else failure ??= outcome?.failure;
+        if (outcome?.ok === false) failure ??= outcome.failure;
+        else if (outcome?.value !== undefined) dependencies.push(outcome.value);
       }
       if (failure !== undefined) head.entry.reject(failure);
       else
         state.session.call(this.#route(head.route, state.actorId), head.args, dependencies, head);
     }
+  }
+
+  /** An argument that is away holds the call back like one that is not ready. */
+  #bringing(call: ActorCall): boolean {
+    const isBringing = this.#link.bringing(call.dependencies, () => {
+      call.unresolved -= 1;
+      this.#drain();
+    });
+    if (isBringing) call.unresolved += 1;
+    return isBringing;
   }
 
   /** The route to the actor's own id, when this handle was given another by getIfExists. */

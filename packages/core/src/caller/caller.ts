@@ -3,13 +3,14 @@
  *
  * The driver and every host have one. What a call does when it arrives is given in (`onCall`); where actors are is asked of the Directory.
  */
-import { Codec, compact, type Encoded } from "../protocol/codec.ts";
+import { Codec, compact, type Encoded, isBig } from "../protocol/codec.ts";
 import type { ErrorClasses, FailureData } from "../protocol/failure.ts";
 import type { Route } from "../protocol/messages.ts";
 import { slot } from "../protocol/special.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { errorNames } from "../shared/options.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
+import { awayOf, ObjectMemory, type ObjectMemoryParts } from "../store/object-memory.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
@@ -26,6 +27,7 @@ export interface CallerOptions {
   readonly directory: Directory;
   readonly errorClasses: ErrorClasses;
   readonly waiting: Waiting;
+  readonly objectStore: Pick<ObjectMemoryParts, "budget" | "files">;
   readonly onCall: (call: CallMessage, session: Session) => void;
 }
 
@@ -43,6 +45,7 @@ export class Caller implements HandleCaller, ClientLink {
   readonly directory: Directory;
   readonly codec: Codec;
   readonly store: Store;
+  readonly memory: ObjectMemory;
   readonly waiting: Waiting;
   readonly #onCall: (call: CallMessage, session: Session) => void;
   readonly #sessions: Map<string, Promise<Session>> = new Map();
@@ -66,12 +69,17 @@ export class Caller implements HandleCaller, ClientLink {
       findOrigin: options.errorClasses.findOrigin,
       findClass: options.errorClasses.findClass,
     });
+    this.memory = new ObjectMemory({
+      ...options.objectStore,
+      describe: (error) => this.describe(error),
+    });
     this.#tasks = new TaskClient(this);
   }
 
   put(value: unknown): ObjectRef {
     const entry = this.store.create("put");
     entry.resolve(compact(this.codec.encode(value, "value")));
+    this.memory.keep(entry, true);
     return new ObjectRef(entry);
   }
 
@@ -127,6 +135,7 @@ export class Caller implements HandleCaller, ClientLink {
     const values = this.#encodeArguments(args, entries);
     let unresolved = entries.length;
     const settle = (): void => {
+      if (this.bringing(entries, settle)) return;
       const dependencies: Encoded[] = [];
       for (const { outcome } of entries) {
         if (outcome?.ok === false) {
@@ -137,7 +146,7 @@ export class Caller implements HandleCaller, ClientLink {
             error,
           });
         }
-        if (outcome !== undefined) dependencies.push(outcome.value);
+        if (outcome?.value !== undefined) dependencies.push(outcome.value);
       }
       start({ values, dependencies });
     };
@@ -205,10 +214,23 @@ export class Caller implements HandleCaller, ClientLink {
     try {
       this.codec.claim(value);
       entry.resolve(value);
+      if (isBig(value) && entry.owner === this.id) this.memory.keep(entry, false);
     } catch (error) {
       // A value that cannot be read fails its own call, not the channel it came by.
       entry.reject(this.describe(error as Error));
     }
+  }
+
+  /** Whether values of these entries are away: then they are brought, and `resume` is called when all are there or have failed. */
+  bringing(entries: readonly ObjectEntry[], resume: () => void): boolean {
+    let isAway = false;
+    for (const entry of entries) {
+      const value = entry.outcome?.ok === true ? entry.outcome.value : undefined;
+      if (value !== undefined && isBig(value)) this.memory.used(entry);
+      else if (awayOf(entry) !== undefined) isAway = true;
+    }
+    if (isAway) void this.memory.bring(entries, resume);
+    return isAway;
   }
 
   readFailure(error: Encoded): FailureData {

@@ -32,7 +32,11 @@ export function getValues(
       }
     };
     const finish = (): void => {
+      if (over || caller.bringing(entries, finish)) return;
       end();
+      // One that was away may have been lost on its way back.
+      const failed = entries.find(({ outcome }) => outcome?.ok === false)?.outcome;
+      if (failed?.ok === false) return fail(failed.failure);
       try {
         resolve(entries.map((entry) => valueOf(caller, entry)));
       } catch (error) {
@@ -58,7 +62,9 @@ export function getValues(
     if (timeoutMs !== undefined) {
       timer = setTimeout(() => {
         end();
-        const late = entries.filter((entry) => entry.outcome === undefined);
+        const late = entries.filter(
+          ({ outcome }) => outcome === undefined || (outcome.ok && outcome.away !== undefined),
+        );
         reject(
           new GetTimeoutError(
             timeoutMs,
@@ -108,5 +114,7 @@ function timerMs(timeoutMs: number): number {
 
 function valueOf(caller: Caller, entry: ObjectEntry): unknown {
   const outcome = entry.outcome;
-  return outcome?.ok === true ? caller.codec.decode(outcome.value) : undefined;
+  return outcome?.ok === true && outcome.value !== undefined
+    ? caller.codec.decode(outcome.value)
+    : undefined;
 }

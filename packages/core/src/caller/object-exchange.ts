@@ -5,7 +5,7 @@
  */
 import type { Codec, Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
-import { ObjectLostError, OwnerDiedError } from "../shared/errors.ts";
+import { OwnerDiedError, ReferenceCountingError } from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { StoreLink } from "../store/store.ts";
 import type { Session } from "../rpc/session.ts";
@@ -18,6 +18,7 @@ export interface ExchangeLink {
   settle(entry: ObjectEntry, value: Encoded): void;
   readFailure(error: Encoded): FailureData;
   describe(error: Error): FailureData;
+  bringing(entries: readonly ObjectEntry[], resume: () => void): boolean;
 }
 
 export class ObjectExchange implements StoreLink {
@@ -41,7 +42,7 @@ export class ObjectExchange implements StoreLink {
   async #fetch(owner: string, entry: ObjectEntry): Promise<void> {
     const objectId = entry.id;
     const fail = (error: Error): void => entry.reject(this.#link.describe(error));
-    if (owner === this.#link.id) return fail(new ObjectLostError(objectId));
+    if (owner === this.#link.id) return fail(new ReferenceCountingError(objectId));
     try {
       const session = await this.#link.session(owner);
       if (session === undefined || !session.isOpen) {
@@ -61,11 +62,14 @@ export class ObjectExchange implements StoreLink {
   answer(id: number, objectId: string, entry: ObjectEntry | undefined, session: Session): void {
     const { codec } = this.#link;
     if (entry === undefined) {
-      return session.answerFailure(id, codec.encodeFailure(new ObjectLostError(objectId)));
+      return session.answerFailure(id, codec.encodeFailure(new ReferenceCountingError(objectId)));
     }
-    entry.whenSettled(({ outcome }) => {
-      if (outcome?.ok === true) session.answer(id, outcome.value);
-      else session.answerFailure(id, codec.encode(outcome?.failure, "error"));
-    });
+    const answer = (): void => {
+      if (this.#link.bringing([entry], answer)) return;
+      const { outcome } = entry;
+      if (outcome?.ok === false) session.answerFailure(id, codec.encode(outcome.failure, "error"));
+      else if (outcome?.value !== undefined) session.answer(id, outcome.value);
+    };
+    entry.whenSettled(answer);
   }
 }

@@ -110,8 +110,19 @@ export class TaskClient {
       this.#ask(lane);
       return;
     }
+    if (!this.#link.bringing(call.dependencies, () => this.#send(call, lane, hostId, session))) {
+      this.#send(call, lane, hostId, session);
+    }
+  }
+
+  #send(call: TaskCall, lane: Lane, hostId: string, session: Session): void {
+    const failed = call.dependencies.find(({ outcome }) => outcome?.ok === false);
+    if (failed !== undefined || !session.isOpen) {
+      this.#enqueue(call);
+      return this.#next(lane, hostId, session);
+    }
     const dependencies = call.dependencies.flatMap(({ outcome }) =>
-      outcome?.ok === true ? [outcome.value] : [],
+      outcome?.ok === true ? (outcome.value ?? []) : [],
     );
     session.call(call.route, call.args, dependencies, {
       resolve: (value) => {

@@ -7,6 +7,8 @@ import type { MessagePort } from "node:worker_threads";
 import type { Encoded } from "../protocol/codec.ts";
 import type { CauseData } from "../protocol/cause.ts";
 import type { FailureData } from "../protocol/failure.ts";
+import type { BudgetShare } from "../store/budget.ts";
+import type { ObjectStats } from "../store/object-memory.ts";
 import type {
   ActorInfo,
   ActorLocation,
@@ -26,6 +28,13 @@ export interface HostSettings {
   readonly control: MessagePort;
   /** The host calls the driver here. */
   readonly directory: MessagePort;
+  readonly objectStore: ObjectStoreShare;
+}
+
+/** A host's part in the object store of its process. */
+export interface ObjectStoreShare {
+  readonly budget: BudgetShare;
+  readonly spillDirectory: string;
 }
 
 export interface CreateRequest {
@@ -53,6 +62,7 @@ export interface HostStats {
     readonly executed: number;
   }[];
   readonly exportedObjects: number;
+  readonly objects: ObjectStats;
   /** Calls and tasks that it made and that have no answer yet. */
   readonly outstandingCalls: number;
 }
@@ -97,11 +107,10 @@ export interface DriverControl {
 
 /** A copy that structured clone can carry: only its own bytes, no live refs. */
 export function detach(encoded: Encoded): Encoded {
-  const { bytes, start, end, buffers, referenceCount } = encoded;
-  const own = bytes.buffer instanceof SharedArrayBuffer ? bytes : bytes.slice(start, end);
-  return own === bytes
-    ? { bytes, start, end, buffers, referenceCount, references: undefined }
-    : { bytes: own, start: 0, end: end - start, buffers, referenceCount, references: undefined };
+  const { bytes, start, end } = encoded;
+  const detached = { ...encoded, references: undefined };
+  if (bytes.buffer instanceof SharedArrayBuffer) return detached;
+  return { ...detached, bytes: bytes.slice(start, end), start: 0, end: end - start };
 }
 
 export function detachArguments(args: StartArguments): StartArguments {

@@ -10,6 +10,9 @@ import { Caller } from "../caller/caller.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
 import { Waiting } from "../caller/waiting.ts";
 import { RemoteNotRegisteredError, RaySystemError } from "../shared/errors.ts";
+import { limitGarbage } from "../protocol/shared-memory.ts";
+import { Budget } from "../store/budget.ts";
+import { SpillFiles } from "../store/spill-files.ts";
 import { threadChannel } from "../transport/thread.ts";
 import type {
   FailedCreation,
@@ -44,8 +47,13 @@ const caller: Caller = new Caller({
   directory,
   errorClasses,
   waiting,
+  objectStore: {
+    budget: new Budget(settings.objectStore.budget),
+    files: new SpillFiles(settings.objectStore.spillDirectory, hostId),
+  },
   onCall,
 });
+limitGarbage(settings.objectStore.budget.limitBytes);
 
 guardDriverCode();
 // Answers that are ready leave before the thread does, whatever ends it.
@@ -130,6 +138,7 @@ function stats(): ReturnType<HostControl["stats"]> {
     hostId,
     actors,
     exportedObjects: caller.store.exportedCount,
+    objects: caller.memory.stats,
     outstandingCalls: caller.outstandingCalls,
   };
 }

@@ -13,6 +13,7 @@ import { isFlat, outOfBandBytes, refusalOf, survey } from "./encodable.ts";
 import { type FailureData, type FindClass, fromFailure, toFailure } from "./failure.ts";
 import { Writing, type WritingRules } from "./replace.ts";
 import { serializers } from "./serializers.ts";
+import { allocateShared } from "./shared-memory.ts";
 import { type Reviver, reviving, Special } from "./special.ts";
 
 /** A packed value: a window of `bytes`, the buffers that travel beside it, and the refs and handles inside it. */
@@ -24,6 +25,13 @@ export interface Encoded {
   readonly referenceCount: number;
   /** The refs and handles themselves, in order: they keep alive what they point to. Undefined until the first decoding of a value that arrived. */
   references: readonly object[] | undefined;
+  /** Some of its buffers are the user's own SharedArrayBuffers, which are meant to be changed: it cannot be moved to other memory. */
+  readonly isLive?: boolean;
+}
+
+/** Whether it is big enough to be counted: it has memory of its own beside the messages that carry it. */
+export function isBig(encoded: Encoded): boolean {
+  return encoded.buffers.length > 0 || encoded.end - encoded.start >= outOfBandBytes;
 }
 
 /** What the runtime adds: how its refs and handles are written down and come back. */
@@ -71,7 +79,8 @@ export class Codec {
     if (found === "refused") throw refusalOf(value, root, this.#isSpecial);
     const writing = new Writing(this.#references, (inner) => this.encodable(inner));
     const replaced = writing.replace(value);
-    return pack(replaced, root, writing.buffers, writing.references);
+    const encoded = pack(replaced, root, writing.buffers, writing.references);
+    return writing.isLive ? { ...encoded, isLive: true } : encoded;
   }
 
   encodable(value: unknown): boolean {
@@ -185,7 +194,7 @@ function packFlat(value: unknown): Encoded {
 
 /** Big bodies move once, into shared memory, and travel as handles from then on. */
 function shared(bytes: Uint8Array): Uint8Array {
-  const body = Buffer.from(new SharedArrayBuffer(bytes.length));
+  const body = Buffer.from(allocateShared(bytes.length));
   body.set(bytes);
   return body;
 }

@@ -8,6 +8,7 @@
 import { assertNever, RaySystemError } from "../shared/errors.ts";
 import type { Encoded } from "./codec.ts";
 import { outOfBandBytes } from "./encodable.ts";
+import { adoptShared } from "./shared-memory.ts";
 
 /** Where a call goes: an actor and its method, or a task's function. Compared by identity on the sending side. */
 export interface Route {
@@ -42,6 +43,12 @@ const kinds = { route: 1, call: 2, result: 3, failure: 4, fetch: 5, reference: 6
 const text = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 const noDependencies: readonly Encoded[] = [];
 const headRoom = 64;
+/** Beside the count of buffers: they are the user's own. */
+const liveBit = 2 ** 31;
+
+function headCount({ buffers, isLive }: Encoded): number {
+  return isLive === true ? buffers.length + liveBit : buffers.length;
+}
 
 export interface Batch {
   readonly bytes: Uint8Array;
@@ -130,7 +137,7 @@ export class BatchWriter {
     this.#room((shared ? 0 : size) + headRoom);
     const view = this.#view;
     view.setUint32(this.#length, size, true);
-    view.setUint32(this.#length + 4, encoded.buffers.length, true);
+    view.setUint32(this.#length + 4, headCount(encoded), true);
     view.setUint32(this.#length + 8, encoded.referenceCount, true);
     this.#length += 12;
     let outside = 0;
@@ -272,19 +279,27 @@ class Cursor {
 
   body(): Encoded {
     const size = this.uint32();
-    const bufferCount = this.uint32();
+    const countAndLive = this.uint32();
+    const isLive = countAndLive >= liveBit;
+    const bufferCount = isLive ? countAndLive - liveBit : countAndLive;
     const referenceCount = this.uint32();
     let bytes = this.#bytes;
     let start = this.#at;
     if (size >= outOfBandBytes) {
       start = this.uint32();
-      bytes = Buffer.from(this.#buffer());
+      const memory = this.#buffer();
+      adoptShared(memory);
+      bytes = Buffer.from(memory);
     } else {
       this.#at += size;
     }
     const buffers =
       bufferCount === 0 ? noBuffers : Array.from({ length: bufferCount }, () => this.#buffer());
-    return { bytes, start, end: start + size, buffers, referenceCount, references: undefined };
+    const end = start + size;
+    if (isLive)
+      return { bytes, start, end, buffers, referenceCount, references: undefined, isLive };
+    for (let index = 0; index < bufferCount; index++) adoptShared(buffers[index]!);
+    return { bytes, start, end, buffers, referenceCount, references: undefined };
   }
 
   #buffer(): SharedArrayBuffer {

@@ -6,6 +6,7 @@
 import { isForeignPlain, outOfBandBytes, surveyPrimitive, viewKind } from "./encodable.ts";
 import { type FindOrigin, toFailure } from "./failure.ts";
 import { serializers } from "./serializers.ts";
+import { allocateShared, isOurs } from "./shared-memory.ts";
 import { Special } from "./special.ts";
 
 /** How refs and handles are written, and which classes of errors have a home. */
@@ -18,6 +19,8 @@ export interface WritingRules {
 export class Writing {
   readonly buffers: SharedArrayBuffer[] = [];
   readonly references: object[] = [];
+  /** A buffer is the user's own shared memory. */
+  isLive = false;
   readonly #rules: WritingRules;
   readonly #encodable: (value: unknown) => boolean;
   readonly #copies: Map<object, unknown> = new Map();
@@ -97,10 +100,11 @@ export class Writing {
     const offset = view?.byteOffset ?? 0;
     const byteLength = value.byteLength;
     if (memory instanceof SharedArrayBuffer) {
+      this.isLive ||= !isOurs(memory);
       return new Special(["buffer", kind, this.#carry(memory), offset, byteLength]);
     }
     if (byteLength >= outOfBandBytes) {
-      const shared = new SharedArrayBuffer(byteLength);
+      const shared = allocateShared(byteLength);
       new Uint8Array(shared).set(new Uint8Array(memory, offset, byteLength));
       return new Special(["buffer", kind, this.#carry(shared), 0, byteLength]);
     }

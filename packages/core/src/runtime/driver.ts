@@ -12,6 +12,7 @@ import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { LocalDirectory } from "./directory.ts";
 import { ThreadLauncher } from "./launch.ts";
+import { SessionStore } from "./session-store.ts";
 
 /** Options of `init`. */
 export interface InitOptions {
@@ -21,6 +22,13 @@ export interface InitOptions {
   readonly namespace?: string;
   /** Worker threads started ahead of need. Default: one per CPU, at most 4. */
   readonly prewarm?: number;
+  /**
+   * Bytes of big values (of 64 KiB and more) that this process keeps in memory: results and puts of all its threads together. Above 80 % of it those
+   * unused for longest go to disk, and come back when they are used. Default: 30 % of the machine's memory.
+   */
+  readonly objectStoreMemory?: number;
+  /** Where values go that do not fit: a directory, in which each session makes one of its own and removes it at its end. Default: the system's for temporary files. */
+  readonly spillDirectory?: string;
   /** Do not mind if the runtime is started already; its options stay as they were. */
   readonly ignoreReinitError?: boolean;
 }
@@ -42,8 +50,14 @@ export function startDriver(options: InitOptions): Driver {
     { driverId, namespace, maxIdleWorkers: Math.max(8, 2 * Math.ceil(numCpus)) },
     { caller: () => caller, launcher: () => launcher, scheduler },
   );
+  const objectStore = new SessionStore({
+    driverId,
+    limitBytes: options.objectStoreMemory,
+    root: options.spillDirectory,
+  });
   const caller: Caller = new Caller({
     id: driverId,
+    objectStore,
     directory,
     errorClasses,
     waiting: new Waiting(keepAlive.set),
@@ -57,9 +71,11 @@ export function startDriver(options: InitOptions): Driver {
     driverId,
     namespace,
     prewarm: options.prewarm ?? Math.min(numCpus, 4),
+    objectStoreFor: (hostId) => objectStore.shareFor(hostId),
     controlFor: (hostId) => directory.controlFor(hostId),
     onLaunch: (host) => {
       directory.addHost(host);
+      void host.exited.then(() => objectStore.hostGone(host.id));
       // A host that cannot be talked to any more is of no use to anybody.
       void caller.addSession(host.id, host.channel).closed.then((cause) => host.terminate(cause));
     },
@@ -77,6 +93,8 @@ export function startDriver(options: InitOptions): Driver {
         caller.end(cause);
         scheduler.close(new RaySystemError(cause.message));
         await launcher.close(cause);
+        await caller.memory.close();
+        await objectStore.close();
         keepAlive.close();
       })();
       return closing;

@@ -6,7 +6,12 @@
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { type Remote, transfer, wrap, expose } from "comlink";
-import type { DriverControl, HostControl, HostSettings } from "../host/control.ts";
+import type {
+  DriverControl,
+  HostControl,
+  HostSettings,
+  ObjectStoreShare,
+} from "../host/control.ts";
 import type { ResourceLimits } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
@@ -35,6 +40,8 @@ export interface LauncherOptions {
   readonly namespace: string;
   /** How many threads stand ready. */
   readonly prewarm: number;
+  /** A host's part in the object store. */
+  readonly objectStoreFor: (hostId: string) => ObjectStoreShare;
   /** The driver's answers to one host. */
   readonly controlFor: (hostId: string) => DriverControl;
   /** Called once for each host, before anybody uses it. */
@@ -102,6 +109,7 @@ function launchThread(request: HostRequest, options: LauncherOptions): Host {
     data: data.port2,
     control: control.port2,
     directory: directory.port2,
+    objectStore: options.objectStoreFor(id),
   };
   const worker = new Worker(entry, {
     name: id,

@@ -2,8 +2,21 @@
  * Every error that core throws or rejects with, by Ray's names without the prefix "Ray".
  *
  * Identified by `code`; the fields name the culprit. A death carries a {@link DeathCause}.
- * Knows nothing of the wire: how an error travels is `protocol/failure.ts`.
+ * Knows nothing of the wire: how an error travels is `protocol/failure.ts`. Families that are long have files of their own in `errors/`.
  */
+import { RayError } from "./errors/base.ts";
+
+export { RayError } from "./errors/base.ts";
+export {
+  ObjectFetchTimedOutError,
+  ObjectLostError,
+  ObjectReconstructionFailedError,
+  ObjectStoreFullError,
+  OutOfDiskError,
+  OwnerDiedError,
+  ReferenceCountingError,
+} from "./errors/objects.ts";
+export type { ReconstructionFailure } from "./errors/objects.ts";
 
 /** Why a host or an actor ended. `message` is one line for people. */
 export interface DeathCause {
@@ -21,16 +34,6 @@ export interface DeathCause {
   readonly message: string;
   readonly exitCode?: number;
   readonly error?: Error;
-}
-
-/** The base of all of them, so that one `instanceof` tells the runtime's errors from the user's. */
-export class RayError extends Error {
-  readonly code: string;
-  constructor(code: string, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = new.target.name;
-    this.code = code;
-  }
 }
 
 /** The runtime is not started, or was misused in a way no other class names. */
@@ -138,24 +141,6 @@ export class ActorNotFoundError extends RayError {
     );
     this.actorName = actorName;
     this.namespace = namespace;
-  }
-}
-
-/** The runtime that owned an object is gone, and the value with it. */
-export class OwnerDiedError extends RayError {
-  readonly objectId: string;
-  constructor(objectId: string, reason: string) {
-    super("OWNER_DIED", `the owner of object ${objectId} is gone: ${reason}`);
-    this.objectId = objectId;
-  }
-}
-
-/** The owner no longer holds the object: every reference it knew of was released. */
-export class ObjectLostError extends RayError {
-  readonly objectId: string;
-  constructor(objectId: string) {
-    super("OBJECT_LOST", `object ${objectId} is no longer held by its owner`);
-    this.objectId = objectId;
   }
 }
 

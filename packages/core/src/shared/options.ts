@@ -1,4 +1,5 @@
 /** Checks of options at the edge: an unknown name, a wrong type or a wrong range is a typed error that names it. */
+import { accessSync, constants, statSync } from "node:fs";
 import { InvalidOptionError } from "./errors.ts";
 import { show } from "./show.ts";
 
@@ -45,6 +46,18 @@ export const flag: Check = (value) =>
 
 export const text: Check = (value) =>
   typeof value === "string" && value.trim() !== "" ? undefined : "must be a text that is not empty";
+
+/** A place to write to that is there. */
+export const writableDirectory: Check = (value) => {
+  const problem = text(value);
+  if (problem !== undefined) return problem;
+  try {
+    accessSync(value as string, constants.W_OK | constants.X_OK);
+    return statSync(value as string).isDirectory() ? undefined : "must be a directory";
+  } catch (error) {
+    return `must be a directory that can be written to (${(error as { code?: string }).code ?? String(error)})`;
+  }
+};
 
 export const retryPolicy: Check = (value) =>
   typeof value === "boolean" ||

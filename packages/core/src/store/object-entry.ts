@@ -1,14 +1,22 @@
 /**
  * One object as its holder sees it: pending, ready with a packed value, or failed. Settles exactly once.
  *
+ * A ready value may be away, on disk or on the host that made it; it is ready all the same, and is brought before it is looked at.
  * An entry lives as long as an ObjectRef, a waiter, a pending call or the export table points to it; there is no table of all
  * entries, so dropping the last reference frees the value.
  */
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
 
+/** Where a value is that is not in memory. */
+export interface Away {
+  /** Brings it back by `returned` of the entry, or lets the entry fail by `lost`. Resolves after either; asked twice, it brings it once. */
+  bring(entry: ObjectEntry): Promise<void>;
+}
+
 export type Outcome =
-  | { readonly ok: true; readonly value: Encoded }
+  | { readonly ok: true; readonly value: Encoded; readonly away?: undefined }
+  | { readonly ok: true; readonly value: undefined; readonly away: Away }
   | { readonly ok: false; readonly failure: FailureData };
 
 export class ObjectEntry {
@@ -44,6 +52,21 @@ export class ObjectEntry {
 
   reject(failure: FailureData): void {
     this.#settle({ ok: false, failure });
+  }
+
+  /** Its value is elsewhere from now on. */
+  moved(away: Away): void {
+    if (this.#outcome?.ok === true) this.#outcome = { ok: true, value: undefined, away };
+  }
+
+  /** Its value is in memory again. */
+  returned(value: Encoded): void {
+    if (this.#outcome?.ok === true) this.#outcome = { ok: true, value };
+  }
+
+  /** Its value was away, and did not come back. */
+  lost(failure: FailureData): void {
+    if (this.#outcome?.ok === true) this.#outcome = { ok: false, failure };
   }
 
   /** Calls back when settled: at once if it is, else in the turn that settles it. A borrowed object is asked for now. */

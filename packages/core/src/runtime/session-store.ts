@@ -1,0 +1,74 @@
+/**
+ * The object store of one session: the budget that all threads of this process share, and the directory that their values go to.
+ *
+ * The directory goes with the session: at shutdown, at the end of a process that did not shut down, and, after one that was killed, at the next start.
+ */
+import { existsSync } from "node:fs";
+import { tmpdir, totalmem } from "node:os";
+import type { ObjectStoreShare } from "../host/control.ts";
+import { limitGarbage } from "../protocol/shared-memory.ts";
+import { type Budget, type BudgetShare, newBudget } from "../store/budget.ts";
+import {
+  removeDirectory,
+  removeDirectoryNow,
+  removeFilesOf,
+  removeLeftovers,
+  spillDirectoryIn,
+} from "../store/spill-directory.ts";
+import { SpillFiles } from "../store/spill-files.ts";
+
+/** Ray's default share of the machine. */
+const defaultShare = 0.3;
+
+export interface SessionStoreOptions {
+  readonly driverId: string;
+  readonly limitBytes: number | undefined;
+  /** Where the directory of the session is made. */
+  readonly root: string | undefined;
+}
+
+export class SessionStore {
+  readonly budget: Budget;
+  readonly files: SpillFiles;
+  readonly #directory: string;
+  readonly #cleaned: Promise<void>;
+  readonly #shares: Map<string, BudgetShare> = new Map();
+  readonly #onExit: () => void;
+
+  constructor({ driverId, limitBytes, root = tmpdir() }: SessionStoreOptions) {
+    this.budget = newBudget(limitBytes ?? defaultShare * availableMemory());
+    this.#directory = spillDirectoryIn(root);
+    this.files = new SpillFiles(this.#directory, driverId);
+    this.#onExit = () => removeDirectoryNow(this.#directory);
+    limitGarbage(this.budget.limitBytes);
+    process.once("exit", this.#onExit);
+    this.#cleaned = removeLeftovers(root);
+  }
+
+  shareFor(hostId: string): ObjectStoreShare {
+    const budget = this.budget.share();
+    this.#shares.set(hostId, budget);
+    return { budget, spillDirectory: this.#directory };
+  }
+
+  /** The host is gone, and what it kept with it. */
+  async hostGone(hostId: string): Promise<void> {
+    const share = this.#shares.get(hostId);
+    if (share !== undefined) this.budget.close(share);
+    this.#shares.delete(hostId);
+    if (existsSync(this.#directory)) await removeFilesOf(hostId, this.#directory);
+  }
+
+  /** Nobody writes any more. */
+  async close(): Promise<void> {
+    process.off("exit", this.#onExit);
+    await this.#cleaned;
+    await removeDirectory(this.#directory);
+  }
+}
+
+/** Of the machine, or of the container that limits it. */
+function availableMemory(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+}

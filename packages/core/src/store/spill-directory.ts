@@ -1,0 +1,70 @@
+/**
+ * The directory of one session's spill files: its name, and what was left by sessions whose process was killed.
+ *
+ * The name says which process it belongs to, and in which machine or container: a process number says nothing elsewhere. Made by the first file.
+ */
+import { createHash } from "node:crypto";
+import { readlinkSync, rmSync } from "node:fs";
+import { lstat, readdir, rm } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { newId } from "../shared/ids.ts";
+
+const prefix = "rayling-spill";
+
+/** A name below `root` that no other session has. */
+export function spillDirectoryIn(root: string): string {
+  return join(root, [prefix, place(), process.pid, newId("job").slice(4)].join("-"));
+}
+
+/** Removes what sessions of dead processes left in `root`. Never fails: what cannot be removed is left to its owner. */
+export async function removeLeftovers(root: string): Promise<void> {
+  const names = await readdir(root).catch(() => []);
+  const ours = `${prefix}-${place()}-`;
+  for (const name of names) {
+    if (!name.startsWith(ours)) continue;
+    const pid = Number(name.slice(ours.length).split("-")[0]);
+    if (!Number.isSafeInteger(pid) || isAlive(pid)) continue;
+    const path = join(root, name);
+    const found = await lstat(path).catch(() => undefined);
+    if (found?.isDirectory() !== true || found.uid !== process.getuid?.()) continue;
+    await rm(path, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+/** Removes the files of one writer, which is gone. */
+export async function removeFilesOf(writer: string, directory: string): Promise<void> {
+  const names = await readdir(directory).catch(() => []);
+  const files = names.filter((name) => name.startsWith(`${writer}-`));
+  await Promise.all(files.map((name) => rm(join(directory, name), { force: true })));
+}
+
+export async function removeDirectory(directory: string): Promise<void> {
+  await rm(directory, { recursive: true, force: true });
+}
+
+/** At the end of a process that did not shut down. */
+export function removeDirectoryNow(directory: string): void {
+  rmSync(directory, { recursive: true, force: true });
+}
+
+/** Processes that see each other's numbers have this in common. */
+function place(): string {
+  let processes = "";
+  try {
+    processes = readlinkSync("/proc/self/ns/pid");
+  } catch {
+    // Only Linux has it, and only there do containers share a disk and not their process numbers.
+    processes = process.platform;
+  }
+  return createHash("sha256").update(`${hostname()} ${processes}`).digest("hex").slice(0, 8);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as { code?: string }).code !== "ESRCH";
+  }
+}
