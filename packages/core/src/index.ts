@@ -1,6 +1,9 @@
 /** The public names of core. Everything a user may rely on is here, by name; everything else may change. */
 export { getActor, kill, listNamedActors, registerSerializer } from "./api/actors.ts";
 export type { KillOptions } from "./api/actors.ts";
+export { availableResources, Cluster, clusterResources, nodes } from "./api/cluster.ts";
+export type { NodeOptions } from "./api/cluster.ts";
+export type { LabelSelector } from "./api/labels.ts";
 export { get, put, wait } from "./api/objects.ts";
 export type { GetOptions, WaitOptions, WaitResult } from "./api/objects.ts";
 export { ActorPool } from "./api/pool.ts";
@@ -15,6 +18,7 @@ export type {
   RuntimeEnv,
   TaskOptions,
 } from "./api/remote.ts";
+export type { FallbackStrategy, SchedulingOptions, SchedulingStrategy } from "./api/scheduling.ts";
 export { init, isInitialized, shutdown } from "./api/session.ts";
 export type { SessionInfo } from "./api/session.ts";
 export type {
@@ -27,6 +31,8 @@ export type {
   ResultRef,
 } from "./api/types.ts";
 export type { Serializer } from "./protocol/encodable.ts";
+export type { NodeInfo } from "./rpc/cluster.ts";
+export type { Amounts, LabelCondition, LabelConditions } from "./rpc/demand.ts";
 export type { ResourceLimits } from "./rpc/directory.ts";
 export type { CallOptions } from "./caller/handle.ts";
 export type { InitOptions } from "./runtime/driver.ts";
@@ -34,12 +40,15 @@ export {
   ActorAlreadyExistsError,
   ActorDiedError,
   ActorNotFoundError,
+  ActorPlacementGroupRemoved,
   ActorUnavailableError,
   Empty,
   Full,
   GetTimeoutError,
   InvalidOptionError,
   NoMoreResultsError,
+  ActorUnschedulableError,
+  NodeDiedError,
   NotEncodableError,
   ObjectFetchTimedOutError,
   ObjectLostError,
@@ -53,6 +62,8 @@ export {
   RemoteNotRegisteredError,
   remoteSiteOf,
   TaskError,
+  TaskPlacementGroupRemoved,
+  TaskUnschedulableError,
   WorkerCrashedError,
 } from "./shared/errors.ts";
 export type { DeathCause, ReconstructionFailure, RemoteSite } from "./shared/errors.ts";

@@ -3,6 +3,7 @@
  */
 import { registerRemote } from "../host/registry.ts";
 import { taskTarget } from "../host/task-runner.ts";
+import type { Demand } from "../rpc/demand.ts";
 import type { ActorInfo, ActorSpec, RemoteKey, ResourceLimits } from "../rpc/directory.ts";
 import type { CallOptions } from "../caller/handle.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../shared/errors.ts";
@@ -18,6 +19,7 @@ import {
   text,
 } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
+import { actorDemand, schedulingChecks, type SchedulingOptions, taskDemand } from "./scheduling.ts";
 import { useCaller } from "./session.ts";
 import type { ActorHandle, Constructor, RemoteArguments, ResultRef } from "./types.ts";
 
@@ -29,7 +31,7 @@ export interface RuntimeEnv {
   readonly resourceLimits?: ResourceLimits;
 }
 
-export interface ActorOptions {
+export interface ActorOptions extends SchedulingOptions {
   /** Found by `getActor`; unique in its namespace. */
   readonly name?: string;
   readonly namespace?: string;
@@ -42,16 +44,12 @@ export interface ActorOptions {
   readonly retryExceptions?: CallOptions["retryExceptions"];
   /** Calls that may run at the same time. Default: 1000 if the class has an async method, else 1. */
   readonly maxConcurrency?: number;
-  /** CPUs it holds while it lives. Default: one to be placed, none held. */
-  readonly numCpus?: number;
   readonly runtimeEnv?: RuntimeEnv;
 }
 
-export interface TaskOptions {
+export interface TaskOptions extends SchedulingOptions {
   /** A name for messages to people. Default: the function's. */
   readonly name?: string;
-  /** CPUs it holds while it runs. Default 1. */
-  readonly numCpus?: number;
   /** How often it is tried again when its worker dies. Default 3. */
   readonly maxRetries?: number;
   readonly retryExceptions?: CallOptions["retryExceptions"];
@@ -100,6 +98,7 @@ function actorClass<Class extends Constructor>(
   options: ActorOptions,
 ): ActorClass<Class> {
   const methods = methodNames(target.prototype as object);
+  const demand = actorDemand(`actor class ${key.name}`, options);
   return {
     options: (more) =>
       actorClass(
@@ -107,7 +106,8 @@ function actorClass<Class extends Constructor>(
         key,
         checkedActor(key.name, { ...options, ...checkedActor(key.name, more, true) }),
       ),
-    remote: (...args) => create(key, methods, options, args) as ActorHandle<InstanceType<Class>>,
+    remote: (...args) =>
+      create(key, methods, options, demand, args) as ActorHandle<InstanceType<Class>>,
   };
 }
 
@@ -115,6 +115,7 @@ function create(
   key: RemoteKey,
   methods: { readonly names: readonly string[]; readonly isAsync: boolean },
   options: ActorOptions,
+  demand: Demand,
   args: readonly unknown[],
 ): object {
   const caller = useCaller();
@@ -134,7 +135,7 @@ function create(
     namespace: options.namespace,
     getIfExists: options.getIfExists ?? false,
     maxRestarts: options.maxRestarts ?? 0,
-    numCpus: options.numCpus,
+    demand,
     resourceLimits: options.runtimeEnv?.resourceLimits,
     env: options.runtimeEnv?.env,
   };
@@ -166,12 +167,13 @@ function remoteFunction(
   key: RemoteKey,
   options: TaskOptions,
 ): RemoteFunction<(...args: never[]) => unknown> {
+  const demand = taskDemand(`task ${key.name}`, options);
   const route = { target: taskTarget, method: JSON.stringify(key) };
   return {
     options: (more) => remoteFunction(key, { ...options, ...checkedTask(key.name, more) }),
     remote: (...args) =>
       useCaller().callTask(route, options.name ?? key.name, args, {
-        numCpus: options.numCpus ?? 1,
+        demand,
         maxRetries: options.maxRetries ?? 3,
         retryExceptions: errorNames(options.retryExceptions ?? false),
       }),
@@ -187,7 +189,7 @@ function checkedActor(name: string, options: ActorOptions, partial = false): Act
     maxTaskRetries: count(-1),
     retryExceptions: retryPolicy,
     maxConcurrency: count(1),
-    numCpus: count(0, "fraction"),
+    ...schedulingChecks,
     runtimeEnv: environment,
   });
   if (!partial && options.getIfExists === true && options.name === undefined) {
@@ -199,7 +201,7 @@ function checkedActor(name: string, options: ActorOptions, partial = false): Act
 function checkedTask(name: string, options: TaskOptions): TaskOptions {
   checkOptions(`task ${name}`, options, {
     name: text,
-    numCpus: count(0, "fraction"),
+    ...schedulingChecks,
     maxRetries: count(-1),
     retryExceptions: retryPolicy,
   });

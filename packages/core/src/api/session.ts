@@ -16,6 +16,8 @@ import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts
 import { RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import { checkOptions, count, flag, text, writableDirectory } from "../shared/options.ts";
+import { amount, bytes, gpus, resources } from "./amounts.ts";
+import { labels } from "./labels.ts";
 
 interface DriverSlot {
   driver: Driver | undefined;
@@ -36,7 +38,11 @@ export interface SessionInfo {
 export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   if (isDriverCode()) return never();
   checkOptions("init", options, {
-    numCpus: count(0, "fraction"),
+    numCpus: amount,
+    numGpus: gpus,
+    memory: bytes,
+    resources,
+    labels,
     namespace: text,
     prewarm: count(0),
     objectStoreMemory: count(1024 * 1024),

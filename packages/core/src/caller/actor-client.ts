@@ -10,7 +10,7 @@ import type { FailureData } from "../protocol/failure.ts";
 import type { Route } from "../protocol/messages.ts";
 import {
   type ActorIdentity,
-  ActorDiedError,
+  actorDeath,
   ActorUnavailableError,
   type DeathCause,
 } from "../shared/errors.ts";
@@ -203,7 +203,7 @@ export class ActorClient {
 
   async #located(location: ActorLocation): Promise<void> {
     if (location.state === "dead") {
-      return this.#die(this.#link.describe(new ActorDiedError(this.#identity, location.cause)));
+      return this.#die(this.#link.describe(actorDeath(this.#identity, location.cause)));
     }
     const session = await this.#link.session(location.hostId).catch(() => undefined);
     if (session === undefined || !session.isOpen) return this.#afterLoss(location.incarnation);
@@ -221,7 +221,7 @@ export class ActorClient {
     const failure = this.#link.describe(
       restarting
         ? new ActorUnavailableError(this.#identity, cause)
-        : new ActorDiedError(this.#identity, cause),
+        : actorDeath(this.#identity, cause),
     );
     const again = new Fifo<ActorCall>();
     for (const call of lost) {

@@ -15,6 +15,7 @@ import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
 import { ActorCall, ActorClient, type ClientLink } from "./actor-client.ts";
+import type { Demand } from "../rpc/demand.ts";
 import type { ActorInfo, Directory, StartArguments } from "../rpc/directory.ts";
 import { type CallOptions, type HandleCaller, insideOf, isHandle, makeHandle } from "./handle.ts";
 import { ObjectExchange } from "./object-exchange.ts";
@@ -33,7 +34,7 @@ export interface CallerOptions {
 
 /** How a task is to be run. */
 export interface TaskOptions {
-  readonly numCpus: number;
+  readonly demand: Demand;
   readonly maxRetries: number;
   readonly retryExceptions: boolean | readonly string[];
 }
@@ -83,6 +84,15 @@ export class Caller implements HandleCaller, ClientLink {
     return new ObjectRef(entry);
   }
 
+  /** A ref that settles as `work` does. */
+  refOf(label: string, work: Promise<unknown>): ObjectRef {
+    const entry = this.store.create(label);
+    work
+      .then((value) => entry.resolve(compact(this.codec.encode(value, label))))
+      .catch((error: unknown) => entry.reject(this.describe(error as Error)));
+    return new ObjectRef(entry);
+  }
+
   callActor(
     info: ActorInfo,
     route: Route,
@@ -118,7 +128,7 @@ export class Caller implements HandleCaller, ClientLink {
       args: encoded,
       dependencies,
       entry,
-      numCpus: options.numCpus,
+      demand: options.demand,
       retriesLeft: options.maxRetries,
       retryExceptions: options.retryExceptions,
     });

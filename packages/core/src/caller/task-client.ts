@@ -6,10 +6,12 @@
  */
 import type { Encoded } from "../protocol/codec.ts";
 import type { Route } from "../protocol/messages.ts";
-import { type DeathCause, WorkerCrashedError } from "../shared/errors.ts";
+import type { Demand } from "../rpc/demand.ts";
+import { type DeathCause, taskDeath } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { ClientLink } from "./actor-client.ts";
+import type { WorkerLease } from "../rpc/directory.ts";
 import type { Session } from "../rpc/session.ts";
 
 export interface TaskCall {
@@ -17,24 +19,36 @@ export interface TaskCall {
   readonly args: Encoded;
   readonly dependencies: readonly ObjectEntry[];
   readonly entry: ObjectEntry;
-  readonly numCpus: number;
+  readonly demand: Demand;
   readonly retryExceptions: boolean | readonly string[];
   retriesLeft: number;
 }
 
-/** Tasks with one resource demand share leases. */
+/** Tasks with one demand share leases. */
 interface Lane {
-  readonly numCpus: number;
+  readonly demand: Demand;
   readonly ready: Fifo<TaskCall>;
   asking: number;
 }
 
 /** Leases asked for at once beyond those running: the directory queues them, and more than this tells it nothing new. */
-const maxAsking = 16;
+const maxAsking = 4;
+
+/** After this it is somebody else's turn, if somebody waits; asking again costs some microseconds. */
+const longestLeaseMs = 100;
+
+/** Ends after which the task has no place to be tried again. */
+const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
+  "shutdown",
+  "unschedulable",
+  "placement-group-removed",
+]);
 
 export class TaskClient {
   readonly #link: ClientLink;
-  readonly #lanes: Map<number, Lane> = new Map();
+  readonly #lanes: Map<string, Lane> = new Map();
+  /** By leased worker: until when it takes one task after the other, as of performance.now(). */
+  readonly #leasedUntil: Map<string, number> = new Map();
   #unresolved = 0;
 
   constructor(link: ClientLink) {
@@ -68,10 +82,11 @@ export class TaskClient {
     for (const { outcome } of call.dependencies) {
       if (outcome?.ok === false) return call.entry.reject(outcome.failure);
     }
-    let lane = this.#lanes.get(call.numCpus);
+    const { demand } = call;
+    let lane = this.#lanes.get(demand.key);
     if (lane === undefined) {
-      lane = { numCpus: call.numCpus, ready: new Fifo(), asking: 0 };
-      this.#lanes.set(call.numCpus, lane);
+      lane = { demand, ready: new Fifo(), asking: 0 };
+      this.#lanes.set(demand.key, lane);
     }
     lane.ready.push(call);
     this.#ask(lane);
@@ -85,9 +100,9 @@ export class TaskClient {
   }
 
   async #lease(lane: Lane): Promise<void> {
-    let hostId: string;
+    let lease: WorkerLease;
     try {
-      hostId = await this.#link.directory.leaseWorker(lane.numCpus);
+      lease = await this.#link.directory.leaseWorker(lane.demand);
     } catch (error) {
       lane.asking -= 1;
       const failure = this.#link.describe(error as Error);
@@ -95,18 +110,42 @@ export class TaskClient {
       return;
     }
     lane.asking -= 1;
+    if (lease.state === "refused") {
+      for (const { entry } of lane.ready.drain()) {
+        entry.reject(this.#link.describe(taskDeath(entry.label, lease.cause)));
+      }
+      return;
+    }
+    const { hostId } = lease;
+    const oneTask = lane.demand.strategy.kind === "SPREAD";
+    this.#leasedUntil.set(hostId, oneTask ? 0 : performance.now() + longestLeaseMs);
     const session = await this.#link.session(hostId).catch(() => undefined);
     if (session === undefined) {
-      this.#link.directory.releaseWorker(hostId);
+      this.#release(hostId);
       return this.#ask(lane);
     }
-    this.#next(lane, hostId, session);
+    this.#run(lane, hostId, session);
+    this.#ask(lane);
   }
 
+  /** The next task, unless it is others' turn: who waits for the same resources must not wait for all tasks of this caller. */
   #next(lane: Lane, hostId: string, session: Session): void {
+    if (performance.now() < (this.#leasedUntil.get(hostId) ?? 0)) {
+      return this.#run(lane, hostId, session);
+    }
+    this.#release(hostId);
+    this.#ask(lane);
+  }
+
+  #release(hostId: string): void {
+    this.#leasedUntil.delete(hostId);
+    this.#link.directory.releaseWorker(hostId);
+  }
+
+  #run(lane: Lane, hostId: string, session: Session): void {
     const call = session.isOpen ? lane.ready.shift() : undefined;
     if (call === undefined) {
-      this.#link.directory.releaseWorker(hostId);
+      this.#release(hostId);
       this.#ask(lane);
       return;
     }
@@ -144,12 +183,12 @@ export class TaskClient {
   }
 
   #lost(lane: Lane, hostId: string, call: TaskCall, reason: DeathCause): void {
-    this.#link.directory.releaseWorker(hostId);
-    if (call.retriesLeft !== 0 && reason.kind !== "shutdown") {
+    this.#release(hostId);
+    if (call.retriesLeft !== 0 && !finalKinds.has(reason.kind)) {
       call.retriesLeft -= 1;
       this.#enqueue(call);
     } else {
-      call.entry.reject(this.#link.describe(new WorkerCrashedError(call.entry.label, reason)));
+      call.entry.reject(this.#link.describe(taskDeath(call.entry.label, reason)));
     }
   }
 }

@@ -10,17 +10,30 @@ import type { FailureData } from "../protocol/failure.ts";
 import type { BudgetShare } from "../store/budget.ts";
 import type { ObjectStats } from "../store/object-memory.ts";
 import type {
+  ClusterResources,
+  GroupInfo,
+  GroupRegistration,
+  GroupSpec,
+  GroupState,
+  NodeInfo,
+  NodeSpec,
+} from "../rpc/cluster.ts";
+import type { Demand } from "../rpc/demand.ts";
+import type {
   ActorInfo,
   ActorLocation,
   ActorSpec,
   Registration,
   RemoteKey,
   StartArguments,
+  WorkerLease,
 } from "../rpc/directory.ts";
 
 /** What a host thread is started with. */
 export interface HostSettings {
   readonly hostId: string;
+  /** The node that it belongs to. */
+  readonly nodeId: string;
   readonly driverId: string;
   readonly namespace: string;
   readonly data: MessagePort;
@@ -100,9 +113,17 @@ export interface DriverControl {
   connect(fromHostId: string, toHostId: string): MessagePort;
   /** Resolves when that host is known to be gone. */
   death(hostId: string): Promise<CauseData>;
-  leaseWorker(numCpus: number): Promise<string>;
+  leaseWorker(demand: Demand): Promise<WorkerLease>;
   releaseWorker(hostId: string): void;
   setBlocked(hostId: string, blocked: boolean): void;
+  nodes(): readonly NodeInfo[];
+  resources(): ClusterResources;
+  addNode(spec: NodeSpec): NodeInfo;
+  removeNode(nodeId: string): Promise<boolean>;
+  createGroup(spec: GroupSpec): GroupRegistration;
+  groupReady(groupId: string): Promise<GroupState>;
+  removeGroup(groupId: string): Promise<void>;
+  groups(): readonly GroupInfo[];
 }
 
 /** A copy that structured clone can carry: only its own bytes, no live refs. */

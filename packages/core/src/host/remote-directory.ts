@@ -42,8 +42,16 @@ export function remoteDirectory(
       const port = await driver.connect(hostId, toHostId);
       return threadChannel(port, () => death(toHostId));
     },
-    leaseWorker: (numCpus) => driver.leaseWorker(numCpus),
+    leaseWorker: (demand) => driver.leaseWorker(demand),
     releaseWorker: (workerId) => tell(driver.releaseWorker(workerId)),
     setBlocked: (workerId, blocked) => tell(driver.setBlocked(workerId, blocked)),
+    nodes: () => driver.nodes(),
+    resources: () => driver.resources(),
+    addNode: (spec) => driver.addNode(spec),
+    removeNode: (nodeId) => driver.removeNode(nodeId),
+    createGroup: (spec) => driver.createGroup(spec),
+    groupReady: (groupId) => driver.groupReady(groupId),
+    removeGroup: (groupId) => driver.removeGroup(groupId),
+    groups: () => driver.groups(),
   };
 }

@@ -1,34 +1,179 @@
-/** Where a request goes: a pure function of the request and what the nodes look like now. */
-import { covers, type Resources, shortage } from "./resources.ts";
+/**
+ * Where a request goes: a pure function of the request and what nodes and bundles look like now.
+ *
+ * DEFAULT packs a node until half of it is used and then takes the least used one (Ray's hybrid policy, without its dice: ties go
+ * to the node that joined first). Nodes with GPUs are left to those who want one, as long as others have room.
+ */
+import type { Demand, LabelConditions, Strategy } from "../rpc/demand.ts";
+import { assertNever } from "../shared/errors.ts";
+import { describe, type Labels, meets } from "./labels.ts";
+import { covers, shortage, toUnits, type Units } from "./resources.ts";
 
 export interface PlacementRequest {
-  /** Must be free on the node to start there. */
-  readonly place: Resources;
-  /** Is taken while it runs. Ray's default actor needs a CPU to be placed and then holds none. */
-  readonly hold: Resources;
+  readonly place: Units;
+  readonly hold: Units;
+  readonly strategy: Strategy;
+  readonly selectors: readonly LabelConditions[];
 }
 
-export interface NodeView {
+/** What can be given out in one place: a node's resources, or those that a bundle took out of a node. */
+export interface PoolView {
   readonly nodeId: string;
-  readonly total: Resources;
-  readonly available: Resources;
+  readonly labels: Labels;
+  readonly total: Units;
+  readonly available: Units;
 }
 
-export type Decision =
-  | { readonly kind: "place"; readonly nodeId: string }
-  /** `feasible` false: no node has as much even when idle; it waits for one that does. */
-  | { readonly kind: "wait"; readonly feasible: boolean; readonly reason: string };
+export interface ClusterView<Pool extends PoolView> {
+  /** The living ones, in the order in which they joined. */
+  readonly nodes: readonly Pool[];
+  /** The node that SPREAD took last: it goes on behind it. */
+  readonly lastSpread: string | undefined;
+  /** The bundles of a group, undefined for those without a place now; undefined for a group that is removed or unknown. */
+  readonly bundlesOf: (groupId: string) => readonly (Pool | undefined)[] | undefined;
+}
 
-export function decide(request: PlacementRequest, nodes: readonly NodeView[]): Decision {
-  const free = nodes.find((node) => covers(node.available, request.place));
-  if (free !== undefined) return { kind: "place", nodeId: free.nodeId };
-  const possible = nodes.filter((node) => covers(node.total, request.place));
-  const [closest] = possible.length > 0 ? possible : nodes;
-  const against =
-    closest === undefined ? {} : possible.length > 0 ? closest.available : closest.total;
-  return {
-    kind: "wait",
-    feasible: possible.length > 0,
-    reason: `needs ${shortage(against, request.place)}`,
-  };
+export type RefusalKind = "unschedulable" | "placement-group-removed";
+
+export type Decision<Pool extends PoolView> =
+  | { readonly kind: "place"; readonly pool: Pool }
+  /** `feasible` false: no node has as much even when idle; it waits for one that does. */
+  | { readonly kind: "wait"; readonly feasible: boolean; readonly reason: string }
+  | { readonly kind: "reject"; readonly refusal: RefusalKind; readonly reason: string };
+
+export function toRequest(demand: Demand): PlacementRequest {
+  const { strategy, selectors } = demand;
+  return { place: toUnits(demand.place), hold: toUnits(demand.hold), strategy, selectors };
+}
+
+export function decide<Pool extends PoolView>(
+  request: PlacementRequest,
+  view: ClusterView<Pool>,
+): Decision<Pool> {
+  if (request.selectors.length === 0) return byStrategy(request, view);
+  const decisions = request.selectors.map((selector) => {
+    const nodes = view.nodes.filter(({ labels }) => meets(labels, selector));
+    const decision = byStrategy(request, { ...view, nodes });
+    return nodes.length > 0 || decision.kind !== "wait"
+      ? decision
+      : waits(false, `no node with ${describe(selector)}`);
+  });
+  return (
+    decisions.find(({ kind }) => kind !== "wait") ??
+    decisions.find((decision) => decision.kind === "wait" && decision.feasible) ??
+    (decisions[0] as Decision<Pool>)
+  );
+}
+
+function byStrategy<Pool extends PoolView>(
+  request: PlacementRequest,
+  view: ClusterView<Pool>,
+): Decision<Pool> {
+  const { strategy } = request;
+  const { nodes } = view;
+  switch (strategy.kind) {
+    case "DEFAULT":
+      return packThenSpread(request, nodes);
+    case "SPREAD": {
+      const next = 1 + nodes.findIndex(({ nodeId }) => nodeId === view.lastSpread);
+      return firstWithRoom(request, [...nodes.slice(next), ...nodes.slice(0, next)]);
+    }
+    case "NODE_AFFINITY": {
+      const node = nodes.find(({ nodeId }) => nodeId === strategy.nodeId);
+      if (node !== undefined && covers(node.total, request.place)) {
+        return firstWithRoom(request, [node]);
+      }
+      if (strategy.soft) return packThenSpread(request, nodes);
+      const why =
+        node === undefined ? "is gone or never was" : `has not ${amounts(node.total, request)}`;
+      return {
+        kind: "reject",
+        refusal: "unschedulable",
+        reason: `node ${strategy.nodeId}, which it must run on, ${why}`,
+      };
+    }
+    case "NODE_LABEL": {
+      const allowed = nodes.filter(({ labels }) => meets(labels, strategy.hard));
+      if (allowed.length === 0) return waits(false, `no node with ${describe(strategy.hard)}`);
+      const liked = allowed.filter(({ labels }) => meets(labels, strategy.soft));
+      const decision = packThenSpread(request, liked);
+      return decision.kind === "place" ? decision : packThenSpread(request, allowed);
+    }
+    case "PLACEMENT_GROUP":
+      return inGroup(request, strategy, view);
+    default:
+      return assertNever(strategy);
+  }
+}
+
+function inGroup<Pool extends PoolView>(
+  request: PlacementRequest,
+  strategy: Extract<Strategy, { kind: "PLACEMENT_GROUP" }>,
+  view: ClusterView<Pool>,
+): Decision<Pool> {
+  const { groupId, bundleIndex } = strategy;
+  const bundles = view.bundlesOf(groupId);
+  if (bundles === undefined) {
+    const reason = `its placement group ${groupId} was removed`;
+    return { kind: "reject", refusal: "placement-group-removed", reason };
+  }
+  const wanted = bundleIndex < 0 ? bundles : [bundles[bundleIndex]];
+  const placed = wanted.filter((bundle) => bundle !== undefined);
+  if (placed.length === 0) return waits(true, `its placement group ${groupId} has no place yet`);
+  const decision = firstWithRoom(request, placed);
+  // One that has no place now may be the one that fits.
+  return decision.kind === "wait" && placed.length < wanted.length
+    ? waits(true, decision.reason)
+    : decision;
+}
+
+function packThenSpread<Pool extends PoolView>(
+  request: PlacementRequest,
+  nodes: readonly Pool[],
+): Decision<Pool> {
+  const wantsGpu = (request.place.get("GPU") ?? 0) > 0;
+  let best: Pool | undefined;
+  let bestScore = Infinity;
+  for (const node of nodes) {
+    if (!covers(node.available, request.place)) continue;
+    const used = usedShare(node);
+    // Shares are at most 1, so a node that should be kept for others comes after all that need not.
+    const kept = !wantsGpu && (node.total.get("GPU") ?? 0) > 0 ? 2 : 0;
+    const score = (used < packUntil ? 0 : used) + kept;
+    if (score < bestScore) [best, bestScore] = [node, score];
+  }
+  return best === undefined ? firstWithRoom(request, nodes) : { kind: "place", pool: best };
+}
+
+/** Ray's `scheduler_spread_threshold`. */
+const packUntil = 0.5;
+
+/** Of the resources that everything uses, the one that is used most. */
+function usedShare({ total, available }: PoolView): number {
+  let most = 0;
+  for (const name of ["CPU", "memory"]) {
+    const all = total.get(name) ?? 0;
+    if (all > 0) most = Math.max(most, 1 - (available.get(name) ?? 0) / all);
+  }
+  return most;
+}
+
+function firstWithRoom<Pool extends PoolView>(
+  request: PlacementRequest,
+  pools: readonly Pool[],
+): Decision<Pool> {
+  const free = pools.find(({ available }) => covers(available, request.place));
+  if (free !== undefined) return { kind: "place", pool: free };
+  const possible = pools.find(({ total }) => covers(total, request.place));
+  return possible === undefined
+    ? waits(false, `needs ${shortage(pools[0]?.total ?? new Map(), request.place)}`)
+    : waits(true, `needs ${shortage(possible.available, request.place)}`);
+}
+
+function waits(feasible: boolean, reason: string): Extract<Decision<PoolView>, { kind: "wait" }> {
+  return { kind: "wait", feasible, reason };
+}
+
+function amounts(total: Units, { place }: PlacementRequest): string {
+  return `what it needs (${shortage(total, place)})`;
 }

@@ -1,26 +1,48 @@
-/** Amounts of named resources ("CPU", later any name), rounded to ten-thousandths at every step so that fractions add up exactly. */
+/**
+ * Exact amounts of named resources: whole ten-thousandths (Ray's precision), or whole bytes for memory, whose ten-thousandths would
+ * leave the range of exact numbers. Everything inside placement/ counts in these; users see `Amounts`.
+ */
+import type { Amounts } from "../rpc/demand.ts";
 
-export type Resources = Readonly<Record<string, number>>;
+export type Units = ReadonlyMap<string, number>;
 
-/** Ray's precision: 0.0001. */
-const precision = 10_000;
-
-export function add(left: Resources, right: Resources, sign: 1 | -1 = 1): Resources {
-  const sum: Record<string, number> = { ...left };
-  for (const [name, amount] of Object.entries(right)) {
-    sum[name] = Math.round(((sum[name] ?? 0) + sign * amount) * precision) / precision;
-  }
-  return sum;
+export function toUnits(amounts: Amounts): Units {
+  return new Map(
+    Object.entries(amounts).map(([name, amount]) => [name, Math.round(amount * scaleOf(name))]),
+  );
 }
 
-export function covers(available: Resources, wanted: Resources): boolean {
-  return Object.entries(wanted).every(([name, amount]) => amount <= (available[name] ?? 0));
+/** @param least shown where there is less: a node may be overdrawn for a while */
+export function toAmounts(units: Units, least: number = -Infinity): Amounts {
+  return Object.fromEntries(
+    [...units].map(([name, amount]) => [name, Math.max(least, amount / scaleOf(name))]),
+  );
+}
+
+/** Changes `target` in place. */
+export function change(target: Map<string, number>, by: Units, sign: 1 | -1): void {
+  for (const [name, units] of by) target.set(name, (target.get(name) ?? 0) + sign * units);
+}
+
+/** Nothing of a resource is always there, also where it is overdrawn. */
+export function covers(available: Units, wanted: Units): boolean {
+  for (const [name, units] of wanted) {
+    if (units > 0 && units > (available.get(name) ?? 0)) return false;
+  }
+  return true;
 }
 
 /** What of `wanted` is missing, in words: "4 CPU of 2". */
-export function shortage(available: Resources, wanted: Resources): string {
-  return Object.entries(wanted)
-    .filter(([name, amount]) => amount > (available[name] ?? 0))
-    .map(([name, amount]) => `${amount} ${name} of ${available[name] ?? 0}`)
+export function shortage(available: Units, wanted: Units): string {
+  return [...wanted]
+    .filter(([name, units]) => units > 0 && units > (available.get(name) ?? 0))
+    .map(([name, units]) => {
+      const scale = scaleOf(name);
+      return `${units / scale} ${name} of ${Math.max(0, available.get(name) ?? 0) / scale}`;
+    })
     .join(", ");
+}
+
+function scaleOf(name: string): number {
+  return name === "memory" ? 1 : 10_000;
 }

@@ -1,100 +1,201 @@
 /**
- * Hands out resources of the nodes, in order of request; what does not fit waits, and nothing behind it overtakes it unless it fits.
+ * Hands out the resources of nodes and of the bundles that placement groups reserved on them, in order of request.
  *
- * A request that no node could ever fit waits too (as in Ray, a node may join), and says so once on the process's warnings.
+ * What the policy says is done here and nowhere else, in the turn in which it was decided. A request that no node could ever fit
+ * waits too (as in Ray, a node may join), and says so once on the process's warnings.
  */
-import { decide, type NodeView, type PlacementRequest } from "./policy.ts";
-import { add, type Resources } from "./resources.ts";
+import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
+import type { Amounts, Demand } from "../rpc/demand.ts";
+import { type Group, Groups } from "./groups.ts";
+import type { Labels } from "./labels.ts";
+import { type Entry, Lines, type PendingRequest, type Why } from "./lines.ts";
+import {
+  decide,
+  type PlacementRequest,
+  type PoolView,
+  type RefusalKind,
+  toRequest,
+} from "./policy.ts";
+import { allocate, type Allocation, Pool } from "./pool.ts";
+import { change, toAmounts, toUnits } from "./resources.ts";
 
-/** Resources that are held; release them once, lend them while blocked. */
-export interface Allocation {
-  readonly nodeId: string;
-  release(): void;
-  /** Gives the resources back for a while (true) or takes them again (false), beyond the total if need be. */
-  lend(lent: boolean): void;
-}
+export type Outcome =
+  | { readonly kind: "placed"; readonly allocation: Allocation }
+  | { readonly kind: "refused"; readonly refusal: RefusalKind; readonly reason: string }
+  | { readonly kind: "withdrawn" };
 
-interface Waiter {
-  readonly request: PlacementRequest;
-  readonly label: string;
-  readonly resolve: (allocation: Allocation) => void;
-  readonly reject: (error: Error) => void;
-  warned: boolean;
+export interface ResourceRequest {
+  /** Rejects only when the scheduler closes. */
+  readonly outcome: Promise<Outcome>;
+  /** Takes the request back, if it still waits. */
+  withdraw(): void;
+  /** Why it waits; undefined when it does not. */
+  readonly reason: string | undefined;
 }
 
 export class Scheduler {
-  readonly #nodes: Map<string, NodeView> = new Map();
-  #waiters: Waiter[] = [];
+  readonly #nodes: Map<string, Pool> = new Map();
+  readonly #groups: Groups = new Groups();
+  readonly #groupEntries: Map<Group, Entry> = new Map();
+  readonly #lines: Lines = new Lines();
+  /** Of the demands that many share. */
+  readonly #requests: WeakMap<Demand, PlacementRequest> = new WeakMap();
+  readonly #now: () => number;
+  #sequence = 0;
+  #lastSpread: string | undefined;
   #closed: Error | undefined;
 
-  addNode(nodeId: string, total: Resources): void {
-    this.#nodes.set(nodeId, { nodeId, total, available: total });
-    this.#serve();
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
   }
 
-  get nodes(): readonly NodeView[] {
+  addNode(nodeId: string, total: Amounts, labels: Labels = {}): void {
+    this.#nodes.set(nodeId, new Pool(nodeId, labels, toUnits(total)));
+    this.#lines.serve();
+  }
+
+  /** What runs there has lost its place, and groups ask again for the bundles that they had there. */
+  removeNode(nodeId: string): void {
+    this.#nodes.get(nodeId)?.end();
+    this.#nodes.delete(nodeId);
+    for (const group of this.#groups.loseNode(nodeId)) {
+      this.#groupEntries.get(group)?.leave();
+      this.#askFor(group, `group ${group.spec.groupId}`);
+    }
+    this.#lines.serve();
+  }
+
+  get nodes(): readonly PoolView[] {
     return [...this.#nodes.values()];
   }
 
+  /** Of all nodes together; what is free is never below nothing, even while a node is overdrawn. */
+  get resources(): ClusterResources {
+    const total = new Map<string, number>();
+    const available = new Map<string, number>();
+    for (const node of this.#nodes.values()) {
+      change(total, node.total, 1);
+      for (const [name, units] of node.available) {
+        available.set(name, (available.get(name) ?? 0) + Math.max(0, units));
+      }
+    }
+    return { total: toAmounts(total), available: toAmounts(available) };
+  }
+
+  hasNode(nodeId: string): boolean {
+    return this.#nodes.has(nodeId);
+  }
+
   /** @param label names the requester in the warning about a request that cannot be met */
-  acquire(request: PlacementRequest, label: string): Promise<Allocation> {
-    return new Promise((resolve, reject) => {
-      if (this.#closed !== undefined) return reject(this.#closed);
-      this.#waiters.push({ request, label, resolve, reject, warned: false });
-      this.#serve();
+  request(demand: Demand, label: string): ResourceRequest {
+    const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
+    if (this.#closed !== undefined) {
+      reject(this.#closed);
+      return { outcome: promise, withdraw: () => undefined, reason: undefined };
+    }
+    const request = this.#requests.get(demand) ?? toRequest(demand);
+    this.#requests.set(demand, request);
+    const entry = this.#lines.enter(demand.key, {
+      sequence: this.#sequence++,
+      label,
+      wants: [demand.place],
+      sinceMs: this.#now(),
+      attempt: () => this.#attempt(request, resolve),
+      close: reject,
     });
+    return {
+      outcome: promise,
+      withdraw: () => {
+        entry.leave();
+        resolve({ kind: "withdrawn" });
+      },
+      get reason() {
+        return entry.reason;
+      },
+    };
+  }
+
+  /** False when another living group has the name. */
+  createGroup(spec: GroupSpec): boolean {
+    if (spec.name !== undefined && this.#groups.named(spec.name) !== undefined) return false;
+    const group = this.#groups.add(spec, this.#sequence++);
+    const { strategy, bundles, selectors } = spec;
+    this.#askFor(group, JSON.stringify(["group", strategy, bundles, selectors]));
+    return true;
+  }
+
+  removeGroup(groupId: string): void {
+    const group = this.#groups.get(groupId);
+    if (group === undefined || group.state === "REMOVED") return;
+    this.#groupEntries.get(group)?.leave();
+    this.#groupEntries.delete(group);
+    this.#groups.remove(group, this.#nodes);
+    this.#lines.serve();
+  }
+
+  /** Resolves when it is placed, or never will be. */
+  groupReady(groupId: string): Promise<GroupState> {
+    const group = this.#groups.get(groupId);
+    if (group === undefined || this.#closed !== undefined) return Promise.resolve("REMOVED");
+    if (group.state === "CREATED" || group.state === "REMOVED") return Promise.resolve(group.state);
+    return new Promise((resolve) => group.watchers.push(resolve));
+  }
+
+  groups(): readonly GroupInfo[] {
+    return this.#groups.table((group) => this.#groupEntries.get(group)?.reason);
+  }
+
+  /** Everybody who waits, in order of request. */
+  pending(): readonly PendingRequest[] {
+    return this.#lines.pending();
   }
 
   /** Nobody waits any longer, nor later. */
   close(error: Error): void {
     this.#closed = error;
-    const waiters = this.#waiters;
-    this.#waiters = [];
-    for (const waiter of waiters) waiter.reject(error);
+    this.#lines.close(error);
   }
 
-  #serve(): void {
-    const waiting: Waiter[] = [];
-    for (const waiter of this.#waiters) {
-      const decision = decide(waiter.request, this.nodes);
-      if (decision.kind === "place") {
-        waiter.resolve(this.#allocate(decision.nodeId, waiter.request.hold));
-        continue;
-      }
-      if (!decision.feasible && !waiter.warned) {
-        waiter.warned = true;
-        process.emitWarning(
-          `${waiter.label} ${decision.reason} and waits until a node has as much`,
-          "RaylingWarning",
-        );
-      }
-      waiting.push(waiter);
+  #attempt(request: PlacementRequest, settle: (outcome: Outcome) => void): Why | undefined {
+    const decision = decide(request, {
+      nodes: [...this.#nodes.values()],
+      lastSpread: this.#lastSpread,
+      bundlesOf: (groupId) => this.#groups.bundlesOf(groupId),
+    });
+    if (decision.kind === "wait") return decision;
+    if (decision.kind === "reject") {
+      settle({ kind: "refused", refusal: decision.refusal, reason: decision.reason });
+      return undefined;
     }
-    this.#waiters = waiting;
+    if (request.strategy.kind === "SPREAD") this.#lastSpread = decision.pool.nodeId;
+    const onFree = (): void => this.#lines.serve();
+    settle({ kind: "placed", allocation: allocate(decision.pool, request.hold, onFree) });
+    return undefined;
   }
 
-  #allocate(nodeId: string, hold: Resources): Allocation {
-    let state: "held" | "lent" | "released" = "held";
-    this.#change(nodeId, hold, -1);
-    return {
-      nodeId,
-      release: () => {
-        if (state === "held") this.#change(nodeId, hold, 1);
-        state = "released";
-        this.#serve();
+  #askFor(group: Group, key: string): void {
+    const { name, groupId, bundles } = group.spec;
+    const entry = this.#lines.enter(key, {
+      sequence: group.sequence,
+      label: `placement group ${name ?? groupId}`,
+      wants: bundles,
+      sinceMs: this.#now(),
+      attempt: () => {
+        const nodes = [...this.#nodes.values()];
+        if (!this.#groups.place(group, nodes)) return whyNot(this.#groups.isFeasible(group, nodes));
+        // Those who wait for its bundles are in lines that this pass may have looked at already.
+        queueMicrotask(() => this.#lines.serve());
+        return undefined;
       },
-      lend: (lent) => {
-        if (state === "released" || lent === (state === "lent")) return;
-        state = lent ? "lent" : "held";
-        this.#change(nodeId, hold, lent ? 1 : -1);
-        if (lent) this.#serve();
-      },
-    };
+      close: () => this.#groups.remove(group, this.#nodes),
+    });
+    this.#groupEntries.set(group, entry);
   }
+}
 
-  #change(nodeId: string, resources: Resources, sign: 1 | -1): void {
-    const node = this.#nodes.get(nodeId);
-    if (node === undefined) return;
-    this.#nodes.set(nodeId, { ...node, available: add(node.available, resources, sign) });
-  }
+function whyNot(feasible: boolean): Why {
+  const reason = feasible
+    ? "has bundles for which there is no room now"
+    : "needs bundles that the nodes could not hold";
+  return { feasible, reason };
 }

@@ -7,6 +7,8 @@
 import type { Encoded } from "../protocol/codec.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
+import type { ClusterDirectory } from "./cluster.ts";
+import type { Demand } from "./demand.ts";
 
 /** How a worker finds a class or function: the module and which `remote()` call in it. */
 export interface RemoteKey {
@@ -42,8 +44,7 @@ export interface ActorSpec {
   readonly namespace: string | undefined;
   readonly getIfExists: boolean;
   readonly maxRestarts: number;
-  /** CPUs held while alive; undefined is Ray's default: one to be placed, none held. */
-  readonly numCpus: number | undefined;
+  readonly demand: Demand;
   readonly resourceLimits: ResourceLimits | undefined;
   readonly env: Readonly<Record<string, string>> | undefined;
 }
@@ -75,7 +76,12 @@ export interface ActorLoss {
   readonly cause: DeathCause;
 }
 
-export interface Directory {
+/** A worker for tasks with one demand, or why there will never be one. */
+export type WorkerLease =
+  | { readonly state: "leased"; readonly hostId: string }
+  | { readonly state: "refused"; readonly cause: DeathCause };
+
+export interface Directory extends ClusterDirectory {
   register(spec: ActorSpec): Registration | Promise<Registration>;
   /** Gives the registered actor its constructor arguments; from now on it is placed, started and restarted. */
   start(actorId: string, args: StartArguments): void;
@@ -90,7 +96,7 @@ export interface Directory {
   kill(actorId: string, noRestart: boolean): Promise<void>;
   /** A direct way to another host. */
   connect(hostId: string): Promise<Channel>;
-  leaseWorker(numCpus: number): Promise<string>;
+  leaseWorker(demand: Demand): Promise<WorkerLease>;
   releaseWorker(hostId: string): void;
   /** The task on this worker waits in `get` or `wait`: its CPU is free meanwhile. */
   setBlocked(hostId: string, blocked: boolean): void;

@@ -5,7 +5,18 @@
  */
 import type { DriverControl, HostStats } from "../host/control.ts";
 import { causeFromData, causeToData } from "../protocol/cause.ts";
-import type { Allocation, Scheduler } from "../placement/scheduler.ts";
+import type {
+  ClusterResources,
+  GroupInfo,
+  GroupRegistration,
+  GroupSpec,
+  GroupState,
+  NodeInfo,
+  NodeSpec,
+} from "../rpc/cluster.ts";
+import type { Demand } from "../rpc/demand.ts";
+import type { Allocation } from "../placement/pool.ts";
+import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
 import type {
   ActorInfo,
   ActorLocation,
@@ -14,16 +25,20 @@ import type {
   Directory,
   Registration,
   StartArguments,
+  WorkerLease,
 } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
 import { type Host, HostLostError, joinHosts, type ThreadLauncher } from "./launch.ts";
+import { LocalCluster } from "./cluster.ts";
 import { Supervisor, type SupervisorParts } from "./supervisor.ts";
 
 interface Lease {
   readonly host: Host;
   readonly allocation: Allocation;
   readonly holder: string;
+  /** The placement group that it runs in. */
+  readonly groupId: string | undefined;
 }
 
 export interface DirectorySettings {
@@ -34,6 +49,7 @@ export interface DirectorySettings {
 }
 
 export class LocalDirectory implements Directory {
+  readonly cluster: LocalCluster;
   readonly #parts: SupervisorParts;
   readonly #driverId: string;
   readonly #namespace: string;
@@ -46,6 +62,8 @@ export class LocalDirectory implements Directory {
   /** Registered and not started, by the host that is to start them. */
   readonly #unstarted: Map<string, Set<Supervisor>> = new Map();
   readonly #leases: Map<string, Lease> = new Map();
+  /** Leases that are asked for, by who asks. */
+  readonly #asked: Map<string, Set<ResourceRequest>> = new Map();
   readonly #idle: Host[] = [];
 
   constructor(settings: DirectorySettings, parts: SupervisorParts) {
@@ -53,6 +71,11 @@ export class LocalDirectory implements Directory {
     this.#namespace = settings.namespace;
     this.#maxIdleWorkers = settings.maxIdleWorkers;
     this.#parts = parts;
+    this.cluster = new LocalCluster({
+      scheduler: parts.scheduler,
+      endNode: (nodeId, cause) => this.#launcher.endNode(nodeId, cause),
+      endGroup: (groupId, cause) => this.#endGroup(groupId, cause),
+    });
   }
 
   get #launcher(): ThreadLauncher {
@@ -79,6 +102,9 @@ export class LocalDirectory implements Directory {
         });
       }
       this.#unstarted.delete(host.id);
+      for (const request of this.#asked.get(host.id) ?? []) request.withdraw();
+      this.#asked.delete(host.id);
+      this.cluster.hostEnded(host.id);
     });
   }
 
@@ -160,21 +186,51 @@ export class LocalDirectory implements Directory {
     throw new RaySystemError(`host ${hostId} is gone`);
   }
 
-  async leaseWorker(numCpus: number, holder: string = this.#driverId): Promise<string> {
-    const resources = { CPU: numCpus };
-    const allocation = await this.#scheduler.acquire(
-      { place: resources, hold: resources },
-      "a task",
-    );
+  async leaseWorker(demand: Demand, holder: string = this.#driverId): Promise<WorkerLease> {
+    const request = this.#scheduler.request(demand, "a task");
+    const asked = this.#asked.get(holder) ?? new Set();
+    this.#asked.set(holder, asked.add(request));
+    const outcome = await request.outcome;
+    asked.delete(request);
+    if (outcome.kind !== "placed") {
+      const cause: DeathCause =
+        outcome.kind === "refused"
+          ? { kind: outcome.refusal, message: outcome.reason }
+          : { kind: "unreachable", message: "who asked for it is gone" };
+      return { state: "refused", cause };
+    }
+    const { allocation } = outcome;
+    // Its node went between the decision and this turn.
+    if (allocation.isLost) return this.leaseWorker(demand, holder);
     try {
-      const host =
-        this.#idle.pop() ?? this.#launcher.take({ resourceLimits: undefined, env: undefined });
-      this.#leases.set(host.id, { host, allocation, holder });
-      return host.id;
+      const host = this.#workerOn(allocation.nodeId);
+      const { strategy } = demand;
+      const groupId = strategy.kind === "PLACEMENT_GROUP" ? strategy.groupId : undefined;
+      this.#leases.set(host.id, { host, allocation, holder, groupId });
+      return { state: "leased", hostId: host.id };
     } catch (error) {
       allocation.release();
       throw error;
     }
+  }
+
+  #workerOn(nodeId: string): Host {
+    const index = this.#idle.findLastIndex((host) => host.nodeId === nodeId);
+    const [idle] = index < 0 ? [] : this.#idle.splice(index, 1);
+    return idle ?? this.#launcher.take({ nodeId, resourceLimits: undefined, env: undefined });
+  }
+
+  /** Ends what runs in a placement group that is gone. */
+  async #endGroup(groupId: string, cause: DeathCause): Promise<void> {
+    const actors = [...this.#actors.values()].filter(({ spec }) => {
+      const { strategy } = spec.demand;
+      return strategy.kind === "PLACEMENT_GROUP" && strategy.groupId === groupId;
+    });
+    const leases = [...this.#leases.values()].filter((lease) => lease.groupId === groupId);
+    await Promise.all([
+      ...actors.map((actor) => actor.kill(cause, true)),
+      ...leases.map(({ host }) => host.terminate(cause)),
+    ]);
   }
 
   releaseWorker(hostId: string): void {
@@ -203,6 +259,38 @@ export class LocalDirectory implements Directory {
 
   setBlocked(hostId: string, blocked: boolean): void {
     this.#leases.get(hostId)?.allocation.lend(blocked);
+  }
+
+  async nodes(): Promise<readonly NodeInfo[]> {
+    return this.cluster.nodes();
+  }
+
+  async resources(): Promise<ClusterResources> {
+    return this.cluster.resources();
+  }
+
+  async addNode(spec: NodeSpec): Promise<NodeInfo> {
+    return this.cluster.addNode(spec);
+  }
+
+  removeNode(nodeId: string): Promise<boolean> {
+    return this.cluster.removeNode(nodeId);
+  }
+
+  createGroup(spec: GroupSpec): GroupRegistration {
+    return this.cluster.createGroup(spec, undefined);
+  }
+
+  groupReady(groupId: string): Promise<GroupState> {
+    return this.cluster.groupReady(groupId);
+  }
+
+  removeGroup(groupId: string): Promise<void> {
+    return this.cluster.removeGroup(groupId);
+  }
+
+  async groups(): Promise<readonly GroupInfo[]> {
+    return this.cluster.groups();
   }
 
   /** The same answers for one host, in plain data. */
@@ -237,13 +325,25 @@ export class LocalDirectory implements Directory {
             : await host.exited,
         );
       },
-      leaseWorker: async (numCpus) => {
-        const workerId = await this.leaseWorker(numCpus, fromHostId);
-        if (!this.#hosts.has(fromHostId)) this.releaseWorker(workerId);
-        return workerId;
+      leaseWorker: async (demand) => {
+        const lease = await this.leaseWorker(demand, fromHostId);
+        if (lease.state === "leased" && !this.#hosts.has(fromHostId)) {
+          this.releaseWorker(lease.hostId);
+        }
+        return lease;
       },
       releaseWorker: (hostId) => this.releaseWorker(hostId),
       setBlocked: (hostId, blocked) => this.setBlocked(hostId, blocked),
+      nodes: () => this.cluster.nodes(),
+      resources: () => this.cluster.resources(),
+      addNode: (spec) => this.cluster.addNode(spec),
+      removeNode: (nodeId) => this.removeNode(nodeId),
+      // What a task makes belongs to the driver; what an actor makes ends with its host.
+      createGroup: (spec) =>
+        this.cluster.createGroup(spec, this.#leases.has(fromHostId) ? undefined : fromHostId),
+      groupReady: (groupId) => this.groupReady(groupId),
+      removeGroup: (groupId) => this.removeGroup(groupId),
+      groups: () => this.cluster.groups(),
     };
   }
 

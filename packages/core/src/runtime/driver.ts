@@ -3,8 +3,9 @@
  *
  * Nothing it starts keeps the process alive except while somebody waits for an answer; ending leaves no thread, timer or port.
  */
-import { availableParallelism } from "node:os";
+import { availableParallelism, totalmem } from "node:os";
 import { errorClasses } from "../host/error-classes.ts";
+import type { Amounts } from "../rpc/demand.ts";
 import { Scheduler } from "../placement/scheduler.ts";
 import { Caller } from "../caller/caller.ts";
 import { Waiting } from "../caller/waiting.ts";
@@ -18,6 +19,14 @@ import { SessionStore } from "./session-store.ts";
 export interface InitOptions {
   /** CPUs of this node, as the scheduler counts them. Default: what the machine has. */
   readonly numCpus?: number;
+  /** GPUs of this node: the scheduler counts them, nothing more. Default 0. */
+  readonly numGpus?: number;
+  /** Bytes of memory that may be asked for. Default: 70 % of what the machine has. */
+  readonly memory?: number;
+  /** Amounts of anything else: `{ license: 2 }`. */
+  readonly resources?: Amounts;
+  /** What this node is like, for those who choose by it: `{ zone: "a" }`. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** Where names of actors live. Default: one of its own for each session, as in Ray. */
   readonly namespace?: string;
   /** Worker threads started ahead of need. Default: one per CPU, at most 4. */
@@ -66,10 +75,15 @@ export function startDriver(options: InitOptions): Driver {
       session.answerFailure(call.id, caller.codec.encodeFailure(error));
     },
   });
-  scheduler.addNode(driverId, { CPU: numCpus });
+  const { nodeId } = directory.cluster.addNode({
+    nodeName: undefined,
+    resources: nodeAmounts({ ...options, numCpus }),
+    labels: options.labels ?? {},
+  });
   const launcher = new ThreadLauncher({
     driverId,
     namespace,
+    nodeId,
     prewarm: options.prewarm ?? Math.min(numCpus, 4),
     objectStoreFor: (hostId) => objectStore.shareFor(hostId),
     controlFor: (hostId) => directory.controlFor(hostId),
@@ -100,6 +114,24 @@ export function startDriver(options: InitOptions): Driver {
       return closing;
     },
   };
+}
+
+/** What a node has, by Ray's names. */
+export function nodeAmounts(
+  options: Pick<InitOptions, "numCpus" | "numGpus" | "memory" | "resources">,
+): Amounts {
+  return {
+    ...options.resources,
+    CPU: options.numCpus ?? 1,
+    ...(options.numGpus === undefined ? {} : { GPU: options.numGpus }),
+    memory: options.memory ?? Math.floor(0.7 * machineMemory()),
+  };
+}
+
+/** In a container, what it may use of the machine. */
+function machineMemory(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 
 /** A timer that never fires holds the process while it is referenced. */

@@ -19,12 +19,15 @@ import type { Channel } from "../transport/channel.ts";
 import { threadChannel } from "../transport/thread.ts";
 
 export interface HostRequest {
+  /** The node that it belongs to and ends with. */
+  readonly nodeId: string;
   readonly resourceLimits: ResourceLimits | undefined;
   readonly env: Readonly<Record<string, string>> | undefined;
 }
 
 export interface Host {
   readonly id: string;
+  readonly nodeId: string;
   readonly channel: Channel;
   /** Calls the host's control; rejects with the cause if the host dies first. */
   readonly control: <T>(use: (control: Remote<HostControl>) => Promise<T>) => Promise<T>;
@@ -38,6 +41,8 @@ export interface Host {
 export interface LauncherOptions {
   readonly driverId: string;
   readonly namespace: string;
+  /** The driver's own node, on which threads stand ready. */
+  readonly nodeId: string;
   /** How many threads stand ready. */
   readonly prewarm: number;
   /** A host's part in the object store. */
@@ -62,7 +67,8 @@ export class ThreadLauncher {
   /** A host for one actor or for tasks: one that stands ready, unless it needs settings of its own. */
   take(request: HostRequest): Host {
     if (!this.#open) throw new RaySystemError("the runtime is shut down");
-    if (request.resourceLimits !== undefined || request.env !== undefined)
+    const { nodeId, resourceLimits, env } = request;
+    if (nodeId !== this.#options.nodeId || resourceLimits !== undefined || env !== undefined)
       return this.#launch(request);
     return this.#warm.shift() ?? this.#launch(request);
   }
@@ -70,13 +76,20 @@ export class ThreadLauncher {
   /** Makes up for what was taken. Called when the taker is ready, because starting a thread slows the one that starts beside it. */
   warmUp(): void {
     while (this.#open && this.#warm.length < this.#options.prewarm) {
-      const host = this.#launch({ resourceLimits: undefined, env: undefined });
+      const { nodeId } = this.#options;
+      const host = this.#launch({ nodeId, resourceLimits: undefined, env: undefined });
       this.#warm.push(host);
       void host.exited.then(() => {
         const index = this.#warm.indexOf(host);
         if (index >= 0) this.#warm.splice(index, 1);
       });
     }
+  }
+
+  /** Ends the hosts of one node. */
+  async endNode(nodeId: string, cause: DeathCause): Promise<void> {
+    const hosts = [...this.#hosts].filter((host) => host.nodeId === nodeId);
+    await Promise.all(hosts.map((host) => host.terminate(cause)));
   }
 
   /** Ends all hosts; resolves when no thread is left. */
@@ -104,6 +117,7 @@ function launchThread(request: HostRequest, options: LauncherOptions): Host {
   const directory = new MessageChannel();
   const settings: HostSettings = {
     hostId: id,
+    nodeId: request.nodeId,
     driverId: options.driverId,
     namespace: options.namespace,
     data: data.port2,
@@ -142,6 +156,7 @@ function launchThread(request: HostRequest, options: LauncherOptions): Host {
   };
   return {
     id,
+    nodeId: request.nodeId,
     exited,
     channel: threadChannel(data.port1, () => exited, exited),
     control: use,

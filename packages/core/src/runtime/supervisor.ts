@@ -6,9 +6,10 @@
  */
 import type { Caller } from "../caller/caller.ts";
 import type { ActorLocation, ActorLoss, ActorSpec, StartArguments } from "../rpc/directory.ts";
-import type { Allocation, Scheduler } from "../placement/scheduler.ts";
+import type { Allocation } from "../placement/pool.ts";
+import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
 import { type CreateResult, detachArguments } from "../host/control.ts";
-import type { DeathCause } from "../shared/errors.ts";
+import { assertNever, type DeathCause } from "../shared/errors.ts";
 import { type Host, HostLostError, type ThreadLauncher } from "./launch.ts";
 
 export type ActorState = "registered" | "pending" | "alive" | "restarting" | "dead";
@@ -31,6 +32,7 @@ export class Supervisor {
   #waiters: (() => void)[] = [];
   #failedStarts = 0;
   #wake: (() => void) | undefined;
+  #request: ResourceRequest | undefined;
 
   constructor(spec: ActorSpec, parts: SupervisorParts) {
     this.spec = spec;
@@ -49,11 +51,12 @@ export class Supervisor {
       let allocation: Allocation | undefined;
       let cause: DeathCause;
       try {
-        allocation = await this.#parts.scheduler.acquire(
-          demand(this.spec),
-          `actor ${this.spec.info.className}`,
-        );
-        cause = this.#isDead() ? (this.#killed ?? noCause) : await this.#live(args);
+        const placed = await this.#place();
+        if ("kind" in placed) cause = placed;
+        else {
+          allocation = placed;
+          cause = this.#isDead() ? (this.#killed ?? noCause) : await this.#live(args, placed);
+        }
       } catch (error) {
         cause = {
           kind: "unreachable",
@@ -88,12 +91,36 @@ export class Supervisor {
     clearTimeout(timer);
   }
 
+  /** Why it waits for resources, if it does. */
+  get waitsFor(): string | undefined {
+    return this.#request?.reason;
+  }
+
+  /** The resources that it needs, or why it does not get them. */
+  async #place(): Promise<Allocation | DeathCause> {
+    const { demand, info } = this.spec;
+    this.#request = this.#parts.scheduler.request(demand, `actor ${info.className}`);
+    const outcome = await this.#request.outcome;
+    this.#request = undefined;
+    switch (outcome.kind) {
+      case "placed":
+        return outcome.allocation;
+      case "refused":
+        return { kind: outcome.refusal, message: outcome.reason };
+      case "withdrawn":
+        return this.#cause ?? noCause;
+      default:
+        return assertNever(outcome);
+    }
+  }
+
   /** Resolves with why this incarnation ended. */
-  async #live(args: StartArguments): Promise<DeathCause> {
+  async #live(args: StartArguments, { nodeId, isLost }: Allocation): Promise<DeathCause> {
+    if (isLost) return { kind: "node-died", message: `its place on node ${nodeId} is gone` };
     const { spec } = this;
     const host = this.#parts
       .launcher()
-      .take({ resourceLimits: spec.resourceLimits, env: spec.env });
+      .take({ nodeId, resourceLimits: spec.resourceLimits, env: spec.env });
     this.#host = host;
     const caller = this.#parts.caller();
     try {
@@ -129,9 +156,18 @@ export class Supervisor {
   async kill(cause: DeathCause, noRestart: boolean): Promise<void> {
     if (this.#isDead()) return;
     if (noRestart) this.#killed ??= cause;
-    // Without a host there is nothing to end, and a kill that allows a restart has nothing to do.
     if (this.#host !== undefined) await this.#host.terminate(cause);
     else if (noRestart) this.#die(cause);
+    else if (this.#state === "registered") {
+      // It waits for its arguments: there is nothing to restart, but a life is gone.
+      if (this.#restartsLeft === 0) this.#die(cause);
+      else this.#restartsLeft -= 1;
+    } else if (this.#request !== undefined) {
+      // It waits for resources: it has lost its turn, and a restart is a new request.
+      this.#cause = cause;
+      this.#request.withdraw();
+      await this.#changed();
+    }
     if (!noRestart) return;
     while (!this.#isDead()) await this.#changed();
   }
@@ -170,6 +206,8 @@ export class Supervisor {
   #die(cause: DeathCause): void {
     this.#cause = cause;
     this.#set("dead");
+    // Nobody else waits behind the dead.
+    this.#request?.withdraw();
     this.#wake?.();
   }
 
@@ -192,6 +230,8 @@ const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
   "not-registered",
   "shutdown",
   "unreachable",
+  "unschedulable",
+  "placement-group-removed",
 ]);
 
 const failedStep = {
@@ -206,10 +246,3 @@ function backOffMs(failedStarts: number): number {
 }
 
 const noCause: DeathCause = { kind: "unreachable", message: "no cause is known" };
-
-function demand(spec: ActorSpec): { place: { CPU: number }; hold: { CPU: number } } {
-  const cpus = spec.numCpus;
-  return cpus === undefined
-    ? { place: { CPU: 1 }, hold: { CPU: 0 } }
-    : { place: { CPU: cpus }, hold: { CPU: cpus } };
-}

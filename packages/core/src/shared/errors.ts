@@ -5,6 +5,13 @@
  * Knows nothing of the wire: how an error travels is `protocol/failure.ts`. Families that are long have files of their own in `errors/`.
  */
 import { RayError } from "./errors/base.ts";
+import {
+  ActorPlacementGroupRemoved,
+  ActorUnschedulableError,
+  NodeDiedError,
+  TaskPlacementGroupRemoved,
+  TaskUnschedulableError,
+} from "./errors/placement.ts";
 
 export { RayError } from "./errors/base.ts";
 export {
@@ -17,6 +24,13 @@ export {
   ReferenceCountingError,
 } from "./errors/objects.ts";
 export type { ReconstructionFailure } from "./errors/objects.ts";
+export {
+  ActorPlacementGroupRemoved,
+  ActorUnschedulableError,
+  NodeDiedError,
+  TaskPlacementGroupRemoved,
+  TaskUnschedulableError,
+} from "./errors/placement.ts";
 
 /** Why a host or an actor ended. `message` is one line for people. */
 export interface DeathCause {
@@ -29,6 +43,9 @@ export interface DeathCause {
     | "init-failed"
     | "not-registered"
     | "unreachable"
+    | "unschedulable"
+    | "placement-group-removed"
+    | "node-died"
     | "channel-broken"
     | "shutdown";
   readonly message: string;
@@ -113,6 +130,33 @@ export class WorkerCrashedError extends RayError {
     );
     this.functionName = functionName;
     this.deathCause = deathCause;
+  }
+}
+
+/** What a call on a dead actor rejects with: the class tells what a caller could do about it. */
+export function actorDeath(actor: ActorIdentity, cause: DeathCause): RayError {
+  const { actorId, className } = actor;
+  switch (cause.kind) {
+    case "unschedulable":
+      return new ActorUnschedulableError(actorId, className, cause.message);
+    case "placement-group-removed":
+      return new ActorPlacementGroupRemoved(actorId, className, cause.message);
+    default:
+      return new ActorDiedError(actor, cause);
+  }
+}
+
+/** What a task rejects with when its worker is gone and it is not tried again. */
+export function taskDeath(functionName: string, cause: DeathCause): RayError {
+  switch (cause.kind) {
+    case "unschedulable":
+      return new TaskUnschedulableError(functionName, cause.message);
+    case "placement-group-removed":
+      return new TaskPlacementGroupRemoved(functionName, cause.message);
+    case "node-died":
+      return new NodeDiedError(functionName, cause.message);
+    default:
+      return new WorkerCrashedError(functionName, cause);
   }
 }
 

@@ -1,0 +1,61 @@
+/** Amounts of resources as users write them, checked: fractions go down to 0.0001, memory is in whole bytes. */
+import type { Amounts } from "../rpc/demand.ts";
+import { type Check, count } from "../shared/options.ts";
+import { show } from "../shared/show.ts";
+
+const smallest = 0.0001;
+
+export const amount: Check = (value) => {
+  const problem = count(0, "fraction")(value);
+  if (problem !== undefined) return problem;
+  return value !== 0 && (value as number) < smallest
+    ? `must be 0 or at least ${smallest}`
+    : undefined;
+};
+
+/** A GPU can be shared, several cannot be shared by halves. */
+export const gpus: Check = (value) =>
+  amount(value) ??
+  ((value as number) > 1 && !Number.isInteger(value)
+    ? "must be a whole number above 1"
+    : undefined);
+
+export const bytes: Check = count(0);
+
+/** Amounts by the user's own names. */
+export const resources: Check = (value) => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return "must map names to amounts";
+  }
+  for (const [name, wanted] of Object.entries(value)) {
+    const option = ownOptions[name];
+    if (option !== undefined) return `must not hold "${name}", which has the option ${option},`;
+    if (name === "" || name.startsWith("node:__")) return `must not hold ${JSON.stringify(name)}`;
+    const problem = amount(wanted);
+    if (problem !== undefined) return `has ${name}: ${show(wanted)}, which ${problem};`;
+  }
+  return undefined;
+};
+
+/** The same for a bundle, where CPU, GPU and memory are named as the others. */
+export const bundle: Check = (value) => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return "must map names of resources to amounts";
+  }
+  const { CPU: cpus, GPU: gpu, memory, ...rest } = value as Amounts;
+  const problems = { CPU: cpus, GPU: gpu, memory };
+  for (const [name, wanted] of Object.entries(problems)) {
+    if (wanted === undefined) continue;
+    const problem = (name === "memory" ? bytes : amount)(wanted);
+    if (problem !== undefined) return `has ${name}: ${show(wanted)}, which ${problem};`;
+  }
+  const problem = resources(rest);
+  if (problem !== undefined) return problem;
+  return Object.values(value).some((wanted) => wanted > 0) ? undefined : "must not be empty";
+};
+
+const ownOptions: Readonly<Record<string, string | undefined>> = {
+  CPU: "numCpus",
+  GPU: "numGpus",
+  memory: "memory",
+};

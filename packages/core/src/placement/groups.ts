@@ -1,0 +1,154 @@
+/**
+ * The placement groups: what each asked for, where its bundles are, and their reservations in the nodes' pools.
+ *
+ * A plan is made for all bundles that have no place and then carried out in the same turn, so a group has all of them or none. A lost node
+ * takes its bundles with it; the group keeps the others and asks again for these. Removed groups are remembered for the table, the
+ * last `maxRemembered` of them.
+ */
+import type { GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
+import { type NodeRoom, planBundles } from "./group-policy.ts";
+import { Pool } from "./pool.ts";
+import { toUnits, type Units } from "./resources.ts";
+
+const maxRemembered = 1000;
+
+export interface Group {
+  readonly spec: GroupSpec;
+  readonly units: readonly Units[];
+  readonly bundles: (Pool | undefined)[];
+  /** Its turn among all requests; a group that lost bundles keeps it. */
+  readonly sequence: number;
+  state: GroupState;
+  /** Asked when it is placed, or never will be. */
+  watchers: ((state: GroupState) => void)[];
+}
+
+export class Groups {
+  readonly #groups: Map<string, Group> = new Map();
+  readonly #removed: string[] = [];
+
+  add(spec: GroupSpec, sequence: number): Group {
+    const group: Group = {
+      spec,
+      units: spec.bundles.map(toUnits),
+      bundles: spec.bundles.map(() => undefined),
+      sequence,
+      state: "PENDING",
+      watchers: [],
+    };
+    this.#groups.set(spec.groupId, group);
+    return group;
+  }
+
+  get(groupId: string): Group | undefined {
+    return this.#groups.get(groupId);
+  }
+
+  bundlesOf(groupId: string): readonly (Pool | undefined)[] | undefined {
+    const group = this.#groups.get(groupId);
+    return group === undefined || group.state === "REMOVED" ? undefined : group.bundles;
+  }
+
+  /** Reserves every bundle that has no place, if all of them fit: one change of the nodes, or none. */
+  place(group: Group, nodes: readonly Pool[]): boolean {
+    const plan = planOf(group, nodes, "available");
+    if (plan === undefined) return false;
+    const byId = new Map(nodes.map((node) => [node.nodeId, node]));
+    let next = 0;
+    for (const [index, bundle] of group.bundles.entries()) {
+      if (bundle !== undefined) continue;
+      const node = byId.get(plan[next++] as string) as Pool;
+      const units = group.units[index] as Units;
+      node.take(units);
+      group.bundles[index] = new Pool(node.nodeId, node.labels, units);
+    }
+    settle(group, "CREATED");
+    return true;
+  }
+
+  /** Whether the nodes could hold it if they were idle. */
+  isFeasible(group: Group, nodes: readonly Pool[]): boolean {
+    return planOf(group, nodes, "total") !== undefined;
+  }
+
+  /** Forgets the bundles on a node that is gone; gives the groups that are to be placed again. */
+  loseNode(nodeId: string): readonly Group[] {
+    const lost: Group[] = [];
+    for (const group of this.#groups.values()) {
+      let some = false;
+      for (const [index, bundle] of group.bundles.entries()) {
+        if (bundle?.nodeId !== nodeId) continue;
+        bundle.end();
+        group.bundles[index] = undefined;
+        some = true;
+      }
+      if (!some) continue;
+      group.state = "RESCHEDULING";
+      lost.push(group);
+    }
+    return lost;
+  }
+
+  /** What its bundles reserved goes back to their nodes at once; who runs in them has lost its place. */
+  remove(group: Group, nodes: ReadonlyMap<string, Pool>): void {
+    for (const [index, bundle] of group.bundles.entries()) {
+      if (bundle === undefined) continue;
+      bundle.end();
+      nodes.get(bundle.nodeId)?.giveBack(bundle.total);
+      group.bundles[index] = undefined;
+    }
+    settle(group, "REMOVED");
+    this.#removed.push(group.spec.groupId);
+    if (this.#removed.length > maxRemembered) this.#groups.delete(this.#removed.shift() as string);
+  }
+
+  /** @param waitsFor why a group is not placed yet */
+  table(waitsFor: (group: Group) => string | undefined): readonly GroupInfo[] {
+    return [...this.#groups.values()].map((group) => ({
+      placementGroupId: group.spec.groupId,
+      name: group.spec.name ?? "",
+      strategy: group.spec.strategy,
+      state: group.state,
+      bundles: group.spec.bundles,
+      bundlesToNodeId: group.bundles.map((bundle) => bundle?.nodeId),
+      waitsFor: waitsFor(group),
+    }));
+  }
+
+  named(name: string): Group | undefined {
+    for (const group of this.#groups.values()) {
+      if (group.spec.name === name && group.state !== "REMOVED") return group;
+    }
+    return undefined;
+  }
+}
+
+function settle(group: Group, state: "CREATED" | "REMOVED"): void {
+  group.state = state;
+  const { watchers } = group;
+  group.watchers = [];
+  for (const watcher of watchers) watcher(state);
+}
+
+function planOf(
+  group: Group,
+  nodes: readonly Pool[],
+  measure: "available" | "total",
+): readonly string[] | undefined {
+  const here = new Map<string, number>();
+  for (const bundle of group.bundles) {
+    if (bundle !== undefined) here.set(bundle.nodeId, (here.get(bundle.nodeId) ?? 0) + 1);
+  }
+  const rooms: NodeRoom[] = nodes.map((node) => ({
+    nodeId: node.nodeId,
+    labels: node.labels,
+    room: node[measure],
+    bundlesHere: here.get(node.nodeId) ?? 0,
+  }));
+  const missing = [...group.bundles.keys()].filter((index) => group.bundles[index] === undefined);
+  const wanted = missing.map((index) => ({
+    units: group.units[index] as Units,
+    selector: group.spec.selectors[index] ?? {},
+  }));
+  return planBundles(wanted, group.spec.strategy, rooms);
+}

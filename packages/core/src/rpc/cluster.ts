@@ -1,0 +1,79 @@
+/**
+ * What a runtime asks about nodes and placement groups: part of the Directory, plain data like all of it.
+ */
+import type { Amounts, LabelConditions } from "./demand.ts";
+
+/** A node as `nodes()` shows it; names are Ray's in camelCase. */
+export interface NodeInfo {
+  readonly nodeId: string;
+  readonly alive: boolean;
+  readonly nodeName: string;
+  readonly nodeManagerHostname: string;
+  /** What it has in all; nothing when it is dead. */
+  readonly resources: Amounts;
+  /** What of it is free now. */
+  readonly availableResources: Amounts;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Why it is dead. */
+  readonly deathReason: string | undefined;
+}
+
+/** What a node is made of. */
+export interface NodeSpec {
+  readonly nodeName: string | undefined;
+  readonly resources: Amounts;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export type GroupStrategy = "PACK" | "SPREAD" | "STRICT_PACK" | "STRICT_SPREAD";
+
+export interface GroupSpec {
+  readonly groupId: string;
+  readonly name: string | undefined;
+  readonly strategy: GroupStrategy;
+  readonly bundles: readonly Amounts[];
+  /** Conditions on the node of each bundle; as long as `bundles`. */
+  readonly selectors: readonly LabelConditions[];
+  /** Outlives the actor that made it. */
+  readonly detached: boolean;
+}
+
+export type GroupState = "PENDING" | "CREATED" | "RESCHEDULING" | "REMOVED";
+
+/** A placement group as `placementGroupTable()` shows it. */
+export interface GroupInfo {
+  readonly placementGroupId: string;
+  readonly name: string;
+  readonly strategy: GroupStrategy;
+  readonly state: GroupState;
+  readonly bundles: readonly Amounts[];
+  /** The node of each bundle; undefined while it has none. */
+  readonly bundlesToNodeId: readonly (string | undefined)[];
+  /** Why it waits, if it does. */
+  readonly waitsFor: string | undefined;
+}
+
+/** `created` false: the name is taken. */
+export interface GroupRegistration {
+  readonly created: boolean;
+}
+
+/** Of all living nodes together. */
+export interface ClusterResources {
+  readonly total: Amounts;
+  readonly available: Amounts;
+}
+
+export interface ClusterDirectory {
+  nodes(): Promise<readonly NodeInfo[]>;
+  resources(): Promise<ClusterResources>;
+  addNode(spec: NodeSpec): Promise<NodeInfo>;
+  /** Resolves when its hosts are gone; false when there is no such living node, or when it is the driver's own. */
+  removeNode(nodeId: string): Promise<boolean>;
+  createGroup(spec: GroupSpec): GroupRegistration | Promise<GroupRegistration>;
+  /** Resolves with CREATED when all bundles are reserved, with REMOVED when they will never be. */
+  groupReady(groupId: string): Promise<GroupState>;
+  /** Resolves when its actors and tasks are gone. */
+  removeGroup(groupId: string): Promise<void>;
+  groups(): Promise<readonly GroupInfo[]>;
+}

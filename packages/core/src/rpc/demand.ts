@@ -1,0 +1,56 @@
+/**
+ * What an actor or a task asks of the node it is to run on: amounts, a strategy, labels. Plain data, made by api/scheduling.ts,
+ * read by placement/; whoever stands between passes it on and at most compares keys.
+ */
+
+/** Amounts by name in the user's units: "CPU", "GPU", "memory" in bytes, or any name of the user's. */
+export type Amounts = Readonly<Record<string, number>>;
+
+/** What one label of a node must be like. A node without the label meets `notIn` and `doesNotExist`. */
+export type LabelCondition =
+  | { readonly in: readonly string[] }
+  | { readonly notIn: readonly string[] }
+  | { readonly exists: true }
+  | { readonly doesNotExist: true };
+
+/** All must hold. */
+export type LabelConditions = Readonly<Record<string, LabelCondition>>;
+
+export type Strategy =
+  | { readonly kind: "DEFAULT" }
+  | { readonly kind: "SPREAD" }
+  | { readonly kind: "NODE_AFFINITY"; readonly nodeId: string; readonly soft: boolean }
+  | { readonly kind: "NODE_LABEL"; readonly hard: LabelConditions; readonly soft: LabelConditions }
+  | {
+      readonly kind: "PLACEMENT_GROUP";
+      readonly groupId: string;
+      /** -1: any bundle with room. */
+      readonly bundleIndex: number;
+      readonly captureChildTasks: boolean;
+    };
+
+export interface Demand {
+  /** Equal for equal demands: those who want the same wait in one line. */
+  readonly key: string;
+  /** Must be free where it starts. */
+  readonly place: Amounts;
+  /** Is taken while it runs. Ray's default actor needs a CPU to be placed and then holds none. */
+  readonly hold: Amounts;
+  readonly strategy: Strategy;
+  /** Conditions on labels, the preferred ones first; none: any node will do. */
+  readonly selectors: readonly LabelConditions[];
+}
+
+export function makeDemand(
+  place: Amounts,
+  hold: Amounts,
+  strategy: Strategy = { kind: "DEFAULT" },
+  selectors: readonly LabelConditions[] = [],
+): Demand {
+  const key = JSON.stringify([sorted(place), sorted(hold), strategy, selectors]);
+  return { key, place, hold, strategy, selectors };
+}
+
+function sorted(amounts: Amounts): readonly (readonly [string, number])[] {
+  return Object.entries(amounts).toSorted(([left], [right]) => (left < right ? -1 : 1));
+}

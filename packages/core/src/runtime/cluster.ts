@@ -1,0 +1,131 @@
+/**
+ * The nodes of this process and its placement groups, as the directory answers for them.
+ *
+ * A node is a set of resources and the hosts started for it. Only the first one is the machine's; others are asked for, as Ray's
+ * cluster_utils does for tests. Removing one ends its hosts: actors restart elsewhere by their policy, groups ask for new bundles.
+ */
+import { hostname } from "node:os";
+import type {
+  ClusterResources,
+  GroupInfo,
+  GroupSpec,
+  GroupState,
+  NodeInfo,
+  NodeSpec,
+} from "../rpc/cluster.ts";
+import { toAmounts } from "../placement/resources.ts";
+import type { Scheduler } from "../placement/scheduler.ts";
+import type { DeathCause } from "../shared/errors.ts";
+import { newId } from "../shared/ids.ts";
+
+/** Dead nodes that are remembered, as many as Ray's control plane keeps. */
+const maxDeadNodes = 1000;
+
+export interface ClusterParts {
+  readonly scheduler: Scheduler;
+  /** Ends the hosts of a node that is gone. */
+  readonly endNode: (nodeId: string, cause: DeathCause) => Promise<void>;
+  /** Ends actors and tasks that run in a group, or wait for it. */
+  readonly endGroup: (groupId: string, cause: DeathCause) => Promise<void>;
+}
+
+export class LocalCluster {
+  readonly #parts: ClusterParts;
+  readonly #nodes: Map<string, NodeInfo> = new Map();
+  readonly #dead: string[] = [];
+  /** Groups that end with the host of the actor that made them. */
+  readonly #ownedGroups: Map<string, Set<string>> = new Map();
+  #headId: string | undefined;
+
+  constructor(parts: ClusterParts) {
+    this.#parts = parts;
+  }
+
+  /** The first one is the driver's own, and ends with it. */
+  addNode(spec: NodeSpec): NodeInfo {
+    const nodeId = newId("node");
+    const isHead = this.#headId === undefined;
+    if (isHead) this.#headId = nodeId;
+    const resources = {
+      ...spec.resources,
+      [`node:${nodeId}`]: 1,
+      ...(isHead ? { "node:__internal_head__": 1 } : {}),
+    };
+    const node: NodeInfo = {
+      nodeId,
+      alive: true,
+      nodeName: spec.nodeName ?? nodeId,
+      nodeManagerHostname: hostname(),
+      resources,
+      availableResources: resources,
+      labels: { ...spec.labels, "ray.io/node-id": nodeId },
+      deathReason: undefined,
+    };
+    this.#nodes.set(nodeId, node);
+    this.#parts.scheduler.addNode(nodeId, node.resources, node.labels);
+    return node;
+  }
+
+  async removeNode(nodeId: string): Promise<boolean> {
+    const node = this.#nodes.get(nodeId);
+    if (node?.alive !== true || nodeId === this.#headId) return false;
+    const message = `node ${node.nodeName} was removed from the cluster`;
+    this.#nodes.set(nodeId, {
+      ...node,
+      alive: false,
+      resources: {},
+      availableResources: {},
+      deathReason: message,
+    });
+    this.#dead.push(nodeId);
+    if (this.#dead.length > maxDeadNodes) this.#nodes.delete(this.#dead.shift() as string);
+    this.#parts.scheduler.removeNode(nodeId);
+    await this.#parts.endNode(nodeId, { kind: "node-died", message });
+    return true;
+  }
+
+  nodes(): readonly NodeInfo[] {
+    const pools = new Map(this.#parts.scheduler.nodes.map((pool) => [pool.nodeId, pool]));
+    return [...this.#nodes.values()].map((node) => {
+      const pool = pools.get(node.nodeId);
+      return pool === undefined
+        ? node
+        : { ...node, availableResources: toAmounts(pool.available, 0) };
+    });
+  }
+
+  resources(): ClusterResources {
+    return this.#parts.scheduler.resources;
+  }
+
+  /** @param ownerHostId the host of the actor that makes it; none for the driver and for tasks, whose groups are the driver's */
+  createGroup(spec: GroupSpec, ownerHostId: string | undefined): { readonly created: boolean } {
+    const created = this.#parts.scheduler.createGroup(spec);
+    if (created && ownerHostId !== undefined && !spec.detached) {
+      const owned = this.#ownedGroups.get(ownerHostId) ?? new Set();
+      this.#ownedGroups.set(ownerHostId, owned.add(spec.groupId));
+    }
+    return { created };
+  }
+
+  groupReady(groupId: string): Promise<GroupState> {
+    return this.#parts.scheduler.groupReady(groupId);
+  }
+
+  async removeGroup(groupId: string): Promise<void> {
+    this.#parts.scheduler.removeGroup(groupId);
+    await this.#parts.endGroup(groupId, {
+      kind: "placement-group-removed",
+      message: `its placement group ${groupId} was removed`,
+    });
+  }
+
+  groups(): readonly GroupInfo[] {
+    return this.#parts.scheduler.groups();
+  }
+
+  hostEnded(hostId: string): void {
+    for (const groupId of this.#ownedGroups.get(hostId) ?? []) void this.removeGroup(groupId);
+    this.#ownedGroups.delete(hostId);
+  }
+}

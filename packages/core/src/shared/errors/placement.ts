@@ -1,0 +1,64 @@
+/** What cannot be placed, or lost its place for good. Each carries the reason as one line for people. */
+import { RayError } from "./base.ts";
+
+/** The node that the actor must run on is gone, never was, or has not what it needs. */
+export class ActorUnschedulableError extends RayError {
+  readonly actorId: string;
+  readonly className: string;
+  readonly reason: string;
+  constructor(actorId: string, className: string, reason: string) {
+    super("ACTOR_UNSCHEDULABLE", `actor ${className} (${actorId}) cannot be placed: ${reason}`);
+    this.actorId = actorId;
+    this.className = className;
+    this.reason = reason;
+  }
+}
+
+/** The node that the task must run on is gone, never was, or has not what it needs. */
+export class TaskUnschedulableError extends RayError {
+  readonly functionName: string;
+  readonly reason: string;
+  constructor(functionName: string, reason: string) {
+    super("TASK_UNSCHEDULABLE", `task ${functionName} cannot be placed: ${reason}`);
+    this.functionName = functionName;
+    this.reason = reason;
+  }
+}
+
+/** The placement group of the actor was removed, and the actor with it. */
+export class ActorPlacementGroupRemoved extends RayError {
+  readonly actorId: string;
+  readonly className: string;
+  readonly reason: string;
+  constructor(actorId: string, className: string, reason: string) {
+    super(
+      "ACTOR_PLACEMENT_GROUP_REMOVED",
+      `actor ${className} (${actorId}) lost its place: ${reason}`,
+    );
+    this.actorId = actorId;
+    this.className = className;
+    this.reason = reason;
+  }
+}
+
+/** The placement group of the task was removed, and the task with it. */
+export class TaskPlacementGroupRemoved extends RayError {
+  readonly functionName: string;
+  readonly reason: string;
+  constructor(functionName: string, reason: string) {
+    super("TASK_PLACEMENT_GROUP_REMOVED", `task ${functionName} lost its place: ${reason}`);
+    this.functionName = functionName;
+    this.reason = reason;
+  }
+}
+
+/** The node that ran a task is gone and its retries are used up. */
+export class NodeDiedError extends RayError {
+  readonly functionName: string;
+  readonly reason: string;
+  constructor(functionName: string, reason: string) {
+    super("NODE_DIED", `task ${functionName} lost its node: ${reason}`);
+    this.functionName = functionName;
+    this.reason = reason;
+  }
+}
