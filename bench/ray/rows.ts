@@ -29,7 +29,7 @@ export interface RayRow {
 
 export interface PreparedRow extends Workload {
   /** End with the row. */
-  readonly actors: readonly object[];
+  readonly actors: readonly ray.ActorHandle<object>[];
 }
 
 const halfOfCpus = Math.max(1, Math.floor(availableParallelism() / 2));
@@ -76,7 +76,11 @@ function row(name: string, unit: string, prepare: () => Promise<PreparedRow>): R
   return { name, unit, prepare };
 }
 
-function work(units: number, run: () => unknown, actors: readonly object[] = []): PreparedRow {
+function work(
+  units: number,
+  run: () => unknown,
+  actors: readonly ray.ActorHandle<object>[] = [],
+): PreparedRow {
   return { units, run, actors };
 }
 

@@ -10,10 +10,15 @@ export { ActorPool } from "./api/pool.ts";
 export type { PoolCall, PoolGetOptions, PoolValue } from "./api/pool.ts";
 export { Queue } from "./api/queue.ts";
 export type { QueueOptions, QueueShutdownOptions, QueueWaitOptions } from "./api/queue.ts";
+export { exitActor, getRuntimeContext } from "./api/context.ts";
+export type { RuntimeContext } from "./api/context.ts";
+export { cancel } from "./api/tasks.ts";
+export type { CancelOptions } from "./api/tasks.ts";
 export { remote } from "./api/remote.ts";
 export type {
   ActorClass,
   ActorOptions,
+  CallOptionsOfMethod,
   RemoteFunction,
   RuntimeEnv,
   TaskOptions,
@@ -29,11 +34,13 @@ export type {
   RemoteArguments,
   RemoteMethod,
   ResultRef,
+  ShapedResult,
 } from "./api/types.ts";
 export type { Serializer } from "./protocol/encodable.ts";
 export type { NodeInfo } from "./rpc/cluster.ts";
 export type { Amounts, LabelCondition, LabelConditions } from "./rpc/demand.ts";
 export type { ResourceLimits } from "./rpc/directory.ts";
+export { ObjectRefGenerator } from "./caller/stream.ts";
 export type { CallOptions } from "./caller/handle.ts";
 export type { InitOptions } from "./runtime/driver.ts";
 export {
@@ -56,11 +63,14 @@ export {
   ObjectStoreFullError,
   OutOfDiskError,
   OwnerDiedError,
+  PendingCallsLimitExceeded,
   RayError,
   RaySystemError,
   ReferenceCountingError,
   RemoteNotRegisteredError,
   remoteSiteOf,
+  StreamingGeneratorReplayInconsistentError,
+  TaskCancelledError,
   TaskError,
   TaskPlacementGroupRemoved,
   TaskUnschedulableError,

@@ -89,7 +89,7 @@ function pending(): Pending & { readonly end: Promise<unknown> } {
 
 const call = (side: Side, value: unknown): Promise<unknown> => {
   const entry = pending();
-  side.session.call(route, codec.encode([value], "args"), [], entry);
+  side.session.call(route, 0, codec.encode([value], "args"), [], entry);
   return entry.end;
 };
 

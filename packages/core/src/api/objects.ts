@@ -1,6 +1,7 @@
 /** `get`, `put` and `wait`: from refs to values and back. */
 import { appendLocalStack } from "../protocol/failure.ts";
-import { getValues, waitSettled } from "../caller/get.ts";
+import { getValues, type Waitable, waitSettled } from "../caller/get.ts";
+import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { show } from "../shared/show.ts";
@@ -79,20 +80,21 @@ export function put<T>(value: T): ObjectRef<T> {
 
 /**
  * Waits until `numReturns` of the refs are ready, or until `timeoutMs`. Never rejects because of a failed ref.
+ * A generator is ready when its next item is, or its end.
  * Rejects with InvalidOptionError for a duplicate ref, a count out of range or a negative time.
  */
-export async function wait<Ref extends ObjectRef>(
+export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   refs: readonly Ref[],
   options: WaitOptions = {},
 ): Promise<WaitResult<Ref>> {
   if (isDriverCode()) return never();
   const caller = useCaller();
   checkOptions("wait", options, { numReturns: count(1), timeoutMs: count(0, "fraction") });
-  const entries = entriesOf("wait", refs);
+  const entries = waitablesOf(refs);
   const numReturns = options.numReturns ?? 1;
   if (new Set(entries).size !== entries.length) {
     const twice = refs.find((ref, index) => refs.indexOf(ref) !== index);
-    throw new InvalidOptionError("refs", `wait: a ref stands twice in the list: ${String(twice)}`);
+    throw new InvalidOptionError("refs", `wait: a ref stands twice in the list: ${show(twice)}`);
   }
   if (refs.length === 0) return { ready: [], pending: [] };
   if (numReturns > refs.length) {
@@ -102,11 +104,22 @@ export async function wait<Ref extends ObjectRef>(
     );
   }
   const settled = await waitSettled(caller, entries, numReturns, options.timeoutMs);
-  const isReady = (ref: Ref): boolean => settled.has(entryOf(ref));
-  return { ready: refs.filter(isReady), pending: refs.filter((ref) => !isReady(ref)) };
+  const isReady = (_: Ref, index: number): boolean => settled.has(entries[index] as Waitable);
+  return {
+    ready: refs.filter(isReady),
+    pending: refs.filter((ref, index) => !isReady(ref, index)),
+  };
+}
+
+function waitablesOf(refs: unknown): Waitable[] {
+  if (!Array.isArray(refs)) return entriesOf("wait", refs);
+  return refs.flatMap((ref: unknown): Waitable | Waitable[] =>
+    ref instanceof ObjectRefGenerator ? streamOf(ref) : entriesOf("wait", [ref]),
+  );
 }
 
 function entriesOf(where: string, refs: unknown): ReturnType<typeof entryOf>[] {
+  if (refs instanceof ObjectRefGenerator) return entriesOf(where, [refs]);
   if (!Array.isArray(refs)) {
     throw new InvalidOptionError(
       "refs",
@@ -114,6 +127,12 @@ function entriesOf(where: string, refs: unknown): ReturnType<typeof entryOf>[] {
     );
   }
   return refs.map((ref: unknown, index) => {
+    if (ref instanceof ObjectRefGenerator) {
+      throw new InvalidOptionError(
+        "refs",
+        `${where} takes refs, not a generator of them: iterate over it, or get its completed()`,
+      );
+    }
     if (!(ref instanceof ObjectRef)) {
       throw new InvalidOptionError(
         "refs",

@@ -4,15 +4,24 @@
 import { registerRemote } from "../host/registry.ts";
 import { taskTarget } from "../host/task-runner.ts";
 import type { Demand } from "../rpc/demand.ts";
-import type { ActorInfo, ActorSpec, RemoteKey, ResourceLimits } from "../rpc/directory.ts";
+import type {
+  ActorInfo,
+  ActorSpec,
+  MethodOptions,
+  RemoteKey,
+  ResourceLimits,
+} from "../rpc/directory.ts";
+import type { CallPlan } from "../caller/call.ts";
 import type { CallOptions } from "../caller/handle.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
-import { methodsOf } from "../shared/methods.ts";
+import { builtInMethods, type Method, methodsOf, shutdownHook } from "../shared/methods.ts";
 import {
+  type Check,
   errorNames,
   checkOptions,
   count,
+  returnCount,
   environment,
   flag,
   retryPolicy,
@@ -21,7 +30,7 @@ import {
 import { show } from "../shared/show.ts";
 import { actorDemand, schedulingChecks, type SchedulingOptions, taskDemand } from "./scheduling.ts";
 import { useCaller } from "./session.ts";
-import type { ActorHandle, Constructor, RemoteArguments, ResultRef } from "./types.ts";
+import type { ActorHandle, Constructor, RemoteArguments, ShapedResult } from "./types.ts";
 
 /** Settings of the thread that an actor gets for itself. */
 export interface RuntimeEnv {
@@ -30,6 +39,9 @@ export interface RuntimeEnv {
   /** Limits of its heap; reaching one ends the actor with cause "out-of-memory". */
   readonly resourceLimits?: ResourceLimits;
 }
+
+/** Options of a method for all its calls; those of a call are stronger. */
+export type CallOptionsOfMethod = Omit<CallOptions, "name">;
 
 export interface ActorOptions extends SchedulingOptions {
   /** Found by `getActor`; unique in its namespace. */
@@ -42,8 +54,16 @@ export interface ActorOptions extends SchedulingOptions {
   /** How often a call is tried again after such a loss; -1 without limit. Default 0: at most once. */
   readonly maxTaskRetries?: number;
   readonly retryExceptions?: CallOptions["retryExceptions"];
-  /** Calls that may run at the same time. Default: 1000 if the class has an async method, else 1. */
+  /** Calls that may run at the same time, of those in no group. Default: 1000 if the class has an async method, else 1. */
   readonly maxConcurrency?: number;
+  /** Groups of calls with a limit and an order of their own, by name: `{ io: 2, compute: 4 }`. */
+  readonly concurrencyGroups?: Readonly<Record<string, number>>;
+  /** Options of methods, by name. */
+  readonly methods?: Readonly<Record<string, CallOptionsOfMethod>>;
+  /** A call whose argument is not ready lets later ones pass. Default: true for async actors and those with a maxConcurrency above 1, else false. */
+  readonly allowOutOfOrderExecution?: boolean;
+  /** Unanswered calls of one caller; one more throws PendingCallsLimitExceeded. Default -1: without limit. */
+  readonly maxPendingCalls?: number;
   readonly runtimeEnv?: RuntimeEnv;
 }
 
@@ -53,32 +73,43 @@ export interface TaskOptions extends SchedulingOptions {
   /** How often it is tried again when its worker dies. Default 3. */
   readonly maxRetries?: number;
   readonly retryExceptions?: CallOptions["retryExceptions"];
+  /** As for a method: how many values the function returns, or "streaming". */
+  readonly numReturns?: CallOptions["numReturns"];
+  readonly generatorBackpressureNumObjects?: number;
 }
 
-export interface ActorClass<Class extends Constructor> {
+/** The `methods` of a class's options. */
+type MethodsOf<Options> = Options extends { readonly methods: infer Methods } ? Methods : unknown;
+
+export interface ActorClass<Class extends Constructor, Methods = unknown> {
   /**
    * Creates an actor and returns at once; what goes wrong in its constructor rejects its calls with ActorDiedError.
    * @throws NotEncodableError, ActorAlreadyExistsError
    */
-  remote(...args: RemoteArguments<ConstructorParameters<Class>>): ActorHandle<InstanceType<Class>>;
-  options(options: ActorOptions): ActorClass<Class>;
+  remote(
+    ...args: RemoteArguments<ConstructorParameters<Class>>
+  ): ActorHandle<InstanceType<Class>, Methods>;
+  /** The same class with other options; `concurrencyGroups` and `methods` belong to the class and stay as they are. */
+  options(options: Omit<ActorOptions, "concurrencyGroups" | "methods">): ActorClass<Class, Methods>;
 }
 
-export interface RemoteFunction<Task extends (...args: never[]) => unknown> {
+export interface RemoteFunction<Task extends (...args: never[]) => unknown, Own = unknown> {
   /** @throws NotEncodableError when an argument cannot travel, naming its path */
-  remote(...args: RemoteArguments<Parameters<Task>>): ResultRef<Task>;
-  options(options: TaskOptions): RemoteFunction<Task>;
+  remote(...args: RemoteArguments<Parameters<Task>>): ShapedResult<Task, Own>;
+  options<const More extends TaskOptions>(
+    options: More,
+  ): RemoteFunction<Task, "numReturns" extends keyof More ? More : Own>;
 }
 
 /** Call it at the top level of a module, above any driver code: workers import the module to find the class. */
-export function remote<Class extends Constructor>(
+export function remote<Class extends Constructor, const Options extends ActorOptions>(
   target: Class,
-  options?: ActorOptions,
-): ActorClass<Class>;
-export function remote<Task extends (...args: never[]) => unknown>(
-  target: Task,
-  options?: TaskOptions,
-): RemoteFunction<Task>;
+  options?: Options,
+): ActorClass<Class, MethodsOf<Options>>;
+export function remote<
+  Task extends (...args: never[]) => unknown,
+  const Options extends TaskOptions,
+>(target: Task, options?: Options): RemoteFunction<Task, Options>;
 export function remote(target: unknown, options: ActorOptions & TaskOptions = {}): unknown {
   if (typeof target !== "function") {
     throw new InvalidOptionError(
@@ -89,7 +120,7 @@ export function remote(target: unknown, options: ActorOptions & TaskOptions = {}
   const key = registerRemote(target, target.name === "" ? "anonymous" : target.name, 1);
   return isClass(target)
     ? actorClass(target as Constructor, key, checkedActor(key.name, options))
-    : remoteFunction(key, checkedTask(key.name, options));
+    : remoteFunction(target as Method, key, checkedTask(key.name, options));
 }
 
 function actorClass<Class extends Constructor>(
@@ -97,15 +128,21 @@ function actorClass<Class extends Constructor>(
   key: RemoteKey,
   options: ActorOptions,
 ): ActorClass<Class> {
-  const methods = methodNames(target.prototype as object);
+  const methods = methodsOf(target.prototype as object);
+  checkMethods(key.name, methods, options);
   const demand = actorDemand(`actor class ${key.name}`, options);
   return {
-    options: (more) =>
-      actorClass(
-        target,
-        key,
-        checkedActor(key.name, { ...options, ...checkedActor(key.name, more, true) }),
-      ),
+    options: (more) => {
+      checkedActor(key.name, more, true);
+      for (const name of ["concurrencyGroups", "methods"]) {
+        if (!(name in more)) continue;
+        throw new InvalidOptionError(
+          name,
+          `actor class ${key.name}: ${name} can only be given to remote(), not to options()`,
+        );
+      }
+      return actorClass(target, key, checkedActor(key.name, { ...options, ...more }));
+    },
     remote: (...args) =>
       create(key, methods, options, demand, args) as ActorHandle<InstanceType<Class>>,
   };
@@ -113,21 +150,13 @@ function actorClass<Class extends Constructor>(
 
 function create(
   key: RemoteKey,
-  methods: { readonly names: readonly string[]; readonly isAsync: boolean },
+  methods: ReadonlyMap<string, Method>,
   options: ActorOptions,
   demand: Demand,
   args: readonly unknown[],
 ): object {
   const caller = useCaller();
-  const retry = options.retryExceptions ?? false;
-  const info: ActorInfo = {
-    actorId: newId("actor"),
-    className: key.name,
-    methods: methods.names,
-    maxConcurrency: options.maxConcurrency ?? (methods.isAsync ? 1000 : 1),
-    maxTaskRetries: options.maxTaskRetries ?? 0,
-    retryExceptions: errorNames(retry),
-  };
+  const info = infoOf(key, methods, options);
   const spec: ActorSpec = {
     info,
     key,
@@ -163,22 +192,142 @@ function create(
   return caller.createHandle(answer.state === "existing" ? answer.info : info);
 }
 
-function remoteFunction(
+function infoOf(
   key: RemoteKey,
-  options: TaskOptions,
-): RemoteFunction<(...args: never[]) => unknown> {
-  const demand = taskDemand(`task ${key.name}`, options);
-  const route = { target: taskTarget, method: JSON.stringify(key) };
+  methods: ReadonlyMap<string, Method>,
+  options: ActorOptions,
+): ActorInfo {
+  const maxConcurrency = concurrencyOf(methods, options);
+  const names = [...methods.keys()].filter((name) => name !== shutdownHook);
+  const methodOptions: Record<string, MethodOptions> = {};
+  for (const name of names) {
+    const { retryExceptions, ...rest } = options.methods?.[name] ?? {};
+    const known: MethodOptions = {
+      ...(isGenerator(methods.get(name)) ? { numReturns: "streaming" } : {}),
+      ...rest,
+      ...(retryExceptions === undefined ? {} : { retryExceptions: errorNames(retryExceptions) }),
+    };
+    if (Object.keys(known).length > 0) methodOptions[name] = known;
+  }
   return {
-    options: (more) => remoteFunction(key, { ...options, ...checkedTask(key.name, more) }),
-    remote: (...args) =>
-      useCaller().callTask(route, options.name ?? key.name, args, {
-        demand,
-        maxRetries: options.maxRetries ?? 3,
-        retryExceptions: errorNames(options.retryExceptions ?? false),
-      }),
+    actorId: newId("actor"),
+    className: key.name,
+    methods: names,
+    methodOptions,
+    maxConcurrency,
+    concurrencyGroups: options.concurrencyGroups ?? {},
+    isOrdered: !(options.allowOutOfOrderExecution ?? maxConcurrency > 1),
+    maxPendingCalls: options.maxPendingCalls ?? -1,
+    maxTaskRetries: options.maxTaskRetries ?? 0,
+    retryExceptions: errorNames(options.retryExceptions ?? false),
   };
 }
+
+function remoteFunction(
+  target: Method,
+  key: RemoteKey,
+  options: TaskOptions,
+): RemoteFunction<(...args: never[]) => unknown, never> {
+  const { name = key.name, generatorBackpressureNumObjects: ahead } = options;
+  const returns = options.numReturns ?? (isGenerator(target) ? "streaming" : 1);
+  const shape = {
+    ...(returns === 1 ? {} : { returns }),
+    ...(ahead === undefined ? {} : { ahead }),
+    ...(name === key.name ? {} : { name }),
+  };
+  const plan: CallPlan = {
+    route: {
+      target: taskTarget,
+      method: JSON.stringify(key),
+      label: name,
+      ...(Object.keys(shape).length === 0 ? {} : { shape }),
+    },
+    maxRetries: options.maxRetries ?? 3,
+    retryExceptions: errorNames(options.retryExceptions ?? false),
+  };
+  const demand = taskDemand(`task ${key.name}`, options);
+  return {
+    options: (more) => remoteFunction(target, key, { ...options, ...checkedTask(key.name, more) }),
+    remote: (...args) => useCaller().callTask(plan, demand, args) as never,
+  };
+}
+
+/** A class with an async method is an async actor. */
+function concurrencyOf(
+  methods: ReadonlyMap<string, Method>,
+  { maxConcurrency }: ActorOptions,
+): number {
+  const isAsync = [...methods.values()].some((method) => tagOf(method).startsWith("Async"));
+  return maxConcurrency ?? (isAsync ? 1000 : 1);
+}
+
+/** Names that mean something else on a handle: it must not look like a promise, and the runtime's own methods have theirs. */
+function checkMethods(
+  className: string,
+  methods: ReadonlyMap<string, Method>,
+  { methods: options = {}, concurrencyGroups = {}, ...actor }: ActorOptions,
+): void {
+  const concurrency = concurrencyOf(methods, actor);
+  if (actor.allowOutOfOrderExecution === false && concurrency > 1) {
+    throw new InvalidOptionError(
+      "allowOutOfOrderExecution",
+      `actor class ${className}: up to ${concurrency} calls run at the same time, in no order; allowOutOfOrderExecution cannot be false`,
+    );
+  }
+  for (const name of methods.keys()) {
+    const isTaken = name === "then" || builtInMethods.includes(name);
+    if (!isTaken && (!name.startsWith("__ray_") || name === shutdownHook)) continue;
+    throw new InvalidOptionError(
+      name,
+      `actor class ${className}: a method cannot be called ${name}, that name is reserved`,
+    );
+  }
+  for (const [name, option] of Object.entries(options)) {
+    if (!methods.has(name)) {
+      throw new InvalidOptionError(
+        `methods.${name}`,
+        `actor class ${className} has no method "${name}"; it has: ${[...methods.keys()].join(", ")}`,
+      );
+    }
+    const group = option.concurrencyGroup;
+    if (group !== undefined && !Object.hasOwn(concurrencyGroups, group)) {
+      throw new InvalidOptionError(
+        `methods.${name}.concurrencyGroup`,
+        `actor class ${className}: method ${name} is in the concurrency group "${group}"; concurrencyGroups has: ${Object.keys(concurrencyGroups).join(", ") || "none"}`,
+      );
+    }
+  }
+}
+
+const methodChecks = {
+  maxTaskRetries: count(-1),
+  retryExceptions: retryPolicy,
+  numReturns: returnCount,
+  concurrencyGroup: text,
+  generatorBackpressureNumObjects: count(1),
+};
+
+/** Every value of a record passes. */
+function recordOf(check: (name: string, value: unknown) => string | undefined): Check {
+  return (value) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value))
+      return "must be an object";
+    for (const [name, one] of Object.entries(value)) {
+      const problem = check(name, one);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  };
+}
+
+const pendingLimit: Check = (value) =>
+  value === -1 || count(1)(value) === undefined
+    ? undefined
+    : "must be -1 or a whole number of at least 1";
+
+const groupSizes: Check = recordOf((name, size) =>
+  count(1)(size) === undefined ? undefined : `.${name} must be greater than 0`,
+);
 
 function checkedActor(name: string, options: ActorOptions, partial = false): ActorOptions {
   checkOptions(`actor class ${name}`, options, {
@@ -190,6 +339,17 @@ function checkedActor(name: string, options: ActorOptions, partial = false): Act
     retryExceptions: retryPolicy,
     maxConcurrency: count(1),
     ...schedulingChecks,
+    concurrencyGroups: groupSizes,
+    methods: recordOf((method, given) => {
+      checkOptions(
+        `actor class ${name}: methods.${method}`,
+        given as CallOptionsOfMethod,
+        methodChecks,
+      );
+      return undefined;
+    }),
+    allowOutOfOrderExecution: flag,
+    maxPendingCalls: pendingLimit,
     runtimeEnv: environment,
   });
   if (!partial && options.getIfExists === true && options.name === undefined) {
@@ -204,6 +364,8 @@ function checkedTask(name: string, options: TaskOptions): TaskOptions {
     ...schedulingChecks,
     maxRetries: count(-1),
     retryExceptions: retryPolicy,
+    numReturns: returnCount,
+    generatorBackpressureNumObjects: count(1),
   });
   return options;
 }
@@ -213,11 +375,10 @@ function isClass(target: object): boolean {
   return Object.getOwnPropertyDescriptor(target, "prototype")?.writable === false;
 }
 
-function methodNames(prototype: object): {
-  readonly names: readonly string[];
-  readonly isAsync: boolean;
-} {
-  const methods = methodsOf(prototype);
-  const tags = [...methods.values()].map((method) => Object.prototype.toString.call(method));
-  return { names: [...methods.keys()], isAsync: tags.includes("[object AsyncFunction]") };
+function tagOf(method: unknown): string {
+  return Object.prototype.toString.call(method).slice("[object ".length, -1);
+}
+
+function isGenerator(method: unknown): boolean {
+  return tagOf(method).endsWith("GeneratorFunction");
 }

@@ -1,5 +1,6 @@
 /** The types that carry a class or function across: handles, refs as arguments, values of lists of refs. */
 import type { CallOptions } from "../caller/handle.ts";
+import type { ObjectRefGenerator } from "../caller/stream.ts";
 import type { ObjectRef } from "../store/object-ref.ts";
 
 type AnyFunction = (...args: never[]) => unknown;
@@ -12,29 +13,76 @@ export type RemoteArguments<Arguments extends readonly unknown[]> = {
   [Index in keyof Arguments]: Arguments[Index] | ObjectRef<Arguments[Index]>;
 };
 
-/** What a call gives back: a ref to what the method returns or resolves with. */
-export type ResultRef<Method extends AnyFunction> = ObjectRef<Awaited<ReturnType<Method>>>;
+type ItemOf<Returned> =
+  Returned extends AsyncIterable<infer Item>
+    ? Item
+    : Returned extends Iterable<infer Item>
+      ? Awaited<Item>
+      : never;
 
-export interface RemoteMethod<Method extends AnyFunction> {
+/** What a call gives back: a ref to what the method returns or resolves with; of a generator method, a generator of refs. */
+export type ResultRef<Method extends AnyFunction> = [ReturnType<Method>] extends [never]
+  ? ObjectRef<never>
+  : ReturnType<Method> extends
+        | Generator<unknown, unknown, never>
+        | AsyncGenerator<unknown, unknown, never>
+    ? ObjectRefGenerator<ItemOf<ReturnType<Method>>>
+    : ObjectRef<Awaited<ReturnType<Method>>>;
+
+/** The same with options, of which `numReturns` decides. */
+export type ShapedResult<Method extends AnyFunction, Options> = Options extends {
+  readonly numReturns: infer Count;
+}
+  ? Count extends 0
+    ? undefined
+    : Count extends 1
+      ? ObjectRef<Awaited<ReturnType<Method>>>
+      : Count extends "streaming"
+        ? ObjectRefGenerator<ItemOf<Awaited<ReturnType<Method>>>>
+        : RefsOf<Awaited<ReturnType<Method>>>
+  : ResultRef<Method>;
+
+type RefsOf<Values> = Values extends readonly unknown[]
+  ? { -readonly [Index in keyof Values]: ObjectRef<Values[Index]> }
+  : ObjectRef<ItemOf<Values>>[];
+
+export interface RemoteMethod<Method extends AnyFunction, Own = unknown> {
   /**
    * Calls the method and returns at once.
-   * @throws NotEncodableError when an argument cannot travel, naming its path
+   * @throws NotEncodableError when an argument cannot travel, naming its path; PendingCallsLimitExceeded
    */
-  remote(...args: RemoteArguments<Parameters<Method>>): ResultRef<Method>;
+  remote(...args: RemoteArguments<Parameters<Method>>): ShapedResult<Method, Own>;
   /** The same method with options for this call. */
-  options(options: CallOptions): {
-    remote(...args: RemoteArguments<Parameters<Method>>): ResultRef<Method>;
+  options<const More extends CallOptions>(
+    options: More,
+  ): {
+    remote(
+      ...args: RemoteArguments<Parameters<Method>>
+    ): ShapedResult<Method, "numReturns" extends keyof More ? More : Own>;
   };
 }
 
 declare const actorType: unique symbol;
 
-/** An actor as its callers hold it: its public methods. It may be passed to other actors and returned from them. */
-export type ActorHandle<Instance> = {
+/** What every actor answers besides its own methods, by Ray's names. */
+interface BuiltInMethods {
+  /** True when the constructor has run. */
+  readonly __ray_ready__: RemoteMethod<() => true>;
+  /** Ends the actor when the calls before it have ended; its ref rejects with ActorDiedError. */
+  readonly __ray_terminate__: RemoteMethod<() => void>;
+}
+
+/**
+ * An actor as its callers hold it: its public methods. It may be passed to other actors and returned from them.
+ * @typeParam Methods the `methods` option of its class, whose `numReturns` change what its calls give back
+ */
+export type ActorHandle<Instance, Methods = unknown> = {
   readonly [
     Name in keyof Instance as Instance[Name] extends AnyFunction ? Name : never
-  ]: Instance[Name] extends AnyFunction ? RemoteMethod<Instance[Name]> : never;
-} & { readonly [actorType]?: Instance };
+  ]: Instance[Name] extends AnyFunction
+    ? RemoteMethod<Instance[Name], Name extends keyof Methods ? Methods[Name] : unknown>
+    : never;
+} & BuiltInMethods & { readonly [actorType]?: Instance };
 
 /** The value of a ref. */
 export type RefValue<Ref extends ObjectRef> = Ref extends ObjectRef<infer Value> ? Value : never;

@@ -1,11 +1,11 @@
 /**
  * One caller's view of one actor: its calls in submission order, from `.remote()` to the answer.
  *
- * A call whose argument is not ready holds back the later ones (Ray's head-of-line rule); a call without credit waits here, encoded.
- * When the host is lost, what was sent is retried if it may be and else rejected; what was not sent waits for the restart.
+ * There is a queue for each concurrency group. In the queue of an ordered actor a call whose argument is not ready holds back the later ones
+ * (Ray's head-of-line rule); for an async or threaded actor it waits beside the queue. A call without credit waits here, encoded.
+ * When the actor is lost, what was sent is retried if it may be and else rejected; what was not sent waits for the restart.
  * Retries of lost calls keep their order; retries after an exception go to the end.
  */
-import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import type { Route } from "../protocol/messages.ts";
 import {
@@ -13,87 +13,58 @@ import {
   actorDeath,
   ActorUnavailableError,
   type DeathCause,
+  InvalidOptionError,
 } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
-import type { ObjectEntry } from "../store/object-entry.ts";
-import type { ActorInfo, ActorLocation, ActorLoss, Directory } from "../rpc/directory.ts";
-import type { Pending } from "../rpc/pending-table.ts";
+import {
+  type ActorInfo,
+  type ActorLocation,
+  type ActorLoss,
+  totalConcurrency,
+} from "../rpc/directory.ts";
 import type { Session } from "../rpc/session.ts";
-
-/** What a client needs of the runtime it belongs to. */
-export interface ClientLink {
-  readonly directory: Directory;
-  /** The session with a host, or undefined when it is gone already. */
-  session(hostId: string): Promise<Session | undefined>;
-  /** Gives an entry the value that arrived for it, and takes over the refs inside. */
-  settle(entry: ObjectEntry, value: Encoded): void;
-  readFailure(error: Encoded): FailureData;
-  describe(error: Error): FailureData;
-  /** Whether values of these entries are away: then they are brought, and `resume` is called when all are there or have failed. */
-  bringing(entries: readonly ObjectEntry[], resume: () => void): boolean;
-  /** Whether user code's failure is to be tried again. */
-  retryable(failure: FailureData, policy: boolean | readonly string[]): boolean;
-}
+import type { Call, CallOwner } from "./call.ts";
+import type { ClientLink } from "./link.ts";
 
 type State =
   | { readonly kind: "locating" }
-  | { readonly kind: "ready"; readonly session: Session; readonly actorId: string }
+  | {
+      readonly kind: "ready";
+      readonly session: Session;
+      readonly actorId: string;
+      readonly incarnation: number;
+    }
   | { readonly kind: "dead"; readonly failure: FailureData };
 
-export class ActorCall implements Pending {
-  readonly route: Route;
-  readonly args: Encoded;
-  readonly entry: ObjectEntry;
-  readonly dependencies: readonly ObjectEntry[];
-  retriesLeft: number;
-  readonly retryExceptions: boolean | readonly string[];
-  unresolved = 0;
-  readonly #client: ActorClient;
-
-  constructor(
-    client: ActorClient,
-    route: Route,
-    args: Encoded,
-    dependencies: readonly ObjectEntry[],
-    entry: ObjectEntry,
-    retriesLeft: number,
-    retryExceptions: boolean | readonly string[],
-  ) {
-    this.#client = client;
-    this.route = route;
-    this.args = args;
-    this.dependencies = dependencies;
-    this.entry = entry;
-    this.retriesLeft = retriesLeft;
-    this.retryExceptions = retryExceptions;
-  }
-
-  resolve(value: Encoded): void {
-    this.#client.succeeded(this, value);
-  }
-
-  reject(error: Encoded): void {
-    this.#client.failed(this, error);
-  }
-
-  lose(): void {
-    this.#client.lost(this);
-  }
+/** Calls that were lost together. */
+interface Loss {
+  readonly session: Session | undefined;
+  readonly incarnation: number;
+  readonly reason: DeathCause | undefined;
+  readonly calls: Call[];
 }
 
-export class ActorClient {
+export class ActorClient implements CallOwner {
   readonly info: ActorInfo;
-  readonly #link: ClientLink;
+  readonly link: ClientLink;
+  readonly #concurrency: number;
   #state: State = { kind: "locating" };
-  #queue: Fifo<ActorCall> = new Fifo();
-  #lost: ActorCall[] = [];
+  /** Of the default group; other groups have theirs in `#groups`. */
+  #queue: Fifo<Call> = new Fifo();
+  readonly #groups: Map<string, Fifo<Call>> = new Map();
+  /** Of an unordered actor, those whose arguments are not ready. */
+  readonly #parked: Set<Call> = new Set();
+  /** Told of their loss in this turn. */
+  #losses: Loss[] = [];
+  #outstanding = 0;
   #waitingForCredit = false;
-  readonly #routes: Map<string, Route> = new Map();
+  readonly #routes: WeakMap<Route, Route> = new WeakMap();
 
   /** @param registered settles when the directory knows the actor */
   constructor(info: ActorInfo, link: ClientLink, registered?: Promise<void>) {
     this.info = info;
-    this.#link = link;
+    this.link = link;
+    this.#concurrency = totalConcurrency(info);
     if (registered === undefined) this.#locate();
     else
       registered.then(
@@ -106,78 +77,121 @@ export class ActorClient {
     return { actorId: this.info.actorId, className: this.info.className };
   }
 
-  /** Calls that wait here: for the actor, for an argument, for credit. */
-  get queued(): number {
-    return this.#queue.size;
+  /** Calls without an answer, sent or not. */
+  get outstanding(): number {
+    return this.#outstanding;
   }
 
-  submit(call: ActorCall): void {
+  /** Where calls of that concurrency group wait. */
+  queueOf(group: string | undefined): Fifo<Call> {
+    if (group === undefined) return this.#queue;
+    let queue = this.#groups.get(group);
+    if (queue === undefined) {
+      queue = new Fifo();
+      this.#groups.set(group, queue);
+    }
+    return queue;
+  }
+
+  submit(call: Call): void {
+    this.#outstanding += 1;
     const state = this.#state;
-    if (state.kind === "dead") return call.entry.reject(state.failure);
-    for (const dependency of call.dependencies) {
-      if (dependency.outcome !== undefined) continue;
+    if (state.kind === "dead") return call.fail(state.failure);
+    const { dependencies } = call;
+    for (let index = 0; index < dependencies.length; index++) {
+      const dependency = dependencies[index];
+      if (dependency === undefined || dependency.outcome !== undefined) continue;
       call.unresolved += 1;
-      dependency.whenSettled(() => {
+      dependency.watch(() => {
         call.unresolved -= 1;
-        if (call.unresolved === 0) this.#drain();
+        if (call.unresolved > 0) return;
+        if (this.#parked.delete(call)) this.#enqueue(call);
+        else this.#drain(call.queue);
       });
     }
-    this.#queue.push(call);
-    if (state.kind === "ready") this.#drain();
+    if (call.unresolved > 0 && !this.info.isOrdered) this.#parked.add(call);
+    else call.queue.push(call);
+    if (state.kind === "ready") this.#drain(call.queue);
   }
 
-  succeeded(call: ActorCall, value: Encoded): void {
-    this.#link.settle(call.entry, value);
+  #enqueue(call: Call): void {
+    if (call.isSettled) return;
+    if (this.#state.kind === "dead") return call.fail(this.#state.failure);
+    call.queue.push(call);
+    this.#drain(call.queue);
   }
 
-  failed(call: ActorCall, error: Encoded): void {
-    const failure = this.#link.readFailure(error);
-    if (call.retriesLeft !== 0 && this.#link.retryable(failure, call.retryExceptions)) {
-      call.retriesLeft -= 1;
-      this.#queue.push(call);
-      this.#drain();
-    } else {
-      call.entry.reject(failure);
-    }
+  settled(): void {
+    this.#outstanding -= 1;
   }
 
-  lost(call: ActorCall): void {
-    this.#lost.push(call);
+  again(call: Call): void {
+    call.session = undefined;
+    this.#enqueue(call);
   }
 
-  #drain(): void {
+  lost(call: Call, reason: DeathCause): void {
+    this.#noteLoss(call, reason);
+  }
+
+  gone(call: Call): void {
+    this.#noteLoss(call, undefined);
+  }
+
+  /** Those behind it need not wait for its argument. */
+  withdrawn(call: Call): void {
+    this.#drain(call.queue);
+  }
+
+  force(call: Call): never {
+    throw new InvalidOptionError(
+      "force",
+      `cancel: force is for tasks; ${call.entry.label} is a call to an actor, use kill to end the actor`,
+    );
+  }
+
+  /** Unanswered calls, for those who look for some of them. */
+  *calls(): Iterable<Call> {
+    for (const queue of [this.#queue, ...this.#groups.values()]) yield* queue;
+    yield* this.#parked;
+  }
+
+  #drainAll(): void {
+    this.#drain(this.#queue);
+    for (const queue of this.#groups.values()) this.#drain(queue);
+  }
+
+  #drain(queue: Fifo<Call>): void {
     const state = this.#state;
     if (state.kind !== "ready" || this.#waitingForCredit) return;
+    const { session } = state;
     for (;;) {
-      const head = this.#queue.peek();
-      if (head === undefined || head.unresolved > 0 || !state.session.isOpen) return;
-      if (!state.session.hasCredit(this.info.maxConcurrency)) {
+      const head = queue.peek();
+      if (head === undefined) return;
+      if (head.isSettled) {
+        queue.shift();
+        continue;
+      }
+      if (head.unresolved > 0 || !session.isOpen) return;
+      if (!session.hasCredit(this.#concurrency)) {
         this.#waitingForCredit = true;
-        state.session.whenCredit(this.info.maxConcurrency, () => {
+        session.whenCredit(this.#concurrency, () => {
           this.#waitingForCredit = false;
-          this.#drain();
+          this.#drainAll();
         });
         return;
       }
       if (head.dependencies.length > 0 && this.#bringing(head)) return;
-      this.#queue.shift();
-      const dependencies: Encoded[] = head.dependencies.length === 0 ? none : [];
-      let failure: FailureData | undefined;
-      for (const { outcome } of head.dependencies) {
-        if (outcome?.ok === false) failure ??= outcome.failure;
-        else if (outcome?.value !== undefined) dependencies.push(outcome.value);
-      }
-      if (failure !== undefined) head.entry.reject(failure);
-      else
-        state.session.call(this.#route(head.route, state.actorId), head.args, dependencies, head);
+      queue.shift();
+      head.send(session, this.#route(head.plan.route, state.actorId), state.incarnation);
     }
   }
 
   /** An argument that is away holds the call back like one that is not ready. */
-  #bringing(call: ActorCall): boolean {
-    const isBringing = this.#link.bringing(call.dependencies, () => {
+  #bringing(call: Call): boolean {
+    const isBringing = this.link.bringing(call.dependencies, () => {
       call.unresolved -= 1;
-      this.#drain();
+      this.#drain(call.queue);
     });
     if (isBringing) call.unresolved += 1;
     return isBringing;
@@ -186,63 +200,100 @@ export class ActorClient {
   /** The route to the actor's own id, when this handle was given another by getIfExists. */
   #route(route: Route, actorId: string): Route {
     if (route.target === actorId) return route;
-    let own = this.#routes.get(route.method);
+    let own = this.#routes.get(route);
     if (own?.target !== actorId) {
-      own = { target: actorId, method: route.method };
-      this.#routes.set(route.method, own);
+      own = { ...route, target: actorId };
+      this.#routes.set(route, own);
     }
     return own;
   }
 
   #locate(): void {
-    this.#link.directory.locate(this.info.actorId).then(
+    this.link.directory.locate(this.info.actorId).then(
       (location) => this.#located(location),
-      (error: unknown) => this.#die(this.#link.describe(error as Error)),
+      (error: unknown) => this.#die(this.link.describe(error as Error)),
     );
   }
 
   async #located(location: ActorLocation): Promise<void> {
     if (location.state === "dead") {
-      return this.#die(this.#link.describe(actorDeath(this.#identity, location.cause)));
+      return this.#die(this.link.describe(actorDeath(this.#identity, location.cause)));
     }
-    const session = await this.#link.session(location.hostId).catch(() => undefined);
-    if (session === undefined || !session.isOpen) return this.#afterLoss(location.incarnation);
-    this.#state = { kind: "ready", session, actorId: location.actorId };
-    void session.closed.then((reason) => this.#afterLoss(location.incarnation, reason));
-    this.#drain();
+    const { actorId, hostId, incarnation } = location;
+    const session = await this.link.session(hostId).catch(() => undefined);
+    if (session === undefined || !session.isOpen) {
+      return this.#afterLoss({ session, incarnation, reason: undefined, calls: [] }, true);
+    }
+    this.#state = { kind: "ready", session, actorId, incarnation };
+    void session.closed.then((reason) =>
+      this.#afterLoss({ session, incarnation, reason, calls: [] }),
+    );
+    this.#drainAll();
   }
 
-  async #afterLoss(incarnation: number, reason?: DeathCause): Promise<void> {
-    this.#state = { kind: "locating" };
-    this.#waitingForCredit = false;
-    const lost = this.#lost;
-    this.#lost = [];
+  /** What is lost in one turn is dealt with together, in its order. */
+  #noteLoss(call: Call, reason: DeathCause | undefined): void {
+    const { incarnation, session } = call;
+    call.session = undefined;
+    const known = this.#losses.find(
+      (loss) => loss.incarnation === incarnation && loss.session === session,
+    );
+    if (known !== undefined) return void known.calls.push(call);
+    const loss: Loss = { session, incarnation, reason, calls: [call] };
+    this.#losses.push(loss);
+    void Promise.resolve().then(() => {
+      this.#losses = this.#losses.filter((one) => one !== loss);
+      return this.#afterLoss(loss);
+    });
+  }
+
+  /** @param locating it was never reached in that life, and is looked for again */
+  async #afterLoss(
+    { session, incarnation, reason, calls }: Loss,
+    locating: boolean = this.#leave(session, incarnation),
+  ): Promise<void> {
+    if (!locating && calls.length === 0) return;
     const { restarting, cause } = await this.#lossOf(incarnation, reason);
-    const failure = this.#link.describe(
+    const failure = this.link.describe(
       restarting
         ? new ActorUnavailableError(this.#identity, cause)
         : actorDeath(this.#identity, cause),
     );
-    const again = new Fifo<ActorCall>();
-    for (const call of lost) {
-      if (restarting && call.retriesLeft !== 0) {
+    const again: Call[] = [];
+    for (const call of calls) {
+      if (restarting && call.retriesLeft !== 0 && !call.isCancelled) {
         call.retriesLeft -= 1;
         again.push(call);
       } else {
-        call.entry.reject(failure);
+        call.fail(failure);
       }
     }
     if (!restarting) return this.#die(failure);
-    for (const call of this.#queue.drain()) again.push(call);
-    this.#queue = again;
-    this.#locate();
+    if (this.#state.kind === "dead") {
+      for (const call of again) call.fail(this.#state.failure);
+      return;
+    }
+    // Each before what was not sent: the last one first.
+    for (const call of again.toReversed()) call.queue.unshift(call);
+    if (locating) this.#locate();
+    else this.#drainAll();
+  }
+
+  /** Nothing is sent to that life any more. Returns whether it was the one in use. */
+  #leave(session: Session | undefined, incarnation: number): boolean {
+    const state = this.#state;
+    if (state.kind !== "ready" || state.session !== session) return false;
+    if (state.incarnation !== incarnation) return false;
+    this.#state = { kind: "locating" };
+    this.#waitingForCredit = false;
+    return true;
   }
 
   async #lossOf(incarnation: number, reason: DeathCause | undefined): Promise<ActorLoss> {
     // Only the way to it broke; the actor may well live, and a new way is looked for.
     if (reason?.kind === "channel-broken") return { restarting: true, cause: reason };
     try {
-      return await this.#link.directory.loss(this.info.actorId, incarnation);
+      return await this.link.directory.loss(this.info.actorId, incarnation);
     } catch (error) {
       return { restarting: false, cause: { kind: "unreachable", message: String(error) } };
     }
@@ -250,9 +301,10 @@ export class ActorClient {
 
   #die(failure: FailureData): void {
     this.#state = { kind: "dead", failure };
-    for (const call of this.#queue.drain()) call.entry.reject(failure);
+    for (const queue of [this.#queue, ...this.#groups.values()]) {
+      for (const call of queue.drain()) if (!call.isSettled) call.fail(failure);
+    }
+    for (const call of this.#parked) call.fail(failure);
+    this.#parked.clear();
   }
 }
-
-/** Shared by all calls without dependencies; nobody writes to it. */
-const none: Encoded[] = [];

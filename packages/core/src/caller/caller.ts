@@ -5,19 +5,22 @@
  */
 import { Codec, compact, type Encoded, isBig } from "../protocol/codec.ts";
 import type { ErrorClasses, FailureData } from "../protocol/failure.ts";
-import type { Route } from "../protocol/messages.ts";
 import { slot } from "../protocol/special.ts";
-import { type DeathCause, RaySystemError } from "../shared/errors.ts";
-import { errorNames } from "../shared/options.ts";
+import { type DeathCause, PendingCallsLimitExceeded, RaySystemError } from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { awayOf, ObjectMemory, type ObjectMemoryParts } from "../store/object-memory.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
-import { ActorCall, ActorClient, type ClientLink } from "./actor-client.ts";
 import type { Demand } from "../rpc/demand.ts";
 import type { ActorInfo, Directory, StartArguments } from "../rpc/directory.ts";
-import { type CallOptions, type HandleCaller, insideOf, isHandle, makeHandle } from "./handle.ts";
+import { ActorClient } from "./actor-client.ts";
+import { Call, type CallPlan, type Returns } from "./call.ts";
+import { currentTask, type TaskScope } from "./task-scope.ts";
+import { type HandleCaller, insideOf, isHandle, makeHandle } from "./handle.ts";
+import type { ClientLink } from "./link.ts";
+import { ManyReturns } from "./many-returns.ts";
+import { ObjectRefGenerator, StreamState } from "./stream.ts";
 import { ObjectExchange } from "./object-exchange.ts";
 import { type CallMessage, Session } from "../rpc/session.ts";
 import { TaskClient } from "./task-client.ts";
@@ -32,12 +35,8 @@ export interface CallerOptions {
   readonly onCall: (call: CallMessage, session: Session) => void;
 }
 
-/** How a task is to be run. */
-export interface TaskOptions {
-  readonly demand: Demand;
-  readonly maxRetries: number;
-  readonly retryExceptions: boolean | readonly string[];
-}
+/** What `.remote()` gives back: a ref, nothing, several refs, or a stream of them, by the plan's shape. */
+export type Returned = ObjectRef | undefined | readonly ObjectRef[] | ObjectRefGenerator;
 
 type ReferenceData = readonly ["object", string, number, string] | readonly ["actor", ActorInfo];
 
@@ -93,46 +92,79 @@ export class Caller implements HandleCaller, ClientLink {
     return new ObjectRef(entry);
   }
 
-  callActor(
-    info: ActorInfo,
-    route: Route,
-    args: readonly unknown[],
-    options: CallOptions | undefined,
-  ): ObjectRef {
+  /** @throws PendingCallsLimitExceeded, NotEncodableError, RaySystemError */
+  callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): Returned {
     this.#checkAlive();
+    const client = this.#client(info);
+    if (info.maxPendingCalls >= 0 && client.outstanding >= info.maxPendingCalls) {
+      throw new PendingCallsLimitExceeded(info, info.maxPendingCalls);
+    }
     const dependencies = emptyFor(args);
     const encoded = this.#encodeArguments(args, dependencies);
-    const entry = this.store.create(route.label ?? route.method);
-    const retryExceptions = options?.retryExceptions;
-    const client = this.#client(info);
-    const call = new ActorCall(
-      client,
-      route,
-      encoded,
-      dependencies,
-      entry,
-      options?.maxTaskRetries ?? info.maxTaskRetries,
-      retryExceptions === undefined ? info.retryExceptions : errorNames(retryExceptions),
-    );
+    const { shape } = plan.route;
+    const entry = this.store.create(plan.route.label ?? plan.route.method);
+    const returns = shape === undefined ? undefined : this.#returnsOf(entry, plan);
+    const queue = client.queueOf(shape?.group);
+    const parent = currentTask();
+    const call = new Call(client, queue, plan, encoded, dependencies, entry, returns, parent, hold);
     client.submit(call);
-    return new ObjectRef(entry);
+    return returns === undefined ? new ObjectRef(entry) : returnedOf(call, returns);
   }
 
-  callTask(route: Route, label: string, args: readonly unknown[], options: TaskOptions): ObjectRef {
+  /** @throws NotEncodableError, RaySystemError */
+  callTask(plan: CallPlan, demand: Demand, args: readonly unknown[]): Returned {
     this.#checkAlive();
     const dependencies: ObjectEntry[] = [];
     const encoded = this.#encodeArguments(args, dependencies);
-    const entry = this.store.create(label);
-    this.#tasks.submit({
-      route,
-      args: encoded,
+    const { route } = plan;
+    const entry = this.store.create(route.shape?.name ?? route.label ?? route.method);
+    const returns = this.#returnsOf(entry, plan);
+    const queue = this.#tasks.queueOf(demand);
+    const parent = currentTask();
+    const call = new Call(
+      this.#tasks,
+      queue,
+      plan,
+      encoded,
       dependencies,
       entry,
-      demand: options.demand,
-      retriesLeft: options.maxRetries,
-      retryExceptions: options.retryExceptions,
-    });
-    return new ObjectRef(entry);
+      returns,
+      parent,
+      undefined,
+    );
+    this.#tasks.submit(call);
+    return returns === undefined ? new ObjectRef(entry) : returnedOf(call, returns);
+  }
+
+  /** Cancels what a task has called and has not been answered. */
+  cancelChildren(parent: TaskScope): void {
+    const children: Call[] = [];
+    const find = (call: unknown): void => {
+      if (call instanceof Call && call.parent === parent && !call.isSettled) children.push(call);
+    };
+    for (const session of this.#open) for (const call of session.pending) find(call);
+    for (const client of this.#actors.values()) for (const call of client.calls()) find(call);
+    for (const call of this.#tasks.calls()) find(call);
+    for (const call of children) call.cancel(true, false);
+  }
+
+  createEntry(label: string): ObjectEntry {
+    return this.store.create(label);
+  }
+
+  readCount(value: Encoded): number {
+    return this.codec.decode(value) as number;
+  }
+
+  #returnsOf(entry: ObjectEntry, { route }: CallPlan): Returns | undefined {
+    const { returns = 1, ahead } = route.shape ?? {};
+    if (returns === 1) return undefined;
+    if (returns === "streaming")
+      return new StreamState(entry, this, this.waiting, ahead !== undefined);
+    const more = Array.from({ length: Math.max(0, returns - 1) }, () =>
+      this.store.create(entry.label),
+    );
+    return new ManyReturns(returns === 0 ? [] : [entry, ...more], this);
   }
 
   /** Encodes constructor arguments now; they are handed to `start` when the refs among them are ready. */
@@ -162,7 +194,7 @@ export class Caller implements HandleCaller, ClientLink {
     };
     if (unresolved === 0) return settle();
     for (const entry of entries) {
-      entry.whenSettled(() => {
+      entry.watch(() => {
         unresolved -= 1;
         if (unresolved === 0) settle();
       });
@@ -263,7 +295,7 @@ export class Caller implements HandleCaller, ClientLink {
   get outstandingCalls(): number {
     let count = this.#tasks.queued;
     for (const session of this.#open) count += session.pendingCalls;
-    for (const client of this.#actors.values()) count += client.queued;
+    for (const client of this.#actors.values()) for (const _ of client.calls()) count += 1;
     return count;
   }
 
@@ -318,6 +350,13 @@ export class Caller implements HandleCaller, ClientLink {
     if (data[0] === "actor") return this.createHandle(data[1]);
     return new ObjectRef(this.store.importReference(data[1], data[2], data[3]));
   }
+}
+
+function returnedOf(call: Call, returns: Returns): Returned {
+  if (returns instanceof StreamState) return new ObjectRefGenerator(returns);
+  if (!(returns instanceof ManyReturns) || returns.entries.length === 0) return undefined;
+  for (const entry of returns.entries) entry.producer = call;
+  return returns.entries.map((entry) => new ObjectRef(entry));
 }
 
 const none: ObjectEntry[] = [];

@@ -22,7 +22,7 @@ export function getValues(
       over = true;
       clearTimeout(timer);
       endWaiting?.();
-      if (unsettled > 0) for (const entry of entries) entry.forget(onSettled);
+      if (unsettled > 0) for (const entry of entries) entry.unwatch(onSettled);
     };
     const fail = (failure: FailureData): void => {
       try {
@@ -55,7 +55,7 @@ export function getValues(
     };
     if (unsettled === 0) return finish();
     for (const entry of entries) {
-      entry.whenSettled(onSettled);
+      entry.watch(onSettled);
       if (over) return;
     }
     endWaiting = caller.waiting.begin();
@@ -76,15 +76,23 @@ export function getValues(
   });
 }
 
-/** Resolves with the settled ones, at most `numReturns`, first in input order. */
+/** Something that becomes ready: an object, or the next item of a stream. */
+export interface Waitable {
+  readonly isReady: boolean;
+  /** Calls back once when it is ready: at once if it is. */
+  watch(watcher: () => void): void;
+  unwatch(watcher: () => void): void;
+}
+
+/** Resolves with the ready ones, at most `numReturns`, first in input order. */
 export function waitSettled(
   caller: Caller,
-  entries: readonly ObjectEntry[],
+  waitables: readonly Waitable[],
   numReturns: number,
   timeoutMs: number | undefined,
-): Promise<ReadonlySet<ObjectEntry>> {
+): Promise<ReadonlySet<Waitable>> {
   return new Promise((resolve) => {
-    let settled = 0;
+    let count = 0;
     let timer: NodeJS.Timeout | undefined;
     let over = false;
     let endWaiting: (() => void) | undefined;
@@ -92,16 +100,17 @@ export function waitSettled(
       over = true;
       clearTimeout(timer);
       endWaiting?.();
-      for (const entry of entries) if (entry.outcome === undefined) entry.forget(onSettled);
-      const ready = entries.filter((entry) => entry.outcome !== undefined).slice(0, numReturns);
-      resolve(new Set(ready));
+      for (const one of waitables) if (!one.isReady) one.unwatch(onReady);
+      resolve(new Set(waitables.filter((one) => one.isReady).slice(0, numReturns)));
     };
-    const onSettled = (): void => {
-      settled += 1;
-      if (!over && settled >= numReturns) finish();
+    const onReady = (): void => {
+      count += 1;
+      if (!over && count >= numReturns) finish();
     };
-    for (const entry of entries) entry.whenSettled(onSettled);
-    if (over) return;
+    for (const one of waitables) {
+      one.watch(onReady);
+      if (over) return;
+    }
     endWaiting = caller.waiting.begin();
     if (timeoutMs !== undefined) timer = setTimeout(finish, timerMs(timeoutMs));
   });

@@ -5,36 +5,53 @@
  * chain only to name a method that does not exist. A handle knows method names, not the class, and so travels anywhere.
  */
 import { inspect } from "node:util";
-import type { Route } from "../protocol/messages.ts";
+import type { CallShape, Route } from "../protocol/messages.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
-import { checkOptions, count, type RetryPolicy, retryPolicy } from "../shared/options.ts";
+import { builtInMethods } from "../shared/methods.ts";
+import {
+  checkOptions,
+  type Checks,
+  count,
+  errorNames,
+  returnCount,
+  type RetryPolicy,
+  retryPolicy,
+  text,
+} from "../shared/options.ts";
 import { show } from "../shared/show.ts";
-import type { ObjectRef } from "../store/object-ref.ts";
-import type { ActorInfo, Directory } from "../rpc/directory.ts";
+import type { ActorInfo, Directory, MethodOptions } from "../rpc/directory.ts";
+import type { CallPlan } from "./call.ts";
 
-/** Per-call options, stronger than those of the actor. */
+/** Per-call options, stronger than those of the method and of the actor. */
 export interface CallOptions {
+  /** The call's own name in errors, states and the runtime context. */
+  readonly name?: string;
   /** How often this call is tried again when the actor's host dies; -1 without limit. */
   readonly maxTaskRetries?: number;
   /** Try again when the method throws: always, or for these error classes (or names of them). */
   readonly retryExceptions?: RetryPolicy;
+  /**
+   * How many values the method returns: for 0 `.remote()` gives nothing, for n of 2 and more the method returns a list of n and `.remote()`
+   * gives a list of n refs. "streaming": the method returns an iterable, and `.remote()` gives an ObjectRefGenerator of its items, as it does
+   * for generator methods without being told.
+   */
+  readonly numReturns?: number | "streaming";
+  /** Run it among the calls of that group of the actor's `concurrencyGroups`. */
+  readonly concurrencyGroup?: string;
+  /** A streaming method stops while so many of its items are not taken. Default: it does not wait. */
+  readonly generatorBackpressureNumObjects?: number;
 }
 
 /** Sends a call; the runtime implements it. */
 export interface HandleCaller {
   readonly directory: Directory;
-  callActor(
-    info: ActorInfo,
-    route: Route,
-    args: readonly unknown[],
-    options: CallOptions | undefined,
-  ): ObjectRef;
+  callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): unknown;
 }
 
 /** How a method looks on a handle, without its types. */
 export interface UntypedMethod {
-  remote(...args: unknown[]): ObjectRef;
-  options(options: CallOptions): { remote(...args: unknown[]): ObjectRef };
+  remote(...args: unknown[]): unknown;
+  options(options: CallOptions): { remote(...args: unknown[]): unknown };
 }
 
 /** The actor behind a handle, and the runtime that it belongs to. */
@@ -64,11 +81,16 @@ export function makeHandle(info: ActorInfo, caller: HandleCaller): object {
   return handle;
 }
 
+/** A handle that does not keep its actor alive. */
+export function makeWeakHandle(info: ActorInfo, caller: HandleCaller): object {
+  return makeHandle(info, caller);
+}
+
 /** One for each class that handles were made of, by its name and methods: as many as there are classes. */
 const prototypes: Map<string, object> = new Map();
 
 function prototypeFor(info: ActorInfo): object {
-  const key = [info.className, ...info.methods].join();
+  const key = JSON.stringify([info.className, info.methods, info.methodOptions]);
   let prototype = prototypes.get(key);
   if (prototype === undefined) {
     prototype = makePrototype(info);
@@ -78,27 +100,22 @@ function prototypeFor(info: ActorInfo): object {
 }
 
 function makePrototype({ className, methods }: ActorInfo): object {
-  const text = function (this: object): string {
+  const toText = function (this: object): string {
     return `ActorHandle(${className}, ${insides.get(this)?.info.actorId ?? "prototype"})`;
   };
   const prototype = Object.create(unknownMethods(className, methods)) as object;
   Object.defineProperties(prototype, {
-    toString: { value: text, configurable: true },
-    [inspect.custom]: { value: text },
+    toString: { value: toText, configurable: true },
+    [inspect.custom]: { value: toText },
   });
-  for (const method of methods) {
+  for (const method of [...methods, ...builtInMethods]) {
     Object.defineProperty(prototype, method, {
       configurable: true,
       get(this: object): UntypedMethod | undefined {
         const inside = insides.get(this);
         if (inside === undefined) return undefined;
         // Made on first use and kept on the handle itself.
-        const route = {
-          target: inside.info.actorId,
-          method,
-          label: `${className}.${method}`,
-        };
-        const stub = makeMethod(inside.info, route, inside.caller);
+        const stub = makeMethod(this, inside, method);
         Object.defineProperty(this, method, { value: stub, enumerable: false });
         return stub;
       },
@@ -107,24 +124,78 @@ function makePrototype({ className, methods }: ActorInfo): object {
   return prototype;
 }
 
-function makeMethod(info: ActorInfo, route: Route, caller: HandleCaller): UntypedMethod {
+const optionChecks: Checks<CallOptions> = {
+  name: text,
+  maxTaskRetries: count(-1),
+  retryExceptions: retryPolicy,
+  numReturns: returnCount,
+  concurrencyGroup: text,
+  generatorBackpressureNumObjects: count(1),
+};
+
+function makeMethod(handle: object, { info, caller }: Inside, method: string): UntypedMethod {
+  const where = `${info.className}.${method}`;
   const direct = (): never => {
     throw new TypeError(
-      `${info.className}.${route.method} is remote: call ${route.method}.remote(...) in place of ${route.method}(...)`,
+      `${where} is remote: call ${method}.remote(...) in place of ${method}(...)`,
     );
   };
+  const own = info.methodOptions[method] ?? {};
+  const plan = planOf(info, method, own, undefined);
+  /** Calls with the same options go the same route, so that it is named once. */
+  const plans: Map<string, CallPlan> = new Map();
   return Object.assign(direct, {
-    remote: (...args: unknown[]): ObjectRef => caller.callActor(info, route, args, undefined),
+    remote: (...args: unknown[]): unknown => caller.callActor(info, plan, args, handle),
     options: (options: CallOptions) => {
-      checkOptions(`${info.className}.${route.method}`, options, {
-        maxTaskRetries: count(-1),
-        retryExceptions: retryPolicy,
-      });
-      return {
-        remote: (...args: unknown[]): ObjectRef => caller.callActor(info, route, args, options),
-      };
+      checkOptions(where, options, optionChecks);
+      const group = options.concurrencyGroup;
+      if (group !== undefined && !Object.hasOwn(info.concurrencyGroups, group)) {
+        throw new InvalidOptionError(
+          "concurrencyGroup",
+          `${where}: ${info.className} has no concurrency group "${group}"; it has: ${Object.keys(info.concurrencyGroups).join(", ") || "none"}`,
+        );
+      }
+      const { name, retryExceptions, ...rest } = options;
+      const more: MethodOptions =
+        retryExceptions === undefined
+          ? rest
+          : { ...rest, retryExceptions: errorNames(retryExceptions) };
+      const key = JSON.stringify(more);
+      let special = plans.get(key);
+      if (special === undefined || name !== undefined) {
+        special = planOf(info, method, { ...own, ...more }, name);
+        if (name === undefined) plans.set(key, special);
+      }
+      const chosen = special;
+      return { remote: (...args: unknown[]) => caller.callActor(info, chosen, args, handle) };
     },
   });
+}
+
+function planOf(
+  info: ActorInfo,
+  method: string,
+  options: MethodOptions,
+  name: string | undefined,
+): CallPlan {
+  const { concurrencyGroup, numReturns = 1, generatorBackpressureNumObjects: ahead } = options;
+  const shape: CallShape = {
+    ...(concurrencyGroup === undefined ? {} : { group: concurrencyGroup }),
+    ...(numReturns === 1 ? {} : { returns: numReturns }),
+    ...(ahead === undefined ? {} : { ahead }),
+    ...(name === undefined ? {} : { name }),
+  };
+  const route: Route = {
+    target: info.actorId,
+    method,
+    label: `${info.className}.${method}`,
+    ...(Object.keys(shape).length === 0 ? {} : { shape }),
+  };
+  return {
+    route,
+    maxRetries: options.maxTaskRetries ?? info.maxTaskRetries,
+    retryExceptions: options.retryExceptions ?? info.retryExceptions,
+  };
 }
 
 /** What others ask of any object they are given: promises, JSON, matchers of test runners. They must hear "no", not an error. */

@@ -70,6 +70,6 @@ export class ObjectExchange implements StoreLink {
       if (outcome?.ok === false) session.answerFailure(id, codec.encode(outcome.failure, "error"));
       else if (outcome?.value !== undefined) session.answer(id, outcome.value);
     };
-    entry.whenSettled(answer);
+    entry.watch(answer);
   }
 }

@@ -4,30 +4,18 @@
  * Tasks have no order among each other. A worker is leased from the directory while there is work and given back when there is
  * none. A worker that dies costs its task one of `maxRetries`; used up, the task fails with WorkerCrashedError.
  */
-import type { Encoded } from "../protocol/codec.ts";
-import type { Route } from "../protocol/messages.ts";
 import type { Demand } from "../rpc/demand.ts";
-import { type DeathCause, taskDeath } from "../shared/errors.ts";
-import { Fifo } from "../shared/fifo.ts";
-import type { ObjectEntry } from "../store/object-entry.ts";
-import type { ClientLink } from "./actor-client.ts";
 import type { WorkerLease } from "../rpc/directory.ts";
 import type { Session } from "../rpc/session.ts";
-
-export interface TaskCall {
-  readonly route: Route;
-  readonly args: Encoded;
-  readonly dependencies: readonly ObjectEntry[];
-  readonly entry: ObjectEntry;
-  readonly demand: Demand;
-  readonly retryExceptions: boolean | readonly string[];
-  retriesLeft: number;
-}
+import { type DeathCause, RaySystemError, taskDeath } from "../shared/errors.ts";
+import { Fifo } from "../shared/fifo.ts";
+import type { Call, CallOwner } from "./call.ts";
+import type { ClientLink } from "./link.ts";
 
 /** Tasks with one demand share leases. */
 interface Lane {
   readonly demand: Demand;
-  readonly ready: Fifo<TaskCall>;
+  readonly ready: Fifo<Call>;
   asking: number;
 }
 
@@ -44,52 +32,109 @@ const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
   "placement-group-removed",
 ]);
 
-export class TaskClient {
-  readonly #link: ClientLink;
+export class TaskClient implements CallOwner {
+  readonly link: ClientLink;
   readonly #lanes: Map<string, Lane> = new Map();
+  readonly #laneOf: Map<Fifo<Call>, Lane> = new Map();
   /** By leased worker: until when it takes one task after the other, as of performance.now(). */
   readonly #leasedUntil: Map<string, number> = new Map();
-  #unresolved = 0;
+  /** Those whose arguments are not ready. */
+  readonly #parked: Set<Call> = new Set();
 
   constructor(link: ClientLink) {
-    this.#link = link;
+    this.link = link;
   }
 
   /** Tasks that wait here: for an argument or for a worker. */
   get queued(): number {
-    return (
-      this.#unresolved + [...this.#lanes.values()].reduce((sum, lane) => sum + lane.ready.size, 0)
+    return [...this.#lanes.values()].reduce(
+      (sum, lane) => sum + lane.ready.size,
+      this.#parked.size,
     );
   }
 
-  submit(call: TaskCall): void {
-    let unresolved = 0;
-    for (const dependency of call.dependencies) {
-      if (dependency.outcome !== undefined) continue;
-      unresolved += 1;
-      dependency.whenSettled(() => {
-        unresolved -= 1;
-        if (unresolved > 0) return;
-        this.#unresolved -= 1;
-        this.#enqueue(call);
-      });
-    }
-    if (unresolved === 0) this.#enqueue(call);
-    else this.#unresolved += 1;
-  }
-
-  #enqueue(call: TaskCall): void {
-    for (const { outcome } of call.dependencies) {
-      if (outcome?.ok === false) return call.entry.reject(outcome.failure);
-    }
-    const { demand } = call;
+  /** Where tasks with that demand wait. */
+  queueOf(demand: Demand): Fifo<Call> {
     let lane = this.#lanes.get(demand.key);
     if (lane === undefined) {
       lane = { demand, ready: new Fifo(), asking: 0 };
       this.#lanes.set(demand.key, lane);
+      this.#laneOf.set(lane.ready, lane);
     }
-    lane.ready.push(call);
-    this.#ask(lane);
+    return lane.ready;
+  }
+
+  submit(call: Call): void {
+    for (const dependency of call.dependencies) {
+      if (dependency.outcome !== undefined) continue;
+      call.unresolved += 1;
+      dependency.watch(() => {
+        call.unresolved -= 1;
+        if (call.unresolved === 0 && this.#parked.delete(call)) this.#enqueue(call);
+      });
+    }
+    if (call.unresolved === 0) this.#enqueue(call);
+    else this.#parked.add(call);
+  }
+
+  /** Tasks that were not sent. */
+  *calls(): Iterable<Call> {
+    for (const lane of this.#lanes.values()) yield* lane.ready;
+    yield* this.#parked;
+  }
+
+  settled(call: Call): void {
+    const { session } = call;
+    if (session === undefined) return;
+    call.session = undefined;
+    this.#next(this.#lane(call), session);
+  }
+
+  again(call: Call): void {
+    const { session } = call;
+    call.session = undefined;
+    call.queue.push(call);
+    if (session !== undefined) this.#next(this.#lane(call), session);
+  }
+
+  lost(call: Call, reason: DeathCause): void {
+    const hostId = call.session?.peerId;
+    call.session = undefined;
+    if (hostId !== undefined) this.#release(hostId);
+    if (call.retriesLeft !== 0 && !finalKinds.has(reason.kind)) {
+      call.retriesLeft -= 1;
+      this.#enqueue(call);
+    } else {
+      call.fail(this.link.describe(taskDeath(call.entry.label, reason)));
+    }
+  }
+
+  gone(call: Call): void {
+    this.lost(call, { kind: "unreachable", message: "its worker takes no more tasks" });
+  }
+
+  withdrawn(call: Call): void {
+    this.#parked.delete(call);
+  }
+
+  /** The worker ends now, and with it the task. */
+  force(call: Call): void {
+    if (call.session !== undefined) void this.link.directory.endWorker(call.session.peerId);
+  }
+
+  #lane(call: Call): Lane {
+    const lane = this.#laneOf.get(call.queue);
+    if (lane === undefined) throw new RaySystemError(`task ${call.entry.label} has no lane`);
+    return lane;
+  }
+
+  #enqueue(call: Call): void {
+    if (call.isSettled) return;
+    for (const { outcome } of call.dependencies) {
+      if (outcome?.ok === false) return call.fail(outcome.failure);
+    }
+    call.queue.push(call);
+    this.#ask(this.#lane(call));
   }
 
   #ask(lane: Lane): void {
@@ -102,93 +147,60 @@ export class TaskClient {
   async #lease(lane: Lane): Promise<void> {
     let lease: WorkerLease;
     try {
-      lease = await this.#link.directory.leaseWorker(lane.demand);
+      lease = await this.link.directory.leaseWorker(lane.demand);
     } catch (error) {
       lane.asking -= 1;
-      const failure = this.#link.describe(error as Error);
-      for (const call of lane.ready.drain()) call.entry.reject(failure);
+      const failure = this.link.describe(error as Error);
+      for (const call of lane.ready.drain()) call.fail(failure);
       return;
     }
     lane.asking -= 1;
     if (lease.state === "refused") {
-      for (const { entry } of lane.ready.drain()) {
-        entry.reject(this.#link.describe(taskDeath(entry.label, lease.cause)));
+      for (const call of lane.ready.drain()) {
+        call.fail(this.link.describe(taskDeath(call.entry.label, lease.cause)));
       }
       return;
     }
     const { hostId } = lease;
     const oneTask = lane.demand.strategy.kind === "SPREAD";
     this.#leasedUntil.set(hostId, oneTask ? 0 : performance.now() + longestLeaseMs);
-    const session = await this.#link.session(hostId).catch(() => undefined);
-    if (session === undefined) {
-      this.#release(hostId);
-      return this.#ask(lane);
-    }
-    this.#run(lane, hostId, session);
+    const session = await this.link.session(hostId).catch(() => undefined);
+    if (session === undefined) this.#release(hostId);
+    else this.#run(lane, session);
     this.#ask(lane);
   }
 
   /** The next task, unless it is others' turn: who waits for the same resources must not wait for all tasks of this caller. */
-  #next(lane: Lane, hostId: string, session: Session): void {
-    if (performance.now() < (this.#leasedUntil.get(hostId) ?? 0)) {
-      return this.#run(lane, hostId, session);
+  #next(lane: Lane, session: Session): void {
+    if (performance.now() < (this.#leasedUntil.get(session.peerId) ?? 0)) {
+      return this.#run(lane, session);
     }
-    this.#release(hostId);
+    this.#release(session.peerId);
     this.#ask(lane);
   }
 
   #release(hostId: string): void {
     this.#leasedUntil.delete(hostId);
-    this.#link.directory.releaseWorker(hostId);
+    this.link.directory.releaseWorker(hostId);
   }
 
-  #run(lane: Lane, hostId: string, session: Session): void {
-    const call = session.isOpen ? lane.ready.shift() : undefined;
-    if (call === undefined) {
-      this.#release(hostId);
-      this.#ask(lane);
-      return;
+  #run(lane: Lane, session: Session): void {
+    while (session.isOpen) {
+      const call = lane.ready.shift();
+      if (call === undefined) break;
+      if (call.isSettled) continue;
+      if (this.link.bringing(call.dependencies, () => this.#resume(call, lane, session))) return;
+      call.send(session, call.plan.route, 0);
+      if (!call.isSettled) return;
     }
-    if (!this.#link.bringing(call.dependencies, () => this.#send(call, lane, hostId, session))) {
-      this.#send(call, lane, hostId, session);
-    }
+    this.#release(session.peerId);
+    this.#ask(lane);
   }
 
-  #send(call: TaskCall, lane: Lane, hostId: string, session: Session): void {
-    const failed = call.dependencies.find(({ outcome }) => outcome?.ok === false);
-    if (failed !== undefined || !session.isOpen) {
-      this.#enqueue(call);
-      return this.#next(lane, hostId, session);
-    }
-    const dependencies = call.dependencies.flatMap(({ outcome }) =>
-      outcome?.ok === true ? (outcome.value ?? []) : [],
-    );
-    session.call(call.route, call.args, dependencies, {
-      resolve: (value) => {
-        this.#link.settle(call.entry, value);
-        this.#next(lane, hostId, session);
-      },
-      reject: (error) => {
-        const failure = this.#link.readFailure(error);
-        if (call.retriesLeft !== 0 && this.#link.retryable(failure, call.retryExceptions)) {
-          call.retriesLeft -= 1;
-          lane.ready.push(call);
-        } else {
-          call.entry.reject(failure);
-        }
-        this.#next(lane, hostId, session);
-      },
-      lose: (reason) => this.#lost(lane, hostId, call, reason),
-    });
-  }
-
-  #lost(lane: Lane, hostId: string, call: TaskCall, reason: DeathCause): void {
-    this.#release(hostId);
-    if (call.retriesLeft !== 0 && !finalKinds.has(reason.kind)) {
-      call.retriesLeft -= 1;
-      this.#enqueue(call);
-    } else {
-      call.entry.reject(this.#link.describe(taskDeath(call.entry.label, reason)));
-    }
+  /** Its arguments had been away, and much may have happened meanwhile. */
+  #resume(call: Call, lane: Lane, session: Session): void {
+    if (!call.isSettled && session.isOpen) call.send(session, call.plan.route, 0);
+    else this.#enqueue(call);
+    if (call.session === undefined) this.#next(lane, session);
   }
 }

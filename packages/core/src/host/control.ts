@@ -53,6 +53,10 @@ export interface ObjectStoreShare {
 export interface CreateRequest {
   readonly key: RemoteKey;
   readonly info: ActorInfo;
+  readonly name: string | undefined;
+  readonly namespace: string;
+  /** How often the actor was restarted before. */
+  readonly incarnation: number;
   readonly args: StartArguments;
 }
 
@@ -85,6 +89,8 @@ export interface HostControl {
   /** Imports a module ahead of use. */
   load(key: RemoteKey): Promise<CreateResult>;
   create(request: CreateRequest): Promise<CreateResult>;
+  /** Ends an actor when what runs in it has ended; `exited` follows. */
+  terminate(actorId: string, cause: CauseData): void;
   /** Another host opens a way to this one. */
   accept(peerId: string, port: MessagePort): void;
   stats(): HostStats;
@@ -110,6 +116,9 @@ export interface DriverControl {
     incarnation: number,
   ): Promise<{ readonly restarting: boolean; readonly cause: CauseData }>;
   kill(actorId: string, noRestart: boolean): Promise<void>;
+  /** An actor of this host has ended by itself. */
+  exited(actorId: string, incarnation: number, cause: CauseData): void;
+  endWorker(hostId: string): Promise<void>;
   connect(fromHostId: string, toHostId: string): MessagePort;
   /** Resolves when that host is known to be gone. */
   death(hostId: string): Promise<CauseData>;

@@ -1,20 +1,37 @@
 /**
  * One living actor: the user's object, its mailbox and its concurrency.
  *
- * Calls start in order of arrival, at most `limit` at a time (1 for a sync actor). A method that returns a thenable holds its place until that
- * settles; any other is answered at once. Only public methods of the class can be called: not fields, not the constructor.
+ * Calls start in order of arrival, at most `limit` of a concurrency group at a time (1 for a sync actor). A method that returns a thenable or a
+ * stream holds its place until that settles; any other is answered at once. Only public methods of the class can be called: not fields, not the
+ * constructor. Once it exits, nothing starts: what waits is answered "gone", what runs may end, then the shutdown hook runs.
  */
-import type { Codec, Encoded } from "../protocol/codec.ts";
+import type { Caller } from "../caller/caller.ts";
+import {
+  type ActorScope,
+  asTask,
+  currentTask,
+  setSyncTask,
+  type SyncTask,
+  type TaskScope,
+} from "../caller/task-scope.ts";
+import type { Encoded } from "../protocol/codec.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
-import { type RemoteSite, RaySystemError } from "../shared/errors.ts";
+import type { ActorInfo } from "../rpc/directory.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
-import { type Method, methodsOf } from "../shared/methods.ts";
+import { type Method, methodsOf, shutdownHook } from "../shared/methods.ts";
+import { answerCall, answerFailure, Execution, type ExecutionSite } from "./execution.ts";
+import { runStream } from "./streaming.ts";
 
-/** What an answer is called in messages to people, and where it came from. */
-export interface InstanceIdentity {
-  readonly className: string;
-  readonly actorId: string;
-  readonly hostId: string;
+/** What the host tells an actor about itself. */
+export interface InstanceSettings {
+  readonly info: ActorInfo;
+  readonly name: string | undefined;
+  readonly namespace: string;
+  readonly incarnation: number;
+  readonly caller: Caller;
+  /** It has ended by itself, and its hook has run. */
+  readonly onExit: (cause: DeathCause) => void;
 }
 
 /** A method that held the thread longer than this is expected to do so again; so is one that never ran. */
@@ -23,112 +40,286 @@ const slowMs = 0.5;
 interface KnownMethod {
   readonly run: Method;
   slow: boolean;
+  /** Over when it returns, as far as is known: it needs no context that outlives it. */
+  plain: boolean;
 }
 
-interface Item {
-  readonly call: CallMessage;
-  readonly session: Session;
+/** Calls that share a limit. */
+interface Group {
+  readonly limit: number;
+  readonly queue: Fifo<Execution>;
+  running: number;
 }
 
-export class Instance {
-  readonly #object: object;
-  readonly #methods: ReadonlyMap<string, KnownMethod>;
-  readonly #limit: number;
-  readonly #identity: InstanceIdentity;
-  readonly #codec: Codec;
-  readonly #queue: Fifo<Item> = new Fifo();
-  #running = 0;
+export class Instance implements ExecutionSite, ActorScope, SyncTask {
+  readonly info: ActorInfo;
+  readonly name: string | undefined;
+  readonly namespace: string;
+  readonly incarnation: number;
+  readonly caller: Caller;
+  readonly #onExit: (cause: DeathCause) => void;
+  #object: object = {};
+  #methods: ReadonlyMap<string, KnownMethod> = new Map();
+  readonly #group: Group;
+  readonly #groups: ReadonlyMap<string, Group>;
   #executed = 0;
+  #exiting: DeathCause | undefined;
+  #hasExited = false;
+  /** The plain call on the stack, and its scope if that was asked for. */
+  #call: CallMessage | undefined;
+  #session: Session | undefined;
+  #scope: Execution | undefined;
 
-  constructor(object: object, limit: number, identity: InstanceIdentity, codec: Codec) {
-    this.#object = object;
-    this.#methods = new Map(
-      [...methodsOf(Object.getPrototypeOf(object) as object)].map(([name, run]) => [
+  constructor(settings: InstanceSettings) {
+    this.info = settings.info;
+    this.name = settings.name;
+    this.namespace = settings.namespace;
+    this.incarnation = settings.incarnation;
+    this.caller = settings.caller;
+    this.#onExit = settings.onExit;
+    this.#group = newGroup(settings.info.maxConcurrency);
+    this.#groups = new Map(
+      Object.entries(settings.info.concurrencyGroups).map(([name, limit]) => [
         name,
-        { run, slow: true },
+        newGroup(limit),
       ]),
     );
-    this.#limit = limit;
-    this.#identity = identity;
-    this.#codec = codec;
+  }
+
+  get actor(): ActorScope {
+    return this;
   }
 
   get stats(): { readonly running: number; readonly queued: number; readonly executed: number } {
-    return { running: this.#running, queued: this.#queue.size, executed: this.#executed };
+    let running = 0;
+    let queued = 0;
+    for (const group of this.#allGroups()) {
+      running += group.running;
+      queued += group.queue.size;
+    }
+    return { running, queued, executed: this.#executed };
+  }
+
+  /** Makes the user's object. @throws what the constructor throws */
+  construct(ActorClass: new (...args: unknown[]) => object, args: readonly unknown[]): void {
+    const scope: TaskScope = {
+      taskId: `${this.info.actorId}:create:${this.incarnation}`,
+      taskName: `${this.info.className}.constructor`,
+      functionName: `${this.info.className}.constructor`,
+      actor: this,
+      signal: new AbortController().signal,
+      isCancelled: () => false,
+      exitActor: (message) => this.exit({ kind: "exit-actor", message }),
+    };
+    this.#object = asTask(scope, () => new ActorClass(...args));
+    this.#methods = new Map(
+      [...methodsOf(Object.getPrototypeOf(this.#object) as object), ...this.#builtIns()].map(
+        ([name, run]) => [name, { run, slow: true, plain: false }],
+      ),
+    );
+  }
+
+  functionName(call: CallMessage): string {
+    return `${this.info.className}.${call.route.method}`;
+  }
+
+  scope(): TaskScope {
+    const call = this.#call;
+    const session = this.#session;
+    if (call === undefined || session === undefined)
+      throw new RaySystemError("no call is on the stack");
+    return (this.#scope ??= new Execution(call, session, this));
   }
 
   receive(call: CallMessage, session: Session): void {
-    if (this.#running < this.#limit) this.#start(call, session);
-    else this.#queue.push({ call, session });
+    const name = call.route.shape?.group;
+    const group = name === undefined ? this.#group : this.#groups.get(name);
+    if (this.#exiting !== undefined) return session.answerGone(call.id);
+    if (group === undefined) {
+      const error = new RaySystemError(
+        `${this.info.className} has no concurrency group "${name ?? ""}"`,
+      );
+      return answerFailure(call, session, this, error);
+    }
+    if (group.running < group.limit) this.#start(call, session, group, undefined);
+    else group.queue.push(new Execution(call, session, this));
   }
 
-  #start(call: CallMessage, session: Session): void {
-    const { method } = call.route;
-    let result: unknown;
-    let waits: boolean;
-    try {
-      const found = this.#methods.get(method);
-      if (found === undefined) {
-        throw new RaySystemError(`${this.#identity.className} has no method "${method}"`);
-      }
-      const args = decodeArguments(this.#codec, call);
-      this.#executed += 1;
-      // What is answered already does not wait for a method that may take its time.
-      if (found.slow) session.flush();
-      result = found.run.apply(this.#object, args);
-      found.slow = session.lap() > slowMs;
-      waits = isThenable(result);
-    } catch (error) {
-      return this.#answerFailure(call, session, error);
+  exit(cause: DeathCause): void {
+    if (this.#exiting !== undefined) return;
+    this.#exiting = cause;
+    for (const group of this.#allGroups()) {
+      for (const queued of group.queue.drain()) queued.answerGone();
     }
-    if (!waits) return this.#answer(call, session, result);
-    this.#running += 1;
-    Promise.resolve(result).then(
+    // What called this may still be on the stack.
+    queueMicrotask(() => this.#exitIfIdle());
+  }
+
+  /** Ends it at once: no hook, no answers but "gone". */
+  discard(): void {
+    this.#exiting ??= { kind: "killed", message: "it was killed" };
+    this.#hasExited = true;
+    for (const group of this.#allGroups()) {
+      for (const queued of group.queue.drain()) queued.answerGone();
+    }
+  }
+
+  #start(call: CallMessage, session: Session, group: Group, queued: Execution | undefined): void {
+    const method = this.#methods.get(call.route.method);
+    if (method === undefined) {
+      const error = new RaySystemError(
+        `${this.info.className} has no method "${call.route.method}"`,
+      );
+      return queued === undefined
+        ? answerFailure(call, session, this, error)
+        : queued.answerFailure(error);
+    }
+    // What is answered already does not wait for a method that may take its time.
+    if (method.slow) session.flush();
+    this.#executed += 1;
+    if (method.plain && queued === undefined) this.#runPlain(call, session, group, method);
+    else this.#run(queued ?? new Execution(call, session, this), group, method);
+  }
+
+  /** The short way: nothing is made for the call, unless it asks who it is. */
+  #runPlain(call: CallMessage, session: Session, group: Group, method: KnownMethod): void {
+    this.#call = call;
+    this.#session = session;
+    setSyncTask(this);
+    let result: unknown;
+    let error: unknown;
+    let threw = false;
+    let goesOn = false;
+    try {
+      result = method.run.apply(this.#object, decodeArguments(this.caller.codec, call));
+      goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
+    } catch (thrown) {
+      error = thrown;
+      threw = true;
+    }
+    setSyncTask(undefined);
+    const scope = this.#scope;
+    this.#call = undefined;
+    this.#session = undefined;
+    this.#scope = undefined;
+    method.slow = session.lap() > slowMs;
+    if (method.slow) session.poll();
+    if (goesOn) {
+      method.plain = false;
+      return this.#await(scope ?? new Execution(call, session, this), group, result);
+    }
+    if (scope !== undefined) return threw ? scope.answerFailure(error) : scope.answer(result);
+    if (session.isCancelled(call.id)) return session.answerCancelled(call.id);
+    if (threw) answerFailure(call, session, this, error);
+    else answerCall(call, session, this, result);
+  }
+
+  /** All that the method starts belongs to its execution. */
+  #run(execution: Execution, group: Group, method: KnownMethod): void {
+    const { call, session } = execution;
+    let result: unknown;
+    let goesOn: boolean;
+    try {
+      const args = decodeArguments(this.caller.codec, call);
+      result = asTask(execution, () => method.run.apply(this.#object, args));
+      goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
+    } catch (error) {
+      return execution.answerFailure(error);
+    }
+    method.slow = session.lap() > slowMs;
+    if (method.slow) session.poll();
+    if (goesOn) {
+      return this.#await(execution, group, result);
+    }
+    if (!isAsync(method.run)) method.plain = true;
+    execution.answer(result);
+  }
+
+  #await(execution: Execution, group: Group, result: unknown): void {
+    group.running += 1;
+    const isStream = execution.call.route.shape?.returns === "streaming";
+    const ended = isStream
+      ? asTask(execution, () => this.#stream(execution, result))
+      : Promise.resolve(result);
+    ended.then(
       (value) => {
-        this.#answer(call, session, value);
-        this.#finish();
+        // A stream has answered for itself.
+        if (!isStream) execution.answer(value);
+        this.#finish(group);
       },
       (error: unknown) => {
-        this.#answerFailure(call, session, error);
-        this.#finish();
+        execution.answerFailure(error);
+        this.#finish(group);
       },
     );
   }
 
-  #finish(): void {
-    this.#running -= 1;
-    while (this.#running < this.#limit) {
-      const next = this.#queue.shift();
+  async #stream(execution: Execution, result: unknown): Promise<void> {
+    await runStream(await result, execution, this.caller);
+  }
+
+  #finish(group: Group): void {
+    group.running -= 1;
+    if (this.#exiting !== undefined) return this.#exitIfIdle();
+    while (group.running < group.limit) {
+      const next = group.queue.shift();
       if (next === undefined) return;
-      this.#start(next.call, next.session);
+      if (!next.isAnswered) this.#start(next.call, next.session, group, next);
     }
   }
 
-  #answer(call: CallMessage, session: Session, value: unknown): void {
-    let encoded: Encoded;
+  #exitIfIdle(): void {
+    const cause = this.#exiting;
+    if (cause === undefined || this.#hasExited || this.stats.running > 0) return;
+    this.#hasExited = true;
+    void this.#shutDown().finally(() => this.#onExit(cause));
+  }
+
+  async #shutDown(): Promise<void> {
+    const hook = this.#methods.get(shutdownHook);
     try {
-      encoded = this.#codec.encode(
-        value,
-        `result of ${this.#identity.className}.${call.route.method}`,
-      );
+      await hook?.run.apply(this.#object, []);
     } catch (error) {
-      return this.#answerFailure(call, session, error);
+      process.emitWarning(
+        `${this.info.className}.${shutdownHook} threw: ${String(error)}`,
+        "RaylingWarning",
+      );
     }
-    session.answer(call.id, encoded);
   }
 
-  #answerFailure(call: CallMessage, session: Session, error: unknown): void {
-    const site: RemoteSite = {
-      functionName: `${this.#identity.className}.${call.route.method}`,
-      hostId: this.#identity.hostId,
-      actorId: this.#identity.actorId,
-    };
-    session.answerFailure(call.id, this.#codec.encodeFailure(error, site));
+  #builtIns(): [string, Method][] {
+    return [
+      ["__ray_ready__", () => true],
+      ["__ray_terminate__", () => currentTask()?.exitActor("it was ended by __ray_terminate__")],
+      [
+        "__ray_call__",
+        (task, ...args) => {
+          if (typeof task !== "function") {
+            throw new TypeError(
+              "__ray_call__ takes a remote function, then its arguments behind the actor's object",
+            );
+          }
+          return (task as Method)(this.#object, ...args);
+        },
+      ],
+    ];
+  }
+
+  #allGroups(): Group[] {
+    return [this.#group, ...this.#groups.values()];
   }
 }
 
+function newGroup(limit: number): Group {
+  return { limit, queue: new Fifo(), running: 0 };
+}
+
+function isAsync(method: Method): boolean {
+  return Object.prototype.toString.call(method) !== "[object Function]";
+}
+
 export function decodeArguments(
-  codec: Codec,
+  codec: Caller["codec"],
   call: { readonly arguments: Encoded; readonly dependencies: readonly Encoded[] },
 ): unknown[] {
   if (call.dependencies.length === 0) return codec.decode(call.arguments) as unknown[];

@@ -42,6 +42,7 @@ export function remoteDirectory(
       const port = await driver.connect(hostId, toHostId);
       return threadChannel(port, () => death(toHostId));
     },
+    endWorker: (workerId) => driver.endWorker(workerId),
     leaseWorker: (demand) => driver.leaseWorker(demand),
     releaseWorker: (workerId) => tell(driver.releaseWorker(workerId)),
     setBlocked: (workerId, blocked) => tell(driver.setBlocked(workerId, blocked)),

@@ -1,11 +1,13 @@
-/** Runs tasks on a leased worker: finds the function, calls it, answers. The lease keeps it to one task at a time. */
-import type { Codec } from "../protocol/codec.ts";
+/** Runs one task: finds the function, calls it, answers. The lease keeps it to one task at a time. */
+import type { Caller } from "../caller/caller.ts";
+import { asTask } from "../caller/task-scope.ts";
 import type { RemoteKey } from "../rpc/directory.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
-import type { RemoteSite } from "../shared/errors.ts";
 import type { Method } from "../shared/methods.ts";
+import { Execution, type ExecutionSite } from "./execution.ts";
 import { decodeArguments } from "./instance.ts";
 import type { Loader } from "./loader.ts";
+import { runStream } from "./streaming.ts";
 
 /** The target of a task's route; its method is the key of the function, as JSON. */
 export const taskTarget = "task";
@@ -14,17 +16,22 @@ export async function runTask(
   call: CallMessage,
   session: Session,
   loader: Loader,
-  codec: Codec,
-  hostId: string,
+  caller: Caller,
 ): Promise<void> {
   const key = JSON.parse(call.route.method) as RemoteKey;
+  const site: ExecutionSite = { caller, actor: undefined, functionName: () => key.name };
+  const execution = new Execution(call, session, site);
   try {
     const task = (await loader.find(key)) as Method;
-    const value = await task(...decodeArguments(codec, call));
-    session.answer(call.id, codec.encode(value, `result of ${key.name}`));
+    if (execution.isAnswered) return;
+    const args = decodeArguments(caller.codec, call);
+    await asTask(execution, async () => {
+      const value = await task(...args);
+      if (call.route.shape?.returns === "streaming") await runStream(value, execution, caller);
+      else execution.answer(value);
+    });
   } catch (error) {
-    const site: RemoteSite = { functionName: key.name, hostId };
-    session.answerFailure(call.id, codec.encodeFailure(error, site));
+    execution.answerFailure(error);
   }
   session.flush();
 }

@@ -9,7 +9,8 @@ import { setCurrentCaller } from "../caller/current.ts";
 import { Caller } from "../caller/caller.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
 import { Waiting } from "../caller/waiting.ts";
-import { RemoteNotRegisteredError, RaySystemError } from "../shared/errors.ts";
+import { type CauseData, causeFromData, causeToData } from "../protocol/cause.ts";
+import { RemoteNotRegisteredError } from "../shared/errors.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
 import { Budget } from "../store/budget.ts";
 import { SpillFiles } from "../store/spill-files.ts";
@@ -31,7 +32,6 @@ import { runTask, taskTarget } from "./task-runner.ts";
 const settings = workerData as HostSettings;
 const { hostId, driverId } = settings;
 const instances: Map<string, Instance> = new Map();
-const classNames: Map<string, string> = new Map();
 const loader = new Loader();
 const driver = wrap<DriverControl>(settings.directory);
 const directory = remoteDirectory(driver, hostId, (values) => {
@@ -64,7 +64,7 @@ caller.addSession(
   threadChannel(settings.data, () => directory.death(driverId)),
 );
 expose(
-  { load, create, accept, stats, stop: () => caller.flush() } satisfies HostControl,
+  { load, create, terminate, accept, stats, stop: () => caller.flush() } satisfies HostControl,
   settings.control,
 );
 // The control port keeps the thread alive; nothing else needs to.
@@ -73,7 +73,7 @@ parentPort?.unref();
 function onCall(call: CallMessage, session: Session): void {
   if (call.route.target === taskTarget) {
     tasksRunning += 1;
-    void runTask(call, session, loader, caller.codec, hostId).finally(() => {
+    void runTask(call, session, loader, caller).finally(() => {
       tasksRunning -= 1;
       // What the task left waiting does not count for the next one.
       waiting.reset();
@@ -82,8 +82,8 @@ function onCall(call: CallMessage, session: Session): void {
   }
   const instance = instances.get(call.route.target);
   if (instance !== undefined) return instance.receive(call, session);
-  const error = new RaySystemError(`host ${hostId} has no actor ${call.route.target}`);
-  session.answerFailure(call.id, caller.codec.encodeFailure(error));
+  // It was here, or the way to it is out of date: the directory knows what became of it.
+  session.answerGone(call.id);
 }
 
 async function load(key: CreateRequest["key"]): Promise<CreateResult> {
@@ -98,19 +98,36 @@ async function load(key: CreateRequest["key"]): Promise<CreateResult> {
   }
 }
 
-async function create({ key, info, args }: CreateRequest): Promise<CreateResult> {
+async function create(request: CreateRequest): Promise<CreateResult> {
+  const { key, info, args, name, namespace, incarnation } = request;
   try {
     const ActorClass = (await loader.find(key)) as new (...args: unknown[]) => object;
-    const object = new ActorClass(
-      ...decodeArguments(caller.codec, { arguments: args.values, dependencies: args.dependencies }),
-    );
-    const identity = { className: info.className, actorId: info.actorId, hostId };
-    instances.set(info.actorId, new Instance(object, info.maxConcurrency, identity, caller.codec));
-    classNames.set(info.actorId, info.className);
+    const instance = new Instance({
+      info,
+      name,
+      namespace,
+      incarnation,
+      caller,
+      onExit: (cause) => {
+        instances.delete(info.actorId);
+        void driver.exited(info.actorId, incarnation, causeToData(cause)).catch(() => undefined);
+      },
+    });
+    const values = decodeArguments(caller.codec, {
+      arguments: args.values,
+      dependencies: args.dependencies,
+    });
+    instance.construct(ActorClass, values);
+    instances.set(info.actorId, instance);
     return { ok: true };
   } catch (error) {
     return failed("init-failed", error);
   }
+}
+
+/** Its calls in the queue end; the hook runs when what runs has ended. */
+function terminate(actorId: string, cause: CauseData): void {
+  instances.get(actorId)?.exit(causeFromData(cause));
 }
 
 function failed(kind: FailedCreation["kind"], error: unknown): CreateResult {
@@ -131,7 +148,7 @@ function accept(peerId: string, port: MessagePort): void {
 function stats(): ReturnType<HostControl["stats"]> {
   const actors = [...instances].map(([actorId, instance]) => ({
     actorId,
-    className: classNames.get(actorId) ?? "",
+    className: instance.info.className,
     ...instance.stats,
   }));
   return {

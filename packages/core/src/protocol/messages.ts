@@ -16,19 +16,51 @@ export interface Route {
   readonly method: string;
   /** `Class.method`, for messages to people; it does not travel. */
   readonly label?: string;
+  /** Where it is not the plain one: one value, the method's own concurrency group. */
+  readonly shape?: CallShape;
+}
+
+/** How a call is run and answered. */
+export interface CallShape {
+  readonly group?: string;
+  /** How many values it returns; "streaming" for the items of a generator. */
+  readonly returns?: number | "streaming";
+  /** How many items of a stream may be made ahead of its consumer. */
+  readonly ahead?: number;
+  /** The call's own name; it is not kept for the next one. */
+  readonly name?: string;
 }
 
 export type Message =
   | {
       readonly kind: "call";
       readonly id: number;
+      /** Number of its first return value at the caller: with the caller's id, the task's id. */
+      readonly sequence: number;
       readonly route: Route;
       readonly arguments: Encoded;
       /** Values of top-level ObjectRef arguments, for the slots inside `arguments`. */
       readonly dependencies: readonly Encoded[];
     }
   | { readonly kind: "result"; readonly id: number; readonly value: Encoded }
+  /** Of a call that returns several values. */
+  | { readonly kind: "results"; readonly id: number; readonly values: readonly Encoded[] }
   | { readonly kind: "failure"; readonly id: number; readonly error: Encoded }
+  /** The actor ended before the call did: ask the directory what became of it. */
+  | { readonly kind: "gone"; readonly id: number }
+  /** The answer to a call that was cancelled. */
+  | { readonly kind: "cancelled"; readonly id: number }
+  /** One of a stream's; the stream ends with a result (how many there were) or a failure. */
+  | {
+      readonly kind: "item";
+      readonly id: number;
+      readonly index: number;
+      readonly value: Encoded;
+    }
+  /** The consumer of a stream has taken so many of its items. */
+  | { readonly kind: "consumed"; readonly id: number; readonly count: number }
+  /** Asks to end a call early, and what it called if `recursive`. */
+  | { readonly kind: "cancel"; readonly id: number; readonly recursive: boolean }
   /** Asks the owner for a value; answered by result or failure. */
   | { readonly kind: "fetch"; readonly id: number; readonly objectId: string }
   /** Changes how many references `holder` has to an object of the receiver. */
@@ -39,7 +71,20 @@ export type Message =
       readonly change: number;
     };
 
-const kinds = { route: 1, call: 2, result: 3, failure: 4, fetch: 5, reference: 6 } as const;
+const kinds = {
+  route: 1,
+  call: 2,
+  result: 3,
+  failure: 4,
+  fetch: 5,
+  reference: 6,
+  results: 7,
+  gone: 8,
+  cancelled: 9,
+  item: 10,
+  consumed: 11,
+  cancel: 12,
+} as const;
 const text = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 const noDependencies: readonly Encoded[] = [];
 const headRoom = 64;
@@ -49,6 +94,12 @@ const liveBit = 2 ** 31;
 function headCount({ buffers, isLive }: Encoded): number {
   return isLive === true ? buffers.length + liveBit : buffers.length;
 }
+
+/** The count of a consumer that wants no more: the producer need not wait for it. */
+export const unlimitedItems: number = 0xffffffff;
+
+/** Routes of calls with a name of their own use the first numbers again and again, so that names do not pile up on the other side. */
+const namedRoutes = 256;
 
 export interface Batch {
   readonly bytes: Uint8Array;
@@ -62,7 +113,9 @@ export class BatchWriter {
   #length = 0;
   #buffers: SharedArrayBuffer[] = [];
   #routes: WeakMap<Route, number> = new WeakMap();
-  #routeCount = 0;
+  #routeCount = namedRoutes;
+  readonly #named: Route[] = [];
+  #nextNamed = 0;
 
   get length(): number {
     return this.#length;
@@ -75,9 +128,10 @@ export class BatchWriter {
       case "call": {
         const route = this.#route(message.route);
         this.#head(kinds.call, message.id);
-        this.#view.setUint32(this.#length, route, true);
-        this.#view.setUint32(this.#length + 4, message.dependencies.length, true);
-        this.#length += 8;
+        this.#view.setFloat64(this.#length, message.sequence, true);
+        this.#view.setUint32(this.#length + 8, route, true);
+        this.#view.setUint32(this.#length + 12, message.dependencies.length, true);
+        this.#length += 16;
         let outside = this.#body(message.arguments);
         for (const dependency of message.dependencies) outside += this.#body(dependency);
         return this.#length - before + outside;
@@ -85,6 +139,29 @@ export class BatchWriter {
       case "result":
         this.#head(kinds.result, message.id);
         return this.#body(message.value) + this.#length - before;
+      case "results": {
+        this.#head(kinds.results, message.id);
+        this.#uint32(message.values.length);
+        let outside = 0;
+        for (const value of message.values) outside += this.#body(value);
+        return outside + this.#length - before;
+      }
+      case "item":
+        this.#head(kinds.item, message.id);
+        this.#uint32(message.index);
+        return this.#body(message.value) + this.#length - before;
+      case "gone":
+      case "cancelled":
+        this.#head(kinds[message.kind], message.id);
+        return this.#length - before;
+      case "consumed":
+        this.#head(kinds.consumed, message.id);
+        this.#uint32(message.count);
+        return this.#length - before;
+      case "cancel":
+        this.#head(kinds.cancel, message.id);
+        this.#uint32(message.recursive ? 1 : 0);
+        return this.#length - before;
       case "failure":
         this.#head(kinds.failure, message.id);
         return this.#body(message.error) + this.#length - before;
@@ -115,12 +192,20 @@ export class BatchWriter {
 
   #route(route: Route): number {
     const known = this.#routes.get(route);
-    if (known !== undefined) return known;
-    const index = this.#routeCount++;
+    if (known !== undefined && (known >= namedRoutes || this.#named[known] === route)) return known;
+    const index = route.shape?.name === undefined ? this.#routeCount++ : this.#name(route);
     this.#routes.set(route, index);
     this.#head(kinds.route, index);
     this.#text(route.target);
     this.#text(route.method);
+    this.#text(route.shape === undefined ? "" : JSON.stringify(route.shape));
+    return index;
+  }
+
+  #name(route: Route): number {
+    const index = this.#nextNamed;
+    this.#nextNamed = (index + 1) % namedRoutes;
+    this.#named[index] = route;
     return index;
   }
 
@@ -165,6 +250,11 @@ export class BatchWriter {
     return outside;
   }
 
+  #uint32(value: number): void {
+    this.#view.setUint32(this.#length, value, true);
+    this.#length += 4;
+  }
+
   #text(value: string): void {
     const bytes = text.encoder.encode(value);
     this.#room(bytes.length + headRoom);
@@ -195,9 +285,10 @@ export class BatchReader {
       const id = cursor.uint32();
       switch (kind) {
         case kinds.route:
-          this.#routes[id] = { target: cursor.text(), method: cursor.text() };
+          this.#routes[id] = readRoute(cursor);
           break;
         case kinds.call: {
+          const sequence = cursor.float64();
           const index = cursor.uint32();
           const route = this.#routes[index];
           if (route === undefined) throw new RaySystemError(`call ${id} names an unknown route`);
@@ -205,7 +296,7 @@ export class BatchReader {
           const args = cursor.body();
           const dependencies =
             count === 0 ? noDependencies : Array.from({ length: count }, () => cursor.body());
-          onMessage({ kind: "call", id, route, arguments: args, dependencies });
+          onMessage({ kind: "call", id, sequence, route, arguments: args, dependencies });
           break;
         }
         case kinds.result:
@@ -213,6 +304,30 @@ export class BatchReader {
           break;
         case kinds.failure:
           onMessage({ kind: "failure", id, error: cursor.body() });
+          break;
+        case kinds.results: {
+          const count = cursor.uint32();
+          onMessage({
+            kind: "results",
+            id,
+            values: Array.from({ length: count }, () => cursor.body()),
+          });
+          break;
+        }
+        case kinds.item:
+          onMessage({ kind: "item", id, index: cursor.uint32(), value: cursor.body() });
+          break;
+        case kinds.gone:
+          onMessage({ kind: "gone", id });
+          break;
+        case kinds.cancelled:
+          onMessage({ kind: "cancelled", id });
+          break;
+        case kinds.consumed:
+          onMessage({ kind: "consumed", id, count: cursor.uint32() });
+          break;
+        case kinds.cancel:
+          onMessage({ kind: "cancel", id, recursive: cursor.uint32() === 1 });
           break;
         case kinds.fetch:
           onMessage({ kind: "fetch", id, objectId: cursor.text() });
@@ -227,6 +342,15 @@ export class BatchReader {
       }
     }
   }
+}
+
+function readRoute(cursor: Cursor): Route {
+  const target = cursor.text();
+  const method = cursor.text();
+  const shape = cursor.text();
+  return shape === ""
+    ? { target, method }
+    : { target, method, shape: JSON.parse(shape) as CallShape };
 }
 
 const noBuffers: readonly SharedArrayBuffer[] = [];
@@ -252,9 +376,9 @@ class Cursor {
     return this.#view.getUint8(this.#at++);
   }
 
-  uint16(): number {
-    const value = this.#view.getUint16(this.#at, true);
-    this.#at += 2;
+  float64(): number {
+    const value = this.#view.getFloat64(this.#at, true);
+    this.#at += 8;
     return value;
   }
 

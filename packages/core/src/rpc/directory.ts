@@ -22,11 +22,33 @@ export interface ActorInfo {
   readonly actorId: string;
   readonly className: string;
   readonly methods: readonly string[];
+  /** What differs from the plain method, by name. */
+  readonly methodOptions: Readonly<Record<string, MethodOptions>>;
+  /** Calls that may run at the same time, of those in no group. */
   readonly maxConcurrency: number;
+  readonly concurrencyGroups: Readonly<Record<string, number>>;
+  /** Calls of one caller start in the order they were made. */
+  readonly isOrdered: boolean;
+  /** Unanswered calls of one caller; -1 without limit. */
+  readonly maxPendingCalls: number;
   /** Retries of a call after the loss of the host; -1 without limit. */
   readonly maxTaskRetries: number;
   /** Retry what user code threw, too: all, or errors of these class names. */
   readonly retryExceptions: boolean | readonly string[];
+}
+
+/** How a method is called, unless the call says otherwise. */
+export interface MethodOptions {
+  readonly concurrencyGroup?: string;
+  readonly numReturns?: number | "streaming";
+  readonly generatorBackpressureNumObjects?: number;
+  readonly maxTaskRetries?: number;
+  readonly retryExceptions?: boolean | readonly string[];
+}
+
+/** Calls of all groups that may run at the same time. */
+export function totalConcurrency(info: ActorInfo): number {
+  return Object.values(info.concurrencyGroups).reduce((sum, one) => sum + one, info.maxConcurrency);
 }
 
 /** Limits of a worker thread's heap, as of `node:worker_threads`. */
@@ -98,6 +120,8 @@ export interface Directory extends ClusterDirectory {
   connect(hostId: string): Promise<Channel>;
   leaseWorker(demand: Demand): Promise<WorkerLease>;
   releaseWorker(hostId: string): void;
+  /** Ends a leased worker in the middle of its task. */
+  endWorker(hostId: string): Promise<void>;
   /** The task on this worker waits in `get` or `wait`: its CPU is free meanwhile. */
   setBlocked(hostId: string, blocked: boolean): void;
 }

@@ -7,10 +7,17 @@
 import type { Encoded } from "../protocol/codec.ts";
 import type { DeathCause } from "../shared/errors.ts";
 
+/** Who waits for an answer. The optional ones are answers that only calls get. */
 export interface Pending {
   resolve(value: Encoded): void;
+  resolveAll?(values: readonly Encoded[]): void;
   reject(error: Encoded): void;
   lose(reason: DeathCause): void;
+  /** The actor ended, and its host did not. */
+  gone?(): void;
+  cancelled?(): void;
+  /** One item of its stream; the end is still to come. */
+  item?(index: number, value: Encoded): void;
 }
 
 export class PendingTable {
@@ -44,6 +51,10 @@ export class PendingTable {
     return this.#bytes[id] ?? 0;
   }
 
+  peek(id: number): Pending | undefined {
+    return this.#entries[id];
+  }
+
   take(id: number): Pending | undefined {
     const pending = this.#entries[id];
     if (pending === undefined) return undefined;
@@ -54,8 +65,18 @@ export class PendingTable {
   }
 
   takeAll(): Pending[] {
+    return this.#ids().flatMap((id) => this.take(id) ?? []);
+  }
+
+  /** Oldest first. */
+  all(): Pending[] {
+    return this.#ids().flatMap((id) => this.#entries[id] ?? []);
+  }
+
+  #ids(): number[] {
     const ids = [...this.#entries.keys()].filter((id) => this.#entries[id] !== undefined);
-    ids.sort((left, right) => (this.#sequences[left] ?? 0) - (this.#sequences[right] ?? 0));
-    return ids.flatMap((id) => this.take(id) ?? []);
+    return ids.toSorted(
+      (left, right) => (this.#sequences[left] ?? 0) - (this.#sequences[right] ?? 0),
+    );
   }
 }

@@ -20,6 +20,15 @@ import { brokenChannel, type Channel } from "../transport/channel.ts";
 
 export type CallMessage = Extract<Message, { kind: "call" }>;
 
+/** A call that arrived and is not answered yet, for what may still come for it. */
+export interface Running {
+  cancel(recursive: boolean): void;
+  /** The consumer has taken so many items of its stream. */
+  consumed(count: number): void;
+  /** Nobody hears its answer any more. */
+  callerLost(): void;
+}
+
 /** What the owner of a session does with what arrives. */
 export interface SessionReceiver {
   onCall(call: CallMessage, session: Session): void;
@@ -59,6 +68,12 @@ export class Session {
   readonly #reader: BatchReader = new BatchReader();
   readonly #pending: PendingTable = new PendingTable();
   readonly #creditWaiters: Fifo<CreditWaiter> = new Fifo();
+  /** By the caller's id, which is a slot number and so small. */
+  readonly #running: (Running | undefined)[] = [];
+  /** Taken in by `poll`, to be handled in their turn. */
+  #polled: Batch[] = [];
+  /** Cancelled by what `poll` took in, before their own turn. */
+  readonly #cancelledAhead: Set<number> = new Set();
   #bytes = 0;
   #lapSince = 0;
   #unsentMs = 0;
@@ -90,6 +105,11 @@ export class Session {
     return this.#pending.size;
   }
 
+  /** Those, oldest first, and what else waits for an answer. */
+  get pending(): Iterable<Pending> {
+    return this.#pending.all();
+  }
+
   hasCredit(maxConcurrency: number): boolean {
     // Calls that may run together may wait for each other: they all go, whatever their size.
     if (this.#pending.size < 2 * maxConcurrency) return true;
@@ -104,13 +124,31 @@ export class Session {
     this.#creditWaiters.push({ maxConcurrency, resume });
   }
 
-  call(route: Route, args: Encoded, dependencies: readonly Encoded[], pending: Pending): void {
+  /** Returns the number of the call in this session, as long as it is unanswered. */
+  call(
+    route: Route,
+    sequence: number,
+    args: Encoded,
+    dependencies: readonly Encoded[],
+    pending: Pending,
+  ): number {
     this.#export(args);
     for (const dependency of dependencies) this.#export(dependency);
     const id = this.#pending.add(pending);
-    const bytes = this.#send({ kind: "call", id, route, arguments: args, dependencies });
+    const bytes = this.#send({ kind: "call", id, sequence, route, arguments: args, dependencies });
     this.#pending.charge(id, bytes);
     this.#bytes += bytes;
+    return id;
+  }
+
+  /** Asks the other side to end a call early; it is still answered. */
+  cancel(id: number, recursive: boolean): void {
+    if (this.#state !== "closed") this.#send({ kind: "cancel", id, recursive });
+  }
+
+  /** Tells the producer of a stream how many items were taken. */
+  consumed(id: number, count: number): void {
+    if (this.#state !== "closed") this.#send({ kind: "consumed", id, count });
   }
 
   fetch(objectId: string, pending: Pending): void {
@@ -124,6 +162,29 @@ export class Session {
     this.#flushIfLate();
   }
 
+  answerAll(id: number, values: readonly Encoded[]): void {
+    if (this.#state === "closed") return;
+    for (const value of values) this.#export(value);
+    this.#send({ kind: "results", id, values });
+    this.#flushIfLate();
+  }
+
+  /** The actor ended before the call did. */
+  answerGone(id: number): void {
+    if (this.#state !== "closed") this.#send({ kind: "gone", id });
+  }
+
+  answerCancelled(id: number): void {
+    if (this.#state !== "closed") this.#send({ kind: "cancelled", id });
+  }
+
+  sendItem(id: number, index: number, value: Encoded): void {
+    if (this.#state === "closed") return;
+    this.#export(value);
+    this.#send({ kind: "item", id, index, value });
+    this.#flushIfLate();
+  }
+
   answerFailure(id: number, error: Encoded): void {
     if (this.#state === "closed") return;
     this.#export(error);
@@ -134,6 +195,39 @@ export class Session {
   changeReference(objectId: string, holder: string, change: number): void {
     if (this.#state === "closed") return;
     this.#send({ kind: "reference", objectId, holder, change });
+  }
+
+  /** A call that does not end in the turn in which it arrived; untrack it before it is answered. */
+  track(id: number, running: Running): void {
+    this.#running[id] = running;
+  }
+
+  untrack(id: number): void {
+    this.#running[id] = undefined;
+  }
+
+  /** Takes in what has arrived while this thread was held: cancellations count from now on, the rest has its turn later. */
+  poll(): void {
+    const batches = this.#channel.poll?.() ?? [];
+    if (batches.length === 0 || this.#state === "closed") return;
+    if (this.#polled.length === 0 && this.#state !== "receiving")
+      process.nextTick(() => this.#receiveNext());
+    for (const batch of batches) {
+      this.#polled.push(batch);
+      try {
+        this.#reader.read(batch, (message) => {
+          if (message.kind === "cancel") this.#cancelAhead(message.id, message.recursive);
+        });
+      } catch {
+        // It is read again in its turn, and ends the channel then.
+        return;
+      }
+    }
+  }
+
+  /** Whether a call that is not tracked was cancelled meanwhile. */
+  isCancelled(id: number): boolean {
+    return this.#cancelledAhead.size > 0 && this.#cancelledAhead.has(id);
   }
 
   /** Milliseconds since it was last asked, or since the batch came: how long the method that just ran took, with one look at the clock. */
@@ -193,7 +287,21 @@ export class Session {
     }
   }
 
+  /** In order: what was polled came before what comes now. */
   #receive(batch: Batch): void {
+    if (this.#polled.length === 0) this.#read(batch);
+    else this.#polled.push(batch);
+    this.#receiveNext();
+  }
+
+  #receiveNext(): void {
+    while (this.#polled.length > 0) {
+      const next = this.#polled.shift();
+      if (next !== undefined) this.#read(next);
+    }
+  }
+
+  #read(batch: Batch): void {
     if (this.#state === "closed") return;
     this.#state = "receiving";
     this.#lapSince = performance.now();
@@ -206,6 +314,12 @@ export class Session {
     this.#endTurn();
   }
 
+  #cancelAhead(id: number, recursive: boolean): void {
+    const running = this.#running[id];
+    if (running !== undefined) running.cancel(recursive);
+    else this.#cancelledAhead.add(id);
+  }
+
   #onMessage(message: Message): void {
     switch (message.kind) {
       case "result":
@@ -215,7 +329,27 @@ export class Session {
         this.#take(message.id)?.reject(message.error);
         break;
       case "call":
-        this.#receiver.onCall(message, this);
+        if (this.isCancelled(message.id)) this.answerCancelled(message.id);
+        else this.#receiver.onCall(message, this);
+        break;
+      case "results":
+        this.#take(message.id)?.resolveAll?.(message.values);
+        break;
+      case "gone":
+        this.#take(message.id)?.gone?.();
+        break;
+      case "cancelled":
+        this.#take(message.id)?.cancelled?.();
+        break;
+      case "item":
+        this.#pending.peek(message.id)?.item?.(message.index, message.value);
+        break;
+      case "consumed":
+        this.#running[message.id]?.consumed(message.count);
+        break;
+      case "cancel":
+        this.#running[message.id]?.cancel(message.recursive);
+        if (this.#cancelledAhead.size > 0) this.#cancelledAhead.delete(message.id);
         break;
       case "fetch":
         this.#receiver.onFetch(message.id, message.objectId, this);
@@ -251,5 +385,6 @@ export class Session {
     this.#bytes = 0;
     for (const pending of this.#pending.takeAll()) pending.lose(reason);
     for (const { resume } of this.#creditWaiters.drain()) resume();
+    for (const running of this.#running) running?.callerLost();
   }
 }

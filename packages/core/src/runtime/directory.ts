@@ -119,7 +119,10 @@ export class LocalDirectory implements Directory {
       }
       this.#names.set(nameKey(spec.name, namespace), spec.info.actorId);
     }
-    this.#actors.set(spec.info.actorId, new Supervisor(spec, this.#parts));
+    this.#actors.set(
+      spec.info.actorId,
+      new Supervisor(spec, spec.namespace ?? this.#namespace, this.#parts),
+    );
     return { state: "new" };
   }
 
@@ -257,6 +260,12 @@ export class LocalDirectory implements Directory {
     }
   }
 
+  async endWorker(hostId: string): Promise<void> {
+    const lease = this.#leases.get(hostId);
+    if (lease === undefined) return;
+    await lease.host.terminate({ kind: "killed", message: "its task was cancelled with force" });
+  }
+
   setBlocked(hostId: string, blocked: boolean): void {
     this.#leases.get(hostId)?.allocation.lend(blocked);
   }
@@ -332,6 +341,9 @@ export class LocalDirectory implements Directory {
         }
         return lease;
       },
+      exited: (actorId, incarnation, cause) =>
+        this.#actor(actorId).exited(incarnation, causeFromData(cause)),
+      endWorker: (hostId) => this.endWorker(hostId),
       releaseWorker: (hostId) => this.releaseWorker(hostId),
       setBlocked: (hostId, blocked) => this.setBlocked(hostId, blocked),
       nodes: () => this.cluster.nodes(),

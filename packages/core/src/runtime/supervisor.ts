@@ -8,7 +8,7 @@ import type { Caller } from "../caller/caller.ts";
 import type { ActorLocation, ActorLoss, ActorSpec, StartArguments } from "../rpc/directory.ts";
 import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
-import { type CreateResult, detachArguments } from "../host/control.ts";
+import { type CreateRequest, type CreateResult, detachArguments } from "../host/control.ts";
 import { assertNever, type DeathCause } from "../shared/errors.ts";
 import { type Host, HostLostError, type ThreadLauncher } from "./launch.ts";
 
@@ -22,6 +22,7 @@ export interface SupervisorParts {
 
 export class Supervisor {
   readonly spec: ActorSpec;
+  readonly namespace: string;
   readonly #parts: SupervisorParts;
   #state: ActorState = "registered";
   #incarnation = 0;
@@ -34,8 +35,9 @@ export class Supervisor {
   #wake: (() => void) | undefined;
   #request: ResourceRequest | undefined;
 
-  constructor(spec: ActorSpec, parts: SupervisorParts) {
+  constructor(spec: ActorSpec, namespace: string, parts: SupervisorParts) {
     this.spec = spec;
+    this.namespace = namespace;
     this.#parts = parts;
     this.#restartsLeft = spec.maxRestarts;
   }
@@ -129,7 +131,14 @@ export class Supervisor {
         caller.codec.claim(value);
         caller.exportReferences(value.references ?? [], host.id);
       }
-      const request = { key: spec.key, info: spec.info, args: detachArguments(args) };
+      const request: CreateRequest = {
+        key: spec.key,
+        info: spec.info,
+        name: spec.name,
+        namespace: this.namespace,
+        incarnation: this.#incarnation,
+        args: detachArguments(args),
+      };
       const loaded = await host.control<CreateResult>((control) => control.load(spec.key));
       const created = loaded.ok
         ? await host.control<CreateResult>((control) => control.create(request))
@@ -170,6 +179,13 @@ export class Supervisor {
     }
     if (!noRestart) return;
     while (!this.#isDead()) await this.#changed();
+  }
+
+  /** That life of it has ended by itself, for good. Its host is of no use to anybody else. */
+  exited(incarnation: number, cause: DeathCause): void {
+    if (this.#isDead() || this.#incarnation !== incarnation || this.#host === undefined) return;
+    this.#killed ??= cause;
+    void this.#host.stop(cause).catch(() => undefined);
   }
 
   /** The creator will not start it any more. Does nothing to an actor that was started. */

@@ -47,7 +47,11 @@ export interface DeathCause {
     | "placement-group-removed"
     | "node-died"
     | "channel-broken"
-    | "shutdown";
+    | "shutdown"
+    | "exit-actor"
+    | "out-of-scope"
+    | "owner-died"
+    | "restart-intensity";
   readonly message: string;
   readonly exitCode?: number;
   readonly error?: Error;
@@ -157,6 +161,40 @@ export function taskDeath(functionName: string, cause: DeathCause): RayError {
       return new NodeDiedError(functionName, cause.message);
     default:
       return new WorkerCrashedError(functionName, cause);
+  }
+}
+
+/** The call or task was cancelled: before it ran, or its result was thrown away. */
+export class TaskCancelledError extends RayError {
+  readonly taskId: string;
+  readonly taskName: string;
+  constructor(taskId: string, taskName: string) {
+    super("TASK_CANCELLED", `${taskName} (${taskId}) was cancelled`);
+    this.taskId = taskId;
+    this.taskName = taskName;
+  }
+}
+
+/** As many calls as the actor's `maxPendingCalls` are unanswered; thrown by `.remote()`. */
+export class PendingCallsLimitExceeded extends RayError {
+  readonly actorId: string;
+  readonly maxPendingCalls: number;
+  constructor(actor: ActorIdentity, maxPendingCalls: number) {
+    super(
+      "PENDING_CALLS_LIMIT_EXCEEDED",
+      `actor ${actor.className} (${actor.actorId}) has ${maxPendingCalls} calls of this caller pending, which is its maxPendingCalls; wait for some of them`,
+    );
+    this.actorId = actor.actorId;
+    this.maxPendingCalls = maxPendingCalls;
+  }
+}
+
+/** A streaming method was run again after its host died, and made fewer items than before. */
+export class StreamingGeneratorReplayInconsistentError extends RaySystemError {
+  constructor(name: string, received: number, count: number) {
+    super(
+      `${name} was run again and gave ${count} items, but ${received} had arrived before; a generator that is retried must give the same items`,
+    );
   }
 }
 

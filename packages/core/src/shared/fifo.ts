@@ -15,6 +15,18 @@ export class Fifo<T> {
     this.#items.push(item);
   }
 
+  /** Puts it before all others. */
+  unshift(item: T): void {
+    if (this.#head === 0) this.#items.unshift(item);
+    else this.#items[(this.#head -= 1)] = item;
+  }
+
+  *[Symbol.iterator](): Iterator<T> {
+    for (let index = this.#head; index < this.#items.length; index++) {
+      yield this.#items[index] as T;
+    }
+  }
+
   peek(): T | undefined {
     return this.#items[this.#head];
   }

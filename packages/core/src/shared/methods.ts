@@ -15,3 +15,11 @@ export function methodsOf(prototype: object): Map<string, Method> {
   }
   return methods;
 }
+
+/** Methods that every actor has, by Ray's names; a class may define the last hook itself, which only the runtime calls. */
+export const builtInMethods: readonly string[] = [
+  "__ray_ready__",
+  "__ray_terminate__",
+  "__ray_call__",
+];
+export const shutdownHook = "__ray_shutdown__";

@@ -41,6 +41,18 @@ export function count(least: number, kind: "whole" | "fraction" = "whole"): Chec
   };
 }
 
+export const returnCount: Check = (value) =>
+  value === "streaming" || count(0)(value) === undefined
+    ? undefined
+    : 'must be a whole number of at least 0, or "streaming"';
+
+export function oneOf(...known: readonly string[]): Check {
+  return (value) =>
+    known.includes(value as string)
+      ? undefined
+      : `must be ${known.map((one) => JSON.stringify(one)).join(" or ")}`;
+}
+
 export const flag: Check = (value) =>
   typeof value === "boolean" ? undefined : "must be true or false";
 

@@ -19,6 +19,12 @@ export type Outcome =
   | { readonly ok: true; readonly value: undefined; readonly away: Away }
   | { readonly ok: false; readonly failure: FailureData };
 
+/** The call that makes an object, as long as it is not made. */
+export interface Producer {
+  /** @throws InvalidOptionError where force is not allowed */
+  cancel(recursive: boolean, force: boolean): void;
+}
+
 export class ObjectEntry {
   /** The runtime that made the object and answers for it. */
   readonly owner: string;
@@ -27,6 +33,7 @@ export class ObjectEntry {
   readonly label: string;
   /** Set by the borrower of somebody else's object: asks the owner for the value, once. */
   fetch: (() => void) | undefined = undefined;
+  producer: Producer | undefined = undefined;
   #outcome: Outcome | undefined = undefined;
   /** Nearly all entries have one waiter at most; more are in the list. */
   #waiter: ((entry: ObjectEntry) => void) | undefined = undefined;
@@ -69,8 +76,12 @@ export class ObjectEntry {
     if (this.#outcome?.ok === true) this.#outcome = { ok: false, failure };
   }
 
+  get isReady(): boolean {
+    return this.#outcome !== undefined;
+  }
+
   /** Calls back when settled: at once if it is, else in the turn that settles it. A borrowed object is asked for now. */
-  whenSettled(waiter: (entry: ObjectEntry) => void): void {
+  watch(waiter: (entry: ObjectEntry) => void): void {
     if (this.#outcome !== undefined) return waiter(this);
     if (this.#waiter === undefined) this.#waiter = waiter;
     else (this.#waiters ??= []).push(waiter);
@@ -82,7 +93,7 @@ export class ObjectEntry {
   }
 
   /** Takes a waiter back: its `get` timed out. */
-  forget(waiter: (entry: ObjectEntry) => void): void {
+  unwatch(waiter: (entry: ObjectEntry) => void): void {
     if (this.#waiter === waiter) {
       this.#waiter = this.#waiters?.shift();
       return;
@@ -94,6 +105,7 @@ export class ObjectEntry {
   #settle(outcome: Outcome): void {
     if (this.#outcome !== undefined) return;
     this.#outcome = outcome;
+    this.producer = undefined;
     const first = this.#waiter;
     const waiters = this.#waiters;
     this.#waiter = undefined;

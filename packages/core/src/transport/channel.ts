@@ -12,6 +12,11 @@ export interface Channel {
   send(batch: Batch): void;
   /** Sets the one receiver; batches that came before wait for it. */
   onMessage(receiver: (batch: Batch) => void): void;
+  /**
+   * Takes in what has arrived without waiting for the turn's end, for code that holds the thread; the receiver is not called for it.
+   * Without it, messages are seen at the end of the turn only.
+   */
+  readonly poll?: () => readonly Batch[];
   /** False from the moment it is known that nothing sent would arrive. */
   readonly isOpen: boolean;
   readonly closed: Promise<DeathCause>;

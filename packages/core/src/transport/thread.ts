@@ -4,12 +4,16 @@
  * Owner of the data ports. It never keeps the process alive by itself; whoever waits for an answer does (`caller/waiting.ts`).
  * A port closes when its other end closes or its thread dies; why is asked of `explain`, for a port cannot know.
  */
-import type { MessagePort } from "node:worker_threads";
+import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
 
 const noBuffers: readonly SharedArrayBuffer[] = [];
+
+type Arrived = { readonly message: Uint8Array | Batch | null } | undefined;
+
+const receive: (port: MessagePort) => Arrived = receiveMessageOnPort;
 
 /**
  * @param explain why the other end is gone; asked when the port closes
@@ -40,6 +44,10 @@ export function threadChannel(
   });
   // A message that cannot be read is lost, and so is the order of those after it.
   port.on("messageerror", (error) => end(brokenChannel(error)));
+  const read = (data: Uint8Array | Batch): Batch =>
+    data instanceof Uint8Array ? { bytes: data, buffers: noBuffers } : data;
+  const unreadable = (): void =>
+    end({ kind: "channel-broken", message: "the other side could not read what was sent" });
   return {
     get isOpen() {
       return open && hasPeer;
@@ -50,15 +58,22 @@ export function threadChannel(
       if (!open || !hasPeer) throw new RaySystemError("the channel is closed");
       port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
     },
+    poll() {
+      const batches: Batch[] = [];
+      for (let next = receive(port); next !== undefined; next = receive(port)) {
+        if (next.message === null) {
+          unreadable();
+          break;
+        }
+        batches.push(read(next.message));
+      }
+      return batches;
+    },
     onMessage(receiver) {
       port.on("message", (data: Uint8Array | Batch | null) => {
         if (!open) return;
-        if (data === null)
-          return end({
-            kind: "channel-broken",
-            message: "the other side could not read what was sent",
-          });
-        receiver(data instanceof Uint8Array ? { bytes: data, buffers: noBuffers } : data);
+        if (data === null) return unreadable();
+        receiver(read(data));
       });
       port.unref();
     },

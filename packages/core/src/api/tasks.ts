@@ -1,0 +1,38 @@
+/** Ending calls and tasks early. */
+import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
+import { InvalidOptionError } from "../shared/errors.ts";
+import { checkOptions, flag } from "../shared/options.ts";
+import { show } from "../shared/show.ts";
+import { entryOf, ObjectRef } from "../store/object-ref.ts";
+import { useCaller } from "./session.ts";
+
+export interface CancelOptions {
+  /** End the worker of a running task. Not for calls to actors. Default false. */
+  readonly force?: boolean;
+  /** Cancel what it has called, too. Default true. */
+  readonly recursive?: boolean;
+}
+
+/**
+ * Cancels the call or task that makes an object, or a stream: its refs reject with TaskCancelledError, and it is not retried.
+ *
+ * One that was not started never runs. One that runs is told: `getRuntimeContext().signal` is aborted and `isCanceled()` is true. An async one
+ * rejects at once; a synchronous one runs on to its end, and its result is thrown away. One that has finished keeps its value.
+ *
+ * @throws InvalidOptionError for anything but a ref or a generator of this session, and for `force` on a call to an actor
+ */
+export function cancel(target: ObjectRef | ObjectRefGenerator, options: CancelOptions = {}): void {
+  useCaller();
+  checkOptions("cancel", options, { force: flag, recursive: flag });
+  const { force = false, recursive = true } = options;
+  if (target instanceof ObjectRefGenerator) {
+    streamOf(target).completion.producer?.cancel(recursive, force);
+  } else if (target instanceof ObjectRef) {
+    entryOf(target).producer?.cancel(recursive, force);
+  } else {
+    throw new InvalidOptionError(
+      "target",
+      `cancel takes an ObjectRef or an ObjectRefGenerator, not ${show(target)}`,
+    );
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * One call or task from `.remote()` to its answer, as its caller sees it.
+ *
+ * It settles exactly once, whatever comes: a value, several values, a stream's end, a failure, a cancellation, the loss of its host.
+ * Where it is sent and what its loss means is known to its owner (ActorClient or TaskClient).
+ */
+import type { Encoded } from "../protocol/codec.ts";
+import type { FailureData } from "../protocol/failure.ts";
+import type { Route } from "../protocol/messages.ts";
+import type { ClientLink } from "./link.ts";
+import { type DeathCause, TaskCancelledError } from "../shared/errors.ts";
+import type { Fifo } from "../shared/fifo.ts";
+import type { ObjectEntry, Producer } from "../store/object-entry.ts";
+import type { Pending } from "../rpc/pending-table.ts";
+import type { Session } from "../rpc/session.ts";
+import type { TaskScope } from "./task-scope.ts";
+
+/** What is the same for all calls of one stub. */
+export interface CallPlan {
+  readonly route: Route;
+  /** Retries after the loss of the host, or after an exception if those are retried; -1 without limit. */
+  readonly maxRetries: number;
+  readonly retryExceptions: boolean | readonly string[];
+}
+
+/** Where answers go that are not one value. */
+export interface Returns {
+  resolveAll?(values: readonly Encoded[]): void;
+  item?(index: number, value: Encoded): void;
+  /** The call is answered with its one value: of a stream, how many items there were. Returns what is wrong with that, if anything is. */
+  end?(value: Encoded): Error | undefined;
+  fail(failure: FailureData): void;
+  /** It was sent, perhaps again. */
+  sent?(session: Session, id: number): void;
+}
+
+export interface CallOwner {
+  readonly link: ClientLink;
+  /** It has its answer. Called once. */
+  settled(call: Call): void;
+  /** It failed and is to be tried again. */
+  again(call: Call): void;
+  lost(call: Call, reason: DeathCause): void;
+  gone(call: Call): void;
+  /** It was cancelled before it was sent. */
+  withdrawn(call: Call): void;
+  /** Ends its worker. @throws InvalidOptionError where that is not allowed */
+  force(call: Call): void;
+}
+
+export class Call implements Pending, Producer {
+  readonly owner: CallOwner;
+  readonly queue: Fifo<Call>;
+  readonly plan: CallPlan;
+  readonly args: Encoded;
+  readonly dependencies: readonly ObjectEntry[];
+  /** Its value; the first one of several; of a stream, its completion. */
+  readonly entry: ObjectEntry;
+  readonly returns: Returns | undefined;
+  /** The task that made it, if one did. */
+  readonly parent: TaskScope | undefined;
+  /** Kept alive as long as it is unanswered. */
+  hold: unknown;
+  retriesLeft: number;
+  /** Arguments that are not ready. */
+  unresolved = 0;
+  /** Where it was sent, while it is unanswered there. */
+  session: Session | undefined = undefined;
+  id = -1;
+  /** Which life of the actor it was sent to. */
+  incarnation = 0;
+  isCancelled = false;
+  isSettled = false;
+
+  constructor(
+    owner: CallOwner,
+    queue: Fifo<Call>,
+    plan: CallPlan,
+    args: Encoded,
+    dependencies: readonly ObjectEntry[],
+    entry: ObjectEntry,
+    returns: Returns | undefined,
+    parent: TaskScope | undefined,
+    hold: unknown,
+  ) {
+    this.owner = owner;
+    this.queue = queue;
+    this.plan = plan;
+    this.args = args;
+    this.dependencies = dependencies;
+    this.entry = entry;
+    this.returns = returns;
+    this.parent = parent;
+    this.hold = hold;
+    this.retriesLeft = plan.maxRetries;
+    entry.producer = this;
+  }
+
+  /** Sends it; its arguments are ready. Or fails it, if one of them failed. */
+  send(session: Session, route: Route, incarnation: number): void {
+    const dependencies: Encoded[] = this.dependencies.length === 0 ? none : [];
+    for (const { outcome } of this.dependencies) {
+      if (outcome?.ok === false) return this.fail(outcome.failure);
+      if (outcome?.value !== undefined) dependencies.push(outcome.value);
+    }
+    this.session = session;
+    this.incarnation = incarnation;
+    this.id = session.call(route, this.entry.sequence, this.args, dependencies, this);
+    this.returns?.sent?.(session, this.id);
+  }
+
+  resolve(value: Encoded): void {
+    if (this.isCancelled) return this.cancelled();
+    const problem = this.returns?.end?.(value);
+    if (problem !== undefined) return this.fail(this.owner.link.describe(problem));
+    this.owner.link.settle(this.entry, value);
+    this.#settled();
+  }
+
+  resolveAll(values: readonly Encoded[]): void {
+    if (this.isCancelled) return this.cancelled();
+    this.returns?.resolveAll?.(values);
+    this.#settled();
+  }
+
+  item(index: number, value: Encoded): void {
+    this.returns?.item?.(index, value);
+  }
+
+  reject(error: Encoded): void {
+    const failure = this.owner.link.readFailure(error);
+    if (this.isCancelled) return this.cancelled();
+    if (this.retriesLeft !== 0 && this.owner.link.retryable(failure, this.plan.retryExceptions)) {
+      this.retriesLeft -= 1;
+      this.owner.again(this);
+    } else {
+      this.fail(failure);
+    }
+  }
+
+  lose(reason: DeathCause): void {
+    if (this.isCancelled) return this.cancelled();
+    this.owner.lost(this, reason);
+  }
+
+  gone(): void {
+    if (this.isCancelled) return this.cancelled();
+    this.owner.gone(this);
+  }
+
+  cancelled(): void {
+    this.fail(this.owner.link.describe(new TaskCancelledError(this.entry.id, this.entry.label)));
+  }
+
+  fail(failure: FailureData): void {
+    if (this.isSettled) return;
+    this.entry.reject(failure);
+    this.returns?.fail(failure);
+    this.#settled();
+  }
+
+  /** Ends it early: now, if it was not sent, else when the other side says so. It is not tried again. */
+  cancel(recursive: boolean, force: boolean): void {
+    if (this.isSettled) return;
+    if (force) this.owner.force(this);
+    this.isCancelled = true;
+    if (this.session === undefined) {
+      this.cancelled();
+      this.owner.withdrawn(this);
+    } else {
+      this.session.cancel(this.id, recursive);
+    }
+  }
+
+  #settled(): void {
+    this.isSettled = true;
+    this.hold = undefined;
+    this.owner.settled(this);
+  }
+}
+
+/** Shared by all calls without dependencies; nobody writes to it. */
+const none: Encoded[] = [];

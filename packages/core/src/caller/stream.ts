@@ -1,0 +1,201 @@
+/**
+ * The items of a generator method or task, as refs, while they are made.
+ *
+ * Items arrive in order; those of a retry that had arrived before are dropped. A failure is one more ref, then the stream has ended.
+ * Whoever lets go of the generator (the end of a `for await`, the collector) lifts its back-pressure: the producer runs on, its items are dropped.
+ */
+import { inspect } from "node:util";
+import type { Encoded } from "../protocol/codec.ts";
+import type { FailureData } from "../protocol/failure.ts";
+import { unlimitedItems } from "../protocol/messages.ts";
+import { StreamingGeneratorReplayInconsistentError } from "../shared/errors.ts";
+import { Fifo } from "../shared/fifo.ts";
+import type { ObjectEntry } from "../store/object-entry.ts";
+import { ObjectRef } from "../store/object-ref.ts";
+import type { Session } from "../rpc/session.ts";
+import type { Returns } from "./call.ts";
+import type { ClientLink } from "./link.ts";
+import type { Waiting } from "./waiting.ts";
+
+export class StreamState implements Returns {
+  readonly completion: ObjectEntry;
+  readonly waiting: Waiting;
+  readonly #link: ClientLink;
+  readonly #isLimited: boolean;
+  readonly #items: Fifo<ObjectEntry> = new Fifo();
+  readonly #watchers: Set<() => void> = new Set();
+  #received = 0;
+  #taken = 0;
+  #isEnded = false;
+  #isDropped = false;
+  #sent: { readonly session: Session; readonly id: number } | undefined;
+
+  constructor(completion: ObjectEntry, link: ClientLink, waiting: Waiting, isLimited: boolean) {
+    this.completion = completion;
+    this.waiting = waiting;
+    this.#link = link;
+    this.#isLimited = isLimited;
+  }
+
+  sent(session: Session, id: number): void {
+    this.#sent = { session, id };
+    if (this.#taken > 0 || this.#isDropped) this.#tellTaken();
+  }
+
+  item(index: number, value: Encoded): void {
+    if (index < this.#received) return;
+    this.#received += 1;
+    const entry = this.#link.createEntry(`${this.completion.label}[${index}]`);
+    // Also where nobody will take it: the refs inside are ours to release.
+    this.#link.settle(entry, value);
+    if (this.#isDropped) return;
+    this.#items.push(entry);
+    this.#changed();
+  }
+
+  end(value: Encoded): Error | undefined {
+    this.#sent = undefined;
+    const count = this.#link.readCount(value);
+    if (count < this.#received) {
+      return new StreamingGeneratorReplayInconsistentError(
+        this.completion.label,
+        this.#received,
+        count,
+      );
+    }
+    this.#isEnded = true;
+    this.#changed();
+    return undefined;
+  }
+
+  fail(failure: FailureData): void {
+    this.#sent = undefined;
+    const entry = this.#link.createEntry(`${this.completion.label}[${this.#received}]`);
+    entry.reject(failure);
+    if (!this.#isDropped) this.#items.push(entry);
+    this.#isEnded = true;
+    this.#changed();
+  }
+
+  /** The next item, or the end, is there. */
+  get isReady(): boolean {
+    return this.#items.size > 0 || this.#isEnded || this.#isDropped;
+  }
+
+  get isFinished(): boolean {
+    return this.#items.size === 0 && (this.#isEnded || this.#isDropped);
+  }
+
+  take(): ObjectEntry | undefined {
+    const entry = this.#items.shift();
+    if (entry === undefined) return undefined;
+    this.#taken += 1;
+    this.#tellTaken();
+    return entry;
+  }
+
+  /** Calls back when the next item or the end is there: at once if it is. */
+  watch(watcher: () => void): void {
+    if (this.isReady) watcher();
+    else this.#watchers.add(watcher);
+  }
+
+  unwatch(watcher: () => void): void {
+    this.#watchers.delete(watcher);
+  }
+
+  drop(): void {
+    if (this.#isDropped) return;
+    this.#isDropped = true;
+    this.#items.drain();
+    this.#tellTaken();
+    this.#changed();
+  }
+
+  #tellTaken(): void {
+    if (!this.#isLimited || this.#sent === undefined) return;
+    this.#sent.session.consumed(this.#sent.id, this.#isDropped ? unlimitedItems : this.#taken);
+  }
+
+  #changed(): void {
+    const watchers = [...this.#watchers];
+    this.#watchers.clear();
+    for (const watcher of watchers) watcher();
+  }
+}
+
+let read: (generator: ObjectRefGenerator) => StreamState;
+
+const dropped: FinalizationRegistry<StreamState> = new FinalizationRegistry((state) =>
+  state.drop(),
+);
+
+/**
+ * Refs to the items of a streaming method or task, each given out as soon as its item is there: `for await (const ref of generator)`.
+ *
+ * An exception after k items gives one more ref, which rejects, and then the end. It cannot be sent to another actor, nor replayed.
+ */
+export class ObjectRefGenerator<out T = unknown> implements AsyncIterableIterator<ObjectRef<T>> {
+  readonly #state: StreamState;
+  /** Carries the type only; never set. */
+  declare protected readonly itemType: T;
+
+  /** @internal Users get generators from `remote()`. */
+  constructor(state: StreamState) {
+    this.#state = state;
+    dropped.register(this, state);
+  }
+
+  static {
+    read = (generator) => generator.#state;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** Resolves with the ref of the next item when that is there; with `done` at the end, and ever after. */
+  async next(): Promise<IteratorResult<ObjectRef<T>, undefined>> {
+    const state = this.#state;
+    for (;;) {
+      const entry = state.take();
+      if (entry !== undefined) return { done: false, value: new ObjectRef<T>(entry) };
+      if (state.isFinished) return { done: true, value: undefined };
+      const endWaiting = state.waiting.begin();
+      await new Promise<void>((resolve) => state.watch(resolve));
+      endWaiting();
+    }
+  }
+
+  /** Lets go of the rest. The method itself runs on: use `cancel` to end it. */
+  async return(): Promise<IteratorResult<ObjectRef<T>, undefined>> {
+    this.#state.drop();
+    return { done: true, value: undefined };
+  }
+
+  /** A ref that is ready when the method has ended: to the number of items, or to what it threw. */
+  completed(): ObjectRef<number> {
+    return new ObjectRef<number>(this.#state.completion);
+  }
+
+  /** Whether `next` would answer at once. */
+  nextReady(): boolean {
+    return this.#state.isReady;
+  }
+
+  /** Whether every item has been taken and no more will come. */
+  isFinished(): boolean {
+    return this.#state.isFinished;
+  }
+}
+
+export function streamOf(generator: ObjectRefGenerator): StreamState {
+  return read(generator);
+}
+
+// Defined here because a computed class member has no declared type.
+Object.defineProperty(ObjectRefGenerator.prototype, inspect.custom, {
+  value(this: ObjectRefGenerator): string {
+    return `ObjectRefGenerator(${streamOf(this).completion.label})`;
+  },
+});

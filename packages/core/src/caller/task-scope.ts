@@ -1,0 +1,67 @@
+/**
+ * Which call or task the running code belongs to.
+ *
+ * Known by async context for code that goes on after its method has returned; for a synchronous method by a plain variable, which costs
+ * next to nothing.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { ActorInfo } from "../rpc/directory.ts";
+import type { DeathCause } from "../shared/errors.ts";
+import { threadSlot } from "../shared/thread-slot.ts";
+
+/** A call or task as the code that runs in it sees it. */
+export interface TaskScope {
+  readonly taskId: string;
+  /** The call's own name, or `Class.method`. */
+  readonly taskName: string;
+  readonly functionName: string;
+  /** Of a task that no actor runs: undefined. */
+  readonly actor: ActorScope | undefined;
+  /** Aborted when the call is cancelled. */
+  readonly signal: AbortSignal;
+  /** Looks now, even while this thread was not free to hear of it. */
+  isCancelled(): boolean;
+  /** Ends its actor when what runs has ended; this call has no value then. */
+  exitActor(message: string): void;
+}
+
+/** The actor that runs a call. */
+export interface ActorScope {
+  readonly info: ActorInfo;
+  readonly name: string | undefined;
+  readonly namespace: string;
+  /** How often it was restarted. */
+  readonly incarnation: number;
+  /** Ends it when what runs has ended; no call starts any more. */
+  exit(cause: DeathCause): void;
+}
+
+/** A call that runs right now and is over when its function returns; its scope is made when somebody asks. */
+export interface SyncTask {
+  scope(): TaskScope;
+}
+
+interface CurrentTask {
+  sync: SyncTask | undefined;
+  readonly storage: AsyncLocalStorage<TaskScope>;
+}
+
+const current: CurrentTask = threadSlot("task", () => ({
+  sync: undefined,
+  storage: new AsyncLocalStorage<TaskScope>(),
+}));
+
+/** The call or task that the calling code belongs to, if it is one. */
+export function currentTask(): TaskScope | undefined {
+  return current.sync === undefined ? current.storage.getStore() : current.sync.scope();
+}
+
+/** Runs `work` so that all code it starts, now or later, belongs to that task. */
+export function asTask<T>(scope: TaskScope, work: () => T): T {
+  return current.storage.run(scope, work);
+}
+
+/** For a function that is over when it returns: what it starts for later does not belong to the task. Much cheaper than `asTask`. */
+export function setSyncTask(task: SyncTask | undefined): void {
+  current.sync = task;
+}

@@ -1,0 +1,194 @@
+/**
+ * A call that is under way in this host and did not end in the turn in which it started: queued, awaiting, or streaming.
+ *
+ * It answers once: with its value, its failure, or that it was cancelled. Cancelled, it aborts its signal and is answered at once; the user's
+ * promise goes on until it ends by itself, and keeps its place in the actor until then.
+ */
+import type { Caller } from "../caller/caller.ts";
+import type { ActorScope, TaskScope } from "../caller/task-scope.ts";
+import type { Encoded } from "../protocol/codec.ts";
+import { unlimitedItems } from "../protocol/messages.ts";
+import type { CallMessage, Running, Session } from "../rpc/session.ts";
+import { type RemoteSite, TaskCancelledError } from "../shared/errors.ts";
+
+/** What runs calls: an actor, or the task runner. */
+export interface ExecutionSite {
+  readonly caller: Caller;
+  readonly actor: ActorScope | undefined;
+  functionName(call: CallMessage): string;
+}
+
+export class Execution implements Running, TaskScope {
+  readonly call: CallMessage;
+  readonly session: Session;
+  readonly #site: ExecutionSite;
+  #controller: AbortController | undefined;
+  #isAnswered = false;
+  #isCancelled = false;
+  /** It ended its actor, and so has no value. */
+  #exits = false;
+  /** How many items of a stream its consumer has taken. */
+  #taken = 0;
+  #wake: (() => void) | undefined;
+
+  constructor(call: CallMessage, session: Session, site: ExecutionSite) {
+    this.call = call;
+    this.session = session;
+    this.#site = site;
+    session.track(call.id, this);
+  }
+
+  get taskId(): string {
+    return `${this.session.peerId}:${this.call.sequence}`;
+  }
+
+  get functionName(): string {
+    return this.#site.functionName(this.call);
+  }
+
+  get taskName(): string {
+    return this.call.route.shape?.name ?? this.functionName;
+  }
+
+  get actor(): ActorScope | undefined {
+    return this.#site.actor;
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#isCancelled && !this.#controller.signal.aborted)
+      this.#controller.abort(this.#reason());
+    return this.#controller.signal;
+  }
+
+  get isAnswered(): boolean {
+    return this.#isAnswered;
+  }
+
+  isCancelled(): boolean {
+    if (!this.#isAnswered) this.session.poll();
+    return this.#isCancelled;
+  }
+
+  cancel(recursive: boolean): void {
+    if (this.#isCancelled) return;
+    this.#isCancelled = true;
+    if (!this.#isAnswered) {
+      this.#end();
+      this.session.answerCancelled(this.call.id);
+    }
+    if (recursive) this.#site.caller.cancelChildren(this);
+    this.#controller?.abort(this.#reason());
+    this.#wake?.();
+  }
+
+  exitActor(message: string): void {
+    this.#exits = true;
+    this.actor?.exit({ kind: "exit-actor", message });
+  }
+
+  consumed(count: number): void {
+    this.#taken = count;
+    this.#wake?.();
+  }
+
+  callerLost(): void {
+    this.#wake?.();
+  }
+
+  /** Waits until an item of that index may be made. Returns whether anybody wants it. */
+  async wanted(index: number): Promise<boolean> {
+    const ahead = this.call.route.shape?.ahead ?? unlimitedItems;
+    while (!this.#isCancelled && this.session.isOpen && index >= this.#taken + ahead) {
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    this.#wake = undefined;
+    return !this.#isCancelled && this.session.isOpen;
+  }
+
+  answer(value: unknown): void {
+    if (this.#isAnswered) return;
+    if (this.#exits) return this.answerGone();
+    answerCall(this.call, this.session, this.#site, value, () => this.#end());
+  }
+
+  answerFailure(error: unknown): void {
+    if (this.#isAnswered) return;
+    if (this.#exits) return this.answerGone();
+    this.#end();
+    answerFailure(this.call, this.session, this.#site, error);
+  }
+
+  answerGone(): void {
+    if (this.#isAnswered) return;
+    this.#end();
+    this.session.answerGone(this.call.id);
+  }
+
+  #end(): void {
+    this.#isAnswered = true;
+    this.session.untrack(this.call.id);
+  }
+
+  #reason(): TaskCancelledError {
+    return new TaskCancelledError(this.taskId, this.taskName);
+  }
+}
+
+/** @param ended called when the answer is certain, before it is sent */
+export function answerCall(
+  call: CallMessage,
+  session: Session,
+  site: ExecutionSite,
+  value: unknown,
+  ended?: () => void,
+): void {
+  const returns = call.route.shape?.returns;
+  const { codec } = site.caller;
+  const label = `result of ${site.functionName(call)}`;
+  let encoded: Encoded | undefined;
+  let several: Encoded[] = [];
+  try {
+    if (returns === undefined || returns === "streaming") encoded = codec.encode(value, label);
+    else {
+      several = severalOf(value, returns, label).map((one, index) =>
+        codec.encode(one, `${label}[${index}]`),
+      );
+    }
+  } catch (error) {
+    ended?.();
+    return answerFailure(call, session, site, error);
+  }
+  ended?.();
+  if (encoded === undefined) session.answerAll(call.id, several);
+  else session.answer(call.id, encoded);
+}
+
+export function answerFailure(
+  call: CallMessage,
+  session: Session,
+  site: ExecutionSite,
+  error: unknown,
+): void {
+  const { caller, actor } = site;
+  const where: RemoteSite = {
+    functionName: site.functionName(call),
+    hostId: caller.id,
+    ...(actor === undefined ? {} : { actorId: actor.info.actorId }),
+  };
+  session.answerFailure(call.id, caller.codec.encodeFailure(error, where));
+}
+
+function severalOf(value: unknown, count: number, label: string): readonly unknown[] {
+  if (count === 0) return [];
+  const isIterable =
+    typeof value === "object" &&
+    value !== null &&
+    typeof (value as Iterable<unknown>)[Symbol.iterator] === "function";
+  const values = isIterable ? [...(value as Iterable<unknown>)] : undefined;
+  if (values?.length === count) return values;
+  const found = values === undefined ? typeof value : `${values.length} values`;
+  throw new RangeError(
+    `${label} must be a list of ${count} values, as its numReturns says; it is ${found}`,
+  );
+}
