@@ -215,7 +215,90 @@ test("a value whose file is gone is lost, with its name, for who gets it and for
   await expect(ray.get(passed)).rejects.toBeInstanceOf(ray.ObjectLostError);
 });
 
+describe("in development mode", () => {
+  test("a value that was changed is named, with what made it, to who gets it", async () => {
+    await ray.init({ numCpus: 1, prewarm: 0, development: true });
+    const keeper = BlockKeeper.remote();
+    const put = ray.put(block(1, MiB));
+    const made = keeper.make.remote(2, MiB);
+    expect((await ray.get([put, made])).map(markOf)).toEqual([1, 2]);
+    (await ray.get(put))[9] = 1;
+    await ray.get(keeper.spoil.remote(made));
+    for (const [ref, label] of [
+      [put, "put"],
+      [made, "BlockKeeper.make"],
+    ] as const) {
+      const error = await rejection(() => ray.get(ref));
+      expect(error).toBeInstanceOf(ray.ObjectMutatedError);
+      expect(error).toMatchObject({ code: "OBJECT_MUTATED", objectId: ref.id, label });
+    }
+  });
+
+  test("so is one that an actor keeps in its own store", async () => {
+    await ray.init({ numCpus: 1, prewarm: 0, development: true });
+    const keeper = BlockKeeper.remote();
+    await ray.get(keeper.fill.remote(1, MiB));
+    expect(await ray.get(keeper.readOwn.remote(0))).toBe(0);
+    await ray.get(keeper.spoilOwn.remote(0));
+    await expect(ray.get(keeper.readOwn.remote(0))).rejects.toThrow(ray.ObjectMutatedError);
+  });
+
+  test("one that was changed and dropped is warned of", async () => {
+    await ray.init({ numCpus: 1, prewarm: 0, development: true });
+    const warnings: unknown[] = [];
+    process.once("warning", (warning) => warnings.push(warning));
+    await spoilAndDrop();
+    // The collector is driven here, so that the wait is for an event.
+    for (let round = 0; warnings.length === 0; round++) {
+      if (round === 200) expect.fail("there was no warning");
+      globalThis.gc?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(warnings[0]).toMatchObject({ code: "OBJECT_MUTATED", label: "put" });
+  });
+
+  test("values go to disk and come back as they were", async () => {
+    await ray.init({
+      numCpus: 1,
+      prewarm: 0,
+      development: true,
+      objectStoreMemory: 4 * MiB,
+      spillDirectory: root,
+    });
+    const refs = Array.from({ length: 12 }, (_, mark) => ray.put(block(mark, MiB)));
+    for (const ref of [...refs, ...refs]) markOf(await ray.get(ref));
+    const first = refs[0] as (typeof refs)[number];
+    (await ray.get(first))[1] = 1;
+    await expect(ray.get(first)).rejects.toThrow(ray.ObjectMutatedError);
+  });
+});
+
+test("development mode is on where the environment says so", async () => {
+  process.env["RAYLING_DEV"] = "1";
+  try {
+    await ray.init({ numCpus: 1, prewarm: 0 });
+  } finally {
+    delete process.env["RAYLING_DEV"];
+  }
+  const ref = ray.put(block(1, MiB));
+  (await ray.get(ref))[9] = 5;
+  await expect(ray.get(ref)).rejects.toThrow(ray.ObjectMutatedError);
+});
+
+test("outside development mode nobody looks: a change is seen by all", async () => {
+  await ray.init({ numCpus: 1, prewarm: 0, development: false });
+  const ref = ray.put(block(1, MiB));
+  (await ray.get(ref))[9] = 5;
+  expect((await ray.get(ref))[9]).toBe(5);
+});
+
+async function spoilAndDrop(): Promise<void> {
+  const values = await ray.get(ray.put(block(1, MiB)));
+  values[9] = 1;
+}
+
 test.each([
+  ["development", { development: "yes" as never }],
   ["objectStoreMemory", { objectStoreMemory: 1000 }],
   ["objectStoreMemory", { objectStoreMemory: "1 GB" as never }],
   ["spillDirectory", { spillDirectory: "/nowhere/at/all" }],

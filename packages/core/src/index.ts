@@ -59,6 +59,7 @@ export {
   NotEncodableError,
   ObjectFetchTimedOutError,
   ObjectLostError,
+  ObjectMutatedError,
   ObjectReconstructionFailedError,
   ObjectStoreFullError,
   OutOfDiskError,
@@ -74,6 +75,7 @@ export {
   TaskError,
   TaskPlacementGroupRemoved,
   TaskUnschedulableError,
+  UnserializableException,
   WorkerCrashedError,
 } from "./shared/errors.ts";
 export type { DeathCause, ReconstructionFailure, RemoteSite } from "./shared/errors.ts";

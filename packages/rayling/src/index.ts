@@ -26,6 +26,7 @@ export {
   NotEncodableError,
   ObjectFetchTimedOutError,
   ObjectLostError,
+  ObjectMutatedError,
   ObjectReconstructionFailedError,
   ObjectRef,
   ObjectStoreFullError,
@@ -44,6 +45,7 @@ export {
   TaskError,
   TaskPlacementGroupRemoved,
   TaskUnschedulableError,
+  UnserializableException,
   wait,
   WorkerCrashedError,
 } from "@rayling/core";

@@ -47,6 +47,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     prewarm: count(0),
     objectStoreMemory: count(1024 * 1024),
     spillDirectory: writableDirectory,
+    development: flag,
     ignoreReinitError: flag,
   });
   if (currentCaller() !== undefined) {

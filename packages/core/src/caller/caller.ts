@@ -31,7 +31,7 @@ export interface CallerOptions {
   readonly directory: Directory;
   readonly errorClasses: ErrorClasses;
   readonly waiting: Waiting;
-  readonly objectStore: Pick<ObjectMemoryParts, "budget" | "files">;
+  readonly objectStore: Pick<ObjectMemoryParts, "budget" | "files" | "immutability">;
   readonly onCall: (call: CallMessage, session: Session) => void;
 }
 

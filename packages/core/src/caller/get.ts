@@ -123,7 +123,8 @@ function timerMs(timeoutMs: number): number {
 
 function valueOf(caller: Caller, entry: ObjectEntry): unknown {
   const outcome = entry.outcome;
-  return outcome?.ok === true && outcome.value !== undefined
-    ? caller.codec.decode(outcome.value)
-    : undefined;
+  if (outcome?.ok !== true || outcome.value === undefined) return undefined;
+  const mutation = caller.memory.mutationOf(entry);
+  if (mutation !== undefined) throw mutation;
+  return caller.codec.decode(outcome.value);
 }

@@ -48,6 +48,8 @@ export interface HostSettings {
 export interface ObjectStoreShare {
   readonly budget: BudgetShare;
   readonly spillDirectory: string;
+  /** Values are watched for changes. */
+  readonly isDevelopment: boolean;
 }
 
 export interface CreateRequest {

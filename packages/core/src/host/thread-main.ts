@@ -13,6 +13,7 @@ import { type CauseData, causeFromData, causeToData } from "../protocol/cause.ts
 import { RemoteNotRegisteredError } from "../shared/errors.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
 import { Budget } from "../store/budget.ts";
+import { ImmutabilityCheck } from "../store/immutability.ts";
 import { SpillFiles } from "../store/spill-files.ts";
 import { threadChannel } from "../transport/thread.ts";
 import type {
@@ -50,6 +51,7 @@ const caller: Caller = new Caller({
   objectStore: {
     budget: new Budget(settings.objectStore.budget),
     files: new SpillFiles(settings.objectStore.spillDirectory, hostId),
+    immutability: settings.objectStore.isDevelopment ? new ImmutabilityCheck() : undefined,
   },
   onCall,
 });

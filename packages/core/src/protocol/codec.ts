@@ -116,7 +116,10 @@ export class Codec {
   decode(encoded: Encoded, slots: readonly unknown[] = noSlots): unknown {
     const isBare =
       encoded.referenceCount === 0 && encoded.buffers.length === 0 && slots.length === 0;
-    const reviver = isBare ? this.#bare : this.#reviverFor(encoded, slots);
+    return this.#unpack(encoded, isBare ? this.#bare : this.#reviverFor(encoded, slots));
+  }
+
+  #unpack(encoded: Encoded, reviver: Reviver): unknown {
     try {
       return reviving(reviver, (): unknown =>
         packr.unpack(encoded.bytes, { start: encoded.start, end: encoded.end }),
@@ -156,8 +159,14 @@ export class Codec {
     };
   }
 
+  /** Of an error that has parts which cannot be read here, all the rest is read. @throws RaySystemError on bytes that are not a value */
   decodeFailure(encoded: Encoded): FailureData {
-    return this.decode(encoded) as FailureData;
+    try {
+      return this.decode(encoded) as FailureData;
+    } catch {
+      const reviver = { ...this.#reviverFor(encoded, noSlots), isLenient: true };
+      return this.#unpack(encoded, reviver) as FailureData;
+    }
   }
 
   reviveFailure(failure: FailureData): Error {

@@ -7,7 +7,12 @@
  */
 import { inspect } from "node:util";
 import * as known from "../shared/errors.ts";
-import { markRemote, type RemoteSite, TaskError } from "../shared/errors.ts";
+import {
+  markRemote,
+  type RemoteSite,
+  TaskError,
+  UnserializableException,
+} from "../shared/errors.ts";
 
 export interface FailureData {
   readonly name: string;
@@ -101,7 +106,18 @@ export function toFailure(
   };
 }
 
+/** Never throws: of an error that cannot be made again here, what it said is left. */
 export function fromFailure(failure: FailureData, findClass?: FindClass): Error {
+  try {
+    return revive(failure, findClass);
+  } catch (cause) {
+    const text = new UnserializableException(failure, cause);
+    if (failure.site !== undefined) markRemote(text, failure.site);
+    return text;
+  }
+}
+
+function revive(failure: FailureData, findClass?: FindClass): Error {
   const site = failure.site;
   if (failure.thrown !== undefined) {
     const wrapped = new TaskError(site?.functionName ?? "remote code", failure.thrown.value);

@@ -32,6 +32,8 @@ export interface Reviver {
   readonly slots: readonly unknown[];
   readonly reference: (data: unknown) => object;
   readonly failure: (failure: FailureData) => Error;
+  /** What cannot be revived here comes as a text that says so. */
+  readonly isLenient?: boolean;
   /** Only refs are wanted: whoever passes a value on need not have the classes inside it. */
   readonly referencesOnly: boolean;
 }
@@ -54,7 +56,8 @@ addExtension({
   // "R"; a number of msgpack's range for applications that msgpackr does not use itself.
   type: 0x52,
   write: (special: Special) => special.content,
-  read: (content: SpecialContent) => revive(content),
+  read: (content: SpecialContent) =>
+    current?.isLenient === true ? reviveLeniently(content) : revive(content),
 });
 
 /** Holds the place of a top-level ObjectRef argument whose value travels beside the arguments. */
@@ -99,6 +102,14 @@ function viewOver(
   const View = viewConstructors[kind];
   if (View === undefined) throw new RaySystemError(`this Node has no ${kind}`);
   return new View(memory, offset, byteLength / (View.BYTES_PER_ELEMENT ?? 1));
+}
+
+function reviveLeniently(content: SpecialContent): unknown {
+  try {
+    return revive(content);
+  } catch (cause) {
+    return `<a value that cannot be read here: ${String(cause)}>`;
+  }
 }
 
 function revive(content: SpecialContent): unknown {

@@ -38,6 +38,11 @@ export interface InitOptions {
   readonly objectStoreMemory?: number;
   /** Where values go that do not fit: a directory, in which each session makes one of its own and removes it at its end. Default: the system's for temporary files. */
   readonly spillDirectory?: string;
+  /**
+   * Watches big values, which all who get them read in place, for changes: a `get` of one that was changed rejects with ObjectMutatedError, and one that
+   * was changed and dropped is warned of. Costs a pass over the value each time. Default: whether the environment has RAYLING_DEV=1.
+   */
+  readonly development?: boolean;
   /** Do not mind if the runtime is started already; its options stay as they were. */
   readonly ignoreReinitError?: boolean;
 }
@@ -63,6 +68,7 @@ export function startDriver(options: InitOptions): Driver {
     driverId,
     limitBytes: options.objectStoreMemory,
     root: options.spillDirectory,
+    isDevelopment: options.development ?? process.env["RAYLING_DEV"] === "1",
   });
   const caller: Caller = new Caller({
     id: driverId,

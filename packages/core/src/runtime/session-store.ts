@@ -8,6 +8,7 @@ import { tmpdir, totalmem } from "node:os";
 import type { ObjectStoreShare } from "../host/control.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
 import { type Budget, type BudgetShare, newBudget } from "../store/budget.ts";
+import { ImmutabilityCheck } from "../store/immutability.ts";
 import {
   removeDirectory,
   removeDirectoryNow,
@@ -25,20 +26,23 @@ export interface SessionStoreOptions {
   readonly limitBytes: number | undefined;
   /** Where the directory of the session is made. */
   readonly root: string | undefined;
+  readonly isDevelopment: boolean;
 }
 
 export class SessionStore {
   readonly budget: Budget;
   readonly files: SpillFiles;
+  readonly immutability: ImmutabilityCheck | undefined;
   readonly #directory: string;
   readonly #cleaned: Promise<void>;
   readonly #shares: Map<string, BudgetShare> = new Map();
   readonly #onExit: () => void;
 
-  constructor({ driverId, limitBytes, root = tmpdir() }: SessionStoreOptions) {
+  constructor({ driverId, limitBytes, root = tmpdir(), isDevelopment }: SessionStoreOptions) {
     this.budget = newBudget(limitBytes ?? defaultShare * availableMemory());
     this.#directory = spillDirectoryIn(root);
     this.files = new SpillFiles(this.#directory, driverId);
+    this.immutability = isDevelopment ? new ImmutabilityCheck() : undefined;
     this.#onExit = () => removeDirectoryNow(this.#directory);
     limitGarbage(this.budget.limitBytes);
     process.once("exit", this.#onExit);
@@ -48,7 +52,8 @@ export class SessionStore {
   shareFor(hostId: string): ObjectStoreShare {
     const budget = this.budget.share();
     this.#shares.set(hostId, budget);
-    return { budget, spillDirectory: this.#directory };
+    const isDevelopment = this.immutability !== undefined;
+    return { budget, spillDirectory: this.#directory, isDevelopment };
   }
 
   /** The host is gone, and what it kept with it. */

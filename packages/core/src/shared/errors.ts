@@ -17,6 +17,7 @@ export { RayError } from "./errors/base.ts";
 export {
   ObjectFetchTimedOutError,
   ObjectLostError,
+  ObjectMutatedError,
   ObjectReconstructionFailedError,
   ObjectStoreFullError,
   OutOfDiskError,
@@ -282,6 +283,19 @@ export class InvalidOptionError extends TypeError {
     super(message);
     this.name = "InvalidOptionError";
     this.option = option;
+  }
+}
+
+/** An error arrived that cannot be made again here. Its own name, message and stack are kept as text; `cause` is what went wrong. */
+export class UnserializableException extends RayError {
+  readonly originalName: string;
+  readonly originalMessage: string;
+  constructor(original: { name: string; message: string; stack: string }, cause: unknown) {
+    const { name, message, stack } = original;
+    super("UNSERIALIZABLE_EXCEPTION", `${name}: ${message}`, { cause });
+    this.originalName = name;
+    this.originalMessage = message;
+    Object.defineProperty(this, "stack", { value: stack, writable: true, configurable: true });
   }
 }
 

@@ -16,6 +16,7 @@ import {
 } from "../protocol/shared-memory.ts";
 import { ObjectLostError, ObjectStoreFullError, OutOfDiskError } from "../shared/errors.ts";
 import type { Budget } from "./budget.ts";
+import type { ImmutabilityCheck } from "./immutability.ts";
 import type { Away, ObjectEntry } from "./object-entry.ts";
 import { DiskFull, type Extent, type SpillFiles } from "./spill-files.ts";
 import { partsOf, type Remains, remainsOf, valueOf } from "./value-parts.ts";
@@ -88,12 +89,15 @@ export interface ObjectMemoryParts {
   readonly budget: Budget;
   readonly files: SpillFiles;
   readonly describe: (error: Error) => FailureData;
+  /** In development mode. */
+  readonly immutability?: ImmutabilityCheck | undefined;
 }
 
 export class ObjectMemory {
   readonly #budget: Budget;
   readonly #files: SpillFiles;
   readonly #describe: (error: Error) => FailureData;
+  readonly #immutability: ImmutabilityCheck | undefined;
   readonly #kept: WeakMap<ObjectEntry, Kept> = new WeakMap();
   readonly #pieces: WeakMap<ArrayBufferLike, Piece> = new WeakMap();
   /** In memory, the one unused for longest first. */
@@ -110,10 +114,11 @@ export class ObjectMemory {
   #hasWarned = false;
   #isOpen = true;
 
-  constructor({ budget, files, describe }: ObjectMemoryParts) {
+  constructor({ budget, files, describe, immutability }: ObjectMemoryParts) {
     this.#budget = budget;
     this.#files = files;
     this.#describe = describe;
+    this.#immutability = immutability;
     this.#dropped = new FinalizationRegistry((kept) => this.#forget(kept));
   }
 
@@ -149,8 +154,14 @@ export class ObjectMemory {
     this.#dropped.register(entry, kept, kept);
     this.#objects += 1;
     this.#enter(kept);
+    this.#immutability?.watch(entry, value);
     if (this.#budget.used > this.#budget.limitBytes) this.#makeRoom(entry, kept, mustFit);
     else this.#relieve();
+  }
+
+  /** In development mode: what is wrong with the value of an entry that is about to be looked at. */
+  mutationOf(entry: ObjectEntry): Error | undefined {
+    return this.#immutability?.check(entry);
   }
 
   /** It was looked at just now. */
@@ -331,6 +342,7 @@ export class ObjectMemory {
     if (extent === undefined || this.#pinned.has(entry)) return false;
     const remains = remainsOf(outcome.value);
     const seen = weakly ? partsOf(outcome.value).map((part) => new WeakPart(part)) : [];
+    this.#immutability?.left(entry);
     this.#leave(kept);
     kept.isAway = true;
     this.#bytesSpilled += kept.byteLength;
@@ -359,6 +371,7 @@ export class ObjectMemory {
       this.#restores += 1;
       this.#enter(kept);
       entry.returned(value);
+      this.#immutability?.returned(entry, value);
     } catch (cause) {
       const { message } = cause as Error;
       const reason = `object ${entry.id} (${entry.label}) cannot be read back from disk: ${message}`;

@@ -79,6 +79,21 @@ export class ObjectReconstructionFailedError extends ObjectLostError {
   }
 }
 
+/** Somebody wrote to a value that others read in place. Found in development mode only. */
+export class ObjectMutatedError extends RayError {
+  readonly objectId: string;
+  /** What made it: "put", `Class.method` or a task's name. */
+  readonly label: string;
+  constructor(objectId: string, label: string) {
+    super(
+      "OBJECT_MUTATED",
+      `object ${objectId}, made by ${label}, was changed after it was made: big buffers are shared by all who get them, so copy one before you write to it`,
+    );
+    this.objectId = objectId;
+    this.label = label;
+  }
+}
+
 /** A value does not fit: memory is used up, and what is there could not be moved to disk. Nothing that was kept is lost. */
 export class ObjectStoreFullError extends RayError {
   /** What was to be kept: "put", `Class.method` or a task's name. */

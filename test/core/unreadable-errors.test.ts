@@ -1,0 +1,54 @@
+import * as ray from "rayling";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Touchy } from "../fixtures/touchy.ts";
+
+beforeAll(() => ray.init({ numCpus: 1, prewarm: 0 }));
+afterAll(() => ray.shutdown());
+
+async function rejectionOf(ref: ray.ObjectRef): Promise<Error> {
+  try {
+    await ray.get(ref);
+  } catch (error) {
+    return error as Error;
+  }
+  return expect.fail("it did not fail");
+}
+
+test("an error whose class cannot be used here still says what it said, and why it is no instance", async () => {
+  const error = await rejectionOf(Touchy.remote().prototypeThrows.remote());
+  expect(error).toBeInstanceOf(ray.UnserializableException);
+  expect(error).toBeInstanceOf(ray.TaskError);
+  expect(error).toMatchObject({
+    code: "UNSERIALIZABLE_EXCEPTION",
+    message: "TouchyError: do not touch",
+    originalName: "TouchyError",
+    originalMessage: "do not touch",
+  });
+  expect(error.stack).toContain("touchy.ts");
+  expect((error.cause as Error).message).toBe("not in the main thread");
+});
+
+test("a cause that cannot be used here does not hide the error that it caused", async () => {
+  const error = await rejectionOf(Touchy.remote().inside.remote());
+  expect(error.message).toBe("outside");
+  expect(error.cause).toBeInstanceOf(ray.UnserializableException);
+  expect((error.cause as Error).message).toBe("TouchyError: inside");
+});
+
+test("a field that cannot be read here does not hide the error that has it", async () => {
+  const error = await rejectionOf(Touchy.remote().fieldCannotBeRead.remote());
+  expect(error).toBeInstanceOf(RangeError);
+  expect(error).toMatchObject({
+    message: "has a sealed field",
+    code: "SEALED",
+    sealed: "<a value that cannot be read here: Error: the seal is broken>",
+    deep: [{ sealed: "<a value that cannot be read here: Error: the seal is broken>" }],
+  });
+  expect(error.stack).toContain("touchy.ts");
+});
+
+test("a result that cannot be read here fails its own call, with what went wrong", async () => {
+  const error = await rejectionOf(Touchy.remote().result.remote());
+  expect(error).toBeInstanceOf(ray.RaySystemError);
+  expect((error.cause as Error).message).toBe("the seal is broken");
+});
