@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { sharesMemory } from "../fixtures/isolation.ts";
 import {
   BudgetError,
   Caller,
@@ -154,7 +155,7 @@ describe("a host that dies", () => {
     await ray.kill(counter);
   });
 
-  test("is killed even in an endless loop", async () => {
+  test.skipIf(!sharesMemory)("is killed even in an endless loop", async () => {
     const flaky = Flaky.remote();
     const started = new Int32Array(new SharedArrayBuffer(4));
     const spinning = flaky.spin.remote(started);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { sharesMemory } from "../fixtures/isolation.ts";
 import { Meeting } from "../fixtures/actors.ts";
 import {
   Barrier,
@@ -57,17 +58,20 @@ describe("nothing waits for ever", () => {
     expect(new Set(await ray.get(calls))).toEqual(new Set([256 * 1024]));
   });
 
-  test("an actor whose creator died before its arguments were ready is dead", async () => {
-    const maker = Maker.remote();
-    const cell = sharedCell();
-    await ray.get(maker.startsNever.remote("orphan", cell));
-    await isSet(cell);
-    const orphan = await ray.getActor<{ value(): unknown }>("orphan");
-    const value = ray.get(orphan.value.remote());
-    await ray.kill(maker);
-    await expect(value).rejects.toThrow("its creator died before");
-    await expect(ray.getActor("orphan")).rejects.toThrow(ray.ActorNotFoundError);
-  });
+  test.skipIf(!sharesMemory)(
+    "an actor whose creator died before its arguments were ready is dead",
+    async () => {
+      const maker = Maker.remote();
+      const cell = sharedCell();
+      await ray.get(maker.startsNever.remote("orphan", cell));
+      await isSet(cell);
+      const orphan = await ray.getActor<{ value(): unknown }>("orphan");
+      const value = ray.get(orphan.value.remote());
+      await ray.kill(maker);
+      await expect(value).rejects.toThrow("its creator died before");
+      await expect(ray.getActor("orphan")).rejects.toThrow(ray.ActorNotFoundError);
+    },
+  );
 
   test("a CPU that is granted to a dead host is free again", async () => {
     const gate = Meeting.remote();
@@ -86,16 +90,19 @@ describe("nothing waits for ever", () => {
     expect(await ray.get(nested.remote(3))).toBe(3);
   });
 
-  test("an actor that dies at every start ends when it is killed, however long it pauses", async () => {
-    const starts = sharedCell();
-    const young = DiesYoung.options({ maxRestarts: -1 }).remote(starts);
-    const hello = ray.get(young.hello.remote());
-    while (Atomics.load(starts, 0) < 3) {
-      await Atomics.waitAsync(starts, 0, Atomics.load(starts, 0)).value;
-    }
-    await ray.kill(young);
-    await expect(hello).rejects.toMatchObject({ deathCause: { kind: "killed" } });
-  });
+  test.skipIf(!sharesMemory)(
+    "an actor that dies at every start ends when it is killed, however long it pauses",
+    async () => {
+      const starts = sharedCell();
+      const young = DiesYoung.options({ maxRestarts: -1 }).remote(starts);
+      const hello = ray.get(young.hello.remote());
+      while (Atomics.load(starts, 0) < 3) {
+        await Atomics.waitAsync(starts, 0, Atomics.load(starts, 0)).value;
+      }
+      await ray.kill(young);
+      await expect(hello).rejects.toMatchObject({ deathCause: { kind: "killed" } });
+    },
+  );
 
   test("shutdown while calls wait for a task that is lost with it", async () => {
     const counting = Counting.remote();

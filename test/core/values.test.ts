@@ -1,6 +1,7 @@
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { sharesMemory } from "../fixtures/isolation.ts";
 import { Counter, measure } from "../fixtures/actors.ts";
 import { Point, PointKeeper } from "../fixtures/serialized.ts";
 
@@ -141,7 +142,7 @@ describe("shared memory", () => {
     expect(first.buffer).not.toBe(big.buffer);
   });
 
-  test("of the user's own stays shared between threads", async () => {
+  test.skipIf(!sharesMemory)("of the user's own stays shared between threads", async () => {
     const cell = new Int32Array(new SharedArrayBuffer(8));
     const back = (await echo({ cell })) as { cell: Int32Array };
     cell[1] = 42;

@@ -7,9 +7,11 @@ import type { Demand } from "../rpc/demand.ts";
 import type {
   ActorInfo,
   ActorSpec,
+  Isolation,
   MethodOptions,
   RemoteKey,
-  ResourceLimits,
+  RuntimeEnv,
+  WorkerRequest,
 } from "../rpc/directory.ts";
 import type { CallPlan } from "../caller/call.ts";
 import type { CallOptions } from "../caller/handle.ts";
@@ -24,6 +26,7 @@ import {
   returnCount,
   environment,
   flag,
+  isolationKind,
   retryPolicy,
   text,
 } from "../shared/options.ts";
@@ -31,14 +34,6 @@ import { show } from "../shared/show.ts";
 import { actorDemand, schedulingChecks, type SchedulingOptions, taskDemand } from "./scheduling.ts";
 import { useCaller } from "./session.ts";
 import type { ActorHandle, Constructor, RemoteArguments, ShapedResult } from "./types.ts";
-
-/** Settings of the thread that an actor gets for itself. */
-export interface RuntimeEnv {
-  /** Added to the environment of the process. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Limits of its heap; reaching one ends the actor with cause "out-of-memory". */
-  readonly resourceLimits?: ResourceLimits;
-}
 
 /** Options of a method for all its calls; those of a call are stronger. */
 export type CallOptionsOfMethod = Omit<CallOptions, "name">;
@@ -64,12 +59,18 @@ export interface ActorOptions extends SchedulingOptions {
   readonly allowOutOfOrderExecution?: boolean;
   /** Unanswered calls of one caller; one more throws PendingCallsLimitExceeded. Default -1: without limit. */
   readonly maxPendingCalls?: number;
+  /** What it runs in: a "thread" of its own (default of `init`), or a "process" of its own, for native code and hard limits. */
+  readonly isolation?: Isolation;
   readonly runtimeEnv?: RuntimeEnv;
 }
 
 export interface TaskOptions extends SchedulingOptions {
   /** A name for messages to people. Default: the function's. */
   readonly name?: string;
+  /** What it runs in: a "thread" (default of `init`) or a "process". */
+  readonly isolation?: Isolation;
+  /** Settings of its worker; tasks with the same settings share workers. */
+  readonly runtimeEnv?: RuntimeEnv;
   /** How often it is tried again when its worker dies. Default 3. */
   readonly maxRetries?: number;
   readonly retryExceptions?: CallOptions["retryExceptions"];
@@ -165,8 +166,8 @@ function create(
     getIfExists: options.getIfExists ?? false,
     maxRestarts: options.maxRestarts ?? 0,
     demand,
-    resourceLimits: options.runtimeEnv?.resourceLimits,
-    env: options.runtimeEnv?.env,
+    isolation: options.isolation,
+    runtimeEnv: options.runtimeEnv,
   };
   const { directory } = caller;
   // The arguments are taken as they are now, whatever the directory answers and when.
@@ -246,9 +247,12 @@ function remoteFunction(
     retryExceptions: errorNames(options.retryExceptions ?? false),
   };
   const demand = taskDemand(`task ${key.name}`, options);
+  const { isolation, runtimeEnv } = options;
+  const kind = JSON.stringify([isolation, runtimeEnv]);
+  const worker: WorkerRequest = { key: kind + demand.key, demand, isolation, runtimeEnv, kind };
   return {
     options: (more) => remoteFunction(target, key, { ...options, ...checkedTask(key.name, more) }),
-    remote: (...args) => useCaller().callTask(plan, demand, args) as never,
+    remote: (...args) => useCaller().callTask(plan, worker, args) as never,
   };
 }
 
@@ -349,6 +353,7 @@ function checkedActor(name: string, options: ActorOptions, partial = false): Act
       return undefined;
     }),
     allowOutOfOrderExecution: flag,
+    isolation: isolationKind,
     maxPendingCalls: pendingLimit,
     runtimeEnv: environment,
   });
@@ -362,6 +367,8 @@ function checkedTask(name: string, options: TaskOptions): TaskOptions {
   checkOptions(`task ${name}`, options, {
     name: text,
     ...schedulingChecks,
+    isolation: isolationKind,
+    runtimeEnv: environment,
     maxRetries: count(-1),
     retryExceptions: retryPolicy,
     numReturns: returnCount,

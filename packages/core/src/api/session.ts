@@ -15,7 +15,14 @@ import {
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
-import { checkOptions, count, flag, text, writableDirectory } from "../shared/options.ts";
+import {
+  checkOptions,
+  count,
+  flag,
+  isolationKind,
+  text,
+  writableDirectory,
+} from "../shared/options.ts";
 import { amount, bytes, gpus, resources } from "./amounts.ts";
 import { labels } from "./labels.ts";
 
@@ -48,6 +55,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     objectStoreMemory: count(1024 * 1024),
     spillDirectory: writableDirectory,
     development: flag,
+    isolation: isolationKind,
     ignoreReinitError: flag,
   });
   if (currentCaller() !== undefined) {

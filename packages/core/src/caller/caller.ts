@@ -12,8 +12,7 @@ import { awayOf, ObjectMemory, type ObjectMemoryParts } from "../store/object-me
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
-import type { Demand } from "../rpc/demand.ts";
-import type { ActorInfo, Directory, StartArguments } from "../rpc/directory.ts";
+import type { ActorInfo, Directory, StartArguments, WorkerRequest } from "../rpc/directory.ts";
 import { ActorClient } from "./actor-client.ts";
 import { Call, type CallPlan, type Returns } from "./call.ts";
 import { currentTask, type TaskScope } from "./task-scope.ts";
@@ -112,14 +111,14 @@ export class Caller implements HandleCaller, ClientLink {
   }
 
   /** @throws NotEncodableError, RaySystemError */
-  callTask(plan: CallPlan, demand: Demand, args: readonly unknown[]): Returned {
+  callTask(plan: CallPlan, worker: WorkerRequest, args: readonly unknown[]): Returned {
     this.#checkAlive();
     const dependencies: ObjectEntry[] = [];
     const encoded = this.#encodeArguments(args, dependencies);
     const { route } = plan;
     const entry = this.store.create(route.shape?.name ?? route.label ?? route.method);
     const returns = this.#returnsOf(entry, plan);
-    const queue = this.#tasks.queueOf(demand);
+    const queue = this.#tasks.queueOf(worker);
     const parent = currentTask();
     const call = new Call(
       this.#tasks,

@@ -4,17 +4,16 @@
  * Tasks have no order among each other. A worker is leased from the directory while there is work and given back when there is
  * none. A worker that dies costs its task one of `maxRetries`; used up, the task fails with WorkerCrashedError.
  */
-import type { Demand } from "../rpc/demand.ts";
-import type { WorkerLease } from "../rpc/directory.ts";
+import type { WorkerLease, WorkerRequest } from "../rpc/directory.ts";
 import type { Session } from "../rpc/session.ts";
 import { type DeathCause, RaySystemError, taskDeath } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import type { Call, CallOwner } from "./call.ts";
 import type { ClientLink } from "./link.ts";
 
-/** Tasks with one demand share leases. */
+/** Tasks that need the same of their worker share leases. */
 interface Lane {
-  readonly demand: Demand;
+  readonly worker: WorkerRequest;
   readonly ready: Fifo<Call>;
   asking: number;
 }
@@ -53,12 +52,12 @@ export class TaskClient implements CallOwner {
     );
   }
 
-  /** Where tasks with that demand wait. */
-  queueOf(demand: Demand): Fifo<Call> {
-    let lane = this.#lanes.get(demand.key);
+  /** Where tasks wait that need this of their worker. */
+  queueOf(worker: WorkerRequest): Fifo<Call> {
+    let lane = this.#lanes.get(worker.key);
     if (lane === undefined) {
-      lane = { demand, ready: new Fifo(), asking: 0 };
-      this.#lanes.set(demand.key, lane);
+      lane = { worker, ready: new Fifo(), asking: 0 };
+      this.#lanes.set(worker.key, lane);
       this.#laneOf.set(lane.ready, lane);
     }
     return lane.ready;
@@ -147,7 +146,7 @@ export class TaskClient implements CallOwner {
   async #lease(lane: Lane): Promise<void> {
     let lease: WorkerLease;
     try {
-      lease = await this.link.directory.leaseWorker(lane.demand);
+      lease = await this.link.directory.leaseWorker(lane.worker);
     } catch (error) {
       lane.asking -= 1;
       const failure = this.link.describe(error as Error);
@@ -162,7 +161,7 @@ export class TaskClient implements CallOwner {
       return;
     }
     const { hostId } = lease;
-    const oneTask = lane.demand.strategy.kind === "SPREAD";
+    const oneTask = lane.worker.demand.strategy.kind === "SPREAD";
     this.#leasedUntil.set(hostId, oneTask ? 0 : performance.now() + longestLeaseMs);
     const session = await this.link.session(hostId).catch(() => undefined);
     if (session === undefined) this.#release(hostId);

@@ -1,7 +1,7 @@
 /**
  * The two control contracts between a driver and a host, spoken through comlink: low-rate, typed, never used for calls.
  *
- * Everything that crosses is plain data for structured clone: values are detached from the packer's memory, causes carry no live errors.
+ * Everything that crosses is plain data: values are detached from the packer's memory, causes carry no live errors.
  */
 import type { MessagePort } from "node:worker_threads";
 import type { Encoded } from "../protocol/codec.ts";
@@ -18,7 +18,6 @@ import type {
   NodeInfo,
   NodeSpec,
 } from "../rpc/cluster.ts";
-import type { Demand } from "../rpc/demand.ts";
 import type {
   ActorInfo,
   ActorLocation,
@@ -27,15 +26,21 @@ import type {
   RemoteKey,
   StartArguments,
   WorkerLease,
+  WorkerRequest,
 } from "../rpc/directory.ts";
+import type { Address } from "../transport/dial.ts";
 
-/** What a host thread is started with. */
-export interface HostSettings {
+/** What every host is told about itself. */
+export interface HostIdentity {
   readonly hostId: string;
   /** The node that it belongs to. */
   readonly nodeId: string;
   readonly driverId: string;
   readonly namespace: string;
+}
+
+/** What a host thread is started with. */
+export interface ThreadSettings extends HostIdentity {
   readonly data: MessagePort;
   /** The driver calls the host here. */
   readonly control: MessagePort;
@@ -51,6 +56,30 @@ export interface ObjectStoreShare {
   /** Values are watched for changes. */
   readonly isDevelopment: boolean;
 }
+
+/** What a host process is started with, as JSON in the variable {@link processVariable}; its channels are files that it inherits. */
+export interface ProcessSettings extends HostIdentity {
+  /** Where its socket for other hosts may lie. */
+  readonly folder: string;
+  /** Bytes of big values that it keeps in memory: a process has a budget of its own. */
+  readonly objectStoreMemory: number;
+  readonly spillDirectory: string;
+  /** Values are watched for changes. */
+  readonly isDevelopment: boolean;
+}
+
+export const processVariable = "RAYLING_HOST";
+
+/** Files of a host process: its session with the driver, and the control of both. */
+export const inherited = { data: 3, control: 4 } as const;
+
+/** How one of two hosts comes to a channel to the other. */
+export type Way =
+  /** Between threads. */
+  | { readonly kind: "port"; readonly port: MessagePort }
+  | { readonly kind: "dial"; readonly address: Address }
+  /** The other one dials, and names the request. */
+  | { readonly kind: "incoming" };
 
 export interface CreateRequest {
   readonly key: RemoteKey;
@@ -93,11 +122,13 @@ export interface HostControl {
   create(request: CreateRequest): Promise<CreateResult>;
   /** Ends an actor when what runs in it has ended; `exited` follows. */
   terminate(actorId: string, cause: CauseData): void;
-  /** Another host opens a way to this one. */
-  accept(peerId: string, port: MessagePort): void;
+  /** Another host wants a channel to this one, by this way. Resolves when it is open. */
+  accept(peerId: string, way: Way, wayId: string): Promise<void>;
+  /** Where other hosts may dial this one; it listens from then on. */
+  address(): Promise<Address>;
   stats(): HostStats;
-  /** Sends what is ready; the driver ends the thread when this has answered. */
-  stop(): void;
+  /** Sends what is ready; the driver ends the host when this has answered. */
+  stop(): Promise<void>;
 }
 
 /** Host to driver: the Directory in plain data. */
@@ -121,10 +152,11 @@ export interface DriverControl {
   /** An actor of this host has ended by itself. */
   exited(actorId: string, incarnation: number, cause: CauseData): void;
   endWorker(hostId: string): Promise<void>;
-  connect(fromHostId: string, toHostId: string): MessagePort;
+  /** @param wayId names the request, for a way that the other host opens */
+  connect(fromHostId: string, toHostId: string, wayId: string): Promise<Way>;
   /** Resolves when that host is known to be gone. */
   death(hostId: string): Promise<CauseData>;
-  leaseWorker(demand: Demand): Promise<WorkerLease>;
+  leaseWorker(request: WorkerRequest): Promise<WorkerLease>;
   releaseWorker(hostId: string): void;
   setBlocked(hostId: string, blocked: boolean): void;
   nodes(): readonly NodeInfo[];
@@ -135,6 +167,12 @@ export interface DriverControl {
   groupReady(groupId: string): Promise<GroupState>;
   removeGroup(groupId: string): Promise<void>;
   groups(): readonly GroupInfo[];
+}
+
+/** What a host process says besides: a thread's launcher sees these things by itself. */
+export interface ProcessDriverControl extends DriverControl {
+  /** It is about to end, because of this. */
+  dying(cause: CauseData): void;
 }
 
 /** A copy that structured clone can carry: only its own bytes, no live refs. */

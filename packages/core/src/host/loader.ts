@@ -38,8 +38,11 @@ export class Loader {
   }
 }
 
-/** Silences what stopped driver code leaves behind: its rejections, its throwing timers, its `process.exit`. */
-export function guardDriverCode(): void {
+/**
+ * Silences what stopped driver code leaves behind: its rejections, its throwing timers, its `process.exit`.
+ * @param onFatal hears of an error that ends the host, before it does
+ */
+export function guardDriverCode(onFatal?: (error: unknown) => void): void {
   // Without these two, Node's own answer is to end the thread; a listener of the user's own is another answer.
   process.on("unhandledRejection", (rejection) => {
     if (rejection instanceof DriverCodeStopped) return;
@@ -49,6 +52,7 @@ export function guardDriverCode(): void {
     if (error instanceof DriverCodeStopped) return;
     if (process.listenerCount("uncaughtException") > 1) return;
     process.removeAllListeners("uncaughtException");
+    onFatal?.(error);
     throw error;
   });
   const exit = process.exit.bind(process);

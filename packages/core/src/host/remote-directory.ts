@@ -3,22 +3,20 @@ import type { Remote } from "comlink";
 import type { Encoded } from "../protocol/codec.ts";
 import { causeFromData, causeToData } from "../protocol/cause.ts";
 import type { Directory } from "../rpc/directory.ts";
-import type { DeathCause } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import { threadChannel } from "../transport/thread.ts";
+import { newId } from "../shared/ids.ts";
 import { detachArguments, type DriverControl } from "./control.ts";
+import type { Ways } from "./ways.ts";
 
 export function remoteDirectory(
   driver: Remote<DriverControl>,
   hostId: string,
+  ways: Ways,
   onExport: (values: readonly Encoded[]) => void,
-): Directory & { readonly death: (peerId: string) => Promise<DeathCause> } {
-  // A driver that cannot be told anything is ending, and this thread with it.
+): Directory {
+  // A driver that cannot be told anything is ending, and this host with it.
   const tell = (sent: Promise<void>): void => void sent.catch(() => undefined);
-  const death = async (peerId: string): Promise<DeathCause> =>
-    causeFromData(await driver.death(peerId));
   return {
-    death,
     register: (spec) => driver.register(spec),
     start: (actorId, args) => {
       onExport([args.values, ...args.dependencies]);
@@ -39,11 +37,16 @@ export function remoteDirectory(
     },
     kill: (actorId, noRestart) => driver.kill(actorId, noRestart),
     async connect(toHostId): Promise<Channel> {
-      const port = await driver.connect(hostId, toHostId);
-      return threadChannel(port, () => death(toHostId));
+      const wayId = newId("way");
+      const incoming = ways.expect(wayId);
+      try {
+        return await ways.open(await driver.connect(hostId, toHostId, wayId), toHostId, wayId);
+      } finally {
+        incoming.end();
+      }
     },
     endWorker: (workerId) => driver.endWorker(workerId),
-    leaseWorker: (demand) => driver.leaseWorker(demand),
+    leaseWorker: (request) => driver.leaseWorker(request),
     releaseWorker: (workerId) => tell(driver.releaseWorker(workerId)),
     setBlocked: (workerId, blocked) => tell(driver.setBlocked(workerId, blocked)),
     nodes: () => driver.nodes(),

@@ -6,6 +6,8 @@ export interface CauseData {
   readonly kind: DeathCause["kind"];
   readonly message: string;
   readonly exitCode?: number;
+  readonly signal?: string;
+  readonly stderr?: readonly string[];
   readonly failure?: FailureData;
 }
 

@@ -59,6 +59,17 @@ export interface ResourceLimits {
   readonly stackSizeMb?: number;
 }
 
+/** What an actor or task runs in: a thread of its own, a process of its own, or a thread that it shares with others. */
+export type Isolation = "thread" | "process";
+
+/** Settings of the thread or process that an actor or task gets for itself. */
+export interface RuntimeEnv {
+  /** Added to the environment of the process. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Limits of its heap; reaching one ends the actor with cause "out-of-memory". */
+  readonly resourceLimits?: ResourceLimits;
+}
+
 export interface ActorSpec {
   readonly info: ActorInfo;
   readonly key: RemoteKey;
@@ -67,8 +78,20 @@ export interface ActorSpec {
   readonly getIfExists: boolean;
   readonly maxRestarts: number;
   readonly demand: Demand;
-  readonly resourceLimits: ResourceLimits | undefined;
-  readonly env: Readonly<Record<string, string>> | undefined;
+  /** Undefined is the default of the session. */
+  readonly isolation: Isolation | undefined;
+  readonly runtimeEnv: RuntimeEnv | undefined;
+}
+
+/** What a task needs of its worker. */
+export interface WorkerRequest {
+  /** Equal for equal requests. */
+  readonly key: string;
+  readonly demand: Demand;
+  readonly isolation: Isolation | undefined;
+  readonly runtimeEnv: RuntimeEnv | undefined;
+  /** Equal for all that one worker can serve: isolation and settings. */
+  readonly kind: string;
 }
 
 /** Constructor arguments as they travel: no live objects inside. */
@@ -118,7 +141,7 @@ export interface Directory extends ClusterDirectory {
   kill(actorId: string, noRestart: boolean): Promise<void>;
   /** A direct way to another host. */
   connect(hostId: string): Promise<Channel>;
-  leaseWorker(demand: Demand): Promise<WorkerLease>;
+  leaseWorker(request: WorkerRequest): Promise<WorkerLease>;
   releaseWorker(hostId: string): void;
   /** Ends a leased worker in the middle of its task. */
   endWorker(hostId: string): Promise<void>;

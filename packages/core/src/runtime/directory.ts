@@ -14,7 +14,6 @@ import type {
   NodeInfo,
   NodeSpec,
 } from "../rpc/cluster.ts";
-import type { Demand } from "../rpc/demand.ts";
 import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
 import type {
@@ -26,10 +25,13 @@ import type {
   Registration,
   StartArguments,
   WorkerLease,
+  WorkerRequest,
 } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import { type Host, HostLostError, joinHosts, type ThreadLauncher } from "./launch.ts";
+import { type Host, HostLostError } from "./host.ts";
+import { joinHosts } from "./join-hosts.ts";
+import type { Launcher } from "./launch.ts";
 import { LocalCluster } from "./cluster.ts";
 import { Supervisor, type SupervisorParts } from "./supervisor.ts";
 
@@ -39,6 +41,8 @@ interface Lease {
   readonly holder: string;
   /** The placement group that it runs in. */
   readonly groupId: string | undefined;
+  /** Which others may do the same work. */
+  readonly kind: string;
 }
 
 export interface DirectorySettings {
@@ -64,7 +68,7 @@ export class LocalDirectory implements Directory {
   readonly #leases: Map<string, Lease> = new Map();
   /** Leases that are asked for, by who asks. */
   readonly #asked: Map<string, Set<ResourceRequest>> = new Map();
-  readonly #idle: Host[] = [];
+  readonly #idle: { readonly host: Host; readonly kind: string }[] = [];
 
   constructor(settings: DirectorySettings, parts: SupervisorParts) {
     this.#driverId = settings.driverId;
@@ -78,7 +82,7 @@ export class LocalDirectory implements Directory {
     });
   }
 
-  get #launcher(): ThreadLauncher {
+  get #launcher(): Launcher {
     return this.#parts.launcher();
   }
 
@@ -90,7 +94,7 @@ export class LocalDirectory implements Directory {
     this.#hosts.set(host.id, host);
     void host.exited.then(() => {
       this.#hosts.delete(host.id);
-      const index = this.#idle.indexOf(host);
+      const index = this.#idle.findIndex((idle) => idle.host === host);
       if (index >= 0) this.#idle.splice(index, 1);
       for (const [workerId, lease] of this.#leases) {
         if (workerId === host.id || lease.holder === host.id) this.releaseWorker(workerId);
@@ -189,7 +193,8 @@ export class LocalDirectory implements Directory {
     throw new RaySystemError(`host ${hostId} is gone`);
   }
 
-  async leaseWorker(demand: Demand, holder: string = this.#driverId): Promise<WorkerLease> {
+  async leaseWorker(worker: WorkerRequest, holder: string = this.#driverId): Promise<WorkerLease> {
+    const { demand, kind } = worker;
     const request = this.#scheduler.request(demand, "a task");
     const asked = this.#asked.get(holder) ?? new Set();
     this.#asked.set(holder, asked.add(request));
@@ -204,12 +209,12 @@ export class LocalDirectory implements Directory {
     }
     const { allocation } = outcome;
     // Its node went between the decision and this turn.
-    if (allocation.isLost) return this.leaseWorker(demand, holder);
+    if (allocation.isLost) return this.leaseWorker(worker, holder);
     try {
-      const host = this.#workerOn(allocation.nodeId);
+      const host = this.#workerOn(allocation.nodeId, worker);
       const { strategy } = demand;
       const groupId = strategy.kind === "PLACEMENT_GROUP" ? strategy.groupId : undefined;
-      this.#leases.set(host.id, { host, allocation, holder, groupId });
+      this.#leases.set(host.id, { host, allocation, holder, groupId, kind });
       return { state: "leased", hostId: host.id };
     } catch (error) {
       allocation.release();
@@ -217,10 +222,17 @@ export class LocalDirectory implements Directory {
     }
   }
 
-  #workerOn(nodeId: string): Host {
-    const index = this.#idle.findLastIndex((host) => host.nodeId === nodeId);
+  #workerOn(nodeId: string, { isolation, runtimeEnv, kind }: WorkerRequest): Host {
+    const index = this.#idle.findLastIndex(
+      (idle) => idle.host.nodeId === nodeId && idle.kind === kind,
+    );
     const [idle] = index < 0 ? [] : this.#idle.splice(index, 1);
-    return idle ?? this.#launcher.take({ nodeId, resourceLimits: undefined, env: undefined });
+    if (idle !== undefined) return idle.host;
+    return this.#launcher.take({
+      nodeId,
+      isolation: isolation ?? this.#parts.isolation,
+      runtimeEnv,
+    });
   }
 
   /** Ends what runs in a placement group that is gone. */
@@ -241,18 +253,20 @@ export class LocalDirectory implements Directory {
     if (lease === undefined) return;
     this.#leases.delete(hostId);
     // One that cannot be talked to any more is ending, and would only be leased in vain.
-    if (this.#hosts.has(hostId) && lease.host.channel.isOpen) this.#idle.push(lease.host);
+    const { host, kind } = lease;
+    if (this.#hosts.has(hostId) && host.channel.isOpen) this.#idle.push({ host, kind });
     lease.allocation.release();
     if (this.#idle.length > this.#maxIdleWorkers) void this.#endIdle();
   }
 
   /** Ends one idle worker, unless others hold objects that it made. */
   async #endIdle(): Promise<void> {
-    const host = this.#idle.shift();
-    if (host === undefined) return;
+    const idle = this.#idle.shift();
+    if (idle === undefined) return;
+    const { host } = idle;
     try {
       const stats = await host.control<HostStats>((control) => control.stats());
-      if (stats.exportedObjects > 0 || stats.outstandingCalls > 0) this.#idle.push(host);
+      if (stats.exportedObjects > 0 || stats.outstandingCalls > 0) this.#idle.push(idle);
       else await host.stop({ kind: "exited", message: "it was idle and was ended" });
     } catch (error) {
       // It ended by itself meanwhile, which is what was wanted.
@@ -321,11 +335,7 @@ export class LocalDirectory implements Directory {
         return { restarting, cause: causeToData(cause) };
       },
       kill: (actorId, noRestart) => this.kill(actorId, noRestart),
-      connect: (from, to) => {
-        const host = this.#hosts.get(to);
-        if (host === undefined) throw new RaySystemError(`host ${to} is gone`);
-        return joinHosts(from, host);
-      },
+      connect: async (from, to, wayId) => joinHosts(this.#host(from), this.#host(to), wayId),
       death: async (hostId) => {
         const host = this.#hosts.get(hostId);
         return causeToData(
@@ -334,8 +344,8 @@ export class LocalDirectory implements Directory {
             : await host.exited,
         );
       },
-      leaseWorker: async (demand) => {
-        const lease = await this.leaseWorker(demand, fromHostId);
+      leaseWorker: async (request) => {
+        const lease = await this.leaseWorker(request, fromHostId);
         if (lease.state === "leased" && !this.#hosts.has(fromHostId)) {
           this.releaseWorker(lease.hostId);
         }
@@ -357,6 +367,12 @@ export class LocalDirectory implements Directory {
       removeGroup: (groupId) => this.removeGroup(groupId),
       groups: () => this.cluster.groups(),
     };
+  }
+
+  #host(hostId: string): Host {
+    const host = this.#hosts.get(hostId);
+    if (host === undefined) throw new RaySystemError(`host ${hostId} is gone`);
+    return host;
   }
 
   #named(name: string, namespace: string): Supervisor | undefined {

@@ -1,18 +1,21 @@
 /**
  * The composition root of a driver: makes the parts, joins them, ends them.
  *
- * Nothing it starts keeps the process alive except while somebody waits for an answer; ending leaves no thread, timer or port.
+ * Nothing it starts keeps the process alive except while somebody waits for an answer; ending leaves no thread, process, timer, port or file.
  */
 import { availableParallelism, totalmem } from "node:os";
 import { errorClasses } from "../host/error-classes.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { Scheduler } from "../placement/scheduler.ts";
 import { Caller } from "../caller/caller.ts";
+import type { Isolation } from "../rpc/directory.ts";
 import { Waiting } from "../caller/waiting.ts";
-import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { type DeathCause, InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
+import { isolationKind } from "../shared/options.ts";
+import { show } from "../shared/show.ts";
 import { LocalDirectory } from "./directory.ts";
-import { ThreadLauncher } from "./launch.ts";
+import { Launcher } from "./launch.ts";
 import { SessionStore } from "./session-store.ts";
 
 /** Options of `init`. */
@@ -43,6 +46,8 @@ export interface InitOptions {
    * was changed and dropped is warned of. Costs a pass over the value each time. Default: whether the environment has RAYLING_DEV=1.
    */
   readonly development?: boolean;
+  /** What actors and tasks run in unless they say otherwise. Default: the environment variable RAYLING_ISOLATION, or "thread". */
+  readonly isolation?: Isolation;
   /** Do not mind if the runtime is started already; its options stay as they were. */
   readonly ignoreReinitError?: boolean;
 }
@@ -50,7 +55,7 @@ export interface InitOptions {
 export interface Driver {
   readonly caller: Caller;
   readonly namespace: string;
-  /** Resolves when no thread is left. Idempotent. */
+  /** Resolves when no thread, process or file is left. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -62,7 +67,12 @@ export function startDriver(options: InitOptions): Driver {
   const scheduler = new Scheduler();
   const directory = new LocalDirectory(
     { driverId, namespace, maxIdleWorkers: Math.max(8, 2 * Math.ceil(numCpus)) },
-    { caller: () => caller, launcher: () => launcher, scheduler },
+    {
+      caller: () => caller,
+      launcher: () => launcher,
+      scheduler,
+      isolation: options.isolation ?? isolationOfEnvironment(),
+    },
   );
   const objectStore = new SessionStore({
     driverId,
@@ -86,7 +96,7 @@ export function startDriver(options: InitOptions): Driver {
     resources: nodeAmounts({ ...options, numCpus }),
     labels: options.labels ?? {},
   });
-  const launcher = new ThreadLauncher({
+  const launcher = new Launcher({
     driverId,
     namespace,
     nodeId,
@@ -120,6 +130,17 @@ export function startDriver(options: InitOptions): Driver {
       return closing;
     },
   };
+}
+
+/** @throws InvalidOptionError */
+function isolationOfEnvironment(): Isolation {
+  const isolation = process.env["RAYLING_ISOLATION"] ?? "thread";
+  const problem = isolationKind(isolation);
+  if (problem === undefined) return isolation as Isolation;
+  throw new InvalidOptionError(
+    "isolation",
+    `the environment variable RAYLING_ISOLATION ${problem}, not ${show(isolation)}`,
+  );
 }
 
 /** What a node has, by Ray's names. */

@@ -5,19 +5,28 @@
  * dies is, as long as restarts are left, unless the actor was killed for good.
  */
 import type { Caller } from "../caller/caller.ts";
-import type { ActorLocation, ActorLoss, ActorSpec, StartArguments } from "../rpc/directory.ts";
+import type {
+  ActorLocation,
+  ActorLoss,
+  ActorSpec,
+  Isolation,
+  StartArguments,
+} from "../rpc/directory.ts";
 import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
 import { type CreateRequest, type CreateResult, detachArguments } from "../host/control.ts";
 import { assertNever, type DeathCause } from "../shared/errors.ts";
-import { type Host, HostLostError, type ThreadLauncher } from "./launch.ts";
+import { type Host, HostLostError } from "./host.ts";
+import type { Launcher } from "./launch.ts";
 
 export type ActorState = "registered" | "pending" | "alive" | "restarting" | "dead";
 
 export interface SupervisorParts {
   readonly caller: () => Caller;
-  readonly launcher: () => ThreadLauncher;
+  readonly launcher: () => Launcher;
   readonly scheduler: Scheduler;
+  /** Of actors and tasks that do not say. */
+  readonly isolation: Isolation;
 }
 
 export class Supervisor {
@@ -120,9 +129,11 @@ export class Supervisor {
   async #live(args: StartArguments, { nodeId, isLost }: Allocation): Promise<DeathCause> {
     if (isLost) return { kind: "node-died", message: `its place on node ${nodeId} is gone` };
     const { spec } = this;
-    const host = this.#parts
-      .launcher()
-      .take({ nodeId, resourceLimits: spec.resourceLimits, env: spec.env });
+    const host = this.#parts.launcher().take({
+      nodeId,
+      isolation: spec.isolation ?? this.#parts.isolation,
+      runtimeEnv: spec.runtimeEnv,
+    });
     this.#host = host;
     const caller = this.#parts.caller();
     try {

@@ -38,6 +38,8 @@ export interface DeathCause {
   readonly kind:
     | "killed"
     | "exited"
+    /** A signal ended its process: `signal` says which. */
+    | "signal"
     | "uncaught-exception"
     | "out-of-memory"
     | "load-failed"
@@ -55,6 +57,10 @@ export interface DeathCause {
     | "restart-intensity";
   readonly message: string;
   readonly exitCode?: number;
+  /** The name of the signal that ended its process. */
+  readonly signal?: string;
+  /** What its process wrote to stderr last: at most 20 lines and 4 KB. */
+  readonly stderr?: readonly string[];
   readonly error?: Error;
 }
 

@@ -6,7 +6,7 @@ const random: (size?: number) => string = customAlphabet(
   16,
 );
 
-export type IdKind = "driver" | "host" | "actor" | "job" | "node" | "group";
+export type IdKind = "driver" | "host" | "actor" | "job" | "node" | "group" | "way";
 
 export function newId(kind: IdKind): string {
   return `${kind}-${random()}`;

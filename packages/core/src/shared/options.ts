@@ -71,6 +71,8 @@ export const writableDirectory: Check = (value) => {
   }
 };
 
+export const isolationKind: Check = oneOf("thread", "process");
+
 export const retryPolicy: Check = (value) =>
   typeof value === "boolean" ||
   (Array.isArray(value) &&

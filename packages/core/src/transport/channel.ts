@@ -20,6 +20,10 @@ export interface Channel {
   /** False from the moment it is known that nothing sent would arrive. */
   readonly isOpen: boolean;
   readonly closed: Promise<DeathCause>;
+  /** Resolves when what was sent cannot be lost by the end of this side any more, or nobody is there to read it. */
+  drained(): Promise<void>;
+  /** The same, at once: for a runtime that is ending. Gives up on a peer that reads nothing. */
+  drainNow(): void;
   /** Ends both sides. Idempotent: the first reason stays. */
   close(reason: DeathCause): void;
 }

@@ -54,6 +54,9 @@ export function threadChannel(
     },
     closed,
     close: end,
+    // A port delivers what was posted, whatever becomes of its thread.
+    drained: () => Promise.resolve(),
+    drainNow: () => undefined,
     send(batch) {
       if (!open || !hasPeer) throw new RaySystemError("the channel is closed");
       port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);

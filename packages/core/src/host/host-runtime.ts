@@ -1,0 +1,192 @@
+/**
+ * The runtime of a host, whatever it runs in: its caller, its instances, its tasks, the control that the driver has of it.
+ *
+ * Composition only: what the parts do is in their files. A thread and a process differ in how they come to their channels and in how they end,
+ * which their entry points give in as the wiring.
+ */
+import type { Remote } from "comlink";
+import { Caller } from "../caller/caller.ts";
+import { setCurrentCaller } from "../caller/current.ts";
+import { Waiting } from "../caller/waiting.ts";
+import { type CauseData, causeFromData, causeToData } from "../protocol/cause.ts";
+import { limitGarbage } from "../protocol/shared-memory.ts";
+import type { CallMessage, Session } from "../rpc/session.ts";
+import { type DeathCause, RemoteNotRegisteredError } from "../shared/errors.ts";
+import type { Budget } from "../store/budget.ts";
+import { ImmutabilityCheck } from "../store/immutability.ts";
+import { SpillFiles } from "../store/spill-files.ts";
+import type { Channel } from "../transport/channel.ts";
+import type {
+  CreateRequest,
+  CreateResult,
+  DriverControl,
+  FailedCreation,
+  HostControl,
+  HostIdentity,
+  HostStats,
+  Way,
+} from "./control.ts";
+import { errorClasses } from "./error-classes.ts";
+import { decodeArguments, Instance } from "./instance.ts";
+import { guardDriverCode, Loader } from "./loader.ts";
+import { remoteDirectory } from "./remote-directory.ts";
+import { runTask, taskTarget } from "./task-runner.ts";
+import { Ways } from "./ways.ts";
+
+export interface HostWiring {
+  readonly identity: HostIdentity;
+  readonly driver: Remote<DriverControl>;
+  /** The channel to the driver; `explain` resolves when the driver is known to be gone. */
+  readonly data: (explain: () => Promise<DeathCause>) => Channel;
+  /** Where its socket for other hosts may lie, if it is to have one. */
+  readonly folder: string | undefined;
+  readonly objectStore: {
+    readonly budget: Budget;
+    readonly spillDirectory: string;
+    readonly isDevelopment: boolean;
+  };
+  /** The runtime ends because of this error, which nobody caught. */
+  readonly onFatal?: (error: unknown) => void;
+}
+
+/** Returns the control that the driver is to have of it. */
+export function startHost(wiring: HostWiring): HostControl {
+  const { identity, driver } = wiring;
+  const { hostId, driverId } = identity;
+  const instances: Map<string, Instance> = new Map();
+  const loader = new Loader();
+  const death = async (peerId: string): Promise<DeathCause> =>
+    causeFromData(await driver.death(peerId));
+  const ways = new Ways({
+    hostId,
+    folder: wiring.folder,
+    death,
+    onChannel: (peerId, channel) => void caller.addSession(peerId, channel),
+  });
+  const directory = remoteDirectory(driver, hostId, ways, (values) => {
+    for (const value of values) caller.exportReferences(value.references ?? [], driverId);
+  });
+  let tasksRunning = 0;
+  const waiting = new Waiting((isWaiting) => {
+    if (tasksRunning > 0) directory.setBlocked(hostId, isWaiting);
+  });
+  const { budget, spillDirectory, isDevelopment } = wiring.objectStore;
+  const caller: Caller = new Caller({
+    id: hostId,
+    directory,
+    errorClasses,
+    waiting,
+    objectStore: {
+      budget,
+      files: new SpillFiles(spillDirectory, hostId),
+      immutability: isDevelopment ? new ImmutabilityCheck() : undefined,
+    },
+    onCall,
+  });
+  limitGarbage(budget.limitBytes);
+
+  guardDriverCode(wiring.onFatal);
+  // Answers that are ready leave before the host does, whatever ends it.
+  process.on("exit", () => {
+    caller.flush();
+    for (const channel of channels()) channel.drainNow();
+  });
+  setCurrentCaller(caller, identity.namespace);
+  const data = wiring.data(() => death(driverId));
+  const channels = (): Channel[] => [data, ...ways.channels];
+  caller.addSession(driverId, data);
+
+  function onCall(call: CallMessage, session: Session): void {
+    if (call.route.target === taskTarget) {
+      tasksRunning += 1;
+      void runTask(call, session, loader, caller).finally(() => {
+        tasksRunning -= 1;
+        // What the task left waiting does not count for the next one.
+        waiting.reset();
+      });
+      return;
+    }
+    const instance = instances.get(call.route.target);
+    if (instance !== undefined) return instance.receive(call, session);
+    // It was here, or the way to it is out of date: the directory knows what became of it.
+    session.answerGone(call.id);
+  }
+
+  async function load(key: CreateRequest["key"]): Promise<CreateResult> {
+    try {
+      await loader.find(key);
+      return { ok: true };
+    } catch (error) {
+      return failed(
+        error instanceof RemoteNotRegisteredError ? "not-registered" : "load-failed",
+        error,
+      );
+    }
+  }
+
+  async function create(request: CreateRequest): Promise<CreateResult> {
+    const { key, info, args, name, namespace, incarnation } = request;
+    try {
+      const ActorClass = (await loader.find(key)) as new (...args: unknown[]) => object;
+      const instance = new Instance({
+        info,
+        name,
+        namespace,
+        incarnation,
+        caller,
+        onExit: (cause) => {
+          instances.delete(info.actorId);
+          void driver.exited(info.actorId, incarnation, causeToData(cause)).catch(() => undefined);
+        },
+      });
+      const values = decodeArguments(caller.codec, {
+        arguments: args.values,
+        dependencies: args.dependencies,
+      });
+      instance.construct(ActorClass, values);
+      instances.set(info.actorId, instance);
+      return { ok: true };
+    } catch (error) {
+      return failed("init-failed", error);
+    }
+  }
+
+  /** Its calls in the queue end; the hook runs when what runs has ended. */
+  function terminate(actorId: string, cause: CauseData): void {
+    instances.get(actorId)?.exit(causeFromData(cause));
+  }
+
+  function failed(kind: FailedCreation["kind"], error: unknown): CreateResult {
+    return {
+      ok: false,
+      kind,
+      failure: caller.codec.decodeFailure(caller.codec.encodeFailure(error)),
+    };
+  }
+
+  async function accept(peerId: string, way: Way, wayId: string): Promise<void> {
+    caller.addSession(peerId, await ways.open(way, peerId, wayId));
+  }
+
+  function stats(): HostStats {
+    const actors = [...instances].map(([actorId, instance]) => ({
+      actorId,
+      className: instance.info.className,
+      ...instance.stats,
+    }));
+    return {
+      hostId,
+      actors,
+      exportedObjects: caller.store.exportedCount,
+      objects: caller.memory.stats,
+      outstandingCalls: caller.outstandingCalls,
+    };
+  }
+
+  async function stop(): Promise<void> {
+    caller.flush();
+    await Promise.all(channels().map((channel) => channel.drained()));
+  }
+
+  return { load, create, terminate, accept, address: () => ways.address(), stats, stop };
+}

@@ -1,0 +1,72 @@
+/**
+ * The contract of launchers, the first seam: a wish for a host becomes a running one with its channel and its control.
+ *
+ * A host's death always has a cause, and a control call that was pending then rejects with it.
+ */
+import type { Remote } from "comlink";
+import type { DriverControl, HostControl, ObjectStoreShare } from "../host/control.ts";
+import type { RuntimeEnv } from "../rpc/directory.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import type { Channel } from "../transport/channel.ts";
+
+export interface HostRequest {
+  /** The node that it belongs to and ends with. */
+  readonly nodeId: string;
+  readonly isolation: "thread" | "process";
+  readonly runtimeEnv: RuntimeEnv | undefined;
+}
+
+export interface Host {
+  readonly id: string;
+  readonly nodeId: string;
+  readonly isolation: "thread" | "process";
+  readonly channel: Channel;
+  /** Calls the host's control; rejects with the cause if the host dies first. */
+  readonly control: <T>(use: (control: Remote<HostControl>) => Promise<T>) => Promise<T>;
+  readonly exited: Promise<DeathCause>;
+  /** Lets it send what is ready, then ends it. */
+  stop(cause: DeathCause): Promise<void>;
+  /** Ends it now; the first cause given is the one that counts. */
+  terminate(cause: DeathCause): Promise<void>;
+}
+
+export interface LauncherOptions {
+  readonly driverId: string;
+  readonly namespace: string;
+  /** The driver's own node, on which threads stand ready. */
+  readonly nodeId: string;
+  /** How many threads stand ready. */
+  readonly prewarm: number;
+  /** A host's part in the object store. */
+  readonly objectStoreFor: (hostId: string) => ObjectStoreShare;
+  /** The driver's answers to one host. */
+  readonly controlFor: (hostId: string) => DriverControl;
+  /** Called once for each host, before anybody uses it. */
+  readonly onLaunch: (host: Host) => void;
+  /** A line that a host process wrote. Default: it goes where this process writes. */
+  readonly onLine?: (hostId: string, stream: "stdout" | "stderr", line: string) => void;
+}
+
+/** The control of a host that rejects what is pending when the host dies. */
+export function controlUntil(
+  hostId: string,
+  remote: Remote<HostControl>,
+  exited: Promise<DeathCause>,
+): Host["control"] {
+  return (use) =>
+    Promise.race([
+      use(remote),
+      exited.then((cause) => {
+        throw new HostLostError(hostId, cause);
+      }),
+    ]);
+}
+
+/** A control call found its host dead. */
+export class HostLostError extends RaySystemError {
+  readonly deathCause: DeathCause;
+  constructor(hostId: string, deathCause: DeathCause) {
+    super(`host ${hostId} is gone: ${deathCause.message}`);
+    this.deathCause = deathCause;
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Starts worker threads as hosts, and owns them.
+ *
+ * A thread's error event says what ended it; without one it ended by process.exit.
+ */
+import { MessageChannel, Worker } from "node:worker_threads";
+import { expose, wrap } from "comlink";
+import type { HostControl, ThreadSettings } from "../host/control.ts";
+import type { DeathCause } from "../shared/errors.ts";
+import { newId } from "../shared/ids.ts";
+import { threadChannel } from "../transport/thread.ts";
+import { controlUntil, type Host, type HostRequest, type LauncherOptions } from "./host.ts";
+
+/** `thread-main.ts` in the workspace, `thread-main.js` when installed: Node does not strip types below node_modules, and tsc does not rewrite this URL. */
+const entry: URL = new URL(`../host/thread-main${import.meta.url.slice(-3)}`, import.meta.url);
+
+export function launchThread({ nodeId, runtimeEnv }: HostRequest, options: LauncherOptions): Host {
+  const id = newId("host");
+  const data = new MessageChannel();
+  const control = new MessageChannel();
+  const directory = new MessageChannel();
+  const settings: ThreadSettings = {
+    hostId: id,
+    nodeId,
+    driverId: options.driverId,
+    namespace: options.namespace,
+    data: data.port2,
+    control: control.port2,
+    directory: directory.port2,
+    objectStore: options.objectStoreFor(id),
+  };
+  const { resourceLimits, env } = runtimeEnv ?? {};
+  const worker = new Worker(entry, {
+    name: id,
+    workerData: settings,
+    transferList: [data.port2, control.port2, directory.port2],
+    ...(resourceLimits === undefined ? {} : { resourceLimits }),
+    ...(env === undefined ? {} : { env: { ...process.env, ...env } }),
+  });
+  worker.unref();
+  let known: DeathCause | undefined;
+  const exited = new Promise<DeathCause>((resolve) => {
+    worker.on("error", (error: unknown) => (known ??= causeOfError(error)));
+    worker.on("exit", (exitCode) => resolve(known ?? causeOfExit(exitCode)));
+  });
+  expose(options.controlFor(id), directory.port1);
+  directory.port1.unref();
+  const remote = wrap<HostControl>(control.port1);
+  control.port1.unref();
+  void exited.then(() => {
+    control.port1.close();
+    directory.port1.close();
+  });
+  const use = controlUntil(id, remote, exited);
+  const terminate = async (cause: DeathCause): Promise<void> => {
+    known ??= cause;
+    await worker.terminate();
+    await exited;
+  };
+  return {
+    id,
+    nodeId,
+    isolation: "thread",
+    exited,
+    channel: threadChannel(data.port1, () => exited, exited),
+    control: use,
+    terminate,
+    async stop(cause) {
+      known ??= cause;
+      await use((host) => host.stop());
+      await terminate(cause);
+    },
+  };
+}
+
+function causeOfExit(exitCode: number): DeathCause {
+  return {
+    kind: "exited",
+    exitCode,
+    message: `its worker thread exited with code ${exitCode} (process.exit was called in it)`,
+  };
+}
+
+function causeOfError(thrown: unknown): DeathCause {
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+  if ((error as { code?: string }).code === "ERR_WORKER_OUT_OF_MEMORY") {
+    return {
+      kind: "out-of-memory",
+      message: `its worker thread reached its heap limit (${error.message})`,
+      error,
+    };
+  }
+  return {
+    kind: "uncaught-exception",
+    message: `uncaught in its worker thread: ${error.name}: ${error.message}`,
+    error,
+  };
+}

@@ -1,0 +1,65 @@
+/**
+ * comlink over a channel: its messages, which are plain data, packed by msgpackr (never structured clone, which must not read what a socket brings).
+ *
+ * One endpoint serves both directions: comlink tells requests from answers. SharedArrayBuffers inside a message travel beside it, as the buffers of its batch.
+ * What is said after the channel closed is dropped, as a closed port does; whoever waits for an answer watches the channel.
+ */
+import type { Endpoint } from "comlink";
+import { addExtension, Packr } from "msgpackr/pack";
+import { RaySystemError } from "../shared/errors.ts";
+import { brokenChannel, type Channel } from "./channel.ts";
+
+const packr: Packr = new Packr({ structuredClone: true, useRecords: true, copyBuffers: true });
+
+/** Of the message that is being packed or unpacked: that is synchronous. */
+let buffers: SharedArrayBuffer[] = [];
+
+addExtension({
+  Class: SharedArrayBuffer,
+  // "S"; a number of msgpack's range for applications that msgpackr does not use itself.
+  type: 0x53,
+  write: (buffer: SharedArrayBuffer) => {
+    const known = buffers.indexOf(buffer);
+    return known >= 0 ? known : buffers.push(buffer) - 1;
+  },
+  read: (index: number) => {
+    const buffer = buffers[index];
+    if (buffer === undefined) throw new RaySystemError(`buffer ${index} did not arrive`);
+    return buffer;
+  },
+});
+
+type Listener = (event: { readonly data: unknown }) => void;
+
+export function channelEndpoint(channel: Channel): Endpoint {
+  const listeners = new Set<Listener>();
+  channel.onMessage((batch) => {
+    let data: unknown;
+    try {
+      buffers = [...batch.buffers];
+      data = packr.unpack(batch.bytes);
+    } catch (error) {
+      return channel.close(brokenChannel(error));
+    } finally {
+      buffers = [];
+    }
+    for (const listener of listeners) listener({ data });
+  });
+  const endpoint: Pick<Endpoint, "postMessage"> & {
+    readonly addEventListener: (type: string, listener: unknown) => void;
+    readonly removeEventListener: (type: string, listener: unknown) => void;
+  } = {
+    postMessage(message: unknown) {
+      if (!channel.isOpen) return;
+      try {
+        const bytes = packr.pack(message);
+        channel.send({ bytes, buffers });
+      } finally {
+        buffers = [];
+      }
+    },
+    addEventListener: (_type, listener) => void listeners.add(listener as Listener),
+    removeEventListener: (_type, listener) => void listeners.delete(listener as Listener),
+  };
+  return endpoint;
+}

@@ -1,0 +1,233 @@
+/**
+ * Batches as frames of a byte stream: a fixed head, the lengths of the buffers, the batch, the buffers as raw segments.
+ *
+ * Head: length of the batch and count of buffers, 4 bytes each, little endian; then 6 bytes of length per buffer. A frame that lies whole in
+ * one chunk is handed on as a window of it, without a copy; buffers go straight into SharedArrayBuffers, so that everything above
+ * sees what it sees between threads. Lengths are checked before anything is allocated for them.
+ */
+import type { Batch } from "../protocol/messages.ts";
+import { RaySystemError } from "../shared/errors.ts";
+
+export interface FrameLimits {
+  readonly maxBatchBytes: number;
+  readonly maxBuffers: number;
+  /** Of all buffers of a frame together. */
+  readonly maxBufferBytes: number;
+}
+
+/** Of a peer that is trusted: far above what a turn makes, far below what would take the process down unseen. */
+export const peerLimits: FrameLimits = {
+  maxBatchBytes: 1024 ** 3,
+  maxBuffers: 1024 ** 2,
+  maxBufferBytes: 64 * 1024 ** 3,
+};
+
+const headBytes = 8;
+const lengthBytes = 6;
+/** Up to this size the batch is copied behind its head: one write is cheaper than a list of two. */
+const joinedBytes = 64 * 1024;
+const noBuffers: readonly SharedArrayBuffer[] = [];
+
+/** The pieces to write, in order; buffers are not copied. @throws RaySystemError for a frame that no peer would take */
+export function frameOf(batch: Batch, limits: FrameLimits = peerLimits): Uint8Array[] {
+  const { bytes, buffers } = batch;
+  checkHead(bytes.length, buffers.length, limits);
+  const size = headBytes + buffers.length * lengthBytes;
+  const isJoined = bytes.length <= joinedBytes;
+  const head = Buffer.allocUnsafe(isJoined ? size + bytes.length : size);
+  head.writeUInt32LE(bytes.length, 0);
+  head.writeUInt32LE(buffers.length, 4);
+  let at = headBytes;
+  let total = 0;
+  for (const { byteLength } of buffers) {
+    total += byteLength;
+    at = head.writeUIntLE(byteLength, at, lengthBytes);
+  }
+  checkBuffers(total, limits);
+  if (isJoined) head.set(bytes, size);
+  const pieces: Uint8Array[] = isJoined ? [head] : [head, bytes];
+  for (const buffer of buffers) if (buffer.byteLength > 0) pieces.push(new Uint8Array(buffer));
+  return pieces;
+}
+
+/** What is being read when a chunk ends in the middle of it. */
+interface Part {
+  readonly target: Uint8Array;
+  filled: number;
+}
+
+type Reading =
+  | { readonly kind: "head" }
+  | { readonly kind: "lengths"; readonly size: number; readonly count: number }
+  | { readonly kind: "batch"; readonly buffers: readonly SharedArrayBuffer[] }
+  | {
+      readonly kind: "buffer";
+      readonly batch: Uint8Array;
+      readonly buffers: readonly SharedArrayBuffer[];
+      readonly index: number;
+    };
+
+const head: Reading = { kind: "head" };
+const plainBatch: Reading = { kind: "batch", buffers: noBuffers };
+
+/** Takes chunks as they come and gives batches one at a time. */
+export class FrameReader {
+  limits: FrameLimits;
+  #chunk: Uint8Array = new Uint8Array(0);
+  #at = 0;
+  #reading: Reading = head;
+  /** Length of the part that is being read. */
+  #expected = 0;
+  #part: Part | undefined;
+
+  constructor(limits: FrameLimits = peerLimits) {
+    this.limits = limits;
+  }
+
+  /** Of the one chunk that is looked at: it must be used up before the next. */
+  get unread(): number {
+    return this.#chunk.length - this.#at;
+  }
+
+  /** Whether the stream may end here. */
+  get isBetweenFrames(): boolean {
+    return this.unread === 0 && this.#reading === head && this.#part === undefined;
+  }
+
+  push(chunk: Uint8Array): void {
+    if (this.unread > 0) {
+      this.#chunk = Buffer.concat([this.#chunk.subarray(this.#at), chunk]);
+    } else {
+      this.#chunk = chunk;
+    }
+    this.#at = 0;
+  }
+
+  /** The next whole batch, or undefined until there are more chunks. @throws RaySystemError on what is no frame */
+  next(): Batch | undefined {
+    for (;;) {
+      const reading = this.#reading;
+      switch (reading.kind) {
+        case "head": {
+          const whole = this.#wholeFrame();
+          if (whole !== undefined) return whole;
+          const bytes = this.#take(headBytes);
+          if (bytes === undefined) return undefined;
+          const size = uint32(bytes, 0);
+          const count = uint32(bytes, 4);
+          checkHead(size, count, this.limits);
+          this.#reading = count === 0 ? plainBatch : { kind: "lengths", size, count };
+          this.#expected = count === 0 ? size : count * lengthBytes;
+          break;
+        }
+        case "lengths": {
+          const bytes = this.#take(this.#expected);
+          if (bytes === undefined) return undefined;
+          const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+          const lengths = Array.from({ length: reading.count }, (_, index) =>
+            view.readUIntLE(index * lengthBytes, lengthBytes),
+          );
+          checkBuffers(
+            lengths.reduce((sum, length) => sum + length, 0),
+            this.limits,
+          );
+          const buffers = lengths.map((length) => new SharedArrayBuffer(length));
+          this.#reading = { kind: "batch", buffers };
+          this.#expected = reading.size;
+          break;
+        }
+        case "batch": {
+          const bytes = this.#take(this.#expected);
+          if (bytes === undefined) return undefined;
+          const { buffers } = reading;
+          if (buffers.length === 0) {
+            this.#reading = head;
+            return { bytes, buffers };
+          }
+          this.#reading = { kind: "buffer", batch: bytes, buffers, index: 0 };
+          break;
+        }
+        case "buffer": {
+          const { batch, buffers, index } = reading;
+          const buffer = buffers[index];
+          if (buffer === undefined) {
+            this.#reading = head;
+            return { bytes: batch, buffers };
+          }
+          this.#part ??= { target: new Uint8Array(buffer), filled: 0 };
+          if (!this.#fill(this.#part)) return undefined;
+          this.#part = undefined;
+          this.#reading = { ...reading, index: index + 1 };
+          break;
+        }
+      }
+    }
+  }
+
+  /** The usual case: a frame without buffers that lies whole in the chunk. */
+  #wholeFrame(): Batch | undefined {
+    if (this.#part !== undefined || this.unread < headBytes) return undefined;
+    const size = uint32(this.#chunk, this.#at);
+    if (this.unread < headBytes + size || uint32(this.#chunk, this.#at + 4) > 0) return undefined;
+    checkHead(size, 0, this.limits);
+    const start = this.#at + headBytes;
+    this.#at = start + size;
+    return { bytes: this.#chunk.subarray(start, this.#at), buffers: noBuffers };
+  }
+
+  /** A window of the chunk if it lies whole in it, else a copy that is filled chunk by chunk. */
+  #take(size: number): Uint8Array | undefined {
+    if (this.#part === undefined) {
+      if (this.unread >= size) {
+        const bytes = this.#chunk.subarray(this.#at, this.#at + size);
+        this.#at += size;
+        return bytes;
+      }
+      if (this.unread === 0) return undefined;
+      this.#part = { target: Buffer.allocUnsafeSlow(size), filled: 0 };
+    }
+    const part = this.#part;
+    if (!this.#fill(part)) return undefined;
+    this.#part = undefined;
+    return part.target;
+  }
+
+  #fill(part: Part): boolean {
+    const wanted = Math.min(part.target.length - part.filled, this.unread);
+    part.target.set(this.#chunk.subarray(this.#at, this.#at + wanted), part.filled);
+    part.filled += wanted;
+    this.#at += wanted;
+    return part.filled === part.target.length;
+  }
+}
+
+function uint32(bytes: Uint8Array, at: number): number {
+  return (
+    ((bytes[at] as number) |
+      ((bytes[at + 1] as number) << 8) |
+      ((bytes[at + 2] as number) << 16) |
+      ((bytes[at + 3] as number) << 24)) >>>
+    0
+  );
+}
+
+function checkHead(size: number, count: number, limits: FrameLimits): void {
+  if (size > limits.maxBatchBytes) {
+    throw new RaySystemError(
+      `a frame of ${size} bytes is over the limit of ${limits.maxBatchBytes}`,
+    );
+  }
+  if (count > limits.maxBuffers) {
+    throw new RaySystemError(
+      `a frame with ${count} buffers is over the limit of ${limits.maxBuffers}`,
+    );
+  }
+}
+
+function checkBuffers(total: number, limits: FrameLimits): void {
+  if (total > limits.maxBufferBytes) {
+    throw new RaySystemError(
+      `a frame with buffers of ${total} bytes is over the limit of ${limits.maxBufferBytes}`,
+    );
+  }
+}

@@ -1,0 +1,264 @@
+/**
+ * The channel over a socket: unix sockets and inherited pipes between processes of one machine.
+ *
+ * Owner, with transport/dial.ts, of node:net. Never keeps the process alive unless told to. A socket that closes says nothing about why: `explain` is
+ * asked, and waited for at most `explainMs`. When a write finds the peer gone, what the peer sent before is still read.
+ * One write is under way at a time and the rest waits here, so that a process which ends can still send all of it (`drainNow`).
+ * Credit bounds what waits (rpc/session.ts); past `warnBytes`, and at every doubling, a warning says who does not read.
+ */
+import { writeSync } from "node:fs";
+import { Socket } from "node:net";
+import type { Batch } from "../protocol/messages.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { brokenChannel, type Channel } from "./channel.ts";
+import { type FrameLimits, FrameReader, frameOf, peerLimits } from "./framing.ts";
+
+export interface SocketOptions {
+  /** Why the other end is gone; asked when the socket closes. */
+  readonly explain: () => Promise<DeathCause>;
+  /** Who is at the other end, for messages to people. */
+  readonly peer: string;
+  /** Whether the open socket keeps the process alive. Default false. */
+  readonly keepsAlive?: boolean;
+  readonly limits?: FrameLimits;
+}
+
+const explainMs = 5000;
+const closeMs = 5000;
+const drainMs = 5000;
+const warnBytes = 256 * 1024 * 1024;
+/** Says "I could not read what you sent"; no batch is empty. */
+const unreadable: Batch = { bytes: new Uint8Array(0), buffers: [] };
+
+/** A socket that this process was started with. */
+export function inheritedSocket(fd: number): Socket {
+  return new Socket({ fd, readable: true, writable: true });
+}
+
+export class SocketChannel implements Channel {
+  readonly closed: Promise<DeathCause>;
+  readonly #socket: Socket;
+  readonly #peer: string;
+  readonly #reader: FrameReader;
+  readonly #resolveClosed: (reason: DeathCause) => void;
+  #open = true;
+  #hasPeer = true;
+  #receiver: ((batch: Batch) => void) | undefined;
+  /** With the system, which may not have taken all of it yet. */
+  #writing: readonly Uint8Array[] = [];
+  #queue: Uint8Array[] = [];
+  #queuedBytes = 0;
+  #warnAt: number = warnBytes;
+  #drainWaiters: (() => void)[] = [];
+
+  constructor(socket: Socket, options: SocketOptions) {
+    const { promise, resolve } = Promise.withResolvers<DeathCause>();
+    this.closed = promise;
+    this.#resolveClosed = resolve;
+    this.#socket = socket;
+    this.#peer = options.peer;
+    this.#reader = new FrameReader(options.limits ?? peerLimits);
+    tolerateFailedWrites(socket, (error) => this.#written(error));
+    socket.on("data", (chunk: Buffer) => {
+      if (!this.#open) return;
+      this.#reader.push(chunk);
+      if (this.#receiver === undefined) socket.pause();
+      else this.#deliver();
+    });
+    socket.pause();
+    socket.on("end", () => socket.destroy());
+    // What went wrong with a socket that broke says less than why its other end is gone.
+    socket.on("error", () => undefined);
+    socket.on("close", () => {
+      this.#written(new Error("closed"));
+      if (this.#open) void explained(options).then((reason) => this.close(reason));
+    });
+    if (options.keepsAlive !== true) socket.unref();
+  }
+
+  get isOpen(): boolean {
+    return this.#open && this.#hasPeer;
+  }
+
+  send(batch: Batch): void {
+    if (!this.isOpen) throw new RaySystemError("the channel is closed");
+    let pieces: readonly Uint8Array[];
+    try {
+      pieces = frameOf(batch);
+    } catch (error) {
+      return this.close(brokenChannel(error));
+    }
+    this.#post(pieces);
+  }
+
+  onMessage(receiver: (batch: Batch) => void): void {
+    this.#receiver = receiver;
+    this.#deliver();
+    if (this.#open) this.#socket.resume();
+  }
+
+  /** The first batches, one at a time, for a handshake; `onMessage` ends it. Rejects when the channel closes first. */
+  next(): Promise<Batch> {
+    return new Promise((resolve, reject) => {
+      void this.closed.then(({ message }) => reject(new RaySystemError(message)));
+      this.onMessage((batch) => {
+        this.#receiver = undefined;
+        resolve(batch);
+      });
+    });
+  }
+
+  /** How large a frame may be from now on. */
+  setLimits(limits: FrameLimits): void {
+    this.#reader.limits = limits;
+  }
+
+  drained(): Promise<void> {
+    if (this.#writing.length === 0 || !this.#hasPeer) return Promise.resolve();
+    return new Promise((resolve) => this.#drainWaiters.push(resolve));
+  }
+
+  drainNow(): void {
+    if (this.#writing.length === 0 || !this.#hasPeer) return;
+    this.#hasPeer = false;
+    writeNow(this.#socket, this.#writing, this.#queue);
+  }
+
+  close(reason: DeathCause): void {
+    if (!this.#open) return;
+    this.#open = false;
+    // Else the other side would ask why we died, while we live.
+    if (reason.kind === "channel-broken" && this.#hasPeer) this.#post(frameOf(unreadable));
+    const rest = this.#queue;
+    this.#queue = [];
+    for (const piece of rest) this.#socket.write(piece);
+    this.#socket.resume();
+    this.#socket.destroySoon();
+    // A peer that never reads must not hold it for ever.
+    setTimeout(() => this.#socket.destroy(), closeMs).unref();
+    this.#resolveClosed(reason);
+  }
+
+  #deliver(): void {
+    while (this.#open && this.#receiver !== undefined) {
+      let batch: Batch | undefined;
+      try {
+        batch = this.#reader.next();
+      } catch (error) {
+        return this.close(brokenChannel(error));
+      }
+      if (batch === undefined) return;
+      if (batch.bytes.length === 0) {
+        return this.close({
+          kind: "channel-broken",
+          message: "the other side could not read what was sent",
+        });
+      }
+      this.#receiver(batch);
+    }
+  }
+
+  #post(pieces: readonly Uint8Array[]): void {
+    if (this.#writing.length === 0) return this.#write(pieces);
+    for (const piece of pieces) {
+      this.#queue.push(piece);
+      this.#queuedBytes += piece.length;
+    }
+    if (this.#queuedBytes <= this.#warnAt) return;
+    this.#warnAt = 2 * this.#queuedBytes;
+    const mebibytes = Math.round(this.#queuedBytes / 1024 ** 2);
+    process.emitWarning(`${mebibytes} MiB wait for ${this.#peer} to read them`, "RaylingWarning");
+  }
+
+  #write(pieces: readonly Uint8Array[]): void {
+    this.#writing = pieces;
+    if (pieces.length === 1) {
+      this.#socket.write(pieces[0] as Uint8Array);
+      return;
+    }
+    this.#socket.cork();
+    for (const piece of pieces) this.#socket.write(piece);
+    this.#socket.uncork();
+  }
+
+  /** The system has taken it, or found that nobody is there. */
+  #written(error: Error | null | undefined): void {
+    this.#writing = [];
+    const pieces = this.#queue;
+    if (pieces.length > 0) this.#queue = [];
+    this.#queuedBytes = 0;
+    if (error) this.#hasPeer = false;
+    else if (pieces.length > 0) return this.#write(pieces);
+    this.#warnAt = warnBytes;
+    const waiters = this.#drainWaiters;
+    if (waiters.length === 0) return;
+    this.#drainWaiters = [];
+    for (const waiter of waiters) waiter();
+  }
+}
+
+type Done = (error?: Error | null) => void;
+
+/** A failed write would destroy the stream, and what the peer sent before it went away unread with it. */
+function tolerateFailedWrites(socket: Socket, onDone: Done): void {
+  const raw = socket as unknown as {
+    _write: (chunk: unknown, encoding: unknown, done: Done) => void;
+    _writev: (chunks: unknown, done: Done) => void;
+  };
+  const { _write: writeOne, _writev: writeMany } = raw;
+  const tolerant =
+    (done: Done): Done =>
+    (error) => {
+      done();
+      onDone(error);
+    };
+  Object.assign(raw, {
+    _write: (chunk: unknown, encoding: unknown, done: Done) =>
+      writeOne.call(socket, chunk, encoding, tolerant(done)),
+    _writev: (chunks: unknown, done: Done) => writeMany.call(socket, chunks, tolerant(done)),
+  });
+}
+
+async function explained({ explain, peer }: SocketOptions): Promise<DeathCause> {
+  const { promise: late, resolve } = Promise.withResolvers<DeathCause>();
+  const message = `its connection to ${peer} ended`;
+  const timer = setTimeout(() => resolve({ kind: "channel-broken", message }), explainMs);
+  timer.unref();
+  try {
+    return await Promise.race([explain(), late]);
+  } catch (error) {
+    return { kind: "unreachable", message: `${message}: ${String(error)}` };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The part of `writing` that the system does not have yet, and the queue, written while nothing else can run. */
+function writeNow(
+  socket: Socket,
+  writing: readonly Uint8Array[],
+  queue: readonly Uint8Array[],
+): void {
+  const { _handle: handle } = socket as unknown as {
+    readonly _handle?: { readonly fd?: number; readonly writeQueueSize?: number } | null;
+  };
+  if (handle?.fd === undefined || handle.fd < 0 || handle.writeQueueSize === undefined) return;
+  const total = writing.reduce((sum, piece) => sum + piece.length, 0);
+  let skip = total - handle.writeQueueSize;
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (const piece of [...writing, ...queue]) {
+    let at = Math.min(skip, piece.length);
+    skip -= at;
+    let since = performance.now();
+    while (at < piece.length) {
+      try {
+        at += writeSync(handle.fd, piece, at);
+        since = performance.now();
+      } catch (error) {
+        const isFull = (error as NodeJS.ErrnoException).code === "EAGAIN";
+        if (!isFull || performance.now() - since > drainMs) return;
+        Atomics.wait(pause, 0, 0, 1);
+      }
+    }
+  }
+}
