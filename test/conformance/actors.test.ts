@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { Arguments, ArgumentsClass, Counter, PlainBase } from "../fixtures/conformance.ts";
+import {
+  Arguments,
+  ArgumentsClass,
+  Context,
+  Counter,
+  PlainBase,
+  Returns,
+  Signal,
+} from "../fixtures/conformance.ts";
 import { initIn, isolations } from "../fixtures/isolations.ts";
 
 describe.each(isolations)("defining and calling actors: %s", (isolation) => {
@@ -63,5 +71,39 @@ describe.each(isolations)("defining and calling actors: %s", (isolation) => {
     expect(await ray.get(increment.remote())).toBe(2);
     globalThis.gc?.();
     expect(await ray.get(increment.remote())).toBe(3);
+  });
+
+  test("test_actor::test_multiple_return_values: a method gives as many refs as its numReturns says", async () => {
+    const actor = Returns.remote();
+    const [first, second] = actor.two.remote();
+    expect([await ray.get(first), await ray.get(second)]).toEqual([1, 2]);
+    expect(await ray.get(actor.three.remote())).toEqual([1, 2, 3]);
+    expect(actor.three.remote()).toHaveLength(3);
+  });
+
+  test("test_actor::test_options_num_returns: the option of a call overrides that of the method", async () => {
+    const actor = Returns.remote();
+    expect(await ray.get(actor.two.options({ numReturns: 1 }).remote())).toEqual([1, 2]);
+    expect(await ray.get(actor.many.remote(4))).toEqual([0, 1, 2, 3]);
+    const four = actor.many.options({ numReturns: 4 }).remote(4);
+    expect(four).toHaveLength(4);
+    expect(await ray.get(four)).toEqual([0, 1, 2, 3]);
+  });
+
+  test("test_actor::test_options_name: a call knows the name that it was given, and its function's", async () => {
+    const actor = Context.remote();
+    expect(await ray.get(actor.name.remote())).toEqual(["ContextClass.name", "ContextClass.name"]);
+    const named = actor.name.options({ name: "my name" });
+    expect(await ray.get(named.remote())).toEqual(["my name", "ContextClass.name"]);
+  });
+
+  test("test_actor::test_actor_ready: __ray_ready__ is true when the constructor has run; called directly it throws", async () => {
+    const signal = Signal.remote();
+    const actor = Counter.remote(signal.wait.remote(3) as ray.ObjectRef<number>);
+    const ready = actor.__ray_ready__.remote();
+    expect((await ray.wait([ready], { timeoutMs: 20 })).ready).toEqual([]);
+    signal.send.remote();
+    expect(await ray.get(ready)).toBe(true);
+    expect(() => (actor.__ray_ready__ as unknown as () => void)()).toThrow(TypeError);
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { both, plusOne, same, Signal } from "../fixtures/conformance.ts";
+import { both, plusOne, same, Signal, threeValues } from "../fixtures/conformance.ts";
 import { initIn, isolations } from "../fixtures/isolations.ts";
 
 const caught = (promise: Promise<unknown>): Promise<unknown> =>
@@ -74,6 +74,17 @@ describe.each(isolations)("get, put, wait, refs: %s", (isolation) => {
     const { nested } = await ray.get(ray.put({ nested: [inner] }));
     expect(nested[0]).toBeInstanceOf(ray.ObjectRef);
     expect(await ray.get(nested)).toEqual(["inner"]);
+  });
+
+  test("test_basic::test_submit_api: numReturns gives as many refs, 0 gives none, and a mismatch fails each", async () => {
+    const three = threeValues.options({ numReturns: 3 }).remote();
+    expect(await ray.get(three)).toEqual([1, 2, 3]);
+    expect(threeValues.options({ numReturns: 0 }).remote()).toBeUndefined();
+    for (const ref of threeValues.options({ numReturns: 2 }).remote()) {
+      const error = await caught(ray.get(ref));
+      expect(error).toBeInstanceOf(ray.TaskError);
+      expect(String(error)).toContain("must be a list of 2 values");
+    }
   });
 
   test("test_asyncio::test_asyncio_double_await: a ref gives its value as often as it is asked, also after a wait that ran out of time", async () => {

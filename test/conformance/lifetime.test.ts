@@ -1,7 +1,14 @@
 import { inspect } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { Counter, type CounterClass, Holder } from "../fixtures/conformance.ts";
+import {
+  Counter,
+  type CounterClass,
+  Holder,
+  Hooked,
+  Log,
+  Signal,
+} from "../fixtures/conformance.ts";
 import { initIn, isolations } from "../fixtures/isolations.ts";
 
 describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
@@ -109,6 +116,54 @@ describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
       expect(() => Counter.options(options)).toThrow(ray.InvalidOptionError);
     },
   );
+
+  test("test_actor::test_atexit_handler: the hook for the end runs on __ray_terminate__ and exitActor, not on a kill or a crash", async () => {
+    const lines: unknown[] = [];
+    for (const how of ["terminate", "leave", "kill", "crash"] as const) {
+      const log = Log.remote();
+      const actor = Hooked.remote(log);
+      await ray.get(actor.hello.remote());
+      if (how === "terminate") await died(actor.__ray_terminate__.remote());
+      if (how === "leave") await died(actor.leave.remote());
+      if (how === "kill") await ray.kill(actor);
+      if (how === "crash") await died(actor.crash.remote());
+      await died(actor.hello.remote());
+      lines.push(await ray.get(log.lines.remote()));
+    }
+    expect(lines).toEqual([["shutdown"], ["shutdown"], [], []]);
+  });
+
+  test("test_actor_failures::test_actor_user_shutdown_method: __ray_shutdown__ runs once, after what runs has ended", async () => {
+    const [log, signal] = [Log.remote(), Signal.remote()];
+    const actor = Hooked.remote(log);
+    const running = actor.waitFor.remote(signal);
+    await ray.get(signal.reached.remote(1));
+    const end = actor.__ray_terminate__.remote();
+    expect((await ray.wait([end], { timeoutMs: 20 })).ready).toEqual([]);
+    expect(await ray.get(log.lines.remote())).toEqual([]);
+    signal.send.remote();
+    expect(await ray.get(running)).toBe("finished");
+    await died(end);
+    expect(await ray.get(log.lines.remote())).toEqual(["shutdown"]);
+  });
+
+  test("test_actor_failures::test_actor_ray_shutdown_dont_interfere_with_kill: a kill runs no hook, and what waits fails at once", async () => {
+    const [log, signal] = [Log.remote(), Signal.remote()];
+    const actor = Hooked.remote(log);
+    const running = actor.waitFor.remote(signal);
+    await ray.get(signal.reached.remote(1));
+    await ray.kill(actor);
+    await expect(ray.get(running)).rejects.toMatchObject({ deathCause: { kind: "killed" } });
+    expect(await ray.get(log.lines.remote())).toEqual([]);
+  });
+
+  test("exitActor gives no value, even if it is caught, and restarts nothing", async () => {
+    const actor = Hooked.options({ maxRestarts: -1, maxTaskRetries: -1 }).remote(Log.remote());
+    for (const ref of [actor.leaveAndCatch.remote(), actor.hello.remote()]) {
+      await expect(ray.get(ref)).rejects.toMatchObject({ deathCause: { kind: "exit-actor" } });
+    }
+    expect(() => ray.exitActor()).toThrow(TypeError);
+  });
 });
 
 describe.each(isolations)("sessions: %s", (isolation) => {
@@ -158,4 +213,8 @@ async function notInitialized(): Promise<void> {
     await expect(call()).rejects.toThrow(message);
   }
   expect(ray.isInitialized()).toBe(false);
+}
+
+async function died(ref: ray.ObjectRef): Promise<void> {
+  await expect(ray.get(ref)).rejects.toThrow(ray.ActorDiedError);
 }

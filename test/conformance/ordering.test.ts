@@ -1,6 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { fork, Holder, Log, Rendezvous, Signal, Steps } from "../fixtures/conformance.ts";
+import {
+  CounterClass,
+  fork,
+  Grouped,
+  Holder,
+  Log,
+  plusOneAsync,
+  Rendezvous,
+  Signal,
+  Steps,
+  SyncGrouped,
+} from "../fixtures/conformance.ts";
 import { initIn, isolations } from "../fixtures/isolations.ts";
 
 describe.each(isolations)("ordering and concurrency: %s", (isolation) => {
@@ -71,5 +82,55 @@ describe.each(isolations)("ordering and concurrency: %s", (isolation) => {
     const calls = Array.from({ length: 5000 }, () => actor.step.remote());
     expect(await ray.get(calls)).toHaveLength(5000);
     expect(await ray.get(actor.most.remote())).toBe(1000);
+  });
+
+  test("test_concurrency_group::test_basic: each group has its own limit, and the option of a call overrides the method's", async () => {
+    const actor = Grouped.remote();
+    const signal = Signal.remote();
+    const io = [1, 2, 3].map(() => actor.io.remote(signal));
+    const compute = actor.compute.remote(signal);
+    const plain = actor.plain.remote(signal);
+    const moved = actor.plain.options({ concurrencyGroup: "compute" }).remote(signal);
+    // Two of io, one of compute, one of the default group; the third of io and the one that was moved wait.
+    await ray.get(signal.reached.remote(4));
+    expect(await ray.get(signal.waiting.remote())).toBe(4);
+    signal.send.remote();
+    const seen = await ray.get([...io, compute, plain, moved]);
+    for (const running of seen) {
+      expect(running.filter((name) => name === "io").length).toBeLessThanOrEqual(2);
+      expect(running.filter((name) => name === "compute").length).toBeLessThanOrEqual(1);
+    }
+  });
+
+  test("test_concurrency_group::test_per_group_independent_ordering: a group held up by an argument does not hold up another", async () => {
+    const actor = SyncGrouped.remote();
+    const signal = Signal.remote();
+    const held = actor.a.remote("a 0", signal.wait.remote());
+    const behind = actor.a.remote("a 1");
+    await ray.get([0, 1, 2, 3, 4].map((index) => actor.b.remote(`b ${index}`)));
+    expect(await ray.get(actor.lines.remote())).toEqual(["b 0", "b 1", "b 2", "b 3", "b 4"]);
+    signal.send.remote();
+    await ray.get([held, behind]);
+    expect((await ray.get(actor.lines.remote())).slice(5)).toEqual(["a 0", "a 1"]);
+  });
+
+  test("test_concurrency_group::test_invalid_concurrency_group: a group of size 0 is refused", () => {
+    expect(() => ray.remote(CounterClass, { concurrencyGroups: { io: 0 } })).toThrow(
+      "must be greater than 0",
+    );
+  });
+
+  test("test_advanced_4::test_back_pressure: with maxPendingCalls 10 the eleventh call throws, and when they are answered calls go again", async () => {
+    const signal = Signal.remote();
+    const holder = Holder.options({ maxPendingCalls: 10 }).remote();
+    const calls = Array.from({ length: 10 }, () => holder.waitFor.remote(signal));
+    expect(() => holder.waitFor.remote(signal)).toThrow(ray.PendingCallsLimitExceeded);
+    signal.send.remote();
+    await ray.get(calls);
+    expect(await ray.get(holder.waitFor.remote(signal))).toBeUndefined();
+  });
+
+  test("test_asyncio::test_async_function_errored: differs: an async function is a task like any other", async () => {
+    expect(await ray.get(plusOneAsync.remote(1))).toBe(2);
   });
 });
