@@ -1,6 +1,7 @@
 /** `get`, `put` and `wait`: from refs to values and back. */
 import { appendLocalStack } from "../protocol/failure.ts";
-import { getValues, type Waitable, waitSettled } from "../caller/get.ts";
+import { getValues, waitSettled } from "../caller/get.ts";
+import type { Waitable } from "../caller/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";

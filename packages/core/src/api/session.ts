@@ -56,6 +56,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     spillDirectory: writableDirectory,
     development: flag,
     isolation: isolationKind,
+    stuckWarningMs: count(0, "fraction"),
     ignoreReinitError: flag,
   });
   if (currentCaller() !== undefined) {

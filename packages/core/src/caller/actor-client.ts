@@ -23,7 +23,8 @@ import {
   totalConcurrency,
 } from "../rpc/directory.ts";
 import type { Session } from "../rpc/session.ts";
-import type { Call, CallOwner } from "./call.ts";
+import type { Demand } from "../rpc/demand.ts";
+import type { Call, CallOwner, Stage } from "./call.ts";
 import type { ClientLink } from "./link.ts";
 
 type State =
@@ -148,6 +149,15 @@ export class ActorClient implements CallOwner {
       "force",
       `cancel: force is for tasks; ${call.entry.label} is a call to an actor, use kill to end the actor`,
     );
+  }
+
+  stageOf(): Stage {
+    if (this.#state.kind !== "ready") return "actor";
+    return this.#waitingForCredit ? "credit" : "turn";
+  }
+
+  demandOf(): Demand | undefined {
+    return undefined;
   }
 
   /** Unanswered calls, for those who look for some of them. */

@@ -7,6 +7,8 @@
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import type { Route } from "../protocol/messages.ts";
+import type { Demand } from "../rpc/demand.ts";
+import type { ActorInfo } from "../rpc/directory.ts";
 import type { ClientLink } from "./link.ts";
 import { type DeathCause, TaskCancelledError } from "../shared/errors.ts";
 import type { Fifo } from "../shared/fifo.ts";
@@ -34,8 +36,17 @@ export interface Returns {
   sent?(session: Session, id: number): void;
 }
 
+/** What an unanswered call waits for: its arguments, its actor, a worker, credit, those before it in its queue, or its answer. */
+export type Stage = "arguments" | "actor" | "worker" | "credit" | "turn" | "sent";
+
 export interface CallOwner {
   readonly link: ClientLink;
+  /** The actor that is called, if one is. */
+  readonly info: ActorInfo | undefined;
+  /** What a call waits for that was not sent, though its arguments are ready. */
+  stageOf(call: Call): Stage;
+  /** What a task asks of its worker. */
+  demandOf(call: Call): Demand | undefined;
   /** It has its answer. Called once. */
   settled(call: Call): void;
   /** It failed and is to be tried again. */
@@ -94,6 +105,11 @@ export class Call implements Pending, Producer {
     this.hold = hold;
     this.retriesLeft = plan.maxRetries;
     entry.producer = this;
+  }
+
+  get stage(): Stage {
+    if (this.session !== undefined) return "sent";
+    return this.unresolved > 0 ? "arguments" : this.owner.stageOf(this);
   }
 
   /** Sends it; its arguments are ready. Or fails it, if one of them failed. */

@@ -22,6 +22,8 @@ import { ManyReturns } from "./many-returns.ts";
 import { ObjectRefGenerator, StreamState } from "./stream.ts";
 import { ObjectExchange } from "./object-exchange.ts";
 import { type CallMessage, Session } from "../rpc/session.ts";
+import { describeStuck } from "./explain.ts";
+import { StuckWatch, type Wait } from "./stuck.ts";
 import { TaskClient } from "./task-client.ts";
 import type { Waiting } from "./waiting.ts";
 
@@ -30,6 +32,8 @@ export interface CallerOptions {
   readonly directory: Directory;
   readonly errorClasses: ErrorClasses;
   readonly waiting: Waiting;
+  /** A `get` or `wait` that waits for longer says why; 0: never. */
+  readonly stuckWarningMs: number;
   readonly objectStore: Pick<ObjectMemoryParts, "budget" | "files" | "immutability">;
   readonly onCall: (call: CallMessage, session: Session) => void;
 }
@@ -46,6 +50,7 @@ export class Caller implements HandleCaller, ClientLink {
   readonly store: Store;
   readonly memory: ObjectMemory;
   readonly waiting: Waiting;
+  readonly stuck: StuckWatch;
   readonly #onCall: (call: CallMessage, session: Session) => void;
   readonly #sessions: Map<string, Promise<Session>> = new Map();
   readonly #exchange: ObjectExchange;
@@ -58,6 +63,8 @@ export class Caller implements HandleCaller, ClientLink {
     this.id = options.id;
     this.directory = options.directory;
     this.waiting = options.waiting;
+    this.stuck = new StuckWatch(options.stuckWarningMs, (waits) => void this.#warn(waits));
+    this.waiting.watchedBy(this.stuck);
     this.#onCall = options.onCall;
     this.#exchange = new ObjectExchange(this);
     this.store = new Store(this.id, this.#exchange);
@@ -306,7 +313,17 @@ export class Caller implements HandleCaller, ClientLink {
   /** Ends every session with `reason`; later calls throw. */
   end(reason: DeathCause): void {
     this.#ended = reason;
+    this.stuck.close();
     for (const session of this.#open) session.close(reason);
+  }
+
+  async #warn(waits: readonly Wait[]): Promise<void> {
+    try {
+      process.emitWarning(await describeStuck(this, waits), "RaylingWarning");
+    } catch (error) {
+      // The directory is gone, and with it whoever waits.
+      if (this.#ended === undefined) process.emitWarning(String(error), "RaylingWarning");
+    }
   }
 
   #checkAlive(): void {

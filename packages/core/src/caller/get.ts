@@ -7,6 +7,7 @@ import type { FailureData } from "../protocol/failure.ts";
 import { GetTimeoutError } from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { Caller } from "./caller.ts";
+import type { Waitable } from "./waitable.ts";
 
 export function getValues(
   caller: Caller,
@@ -49,6 +50,8 @@ export function getValues(
       if (entry.outcome?.ok === false) {
         end();
         fail(entry.outcome.failure);
+        // Who asked for all of them hears of the first failure only.
+        for (const other of entries) other.overlook();
       } else if (unsettled === 0) {
         finish();
       }
@@ -58,7 +61,7 @@ export function getValues(
       entry.watch(onSettled);
       if (over) return;
     }
-    endWaiting = caller.waiting.begin();
+    endWaiting = caller.waiting.begin("get", entries);
     if (timeoutMs !== undefined) {
       timer = setTimeout(() => {
         end();
@@ -74,14 +77,6 @@ export function getValues(
       }, timerMs(timeoutMs));
     }
   });
-}
-
-/** Something that becomes ready: an object, or the next item of a stream. */
-export interface Waitable {
-  readonly isReady: boolean;
-  /** Calls back once when it is ready: at once if it is. */
-  watch(watcher: () => void): void;
-  unwatch(watcher: () => void): void;
 }
 
 /** Resolves with the ready ones, at most `numReturns`, first in input order. */
@@ -111,7 +106,7 @@ export function waitSettled(
       one.watch(onReady);
       if (over) return;
     }
-    endWaiting = caller.waiting.begin();
+    endWaiting = caller.waiting.begin("wait", waitables);
     if (timeoutMs !== undefined) timer = setTimeout(finish, timerMs(timeoutMs));
   });
 }

@@ -35,6 +35,8 @@ export class StreamState implements Returns {
     this.waiting = waiting;
     this.#link = link;
     this.#isLimited = isLimited;
+    // Its failure is the last item, too.
+    completion.overlook();
   }
 
   sent(session: Session, id: number): void {
@@ -70,9 +72,11 @@ export class StreamState implements Returns {
 
   fail(failure: FailureData): void {
     this.#sent = undefined;
-    const entry = this.#link.createEntry(`${this.completion.label}[${this.#received}]`);
-    entry.reject(failure);
-    if (!this.#isDropped) this.#items.push(entry);
+    if (!this.#isDropped) {
+      const entry = this.#link.createEntry(`${this.completion.label}[${this.#received}]`);
+      entry.reject(failure);
+      this.#items.push(entry);
+    }
     this.#isEnded = true;
     this.#changed();
   }
@@ -161,7 +165,7 @@ export class ObjectRefGenerator<out T = unknown> implements AsyncIterableIterato
       const entry = state.take();
       if (entry !== undefined) return { done: false, value: new ObjectRef<T>(entry) };
       if (state.isFinished) return { done: true, value: undefined };
-      const endWaiting = state.waiting.begin();
+      const endWaiting = state.waiting.begin("the next of a generator", [state]);
       await new Promise<void>((resolve) => state.watch(resolve));
       endWaiting();
     }

@@ -4,11 +4,12 @@
  * Tasks have no order among each other. A worker is leased from the directory while there is work and given back when there is
  * none. A worker that dies costs its task one of `maxRetries`; used up, the task fails with WorkerCrashedError.
  */
+import type { Demand } from "../rpc/demand.ts";
 import type { WorkerLease, WorkerRequest } from "../rpc/directory.ts";
 import type { Session } from "../rpc/session.ts";
 import { type DeathCause, RaySystemError, taskDeath } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
-import type { Call, CallOwner } from "./call.ts";
+import type { Call, CallOwner, Stage } from "./call.ts";
 import type { ClientLink } from "./link.ts";
 
 /** Tasks that need the same of their worker share leases. */
@@ -33,6 +34,7 @@ const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
 
 export class TaskClient implements CallOwner {
   readonly link: ClientLink;
+  readonly info: undefined = undefined;
   readonly #lanes: Map<string, Lane> = new Map();
   readonly #laneOf: Map<Fifo<Call>, Lane> = new Map();
   /** By leased worker: until when it takes one task after the other, as of performance.now(). */
@@ -74,6 +76,14 @@ export class TaskClient implements CallOwner {
     }
     if (call.unresolved === 0) this.#enqueue(call);
     else this.#parked.add(call);
+  }
+
+  stageOf(): Stage {
+    return "worker";
+  }
+
+  demandOf(call: Call): Demand | undefined {
+    return this.#laneOf.get(call.queue)?.worker.demand;
   }
 
   /** Tasks that were not sent. */

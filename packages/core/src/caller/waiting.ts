@@ -1,19 +1,30 @@
-/** Counts who waits for an answer, and tells when the first begins and the last ends. */
+/** Counts who waits for an answer, tells when the first begins and the last ends, and watches for those that wait too long. */
+import type { StuckWatch } from "./stuck.ts";
+import type { Waitable } from "./waitable.ts";
+
 export class Waiting {
   #count = 0;
   #epoch = 0;
+  #stuck: StuckWatch | undefined;
   readonly #onChange: (waiting: boolean) => void;
 
   constructor(onChange: (waiting: boolean) => void) {
     this.#onChange = onChange;
   }
 
+  watchedBy(stuck: StuckWatch): void {
+    this.#stuck = stuck;
+  }
+
   /** Returns the end of this wait; call it once. */
-  begin(): () => void {
+  begin(what: string, waitables: readonly Waitable[]): () => void {
+    const stuck = this.#stuck;
+    const wait = stuck?.begin(what, waitables);
     const epoch = this.#epoch;
     this.#count += 1;
     if (this.#count === 1) this.#onChange(true);
     return () => {
+      if (wait !== undefined) stuck?.end(wait);
       if (epoch !== this.#epoch) return;
       this.#count -= 1;
       if (this.#count === 0) this.#onChange(false);

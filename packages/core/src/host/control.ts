@@ -18,10 +18,12 @@ import type {
   NodeInfo,
   NodeSpec,
 } from "../rpc/cluster.ts";
+import type { Demand } from "../rpc/demand.ts";
 import type {
   ActorInfo,
   ActorLocation,
   ActorSpec,
+  ActorStatus,
   Registration,
   RemoteKey,
   StartArguments,
@@ -37,6 +39,7 @@ export interface HostIdentity {
   readonly nodeId: string;
   readonly driverId: string;
   readonly namespace: string;
+  readonly inside: InsideSettings;
 }
 
 /** What a host thread is started with. */
@@ -47,6 +50,12 @@ export interface ThreadSettings extends HostIdentity {
   /** The host calls the driver here. */
   readonly directory: MessagePort;
   readonly objectStore: ObjectStoreShare;
+}
+
+/** How much a host tells of what happens in it. */
+export interface InsideSettings {
+  /** A `get` or `wait` that waits for longer says why; 0: never. */
+  readonly stuckWarningMs: number;
 }
 
 /** A host's part in the object store of its process. */
@@ -156,6 +165,8 @@ export interface DriverControl {
   connect(fromHostId: string, toHostId: string, wayId: string): Promise<Way>;
   /** Resolves when that host is known to be gone. */
   death(hostId: string): Promise<CauseData>;
+  actorStatus(actorId: string): Promise<ActorStatus | undefined>;
+  whyWaiting(demand: Demand): Promise<string | undefined>;
   leaseWorker(request: WorkerRequest): Promise<WorkerLease>;
   releaseWorker(hostId: string): void;
   setBlocked(hostId: string, blocked: boolean): void;

@@ -76,6 +76,7 @@ export function startHost(wiring: HostWiring): HostControl {
     directory,
     errorClasses,
     waiting,
+    stuckWarningMs: identity.inside.stuckWarningMs,
     objectStore: {
       budget,
       files: new SpillFiles(spillDirectory, hostId),

@@ -46,6 +46,8 @@ export function remoteDirectory(
       }
     },
     endWorker: (workerId) => driver.endWorker(workerId),
+    actorStatus: (actorId) => driver.actorStatus(actorId),
+    whyWaiting: (demand) => driver.whyWaiting(demand),
     leaseWorker: (request) => driver.leaseWorker(request),
     releaseWorker: (workerId) => tell(driver.releaseWorker(workerId)),
     setBlocked: (workerId, blocked) => tell(driver.setBlocked(workerId, blocked)),

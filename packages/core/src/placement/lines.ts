@@ -95,6 +95,11 @@ export class Lines {
       }));
   }
 
+  /** Why the first of a line waits; undefined when nobody has that key. */
+  reasonOf(key: string): string | undefined {
+    return this.#lines.get(key)?.why.reason;
+  }
+
   close(error: Error): void {
     const lines = [...this.#lines.values()];
     this.#lines.clear();

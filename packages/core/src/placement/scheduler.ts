@@ -150,6 +150,11 @@ export class Scheduler {
     return this.#lines.pending();
   }
 
+  /** Why requests for that demand wait; undefined when none does. */
+  whyWaiting(demand: Demand): string | undefined {
+    return this.#lines.reasonOf(demand.key);
+  }
+
   /** Nobody waits any longer, nor later. */
   close(error: Error): void {
     this.#closed = error;

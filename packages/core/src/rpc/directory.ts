@@ -121,6 +121,26 @@ export interface ActorLoss {
   readonly cause: DeathCause;
 }
 
+/** Ray's names of the states of an actor; DEPENDENCIES_UNREADY: its constructor's arguments are not ready. */
+export type ActorStateName =
+  | "DEPENDENCIES_UNREADY"
+  | "PENDING_CREATION"
+  | "ALIVE"
+  | "RESTARTING"
+  | "DEAD";
+
+/** What an actor is doing, for people. */
+export interface ActorStatus {
+  readonly actorId: string;
+  readonly className: string;
+  readonly state: ActorStateName;
+  /** Why it waits, or why it is dead. */
+  readonly reason: string | undefined;
+  readonly hostId: string | undefined;
+  /** Calls that run and calls in its mailbox; undefined when its host does not answer. */
+  readonly load: { readonly running: number; readonly queued: number } | undefined;
+}
+
 /** A worker for tasks with one demand, or why there will never be one. */
 export type WorkerLease =
   | { readonly state: "leased"; readonly hostId: string }
@@ -141,6 +161,10 @@ export interface Directory extends ClusterDirectory {
   kill(actorId: string, noRestart: boolean): Promise<void>;
   /** A direct way to another host. */
   connect(hostId: string): Promise<Channel>;
+  /** Undefined for an actor that is not known. */
+  actorStatus(actorId: string): Promise<ActorStatus | undefined>;
+  /** Why requests for those resources wait; undefined when none does. */
+  whyWaiting(demand: Demand): Promise<string | undefined>;
   leaseWorker(request: WorkerRequest): Promise<WorkerLease>;
   releaseWorker(hostId: string): void;
   /** Ends a leased worker in the middle of its task. */

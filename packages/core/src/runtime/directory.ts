@@ -14,6 +14,7 @@ import type {
   NodeInfo,
   NodeSpec,
 } from "../rpc/cluster.ts";
+import type { Demand } from "../rpc/demand.ts";
 import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
 import type {
@@ -21,6 +22,7 @@ import type {
   ActorLocation,
   ActorLoss,
   ActorSpec,
+  ActorStatus,
   Directory,
   Registration,
   StartArguments,
@@ -33,6 +35,7 @@ import { type Host, HostLostError } from "./host.ts";
 import { joinHosts } from "./join-hosts.ts";
 import type { Launcher } from "./launch.ts";
 import { LocalCluster } from "./cluster.ts";
+import { statusOf } from "./status.ts";
 import { Supervisor, type SupervisorParts } from "./supervisor.ts";
 
 interface Lease {
@@ -193,6 +196,15 @@ export class LocalDirectory implements Directory {
     throw new RaySystemError(`host ${hostId} is gone`);
   }
 
+  async actorStatus(actorId: string): Promise<ActorStatus | undefined> {
+    const actor = this.#actors.get(this.#aliases.get(actorId) ?? actorId);
+    return actor === undefined ? undefined : await statusOf(actor);
+  }
+
+  async whyWaiting(demand: Demand): Promise<string | undefined> {
+    return this.#scheduler.whyWaiting(demand);
+  }
+
   async leaseWorker(worker: WorkerRequest, holder: string = this.#driverId): Promise<WorkerLease> {
     const { demand, kind } = worker;
     const request = this.#scheduler.request(demand, "a task");
@@ -344,6 +356,8 @@ export class LocalDirectory implements Directory {
             : await host.exited,
         );
       },
+      actorStatus: (actorId) => this.actorStatus(actorId),
+      whyWaiting: (demand) => this.whyWaiting(demand),
       leaseWorker: async (request) => {
         const lease = await this.leaseWorker(request, fromHostId);
         if (lease.state === "leased" && !this.#hosts.has(fromHostId)) {

@@ -4,6 +4,7 @@
  * Nothing it starts keeps the process alive except while somebody waits for an answer; ending leaves no thread, process, timer, port or file.
  */
 import { availableParallelism, totalmem } from "node:os";
+import type { InsideSettings } from "../host/control.ts";
 import { errorClasses } from "../host/error-classes.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { Scheduler } from "../placement/scheduler.ts";
@@ -14,6 +15,7 @@ import { type DeathCause, InvalidOptionError, RaySystemError } from "../shared/e
 import { newId } from "../shared/ids.ts";
 import { isolationKind } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
+import { tellUnhandled } from "../store/unhandled.ts";
 import { LocalDirectory } from "./directory.ts";
 import { Launcher } from "./launch.ts";
 import { SessionStore } from "./session-store.ts";
@@ -48,6 +50,8 @@ export interface InitOptions {
   readonly development?: boolean;
   /** What actors and tasks run in unless they say otherwise. Default: the environment variable RAYLING_ISOLATION, or "thread". */
   readonly isolation?: Isolation;
+  /** A `get` or `wait` that waits for longer than this says once, as a warning of the process, what it waits for. Default 10,000; 0: never. */
+  readonly stuckWarningMs?: number;
   /** Do not mind if the runtime is started already; its options stay as they were. */
   readonly ignoreReinitError?: boolean;
 }
@@ -63,6 +67,7 @@ export function startDriver(options: InitOptions): Driver {
   const driverId = newId("driver");
   const namespace = options.namespace ?? newId("job");
   const numCpus = options.numCpus ?? availableParallelism();
+  const inside: InsideSettings = { stuckWarningMs: options.stuckWarningMs ?? 10_000 };
   const keepAlive = aliveWhileWaiting();
   const scheduler = new Scheduler();
   const directory = new LocalDirectory(
@@ -86,6 +91,7 @@ export function startDriver(options: InitOptions): Driver {
     directory,
     errorClasses,
     waiting: new Waiting(keepAlive.set),
+    stuckWarningMs: inside.stuckWarningMs,
     onCall: (call, session) => {
       const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
       session.answerFailure(call.id, caller.codec.encodeFailure(error));
@@ -100,6 +106,7 @@ export function startDriver(options: InitOptions): Driver {
     driverId,
     namespace,
     nodeId,
+    inside,
     prewarm: options.prewarm ?? Math.min(numCpus, 4),
     objectStoreFor: (hostId) => objectStore.shareFor(hostId),
     controlFor: (hostId) => directory.controlFor(hostId),
@@ -123,6 +130,7 @@ export function startDriver(options: InitOptions): Driver {
         caller.end(cause);
         scheduler.close(new RaySystemError(cause.message));
         await launcher.close(cause);
+        tellUnhandled();
         await caller.memory.close();
         await objectStore.close();
         keepAlive.close();

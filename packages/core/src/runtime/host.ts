@@ -4,7 +4,12 @@
  * A host's death always has a cause, and a control call that was pending then rejects with it.
  */
 import type { Remote } from "comlink";
-import type { DriverControl, HostControl, ObjectStoreShare } from "../host/control.ts";
+import type {
+  DriverControl,
+  HostControl,
+  InsideSettings,
+  ObjectStoreShare,
+} from "../host/control.ts";
 import type { RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
@@ -37,6 +42,7 @@ export interface LauncherOptions {
   readonly nodeId: string;
   /** How many threads stand ready. */
   readonly prewarm: number;
+  readonly inside: InsideSettings;
   /** A host's part in the object store. */
   readonly objectStoreFor: (hostId: string) => ObjectStoreShare;
   /** The driver's answers to one host. */

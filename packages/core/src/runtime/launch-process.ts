@@ -46,6 +46,7 @@ export function launchProcess(
     nodeId,
     driverId: options.driverId,
     namespace: options.namespace,
+    inside: options.inside,
     folder: guard.folder,
     spillDirectory: objectStore.spillDirectory,
     isDevelopment: objectStore.isDevelopment,

@@ -24,6 +24,7 @@ export function launchThread({ nodeId, runtimeEnv }: HostRequest, options: Launc
     nodeId,
     driverId: options.driverId,
     namespace: options.namespace,
+    inside: options.inside,
     data: data.port2,
     control: control.port2,
     directory: directory.port2,

@@ -102,6 +102,21 @@ export class Supervisor {
     clearTimeout(timer);
   }
 
+  /** Where it lives, or is about to. */
+  get host(): Host | undefined {
+    return this.#host;
+  }
+
+  /** Why it is dead, or was restarted last. */
+  get cause(): DeathCause | undefined {
+    return this.#cause;
+  }
+
+  /** How often it was restarted. */
+  get incarnation(): number {
+    return this.#incarnation;
+  }
+
   /** Why it waits for resources, if it does. */
   get waitsFor(): string | undefined {
     return this.#request?.reason;

@@ -7,6 +7,7 @@
  */
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
+import { SeenFailure } from "./unhandled.ts";
 
 /** Where a value is that is not in memory. */
 export interface Away {
@@ -17,7 +18,20 @@ export interface Away {
 export type Outcome =
   | { readonly ok: true; readonly value: Encoded; readonly away?: undefined }
   | { readonly ok: true; readonly value: undefined; readonly away: Away }
-  | { readonly ok: false; readonly failure: FailureData };
+  | Failed;
+
+/** Whoever reads `failure` has looked at it: see unhandled.ts. */
+export interface Failed {
+  readonly ok: false;
+  readonly failure: FailureData;
+}
+
+class FailedOutcome extends SeenFailure implements Failed {
+  readonly ok = false;
+  get failure(): FailureData {
+    return this.read();
+  }
+}
 
 /** The call that makes an object, as long as it is not made. */
 export interface Producer {
@@ -58,7 +72,9 @@ export class ObjectEntry {
   }
 
   reject(failure: FailureData): void {
-    this.#settle({ ok: false, failure });
+    const outcome = new FailedOutcome(failure);
+    this.#settle(outcome);
+    if (this.#outcome === outcome) outcome.watch(this, this.label);
   }
 
   /** Its value is elsewhere from now on. */
@@ -73,7 +89,13 @@ export class ObjectEntry {
 
   /** Its value was away, and did not come back. */
   lost(failure: FailureData): void {
-    if (this.#outcome?.ok === true) this.#outcome = { ok: false, failure };
+    if (this.#outcome?.ok === true) this.#outcome = new FailedOutcome(failure);
+  }
+
+  /** Whoever asked for it was told otherwise: its failure, now or later, is no news. */
+  overlook(): void {
+    if (this.#outcome === undefined) this.watch(look);
+    else look(this);
   }
 
   get isReady(): boolean {
@@ -113,4 +135,8 @@ export class ObjectEntry {
     if (first !== undefined) first(this);
     if (waiters !== undefined) for (const waiter of waiters) waiter(this);
   }
+}
+
+function look({ outcome }: ObjectEntry): void {
+  if (outcome instanceof FailedOutcome) outcome.read();
 }

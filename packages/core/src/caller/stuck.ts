@@ -1,0 +1,89 @@
+/**
+ * Finds what waits for too long in `get`, in `wait` or for the next item of a stream, and tells each of them once.
+ *
+ * A list in order of time and one timer for its first: a wait that ends early costs a few pointers, and no wait at all costs no timer.
+ * The timer keeps no process alive.
+ */
+import { currentTask, type TaskScope } from "./task-scope.ts";
+import type { Waitable } from "./waitable.ts";
+
+/** One that waits. */
+export class Wait {
+  readonly what: string;
+  readonly waitables: readonly Waitable[];
+  readonly sinceMs: number;
+  /** The call or task that waits, if it is one. */
+  readonly task: TaskScope | undefined;
+  previous: Wait | undefined = undefined;
+  next: Wait | undefined = undefined;
+
+  constructor(what: string, waitables: readonly Waitable[], sinceMs: number) {
+    this.what = what;
+    this.waitables = waitables;
+    this.sinceMs = sinceMs;
+    this.task = currentTask();
+  }
+}
+
+export class StuckWatch {
+  readonly #afterMs: number;
+  readonly #tell: (stuck: readonly Wait[]) => void;
+  #first: Wait | undefined;
+  #last: Wait | undefined;
+  /** The first that was not told of; those before it were. */
+  #untold: Wait | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param afterMs 0 or less: never tell */
+  constructor(afterMs: number, tell: (stuck: readonly Wait[]) => void) {
+    this.#afterMs = afterMs;
+    this.#tell = tell;
+  }
+
+  /** Whoever begins one ends it. */
+  begin(what: string, waitables: readonly Waitable[]): Wait {
+    const wait = new Wait(what, waitables, performance.now());
+    wait.previous = this.#last;
+    if (this.#last === undefined) this.#first = wait;
+    else this.#last.next = wait;
+    this.#last = wait;
+    this.#untold ??= wait;
+    if (this.#timer === undefined && this.#afterMs > 0) this.#arm(this.#afterMs);
+    return wait;
+  }
+
+  end(wait: Wait): void {
+    const { previous, next } = wait;
+    if (this.#untold === wait) this.#untold = next;
+    if (previous === undefined) this.#first = next;
+    else previous.next = next;
+    if (next === undefined) this.#last = previous;
+    else next.previous = previous;
+  }
+
+  /** Who waits now, the first to begin first. */
+  *waits(): Iterable<Wait> {
+    for (let wait = this.#first; wait !== undefined; wait = wait.next) yield wait;
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #arm(ms: number): void {
+    this.#timer = setTimeout(() => this.#sweep(), Math.min(Math.max(1, ms), 2 ** 31 - 1)).unref();
+  }
+
+  #sweep(): void {
+    this.#timer = undefined;
+    const latest = performance.now() - this.#afterMs;
+    const stuck: Wait[] = [];
+    let wait = this.#untold;
+    for (; wait !== undefined && wait.sinceMs <= latest; wait = wait.next) {
+      stuck.push(wait);
+    }
+    this.#untold = wait;
+    if (wait !== undefined) this.#arm(wait.sinceMs - latest);
+    if (stuck.length > 0) this.#tell(stuck);
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * Failures that nobody looked at: told as a warning when the last reference to the object is gone, or when the runtime ends.
+ *
+ * Only objects that failed are watched, and only from their failure until somebody looks: values cost nothing. As in Ray, what user code threw and
+ * the crash of a worker count; the death of an actor and a cancellation are known to whoever caused them. Whoever passes a ref on as an argument has
+ * looked: the failure goes on as that call's own. RAYLING_IGNORE_UNHANDLED_ERRORS=1 turns it off.
+ */
+import type { FailureData } from "../protocol/failure.ts";
+import { threadSlot } from "../shared/thread-slot.ts";
+
+/** More are counted, not kept: this many messages are enough to see what is wrong. */
+const maxKept = 1000;
+
+interface Unhandled {
+  readonly registry: FinalizationRegistry<Failed>;
+  /** Of living objects. */
+  readonly kept: Set<Failed>;
+}
+
+interface Failed {
+  readonly message: string;
+}
+
+const unhandled: Unhandled = threadSlot("unhandled", () => {
+  const kept = new Set<Failed>();
+  return {
+    kept,
+    registry: new FinalizationRegistry<Failed>((failed) => {
+      if (kept.delete(failed)) warn(failed.message);
+    }),
+  };
+});
+
+/** The failure of one object, which counts as looked at when it is read. */
+export class SeenFailure {
+  readonly #failure: FailureData;
+  #isSeen = false;
+  #watched: Failed | undefined;
+
+  constructor(failure: FailureData) {
+    this.#failure = failure;
+  }
+
+  read(): FailureData {
+    this.#isSeen = true;
+    if (this.#watched !== undefined && unhandled.kept.delete(this.#watched)) {
+      unhandled.registry.unregister(this);
+    }
+    return this.#failure;
+  }
+
+  /** Tells of it when `entry` is gone, unless it was read before. */
+  watch(entry: object, label: string): void {
+    const { site, name } = this.#failure;
+    const counts = site !== undefined || name === "WorkerCrashedError";
+    if (this.#isSeen || !counts || unhandled.kept.size >= maxKept) return;
+    if (process.env["RAYLING_IGNORE_UNHANDLED_ERRORS"] === "1") return;
+    this.#watched = { message: `${label}: ${textOf(this.#failure)}` };
+    unhandled.kept.add(this.#watched);
+    unhandled.registry.register(entry, this.#watched, this);
+  }
+}
+
+/** The runtime ends: nobody will look any more. */
+export function tellUnhandled(): void {
+  const failed = [...unhandled.kept];
+  unhandled.kept.clear();
+  for (const { message } of failed.slice(0, 3)) warn(message);
+  if (failed.length > 3) warn(`${failed.length - 3} more failed and were never looked at`);
+}
+
+function textOf(failure: FailureData): string {
+  if (failure.thrown !== undefined) return `threw ${JSON.stringify(failure.thrown.value)}`;
+  return failure.stack === "" ? `${failure.name}: ${failure.message}` : failure.stack;
+}
+
+function warn(text: string): void {
+  process.emitWarning(
+    `Unhandled error of a call (RAYLING_IGNORE_UNHANDLED_ERRORS=1 turns this off): ${text}`,
+    "RaylingWarning",
+  );
+}
