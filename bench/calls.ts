@@ -19,7 +19,12 @@ import {
   socketName,
 } from "./subjects/raw/batched-socket.ts";
 import { portName, rawPortSubject } from "./subjects/raw/port.ts";
-import { raylingName, raylingSubject } from "./subjects/rayling.ts";
+import {
+  processName,
+  raylingName,
+  raylingProcessSubject,
+  raylingSubject,
+} from "./subjects/rayling.ts";
 import { expectedSum, type Subject } from "./subjects/subject.ts";
 
 const serial: Section = {
@@ -28,7 +33,7 @@ const serial: Section = {
   reading: "time",
   perIteration: 1,
   unit: "us",
-  floors: [portName],
+  floors: [portName, socketName],
 };
 
 const inFlight = (count: number): Section => ({
@@ -48,6 +53,7 @@ const starts: readonly (() => Promise<Subject>)[] = [
   rawSocketSubject,
   rawSocketSlotsSubject,
   raylingSubject,
+  raylingProcessSubject,
   comlinkSubject,
   piscinaSubject,
   tinypoolSubject,
@@ -88,10 +94,14 @@ export async function measureCalls(
 
 /** For targets.ts. */
 function ratiosOf(section: Measured, peers: ReadonlySet<string>): [string, number][] {
-  const floor = section.reading === "time" ? portName : batchedName;
+  const [threadFloor, processFloor] =
+    section.reading === "time" ? [portName, socketName] : [batchedName, socketName];
+  const ratio = (name: string, isOther: (name: string) => boolean): number =>
+    ratioTo(section, name, isOther);
   return [
-    [`${section.id}: thread x raw`, ratioTo(section, raylingName, (name) => name === floor)],
-    [`${section.id}: thread x best peer`, ratioTo(section, raylingName, (name) => peers.has(name))],
+    [`${section.id}: thread x raw`, ratio(raylingName, (name) => name === threadFloor)],
+    [`${section.id}: thread x best peer`, ratio(raylingName, (name) => peers.has(name))],
+    [`${section.id}: process x raw`, ratio(processName, (name) => name === processFloor)],
   ];
 }
 

@@ -6,14 +6,24 @@ import { Adder } from "./actors.ts";
 import { type Subject, sum } from "./subject.ts";
 
 export const raylingName = "rayling";
+export const processName = "rayling, process";
 
-/** Call it inside a session; `close` ends the actor, not the session. */
-export async function raylingSubject(): Promise<Subject> {
-  const adder = Adder.remote();
+/** The actor has a thread of its own. Call it inside a session; `close` ends the actor, not the session. */
+export function raylingSubject(): Promise<Subject> {
+  return subjectOf(raylingName, "thread");
+}
+
+/** The actor has a process of its own, at the other end of a unix socket. */
+export function raylingProcessSubject(): Promise<Subject> {
+  return subjectOf(processName, "process");
+}
+
+async function subjectOf(name: string, isolation: "thread" | "process"): Promise<Subject> {
+  const adder = Adder.options({ isolation }).remote();
   await ray.get(adder.add.remote(1, 1));
   return {
     kind: "own",
-    name: raylingName,
+    name,
     addOne: (a, b) => ray.get(adder.add.remote(a, b)),
     async addMany(base, count) {
       const refs: ray.ObjectRef<number>[] = [];

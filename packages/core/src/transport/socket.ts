@@ -12,6 +12,7 @@ import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
 import { type FrameLimits, FrameReader, frameOf, peerLimits } from "./framing.ts";
+import { Vigil } from "./vigil.ts";
 
 export interface SocketOptions {
   /** Why the other end is gone; asked when the socket closes. */
@@ -40,6 +41,7 @@ export class SocketChannel implements Channel {
   readonly #socket: Socket;
   readonly #peer: string;
   readonly #reader: FrameReader;
+  readonly #vigil: Vigil = new Vigil();
   readonly #resolveClosed: (reason: DeathCause) => void;
   #open = true;
   #hasPeer = true;
@@ -61,6 +63,7 @@ export class SocketChannel implements Channel {
     tolerateFailedWrites(socket, (error) => this.#written(error));
     socket.on("data", (chunk: Buffer) => {
       if (!this.#open) return;
+      this.#vigil.end();
       this.#reader.push(chunk);
       if (this.#receiver === undefined) socket.pause();
       else this.#deliver();
@@ -89,6 +92,7 @@ export class SocketChannel implements Channel {
       return this.close(brokenChannel(error));
     }
     this.#post(pieces);
+    this.#vigil.begin();
   }
 
   onMessage(receiver: (batch: Batch) => void): void {

@@ -8,6 +8,7 @@ import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
+import { Vigil } from "./vigil.ts";
 
 const noBuffers: readonly SharedArrayBuffer[] = [];
 
@@ -25,6 +26,7 @@ export function threadChannel(
   peerGone?: Promise<unknown>,
 ): Channel {
   const { promise: closed, resolve } = Promise.withResolvers<DeathCause>();
+  const vigil = new Vigil();
   let open = true;
   let hasPeer = true;
   void peerGone?.then(() => (hasPeer = false));
@@ -60,6 +62,7 @@ export function threadChannel(
     send(batch) {
       if (!open || !hasPeer) throw new RaySystemError("the channel is closed");
       port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
+      vigil.begin();
     },
     poll() {
       const batches: Batch[] = [];
@@ -75,6 +78,7 @@ export function threadChannel(
     onMessage(receiver) {
       port.on("message", (data: Uint8Array | Batch | null) => {
         if (!open) return;
+        vigil.end();
         if (data === null) return unreadable();
         receiver(read(data));
       });
