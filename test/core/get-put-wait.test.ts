@@ -132,6 +132,7 @@ describe("wait", () => {
     await expect(ray.wait([ref, ref])).rejects.toThrow("stands twice");
     await expect(ray.wait(ref as never)).rejects.toThrow(ray.InvalidOptionError);
     await expect(ray.wait([1 as never])).rejects.toThrow("refs[0]");
+    await expect(ray.wait([ref, "x" as never])).rejects.toThrow("refs[1]");
     await expect(ray.wait([ref], { numReturns: 2 })).rejects.toThrow("numReturns");
     await expect(ray.wait([ref], { numReturns: 0 })).rejects.toThrow("numReturns");
     await expect(ray.wait([ref], { timeoutMs: -5 })).rejects.toThrow("timeoutMs");

@@ -1,6 +1,6 @@
 /** `get`, `put` and `wait`: from refs to values and back. */
 import { appendLocalStack } from "../protocol/failure.ts";
-import { getValues, waitSettled } from "../caller/get.ts";
+import { getValues, waitReady } from "../caller/get.ts";
 import type { Waitable } from "../caller/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
@@ -91,12 +91,8 @@ export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   if (isDriverCode()) return never();
   const caller = useCaller();
   checkOptions("wait", options, { numReturns: count(1), timeoutMs: count(0, "fraction") });
-  const entries = waitablesOf(refs);
   const numReturns = options.numReturns ?? 1;
-  if (new Set(entries).size !== entries.length) {
-    const twice = refs.find((ref, index) => refs.indexOf(ref) !== index);
-    throw new InvalidOptionError("refs", `wait: a ref stands twice in the list: ${show(twice)}`);
-  }
+  const ready = countReady(refs, caller.waiting.nextWave());
   if (refs.length === 0) return { ready: [], pending: [] };
   if (numReturns > refs.length) {
     throw new InvalidOptionError(
@@ -104,19 +100,55 @@ export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
       `wait: numReturns is ${numReturns}, the list has ${refs.length}`,
     );
   }
-  const settled = await waitSettled(caller, entries, numReturns, options.timeoutMs);
-  const isReady = (_: Ref, index: number): boolean => settled.has(entries[index] as Waitable);
-  return {
-    ready: refs.filter(isReady),
-    pending: refs.filter((ref, index) => !isReady(ref, index)),
-  };
+  if (ready < numReturns) {
+    await waitReady(caller, refs.map(waitableOf), numReturns, options.timeoutMs);
+  }
+  return split(refs, numReturns);
 }
 
-function waitablesOf(refs: unknown): Waitable[] {
-  if (!Array.isArray(refs)) return entriesOf("wait", refs);
-  return refs.flatMap((ref: unknown): Waitable | Waitable[] =>
-    ref instanceof ObjectRefGenerator ? streamOf(ref) : entriesOf("wait", [ref]),
-  );
+/**
+ * Checks the list, too. Waiting for one of a list until none is left looks at all of it each time: so it is gone through once here and once in
+ * `split`, without a table or a list of its own.
+ */
+function countReady(refs: unknown, wave: number): number {
+  if (!Array.isArray(refs)) return entriesOf("wait", refs).length;
+  let ready = 0;
+  for (let index = 0; index < refs.length; index++) {
+    const waitable = waitableOf(refs[index], index);
+    // Looked for in the list, too: a ref of an earlier session may have the number of a wait there.
+    if (
+      waitable.wave === wave &&
+      refs.findIndex((one, at) => waitableOf(one, at) === waitable) < index
+    ) {
+      throw new InvalidOptionError(
+        "refs",
+        `wait: a ref stands twice in the list: ${show(refs[index])}`,
+      );
+    }
+    waitable.wave = wave;
+    if (waitable.isReady) ready += 1;
+  }
+  return ready;
+}
+
+function waitableOf(ref: unknown, index: number): Waitable {
+  if (ref instanceof ObjectRef) return entryOf(ref);
+  return ref instanceof ObjectRefGenerator ? streamOf(ref) : notARef("wait", ref, index);
+}
+
+function split<Ref>(refs: readonly Ref[], numReturns: number): WaitResult<Ref> {
+  const ready: Ref[] = [];
+  const pending: Ref[] = [];
+  for (let index = 0; index < refs.length; index++) {
+    const ref = refs[index] as Ref;
+    if (ready.length === numReturns) {
+      // The rest is copied at once.
+      const rest = refs.slice(index);
+      return { ready, pending: pending.length === 0 ? rest : [...pending, ...rest] };
+    }
+    (waitableOf(ref, index).isReady ? ready : pending).push(ref);
+  }
+  return { ready, pending };
 }
 
 function entriesOf(where: string, refs: unknown): ReturnType<typeof entryOf>[] {
@@ -134,12 +166,13 @@ function entriesOf(where: string, refs: unknown): ReturnType<typeof entryOf>[] {
         `${where} takes refs, not a generator of them: iterate over it, or get its completed()`,
       );
     }
-    if (!(ref instanceof ObjectRef)) {
-      throw new InvalidOptionError(
-        "refs",
-        `${where}: refs[${index}] is not an ObjectRef but ${show(ref)}`,
-      );
-    }
-    return entryOf(ref);
+    return ref instanceof ObjectRef ? entryOf(ref) : notARef(where, ref, index);
   });
+}
+
+function notARef(where: string, ref: unknown, index: number): never {
+  throw new InvalidOptionError(
+    "refs",
+    `${where}: refs[${index}] is not an ObjectRef but ${show(ref)}`,
+  );
 }

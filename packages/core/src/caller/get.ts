@@ -79,13 +79,13 @@ export function getValues(
   });
 }
 
-/** Resolves with the ready ones, at most `numReturns`, first in input order. */
-export function waitSettled(
+/** Resolves when so many of them are ready, or after `timeoutMs`. */
+export function waitReady(
   caller: Caller,
   waitables: readonly Waitable[],
   numReturns: number,
   timeoutMs: number | undefined,
-): Promise<ReadonlySet<Waitable>> {
+): Promise<void> {
   return new Promise((resolve) => {
     let count = 0;
     let timer: NodeJS.Timeout | undefined;
@@ -96,7 +96,7 @@ export function waitSettled(
       clearTimeout(timer);
       endWaiting?.();
       for (const one of waitables) if (!one.isReady) one.unwatch(onReady);
-      resolve(new Set(waitables.filter((one) => one.isReady).slice(0, numReturns)));
+      resolve();
     };
     const onReady = (): void => {
       count += 1;

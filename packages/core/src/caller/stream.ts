@@ -20,6 +20,8 @@ import type { Waiting } from "./waiting.ts";
 export class StreamState implements Returns {
   readonly completion: ObjectEntry;
   readonly waiting: Waiting;
+  /** See waitable.ts. */
+  wave = 0;
   readonly #link: ClientLink;
   readonly #isLimited: boolean;
   readonly #items: Fifo<ObjectEntry> = new Fifo();

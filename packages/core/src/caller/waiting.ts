@@ -5,6 +5,7 @@ import type { Waitable } from "./waitable.ts";
 export class Waiting {
   #count = 0;
   #epoch = 0;
+  #waves = 0;
   #stuck: StuckWatch | undefined;
   readonly #onChange: (waiting: boolean) => void;
 
@@ -14,6 +15,12 @@ export class Waiting {
 
   watchedBy(stuck: StuckWatch): void {
     this.#stuck = stuck;
+  }
+
+  /** A number of its own for each `wait`. */
+  nextWave(): number {
+    this.#waves += 1;
+    return this.#waves;
   }
 
   /** Returns the end of this wait; call it once. */

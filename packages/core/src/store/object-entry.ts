@@ -48,6 +48,8 @@ export class ObjectEntry {
   /** Set by the borrower of somebody else's object: asks the owner for the value, once. */
   fetch: (() => void) | undefined = undefined;
   producer: Producer | undefined = undefined;
+  /** See caller/waitable.ts. */
+  wave = 0;
   #outcome: Outcome | undefined = undefined;
   /** Nearly all entries have one waiter at most; more are in the list. */
   #waiter: ((entry: ObjectEntry) => void) | undefined = undefined;
