@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { sharesMemory } from "../fixtures/isolation.ts";
 import { Asking, double, Gate, type GateClass, hold, Ordered } from "../fixtures/inside.ts";
 
 afterEach(() => ray.shutdown());
@@ -80,7 +81,7 @@ test("a get that waits for a busy actor names the actor, what it runs, and what 
   expect(text).toContain(`GateClass.pass (${first.id}): it was sent to its actor; actor GateClass`);
 });
 
-test("a host whose thread is held is said to be silent", async () => {
+test.runIf(sharesMemory)("a host whose thread is held is said to be silent", async () => {
   await start();
   const gate = Gate.remote();
   const [started, release] = [cell(), cell()];
@@ -99,7 +100,7 @@ test("an actor that waits for resources: the warning says which are missing", as
   expect(text).toMatch(/GateClass\.quick \(.*is being created and needs .*license/);
 });
 
-test("a task that waits for a worker: the warning says why", async () => {
+test.runIf(sharesMemory)("a task that waits for a worker: the warning says why", async () => {
   await start();
   const [started, release] = [cell(), cell()];
   const holding = hold.remote(started, release);

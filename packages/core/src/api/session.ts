@@ -57,6 +57,8 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     development: flag,
     isolation: isolationKind,
     stuckWarningMs: count(0, "fraction"),
+    logToDriver: (value) =>
+      value === "raw" || typeof value === "boolean" ? undefined : 'must be true, false or "raw"',
     ignoreReinitError: flag,
   });
   if (currentCaller() !== undefined) {

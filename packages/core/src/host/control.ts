@@ -56,6 +56,8 @@ export interface ThreadSettings extends HostIdentity {
 export interface InsideSettings {
   /** A `get` or `wait` that waits for longer says why; 0: never. */
   readonly stuckWarningMs: number;
+  /** What it writes is shown by the driver, with who wrote it; false: nowhere; "raw": as it is. */
+  readonly logToDriver: boolean | "raw";
 }
 
 /** A host's part in the object store of its process. */

@@ -16,12 +16,19 @@ import {
   processVariable,
 } from "./control.ts";
 import { startHost } from "./host-runtime.ts";
+import { LineMarker, redirectOutput } from "./output.ts";
 
 const settings = JSON.parse(process.env[processVariable] ?? "{}") as ProcessSettings;
 // Processes that it starts itself are none of ours.
 delete process.env[processVariable];
 process.title = `rayling ${settings.hostId}`;
 
+if (settings.inside.logToDriver === true) {
+  const markers = { stdout: new LineMarker(), stderr: new LineMarker() };
+  const before = redirectOutput((stream, owner, text) => {
+    before[stream](markers[stream].mark(owner, text));
+  });
+}
 const control = new SocketChannel(inheritedSocket(inherited.control), {
   peer: "the driver",
   keepsAlive: true,

@@ -9,8 +9,16 @@ import { Budget } from "../store/budget.ts";
 import { threadChannel } from "../transport/thread.ts";
 import type { DriverControl, ThreadSettings } from "./control.ts";
 import { startHost } from "./host-runtime.ts";
+import { type OutputMessage, redirectOutput } from "./output.ts";
 
 const settings = workerData as ThreadSettings;
+const { logToDriver } = settings.inside;
+if (logToDriver !== "raw") {
+  redirectOutput((...output) => {
+    const message: OutputMessage = ["output", ...output];
+    if (logToDriver) parentPort?.postMessage(message);
+  });
+}
 const control = startHost({
   identity: settings,
   driver: wrap<DriverControl>(settings.directory),

@@ -18,6 +18,8 @@ import { show } from "../shared/show.ts";
 import { tellUnhandled } from "../store/unhandled.ts";
 import { LocalDirectory } from "./directory.ts";
 import { Launcher } from "./launch.ts";
+import type { HostOutput } from "./host.ts";
+import { LogPrinter } from "./logs.ts";
 import { SessionStore } from "./session-store.ts";
 
 /** Options of `init`. */
@@ -52,6 +54,11 @@ export interface InitOptions {
   readonly isolation?: Isolation;
   /** A `get` or `wait` that waits for longer than this says once, as a warning of the process, what it waits for. Default 10,000; 0: never. */
   readonly stuckWarningMs?: number;
+  /**
+   * What actors and tasks write to stdout and stderr goes to those of this process, line by line, with who wrote it: `(Counter actor-1a2b3c host-9z8y7x) line`. Equal lines
+   * of several hosts within 5 seconds are counted: `line [repeated 12x across cluster]`. Default true; false: it is dropped; "raw": as it is written.
+   */
+  readonly logToDriver?: boolean | "raw";
   /** Do not mind if the runtime is started already; its options stay as they were. */
   readonly ignoreReinitError?: boolean;
 }
@@ -67,7 +74,11 @@ export function startDriver(options: InitOptions): Driver {
   const driverId = newId("driver");
   const namespace = options.namespace ?? newId("job");
   const numCpus = options.numCpus ?? availableParallelism();
-  const inside: InsideSettings = { stuckWarningMs: options.stuckWarningMs ?? 10_000 };
+  const inside: InsideSettings = {
+    stuckWarningMs: options.stuckWarningMs ?? 10_000,
+    logToDriver: options.logToDriver ?? true,
+  };
+  const logs = new LogPrinter({ write: (stream, text) => void process[stream].write(text) });
   const keepAlive = aliveWhileWaiting();
   const scheduler = new Scheduler();
   const directory = new LocalDirectory(
@@ -107,12 +118,16 @@ export function startDriver(options: InitOptions): Driver {
     namespace,
     nodeId,
     inside,
+    output: outputFor(inside.logToDriver, logs),
     prewarm: options.prewarm ?? Math.min(numCpus, 4),
     objectStoreFor: (hostId) => objectStore.shareFor(hostId),
     controlFor: (hostId) => directory.controlFor(hostId),
     onLaunch: (host) => {
       directory.addHost(host);
-      void host.exited.then(() => objectStore.hostGone(host.id));
+      void host.exited.then(() => {
+        logs.hostEnded(host.id);
+        return objectStore.hostGone(host.id);
+      });
       // A host that cannot be talked to any more is of no use to anybody.
       void caller.addSession(host.id, host.channel).closed.then((cause) => host.terminate(cause));
     },
@@ -130,6 +145,7 @@ export function startDriver(options: InitOptions): Driver {
         caller.end(cause);
         scheduler.close(new RaySystemError(cause.message));
         await launcher.close(cause);
+        logs.close();
         tellUnhandled();
         await caller.memory.close();
         await objectStore.close();
@@ -149,6 +165,16 @@ function isolationOfEnvironment(): Isolation {
     "isolation",
     `the environment variable RAYLING_ISOLATION ${problem}, not ${show(isolation)}`,
   );
+}
+
+function outputFor(logToDriver: boolean | "raw", logs: LogPrinter): HostOutput {
+  if (logToDriver === true) return logs;
+  // Threads write to this process by themselves then, or not at all.
+  const isRaw = logToDriver === "raw";
+  return {
+    text: () => undefined,
+    line: (_hostId, stream, _owner, line) => void (isRaw && process[stream].write(`${line}\n`)),
+  };
 }
 
 /** What a node has, by Ray's names. */

@@ -10,6 +10,7 @@ import type {
   InsideSettings,
   ObjectStoreShare,
 } from "../host/control.ts";
+import type { OutputStream } from "../host/output.ts";
 import type { RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
@@ -49,8 +50,14 @@ export interface LauncherOptions {
   readonly controlFor: (hostId: string) => DriverControl;
   /** Called once for each host, before anybody uses it. */
   readonly onLaunch: (host: Host) => void;
-  /** A line that a host process wrote. Default: it goes where this process writes. */
-  readonly onLine?: (hostId: string, stream: "stdout" | "stderr", line: string) => void;
+  /** Takes what hosts write. */
+  readonly output: HostOutput;
+}
+
+/** Where what hosts write goes: a thread's text as it comes, a process's line by line; `owner` is the actor or task, or "". */
+export interface HostOutput {
+  text(hostId: string, stream: OutputStream, owner: string, text: string): void;
+  line(hostId: string, stream: OutputStream, owner: string, line: string): void;
 }
 
 /** The control of a host that rejects what is pending when the host dies. */

@@ -2,7 +2,7 @@
  * Starts child processes as hosts, and owns them.
  *
  * A process inherits two sockets: its session with the driver, and the control of both (no path, no token: nobody else can have them). It is the leader of a
- * process group of its own, so that what it started ends with it and signals of a terminal do not reach it. Its output goes line by line to `onLine`; the last lines
+ * process group of its own, so that what it started ends with it and signals of a terminal do not reach it. Its output goes line by line to `output`; the last lines
  * it wrote to stderr are part of the cause of its death.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -17,6 +17,7 @@ import {
   type ProcessSettings,
   processVariable,
 } from "../host/control.ts";
+import { readMark } from "../host/output.ts";
 import { causeFromData } from "../protocol/cause.ts";
 import type { ResourceLimits } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
@@ -187,15 +188,12 @@ function readOutput(
   options: LauncherOptions,
   lastLines: LastLines,
 ): Promise<unknown> {
-  const show =
-    options.onLine ??
-    ((_hostId: string, stream: "stdout" | "stderr", line: string): void =>
-      void process[stream].write(`${line}\n`));
   const ends = (["stdout", "stderr"] as const).map((stream) => {
     const output = child[stream] as Socket;
     readLines(output, (line) => {
-      if (stream === "stderr") lastLines.add(line);
-      show(hostId, stream, line);
+      const { owner, text } = readMark(line);
+      if (stream === "stderr") lastLines.add(text);
+      options.output.line(hostId, stream, owner, text);
     });
     output.unref();
     return once(output, "close");

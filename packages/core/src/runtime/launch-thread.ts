@@ -6,6 +6,7 @@
 import { MessageChannel, Worker } from "node:worker_threads";
 import { expose, wrap } from "comlink";
 import type { HostControl, ThreadSettings } from "../host/control.ts";
+import type { OutputMessage, OutputStream } from "../host/output.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { threadChannel } from "../transport/thread.ts";
@@ -38,6 +39,12 @@ export function launchThread({ nodeId, runtimeEnv }: HostRequest, options: Launc
     ...(resourceLimits === undefined ? {} : { resourceLimits }),
     ...(env === undefined ? {} : { env: { ...process.env, ...env } }),
   });
+  // Nobody else in this package posts here; what the user's own code posts is not meant for us.
+  worker.on("message", (message: unknown) => {
+    const output = readOutput(message);
+    if (output !== undefined) options.output.text(id, ...output);
+  });
+  // After the listener: one that is added later holds the process.
   worker.unref();
   let known: DeathCause | undefined;
   const exited = new Promise<DeathCause>((resolve) => {
@@ -72,6 +79,12 @@ export function launchThread({ nodeId, runtimeEnv }: HostRequest, options: Launc
       await terminate(cause);
     },
   };
+}
+
+function readOutput(message: unknown): readonly [OutputStream, string, string] | undefined {
+  if (!Array.isArray(message) || message[0] !== "output") return undefined;
+  const [, stream, owner, text] = message as unknown as OutputMessage;
+  return [stream, owner, text];
 }
 
 function causeOfExit(exitCode: number): DeathCause {

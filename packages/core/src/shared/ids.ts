@@ -11,3 +11,9 @@ export type IdKind = "driver" | "host" | "actor" | "job" | "node" | "group" | "w
 export function newId(kind: IdKind): string {
   return `${kind}-${random()}`;
 }
+
+/** Enough of an id to find it again. */
+export function shortId(id: string): string {
+  const [kind, rest] = id.split("-");
+  return rest === undefined ? id : `${kind}-${rest.slice(0, 6)}`;
+}
