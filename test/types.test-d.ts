@@ -79,7 +79,14 @@ describe("an actor", () => {
     // @ts-expect-error call increment.remote()
     handle.increment(1);
     expectTypeOf<keyof typeof handle & string>().toEqualTypeOf<
-      "increment" | "name" | "ref" | "asyncRef" | "use" | "__ray_ready__" | "__ray_terminate__"
+      | "increment"
+      | "name"
+      | "ref"
+      | "asyncRef"
+      | "use"
+      | "__ray_call__"
+      | "__ray_ready__"
+      | "__ray_terminate__"
     >();
   });
 

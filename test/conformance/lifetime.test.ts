@@ -35,7 +35,7 @@ describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
     const [first, second] = await ray.get([holder.make.remote(), holder.make.remote()]);
     expect(inspect(first)).toBe(inspect(second));
     expect(inspect(first)).not.toBe(inspect(Counter.remote()));
-    const named = Counter.options({ name: "equal" }).remote();
+    const named = Counter.options({ lifetime: "detached", name: "equal" }).remote();
     expect(inspect(await ray.getActor("equal"))).toBe(inspect(named));
   });
 
@@ -68,7 +68,7 @@ describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
 
   test("test_actor::test_named_actor_cache: a name finds the actor that has it now, fresh after a kill", async () => {
     for (const start of [10, 20]) {
-      const actor = Counter.options({ name: "cached" }).remote(start);
+      const actor = Counter.options({ lifetime: "detached", name: "cached" }).remote(start);
       await ray.get(actor.increment.remote());
       const found = await ray.getActor<CounterClass>("cached");
       expect(await ray.get(found.increment.remote())).toBe(start + 2);
@@ -79,16 +79,18 @@ describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
   });
 
   test("test_actor::test_get_actor_after_same_name_actor_dead: a taken name is refused, a killed actor's is free", async () => {
-    const first = Counter.options({ name: "same" }).remote(1);
-    expect(() => Counter.options({ name: "same" }).remote()).toThrow(ray.ActorAlreadyExistsError);
+    const first = Counter.options({ lifetime: "detached", name: "same" }).remote(1);
+    expect(() => Counter.options({ lifetime: "detached", name: "same" }).remote()).toThrow(
+      ray.ActorAlreadyExistsError,
+    );
     await ray.kill(first);
-    const second = Counter.options({ name: "same" }).remote(2);
+    const second = Counter.options({ lifetime: "detached", name: "same" }).remote(2);
     expect(await ray.get(second.read.remote())).toBe(2);
     await expect(ray.get(first.read.remote())).rejects.toThrow(ray.ActorDiedError);
   });
 
   test("test_get_or_create_actor::test_simple: getIfExists gives the one actor; it needs a name, a text", async () => {
-    const make = Counter.options({ name: "simple", getIfExists: true });
+    const make = Counter.options({ lifetime: "detached", name: "simple", getIfExists: true });
     const [first, second] = [make.remote(1), make.remote(100)];
     expect(await ray.get([first.increment.remote(), second.increment.remote()])).toEqual([2, 3]);
     expect(inspect(first)).toBe(inspect(second));
@@ -171,7 +173,7 @@ describe.each(isolations)("sessions: %s", (isolation) => {
     const namespaces: string[] = [];
     for (const start of [1, 2]) {
       await initIn(isolation);
-      const pinger = Counter.options({ name: "Pinger" }).remote(start);
+      const pinger = Counter.options({ lifetime: "detached", name: "Pinger" }).remote(start);
       expect(await ray.get(pinger.read.remote())).toBe(start);
       const [listed] = await ray.listNamedActors({ allNamespaces: true });
       namespaces.push(listed?.namespace ?? "");

@@ -250,7 +250,7 @@ describe("creation", () => {
 
 describe("names", () => {
   test("find their actor from the driver and from other actors", async () => {
-    const counter = Counter.options({ name: "found" }).remote(1);
+    const counter = Counter.options({ lifetime: "detached", name: "found" }).remote(1);
     const again = await ray.getActor<CounterClass>("found");
     expect(await ray.get(again.increment.remote())).toBe(2);
     expect(await ray.get(Caller.remote().named.remote("found"))).toBe(3);
@@ -259,8 +259,10 @@ describe("names", () => {
   });
 
   test("that are taken are refused, at once in the driver", async () => {
-    Counter.options({ name: "taken" }).remote();
-    expect(() => Counter.options({ name: "taken" }).remote()).toThrow(ray.ActorAlreadyExistsError);
+    Counter.options({ name: "taken", lifetime: "detached" }).remote();
+    expect(() => Counter.options({ name: "taken", lifetime: "detached" }).remote()).toThrow(
+      ray.ActorAlreadyExistsError,
+    );
     await expect(ray.get(Caller.remote().createNamed.remote("taken", false))).rejects.toMatchObject(
       {
         code: "ACTOR_ALREADY_EXISTS",
@@ -270,15 +272,19 @@ describe("names", () => {
   });
 
   test("are free again when their actor is dead", async () => {
-    const first = Counter.options({ name: "reused" }).remote(1);
+    const first = Counter.options({ lifetime: "detached", name: "reused" }).remote(1);
     await ray.kill(first);
     await expect(ray.getActor("reused")).rejects.toThrow(ray.ActorNotFoundError);
-    expect(await ray.get(Counter.options({ name: "reused" }).remote(7).read.remote())).toBe(7);
+    expect(
+      await ray.get(
+        Counter.options({ lifetime: "detached", name: "reused" }).remote(7).read.remote(),
+      ),
+    ).toBe(7);
   });
 
   test("are apart in each namespace", async () => {
-    Counter.options({ name: "twice", namespace: "left" }).remote(1);
-    Counter.options({ name: "twice", namespace: "right" }).remote(2);
+    Counter.options({ lifetime: "detached", name: "twice", namespace: "left" }).remote(1);
+    Counter.options({ lifetime: "detached", name: "twice", namespace: "right" }).remote(2);
     const right = await ray.getActor<CounterClass>("twice", { namespace: "right" });
     expect(await ray.get(right.read.remote())).toBe(2);
     await expect(ray.getActor("twice")).rejects.toThrow(ray.ActorNotFoundError);
@@ -291,7 +297,7 @@ describe("names", () => {
   });
 
   test("with getIfExists give one actor to all who race for it", async () => {
-    const make = Counter.options({ name: "one", getIfExists: true });
+    const make = Counter.options({ lifetime: "detached", name: "one", getIfExists: true });
     const handles = Array.from({ length: 5 }, () => make.remote());
     await ray.get(handles.map((handle) => handle.increment.remote()));
     const callers = [Caller.remote(), Caller.remote()];

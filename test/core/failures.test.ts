@@ -146,7 +146,7 @@ describe("a host that dies", () => {
   });
 
   test("by kill says so; a killed actor is gone when kill resolves", async () => {
-    const counter = Counter.options({ name: "victim" }).remote();
+    const counter = Counter.options({ lifetime: "detached", name: "victim" }).remote();
     await ray.get(counter.read.remote());
     await ray.kill(counter);
     await expect(ray.getActor("victim")).rejects.toThrow(ray.ActorNotFoundError);
@@ -214,13 +214,13 @@ describe("restart and retry", () => {
   });
 
   test("maxTaskRetries runs a lost call again", async () => {
-    Counter.options({ name: "attempts-1" }).remote();
+    Counter.options({ lifetime: "detached", name: "attempts-1" }).remote();
     const flaky = Flaky.options({ maxRestarts: -1, maxTaskRetries: 5 }).remote();
     expect(await ray.get(flaky.exitUntil.remote("attempts-1", 4))).toBe(4);
   });
 
   test("retries of a call win over those of the actor, and are used up", async () => {
-    Counter.options({ name: "attempts-2" }).remote();
+    Counter.options({ lifetime: "detached", name: "attempts-2" }).remote();
     const flaky = Flaky.options({ maxRestarts: -1, maxTaskRetries: 5 }).remote();
     const once = await caught(
       flaky.exitUntil.options({ maxTaskRetries: 0 }).remote("attempts-2", 9),
@@ -235,7 +235,7 @@ describe("restart and retry", () => {
   });
 
   test("retryExceptions tries again what throws: always, or by class, or not at all", async () => {
-    Counter.options({ name: "throws" }).remote();
+    Counter.options({ name: "throws", lifetime: "detached" }).remote();
     const flaky = Flaky.remote();
     const method = (retryExceptions: ray.CallOptions["retryExceptions"] & {}): Promise<number> =>
       ray.get(flaky.throwUntil.options({ maxTaskRetries: 5, retryExceptions }).remote("throws", 3));
@@ -266,7 +266,7 @@ describe("restart and retry", () => {
   });
 
   test("a task whose worker dies is tried again, and fails with WorkerCrashedError when retries are used up", async () => {
-    Counter.options({ name: "crashes" }).remote();
+    Counter.options({ lifetime: "detached", name: "crashes" }).remote();
     expect(await ray.get(crashUntil.remote("crashes", 3))).toBe(3);
     const error = await caught(crashUntil.options({ maxRetries: 1 }).remote("crashes", 99));
     expect(error).toBeInstanceOf(ray.WorkerCrashedError);

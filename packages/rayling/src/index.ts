@@ -90,6 +90,7 @@ export type {
   RemoteMethod,
   RemoteSite,
   ResourceLimits,
+  RestartIntensity,
   ResultRef,
   RuntimeContext,
   RuntimeEnv,

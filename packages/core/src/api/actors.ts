@@ -2,7 +2,7 @@
 import { addSerializer } from "../protocol/serializers.ts";
 import type { Serializer } from "../protocol/encodable.ts";
 import { currentNamespace } from "../caller/current.ts";
-import { insideOf } from "../caller/handle.ts";
+import { insideOf, makeHandle } from "../caller/handle.ts";
 import { ActorNotFoundError, InvalidOptionError } from "../shared/errors.ts";
 import { show } from "../shared/show.ts";
 import { checkOptions, flag, text } from "../shared/options.ts";
@@ -20,11 +20,11 @@ export async function kill(actor: ActorHandle<object>, options: KillOptions = {}
   checkOptions("kill", options, { noRestart: flag });
   // The runtime of the handle, which may have ended: then there is nothing left to kill, and nothing to start for it.
   const { info, caller } = insideOf(actor);
-  await caller.directory.kill(info.actorId, options.noRestart ?? true);
+  await caller.directory.kill(info, options.noRestart ?? true);
 }
 
 /**
- * The living actor of that name. Give its class as type: `getActor<Counter>("counter")`.
+ * The living actor of that name; the handle does not keep it alive. Give its class as type: `getActor<Counter>("counter")`.
  * Rejects with ActorNotFoundError, InvalidOptionError.
  */
 export async function getActor<Instance extends object>(
@@ -43,7 +43,7 @@ export async function getActor<Instance extends object>(
   const info = await caller.directory.find(name, options.namespace);
   if (info === undefined)
     throw new ActorNotFoundError(name, options.namespace ?? currentNamespace());
-  return caller.createHandle(info) as ActorHandle<Instance>;
+  return makeHandle(info, caller, undefined) as ActorHandle<Instance>;
 }
 
 /** Names of living actors: of this namespace, or of all. */

@@ -1,7 +1,7 @@
 /** What running code can know about itself, by Ray's names. */
 import { currentCaller, currentNamespace } from "../caller/current.ts";
 import { currentTask, type TaskScope } from "../caller/task-scope.ts";
-import { makeWeakHandle } from "../caller/handle.ts";
+import { makeHandle } from "../caller/handle.ts";
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";
@@ -46,7 +46,7 @@ export function getRuntimeContext(): RuntimeContext {
     getActorName: () => (actor === undefined ? null : (actor.name ?? "")),
     currentActor: <Instance extends object>() => {
       if (actor === undefined) throw new RaySystemError("currentActor: this code runs in no actor");
-      return makeWeakHandle(actor.info, caller) as ActorHandle<Instance>;
+      return makeHandle(actor.info, caller, undefined) as ActorHandle<Instance>;
     },
     wasCurrentActorReconstructed: () => (actor?.incarnation ?? 0) > 0,
     isCanceled: () => taskOr("isCanceled", task).isCancelled(),

@@ -10,11 +10,13 @@ import type {
   Isolation,
   MethodOptions,
   RemoteKey,
+  RestartIntensity,
   RuntimeEnv,
   WorkerRequest,
 } from "../rpc/directory.ts";
 import type { CallPlan } from "../caller/call.ts";
-import type { CallOptions } from "../caller/handle.ts";
+import { noteFunctionRef, setFunctionMaker } from "../caller/function-ref.ts";
+import { type CallOptions, makeHandle } from "../caller/handle.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { builtInMethods, type Method, methodsOf, shutdownHook } from "../shared/methods.ts";
@@ -23,6 +25,7 @@ import {
   errorNames,
   checkOptions,
   count,
+  oneOf,
   returnCount,
   environment,
   flag,
@@ -33,7 +36,13 @@ import {
 import { show } from "../shared/show.ts";
 import { actorDemand, schedulingChecks, type SchedulingOptions, taskDemand } from "./scheduling.ts";
 import { useCaller } from "./session.ts";
-import type { ActorHandle, Constructor, RemoteArguments, ShapedResult } from "./types.ts";
+import type {
+  ActorHandle,
+  Constructor,
+  FunctionHandle,
+  RemoteArguments,
+  ShapedResult,
+} from "./types.ts";
 
 /** Options of a method for all its calls; those of a call are stronger. */
 export type CallOptionsOfMethod = Omit<CallOptions, "name">;
@@ -46,6 +55,13 @@ export interface ActorOptions extends SchedulingOptions {
   readonly getIfExists?: boolean;
   /** How often it is started again after it lost its host; -1 without limit. Default 0. */
   readonly maxRestarts?: number;
+  /** Dead for good after more restarts than that within that time, whatever `maxRestarts` says. Default: no such limit. */
+  readonly restartIntensity?: RestartIntensity;
+  /**
+   * "detached" lives until it is killed or the session ends. Default "non_detached": it ends when nobody holds a handle of it, or its
+   * creator dies. Handles of `getActor` do not count.
+   */
+  readonly lifetime?: "detached" | "non_detached";
   /** How often a call is tried again after such a loss; -1 without limit. Default 0: at most once. */
   readonly maxTaskRetries?: number;
   readonly retryExceptions?: CallOptions["retryExceptions"];
@@ -94,7 +110,10 @@ export interface ActorClass<Class extends Constructor, Methods = unknown> {
   options(options: Omit<ActorOptions, "concurrencyGroups" | "methods">): ActorClass<Class, Methods>;
 }
 
-export interface RemoteFunction<Task extends (...args: never[]) => unknown, Own = unknown> {
+export interface RemoteFunction<
+  Task extends (...args: never[]) => unknown,
+  Own = unknown,
+> extends FunctionHandle<Task> {
   /** @throws NotEncodableError when an argument cannot travel, naming its path */
   remote(...args: RemoteArguments<Parameters<Task>>): ShapedResult<Task, Own>;
   options<const More extends TaskOptions>(
@@ -121,7 +140,7 @@ export function remote(target: unknown, options: ActorOptions & TaskOptions = {}
   const key = registerRemote(target, target.name === "" ? "anonymous" : target.name, 1);
   return isClass(target)
     ? actorClass(target as Constructor, key, checkedActor(key.name, options))
-    : remoteFunction(target as Method, key, checkedTask(key.name, options));
+    : remoteFunction(key, isGenerator(target), checkedTask(key.name, options));
 }
 
 function actorClass<Class extends Constructor>(
@@ -157,7 +176,7 @@ function create(
   args: readonly unknown[],
 ): object {
   const caller = useCaller();
-  const info = infoOf(key, methods, options);
+  const info = infoOf(key, methods, options, caller.id);
   const spec: ActorSpec = {
     info,
     key,
@@ -165,6 +184,7 @@ function create(
     namespace: options.namespace,
     getIfExists: options.getIfExists ?? false,
     maxRestarts: options.maxRestarts ?? 0,
+    restartIntensity: options.restartIntensity,
     demand,
     isolation: options.isolation,
     runtimeEnv: options.runtimeEnv,
@@ -190,13 +210,15 @@ function create(
   }
   pending.resolve(answer.state === "new");
   if (answer.state === "taken") throw new ActorAlreadyExistsError(answer.name, answer.namespace);
-  return caller.createHandle(answer.state === "existing" ? answer.info : info);
+  if (answer.state === "existing") return makeHandle(answer.info, caller, undefined);
+  return caller.createHandle(info);
 }
 
 function infoOf(
   key: RemoteKey,
   methods: ReadonlyMap<string, Method>,
   options: ActorOptions,
+  owner: string,
 ): ActorInfo {
   const maxConcurrency = concurrencyOf(methods, options);
   const names = [...methods.keys()].filter((name) => name !== shutdownHook);
@@ -219,18 +241,20 @@ function infoOf(
     concurrencyGroups: options.concurrencyGroups ?? {},
     isOrdered: !(options.allowOutOfOrderExecution ?? maxConcurrency > 1),
     maxPendingCalls: options.maxPendingCalls ?? -1,
+    owner,
+    isDetached: options.lifetime === "detached",
     maxTaskRetries: options.maxTaskRetries ?? 0,
     retryExceptions: errorNames(options.retryExceptions ?? false),
   };
 }
 
 function remoteFunction(
-  target: Method,
   key: RemoteKey,
+  isStream: boolean,
   options: TaskOptions,
 ): RemoteFunction<(...args: never[]) => unknown, never> {
   const { name = key.name, generatorBackpressureNumObjects: ahead } = options;
-  const returns = options.numReturns ?? (isGenerator(target) ? "streaming" : 1);
+  const returns = options.numReturns ?? (isStream ? "streaming" : 1);
   const shape = {
     ...(returns === 1 ? {} : { returns }),
     ...(ahead === undefined ? {} : { ahead }),
@@ -250,11 +274,27 @@ function remoteFunction(
   const { isolation, runtimeEnv } = options;
   const kind = JSON.stringify([isolation, runtimeEnv]);
   const worker: WorkerRequest = { key: kind + demand.key, demand, isolation, runtimeEnv, kind };
-  return {
-    options: (more) => remoteFunction(target, key, { ...options, ...checkedTask(key.name, more) }),
+  const made: RemoteFunction<(...args: never[]) => unknown, never> = {
+    options: (more) =>
+      remoteFunction(key, isStream, { ...options, ...checkedTask(key.name, more) }),
     remote: (...args) => useCaller().callTask(plan, worker, args) as never,
   };
+  const { retryExceptions, ...rest } = options;
+  noteFunctionRef(made, {
+    key,
+    isGenerator: isStream,
+    // Classes of errors stay where they are; their names travel.
+    options:
+      retryExceptions === undefined
+        ? rest
+        : { ...rest, retryExceptions: errorNames(retryExceptions) },
+  });
+  return made;
 }
+
+setFunctionMaker(({ key, isGenerator: isStream, options }) =>
+  remoteFunction(key, isStream, options),
+);
 
 /** A class with an async method is an async actor. */
 function concurrencyOf(
@@ -339,6 +379,17 @@ function checkedActor(name: string, options: ActorOptions, partial = false): Act
     namespace: text,
     getIfExists: flag,
     maxRestarts: count(-1),
+    restartIntensity: (value) => {
+      checkOptions(`actor class ${name}: restartIntensity`, value as RestartIntensity, {
+        restarts: count(0),
+        withinMs: count(1),
+      });
+      const { restarts, withinMs } = value as Partial<RestartIntensity>;
+      return restarts === undefined || withinMs === undefined
+        ? "needs restarts and withinMs"
+        : undefined;
+    },
+    lifetime: oneOf("detached", "non_detached"),
     maxTaskRetries: count(-1),
     retryExceptions: retryPolicy,
     maxConcurrency: count(1),

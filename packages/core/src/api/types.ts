@@ -64,8 +64,22 @@ export interface RemoteMethod<Method extends AnyFunction, Own = unknown> {
 
 declare const actorType: unique symbol;
 
+declare const taskType: unique symbol;
+
+/** A remote function as a value: it may be an argument. */
+export interface FunctionHandle<Task extends AnyFunction> {
+  readonly [taskType]?: Task;
+}
+
 /** What every actor answers besides its own methods, by Ray's names. */
-interface BuiltInMethods {
+interface BuiltInMethods<Instance> {
+  /** Calls a remote function with the actor's object and the arguments, in the actor, as one of its calls. */
+  readonly __ray_call__: {
+    remote<Arguments extends readonly unknown[], Result>(
+      task: FunctionHandle<(instance: Instance, ...args: Arguments) => Result>,
+      ...args: RemoteArguments<Arguments>
+    ): ObjectRef<Awaited<Result>>;
+  };
   /** True when the constructor has run. */
   readonly __ray_ready__: RemoteMethod<() => true>;
   /** Ends the actor when the calls before it have ended; its ref rejects with ActorDiedError. */
@@ -82,7 +96,7 @@ export type ActorHandle<Instance, Methods = unknown> = {
   ]: Instance[Name] extends AnyFunction
     ? RemoteMethod<Instance[Name], Name extends keyof Methods ? Methods[Name] : unknown>
     : never;
-} & BuiltInMethods & { readonly [actorType]?: Instance };
+} & BuiltInMethods<Instance> & { readonly [actorType]?: Instance };
 
 /** The value of a ref. */
 export type RefValue<Ref extends ObjectRef> = Ref extends ObjectRef<infer Value> ? Value : never;

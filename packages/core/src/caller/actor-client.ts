@@ -59,6 +59,7 @@ export class ActorClient implements CallOwner {
   #losses: Loss[] = [];
   #outstanding = 0;
   #waitingForCredit = false;
+  #unwatch: (() => void) | undefined;
   readonly #routes: WeakMap<Route, Route> = new WeakMap();
 
   /** @param registered settles when the directory knows the actor */
@@ -160,6 +161,11 @@ export class ActorClient implements CallOwner {
     return undefined;
   }
 
+  /** Nobody here will call any more. */
+  retire(): void {
+    this.#unwatch?.();
+  }
+
   /** Unanswered calls, for those who look for some of them. */
   *calls(): Iterable<Call> {
     for (const queue of [this.#queue, ...this.#groups.values()]) yield* queue;
@@ -219,7 +225,7 @@ export class ActorClient implements CallOwner {
   }
 
   #locate(): void {
-    this.link.directory.locate(this.info.actorId).then(
+    this.link.directory.locate(this.info).then(
       (location) => this.#located(location),
       (error: unknown) => this.#die(this.link.describe(error as Error)),
     );
@@ -235,9 +241,10 @@ export class ActorClient implements CallOwner {
       return this.#afterLoss({ session, incarnation, reason: undefined, calls: [] }, true);
     }
     this.#state = { kind: "ready", session, actorId, incarnation };
-    void session.closed.then((reason) =>
-      this.#afterLoss({ session, incarnation, reason, calls: [] }),
-    );
+    this.#unwatch?.();
+    this.#unwatch = session.whenClosed((reason) => {
+      void this.#afterLoss({ session, incarnation, reason, calls: [] });
+    });
     this.#drainAll();
   }
 
@@ -311,6 +318,7 @@ export class ActorClient implements CallOwner {
 
   #die(failure: FailureData): void {
     this.#state = { kind: "dead", failure };
+    this.#unwatch?.();
     for (const queue of [this.#queue, ...this.#groups.values()]) {
       for (const call of queue.drain()) if (!call.isSettled) call.fail(failure);
     }

@@ -14,10 +14,17 @@ import { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
 import type { ActorInfo, Directory, StartArguments, WorkerRequest } from "../rpc/directory.ts";
 import { ActorClient } from "./actor-client.ts";
+import {
+  type FunctionData,
+  functionDataOf,
+  isFunctionRef,
+  makeFunctionRef,
+} from "./function-ref.ts";
 import { Call, type CallPlan, type Returns } from "./call.ts";
 import { currentTask, type TaskScope } from "./task-scope.ts";
-import { type HandleCaller, insideOf, isHandle, makeHandle } from "./handle.ts";
+import { type HandleCaller, insideOf, isHandle, lifeOf, makeHandle } from "./handle.ts";
 import type { ClientLink } from "./link.ts";
+import { IdleCollector } from "./idle-collector.ts";
 import { ManyReturns } from "./many-returns.ts";
 import { ObjectRefGenerator, StreamState } from "./stream.ts";
 import { ObjectExchange } from "./object-exchange.ts";
@@ -41,7 +48,10 @@ export interface CallerOptions {
 /** What `.remote()` gives back: a ref, nothing, several refs, or a stream of them, by the plan's shape. */
 export type Returned = ObjectRef | undefined | readonly ObjectRef[] | ObjectRefGenerator;
 
-type ReferenceData = readonly ["object", string, number, string] | readonly ["actor", ActorInfo];
+type ReferenceData =
+  | readonly ["object", string, number, string]
+  | readonly ["actor", ActorInfo, string?, number?]
+  | readonly ["function", FunctionData];
 
 export class Caller implements HandleCaller, ClientLink {
   readonly id: string;
@@ -57,6 +67,14 @@ export class Caller implements HandleCaller, ClientLink {
   readonly #open: Set<Session> = new Set();
   readonly #actors: Map<string, ActorClient> = new Map();
   readonly #tasks: TaskClient;
+  /** Those of actors whose handles are or were here. */
+  readonly #lives: WeakSet<ObjectEntry> = new WeakSet();
+  #livesHeld = 0;
+  readonly #collector: IdleCollector = new IdleCollector(
+    () => this.#livesHeld + this.store.borrowedCount,
+  );
+  readonly #released: FinalizationRegistry<{ readonly actorId: string; readonly isOwn: boolean }> =
+    new FinalizationRegistry((actor) => this.#onReleased(actor));
   #ended: DeathCause | undefined = undefined;
 
   constructor(options: CallerOptions) {
@@ -69,7 +87,7 @@ export class Caller implements HandleCaller, ClientLink {
     this.#exchange = new ObjectExchange(this);
     this.store = new Store(this.id, this.#exchange);
     this.codec = new Codec({
-      isReference: (value) => value instanceof ObjectRef || isHandle(value),
+      isReference: (value) => value instanceof ObjectRef || isHandle(value) || isFunctionRef(value),
       write: (value) => this.#writeReference(value),
       read: (data) => this.#readReference(data as ReferenceData),
       findOrigin: options.errorClasses.findOrigin,
@@ -207,12 +225,32 @@ export class Caller implements HandleCaller, ClientLink {
     }
   }
 
-  /** A handle whose calls wait until `registered` settles. */
+  /** The first handle of an actor that this runtime creates and owns; its calls wait until `registered` settles. */
   createHandle(info: ActorInfo, registered?: Promise<void>): object {
-    if (!this.#actors.has(info.actorId)) {
-      this.#actors.set(info.actorId, new ActorClient(info, this, registered));
-    }
-    return makeHandle(info, this);
+    this.#actors.set(info.actorId, new ActorClient(info, this, registered));
+    if (info.isDetached) return makeHandle(info, this, undefined);
+    const life = this.store.create(`actor ${info.className}`);
+    this.#watchLife(life, info.actorId, true);
+    return makeHandle(info, this, life);
+  }
+
+  /** Tells when nothing here, and of an own actor nothing anywhere, holds a handle. */
+  #watchLife(life: ObjectEntry, actorId: string, isOwn: boolean): void {
+    if (this.#lives.has(life)) return;
+    this.#lives.add(life);
+    this.#livesHeld += 1;
+    this.#collector.arm();
+    this.#released.register(life, { actorId, isOwn });
+  }
+
+  #onReleased({ actorId, isOwn }: { readonly actorId: string; readonly isOwn: boolean }): void {
+    this.#livesHeld -= 1;
+    if (isOwn && this.#ended === undefined) this.directory.outOfScope(actorId);
+    // A weak handle may still call: then a new client is made for it.
+    const client = this.#actors.get(actorId);
+    if (client === undefined || client.outstanding > 0) return;
+    this.#actors.delete(actorId);
+    client.retire();
   }
 
   /** A peer opened a channel to us, or the launcher made one. */
@@ -254,7 +292,8 @@ export class Caller implements HandleCaller, ClientLink {
   /** References leave inside a value, to that runtime. */
   exportReferences(references: readonly object[], peerId: string): void {
     for (const reference of references) {
-      if (reference instanceof ObjectRef) this.store.exportReference(entryOf(reference), peerId);
+      const entry = reference instanceof ObjectRef ? entryOf(reference) : lifeOf(reference);
+      if (entry !== undefined) this.store.exportReference(entry, peerId);
     }
   }
 
@@ -314,6 +353,7 @@ export class Caller implements HandleCaller, ClientLink {
   end(reason: DeathCause): void {
     this.#ended = reason;
     this.stuck.close();
+    this.#collector.close();
     for (const session of this.#open) session.close(reason);
   }
 
@@ -359,11 +399,22 @@ export class Caller implements HandleCaller, ClientLink {
       const entry = entryOf(value);
       return ["object", entry.owner, entry.sequence, entry.label];
     }
-    return ["actor", insideOf(value).info];
+    const task = functionDataOf(value);
+    if (task !== undefined) return ["function", task];
+    const { info, life } = insideOf(value);
+    return life === undefined ? ["actor", info] : ["actor", info, life.owner, life.sequence];
   }
 
   #readReference(data: ReferenceData): object {
-    if (data[0] === "actor") return this.createHandle(data[1]);
+    if (data[0] === "function") return makeFunctionRef(data[1]);
+    if (data[0] === "actor") {
+      const [, info, owner, sequence] = data;
+      if (owner === undefined || sequence === undefined) return makeHandle(info, this, undefined);
+      const life = this.store.importReference(owner, sequence, `actor ${info.className}`);
+      this.#watchLife(life, info.actorId, owner === this.id);
+      return makeHandle(info, this, life);
+    }
+    this.#collector.arm();
     return new ObjectRef(this.store.importReference(data[1], data[2], data[3]));
   }
 }

@@ -20,6 +20,7 @@ import {
 } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import type { ActorInfo, Directory, MethodOptions } from "../rpc/directory.ts";
+import type { ObjectEntry } from "../store/object-entry.ts";
 import type { CallPlan } from "./call.ts";
 
 /** Per-call options, stronger than those of the method and of the actor. */
@@ -58,12 +59,21 @@ export interface UntypedMethod {
 export interface Inside {
   readonly info: ActorInfo;
   readonly caller: HandleCaller;
+  /**
+   * Counts who holds the actor: an object of its creator, which travels with every handle as any other ref does. Of a weak handle: undefined.
+   */
+  readonly life: ObjectEntry | undefined;
 }
 
 const insides: WeakMap<object, Inside> = new WeakMap();
 
 export function isHandle(value: object): boolean {
   return insides.has(value);
+}
+
+/** What counts the holders of an actor, if the reference is a handle that does. */
+export function lifeOf(reference: object): ObjectEntry | undefined {
+  return insides.get(reference)?.life;
 }
 
 /** @throws InvalidOptionError for anything but a handle */
@@ -75,15 +85,15 @@ export function insideOf(handle: unknown): Inside {
   return inside;
 }
 
-export function makeHandle(info: ActorInfo, caller: HandleCaller): object {
+/** @param life none for a handle that does not keep its actor alive */
+export function makeHandle(
+  info: ActorInfo,
+  caller: HandleCaller,
+  life: ObjectEntry | undefined,
+): object {
   const handle = Object.create(prototypeFor(info)) as object;
-  insides.set(handle, { info, caller });
+  insides.set(handle, { info, caller, life });
   return handle;
-}
-
-/** A handle that does not keep its actor alive. */
-export function makeWeakHandle(info: ActorInfo, caller: HandleCaller): object {
-  return makeHandle(info, caller);
 }
 
 /** One for each class that handles were made of, by its name and methods: as many as there are classes. */

@@ -61,6 +61,11 @@ export function asTask<T>(scope: TaskScope, work: () => T): T {
   return current.storage.run(scope, work);
 }
 
+/** Runs `work` so that what it starts belongs to no task: it is the runtime's own, and must not hold a task in memory. */
+export function outsideTasks<T>(work: () => T): T {
+  return current.storage.exit(work);
+}
+
 /** For a function that is over when it returns: what it starts for later does not belong to the task. Much cheaper than `asTask`. */
 export function setSyncTask(task: SyncTask | undefined): void {
   current.sync = task;

@@ -131,6 +131,8 @@ export interface HostControl {
   /** Imports a module ahead of use. */
   load(key: RemoteKey): Promise<CreateResult>;
   create(request: CreateRequest): Promise<CreateResult>;
+  /** Resolves when the driver knows of every actor that was created here before: handles may be quicker than that. */
+  registered(): Promise<void>;
   /** Ends an actor when what runs in it has ended; `exited` follows. */
   terminate(actorId: string, cause: CauseData): void;
   /** Another host wants a channel to this one, by this way. Resolves when it is open. */
@@ -150,7 +152,7 @@ export interface DriverControl {
   find(name: string, namespace: string | undefined): Promise<ActorInfo | undefined>;
   list(allNamespaces: boolean): Promise<{ readonly name: string; readonly namespace: string }[]>;
   locate(
-    actorId: string,
+    info: ActorInfo,
   ): Promise<
     | Extract<ActorLocation, { state: "alive" }>
     | { readonly state: "dead"; readonly cause: CauseData }
@@ -159,7 +161,8 @@ export interface DriverControl {
     actorId: string,
     incarnation: number,
   ): Promise<{ readonly restarting: boolean; readonly cause: CauseData }>;
-  kill(actorId: string, noRestart: boolean): Promise<void>;
+  kill(info: ActorInfo, noRestart: boolean): Promise<void>;
+  outOfScope(actorId: string): void;
   /** An actor of this host has ended by itself. */
   exited(actorId: string, incarnation: number, cause: CauseData): void;
   endWorker(hostId: string): Promise<void>;

@@ -11,15 +11,20 @@ import { unlimitedItems } from "../protocol/messages.ts";
 import type { CallMessage, Running, Session } from "../rpc/session.ts";
 import { type RemoteSite, TaskCancelledError } from "../shared/errors.ts";
 
+/** What is known of a call without its arguments: the user's code may keep them, its execution does not. */
+export type CallHead = Pick<CallMessage, "id" | "sequence" | "route">;
+
 /** What runs calls: an actor, or the task runner. */
 export interface ExecutionSite {
   readonly caller: Caller;
   readonly actor: ActorScope | undefined;
-  functionName(call: CallMessage): string;
+  functionName(call: CallHead): string;
 }
 
-export class Execution implements Running, TaskScope {
-  readonly call: CallMessage;
+export class Execution implements Running, TaskScope, CallHead {
+  readonly id: number;
+  readonly sequence: number;
+  readonly route: CallMessage["route"];
   readonly session: Session;
   readonly #site: ExecutionSite;
   #controller: AbortController | undefined;
@@ -32,22 +37,24 @@ export class Execution implements Running, TaskScope {
   #wake: (() => void) | undefined;
 
   constructor(call: CallMessage, session: Session, site: ExecutionSite) {
-    this.call = call;
+    this.id = call.id;
+    this.sequence = call.sequence;
+    this.route = call.route;
     this.session = session;
     this.#site = site;
     session.track(call.id, this);
   }
 
   get taskId(): string {
-    return `${this.session.peerId}:${this.call.sequence}`;
+    return `${this.session.peerId}:${this.sequence}`;
   }
 
   get functionName(): string {
-    return this.#site.functionName(this.call);
+    return this.#site.functionName(this);
   }
 
   get taskName(): string {
-    return this.call.route.shape?.name ?? this.functionName;
+    return this.route.shape?.name ?? this.functionName;
   }
 
   get actor(): ActorScope | undefined {
@@ -75,7 +82,7 @@ export class Execution implements Running, TaskScope {
     this.#isCancelled = true;
     if (!this.#isAnswered) {
       this.#end();
-      this.session.answerCancelled(this.call.id);
+      this.session.answerCancelled(this.id);
     }
     if (recursive) this.#site.caller.cancelChildren(this);
     this.#controller?.abort(this.#reason());
@@ -98,7 +105,7 @@ export class Execution implements Running, TaskScope {
 
   /** Waits until an item of that index may be made. Returns whether anybody wants it. */
   async wanted(index: number): Promise<boolean> {
-    const ahead = this.call.route.shape?.ahead ?? unlimitedItems;
+    const ahead = this.route.shape?.ahead ?? unlimitedItems;
     while (!this.#isCancelled && this.session.isOpen && index >= this.#taken + ahead) {
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
@@ -109,25 +116,25 @@ export class Execution implements Running, TaskScope {
   answer(value: unknown): void {
     if (this.#isAnswered) return;
     if (this.#exits) return this.answerGone();
-    answerCall(this.call, this.session, this.#site, value, () => this.#end());
+    answerCall(this, this.session, this.#site, value, () => this.#end());
   }
 
   answerFailure(error: unknown): void {
     if (this.#isAnswered) return;
     if (this.#exits) return this.answerGone();
     this.#end();
-    answerFailure(this.call, this.session, this.#site, error);
+    answerFailure(this, this.session, this.#site, error);
   }
 
   answerGone(): void {
     if (this.#isAnswered) return;
     this.#end();
-    this.session.answerGone(this.call.id);
+    this.session.answerGone(this.id);
   }
 
   #end(): void {
     this.#isAnswered = true;
-    this.session.untrack(this.call.id);
+    this.session.untrack(this.id);
   }
 
   #reason(): TaskCancelledError {
@@ -137,7 +144,7 @@ export class Execution implements Running, TaskScope {
 
 /** @param ended called when the answer is certain, before it is sent */
 export function answerCall(
-  call: CallMessage,
+  call: CallHead,
   session: Session,
   site: ExecutionSite,
   value: unknown,
@@ -165,7 +172,7 @@ export function answerCall(
 }
 
 export function answerFailure(
-  call: CallMessage,
+  call: CallHead,
   session: Session,
   site: ExecutionSite,
   error: unknown,

@@ -135,6 +135,7 @@ export function startHost(wiring: HostWiring): HostControl {
         namespace,
         incarnation,
         caller,
+        findFunction: (functionKey) => loader.find(functionKey),
         onExit: (cause) => {
           instances.delete(info.actorId);
           void driver.exited(info.actorId, incarnation, causeToData(cause)).catch(() => undefined);
@@ -189,5 +190,14 @@ export function startHost(wiring: HostWiring): HostControl {
     await Promise.all(channels().map((channel) => channel.drained()));
   }
 
-  return { load, create, terminate, accept, address: () => ways.address(), stats, stop };
+  return {
+    load,
+    create,
+    registered: () => directory.registered(),
+    terminate,
+    accept,
+    address: () => ways.address(),
+    stats,
+    stop,
+  };
 }

@@ -16,11 +16,18 @@ import {
 } from "../caller/task-scope.ts";
 import type { Encoded } from "../protocol/codec.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
-import type { ActorInfo } from "../rpc/directory.ts";
+import type { ActorInfo, RemoteKey } from "../rpc/directory.ts";
+import { functionDataOf } from "../caller/function-ref.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { type Method, methodsOf, shutdownHook } from "../shared/methods.ts";
-import { answerCall, answerFailure, Execution, type ExecutionSite } from "./execution.ts";
+import {
+  answerCall,
+  answerFailure,
+  type CallHead,
+  Execution,
+  type ExecutionSite,
+} from "./execution.ts";
 import { runStream } from "./streaming.ts";
 
 /** What the host tells an actor about itself. */
@@ -30,6 +37,7 @@ export interface InstanceSettings {
   readonly namespace: string;
   readonly incarnation: number;
   readonly caller: Caller;
+  readonly findFunction: (key: RemoteKey) => Promise<unknown>;
   /** It has ended by itself, and its hook has run. */
   readonly onExit: (cause: DeathCause) => void;
 }
@@ -47,8 +55,13 @@ interface KnownMethod {
 /** Calls that share a limit. */
 interface Group {
   readonly limit: number;
-  readonly queue: Fifo<Execution>;
+  readonly queue: Fifo<Queued>;
   running: number;
+}
+
+interface Queued {
+  readonly call: CallMessage;
+  readonly execution: Execution;
 }
 
 export class Instance implements ExecutionSite, ActorScope, SyncTask {
@@ -58,6 +71,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   readonly incarnation: number;
   readonly caller: Caller;
   readonly #onExit: (cause: DeathCause) => void;
+  readonly #findFunction: (key: RemoteKey) => Promise<unknown>;
   #object: object = {};
   #methods: ReadonlyMap<string, KnownMethod> = new Map();
   readonly #group: Group;
@@ -77,6 +91,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.incarnation = settings.incarnation;
     this.caller = settings.caller;
     this.#onExit = settings.onExit;
+    this.#findFunction = settings.findFunction;
     this.#group = newGroup(settings.info.maxConcurrency);
     this.#groups = new Map(
       Object.entries(settings.info.concurrencyGroups).map(([name, limit]) => [
@@ -119,7 +134,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     );
   }
 
-  functionName(call: CallMessage): string {
+  functionName(call: CallHead): string {
     return `${this.info.className}.${call.route.method}`;
   }
 
@@ -142,14 +157,14 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
       return answerFailure(call, session, this, error);
     }
     if (group.running < group.limit) this.#start(call, session, group, undefined);
-    else group.queue.push(new Execution(call, session, this));
+    else group.queue.push({ call, execution: new Execution(call, session, this) });
   }
 
   exit(cause: DeathCause): void {
     if (this.#exiting !== undefined) return;
     this.#exiting = cause;
     for (const group of this.#allGroups()) {
-      for (const queued of group.queue.drain()) queued.answerGone();
+      for (const { execution } of group.queue.drain()) execution.answerGone();
     }
     // What called this may still be on the stack.
     queueMicrotask(() => this.#exitIfIdle());
@@ -160,7 +175,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.#exiting ??= { kind: "killed", message: "it was killed" };
     this.#hasExited = true;
     for (const group of this.#allGroups()) {
-      for (const queued of group.queue.drain()) queued.answerGone();
+      for (const { execution } of group.queue.drain()) execution.answerGone();
     }
   }
 
@@ -178,7 +193,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     if (method.slow) session.flush();
     this.#executed += 1;
     if (method.plain && queued === undefined) this.#runPlain(call, session, group, method);
-    else this.#run(queued ?? new Execution(call, session, this), group, method);
+    else this.#run(call, queued ?? new Execution(call, session, this), group, method);
   }
 
   /** The short way: nothing is made for the call, unless it asks who it is. */
@@ -215,8 +230,8 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   }
 
   /** All that the method starts belongs to its execution. */
-  #run(execution: Execution, group: Group, method: KnownMethod): void {
-    const { call, session } = execution;
+  #run(call: CallMessage, execution: Execution, group: Group, method: KnownMethod): void {
+    const { session } = execution;
     let result: unknown;
     let goesOn: boolean;
     try {
@@ -237,7 +252,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
 
   #await(execution: Execution, group: Group, result: unknown): void {
     group.running += 1;
-    const isStream = execution.call.route.shape?.returns === "streaming";
+    const isStream = execution.route.shape?.returns === "streaming";
     const ended = isStream
       ? asTask(execution, () => this.#stream(execution, result))
       : Promise.resolve(result);
@@ -264,7 +279,8 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     while (group.running < group.limit) {
       const next = group.queue.shift();
       if (next === undefined) return;
-      if (!next.isAnswered) this.#start(next.call, next.session, group, next);
+      const { call, execution } = next;
+      if (!execution.isAnswered) this.#start(call, execution.session, group, execution);
     }
   }
 
@@ -293,13 +309,15 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
       ["__ray_terminate__", () => currentTask()?.exitActor("it was ended by __ray_terminate__")],
       [
         "__ray_call__",
-        (task, ...args) => {
-          if (typeof task !== "function") {
+        async (task, ...args) => {
+          const data = functionDataOf(task);
+          if (data === undefined) {
             throw new TypeError(
               "__ray_call__ takes a remote function, then its arguments behind the actor's object",
             );
           }
-          return (task as Method)(this.#object, ...args);
+          const run = (await this.#findFunction(data.key)) as Method;
+          return run(this.#object, ...args);
         },
       ],
     ];

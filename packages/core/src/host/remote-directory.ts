@@ -13,11 +13,22 @@ export function remoteDirectory(
   hostId: string,
   ways: Ways,
   onExport: (values: readonly Encoded[]) => void,
-): Directory {
+): Directory & { readonly registered: () => Promise<void> } {
+  const registrations = new Set<Promise<void>>();
   // A driver that cannot be told anything is ending, and this host with it.
   const tell = (sent: Promise<void>): void => void sent.catch(() => undefined);
   return {
-    register: (spec) => driver.register(spec),
+    register(spec) {
+      const registering = driver.register(spec);
+      const settled = registering.then(
+        () => undefined,
+        () => undefined,
+      );
+      registrations.add(settled);
+      void settled.then(() => registrations.delete(settled));
+      return registering;
+    },
+    registered: async () => void (await Promise.all(registrations)),
     start: (actorId, args) => {
       onExport([args.values, ...args.dependencies]);
       tell(driver.start(actorId, detachArguments(args)));
@@ -25,8 +36,8 @@ export function remoteDirectory(
     abandon: (actorId, cause) => tell(driver.abandon(actorId, causeToData(cause))),
     find: (name, namespace) => driver.find(name, namespace),
     list: (allNamespaces) => driver.list(allNamespaces),
-    async locate(actorId) {
-      const location = await driver.locate(actorId);
+    async locate(info) {
+      const location = await driver.locate(info);
       return location.state === "alive"
         ? location
         : { state: "dead", cause: causeFromData(location.cause) };
@@ -35,7 +46,7 @@ export function remoteDirectory(
       const { restarting, cause } = await driver.loss(actorId, incarnation);
       return { restarting, cause: causeFromData(cause) };
     },
-    kill: (actorId, noRestart) => driver.kill(actorId, noRestart),
+    kill: (info, noRestart) => driver.kill(info, noRestart),
     async connect(toHostId): Promise<Channel> {
       const wayId = newId("way");
       const incoming = ways.expect(wayId);
@@ -45,6 +56,7 @@ export function remoteDirectory(
         incoming.end();
       }
     },
+    outOfScope: (actorId) => tell(driver.outOfScope(actorId)),
     endWorker: (workerId) => driver.endWorker(workerId),
     actorStatus: (actorId) => driver.actorStatus(actorId),
     whyWaiting: (demand) => driver.whyWaiting(demand),

@@ -19,7 +19,7 @@ export async function runStream(
   caller: Caller,
 ): Promise<void> {
   const iterator = iteratorOf(produced, execution.functionName);
-  const { session, call } = execution;
+  const { session, id } = execution;
   const label = execution.functionName;
   let index = 0;
   let since = performance.now();
@@ -28,11 +28,7 @@ export async function runStream(
       const { done, value } = await iterator.next();
       if (done === true) return execution.answer(index);
       if (execution.isAnswered) continue;
-      session.sendItem(
-        call.id,
-        index,
-        caller.codec.encode(await value, `item ${index} of ${label}`),
-      );
+      session.sendItem(id, index, caller.codec.encode(await value, `item ${index} of ${label}`));
       index += 1;
       if (performance.now() - since > sliceMs) {
         session.flush();

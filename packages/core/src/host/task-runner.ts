@@ -19,8 +19,7 @@ export async function runTask(
   caller: Caller,
 ): Promise<void> {
   const key = JSON.parse(call.route.method) as RemoteKey;
-  const site: ExecutionSite = { caller, actor: undefined, functionName: () => key.name };
-  const execution = new Execution(call, session, site);
+  const execution = new Execution(call, session, siteOf(key.name, caller));
   try {
     const task = (await loader.find(key)) as Method;
     if (execution.isAnswered) return;
@@ -34,4 +33,9 @@ export async function runTask(
     execution.answerFailure(error);
   }
   session.flush();
+}
+
+/** Made here, and not where the arguments are in scope: what the task starts may keep its execution, which must not keep them. */
+function siteOf(name: string, caller: Caller): ExecutionSite {
+  return { caller, actor: undefined, functionName: () => name };
 }

@@ -31,6 +31,10 @@ export interface ActorInfo {
   readonly isOrdered: boolean;
   /** Unanswered calls of one caller; -1 without limit. */
   readonly maxPendingCalls: number;
+  /** The runtime that created it. */
+  readonly owner: string;
+  /** Lives whether anybody holds it or not. */
+  readonly isDetached: boolean;
   /** Retries of a call after the loss of the host; -1 without limit. */
   readonly maxTaskRetries: number;
   /** Retry what user code threw, too: all, or errors of these class names. */
@@ -59,6 +63,12 @@ export interface ResourceLimits {
   readonly stackSizeMb?: number;
 }
 
+/** More restarts than `restarts` within `withinMs` milliseconds, and the actor is dead. */
+export interface RestartIntensity {
+  readonly restarts: number;
+  readonly withinMs: number;
+}
+
 /** What an actor or task runs in: a thread of its own, a process of its own, or a thread that it shares with others. */
 export type Isolation = "thread" | "process";
 
@@ -77,6 +87,7 @@ export interface ActorSpec {
   readonly namespace: string | undefined;
   readonly getIfExists: boolean;
   readonly maxRestarts: number;
+  readonly restartIntensity: RestartIntensity | undefined;
   readonly demand: Demand;
   /** Undefined is the default of the session. */
   readonly isolation: Isolation | undefined;
@@ -155,10 +166,12 @@ export interface Directory extends ClusterDirectory {
   find(name: string, namespace: string | undefined): Promise<ActorInfo | undefined>;
   list(allNamespaces: boolean): Promise<{ readonly name: string; readonly namespace: string }[]>;
   /** Resolves when the actor lives or is dead for good. */
-  locate(actorId: string): Promise<ActorLocation>;
+  locate(info: ActorInfo): Promise<ActorLocation>;
   /** Resolves when the directory knows of the loss of that incarnation. */
   loss(actorId: string, incarnation: number): Promise<ActorLoss>;
-  kill(actorId: string, noRestart: boolean): Promise<void>;
+  kill(info: ActorInfo, noRestart: boolean): Promise<void>;
+  /** Nobody holds a handle of it any more: it ends when what runs has ended. */
+  outOfScope(actorId: string): void;
   /** A direct way to another host. */
   connect(hostId: string): Promise<Channel>;
   /** Undefined for an actor that is not known. */

@@ -68,6 +68,7 @@ export class Session {
   readonly #reader: BatchReader = new BatchReader();
   readonly #pending: PendingTable = new PendingTable();
   readonly #creditWaiters: Fifo<CreditWaiter> = new Fifo();
+  readonly #closeWatchers: Set<(reason: DeathCause) => void> = new Set();
   /** By the caller's id, which is a slot number and so small. */
   readonly #running: (Running | undefined)[] = [];
   /** Taken in by `poll`, to be handled in their turn. */
@@ -122,6 +123,12 @@ export class Session {
   /** Calls back once when there is credit again, or the session is closed. */
   whenCredit(maxConcurrency: number, resume: () => void): void {
     this.#creditWaiters.push({ maxConcurrency, resume });
+  }
+
+  /** Calls back when it is closed, after everything pending was told. Returns the end of that wish. */
+  whenClosed(watcher: (reason: DeathCause) => void): () => void {
+    this.#closeWatchers.add(watcher);
+    return () => void this.#closeWatchers.delete(watcher);
   }
 
   /** Returns the number of the call in this session, as long as it is unanswered. */
@@ -386,5 +393,7 @@ export class Session {
     for (const pending of this.#pending.takeAll()) pending.lose(reason);
     for (const { resume } of this.#creditWaiters.drain()) resume();
     for (const running of this.#running) running?.callerLost();
+    for (const watcher of this.#closeWatchers) watcher(reason);
+    this.#closeWatchers.clear();
   }
 }

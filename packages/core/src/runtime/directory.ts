@@ -31,6 +31,7 @@ import type {
 } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
+import { Fifo } from "../shared/fifo.ts";
 import { type Host, HostLostError } from "./host.ts";
 import { joinHosts } from "./join-hosts.ts";
 import type { Launcher } from "./launch.ts";
@@ -57,13 +58,14 @@ export interface DirectorySettings {
 
 export class LocalDirectory implements Directory {
   readonly cluster: LocalCluster;
-  readonly #parts: SupervisorParts;
+  readonly #parts: Omit<SupervisorParts, "onDead">;
   readonly #driverId: string;
   readonly #namespace: string;
   readonly #maxIdleWorkers: number;
   readonly #actors: Map<string, Supervisor> = new Map();
   readonly #names: Map<string, string> = new Map();
   readonly #hosts: Map<string, Host> = new Map();
+  readonly #dead: Fifo<Supervisor> = new Fifo();
   /** Ids that handles in hosts were given before it was known that the actor exists. */
   readonly #aliases: Map<string, string> = new Map();
   /** Registered and not started, by the host that is to start them. */
@@ -73,7 +75,7 @@ export class LocalDirectory implements Directory {
   readonly #asked: Map<string, Set<ResourceRequest>> = new Map();
   readonly #idle: { readonly host: Host; readonly kind: string }[] = [];
 
-  constructor(settings: DirectorySettings, parts: SupervisorParts) {
+  constructor(settings: DirectorySettings, parts: Omit<SupervisorParts, "onDead">) {
     this.#driverId = settings.driverId;
     this.#namespace = settings.namespace;
     this.#maxIdleWorkers = settings.maxIdleWorkers;
@@ -109,13 +111,16 @@ export class LocalDirectory implements Directory {
         });
       }
       this.#unstarted.delete(host.id);
+      for (const actor of this.#actors.values()) {
+        if (actor.owner === host.id) actor.ownerDied(host.id);
+      }
       for (const request of this.#asked.get(host.id) ?? []) request.withdraw();
       this.#asked.delete(host.id);
       this.cluster.hostEnded(host.id);
     });
   }
 
-  register(spec: ActorSpec): Registration {
+  register(spec: ActorSpec, owner: string = this.#driverId): Registration {
     if (spec.name !== undefined) {
       const namespace = spec.namespace ?? this.#namespace;
       const existing = this.#named(spec.name, namespace);
@@ -128,9 +133,25 @@ export class LocalDirectory implements Directory {
     }
     this.#actors.set(
       spec.info.actorId,
-      new Supervisor(spec, spec.namespace ?? this.#namespace, this.#parts),
+      new Supervisor(spec, spec.namespace ?? this.#namespace, owner, {
+        ...this.#parts,
+        onDead: (actor) => this.#bury(actor),
+      }),
     );
     return { state: "new" };
+  }
+
+  /** Keeps the record of a dead actor for a while, so that whoever asks hears why it died. */
+  #bury(actor: Supervisor): void {
+    this.#dead.push(actor);
+    if (this.#dead.size <= keptRecords) return;
+    const oldest = this.#dead.shift();
+    if (oldest === undefined) return;
+    const { spec } = oldest;
+    this.#actors.delete(spec.info.actorId);
+    if (spec.name === undefined) return;
+    const key = nameKey(spec.name, oldest.namespace);
+    if (this.#names.get(key) === spec.info.actorId) this.#names.delete(key);
   }
 
   start(actorId: string, args: StartArguments): void {
@@ -146,7 +167,7 @@ export class LocalDirectory implements Directory {
 
   /** A host registers: its handle has an id of its own, and may die before it starts the actor. */
   #registerFrom(hostId: string, spec: ActorSpec): Registration {
-    const registration = this.register(spec);
+    const registration = this.register(spec, hostId);
     const { actorId } = spec.info;
     if (registration.state === "existing") {
       this.#aliases.set(actorId, registration.info.actorId);
@@ -176,19 +197,23 @@ export class LocalDirectory implements Directory {
     });
   }
 
-  async locate(actorId: string): Promise<ActorLocation> {
-    return this.#actor(actorId).located();
+  async locate(info: ActorInfo): Promise<ActorLocation> {
+    return (await this.#registered(info))?.located() ?? { state: "dead", cause: forgotten };
   }
 
   async loss(actorId: string, incarnation: number): Promise<ActorLoss> {
-    return this.#actor(actorId).loss(incarnation);
+    return this.#known(actorId)?.loss(incarnation) ?? { restarting: false, cause: forgotten };
   }
 
-  async kill(actorId: string, noRestart: boolean): Promise<void> {
-    await this.#actor(actorId).kill(
-      { kind: "killed", message: "it was killed by ray.kill" },
-      noRestart,
-    );
+  outOfScope(actorId: string): void {
+    // A handle that was given another actor's (getIfExists) counts for nothing.
+    if (!this.#aliases.delete(actorId)) this.#known(actorId)?.outOfScope();
+  }
+
+  async kill(info: ActorInfo, noRestart: boolean): Promise<void> {
+    // Without a turn in between where it can be: what is called next finds it ending.
+    const actor = this.#known(info.actorId) ?? (await this.#registered(info));
+    await actor?.kill({ kind: "killed", message: "it was killed by ray.kill" }, noRestart);
   }
 
   async connect(hostId: string): Promise<Channel> {
@@ -271,14 +296,18 @@ export class LocalDirectory implements Directory {
     if (this.#idle.length > this.#maxIdleWorkers) void this.#endIdle();
   }
 
-  /** Ends one idle worker, unless others hold objects that it made. */
+  /** Ends one idle worker, unless others hold objects that it made, or actors that it made live. */
   async #endIdle(): Promise<void> {
     const idle = this.#idle.shift();
     if (idle === undefined) return;
     const { host } = idle;
     try {
       const stats = await host.control<HostStats>((control) => control.stats());
-      if (stats.exportedObjects > 0 || stats.outstandingCalls > 0) this.#idle.push(idle);
+      const isNeeded = [...this.#actors.values()].some(
+        (actor) => actor.owner === host.id && actor.state !== "dead",
+      );
+      if (isNeeded || stats.exportedObjects > 0 || stats.outstandingCalls > 0)
+        this.#idle.push(idle);
       else await host.stop({ kind: "exited", message: "it was idle and was ended" });
     } catch (error) {
       // It ended by itself meanwhile, which is what was wanted.
@@ -336,8 +365,8 @@ export class LocalDirectory implements Directory {
       abandon: (actorId, cause) => this.abandon(actorId, causeFromData(cause)),
       find: (name, namespace) => this.find(name, namespace),
       list: (allNamespaces) => this.list(allNamespaces),
-      locate: async (actorId) => {
-        const location = await this.locate(actorId);
+      locate: async (info) => {
+        const location = await this.locate(info);
         return location.state === "alive"
           ? location
           : { state: "dead", cause: causeToData(location.cause) };
@@ -346,7 +375,7 @@ export class LocalDirectory implements Directory {
         const { restarting, cause } = await this.loss(actorId, incarnation);
         return { restarting, cause: causeToData(cause) };
       },
-      kill: (actorId, noRestart) => this.kill(actorId, noRestart),
+      kill: (info, noRestart) => this.kill(info, noRestart),
       connect: async (from, to, wayId) => joinHosts(this.#host(from), this.#host(to), wayId),
       death: async (hostId) => {
         const host = this.#hosts.get(hostId);
@@ -365,6 +394,7 @@ export class LocalDirectory implements Directory {
         }
         return lease;
       },
+      outOfScope: (actorId) => this.outOfScope(actorId),
       exited: (actorId, incarnation, cause) =>
         this.#actor(actorId).exited(incarnation, causeFromData(cause)),
       endWorker: (hostId) => this.endWorker(hostId),
@@ -395,13 +425,38 @@ export class LocalDirectory implements Directory {
     return actor === undefined || actor.state === "dead" ? undefined : actor;
   }
 
+  /** The actor of a handle. A handle that came straight from its creator may be quicker than the creator's word to us. */
+  async #registered({ actorId, owner }: ActorInfo): Promise<Supervisor | undefined> {
+    const known = this.#known(actorId);
+    const creator = this.#hosts.get(owner);
+    if (known !== undefined || creator === undefined) return known;
+    try {
+      await creator.control((control) => control.registered());
+    } catch (error) {
+      if (!(error instanceof HostLostError)) throw error;
+    }
+    return this.#known(actorId);
+  }
+
+  #known(actorId: string): Supervisor | undefined {
+    return this.#actors.get(this.#aliases.get(actorId) ?? actorId);
+  }
+
   #actor(actorId: string): Supervisor {
-    const actor = this.#actors.get(this.#aliases.get(actorId) ?? actorId);
+    const actor = this.#known(actorId);
     if (actor === undefined)
       throw new RaySystemError(`no actor ${actorId} is known here; its session may have ended`);
     return actor;
   }
 }
+
+/** Records of dead actors that are kept. */
+const keptRecords = 1000;
+
+const forgotten: DeathCause = {
+  kind: "unreachable",
+  message: "it died so long ago that no record of it is kept",
+};
 
 function nameKey(name: string, namespace: string): string {
   return JSON.stringify([namespace, name]);

@@ -27,15 +27,20 @@ export interface SupervisorParts {
   readonly scheduler: Scheduler;
   /** Of actors and tasks that do not say. */
   readonly isolation: Isolation;
+  readonly onDead: (actor: Supervisor) => void;
 }
 
 export class Supervisor {
   readonly spec: ActorSpec;
   readonly namespace: string;
+  /** The runtime that created it; a detached one does not depend on it. */
+  readonly owner: string;
   readonly #parts: SupervisorParts;
   #state: ActorState = "registered";
   #incarnation = 0;
   #restartsLeft: number;
+  /** When it was restarted, as of performance.now(), as far back as its intensity looks. */
+  #restarts: number[] = [];
   #host: Host | undefined;
   #cause: DeathCause | undefined;
   #killed: DeathCause | undefined;
@@ -44,9 +49,10 @@ export class Supervisor {
   #wake: (() => void) | undefined;
   #request: ResourceRequest | undefined;
 
-  constructor(spec: ActorSpec, namespace: string, parts: SupervisorParts) {
+  constructor(spec: ActorSpec, namespace: string, owner: string, parts: SupervisorParts) {
     this.spec = spec;
     this.namespace = namespace;
+    this.owner = owner;
     this.#parts = parts;
     this.#restartsLeft = spec.maxRestarts;
   }
@@ -82,6 +88,8 @@ export class Supervisor {
         this.#die(this.#killed ?? cause);
         return;
       }
+      const tooOften = this.#diesTooOften(cause);
+      if (tooOften !== undefined) return this.#die(tooOften);
       this.#restartsLeft -= 1;
       this.#incarnation += 1;
       const lived = this.state === "alive";
@@ -89,6 +97,19 @@ export class Supervisor {
       this.#failedStarts = lived ? 0 : this.#failedStarts + 1;
       if (this.#failedStarts > 1) await this.#pause(backOffMs(this.#failedStarts));
     }
+  }
+
+  #diesTooOften(cause: DeathCause): DeathCause | undefined {
+    const limit = this.spec.restartIntensity;
+    if (limit === undefined) return undefined;
+    const now = performance.now();
+    this.#restarts = [...this.#restarts.filter((at) => now - at < limit.withinMs), now];
+    if (this.#restarts.length <= limit.restarts) return undefined;
+    return {
+      ...cause,
+      kind: "restart-intensity",
+      message: `it died ${this.#restarts.length} times within ${limit.withinMs} ms, at last because ${cause.message}`,
+    };
   }
 
   /** A start that fails again and again must not keep a CPU busy; whoever ends the actor ends the pause. */
@@ -207,6 +228,28 @@ export class Supervisor {
     while (!this.#isDead()) await this.#changed();
   }
 
+  /** Nobody holds it: what runs may end, then its hook runs. */
+  outOfScope(): void {
+    const cause: DeathCause = { kind: "out-of-scope", message: "nobody held a handle of it" };
+    const host = this.#host;
+    if (this.#isDead()) return;
+    this.#killed ??= cause;
+    if (host === undefined) return this.#die(cause);
+    if (this.#state !== "alive") return void host.terminate(cause);
+    void host
+      .control((control) => control.terminate(this.spec.info.actorId, cause))
+      .catch(() => undefined);
+    const force = setTimeout(() => void host.terminate(cause), gracefulShutdownTimeoutMs);
+    force.unref();
+    void host.exited.then(() => clearTimeout(force));
+  }
+
+  /** What it depends on is gone. */
+  ownerDied(owner: string): void {
+    if (this.spec.info.isDetached) return;
+    void this.kill({ kind: "owner-died", message: `its owner ${owner} died` }, true);
+  }
+
   /** That life of it has ended by itself, for good. Its host is of no use to anybody else. */
   exited(incarnation: number, cause: DeathCause): void {
     if (this.#isDead() || this.#incarnation !== incarnation || this.#host === undefined) return;
@@ -246,8 +289,10 @@ export class Supervisor {
   }
 
   #die(cause: DeathCause): void {
+    if (this.#isDead()) return;
     this.#cause = cause;
     this.#set("dead");
+    this.#parts.onDead(this);
     // Nobody else waits behind the dead.
     this.#request?.withdraw();
     this.#wake?.();
@@ -264,6 +309,9 @@ export class Supervisor {
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
 }
+
+/** Ray's grace for what runs and for the hook, before the host is ended by force. */
+const gracefulShutdownTimeoutMs = 30_000;
 
 /** Ends that a restart would only repeat. */
 const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([

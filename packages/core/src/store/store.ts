@@ -59,6 +59,11 @@ export class Store {
     return this.#exported.size;
   }
 
+  /** How many objects of others are held here, or were until the collector last ran. */
+  get borrowedCount(): number {
+    return this.#borrowed.size;
+  }
+
   create(label: string): ObjectEntry {
     return new ObjectEntry(this.#id, this.#sequence++, label);
   }
