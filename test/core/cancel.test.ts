@@ -154,6 +154,16 @@ describe("cancel of a task", () => {
   });
 });
 
+describe("cancel by somebody who was given the ref", () => {
+  test("asks the owner to cancel", async () => {
+    const started = cell();
+    const task = abortable.remote(started);
+    await becomes(started, 1);
+    await ray.get(Waits.remote().cancels.remote({ ref: task }));
+    await isCancelled(task);
+  });
+});
+
 describe("cancel refuses", () => {
   test("what is no ref", () => {
     // @ts-expect-error not a ref

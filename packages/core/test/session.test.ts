@@ -57,6 +57,7 @@ function pair(answer: boolean, credit?: CreditLimits): { left: Side; right: Side
       onFetch: () => undefined,
       onReference: () => undefined,
       onExport: () => undefined,
+      onCancelObject: () => undefined,
     };
     const made = {
       session: new Session(peer, counting, receiver, credit),

@@ -22,13 +22,13 @@ export interface CancelOptions {
  * @throws InvalidOptionError for anything but a ref or a generator of this session, and for `force` on a call to an actor
  */
 export function cancel(target: ObjectRef | ObjectRefGenerator, options: CancelOptions = {}): void {
-  useCaller();
+  const caller = useCaller();
   checkOptions("cancel", options, { force: flag, recursive: flag });
   const { force = false, recursive = true } = options;
   if (target instanceof ObjectRefGenerator) {
-    streamOf(target).completion.producer?.cancel(recursive, force);
+    caller.cancel(streamOf(target).completion, recursive, force);
   } else if (target instanceof ObjectRef) {
-    entryOf(target).producer?.cancel(recursive, force);
+    caller.cancel(entryOf(target), recursive, force);
   } else {
     throw new InvalidOptionError(
       "target",

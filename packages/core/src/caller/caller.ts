@@ -160,6 +160,17 @@ export class Caller implements HandleCaller, ClientLink {
     return returns === undefined ? new ObjectRef(entry) : returnedOf(call, returns);
   }
 
+  /** Cancels the call that makes an object, here or at its owner. @throws InvalidOptionError for force on a call to an actor */
+  cancel(entry: ObjectEntry, recursive: boolean, force: boolean): void {
+    if (entry.owner === this.id) return entry.producer?.cancel(recursive, force);
+    if (entry.outcome !== undefined) return;
+    void this.session(entry.owner).then(
+      (session) => session?.cancelObject(entry.id, recursive, force),
+      // An owner that is gone has nothing to cancel.
+      () => undefined,
+    );
+  }
+
   /** Cancels what a task has called and has not been answered. */
   cancelChildren(parent: TaskScope): void {
     const children: Call[] = [];
@@ -261,6 +272,14 @@ export class Caller implements HandleCaller, ClientLink {
         this.#exchange.answer(id, objectId, this.store.exported(objectId), from),
       onReference: (objectId, holder, change) =>
         this.store.changeReference(objectId, holder, change),
+      onCancelObject: (objectId, recursive, force) => {
+        try {
+          this.store.exported(objectId)?.producer?.cancel(recursive, force);
+        } catch (error) {
+          // The one who asked is not there to hear of it.
+          process.emitWarning(String(error), "RaylingWarning");
+        }
+      },
       onExport: (references) => this.exportReferences(references, peerId),
     });
     const known = Promise.resolve(session);

@@ -63,6 +63,13 @@ export type Message =
   | { readonly kind: "cancel"; readonly id: number; readonly recursive: boolean }
   /** Asks the owner for a value; answered by result or failure. */
   | { readonly kind: "fetch"; readonly id: number; readonly objectId: string }
+  /** Asks the owner to cancel the call that makes an object of its. */
+  | {
+      readonly kind: "cancel-object";
+      readonly objectId: string;
+      readonly recursive: boolean;
+      readonly force: boolean;
+    }
   /** Changes how many references `holder` has to an object of the receiver. */
   | {
       readonly kind: "reference";
@@ -84,6 +91,7 @@ const kinds = {
   item: 10,
   consumed: 11,
   cancel: 12,
+  cancelObject: 13,
 } as const;
 const text = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 const noDependencies: readonly Encoded[] = [];
@@ -167,6 +175,10 @@ export class BatchWriter {
         return this.#body(message.error) + this.#length - before;
       case "fetch":
         this.#head(kinds.fetch, message.id);
+        this.#text(message.objectId);
+        return this.#length - before;
+      case "cancel-object":
+        this.#head(kinds.cancelObject, (message.recursive ? 1 : 0) + (message.force ? 2 : 0));
         this.#text(message.objectId);
         return this.#length - before;
       case "reference":
@@ -331,6 +343,14 @@ export class BatchReader {
           break;
         case kinds.fetch:
           onMessage({ kind: "fetch", id, objectId: cursor.text() });
+          break;
+        case kinds.cancelObject:
+          onMessage({
+            kind: "cancel-object",
+            objectId: cursor.text(),
+            recursive: (id & 1) === 1,
+            force: (id & 2) === 2,
+          });
           break;
         case kinds.reference: {
           const change = cursor.int32();

@@ -34,6 +34,8 @@ export interface SessionReceiver {
   onCall(call: CallMessage, session: Session): void;
   onFetch(id: number, objectId: string, session: Session): void;
   onReference(objectId: string, holder: string, change: number): void;
+  /** A borrower of one of our objects wants it no more. */
+  onCancelObject(objectId: string, recursive: boolean, force: boolean): void;
   /** References are about to leave inside a value. */
   onExport(references: readonly object[]): void;
 }
@@ -151,6 +153,11 @@ export class Session {
   /** Asks the other side to end a call early; it is still answered. */
   cancel(id: number, recursive: boolean): void {
     if (this.#state !== "closed") this.#send({ kind: "cancel", id, recursive });
+  }
+
+  /** The same of an object that the other side owns. */
+  cancelObject(objectId: string, recursive: boolean, force: boolean): void {
+    if (this.#state !== "closed") this.#send({ kind: "cancel-object", objectId, recursive, force });
   }
 
   /** Tells the producer of a stream how many items were taken. */
@@ -360,6 +367,9 @@ export class Session {
         break;
       case "fetch":
         this.#receiver.onFetch(message.id, message.objectId, this);
+        break;
+      case "cancel-object":
+        this.#receiver.onCancelObject(message.objectId, message.recursive, message.force);
         break;
       case "reference":
         this.#receiver.onReference(message.objectId, message.holder, message.change);

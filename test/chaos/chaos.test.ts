@@ -1,0 +1,190 @@
+/**
+ * Many actors under a random mix of calls, kills, exits, heap limits, cancellations and restarts, from one seed.
+ *
+ * RAYLING_CHAOS_SEED and RAYLING_CHAOS_MS choose another run; a failure names its seed. The model knows of every call whether it must, may or
+ * must not have run, and in which order.
+ */
+import { readFileSync, readdirSync } from "node:fs";
+import { expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { Chaos, type ChaosAnswer, type ChaosClass, chaosTask } from "../fixtures/chaos.ts";
+
+const seed = Number(process.env["RAYLING_CHAOS_SEED"] ?? 20_261_121);
+const durationMs = Number(process.env["RAYLING_CHAOS_MS"] ?? 10_000);
+const actorCount = 200;
+
+/** mulberry32 */
+function generator(state: number): () => number {
+  let at = state;
+  return () => {
+    at = (at + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(at ^ (at >>> 15), 1 | at);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+interface Made {
+  readonly actor: ray.ActorHandle<ChaosClass>;
+  /** Numbers of its calls, in the order they were made, by what became of them. */
+  readonly calls: number[];
+  readonly answers: Map<number, ChaosAnswer>;
+}
+
+const expectedErrors: ReadonlySet<string> = new Set([
+  "ACTOR_DIED",
+  "ACTOR_UNAVAILABLE",
+  "TASK_CANCELLED",
+]);
+
+test(
+  `chaos: every promise settles and every result is the model's (seed ${seed})`,
+  async () => {
+    const random = generator(seed);
+    const pick = (count: number): number => Math.floor(random() * count);
+    const tally = new Map<string, number>();
+    const settled: Promise<unknown>[] = [];
+    let made = 0;
+    let calls = 0;
+    globalThis.gc?.();
+    const before = process.memoryUsage();
+    await ray.init({ numCpus: actorCount + 8, prewarm: 2, stuckWarningMs: 0 });
+
+    const create = (): Made => {
+      made += 1;
+      const kind = pick(20);
+      const actor = Chaos.options({
+        maxRestarts: pick(3) === 0 ? 0 : 3,
+        ...(kind === 0 ? { isolation: "process" as const } : {}),
+        ...(kind === 1 ? { runtimeEnv: { resourceLimits: { maxOldGenerationSizeMb: 24 } } } : {}),
+      }).remote();
+      return { actor, calls: [], answers: new Map() };
+    };
+
+    /** An outcome that the model allows, or the test fails. */
+    const watch = (what: string, promise: Promise<unknown>, code?: string): void => {
+      settled.push(
+        promise.then(
+          () => tally.set(what, (tally.get(what) ?? 0) + 1),
+          (error: unknown) => {
+            const found = (error as { code?: string }).code ?? (error as Error).name;
+            tally.set(found, (tally.get(found) ?? 0) + 1);
+            if (!expectedErrors.has(found) && found !== code) throw error;
+          },
+        ),
+      );
+    };
+
+    const add = (one: Made, ref: ray.ObjectRef<ChaosAnswer>, call: number): void => {
+      one.calls.push(call);
+      watch(
+        "added",
+        ray.get(ref).then((answer) => one.answers.set(call, answer)),
+      );
+    };
+
+    const actors = Array.from({ length: actorCount }, create);
+    // Starting two hundred threads is not what is tested here.
+    await ray.get(actors.map(({ actor }) => actor.__ray_ready__.remote()));
+    const end = performance.now() + durationMs;
+    while (performance.now() < end) {
+      for (let step = 0; step < 20; step++) {
+        const slot = pick(actorCount);
+        const one = actors[slot] as Made;
+        const { actor } = one;
+        const dice = random();
+        const call = calls++;
+        if (dice < 0.6) add(one, actor.add.remote(call), call);
+        else if (dice < 0.7) {
+          const ref = actor.addLater.remote(call);
+          add(one, ref, call);
+          if (random() < 0.5) ray.cancel(ref);
+        } else if (dice < 0.74) add(one, actor.add.remote(call, new Uint8Array(70_000)), call);
+        else if (dice < 0.8) watch("thrown", ray.get(actor.fail.remote(call)), "RangeError");
+        else if (dice < 0.86) {
+          watch(
+            "task",
+            ray.get(chaosTask.remote(call)).then((two) => expect(two).toBe(2 * call)),
+          );
+        } else if (dice < 0.9) {
+          const stream = actor.count.remote(5);
+          watch(
+            "stream",
+            (async () => {
+              let next = 0;
+              for await (const item of stream) expect(await ray.get(item)).toBe(next++);
+              expect(next).toBe(5);
+            })(),
+          );
+        } else if (dice < 0.94) watch("exit", ray.get(actor.exit.remote(pick(4))));
+        else if (dice < 0.96) watch("crash", ray.get(actor.crashLater.remote()));
+        else if (dice < 0.965) watch("eat", ray.get(actor.eat.remote()));
+        else if (dice < 0.975) watch("leave", ray.get(actor.leave.remote()));
+        else if (dice < 0.985) watch("restart", ray.kill(actor, { noRestart: false }));
+        else if (dice < 0.99) {
+          watch("kill", ray.kill(actor));
+          actors[slot] = create();
+        } else {
+          // Nobody holds it any more; what it was asked is still answered.
+          actors[slot] = create();
+        }
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+
+    // Those that eat end by their heap limit or by this; then everything that was asked has its answer.
+    const logs = await Promise.all(
+      actors.map(async ({ actor }) =>
+        ray.get(actor.log.remote(), { timeoutMs: 60_000 }).catch(() => undefined),
+      ),
+    );
+    for (const [index, one] of actors.entries()) {
+      const log = logs[index];
+      if (log === undefined) continue;
+      // Each call ran at most once, in the order in which it was made, and what was answered is what happened.
+      expect(new Set(log.calls).size).toBe(log.calls.length);
+      expect(log.calls.every((call) => one.calls.includes(call))).toBe(true);
+      for (const [call, answer] of one.answers) {
+        if (answer.life === log.life) expect(log.calls[answer.count - 1]).toBe(call);
+      }
+    }
+    await Promise.all(actors.map(({ actor }) => ray.kill(actor)));
+    await Promise.all(settled);
+    expect(tally.get("added")).toBeGreaterThan(0);
+
+    await ray.shutdown();
+    expect(
+      process
+        .getActiveResourcesInfo()
+        .filter((name) => name === "MessagePort" || name === "Worker"),
+    ).toEqual([]);
+    expect(children()).toEqual([]);
+    settled.length = 0;
+    actors.length = 0;
+    for (let round = 0; round < 5; round++) {
+      globalThis.gc?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const grown = process.memoryUsage().heapUsed - before.heapUsed;
+    process.stdout.write(
+      `chaos: ${calls} operations on ${made} actors; ${[...tally].map(([name, count]) => `${name} ${count}`).join(", ")}; heap ${Math.round(grown / 1e6)} MB more\n`,
+    );
+    expect(grown).toBeLessThan(0.1 * before.heapUsed + 16e6);
+  },
+  durationMs + 240_000,
+);
+
+/** Processes that this one started and that still live. */
+function children(): string[] {
+  return readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+      const [state, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return Number(parent) === process.pid && state !== "Z";
+    } catch {
+      // It ended meanwhile.
+      return false;
+    }
+  });
+}
