@@ -7,12 +7,16 @@ export default mergeConfig(
   defineConfig({
     test: {
       typecheck: { enabled: false },
-      projects: ["process"].map((isolation) => ({
+      projects: ["process", "shared"].map((isolation) => ({
         extends: true,
         test: {
           name: isolation,
           env: { RAYLING_ISOLATION: isolation },
-          include: ["test/core/**/*.test.ts", "packages/core/test/references.test.ts"],
+          include: [
+            "test/core/**/*.test.ts",
+            "test/conformance/**/*.test.ts",
+            "packages/core/test/references.test.ts",
+          ],
         },
       })),
     },

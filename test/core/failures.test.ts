@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { sharesMemory } from "../fixtures/isolation.ts";
+import { apart, isAlone, sharesMemory } from "../fixtures/isolation.ts";
 import {
   BudgetError,
   Caller,
@@ -155,7 +155,7 @@ describe("a host that dies", () => {
     await ray.kill(counter);
   });
 
-  test.skipIf(!sharesMemory)("is killed even in an endless loop", async () => {
+  test.skipIf(!sharesMemory || !isAlone)("is killed even in an endless loop", async () => {
     const flaky = Flaky.remote();
     const started = new Int32Array(new SharedArrayBuffer(4));
     const spinning = flaky.spin.remote(started);
@@ -183,7 +183,7 @@ describe("a host that dies", () => {
     expect(await caught(caller.callOther.remote(counter, 1))).toMatchObject({ code: "ACTOR_DIED" });
   });
 
-  test("takes what it owned with it", async () => {
+  test.skipIf(!isAlone)("takes what it owned with it", async () => {
     const caller = Caller.remote();
     const inner = await ray.get(caller.makeRef.remote("gone"));
     await ray.kill(caller);
@@ -214,13 +214,13 @@ describe("restart and retry", () => {
   });
 
   test("maxTaskRetries runs a lost call again", async () => {
-    Counter.options({ lifetime: "detached", name: "attempts-1" }).remote();
+    Counter.options({ ...apart, lifetime: "detached", name: "attempts-1" }).remote();
     const flaky = Flaky.options({ maxRestarts: -1, maxTaskRetries: 5 }).remote();
     expect(await ray.get(flaky.exitUntil.remote("attempts-1", 4))).toBe(4);
   });
 
   test("retries of a call win over those of the actor, and are used up", async () => {
-    Counter.options({ lifetime: "detached", name: "attempts-2" }).remote();
+    Counter.options({ ...apart, lifetime: "detached", name: "attempts-2" }).remote();
     const flaky = Flaky.options({ maxRestarts: -1, maxTaskRetries: 5 }).remote();
     const once = await caught(
       flaky.exitUntil.options({ maxTaskRetries: 0 }).remote("attempts-2", 9),

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { sharesMemory } from "../fixtures/isolation.ts";
+import { isAlone, sharesMemory } from "../fixtures/isolation.ts";
 import { Meeting } from "../fixtures/actors.ts";
 import {
   Barrier,
@@ -58,7 +58,7 @@ describe("nothing waits for ever", () => {
     expect(new Set(await ray.get(calls))).toEqual(new Set([256 * 1024]));
   });
 
-  test.skipIf(!sharesMemory)(
+  test.skipIf(!sharesMemory || !isAlone)(
     "an actor whose creator died before its arguments were ready is dead",
     async () => {
       const maker = Maker.remote();

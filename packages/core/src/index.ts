@@ -38,7 +38,13 @@ export type {
 export type { Serializer } from "./protocol/encodable.ts";
 export type { NodeInfo } from "./rpc/cluster.ts";
 export type { Amounts, LabelCondition, LabelConditions } from "./rpc/demand.ts";
-export type { Isolation, ResourceLimits, RestartIntensity, RuntimeEnv } from "./rpc/directory.ts";
+export type {
+  Isolation,
+  ResourceLimits,
+  RestartIntensity,
+  RuntimeEnv,
+  TaskIsolation,
+} from "./rpc/directory.ts";
 export { ObjectRefGenerator } from "./caller/stream.ts";
 export type { CallOptions } from "./caller/handle.ts";
 export type { InitOptions } from "./runtime/driver.ts";

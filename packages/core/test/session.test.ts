@@ -30,7 +30,11 @@ afterEach(() => {
 });
 
 /** Two sessions over a real channel; `answer` false keeps calls unanswered. */
-function pair(answer: boolean, credit?: CreditLimits): { left: Side; right: Side } {
+function pair(
+  answer: boolean,
+  credit?: CreditLimits,
+  onCall?: (session: Session) => void,
+): { left: Side; right: Side } {
   const { port1, port2 } = new MessageChannel();
   const side = (port: typeof port1, peer: string): Side => {
     const calls: CallMessage[] = [];
@@ -52,6 +56,7 @@ function pair(answer: boolean, credit?: CreditLimits): { left: Side; right: Side
         calls.push(call);
         total += 1;
         for (const { count, resolve } of watchers) if (total >= count) resolve();
+        onCall?.(session);
         if (answer) session.answer(call.id, call.arguments);
       },
       onFetch: () => undefined,
@@ -110,6 +115,32 @@ describe("a session", () => {
     expect(left.batches.length).toBeGreaterThan(10);
     expect(right.calls.map(({ id }) => id)).toEqual(
       Array.from({ length: 200 }, (_, index) => index),
+    );
+  });
+
+  test("that looks ahead in the middle of a batch loses nothing of what is to come", async () => {
+    const { left, right } = pair(true, undefined, (session) => session.poll());
+    const routes = Array.from({ length: 50 }, (_, index) => ({
+      target: `actor ${index}`,
+      method: "echo",
+    }));
+    const answers: Promise<unknown>[] = [];
+    const send = (to: Route, value: number): void => {
+      const entry = pending();
+      left.session.call(to, 0, codec.encode([value], "args"), [], entry);
+      answers.push(entry.end);
+    };
+    // The first batch names the routes that the later ones use.
+    for (const [index, to] of routes.entries()) send(to, index);
+    left.session.flush();
+    for (let batch = 0; batch < 5; batch++) {
+      for (const [index, to] of routes.entries()) send(to, index);
+      left.session.flush();
+    }
+    const all = Array.from({ length: 6 }, () => routes.map((_, index) => [index])).flat();
+    expect(await Promise.all(answers)).toEqual(all);
+    expect(right.calls.map(({ route: { target } }) => target)).toEqual(
+      Array.from({ length: 6 }, () => routes.map(({ target }) => target)).flat(),
     );
   });
 

@@ -12,6 +12,7 @@ import type {
   RemoteKey,
   RestartIntensity,
   RuntimeEnv,
+  TaskIsolation,
   WorkerRequest,
 } from "../rpc/directory.ts";
 import type { CallPlan } from "../caller/call.ts";
@@ -30,6 +31,7 @@ import {
   environment,
   flag,
   isolationKind,
+  taskIsolation,
   retryPolicy,
   text,
 } from "../shared/options.ts";
@@ -75,7 +77,10 @@ export interface ActorOptions extends SchedulingOptions {
   readonly allowOutOfOrderExecution?: boolean;
   /** Unanswered calls of one caller; one more throws PendingCallsLimitExceeded. Default -1: without limit. */
   readonly maxPendingCalls?: number;
-  /** What it runs in: a "thread" of its own (default of `init`), or a "process" of its own, for native code and hard limits. */
+  /**
+   * What it runs in: a "thread" of its own (default of `init`); a "process" of its own, for native code, hard limits and code that may crash; or "shared": a
+   * thread with other actors in it, for many that mostly wait.
+   */
   readonly isolation?: Isolation;
   readonly runtimeEnv?: RuntimeEnv;
 }
@@ -84,7 +89,7 @@ export interface TaskOptions extends SchedulingOptions {
   /** A name for messages to people. Default: the function's. */
   readonly name?: string;
   /** What it runs in: a "thread" (default of `init`) or a "process". */
-  readonly isolation?: Isolation;
+  readonly isolation?: TaskIsolation;
   /** Settings of its worker; tasks with the same settings share workers. */
   readonly runtimeEnv?: RuntimeEnv;
   /** How often it is tried again when its worker dies. Default 3. */
@@ -408,6 +413,12 @@ function checkedActor(name: string, options: ActorOptions, partial = false): Act
     maxPendingCalls: pendingLimit,
     runtimeEnv: environment,
   });
+  if (!partial && options.isolation === "shared" && options.runtimeEnv !== undefined) {
+    throw new InvalidOptionError(
+      "runtimeEnv",
+      `actor class ${name}: runtimeEnv needs a host of its own, and isolation "shared" gives none; use "thread" or "process"`,
+    );
+  }
   if (!partial && options.getIfExists === true && options.name === undefined) {
     throw new InvalidOptionError("getIfExists", `actor class ${name}: getIfExists needs a name`);
   }
@@ -418,7 +429,7 @@ function checkedTask(name: string, options: TaskOptions): TaskOptions {
   checkOptions(`task ${name}`, options, {
     name: text,
     ...schedulingChecks,
-    isolation: isolationKind,
+    isolation: taskIsolation,
     runtimeEnv: environment,
     maxRetries: count(-1),
     retryExceptions: retryPolicy,

@@ -32,7 +32,7 @@ type State =
   | {
       readonly kind: "ready";
       readonly session: Session;
-      readonly actorId: string;
+      readonly target: string;
       readonly incarnation: number;
     }
   | { readonly kind: "dead"; readonly failure: FailureData };
@@ -58,6 +58,8 @@ export class ActorClient implements CallOwner {
   /** Told of their loss in this turn. */
   #losses: Loss[] = [];
   #outstanding = 0;
+  /** Those of them that are on the other side. */
+  #sent = 0;
   #waitingForCredit = false;
   #unwatch: (() => void) | undefined;
   readonly #routes: WeakMap<Route, Route> = new WeakMap();
@@ -123,13 +125,26 @@ export class ActorClient implements CallOwner {
     this.#drain(call.queue);
   }
 
-  settled(): void {
+  settled(call: Call): void {
     this.#outstanding -= 1;
+    this.#back(call);
   }
 
   again(call: Call): void {
-    call.session = undefined;
+    this.#back(call);
     this.#enqueue(call);
+  }
+
+  /** It is not on the other side any more. */
+  #back(call: Call): void {
+    if (call.session === undefined) return;
+    call.session = undefined;
+    this.#sent -= 1;
+    // The session may be full of calls to other actors of the same host, which may never end.
+    if (this.#waitingForCredit && this.#sent < 2 * this.#concurrency) {
+      this.#waitingForCredit = false;
+      this.#drainAll();
+    }
   }
 
   lost(call: Call, reason: DeathCause): void {
@@ -137,6 +152,11 @@ export class ActorClient implements CallOwner {
   }
 
   gone(call: Call): void {
+    this.#noteLoss(call, undefined);
+  }
+
+  absent(call: Call): void {
+    call.isUnstarted = true;
     this.#noteLoss(call, undefined);
   }
 
@@ -189,7 +209,7 @@ export class ActorClient implements CallOwner {
         continue;
       }
       if (head.unresolved > 0 || !session.isOpen) return;
-      if (!session.hasCredit(this.#concurrency)) {
+      if (this.#sent >= 2 * this.#concurrency && !session.hasCredit(this.#concurrency)) {
         this.#waitingForCredit = true;
         session.whenCredit(this.#concurrency, () => {
           this.#waitingForCredit = false;
@@ -199,7 +219,8 @@ export class ActorClient implements CallOwner {
       }
       if (head.dependencies.length > 0 && this.#bringing(head)) return;
       queue.shift();
-      head.send(session, this.#route(head.plan.route, state.actorId), state.incarnation);
+      head.send(session, this.#route(head.plan.route, state.target), state.incarnation);
+      if (head.session !== undefined) this.#sent += 1;
     }
   }
 
@@ -213,12 +234,12 @@ export class ActorClient implements CallOwner {
     return isBringing;
   }
 
-  /** The route to the actor's own id, when this handle was given another by getIfExists. */
-  #route(route: Route, actorId: string): Route {
-    if (route.target === actorId) return route;
+  /** The route to this life of the actor, when it is not the first or the handle was given another id by getIfExists. */
+  #route(route: Route, target: string): Route {
+    if (route.target === target) return route;
     let own = this.#routes.get(route);
-    if (own?.target !== actorId) {
-      own = { ...route, target: actorId };
+    if (own?.target !== target) {
+      own = { ...route, target };
       this.#routes.set(route, own);
     }
     return own;
@@ -235,12 +256,12 @@ export class ActorClient implements CallOwner {
     if (location.state === "dead") {
       return this.#die(this.link.describe(actorDeath(this.#identity, location.cause)));
     }
-    const { actorId, hostId, incarnation } = location;
+    const { target, hostId, incarnation } = location;
     const session = await this.link.session(hostId).catch(() => undefined);
     if (session === undefined || !session.isOpen) {
       return this.#afterLoss({ session, incarnation, reason: undefined, calls: [] }, true);
     }
-    this.#state = { kind: "ready", session, actorId, incarnation };
+    this.#state = { kind: "ready", session, target, incarnation };
     this.#unwatch?.();
     this.#unwatch = session.whenClosed((reason) => {
       void this.#afterLoss({ session, incarnation, reason, calls: [] });
@@ -251,6 +272,7 @@ export class ActorClient implements CallOwner {
   /** What is lost in one turn is dealt with together, in its order. */
   #noteLoss(call: Call, reason: DeathCause | undefined): void {
     const { incarnation, session } = call;
+    if (session !== undefined) this.#sent -= 1;
     call.session = undefined;
     const known = this.#losses.find(
       (loss) => loss.incarnation === incarnation && loss.session === session,
@@ -278,8 +300,9 @@ export class ActorClient implements CallOwner {
     );
     const again: Call[] = [];
     for (const call of calls) {
-      if (restarting && call.retriesLeft !== 0 && !call.isCancelled) {
-        call.retriesLeft -= 1;
+      if (restarting && !call.isCancelled && (call.isUnstarted || call.retriesLeft !== 0)) {
+        if (!call.isUnstarted) call.retriesLeft -= 1;
+        call.isUnstarted = false;
         again.push(call);
       } else {
         call.fail(failure);

@@ -53,6 +53,8 @@ export interface CallOwner {
   again(call: Call): void;
   lost(call: Call, reason: DeathCause): void;
   gone(call: Call): void;
+  /** It came to where its actor is not, or not any more, and so never started. */
+  absent(call: Call): void;
   /** It was cancelled before it was sent. */
   withdrawn(call: Call): void;
   /** Ends its worker. @throws InvalidOptionError where that is not allowed */
@@ -80,6 +82,8 @@ export class Call implements Pending, Producer {
   id = -1;
   /** Which life of the actor it was sent to. */
   incarnation = 0;
+  /** It was sent in vain: it may be sent again without being a retry. */
+  isUnstarted = false;
   isCancelled = false;
   isSettled = false;
 
@@ -162,6 +166,11 @@ export class Call implements Pending, Producer {
   gone(): void {
     if (this.isCancelled) return this.cancelled();
     this.owner.gone(this);
+  }
+
+  absent(): void {
+    if (this.isCancelled) return this.cancelled();
+    this.owner.absent(this);
   }
 
   cancelled(): void {

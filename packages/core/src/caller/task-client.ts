@@ -122,6 +122,10 @@ export class TaskClient implements CallOwner {
     this.lost(call, { kind: "unreachable", message: "its worker takes no more tasks" });
   }
 
+  absent(call: Call): void {
+    this.gone(call);
+  }
+
   withdrawn(call: Call): void {
     this.#parked.delete(call);
   }

@@ -93,12 +93,16 @@ export type Way =
   | { readonly kind: "incoming" };
 
 export interface CreateRequest {
+  /** What calls to this life of the actor are addressed to. */
+  readonly target: string;
   readonly key: RemoteKey;
   readonly info: ActorInfo;
   readonly name: string | undefined;
   readonly namespace: string;
   /** How often the actor was restarted before. */
   readonly incarnation: number;
+  /** Others live in the same host. */
+  readonly isShared: boolean;
   readonly args: StartArguments;
 }
 
@@ -128,13 +132,14 @@ export interface HostStats {
 
 /** Driver to host. */
 export interface HostControl {
-  /** Imports a module ahead of use. */
-  load(key: RemoteKey): Promise<CreateResult>;
-  create(request: CreateRequest): Promise<CreateResult>;
+  /** Makes actors of one module, which is loaded first. */
+  create(requests: readonly CreateRequest[]): Promise<readonly CreateResult[]>;
   /** Resolves when the driver knows of every actor that was created here before: handles may be quicker than that. */
   registered(): Promise<void>;
   /** Ends an actor when what runs in it has ended; `exited` follows. */
-  terminate(actorId: string, cause: CauseData): void;
+  terminate(target: string, cause: CauseData): void;
+  /** Ends actors at once and leaves the others; what they were called for is answered "gone". */
+  discard(targets: readonly string[]): void;
   /** Another host wants a channel to this one, by this way. Resolves when it is open. */
   accept(peerId: string, way: Way, wayId: string): Promise<void>;
   /** Where other hosts may dial this one; it listens from then on. */

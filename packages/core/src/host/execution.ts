@@ -132,6 +132,14 @@ export class Execution implements Running, TaskScope, CallHead {
     this.session.answerGone(this.id);
   }
 
+  /** Its actor was ended: the answer is "gone", and what goes on is told to stop. */
+  discard(): void {
+    this.answerGone();
+    this.#isCancelled = true;
+    this.#controller?.abort(this.#reason());
+    this.#wake?.();
+  }
+
   #end(): void {
     this.#isAnswered = true;
     this.session.untrack(this.id);

@@ -54,6 +54,8 @@ export function startHost(wiring: HostWiring): HostControl {
   const { identity, driver } = wiring;
   const { hostId, driverId } = identity;
   const instances: Map<string, Instance> = new Map();
+  /** On their way to be instances. */
+  const creating: Set<string> = new Set();
   const loader = new Loader();
   const death = async (peerId: string): Promise<DeathCause> =>
     causeFromData(await driver.death(peerId));
@@ -110,35 +112,38 @@ export function startHost(wiring: HostWiring): HostControl {
     const instance = instances.get(call.route.target);
     if (instance !== undefined) return instance.receive(call, session);
     // It was here, or the way to it is out of date: the directory knows what became of it.
-    session.answerGone(call.id);
+    session.answerAbsent(call.id);
   }
 
-  async function load(key: CreateRequest["key"]): Promise<CreateResult> {
+  async function create(requests: readonly CreateRequest[]): Promise<readonly CreateResult[]> {
+    for (const { target } of requests) creating.add(target);
+    return Promise.all(requests.map((request) => createOne(request)));
+  }
+
+  async function createOne(request: CreateRequest): Promise<CreateResult> {
+    const { target, key, args, ...rest } = request;
+    let ActorClass: new (...args: unknown[]) => object;
     try {
-      await loader.find(key);
-      return { ok: true };
+      ActorClass = (await loader.find(key)) as typeof ActorClass;
     } catch (error) {
-      return failed(
-        error instanceof RemoteNotRegisteredError ? "not-registered" : "load-failed",
-        error,
-      );
+      creating.delete(target);
+      const kind =
+        error instanceof RemoteNotRegisteredError ? "not-registered" : ("load-failed" as const);
+      return failed(kind, error);
     }
-  }
-
-  async function create(request: CreateRequest): Promise<CreateResult> {
-    const { key, info, args, name, namespace, incarnation } = request;
+    // It was ended while its module was loaded.
+    if (!creating.delete(target)) return { ok: true };
     try {
-      const ActorClass = (await loader.find(key)) as new (...args: unknown[]) => object;
       const instance = new Instance({
-        info,
-        name,
-        namespace,
-        incarnation,
+        ...rest,
         caller,
         findFunction: (functionKey) => loader.find(functionKey),
         onExit: (cause) => {
-          instances.delete(info.actorId);
-          void driver.exited(info.actorId, incarnation, causeToData(cause)).catch(() => undefined);
+          instances.delete(target);
+          const { actorId } = request.info;
+          void driver
+            .exited(actorId, request.incarnation, causeToData(cause))
+            .catch(() => undefined);
         },
       });
       const values = decodeArguments(caller.codec, {
@@ -146,7 +151,7 @@ export function startHost(wiring: HostWiring): HostControl {
         dependencies: args.dependencies,
       });
       instance.construct(ActorClass, values);
-      instances.set(info.actorId, instance);
+      instances.set(target, instance);
       return { ok: true };
     } catch (error) {
       return failed("init-failed", error);
@@ -154,8 +159,17 @@ export function startHost(wiring: HostWiring): HostControl {
   }
 
   /** Its calls in the queue end; the hook runs when what runs has ended. */
-  function terminate(actorId: string, cause: CauseData): void {
-    instances.get(actorId)?.exit(causeFromData(cause));
+  function terminate(target: string, cause: CauseData): void {
+    instances.get(target)?.exit(causeFromData(cause));
+  }
+
+  function discard(targets: readonly string[]): void {
+    for (const target of targets) {
+      creating.delete(target);
+      instances.get(target)?.discard();
+      instances.delete(target);
+    }
+    caller.flush();
   }
 
   function failed(kind: FailedCreation["kind"], error: unknown): CreateResult {
@@ -171,8 +185,8 @@ export function startHost(wiring: HostWiring): HostControl {
   }
 
   function stats(): HostStats {
-    const actors = [...instances].map(([actorId, instance]) => ({
-      actorId,
+    const actors = [...instances.values()].map((instance) => ({
+      actorId: instance.info.actorId,
       className: instance.info.className,
       ...instance.stats,
     }));
@@ -191,10 +205,10 @@ export function startHost(wiring: HostWiring): HostControl {
   }
 
   return {
-    load,
     create,
     registered: () => directory.registered(),
     terminate,
+    discard,
     accept,
     address: () => ways.address(),
     stats,

@@ -38,6 +38,8 @@ export interface InstanceSettings {
   readonly incarnation: number;
   readonly caller: Caller;
   readonly findFunction: (key: RemoteKey) => Promise<unknown>;
+  /** Others live in the same host, so that it must be able to end alone. */
+  readonly isShared: boolean;
   /** It has ended by itself, and its hook has run. */
   readonly onExit: (cause: DeathCause) => void;
 }
@@ -77,6 +79,8 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   readonly #group: Group;
   readonly #groups: ReadonlyMap<string, Group>;
   #executed = 0;
+  /** Of an actor that may end alone: calls that go on. */
+  readonly #awaited: Set<Execution> | undefined;
   #exiting: DeathCause | undefined;
   #hasExited = false;
   /** The plain call on the stack, and its scope if that was asked for. */
@@ -92,6 +96,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.caller = settings.caller;
     this.#onExit = settings.onExit;
     this.#findFunction = settings.findFunction;
+    this.#awaited = settings.isShared ? new Set() : undefined;
     this.#group = newGroup(settings.info.maxConcurrency);
     this.#groups = new Map(
       Object.entries(settings.info.concurrencyGroups).map(([name, limit]) => [
@@ -177,6 +182,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     for (const group of this.#allGroups()) {
       for (const { execution } of group.queue.drain()) execution.answerGone();
     }
+    for (const awaited of this.#awaited ?? []) awaited.discard();
   }
 
   #start(call: CallMessage, session: Session, group: Group, queued: Execution | undefined): void {
@@ -252,6 +258,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
 
   #await(execution: Execution, group: Group, result: unknown): void {
     group.running += 1;
+    this.#awaited?.add(execution);
     const isStream = execution.route.shape?.returns === "streaming";
     const ended = isStream
       ? asTask(execution, () => this.#stream(execution, result))
@@ -260,11 +267,11 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
       (value) => {
         // A stream has answered for itself.
         if (!isStream) execution.answer(value);
-        this.#finish(group);
+        this.#finish(execution, group);
       },
       (error: unknown) => {
         execution.answerFailure(error);
-        this.#finish(group);
+        this.#finish(execution, group);
       },
     );
   }
@@ -273,8 +280,9 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     await runStream(await result, execution, this.caller);
   }
 
-  #finish(group: Group): void {
+  #finish(execution: Execution, group: Group): void {
     group.running -= 1;
+    this.#awaited?.delete(execution);
     if (this.#exiting !== undefined) return this.#exitIfIdle();
     while (group.running < group.limit) {
       const next = group.queue.shift();

@@ -48,6 +48,8 @@ export type Message =
   | { readonly kind: "failure"; readonly id: number; readonly error: Encoded }
   /** The actor ended before the call did: ask the directory what became of it. */
   | { readonly kind: "gone"; readonly id: number }
+  /** The actor, or that life of it, is not here: the call never started. */
+  | { readonly kind: "absent"; readonly id: number }
   /** The answer to a call that was cancelled. */
   | { readonly kind: "cancelled"; readonly id: number }
   /** One of a stream's; the stream ends with a result (how many there were) or a failure. */
@@ -92,6 +94,7 @@ const kinds = {
   consumed: 11,
   cancel: 12,
   cancelObject: 13,
+  absent: 14,
 } as const;
 const text = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 const noDependencies: readonly Encoded[] = [];
@@ -159,6 +162,7 @@ export class BatchWriter {
         this.#uint32(message.index);
         return this.#body(message.value) + this.#length - before;
       case "gone":
+      case "absent":
       case "cancelled":
         this.#head(kinds[message.kind], message.id);
         return this.#length - before;
@@ -287,11 +291,17 @@ export class BatchWriter {
 
 /** Reads batches of one channel, in order: it remembers the routes that were named. */
 export class BatchReader {
+  readonly #isAhead: boolean;
   #routes: Route[] = [];
+
+  /** @param isAhead it looks into batches that are still to be read in their turn: calls are passed over, for what they name may not be known yet */
+  constructor(isAhead = false) {
+    this.#isAhead = isAhead;
+  }
 
   /** @throws RaySystemError or RangeError on bytes that are not a batch */
   read(batch: Batch, onMessage: (message: Message) => void): void {
-    const cursor = new Cursor(batch);
+    const cursor = new Cursor(batch, this.#isAhead);
     while (!cursor.done) {
       const kind = cursor.uint8();
       const id = cursor.uint32();
@@ -303,11 +313,13 @@ export class BatchReader {
           const sequence = cursor.float64();
           const index = cursor.uint32();
           const route = this.#routes[index];
-          if (route === undefined) throw new RaySystemError(`call ${id} names an unknown route`);
+          if (route === undefined && !this.#isAhead)
+            throw new RaySystemError(`call ${id} names an unknown route`);
           const count = cursor.uint32();
           const args = cursor.body();
           const dependencies =
             count === 0 ? noDependencies : Array.from({ length: count }, () => cursor.body());
+          if (route === undefined || this.#isAhead) break;
           onMessage({ kind: "call", id, sequence, route, arguments: args, dependencies });
           break;
         }
@@ -331,6 +343,9 @@ export class BatchReader {
           break;
         case kinds.gone:
           onMessage({ kind: "gone", id });
+          break;
+        case kinds.absent:
+          onMessage({ kind: "absent", id });
           break;
         case kinds.cancelled:
           onMessage({ kind: "cancelled", id });
@@ -379,10 +394,12 @@ class Cursor {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
   readonly #buffers: readonly SharedArrayBuffer[];
+  readonly #isAhead: boolean;
   #at = 0;
   #nextBuffer = 0;
 
-  constructor(batch: Batch) {
+  constructor(batch: Batch, isAhead: boolean) {
+    this.#isAhead = isAhead;
     this.#bytes = batch.bytes;
     this.#view = new DataView(batch.bytes.buffer, batch.bytes.byteOffset, batch.bytes.byteLength);
     this.#buffers = batch.buffers;
@@ -432,7 +449,7 @@ class Cursor {
     if (size >= outOfBandBytes) {
       start = this.uint32();
       const memory = this.#buffer();
-      adoptShared(memory);
+      if (!this.#isAhead) adoptShared(memory);
       bytes = Buffer.from(memory);
     } else {
       this.#at += size;
@@ -442,6 +459,7 @@ class Cursor {
     const end = start + size;
     if (isLive)
       return { bytes, start, end, buffers, referenceCount, references: undefined, isLive };
+    if (this.#isAhead) return { bytes, start, end, buffers, referenceCount, references: undefined };
     for (let index = 0; index < bufferCount; index++) adoptShared(buffers[index]!);
     return { bytes, start, end, buffers, referenceCount, references: undefined };
   }

@@ -70,7 +70,10 @@ export interface RestartIntensity {
 }
 
 /** What an actor or task runs in: a thread of its own, a process of its own, or a thread that it shares with others. */
-export type Isolation = "thread" | "process";
+export type Isolation = "thread" | "process" | "shared";
+
+/** What a task runs in: a thread or a process, which runs one task after the other. */
+export type TaskIsolation = Exclude<Isolation, "shared">;
 
 /** Settings of the thread or process that an actor or task gets for itself. */
 export interface RuntimeEnv {
@@ -99,7 +102,7 @@ export interface WorkerRequest {
   /** Equal for equal requests. */
   readonly key: string;
   readonly demand: Demand;
-  readonly isolation: Isolation | undefined;
+  readonly isolation: TaskIsolation | undefined;
   readonly runtimeEnv: RuntimeEnv | undefined;
   /** Equal for all that one worker can serve: isolation and settings. */
   readonly kind: string;
@@ -119,8 +122,8 @@ export type Registration =
 export type ActorLocation =
   | {
       readonly state: "alive";
-      /** The actor's own id: a handle made with getIfExists may have been given another. */
-      readonly actorId: string;
+      /** What calls are addressed to: the actor's own id (a handle made with getIfExists may have been given another), and which life of it. */
+      readonly target: string;
       readonly hostId: string;
       readonly incarnation: number;
     }

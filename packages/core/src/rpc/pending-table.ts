@@ -15,6 +15,7 @@ export interface Pending {
   lose(reason: DeathCause): void;
   /** The actor ended, and its host did not. */
   gone?(): void;
+  absent?(): void;
   cancelled?(): void;
   /** One item of its stream; the end is still to come. */
   item?(index: number, value: Encoded): void;

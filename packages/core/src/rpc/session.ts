@@ -188,6 +188,11 @@ export class Session {
     if (this.#state !== "closed") this.#send({ kind: "gone", id });
   }
 
+  /** There is no such actor here. */
+  answerAbsent(id: number): void {
+    if (this.#state !== "closed") this.#send({ kind: "absent", id });
+  }
+
   answerCancelled(id: number): void {
     if (this.#state !== "closed") this.#send({ kind: "cancelled", id });
   }
@@ -226,10 +231,11 @@ export class Session {
     if (batches.length === 0 || this.#state === "closed") return;
     if (this.#polled.length === 0 && this.#state !== "receiving")
       process.nextTick(() => this.#receiveNext());
+    this.#polled.push(...batches);
+    const reader = new BatchReader(true);
     for (const batch of batches) {
-      this.#polled.push(batch);
       try {
-        this.#reader.read(batch, (message) => {
+        reader.read(batch, (message) => {
           if (message.kind === "cancel") this.#cancelAhead(message.id, message.recursive);
         });
       } catch {
@@ -351,6 +357,9 @@ export class Session {
         break;
       case "gone":
         this.#take(message.id)?.gone?.();
+        break;
+      case "absent":
+        this.#take(message.id)?.absent?.();
         break;
       case "cancelled":
         this.#take(message.id)?.cancelled?.();

@@ -66,6 +66,11 @@ export class LocalCluster {
     return node;
   }
 
+  /** As many as a node has, rounded down; 0 for one that is gone. */
+  cpus(nodeId: string): number {
+    return Math.floor(this.#nodes.get(nodeId)?.resources["CPU"] ?? 0);
+  }
+
   async removeNode(nodeId: string): Promise<boolean> {
     const node = this.#nodes.get(nodeId);
     if (node?.alive !== true || nodeId === this.#headId) return false;

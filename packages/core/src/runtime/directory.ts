@@ -267,7 +267,7 @@ export class LocalDirectory implements Directory {
     if (idle !== undefined) return idle.host;
     return this.#launcher.take({
       nodeId,
-      isolation: isolation ?? this.#parts.isolation,
+      isolation: isolation ?? (this.#parts.isolation === "process" ? "process" : "thread"),
       runtimeEnv,
     });
   }

@@ -20,6 +20,7 @@ import { LocalDirectory } from "./directory.ts";
 import { Launcher } from "./launch.ts";
 import type { HostOutput } from "./host.ts";
 import { LogPrinter } from "./logs.ts";
+import { Seats } from "./seats.ts";
 import { SessionStore } from "./session-store.ts";
 
 /** Options of `init`. */
@@ -87,6 +88,10 @@ export function startDriver(options: InitOptions): Driver {
       caller: () => caller,
       launcher: () => launcher,
       scheduler,
+      seats: new Seats(
+        () => launcher,
+        (nodeId) => Math.max(1, directory.cluster.cpus(nodeId)),
+      ),
       isolation: options.isolation ?? isolationOfEnvironment(),
     },
   );

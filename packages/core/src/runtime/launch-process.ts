@@ -82,7 +82,9 @@ export function launchProcess(
       killGroup(pid);
     }
     // What it said last is on its way: the control may name the cause, and stderr belongs to it.
-    await Promise.race([Promise.all([control.closed, outputEnded]), pause(lingerMs)]);
+    const late = pause(lingerMs);
+    await Promise.race([Promise.all([control.closed, outputEnded]), late.over]);
+    late.end();
     closeSockets();
     return known ?? causeOfEnd(end, lastLines);
   });
@@ -94,7 +96,9 @@ export function launchProcess(
   };
   // Whatever broke, one that cannot be talked to is ended.
   for (const socket of sockets) {
-    socket.once("close", () => void pause(lingerMs).then(() => terminate(unreachable)));
+    socket.once("close", () => {
+      setTimeout(() => void terminate(unreachable), lingerMs).unref();
+    });
   }
   const peer = `host ${id}`;
   const control = new SocketChannel(controlSocket, { peer, explain: async () => unreachable });
@@ -109,6 +113,8 @@ export function launchProcess(
   const terminate = async (cause: DeathCause): Promise<void> => {
     if (!hasEnded) {
       known ??= cause;
+      // Whoever waits for its end is to see it.
+      child.ref();
       if (pid !== undefined) killGroup(pid);
     }
     await exited;
@@ -227,6 +233,8 @@ function limitFlags(limits: ResourceLimits | undefined): string[] {
   ];
 }
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
+function pause(ms: number): { readonly over: Promise<void>; readonly end: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  return { over: promise, end: () => clearTimeout(timer) };
 }

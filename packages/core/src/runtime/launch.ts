@@ -69,6 +69,6 @@ export class Launcher {
   }
 }
 
-function hasSettings(runtimeEnv: RuntimeEnv | undefined): boolean {
+export function hasSettings(runtimeEnv: RuntimeEnv | undefined): boolean {
   return Object.values(runtimeEnv ?? {}).some((part) => part !== undefined);
 }

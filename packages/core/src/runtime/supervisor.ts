@@ -14,10 +14,11 @@ import type {
 } from "../rpc/directory.ts";
 import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
-import { type CreateRequest, type CreateResult, detachArguments } from "../host/control.ts";
+import { detachArguments } from "../host/control.ts";
 import { assertNever, type DeathCause } from "../shared/errors.ts";
 import { type Host, HostLostError } from "./host.ts";
-import type { Launcher } from "./launch.ts";
+import { hasSettings, type Launcher } from "./launch.ts";
+import type { Seat, Seats } from "./seats.ts";
 
 export type ActorState = "registered" | "pending" | "alive" | "restarting" | "dead";
 
@@ -25,6 +26,7 @@ export interface SupervisorParts {
   readonly caller: () => Caller;
   readonly launcher: () => Launcher;
   readonly scheduler: Scheduler;
+  readonly seats: Seats;
   /** Of actors and tasks that do not say. */
   readonly isolation: Isolation;
   readonly onDead: (actor: Supervisor) => void;
@@ -41,7 +43,7 @@ export class Supervisor {
   #restartsLeft: number;
   /** When it was restarted, as of performance.now(), as far back as its intensity looks. */
   #restarts: number[] = [];
-  #host: Host | undefined;
+  #seat: Seat | undefined;
   #cause: DeathCause | undefined;
   #killed: DeathCause | undefined;
   #waiters: (() => void)[] = [];
@@ -82,7 +84,7 @@ export class Supervisor {
         };
       }
       allocation?.release();
-      this.#host = undefined;
+      this.#seat = undefined;
       this.#cause = cause;
       if (finalKinds.has(cause.kind) || this.#killed !== undefined || this.#restartsLeft === 0) {
         this.#die(this.#killed ?? cause);
@@ -125,7 +127,7 @@ export class Supervisor {
 
   /** Where it lives, or is about to. */
   get host(): Host | undefined {
-    return this.#host;
+    return this.#seat?.host;
   }
 
   /** Why it is dead, or was restarted last. */
@@ -165,31 +167,26 @@ export class Supervisor {
   async #live(args: StartArguments, { nodeId, isLost }: Allocation): Promise<DeathCause> {
     if (isLost) return { kind: "node-died", message: `its place on node ${nodeId} is gone` };
     const { spec } = this;
-    const host = this.#parts.launcher().take({
-      nodeId,
-      isolation: spec.isolation ?? this.#parts.isolation,
-      runtimeEnv: spec.runtimeEnv,
-    });
-    this.#host = host;
+    const isolation = isolationOf(spec, this.#parts.isolation);
+    const seat = this.#parts.seats.take({ nodeId, isolation, runtimeEnv: spec.runtimeEnv });
+    this.#seat = seat;
     const caller = this.#parts.caller();
     try {
       // Refs among the arguments stay held here for every later incarnation.
       for (const value of [args.values, ...args.dependencies]) {
         caller.codec.claim(value);
-        caller.exportReferences(value.references ?? [], host.id);
+        caller.exportReferences(value.references ?? [], seat.host.id);
       }
-      const request: CreateRequest = {
+      const created = await seat.create({
+        target: this.#target,
         key: spec.key,
         info: spec.info,
         name: spec.name,
         namespace: this.namespace,
         incarnation: this.#incarnation,
+        isShared: isolation === "shared",
         args: detachArguments(args),
-      };
-      const loaded = await host.control<CreateResult>((control) => control.load(spec.key));
-      const created = loaded.ok
-        ? await host.control<CreateResult>((control) => control.create(request))
-        : loaded;
+      });
       if (!created.ok) {
         const error = caller.codec.reviveFailure(created.failure);
         const cause: DeathCause = {
@@ -197,7 +194,7 @@ export class Supervisor {
           message: `${failedStep[created.kind]}: ${error.name}: ${error.message}`,
           error,
         };
-        await host.terminate(cause);
+        await seat.end(cause);
         return cause;
       }
     } catch (error) {
@@ -206,13 +203,13 @@ export class Supervisor {
     }
     this.#set("alive");
     this.#parts.launcher().warmUp();
-    return host.exited;
+    return seat.ended;
   }
 
   async kill(cause: DeathCause, noRestart: boolean): Promise<void> {
     if (this.#isDead()) return;
     if (noRestart) this.#killed ??= cause;
-    if (this.#host !== undefined) await this.#host.terminate(cause);
+    if (this.#seat !== undefined) await this.#seat.end(cause);
     else if (noRestart) this.#die(cause);
     else if (this.#state === "registered") {
       // It waits for its arguments: there is nothing to restart, but a life is gone.
@@ -231,17 +228,16 @@ export class Supervisor {
   /** Nobody holds it: what runs may end, then its hook runs. */
   outOfScope(): void {
     const cause: DeathCause = { kind: "out-of-scope", message: "nobody held a handle of it" };
-    const host = this.#host;
+    const seat = this.#seat;
     if (this.#isDead()) return;
     this.#killed ??= cause;
-    if (host === undefined) return this.#die(cause);
-    if (this.#state !== "alive") return void host.terminate(cause);
-    void host
-      .control((control) => control.terminate(this.spec.info.actorId, cause))
-      .catch(() => undefined);
-    const force = setTimeout(() => void host.terminate(cause), gracefulShutdownTimeoutMs);
+    if (seat === undefined) return this.#die(cause);
+    if (this.#state !== "alive") return void seat.end(cause);
+    const target = this.#target;
+    void seat.host.control((control) => control.terminate(target, cause)).catch(() => undefined);
+    const force = setTimeout(() => void seat.end(cause), gracefulShutdownTimeoutMs);
     force.unref();
-    void host.exited.then(() => clearTimeout(force));
+    void seat.ended.then(() => clearTimeout(force));
   }
 
   /** What it depends on is gone. */
@@ -252,9 +248,9 @@ export class Supervisor {
 
   /** That life of it has ended by itself, for good. Its host is of no use to anybody else. */
   exited(incarnation: number, cause: DeathCause): void {
-    if (this.#isDead() || this.#incarnation !== incarnation || this.#host === undefined) return;
+    if (this.#isDead() || this.#incarnation !== incarnation || this.#seat === undefined) return;
     this.#killed ??= cause;
-    void this.#host.stop(cause).catch(() => undefined);
+    void this.#seat.leave(cause).catch(() => undefined);
   }
 
   /** The creator will not start it any more. Does nothing to an actor that was started. */
@@ -265,15 +261,19 @@ export class Supervisor {
   /** The runtime ends: so does this actor, wherever it is; its host is ended by the launcher. */
   end(cause: DeathCause): void {
     this.#killed ??= cause;
-    if (this.#host === undefined) this.#die(cause);
+    if (this.#seat === undefined) this.#die(cause);
   }
 
   async located(): Promise<ActorLocation> {
     for (;;) {
       if (this.#state === "dead") return { state: "dead", cause: this.#cause ?? noCause };
-      if (this.#state === "alive" && this.#host !== undefined) {
-        const { actorId } = this.spec.info;
-        return { state: "alive", actorId, hostId: this.#host.id, incarnation: this.#incarnation };
+      if (this.#state === "alive" && this.#seat !== undefined) {
+        return {
+          state: "alive",
+          target: this.#target,
+          hostId: this.#seat.host.id,
+          incarnation: this.#incarnation,
+        };
       }
       await this.#changed();
     }
@@ -282,6 +282,12 @@ export class Supervisor {
   async loss(incarnation: number): Promise<ActorLoss> {
     while (this.#state === "alive" && this.#incarnation === incarnation) await this.#changed();
     return { restarting: this.#state !== "dead", cause: this.#cause ?? noCause };
+  }
+
+  /** Every life has its own, so that calls to an earlier one never reach a later one. */
+  get #target(): string {
+    const { actorId } = this.spec.info;
+    return this.#incarnation === 0 ? actorId : `${actorId}~${this.#incarnation}`;
   }
 
   #isDead(): boolean {
@@ -329,6 +335,12 @@ const failedStep = {
   "init-failed": "its constructor threw",
   "not-registered": "its class was not found",
 } as const;
+
+/** What has settings of its own cannot share a thread, if the session's default is to share one. */
+function isolationOf(spec: ActorSpec, standard: Isolation): Isolation {
+  if (spec.isolation !== undefined) return spec.isolation;
+  return standard === "shared" && hasSettings(spec.runtimeEnv) ? "thread" : standard;
+}
 
 /** 100 ms, doubling, at most 10 s. */
 function backOffMs(failedStarts: number): number {

@@ -71,7 +71,9 @@ export const writableDirectory: Check = (value) => {
   }
 };
 
-export const isolationKind: Check = oneOf("thread", "process");
+export const isolationKind: Check = oneOf("thread", "process", "shared");
+
+export const taskIsolation: Check = oneOf("thread", "process");
 
 export const retryPolicy: Check = (value) =>
   typeof value === "boolean" ||

@@ -1,0 +1,261 @@
+/**
+ * Where actors live: each in a host of its own, or among others in a shared thread.
+ *
+ * A node has at most one shared thread per CPU: one to begin with, more when those that there are hold many. Ending one actor of a shared thread leaves
+ * the others; what ends the thread ends all of them, each by its own policy. What is started and ended there in one turn travels as one message.
+ */
+import type { CreateRequest, CreateResult } from "../host/control.ts";
+import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
+import type { DeathCause } from "../shared/errors.ts";
+import { type Host, HostLostError } from "./host.ts";
+import type { Launcher } from "./launch.ts";
+
+export interface SeatRequest {
+  readonly nodeId: string;
+  readonly isolation: Isolation;
+  readonly runtimeEnv: RuntimeEnv | undefined;
+}
+
+/** The place of one life of an actor. */
+export interface Seat {
+  readonly host: Host;
+  /** Why that life ended. */
+  readonly ended: Promise<DeathCause>;
+  /** Loads its class and makes it. Rejects with HostLostError. */
+  create(request: CreateRequest): Promise<CreateResult>;
+  /** Ends it now; the first cause given is the one that counts. */
+  end(cause: DeathCause): Promise<void>;
+  /** It has ended by itself: what it sent may leave, and its place is free. */
+  leave(cause: DeathCause): Promise<void>;
+}
+
+/** Actors in a thread from which on another one is started, if there may be one. */
+const manyActors = 100;
+
+export class Seats {
+  readonly #launcher: () => Launcher;
+  readonly #maxSharedHosts: (nodeId: string) => number;
+  readonly #shared: Map<string, SharedHost[]> = new Map();
+
+  constructor(launcher: () => Launcher, maxSharedHosts: (nodeId: string) => number) {
+    this.#launcher = launcher;
+    this.#maxSharedHosts = maxSharedHosts;
+  }
+
+  take({ nodeId, isolation, runtimeEnv }: SeatRequest): Seat {
+    if (isolation === "shared") return new SharedSeat(this.#sharedHost(nodeId));
+    return ownSeat(this.#launcher().take({ nodeId, isolation, runtimeEnv }));
+  }
+
+  /** The one with the fewest actors. */
+  #sharedHost(nodeId: string): SharedHost {
+    const hosts = this.#shared.get(nodeId) ?? [];
+    let least: SharedHost | undefined;
+    for (const one of hosts) {
+      if (one.host.channel.isOpen && (least === undefined || one.population < least.population)) {
+        least = one;
+      }
+    }
+    const isEnough = least !== undefined && least.population < manyActors;
+    if (least !== undefined && (isEnough || hosts.length >= this.#maxSharedHosts(nodeId))) {
+      return least;
+    }
+    const host = this.#launcher().take({ nodeId, isolation: "thread", runtimeEnv: undefined });
+    const shared = new SharedHost(host);
+    this.#shared.set(nodeId, [...hosts, shared]);
+    void host.exited.then(() => {
+      const rest = (this.#shared.get(nodeId) ?? []).filter((one) => one !== shared);
+      if (rest.length > 0) this.#shared.set(nodeId, rest);
+      else this.#shared.delete(nodeId);
+    });
+    return shared;
+  }
+}
+
+function ownSeat(host: Host): Seat {
+  return {
+    host,
+    ended: host.exited,
+    async create(request) {
+      const [result] = await host.control<readonly CreateResult[]>((control) =>
+        control.create([request]),
+      );
+      return result as CreateResult;
+    },
+    end: (cause) => host.terminate(cause),
+    leave: (cause) => host.stop(cause),
+  };
+}
+
+/** An actor that is to be made in a shared thread. */
+interface Creation {
+  readonly request: CreateRequest;
+  readonly resolve: (result: CreateResult) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** So many actors are made without letting their calls come through. */
+const maxAtOnce = 500;
+
+/** A thread that does not hear of an ended actor for so long is held by it, most likely, and ends for it. */
+const discardMs = 5000;
+
+class SharedHost {
+  readonly host: Host;
+  readonly #seats: Set<SharedSeat> = new Set();
+  #creations: Map<string, Creation> = new Map();
+  #discards: string[] = [];
+  #discarded: PromiseWithResolvers<void> = Promise.withResolvers();
+  #isScheduled = false;
+
+  constructor(host: Host) {
+    this.host = host;
+    void host.exited.then((cause) => {
+      const count = this.#seats.size;
+      const shared: DeathCause =
+        count > 1
+          ? { ...cause, message: `${cause.message}; ${count} actors shared the thread` }
+          : cause;
+      for (const seat of this.#seats) seat.resolveEnded(shared);
+      this.#seats.clear();
+      for (const { reject } of this.#creations.values()) {
+        reject(new HostLostError(host.id, shared));
+      }
+      this.#creations.clear();
+    });
+  }
+
+  get population(): number {
+    return this.#seats.size;
+  }
+
+  enter(seat: SharedSeat): void {
+    this.#seats.add(seat);
+  }
+
+  leave(seat: SharedSeat): void {
+    this.#seats.delete(seat);
+  }
+
+  create(request: CreateRequest): Promise<CreateResult> {
+    return new Promise((resolve, reject) => {
+      this.#creations.set(request.target, { request, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when the thread has let go of it, or has ended. */
+  async discard(target: string): Promise<void> {
+    const creation = this.#creations.get(target);
+    if (creation !== undefined) {
+      this.#creations.delete(target);
+      // Nobody asks any more.
+      creation.resolve({ ok: true });
+      return;
+    }
+    this.#discards.push(target);
+    this.#schedule();
+    await this.#discarded.promise;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => this.#send());
+  }
+
+  #send(): void {
+    this.#isScheduled = false;
+    // First, so that the next life of an actor finds its place free.
+    if (this.#discards.length > 0) void this.#sendDiscards();
+    const byModule = new Map<string, Creation[]>();
+    for (const creation of this.#creations.values()) {
+      const { moduleUrl } = creation.request.key;
+      const last = byModule.get(moduleUrl);
+      if (last === undefined || last.length === maxAtOnce) {
+        if (last !== undefined) void this.#sendCreations(last);
+        byModule.set(moduleUrl, [creation]);
+      } else {
+        last.push(creation);
+      }
+    }
+    this.#creations = new Map();
+    for (const creations of byModule.values()) void this.#sendCreations(creations);
+  }
+
+  async #sendDiscards(): Promise<void> {
+    const targets = this.#discards;
+    const { resolve } = this.#discarded;
+    this.#discards = [];
+    this.#discarded = Promise.withResolvers();
+    const timer = setTimeout(() => {
+      const cause: DeathCause = {
+        kind: "killed",
+        message: `its shared worker thread did not let go of an actor that was ended, and was ended itself`,
+      };
+      void this.host.terminate(cause);
+    }, discardMs);
+    try {
+      await this.host.control<void>((control) => control.discard(targets));
+    } catch (error) {
+      // With the thread, they are gone as well.
+      if (!(error instanceof HostLostError)) throw error;
+    } finally {
+      clearTimeout(timer);
+      resolve();
+    }
+  }
+
+  async #sendCreations(creations: readonly Creation[]): Promise<void> {
+    try {
+      const results = await this.host.control<readonly CreateResult[]>((control) =>
+        control.create(creations.map(({ request }) => request)),
+      );
+      for (const [index, { resolve }] of creations.entries()) {
+        resolve(results[index] as CreateResult);
+      }
+    } catch (error) {
+      for (const { reject } of creations) reject(error);
+    }
+  }
+}
+
+class SharedSeat implements Seat {
+  readonly ended: Promise<DeathCause>;
+  readonly resolveEnded: (cause: DeathCause) => void;
+  readonly #shared: SharedHost;
+  #target: string | undefined;
+  #abandon: ((error: Error) => void) | undefined;
+
+  constructor(shared: SharedHost) {
+    this.#shared = shared;
+    const { promise, resolve } = Promise.withResolvers<DeathCause>();
+    this.ended = promise;
+    this.resolveEnded = resolve;
+    shared.enter(this);
+  }
+
+  get host(): Host {
+    return this.#shared.host;
+  }
+
+  create(request: CreateRequest): Promise<CreateResult> {
+    this.#target = request.target;
+    return new Promise((resolve, reject) => {
+      // Its module may never finish loading.
+      this.#abandon = reject;
+      this.#shared.create(request).then(resolve, reject);
+    });
+  }
+
+  async end(cause: DeathCause): Promise<void> {
+    await this.leave(cause);
+    if (this.#target !== undefined) await this.#shared.discard(this.#target);
+  }
+
+  async leave(cause: DeathCause): Promise<void> {
+    this.resolveEnded(cause);
+    this.#abandon?.(new HostLostError(this.host.id, cause));
+    this.#shared.leave(this);
+  }
+}

@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { Counter, Meeting } from "../fixtures/actors.ts";
+import { NeverLoaded } from "../fixtures/never-loaded.ts";
+import { Light } from "../fixtures/shared.ts";
+
+const shared = { isolation: "shared" } as const;
+const Shared = Light.options(shared);
+
+const caught = (ref: ray.ObjectRef): Promise<unknown> =>
+  ray.get(ref).then(
+    (value) => expect.fail(`expected a rejection, got ${String(value)}`),
+    (error: unknown) => error,
+  );
+
+describe("actors in a shared thread", () => {
+  beforeAll(() => ray.init({ numCpus: 1, prewarm: 0 }));
+  afterAll(() => ray.shutdown());
+
+  test("are many, each with a state of its own", async () => {
+    const actors = Array.from({ length: 300 }, (_, index) => Shared.remote(index));
+    const sums = await ray.get(actors.map((actor) => actor.add.remote(1)));
+    expect(sums).toEqual(actors.map((_, index) => index + 1));
+    const threads = await ray.get(actors.map((actor) => actor.thread.remote()));
+    expect(new Set(threads).size).toBe(1);
+    expect(threads[0]).not.toBe(0);
+  });
+
+  test("call each other, and wait for each other, in one thread", async () => {
+    const [left, right] = [Shared.remote(1), Shared.remote(2)];
+    expect(await ray.get(left.ask.remote(right))).toBe(2);
+    const counter = Counter.remote(5);
+    expect(await ray.get(left.add.remote(counter.read.remote()))).toBe(6);
+  });
+
+  test("end alone when killed: queued and running calls reject, the others live on", async () => {
+    const [victim, other] = [Shared.remote(), Shared.remote(7)];
+    const running = victim.never.remote();
+    const stopped = victim.untilAborted.remote(other);
+    await ray.get([victim.add.remote(0), other.add.remote(0)]);
+    const one = Meeting.options({ ...shared, maxConcurrency: 1 }).remote();
+    const busy = one.never.remote();
+    const queued = one.most.remote();
+    await Promise.all([ray.kill(victim), ray.kill(one)]);
+    for (const ref of [running, stopped, busy, queued, victim.add.remote(1)]) {
+      expect(await caught(ref)).toMatchObject({
+        code: "ACTOR_DIED",
+        deathCause: { kind: "killed" },
+      });
+    }
+    expect(await ray.get(other.add.remote(0))).toBe(7);
+    // What went on in the dead one was told to stop.
+    expect(await ray.get(other.told.remote())).toBe("aborted");
+  });
+
+  test("that are restarted in the same thread get no calls of their former life", async () => {
+    const actor = Light.options({ ...shared, maxRestarts: -1, maxTaskRetries: 0 }).remote();
+    for (let life = 0; life < 20; life++) {
+      expect(await ray.get(actor.add.remote(1))).toBe(1);
+      const lost = [actor.never.remote(), actor.never.remote()];
+      await ray.get(actor.add.remote(1));
+      await ray.kill(actor, { noRestart: false });
+      for (const ref of lost) expect(await caught(ref)).toBeInstanceOf(ray.ActorUnavailableError);
+    }
+    expect(await ray.get(actor.add.remote(1))).toBe(1);
+  });
+
+  test("that are killed while they are made never live", async () => {
+    const early = Array.from({ length: 20 }, () => Shared.remote());
+    const refs = early.map((actor) => actor.add.remote(1));
+    await Promise.all(early.map((actor) => ray.kill(actor)));
+    for (const ref of refs) expect(await caught(ref)).toBeInstanceOf(ray.ActorDiedError);
+  });
+
+  test("whose module never finishes loading can be killed, and hold up no others", async () => {
+    const stuck = NeverLoaded.options(shared).remote();
+    const other = Shared.remote(3);
+    expect(await ray.get(other.add.remote(0))).toBe(3);
+    const ref = stuck.hello.remote();
+    await ray.kill(stuck);
+    expect(await caught(ref)).toBeInstanceOf(ray.ActorDiedError);
+  });
+
+  test("whose constructor throws die alone", async () => {
+    const other = Shared.remote(4);
+    const failing = Shared.remote(-1);
+    expect(await caught(failing.add.remote(1))).toMatchObject({
+      actorInitFailed: true,
+      cause: { message: "less than nothing" },
+    });
+    expect(await ray.get(other.add.remote(0))).toBe(4);
+  });
+
+  test("may each have calls that never end, more than a session has credit for", async () => {
+    const actors = Array.from({ length: 3000 }, () => Shared.remote());
+    const never = actors.flatMap((actor) => [actor.never.remote(), actor.never.remote()]);
+    const last = actors.map((actor) => actor.add.remote(1));
+    expect(new Set(await ray.get(last))).toEqual(new Set([1]));
+    expect((await ray.wait(never, { timeoutMs: 0 })).ready).toEqual([]);
+    await Promise.all(actors.map((actor) => ray.kill(actor)));
+  });
+
+  test("cannot have settings of their own, and tasks cannot be shared", () => {
+    const own = { ...shared, runtimeEnv: { env: { A: "b" } } };
+    expect(() => Light.options(own).remote()).toThrow('isolation "shared" gives none');
+    expect(() => ray.remote(() => 1, { isolation: "shared" as never })).toThrow(
+      'option isolation must be "thread" or "process", not "shared"',
+    );
+    expect(() => Light.options({ isolation: "fork" as never }).remote()).toThrow(
+      ray.InvalidOptionError,
+    );
+  });
+});
+
+describe("what ends a shared thread ends all in it", () => {
+  beforeAll(() => ray.init({ numCpus: 1, prewarm: 0 }));
+  afterAll(() => ray.shutdown());
+
+  test.each<[string, (actor: ray.ActorHandle<{ exit(): void; crash(): void }>) => void, string]>([
+    ["process.exit", (actor) => void actor.exit.remote(), "exited"],
+    ["an uncaught exception", (actor) => void actor.crash.remote(), "uncaught-exception"],
+  ])("%s: each by its own policy, and the cause says so", async (_name, end, kind) => {
+    const first = Shared.remote(1);
+    const second = Shared.remote(2);
+    const third = Light.options({ ...shared, maxRestarts: 1, maxTaskRetries: 1 }).remote(3);
+    await ray.get([first, second, third].map((actor) => actor.add.remote(1)));
+    const running = [second.never.remote(), third.add.remote(2)];
+    end(first);
+    const error = (await caught(running[0] as ray.ObjectRef)) as ray.ActorDiedError;
+    expect(error.deathCause.kind).toBe(kind);
+    expect(error.message).toMatch(/\d actors shared the thread/);
+    expect(await caught(first.add.remote(1))).toMatchObject({ deathCause: { kind } });
+    expect(await ray.get(third.add.remote(5))).toBeGreaterThan(4);
+  });
+
+  test("killing one that holds the thread ends the thread, in the end", async () => {
+    const [holder, other] = [
+      Shared.remote(),
+      Light.options({ ...shared, maxRestarts: 1 }).remote(),
+    ];
+    await ray.get(other.add.remote(1));
+    const cell = new Int32Array(new SharedArrayBuffer(4));
+    const holding = holder.hold.remote(cell);
+    await Atomics.waitAsync(cell, 0, 0).value;
+    await ray.kill(holder);
+    expect(await caught(holding)).toMatchObject({ deathCause: { kind: "killed" } });
+    expect(await ray.get(other.add.remote(1))).toBe(1);
+  });
+});
+
+test("there are as many shared threads as CPUs, when there is work for them", async () => {
+  await ray.init({ numCpus: 2, prewarm: 0 });
+  const few = Array.from({ length: 50 }, () => Shared.remote());
+  expect(new Set(await ray.get(few.map((actor) => actor.thread.remote()))).size).toBe(1);
+  const many = Array.from({ length: 400 }, () => Shared.remote());
+  const threads = await ray.get([...few, ...many].map((actor) => actor.thread.remote()));
+  const counts = [...new Set(threads)].map((id) => threads.filter((one) => one === id).length);
+  expect(counts).toHaveLength(2);
+  expect(Math.abs((counts[0] ?? 0) - (counts[1] ?? 0))).toBeLessThan(10);
+  await ray.shutdown();
+});
