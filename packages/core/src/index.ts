@@ -40,6 +40,7 @@ export type { NodeInfo } from "./rpc/cluster.ts";
 export type { Amounts, LabelCondition, LabelConditions } from "./rpc/demand.ts";
 export type {
   Isolation,
+  Permissions,
   ResourceLimits,
   RestartIntensity,
   RuntimeEnv,
@@ -74,6 +75,7 @@ export {
   RaySystemError,
   ReferenceCountingError,
   RemoteNotRegisteredError,
+  RuntimeEnvSetupError,
   remoteSiteOf,
   StreamingGeneratorReplayInconsistentError,
   TaskCancelledError,

@@ -28,13 +28,13 @@ import {
   count,
   oneOf,
   returnCount,
-  environment,
   flag,
   isolationKind,
   taskIsolation,
   retryPolicy,
   text,
 } from "../shared/options.ts";
+import { environment } from "../shared/runtime-env.ts";
 import { show } from "../shared/show.ts";
 import { actorDemand, schedulingChecks, type SchedulingOptions, taskDemand } from "./scheduling.ts";
 import { useCaller } from "./session.ts";
@@ -277,8 +277,18 @@ function remoteFunction(
   };
   const demand = taskDemand(`task ${key.name}`, options);
   const { isolation, runtimeEnv } = options;
-  const kind = JSON.stringify([isolation, runtimeEnv]);
-  const worker: WorkerRequest = { key: kind + demand.key, demand, isolation, runtimeEnv, kind };
+  const { moduleUrl } = key;
+  // What a worker may read depends on the module, so others cannot share it.
+  const permitted = runtimeEnv?.permissions === undefined ? undefined : moduleUrl;
+  const kind = JSON.stringify([isolation, runtimeEnv, permitted]);
+  const worker: WorkerRequest = {
+    key: kind + demand.key,
+    demand,
+    isolation,
+    runtimeEnv,
+    moduleUrl,
+    kind,
+  };
   const made: RemoteFunction<(...args: never[]) => unknown, never> = {
     options: (more) =>
       remoteFunction(key, isStream, { ...options, ...checkedTask(key.name, more) }),

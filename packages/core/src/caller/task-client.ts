@@ -30,6 +30,7 @@ const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
   "shutdown",
   "unschedulable",
   "placement-group-removed",
+  "runtime-env-failed",
 ]);
 
 export class TaskClient implements CallOwner {

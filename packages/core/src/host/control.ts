@@ -190,9 +190,11 @@ export interface DriverControl {
   groups(): readonly GroupInfo[];
 }
 
-/** What a host process says besides: a thread's launcher sees these things by itself. */
-export interface ProcessDriverControl extends DriverControl {
-  /** It is about to end, because of this. */
+/** What a host says to its launcher besides. */
+export interface LauncherControl extends DriverControl {
+  /** It has started: from now on, what ends it is not its settings. */
+  ready(): void;
+  /** A process is about to end, because of this; of a thread, its launcher hears by itself. */
   dying(cause: CauseData): void;
 }
 

@@ -11,7 +11,7 @@ import { channelEndpoint } from "../transport/endpoint.ts";
 import { inheritedSocket, SocketChannel } from "../transport/socket.ts";
 import {
   inherited,
-  type ProcessDriverControl,
+  type LauncherControl,
   type ProcessSettings,
   processVariable,
 } from "./control.ts";
@@ -36,7 +36,7 @@ const control = new SocketChannel(inheritedSocket(inherited.control), {
 });
 void control.closed.then(() => process.exit(0));
 const endpoint = channelEndpoint(control);
-const driver = wrap<ProcessDriverControl>(endpoint);
+const driver = wrap<LauncherControl>(endpoint);
 expose(
   startHost({
     identity: settings,
@@ -58,3 +58,4 @@ expose(
   }),
   endpoint,
 );
+void driver.ready();

@@ -7,7 +7,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { expose, wrap } from "comlink";
 import { Budget } from "../store/budget.ts";
 import { threadChannel } from "../transport/thread.ts";
-import type { DriverControl, ThreadSettings } from "./control.ts";
+import type { LauncherControl, ThreadSettings } from "./control.ts";
 import { startHost } from "./host-runtime.ts";
 import { type OutputMessage, redirectOutput } from "./output.ts";
 
@@ -19,9 +19,10 @@ if (logToDriver !== "raw") {
     if (logToDriver) parentPort?.postMessage(message);
   });
 }
+const driver = wrap<LauncherControl>(settings.directory);
 const control = startHost({
   identity: settings,
-  driver: wrap<DriverControl>(settings.directory),
+  driver,
   data: (explain) => threadChannel(settings.data, explain),
   folder: undefined,
   objectStore: {
@@ -31,5 +32,6 @@ const control = startHost({
   },
 });
 expose(control, settings.control);
+void driver.ready();
 // The control port keeps the thread alive; nothing else needs to.
 parentPort?.unref();

@@ -81,6 +81,27 @@ export interface RuntimeEnv {
   readonly env?: Readonly<Record<string, string>>;
   /** Limits of its heap; reaching one ends the actor with cause "out-of-memory". */
   readonly resourceLimits?: ResourceLimits;
+  /** Flags of Node, each one text (`--flag=value`), added to those of this process; for a thread, in place of them. */
+  readonly execArgv?: readonly string[];
+  /** What its code may do; without them, everything. */
+  readonly permissions?: Permissions;
+}
+
+/**
+ * Node's permission model for one host: what is not allowed throws ERR_ACCESS_DENIED there. A guard against mistakes, not against hostile code.
+ * The runtime, and the package of the module that is run, may always be read.
+ */
+export interface Permissions {
+  /** Files and directories it may read; "*" for all. */
+  readonly allowFsRead?: readonly string[];
+  /** Files and directories it may write to; "*" for all. */
+  readonly allowFsWrite?: readonly string[];
+  readonly allowChildProcess?: boolean;
+  readonly allowWorker?: boolean;
+  /** Native code, which may do anything. */
+  readonly allowAddons?: boolean;
+  /** The network; before Node 25 it cannot be limited. */
+  readonly allowNet?: boolean;
 }
 
 export interface ActorSpec {
@@ -104,6 +125,7 @@ export interface WorkerRequest {
   readonly demand: Demand;
   readonly isolation: TaskIsolation | undefined;
   readonly runtimeEnv: RuntimeEnv | undefined;
+  readonly moduleUrl: string;
   /** Equal for all that one worker can serve: isolation and settings. */
   readonly kind: string;
 }

@@ -255,11 +255,12 @@ export class LocalDirectory implements Directory {
       return { state: "leased", hostId: host.id };
     } catch (error) {
       allocation.release();
+      if (error instanceof HostLostError) return { state: "refused", cause: error.deathCause };
       throw error;
     }
   }
 
-  #workerOn(nodeId: string, { isolation, runtimeEnv, kind }: WorkerRequest): Host {
+  #workerOn(nodeId: string, { isolation, runtimeEnv, moduleUrl, kind }: WorkerRequest): Host {
     const index = this.#idle.findLastIndex(
       (idle) => idle.host.nodeId === nodeId && idle.kind === kind,
     );
@@ -269,6 +270,7 @@ export class LocalDirectory implements Directory {
       nodeId,
       isolation: isolation ?? (this.#parts.isolation === "process" ? "process" : "thread"),
       runtimeEnv,
+      moduleUrl,
     });
   }
 

@@ -20,6 +20,8 @@ export interface HostRequest {
   readonly nodeId: string;
   readonly isolation: "thread" | "process";
   readonly runtimeEnv: RuntimeEnv | undefined;
+  /** The module it is started for, if that is known. */
+  readonly moduleUrl?: string;
 }
 
 export interface Host {
@@ -58,6 +60,11 @@ export interface LauncherOptions {
 export interface HostOutput {
   text(hostId: string, stream: OutputStream, owner: string, text: string): void;
   line(hostId: string, stream: OutputStream, owner: string, line: string): void;
+}
+
+/** Whether it must be started for whoever asks, and cannot be one that stands ready. */
+export function hasSettings(runtimeEnv: RuntimeEnv | undefined): boolean {
+  return Object.values(runtimeEnv ?? {}).some((part) => part !== undefined);
 }
 
 /** The control of a host that rejects what is pending when the host dies. */

@@ -13,7 +13,7 @@ import { expose, wrap } from "comlink";
 import {
   type HostControl,
   inherited,
-  type ProcessDriverControl,
+  type LauncherControl,
   type ProcessSettings,
   processVariable,
 } from "../host/control.ts";
@@ -25,7 +25,14 @@ import { newId } from "../shared/ids.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
 import { SocketChannel } from "../transport/socket.ts";
 import type { Guard } from "./guard.ts";
-import { controlUntil, type Host, type HostRequest, type LauncherOptions } from "./host.ts";
+import {
+  controlUntil,
+  hasSettings,
+  type Host,
+  type HostRequest,
+  type LauncherOptions,
+} from "./host.ts";
+import { hostFlags } from "./host-flags.ts";
 import { LastLines, readLines } from "./lines.ts";
 
 const entry: string = fileURLToPath(
@@ -35,11 +42,8 @@ const entry: string = fileURLToPath(
 /** How long a process may live whose sockets are closed, and its sockets and output after its end. */
 const lingerMs = 1000;
 
-export function launchProcess(
-  { nodeId, runtimeEnv }: HostRequest,
-  options: LauncherOptions,
-  guard: Guard,
-): Host {
+export function launchProcess(request: HostRequest, options: LauncherOptions, guard: Guard): Host {
+  const { nodeId, runtimeEnv } = request;
   const id = newId("host");
   const objectStore = options.objectStoreFor(id);
   const settings: ProcessSettings = {
@@ -55,7 +59,16 @@ export function launchProcess(
   };
   const child = spawn(
     process.execPath,
-    [...passedOn(process.execArgv), ...limitFlags(runtimeEnv?.resourceLimits), entry],
+    [
+      ...passedOn(process.execArgv),
+      ...limitFlags(runtimeEnv?.resourceLimits),
+      ...hostFlags({
+        runtimeEnv,
+        moduleUrl: request.moduleUrl ?? "",
+        directories: [guard.folder, settings.spillDirectory],
+      }),
+      entry,
+    ],
     {
       detached: true,
       stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
@@ -72,6 +85,7 @@ export function launchProcess(
   if (pid !== undefined) guard.watch(pid);
 
   let known: DeathCause | undefined;
+  let isReady = !hasSettings(runtimeEnv);
   const lastLines = new LastLines();
   const outputEnded = readOutput(child, id, options, lastLines);
   let hasEnded = false;
@@ -86,7 +100,8 @@ export function launchProcess(
     await Promise.race([Promise.all([control.closed, outputEnded]), late.over]);
     late.end();
     closeSockets();
-    return known ?? causeOfEnd(end, lastLines);
+    const cause = known ?? causeOfEnd(end, lastLines);
+    return isReady || cause.kind !== "exited" ? cause : notReady(cause);
   });
 
   const sockets = [child.stdio[inherited.data], child.stdio[inherited.control]] as Socket[];
@@ -103,8 +118,9 @@ export function launchProcess(
   const peer = `host ${id}`;
   const control = new SocketChannel(controlSocket, { peer, explain: async () => unreachable });
   const endpoint = channelEndpoint(control);
-  const answers: ProcessDriverControl = {
+  const answers: LauncherControl = {
     ...options.controlFor(id),
+    ready: () => void (isReady = true),
     dying: (cause) => void (known ??= causeFromData(cause)),
   };
   expose(answers, endpoint);
@@ -133,6 +149,10 @@ export function launchProcess(
       await terminate(cause);
     },
   };
+}
+
+function notReady(cause: DeathCause): DeathCause {
+  return { ...cause, kind: "runtime-env-failed", message: `before it was ready, ${cause.message}` };
 }
 
 const unreachable: DeathCause = { kind: "unreachable", message: "its sockets closed" };

@@ -3,19 +3,28 @@
  *
  * A thread's error event says what ended it; without one it ended by process.exit.
  */
-import { MessageChannel, Worker } from "node:worker_threads";
+import { MessageChannel, Worker, type WorkerOptions } from "node:worker_threads";
 import { expose, wrap } from "comlink";
-import type { HostControl, ThreadSettings } from "../host/control.ts";
 import type { OutputMessage, OutputStream } from "../host/output.ts";
+import type { HostControl, LauncherControl, ThreadSettings } from "../host/control.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { threadChannel } from "../transport/thread.ts";
-import { controlUntil, type Host, type HostRequest, type LauncherOptions } from "./host.ts";
+import {
+  controlUntil,
+  hasSettings,
+  type Host,
+  HostLostError,
+  type HostRequest,
+  type LauncherOptions,
+} from "./host.ts";
+import { hostFlags } from "./host-flags.ts";
 
 /** `thread-main.ts` in the workspace, `thread-main.js` when installed: Node does not strip types below node_modules, and tsc does not rewrite this URL. */
 const entry: URL = new URL(`../host/thread-main${import.meta.url.slice(-3)}`, import.meta.url);
 
-export function launchThread({ nodeId, runtimeEnv }: HostRequest, options: LauncherOptions): Host {
+export function launchThread(request: HostRequest, options: LauncherOptions): Host {
+  const { nodeId, runtimeEnv } = request;
   const id = newId("host");
   const data = new MessageChannel();
   const control = new MessageChannel();
@@ -32,10 +41,16 @@ export function launchThread({ nodeId, runtimeEnv }: HostRequest, options: Launc
     objectStore: options.objectStoreFor(id),
   };
   const { resourceLimits, env } = runtimeEnv ?? {};
-  const worker = new Worker(entry, {
+  const flags = hostFlags({
+    runtimeEnv,
+    moduleUrl: request.moduleUrl ?? "",
+    directories: [settings.objectStore.spillDirectory],
+  });
+  const worker = startWorker(id, {
     name: id,
     workerData: settings,
     transferList: [data.port2, control.port2, directory.port2],
+    ...(flags.length === 0 ? {} : { execArgv: flags }),
     ...(resourceLimits === undefined ? {} : { resourceLimits }),
     ...(env === undefined ? {} : { env: { ...process.env, ...env } }),
   });
@@ -47,11 +62,17 @@ export function launchThread({ nodeId, runtimeEnv }: HostRequest, options: Launc
   // After the listener: one that is added later holds the process.
   worker.unref();
   let known: DeathCause | undefined;
+  let isReady = !hasSettings(runtimeEnv);
   const exited = new Promise<DeathCause>((resolve) => {
-    worker.on("error", (error: unknown) => (known ??= causeOfError(error)));
+    worker.on("error", (error: unknown) => (known ??= causeOfError(error, isReady)));
     worker.on("exit", (exitCode) => resolve(known ?? causeOfExit(exitCode)));
   });
-  expose(options.controlFor(id), directory.port1);
+  const answers: LauncherControl = {
+    ...options.controlFor(id),
+    ready: () => void (isReady = true),
+    dying: () => undefined,
+  };
+  expose(answers, directory.port1);
   directory.port1.unref();
   const remote = wrap<HostControl>(control.port1);
   control.port1.unref();
@@ -95,7 +116,17 @@ function causeOfExit(exitCode: number): DeathCause {
   };
 }
 
-function causeOfError(thrown: unknown): DeathCause {
+/** @throws HostLostError when Node refuses its settings */
+function startWorker(id: string, options: WorkerOptions): Worker {
+  try {
+    return new Worker(entry, options);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new HostLostError(id, { kind: "runtime-env-failed", message, error: error as Error });
+  }
+}
+
+function causeOfError(thrown: unknown, isReady: boolean): DeathCause {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   if ((error as { code?: string }).code === "ERR_WORKER_OUT_OF_MEMORY") {
     return {
@@ -103,6 +134,10 @@ function causeOfError(thrown: unknown): DeathCause {
       message: `its worker thread reached its heap limit (${error.message})`,
       error,
     };
+  }
+  if (!isReady) {
+    const message = `its worker thread did not start: ${error.name}: ${error.message}`;
+    return { kind: "runtime-env-failed", message, error };
   }
   return {
     kind: "uncaught-exception",

@@ -3,10 +3,9 @@
  *
  * A few threads are started ahead of need, because a thread takes tens of milliseconds to be ready. Processes are started when they are needed.
  */
-import type { RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Guard } from "./guard.ts";
-import type { Host, HostRequest, LauncherOptions } from "./host.ts";
+import { hasSettings, type Host, type HostRequest, type LauncherOptions } from "./host.ts";
 import { launchProcess } from "./launch-process.ts";
 import { launchThread } from "./launch-thread.ts";
 
@@ -67,8 +66,4 @@ export class Launcher {
     this.#options.onLaunch(host);
     return host;
   }
-}
-
-export function hasSettings(runtimeEnv: RuntimeEnv | undefined): boolean {
-  return Object.values(runtimeEnv ?? {}).some((part) => part !== undefined);
 }

@@ -14,6 +14,7 @@ export interface SeatRequest {
   readonly nodeId: string;
   readonly isolation: Isolation;
   readonly runtimeEnv: RuntimeEnv | undefined;
+  readonly moduleUrl: string;
 }
 
 /** The place of one life of an actor. */
@@ -42,9 +43,9 @@ export class Seats {
     this.#maxSharedHosts = maxSharedHosts;
   }
 
-  take({ nodeId, isolation, runtimeEnv }: SeatRequest): Seat {
-    if (isolation === "shared") return new SharedSeat(this.#sharedHost(nodeId));
-    return ownSeat(this.#launcher().take({ nodeId, isolation, runtimeEnv }));
+  take({ isolation, ...request }: SeatRequest): Seat {
+    if (isolation === "shared") return new SharedSeat(this.#sharedHost(request.nodeId));
+    return ownSeat(this.#launcher().take({ ...request, isolation }));
   }
 
   /** The one with the fewest actors. */

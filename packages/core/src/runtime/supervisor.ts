@@ -16,8 +16,8 @@ import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
 import { detachArguments } from "../host/control.ts";
 import { assertNever, type DeathCause } from "../shared/errors.ts";
-import { type Host, HostLostError } from "./host.ts";
-import { hasSettings, type Launcher } from "./launch.ts";
+import { hasSettings, type Host, HostLostError } from "./host.ts";
+import type { Launcher } from "./launch.ts";
 import type { Seat, Seats } from "./seats.ts";
 
 export type ActorState = "registered" | "pending" | "alive" | "restarting" | "dead";
@@ -77,11 +77,7 @@ export class Supervisor {
           cause = this.#isDead() ? (this.#killed ?? noCause) : await this.#live(args, placed);
         }
       } catch (error) {
-        cause = {
-          kind: "unreachable",
-          message: `it could not be started: ${String(error)}`,
-          error: error as Error,
-        };
+        cause = causeOfStart(error);
       }
       allocation?.release();
       this.#seat = undefined;
@@ -168,7 +164,9 @@ export class Supervisor {
     if (isLost) return { kind: "node-died", message: `its place on node ${nodeId} is gone` };
     const { spec } = this;
     const isolation = isolationOf(spec, this.#parts.isolation);
-    const seat = this.#parts.seats.take({ nodeId, isolation, runtimeEnv: spec.runtimeEnv });
+    const { runtimeEnv, key } = spec;
+    const { moduleUrl } = key;
+    const seat = this.#parts.seats.take({ nodeId, isolation, runtimeEnv, moduleUrl });
     this.#seat = seat;
     const caller = this.#parts.caller();
     try {
@@ -328,7 +326,14 @@ const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
   "unreachable",
   "unschedulable",
   "placement-group-removed",
+  "runtime-env-failed",
 ]);
+
+function causeOfStart(error: unknown): DeathCause {
+  if (error instanceof HostLostError) return error.deathCause;
+  const message = `it could not be started: ${String(error)}`;
+  return { kind: "unreachable", message, error: error as Error };
+}
 
 const failedStep = {
   "load-failed": "its module threw while it was loaded",

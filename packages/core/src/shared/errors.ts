@@ -12,6 +12,7 @@ import {
   TaskPlacementGroupRemoved,
   TaskUnschedulableError,
 } from "./errors/placement.ts";
+import { RuntimeEnvSetupError } from "./errors/runtime-env.ts";
 
 export { RayError } from "./errors/base.ts";
 export {
@@ -25,6 +26,7 @@ export {
   ReferenceCountingError,
 } from "./errors/objects.ts";
 export type { ReconstructionFailure } from "./errors/objects.ts";
+export { RuntimeEnvSetupError } from "./errors/runtime-env.ts";
 export {
   ActorPlacementGroupRemoved,
   ActorUnschedulableError,
@@ -49,6 +51,8 @@ export interface DeathCause {
     | "unschedulable"
     | "placement-group-removed"
     | "node-died"
+    /** Its host could not be started with the settings that it asks for. */
+    | "runtime-env-failed"
     | "channel-broken"
     | "shutdown"
     | "exit-actor"
@@ -152,6 +156,8 @@ export function actorDeath(actor: ActorIdentity, cause: DeathCause): RayError {
       return new ActorUnschedulableError(actorId, className, cause.message);
     case "placement-group-removed":
       return new ActorPlacementGroupRemoved(actorId, className, cause.message);
+    case "runtime-env-failed":
+      return new RuntimeEnvSetupError(`actor ${className} (${actorId})`, cause.message);
     default:
       return new ActorDiedError(actor, cause);
   }
@@ -164,6 +170,8 @@ export function taskDeath(functionName: string, cause: DeathCause): RayError {
       return new TaskUnschedulableError(functionName, cause.message);
     case "placement-group-removed":
       return new TaskPlacementGroupRemoved(functionName, cause.message);
+    case "runtime-env-failed":
+      return new RuntimeEnvSetupError(`task ${functionName}`, cause.message);
     case "node-died":
       return new NodeDiedError(functionName, cause.message);
     default:

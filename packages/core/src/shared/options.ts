@@ -82,24 +82,6 @@ export const retryPolicy: Check = (value) =>
     ? undefined
     : "must be true, false, or a list of error classes or their names";
 
-export const environment: Check = (value) => {
-  if (typeof value !== "object" || value === null) return "must be an object";
-  const known: Record<string, (part: unknown) => boolean> = {
-    env: (part) => isRecord(part) && Object.values(part).every((one) => typeof one === "string"),
-    resourceLimits: (part) =>
-      isRecord(part) && Object.values(part).every((one) => typeof one === "number" && one > 0),
-  };
-  for (const [name, part] of Object.entries(value)) {
-    if (known[name] === undefined) return `has no part "${name}" (it has env and resourceLimits)`;
-    if (part !== undefined && !known[name](part)) {
-      return name === "env"
-        ? "env must map names to texts"
-        : "resourceLimits must map limits to positive numbers";
-    }
-  }
-  return undefined;
-};
-
 /** What `retryPolicy` lets pass. */
 export type RetryPolicy = boolean | readonly (string | (new (...args: never[]) => Error))[];
 
@@ -108,8 +90,4 @@ export function errorNames(policy: RetryPolicy): boolean | readonly string[] {
   return typeof policy === "boolean"
     ? policy
     : policy.map((one) => (typeof one === "string" ? one : one.name));
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

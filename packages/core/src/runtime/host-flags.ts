@@ -1,0 +1,72 @@
+/**
+ * The command-line flags of a host that has settings of its own, and what a host without rights of its own must still be able to read.
+ *
+ * Flags are checked when options are given (shared/runtime-env.ts); what only Node can refuse ends the host before it is ready, with Node's own words as the cause.
+ * A host whose reading is limited may read the runtime, what it depends on, and the package of the module that it is started for.
+ */
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Permissions, RuntimeEnv } from "../rpc/directory.ts";
+
+export interface FlagsRequest {
+  readonly runtimeEnv: RuntimeEnv | undefined;
+  /** What it is started for. */
+  readonly moduleUrl: string;
+  /** Directories of the runtime's own. */
+  readonly directories: readonly string[];
+}
+
+export function hostFlags({ runtimeEnv, moduleUrl, directories }: FlagsRequest): string[] {
+  const { execArgv = [], permissions } = runtimeEnv ?? {};
+  if (permissions === undefined) return [...execArgv];
+  return [...execArgv, ...permissionFlags(permissions, moduleUrl, directories)];
+}
+
+function permissionFlags(
+  permissions: Permissions,
+  moduleUrl: string,
+  directories: readonly string[],
+): string[] {
+  const own = import.meta.url;
+  const read = [...packageOf(own), ...packageOf(moduleUrl), ...(permissions.allowFsRead ?? [])];
+  const write = [...directories, ...(permissions.allowFsWrite ?? [])];
+  const { allowChildProcess, allowWorker, allowAddons, allowNet } = permissions;
+  return [
+    "--permission",
+    ...[...new Set([...read, ...directories])].map((path) => `--allow-fs-read=${place(path)}`),
+    ...new Set(write.map((path) => `--allow-fs-write=${place(path)}`)),
+    ...(allowChildProcess === true ? ["--allow-child-process"] : []),
+    ...(allowWorker === true ? ["--allow-worker"] : []),
+    ...(allowAddons === true ? ["--allow-addons"] : []),
+    ...(allowNet === true ? ["--allow-net"] : []),
+  ];
+}
+
+function place(path: string): string {
+  return path === "*" ? path : resolve(path);
+}
+
+/** The package that a module belongs to, as it is named and as it lies on the disk, and where its dependencies are found. */
+function packageOf(moduleUrl: string): string[] {
+  if (!moduleUrl.startsWith("file:")) return [];
+  const file = fileURLToPath(moduleUrl);
+  const places = new Set<string>();
+  for (const path of new Set([file, existsSync(file) ? realpathSync(file) : file])) {
+    places.add(rootOf(path));
+    for (let at = dirname(path); ; at = dirname(at)) {
+      const modules = join(at, "node_modules");
+      if (existsSync(modules)) places.add(modules);
+      if (dirname(at) === at) break;
+    }
+  }
+  return [...places];
+}
+
+/** The nearest directory with a package.json, or that of the file. */
+function rootOf(file: string): string {
+  for (let at = dirname(file); ; at = dirname(at)) {
+    if (existsSync(join(at, "package.json"))) return at;
+    if (dirname(at) === at) return dirname(file);
+  }
+}

@@ -1,0 +1,141 @@
+import { mkdtemp, readFile as read, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { Permitted, readFile } from "../fixtures/permitted.ts";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "rayling-env-"));
+  await writeFile(join(folder, "given.txt"), "given");
+  await writeFile(join(folder, "bad.mjs"), "throw new RangeError('preload failed')");
+  await ray.init({ numCpus: 4, prewarm: 1 });
+});
+afterAll(async () => {
+  await ray.shutdown();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const given = (): string => join(folder, "given.txt");
+const caught = (ref: ray.ObjectRef): Promise<unknown> =>
+  ray.get(ref).then(
+    (value) => expect.fail(`expected a rejection, got ${String(value)}`),
+    (error: unknown) => error,
+  );
+
+describe.each(["thread", "process"] as const)("in a %s, permissions", (isolation) => {
+  const allowed = (permissions: ray.Permissions): typeof Permitted =>
+    Permitted.options({ isolation, runtimeEnv: { permissions } });
+
+  test("let it run its own module and no more", async () => {
+    const actor = allowed({}).remote();
+    expect(await ray.get(actor.echo.remote({ a: [1] }))).toEqual({ a: [1] });
+    const outside = "/etc/hostname";
+    for (const ref of [
+      actor.read.remote(outside),
+      actor.read.remote(given()),
+      actor.write.remote(join(folder, "new.txt"), "x"),
+      actor.run.remote(),
+      actor.startWorker.remote(),
+      actor.temporary.remote(),
+    ]) {
+      expect(await caught(ref)).toMatchObject({ code: "ERR_ACCESS_DENIED" });
+    }
+    // The driver keeps all its rights.
+    expect(await read(given(), "utf8")).toBe("given");
+  });
+
+  test("give what they name", async () => {
+    const actor = allowed({
+      allowFsRead: [folder],
+      allowFsWrite: [folder],
+      allowChildProcess: true,
+      allowWorker: true,
+    }).remote();
+    expect(await ray.get(actor.read.remote(given()))).toBe("given");
+    await ray.get(actor.write.remote(join(folder, `${isolation}.txt`), "written"));
+    expect(await read(join(folder, `${isolation}.txt`), "utf8")).toBe("written");
+    expect(await ray.get(actor.run.remote())).toBe("1\n");
+    await ray.get(actor.startWorker.remote());
+  });
+
+  test("leave calls to others, and large values, as they are", async () => {
+    const [left, right] = [allowed({}).remote(), allowed({}).remote()];
+    const plain = Permitted.options({ isolation }).remote();
+    expect(await ray.get([left.ask.remote(right), plain.ask.remote(left)])).toEqual([
+      "asked",
+      "asked",
+    ]);
+    const large = new Float64Array(100_000).fill(1.5);
+    expect(await ray.get(left.echo.remote(large))).toEqual(large);
+  });
+
+  test("hold for tasks", async () => {
+    const task = readFile.options({ isolation, runtimeEnv: { permissions: {} } });
+    expect(await caught(task.remote(given()))).toMatchObject({ code: "ERR_ACCESS_DENIED" });
+    expect(await ray.get(readFile.options({ isolation }).remote(given()))).toBe("given");
+  });
+});
+
+describe("execArgv", () => {
+  test.each([
+    ["thread", "--no-deprecation"],
+    ["process", "--stack-trace-limit=3"],
+  ] as const)("of a %s may be %s", async (isolation, flag) => {
+    const actor = Permitted.options({ isolation, runtimeEnv: { execArgv: [flag] } }).remote();
+    expect(await ray.get(actor.flags.remote())).toContain(flag);
+  });
+
+  test.each<[string, readonly unknown[], string]>([
+    ["that Node does not have", ["--no-such-flag"], "must not contain --no-such-flag"],
+    ["that say what to run", ["--eval=1"], "must not contain --eval=1"],
+    ["that are permissions", ["--allow-fs-read=*"], "give permissions"],
+    ["that turn permissions on", ["--permission"], "give permissions"],
+    ["in two pieces", ["--import", "tsx"], 'not "tsx"'],
+    ["that are no texts", [5], "not 5"],
+  ])("refuses flags %s at once", (_name, execArgv, message) => {
+    const make = (): unknown => Permitted.options({ runtimeEnv: { execArgv: execArgv as never } });
+    expect(make).toThrow(ray.InvalidOptionError);
+    expect(make).toThrow(message);
+  });
+
+  test.each(["thread", "process"] as const)(
+    "that does not work ends a %s with RuntimeEnvSetupError, whatever restarts are left",
+    async (isolation) => {
+      const runtimeEnv = { execArgv: [`--import=${join(folder, "bad.mjs")}`] };
+      const actor = Permitted.options({ isolation, runtimeEnv, maxRestarts: -1 }).remote();
+      const error = await caught(actor.echo.remote(1));
+      expect(error).toBeInstanceOf(ray.RuntimeEnvSetupError);
+      expect((error as Error).message).toContain("preload failed");
+      const task = readFile.options({ isolation, runtimeEnv, maxRetries: -1 }).remote(given());
+      expect(await caught(task)).toBeInstanceOf(ray.RuntimeEnvSetupError);
+    },
+  );
+
+  test("that a thread cannot have is a RuntimeEnvSetupError; a process can", async () => {
+    const runtimeEnv = { execArgv: ["--max-old-space-size=64"] };
+    const thread = Permitted.options({ isolation: "thread", runtimeEnv }).remote();
+    const error = await caught(thread.echo.remote(1));
+    expect(error).toMatchObject({ code: "RUNTIME_ENV_SETUP" });
+    expect((error as Error).message).toContain("max-old-space-size");
+    const actor = Permitted.options({ isolation: "process", runtimeEnv }).remote();
+    expect(await ray.get(actor.flags.remote())).toContain("--max-old-space-size=64");
+  });
+});
+
+describe("runtimeEnv", () => {
+  test.each<[object, string]>([
+    [{ envs: {} }, 'no part "envs"'],
+    [{ env: { A: 1 } }, "env must map names to texts"],
+    [{ resourceLimits: { heap: 1 } }, 'no limit "heap"'],
+    [{ resourceLimits: { maxOldGenerationSizeMb: -1 } }, "positive numbers"],
+    [{ permissions: { allowRead: [] } }, 'no "allowRead"'],
+    [{ permissions: { allowFsRead: "x" } }, "allowFsRead must be a list of paths"],
+    [{ permissions: { allowWorker: 1 } }, "allowWorker must be true or false"],
+    [{ permissions: [] }, "must be an object"],
+  ])("%j is refused at once", (runtimeEnv, message) => {
+    expect(() => Permitted.options({ runtimeEnv })).toThrow(message);
+    expect(() => readFile.options({ runtimeEnv })).toThrow(message);
+  });
+});
