@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { echo, Gate, Holder, nested, passGate, spin } from "../fixtures/scheduling.ts";
+import { sharesMemory } from "../fixtures/isolation.ts";
+import { echo, Gate, Holder, nested, passGate, placeOfTask, spin } from "../fixtures/scheduling.ts";
 
 const free = async (name: string): Promise<number | undefined> =>
   (await ray.availableResources())[name];
@@ -54,7 +55,7 @@ describe("on one node", () => {
     expect(await ray.availableResources()).toEqual(await ray.clusterResources());
   });
 
-  test("as many fractions run at once as fit, exactly", async () => {
+  test.runIf(sharesMemory)("as many fractions run at once as fit, exactly", async () => {
     const gate = Gate.remote();
     const cell = new Int32Array(new SharedArrayBuffer(4));
     const tasks = Array.from({ length: 11 }, () =>
@@ -68,7 +69,7 @@ describe("on one node", () => {
     expect(await free("tool")).toBe(1);
   });
 
-  test("tasks take what their options say, and give it back", async () => {
+  test.runIf(sharesMemory)("tasks take what their options say, and give it back", async () => {
     const gate = Gate.remote();
     const cell = new Int32Array(new SharedArrayBuffer(4));
     const wants = { numCpus: 0.5, numGpus: 1, memory: 10, resources: { tool: 0.5 } };
@@ -127,6 +128,20 @@ describe("on one node", () => {
   test("an actor sees the cluster, too", async () => {
     const actor = Holder.options({ numCpus: 1.5 }).remote();
     expect(await ray.get(actor.cluster.remote())).toEqual({ nodes: 1, total: 2, available: 0.5 });
+  });
+
+  test("actors and tasks know what they hold", async () => {
+    const [head] = await ray.nodes();
+    const nothing = { nodeId: head?.nodeId, resources: {}, groupId: null, captures: false };
+    expect(await ray.get(Holder.remote().place.remote())).toEqual(nothing);
+    const greedy = Holder.options({ numCpus: 2, resources: { tool: 0.5 } }).remote();
+    const resources = { CPU: 2, tool: 0.5 };
+    expect(await ray.get(greedy.place.remote())).toEqual({ ...nothing, resources });
+    await ray.kill(greedy);
+    const task = { ...nothing, resources: { CPU: 1 } };
+    expect(await ray.get(placeOfTask.remote())).toEqual(task);
+    const context = ray.getRuntimeContext();
+    expect([context.getNodeId(), context.getAssignedResources()]).toEqual([head?.nodeId, {}]);
   });
 
   test("nodes are described", async () => {
@@ -189,7 +204,7 @@ describe("over several nodes", () => {
     expect(await taken()).toEqual([1.5, 1, 1]);
   });
 
-  test("SPREAD goes around, for actors and for tasks", async () => {
+  test.runIf(sharesMemory)("SPREAD goes around, for actors and for tasks", async () => {
     await start(3, { schedulingStrategy: "SPREAD" });
     expect(await taken()).toEqual([0.5, 0.5, 0.5]);
     const gate = Gate.remote();
@@ -208,6 +223,8 @@ describe("over several nodes", () => {
     const schedulingStrategy = { kind: "NODE_AFFINITY", nodeId } as const;
     const [first] = await start(4, { schedulingStrategy });
     expect(await taken()).toEqual([0, 2, 0]);
+    const where = await ray.get(placeOfTask.options({ numCpus: 0, schedulingStrategy }).remote());
+    expect(where.nodeId).toBe(nodeId);
     const fifth = Holder.options({ numCpus: 0.5, schedulingStrategy }).remote().ping.remote();
     expect(await isReady(fifth)).toBe(false);
     await ray.kill(first as NonNullable<typeof first>);
@@ -263,25 +280,28 @@ describe("over several nodes", () => {
     expect((await ray.clusterResources())["CPU"]).toBe(4);
   });
 
-  test("a task on a node that goes is tried again elsewhere, or fails with NodeDiedError", async () => {
-    const gate = Gate.remote();
-    const cell = new Int32Array(new SharedArrayBuffer(4));
-    const schedulingStrategy = {
-      kind: "NODE_AFFINITY",
-      nodeId: node(2).nodeId,
-      soft: true,
-    } as const;
-    const task = passGate.options({ numCpus: 1, schedulingStrategy });
-    const retried = task.remote(cell, gate);
-    const lost = task.options({ maxRetries: 0 }).remote(cell, gate);
-    await ray.get(gate.arrived.remote(2));
-    await cluster.removeNode(node(2));
-    await expect(ray.get(lost)).rejects.toBeInstanceOf(ray.NodeDiedError);
-    await ray.get(gate.arrived.remote(3));
-    Atomics.store(cell, 0, 1);
-    Atomics.notify(cell, 0);
-    expect(await ray.get(retried)).toBe("passed");
-  });
+  test.runIf(sharesMemory)(
+    "a task on a node that goes is tried again elsewhere, or fails with NodeDiedError",
+    async () => {
+      const gate = Gate.remote();
+      const cell = new Int32Array(new SharedArrayBuffer(4));
+      const schedulingStrategy = {
+        kind: "NODE_AFFINITY",
+        nodeId: node(2).nodeId,
+        soft: true,
+      } as const;
+      const task = passGate.options({ numCpus: 1, schedulingStrategy });
+      const retried = task.remote(cell, gate);
+      const lost = task.options({ maxRetries: 0 }).remote(cell, gate);
+      await ray.get(gate.arrived.remote(2));
+      await cluster.removeNode(node(2));
+      await expect(ray.get(lost)).rejects.toBeInstanceOf(ray.NodeDiedError);
+      await ray.get(gate.arrived.remote(3));
+      Atomics.store(cell, 0, 1);
+      Atomics.notify(cell, 0);
+      expect(await ray.get(retried)).toBe("passed");
+    },
+  );
 
   test("only a living node that was added can be removed", async () => {
     await cluster.removeNode(node(0));

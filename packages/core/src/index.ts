@@ -6,6 +6,15 @@ export type { NodeOptions } from "./api/cluster.ts";
 export type { LabelSelector } from "./api/labels.ts";
 export { get, put, wait } from "./api/objects.ts";
 export type { GetOptions, WaitOptions, WaitResult } from "./api/objects.ts";
+export {
+  getCurrentPlacementGroup,
+  getPlacementGroup,
+  PlacementGroup,
+  placementGroup,
+  placementGroupTable,
+  removePlacementGroup,
+} from "./api/placement-group.ts";
+export type { PlacementGroupOptions } from "./api/placement-group.ts";
 export { ActorPool } from "./api/pool.ts";
 export type { PoolCall, PoolGetOptions, PoolValue } from "./api/pool.ts";
 export { Queue } from "./api/queue.ts";
@@ -36,7 +45,7 @@ export type {
   ShapedResult,
 } from "./api/types.ts";
 export type { Serializer } from "./protocol/encodable.ts";
-export type { NodeInfo } from "./rpc/cluster.ts";
+export type { GroupInfo, GroupState, GroupStrategy, NodeInfo } from "./rpc/cluster.ts";
 export type { Amounts, LabelCondition, LabelConditions } from "./rpc/demand.ts";
 export type {
   Isolation,

@@ -51,7 +51,7 @@ test.each(Array.from({ length: 20 }, (_, index) => index + 1))("seed %i", async 
           ? { kind: "DEFAULT" }
           : {
               kind: "PLACEMENT_GROUP",
-              groupId: group.groupId,
+              group,
               bundleIndex: random(group.bundles.length + 1) - 1,
               captureChildTasks: false,
             };

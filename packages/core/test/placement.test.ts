@@ -5,7 +5,6 @@ import { type ClusterView, decide, type PoolView, toRequest } from "../src/place
 import { toAmounts, toUnits } from "../src/placement/resources.ts";
 import type { Allocation } from "../src/placement/pool.ts";
 import { type ResourceRequest, Scheduler } from "../src/placement/scheduler.ts";
-import { WaitLine } from "../src/placement/wait-line.ts";
 import {
   type Amounts,
   type Demand,
@@ -175,7 +174,12 @@ describe("the policy", () => {
     ],
     [
       "refuses who is in a group that was removed",
-      cpus(1, { kind: "PLACEMENT_GROUP", groupId: "g", bundleIndex: -1, captureChildTasks: false }),
+      cpus(1, {
+        kind: "PLACEMENT_GROUP",
+        group: { groupId: "g", bundles: [] },
+        bundleIndex: -1,
+        captureChildTasks: false,
+      }),
       view([node("a", half)]),
       {
         kind: "reject",
@@ -185,13 +189,23 @@ describe("the policy", () => {
     ],
     [
       "waits for its group",
-      cpus(1, { kind: "PLACEMENT_GROUP", groupId: "g", bundleIndex: 1, captureChildTasks: false }),
+      cpus(1, {
+        kind: "PLACEMENT_GROUP",
+        group: { groupId: "g", bundles: [] },
+        bundleIndex: 1,
+        captureChildTasks: false,
+      }),
       view([node("a", half)], { bundlesOf: () => [node("a", half), undefined] }),
       { kind: "wait", feasible: true, reason: "its placement group g has no place yet" },
     ],
     [
       "takes any bundle with room, or the one it was told",
-      cpus(2, { kind: "PLACEMENT_GROUP", groupId: "g", bundleIndex: -1, captureChildTasks: false }),
+      cpus(2, {
+        kind: "PLACEMENT_GROUP",
+        group: { groupId: "g", bundles: [] },
+        bundleIndex: -1,
+        captureChildTasks: false,
+      }),
       view([node("a", half)], { bundlesOf: () => [node("x", { CPU: 1 }), node("y", half)] }),
       "y",
     ],
@@ -362,6 +376,68 @@ describe("the scheduler", () => {
     expect(scheduler.resources).toEqual({ total: { CPU: 1 }, available: { CPU: 1 } });
   });
 
+  test("serves who waits for a group when it is placed, and for its room when it is removed", async () => {
+    const scheduler = new Scheduler();
+    scheduler.addNode("n", { CPU: 1 });
+    const group = { groupId: "g", bundles: [{ CPU: 2 }] };
+    scheduler.createGroup({
+      ...group,
+      name: undefined,
+      strategy: "PACK",
+      selectors: [{}],
+      detached: false,
+    });
+    const place: Strategy = {
+      kind: "PLACEMENT_GROUP",
+      group,
+      bundleIndex: -1,
+      captureChildTasks: false,
+    };
+    const inside = scheduler.request(cpus(1, place), "inside");
+    expect(scheduler.pending().map(({ label, feasible }) => [label, feasible])).toEqual([
+      ["placement group g", false],
+      ["inside", true],
+    ]);
+    scheduler.addNode("small", { CPU: 1 });
+    const blocker = await placed(
+      scheduler.request(cpus(1, { kind: "NODE_AFFINITY", nodeId: "small", soft: false }), "b"),
+    );
+    scheduler.addNode("big", { CPU: 2 });
+    const allocation = await placed(inside);
+    const outside = scheduler.request(cpus(2), "outside");
+    expect(waits(outside)).toBe(true);
+    scheduler.removeGroup("g");
+    expect(allocation.isLost).toBe(true);
+    expect((await placed(outside)).nodeId).toBe("big");
+    allocation.release();
+    blocker.release();
+    expect(scheduler.resources.available).toEqual({ CPU: 2 });
+    expect(await scheduler.groupReady("g")).toBe("REMOVED");
+  });
+
+  test("knows whether a group that waits could ever be placed", async () => {
+    const scheduler = new Scheduler();
+    scheduler.addNode("n", { CPU: 1 });
+    const early = scheduler.request(cpus(2), "early");
+    scheduler.createGroup({
+      groupId: "g",
+      name: undefined,
+      bundles: [{ CPU: 2 }],
+      strategy: "PACK",
+      selectors: [{}],
+      detached: false,
+    });
+    expect(scheduler.pending().at(-1)).toMatchObject({
+      label: "placement group g",
+      feasible: false,
+    });
+    scheduler.addNode("big", { CPU: 2 });
+    expect(scheduler.pending()).toMatchObject([{ label: "placement group g", feasible: true }]);
+    scheduler.removeNode("big");
+    expect(scheduler.pending()).toMatchObject([{ label: "placement group g", feasible: false }]);
+    expect((await placed(early)).isLost).toBe(true);
+  });
+
   test("rejects who waits when it closes, and who comes later", async () => {
     const scheduler = new Scheduler();
     const waiting = scheduler.request(cpus(1), "waiting");
@@ -398,16 +474,6 @@ test("of those who want the same, only the first is looked at", () => {
   }
   // One that is served and one that is not, in every round but the last.
   expect([looks, lines.pending().length]).toEqual([2 * waiting, 0]);
-});
-
-test("a line lets go of those who leave, in the middle and at the ends", () => {
-  const line = new WaitLine<number>();
-  const places = Array.from({ length: 6 }, (_, index) => line.join(index));
-  for (const index of [0, 3, 5, 3]) line.leave(places[index] as (typeof places)[number]);
-  expect([line.size, line.first, [...line]]).toEqual([3, 1, [1, 2, 4]]);
-  expect([line.shift(), line.shift(), line.shift(), line.shift()]).toEqual([1, 2, 4, undefined]);
-  line.join(7);
-  expect([...line]).toEqual([7]);
 });
 
 test("a fifo keeps its order over many pushes and shifts", () => {

@@ -2,6 +2,7 @@
 import { currentCaller, currentNamespace } from "../caller/current.ts";
 import { currentTask, type TaskScope } from "../caller/task-scope.ts";
 import { makeHandle } from "../caller/handle.ts";
+import type { Amounts } from "../rpc/demand.ts";
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";
@@ -13,6 +14,7 @@ export interface RuntimeContext {
   readonly signal: AbortSignal;
   /** The worker: the id of the host that runs this code. */
   getWorkerId(): string;
+  getNodeId(): string;
   getTaskId(): string | null;
   /** The call's own name, or `Class.method`. */
   getTaskName(): string | null;
@@ -20,6 +22,10 @@ export interface RuntimeContext {
   getActorId(): string | null;
   /** "" for an actor without a name. */
   getActorName(): string | null;
+  /** What it holds: `{}` for an actor that asked for nothing, and in a driver. */
+  getAssignedResources(): Amounts;
+  getPlacementGroupId(): string | null;
+  shouldCaptureChildTasksInPlacementGroup(): boolean;
   /** A handle of the actor itself; it does not keep it alive. @throws RaySystemError outside an actor */
   currentActor<Instance extends object>(): ActorHandle<Instance>;
   /** Whether this is not the actor's first life. */
@@ -39,11 +45,16 @@ export function getRuntimeContext(): RuntimeContext {
     namespace: actor?.namespace ?? currentNamespace(),
     signal: task?.signal ?? never,
     getWorkerId: () => caller.id,
+    getNodeId: () => caller.nodeId,
     getTaskId: () => task?.taskId ?? null,
     getTaskName: () => task?.taskName ?? null,
     getTaskFunctionName: () => task?.functionName ?? null,
     getActorId: () => actor?.info.actorId ?? null,
     getActorName: () => (actor === undefined ? null : (actor.name ?? "")),
+    getAssignedResources: () => task?.assignment.resources ?? {},
+    getPlacementGroupId: () => task?.assignment.group?.group.groupId ?? null,
+    shouldCaptureChildTasksInPlacementGroup: () =>
+      task?.assignment.group?.captureChildTasks ?? false,
     currentActor: <Instance extends object>() => {
       if (actor === undefined) throw new RaySystemError("currentActor: this code runs in no actor");
       return makeHandle(actor.info, caller, undefined) as ActorHandle<Instance>;

@@ -3,7 +3,7 @@
  */
 import { registerRemote } from "../host/registry.ts";
 import { taskTarget } from "../host/task-runner.ts";
-import type { Demand } from "../rpc/demand.ts";
+import { assignmentOf, type Demand } from "../rpc/demand.ts";
 import type {
   ActorInfo,
   ActorSpec,
@@ -36,7 +36,13 @@ import {
 } from "../shared/options.ts";
 import { environment } from "../shared/runtime-env.ts";
 import { show } from "../shared/show.ts";
-import { actorDemand, schedulingChecks, type SchedulingOptions, taskDemand } from "./scheduling.ts";
+import {
+  actorDemand,
+  inCurrentGroup,
+  schedulingChecks,
+  type SchedulingOptions,
+  taskDemand,
+} from "./scheduling.ts";
 import { useCaller } from "./session.ts";
 import type {
   ActorHandle,
@@ -190,7 +196,7 @@ function create(
     getIfExists: options.getIfExists ?? false,
     maxRestarts: options.maxRestarts ?? 0,
     restartIntensity: options.restartIntensity,
-    demand,
+    demand: inCurrentGroup(`actor class ${key.name}`, options, demand),
     isolation: options.isolation,
     runtimeEnv: options.runtimeEnv,
   };
@@ -265,34 +271,48 @@ function remoteFunction(
     ...(ahead === undefined ? {} : { ahead }),
     ...(name === key.name ? {} : { name }),
   };
-  const plan: CallPlan = {
+  const where = `task ${key.name}`;
+  const demand = taskDemand(where, options);
+  const planFor = (chosen: Demand): CallPlan => ({
     route: {
       target: taskTarget,
-      method: JSON.stringify(key),
+      // The worker learns from it which function to run, and what it was given to run it with.
+      method: JSON.stringify({ ...key, assignment: assignmentOf(chosen) }),
       label: name,
       ...(Object.keys(shape).length === 0 ? {} : { shape }),
     },
     maxRetries: options.maxRetries ?? 3,
     retryExceptions: errorNames(options.retryExceptions ?? false),
-  };
-  const demand = taskDemand(`task ${key.name}`, options);
+  });
+  const plan = planFor(demand);
   const { isolation, runtimeEnv } = options;
   const { moduleUrl } = key;
   // What a worker may read depends on the module, so others cannot share it.
   const permitted = runtimeEnv?.permissions === undefined ? undefined : moduleUrl;
   const kind = JSON.stringify([isolation, runtimeEnv, permitted]);
-  const worker: WorkerRequest = {
-    key: kind + demand.key,
-    demand,
+  const workerFor = (chosen: Demand): WorkerRequest => ({
+    key: kind + chosen.key,
+    demand: chosen,
     isolation,
     runtimeEnv,
     moduleUrl,
     kind,
-  };
+  });
+  const worker = workerFor(demand);
+  /** In placement groups whose tasks take part in them: made once, because a route is named once. */
+  const captured = new Map<string, readonly [CallPlan, WorkerRequest]>();
   const made: RemoteFunction<(...args: never[]) => unknown, never> = {
     options: (more) =>
       remoteFunction(key, isStream, { ...options, ...checkedTask(key.name, more) }),
-    remote: (...args) => useCaller().callTask(plan, worker, args) as never,
+    remote: (...args) => {
+      const caller = useCaller();
+      const here = inCurrentGroup(where, options, demand);
+      if (here === demand) return caller.callTask(plan, worker, args) as never;
+      const [groupPlan, groupWorker] =
+        captured.get(here.key) ?? ([planFor(here), workerFor(here)] as const);
+      captured.set(here.key, [groupPlan, groupWorker]);
+      return caller.callTask(groupPlan, groupWorker, args) as never;
+    },
   };
   const { retryExceptions, ...rest } = options;
   noteFunctionRef(made, {

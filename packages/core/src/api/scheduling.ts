@@ -6,10 +6,13 @@ import {
   makeDemand,
   type Strategy,
 } from "../rpc/demand.ts";
+import { currentTask } from "../caller/task-scope.ts";
+import { covers, toUnits } from "../placement/resources.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
-import { type Check, type Checks, flag, text } from "../shared/options.ts";
+import { type Check, type Checks, count, flag, text } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { amount, bytes, gpus, resources } from "./amounts.ts";
+import { PlacementGroup } from "./placement-group.ts";
 import { labelSelector, type LabelSelector, toConditions } from "./labels.ts";
 
 /**
@@ -17,6 +20,8 @@ import { labelSelector, type LabelSelector, toConditions } from "./labels.ts";
  * - `"SPREAD"`: one node after the other.
  * - NODE_AFFINITY: that node. Busy means wait; gone or too small means ActorUnschedulableError or TaskUnschedulableError, or with
  *   `soft` any other node.
+ * - PLACEMENT_GROUP: in a bundle of that group, or in one of its bundles (`bundleIndex` -1). With `captureChildTasks`, what it starts
+ *   without a strategy of its own runs there, too.
  * - NODE_LABEL: nodes whose labels meet `hard`, among them preferably those that meet `soft`.
  */
 export type SchedulingStrategy =
@@ -27,6 +32,12 @@ export type SchedulingStrategy =
       readonly kind: "NODE_LABEL";
       readonly hard?: LabelConditions;
       readonly soft?: LabelConditions;
+    }
+  | {
+      readonly kind: "PLACEMENT_GROUP";
+      readonly placementGroup: PlacementGroup;
+      readonly bundleIndex?: number;
+      readonly captureChildTasks?: boolean;
     };
 
 /** What to settle for when no node meets `labelSelector`, in order of preference. */
@@ -64,6 +75,36 @@ export function taskDemand(where: string, options: SchedulingOptions): Demand {
   return demandOf(where, options, hold, hold);
 }
 
+/**
+ * What is made without a strategy by code that runs in a placement group with `captureChildTasks` runs there, too.
+ * @throws InvalidOptionError when it fits into no bundle
+ */
+export function inCurrentGroup(where: string, options: SchedulingOptions, demand: Demand): Demand {
+  const scope = currentTask()?.assignment.group;
+  if (scope?.captureChildTasks !== true || options.schedulingStrategy !== undefined) return demand;
+  const strategy: GroupPlace = { kind: "PLACEMENT_GROUP", bundleIndex: -1, ...scope };
+  checkFit(where, demand.place, strategy);
+  return makeDemand(demand.place, demand.hold, strategy);
+}
+
+type GroupPlace = Extract<Strategy, { kind: "PLACEMENT_GROUP" }>;
+
+/** What fits into no bundle would wait for ever: bundles do not grow. */
+function checkFit(where: string, place: Amounts, { group, bundleIndex }: GroupPlace): void {
+  const { bundles } = group;
+  const wrong = (problem: string): never => {
+    throw new InvalidOptionError("schedulingStrategy", `${where}: ${problem}`);
+  };
+  if (bundleIndex >= bundles.length) {
+    wrong(`bundleIndex is ${bundleIndex}, the placement group has ${bundles.length} bundles`);
+  }
+  const usable = bundleIndex < 0 ? bundles : bundles.slice(bundleIndex, bundleIndex + 1);
+  if (usable.some((bundle) => covers(toUnits(bundle), toUnits(place)))) return;
+  wrong(
+    `${JSON.stringify(place)} fits into no bundle of the placement group, which has ${JSON.stringify(usable)} (an actor that asks for nothing needs a CPU to start; numCpus: 0 needs none)`,
+  );
+}
+
 const schedulingStrategy: Check = (value) => {
   if (value === "DEFAULT" || value === "SPREAD") return undefined;
   if (typeof value !== "object" || value === null) return problemOfStrategy;
@@ -81,13 +122,22 @@ const schedulingStrategy: Check = (value) => {
         inPart("hard", labelConditions(strategy["hard"] ?? {})) ??
         inPart("soft", labelConditions(strategy["soft"] ?? {}))
       );
+    case "PLACEMENT_GROUP":
+      return (
+        unknownPart(strategy, ["kind", "placementGroup", "bundleIndex", "captureChildTasks"]) ??
+        (strategy["placementGroup"] instanceof PlacementGroup
+          ? undefined
+          : "has a part placementGroup that must be a placement group") ??
+        inPart("bundleIndex", count(-1)(strategy["bundleIndex"] ?? -1)) ??
+        inPart("captureChildTasks", flag(strategy["captureChildTasks"] ?? false))
+      );
     default:
       return problemOfStrategy;
   }
 };
 
 const problemOfStrategy =
-  'must be "DEFAULT", "SPREAD", or an object of kind "NODE_AFFINITY" or "NODE_LABEL"';
+  'must be "DEFAULT", "SPREAD", or an object of kind "NODE_AFFINITY", "NODE_LABEL" or "PLACEMENT_GROUP"';
 
 const fallbackStrategy: Check = (value) => {
   if (!Array.isArray(value)) return "must be a list";
@@ -174,11 +224,13 @@ function demandOf(
       `${where}: labelSelector goes with the strategies "DEFAULT" and "SPREAD", not with ${show(chosen.kind)}`,
     );
   }
+  const strategy = strategyOf(chosen);
+  if (strategy.kind === "PLACEMENT_GROUP") checkFit(where, place, strategy);
   const selectors = [selector, ...(options.fallbackStrategy ?? []).map((one) => one.labelSelector)];
   return makeDemand(
     place,
     hold,
-    strategyOf(chosen),
+    strategy,
     selectors.filter((one) => one !== undefined).map(toConditions),
   );
 }
@@ -187,6 +239,15 @@ function strategyOf(chosen: SchedulingStrategy): Strategy {
   if (typeof chosen === "string") return { kind: chosen };
   if (chosen.kind === "NODE_LABEL") {
     return { kind: chosen.kind, hard: chosen.hard ?? {}, soft: chosen.soft ?? {} };
+  }
+  if (chosen.kind === "PLACEMENT_GROUP") {
+    const { id, bundleSpecs } = chosen.placementGroup;
+    return {
+      kind: chosen.kind,
+      group: { groupId: id, bundles: bundleSpecs },
+      bundleIndex: chosen.bundleIndex ?? -1,
+      captureChildTasks: chosen.captureChildTasks ?? false,
+    };
   }
   return { kind: chosen.kind, nodeId: chosen.nodeId, soft: chosen.soft ?? false };
 }

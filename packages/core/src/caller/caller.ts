@@ -36,6 +36,8 @@ import type { Waiting } from "./waiting.ts";
 
 export interface CallerOptions {
   readonly id: string;
+  /** The node that it runs on. */
+  readonly nodeId: string;
   readonly directory: Directory;
   readonly errorClasses: ErrorClasses;
   readonly waiting: Waiting;
@@ -55,6 +57,7 @@ type ReferenceData =
 
 export class Caller implements HandleCaller, ClientLink {
   readonly id: string;
+  readonly nodeId: string;
   readonly directory: Directory;
   readonly codec: Codec;
   readonly store: Store;
@@ -79,6 +82,7 @@ export class Caller implements HandleCaller, ClientLink {
 
   constructor(options: CallerOptions) {
     this.id = options.id;
+    this.nodeId = options.nodeId;
     this.directory = options.directory;
     this.waiting = options.waiting;
     this.stuck = new StuckWatch(options.stuckWarningMs, (waits) => void this.#warn(waits));

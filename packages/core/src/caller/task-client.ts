@@ -17,6 +17,7 @@ interface Lane {
   readonly worker: WorkerRequest;
   readonly ready: Fifo<Call>;
   asking: number;
+  unanswered: number;
 }
 
 /** Leases asked for at once beyond those running: the directory queues them, and more than this tells it nothing new. */
@@ -36,8 +37,9 @@ const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
 export class TaskClient implements CallOwner {
   readonly link: ClientLink;
   readonly info: undefined = undefined;
+  /** Those with unanswered tasks: every placement group, for one, makes new ones. */
   readonly #lanes: Map<string, Lane> = new Map();
-  readonly #laneOf: Map<Fifo<Call>, Lane> = new Map();
+  readonly #laneOf: WeakMap<Fifo<Call>, Lane> = new WeakMap();
   /** By leased worker: until when it takes one task after the other, as of performance.now(). */
   readonly #leasedUntil: Map<string, number> = new Map();
   /** Those whose arguments are not ready. */
@@ -55,14 +57,15 @@ export class TaskClient implements CallOwner {
     );
   }
 
-  /** Where tasks wait that need this of their worker. */
+  /** Where a task waits that needs this of its worker; asked once for each task. */
   queueOf(worker: WorkerRequest): Fifo<Call> {
     let lane = this.#lanes.get(worker.key);
     if (lane === undefined) {
-      lane = { worker, ready: new Fifo(), asking: 0 };
+      lane = { worker, ready: new Fifo(), asking: 0, unanswered: 0 };
       this.#lanes.set(worker.key, lane);
       this.#laneOf.set(lane.ready, lane);
     }
+    lane.unanswered += 1;
     return lane.ready;
   }
 
@@ -94,10 +97,14 @@ export class TaskClient implements CallOwner {
   }
 
   settled(call: Call): void {
+    const lane = this.#lane(call);
+    const { key } = lane.worker;
+    lane.unanswered -= 1;
+    if (lane.unanswered === 0 && this.#lanes.get(key) === lane) this.#lanes.delete(key);
     const { session } = call;
     if (session === undefined) return;
     call.session = undefined;
-    this.#next(this.#lane(call), session);
+    this.#next(lane, session);
   }
 
   again(call: Call): void {

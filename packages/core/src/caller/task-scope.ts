@@ -5,6 +5,7 @@
  * next to nothing.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { Assignment } from "../rpc/demand.ts";
 import type { ActorInfo } from "../rpc/directory.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
@@ -17,6 +18,7 @@ export interface TaskScope {
   readonly functionName: string;
   /** Of a task that no actor runs: undefined. */
   readonly actor: ActorScope | undefined;
+  readonly assignment: Assignment;
   /** Aborted when the call is cancelled. */
   readonly signal: AbortSignal;
   /** Looks now, even while this thread was not free to hear of it. */

@@ -18,7 +18,7 @@ import type {
   NodeInfo,
   NodeSpec,
 } from "../rpc/cluster.ts";
-import type { Demand } from "../rpc/demand.ts";
+import type { Assignment, Demand } from "../rpc/demand.ts";
 import type {
   ActorInfo,
   ActorLocation,
@@ -104,6 +104,7 @@ export interface CreateRequest {
   /** Others live in the same host. */
   readonly isShared: boolean;
   readonly args: StartArguments;
+  readonly assignment: Assignment;
 }
 
 /** A failed creation tells which part failed: the module, or the constructor. */

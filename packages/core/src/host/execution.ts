@@ -8,6 +8,7 @@ import type { Caller } from "../caller/caller.ts";
 import type { ActorScope, TaskScope } from "../caller/task-scope.ts";
 import type { Encoded } from "../protocol/codec.ts";
 import { unlimitedItems } from "../protocol/messages.ts";
+import type { Assignment } from "../rpc/demand.ts";
 import type { CallMessage, Running, Session } from "../rpc/session.ts";
 import { type RemoteSite, TaskCancelledError } from "../shared/errors.ts";
 
@@ -18,6 +19,7 @@ export type CallHead = Pick<CallMessage, "id" | "sequence" | "route">;
 export interface ExecutionSite {
   readonly caller: Caller;
   readonly actor: ActorScope | undefined;
+  readonly assignment: Assignment;
   functionName(call: CallHead): string;
 }
 
@@ -59,6 +61,10 @@ export class Execution implements Running, TaskScope, CallHead {
 
   get actor(): ActorScope | undefined {
     return this.#site.actor;
+  }
+
+  get assignment(): Assignment {
+    return this.#site.assignment;
   }
 
   get signal(): AbortSignal {

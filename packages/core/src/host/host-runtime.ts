@@ -75,6 +75,7 @@ export function startHost(wiring: HostWiring): HostControl {
   const { budget, spillDirectory, isDevelopment } = wiring.objectStore;
   const caller: Caller = new Caller({
     id: hostId,
+    nodeId: identity.nodeId,
     directory,
     errorClasses,
     waiting,

@@ -16,6 +16,7 @@ import {
 } from "../caller/task-scope.ts";
 import type { Encoded } from "../protocol/codec.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
+import type { Assignment } from "../rpc/demand.ts";
 import type { ActorInfo, RemoteKey } from "../rpc/directory.ts";
 import { functionDataOf } from "../caller/function-ref.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
@@ -36,6 +37,7 @@ export interface InstanceSettings {
   readonly name: string | undefined;
   readonly namespace: string;
   readonly incarnation: number;
+  readonly assignment: Assignment;
   readonly caller: Caller;
   readonly findFunction: (key: RemoteKey) => Promise<unknown>;
   /** Others live in the same host, so that it must be able to end alone. */
@@ -71,6 +73,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   readonly name: string | undefined;
   readonly namespace: string;
   readonly incarnation: number;
+  readonly assignment: Assignment;
   readonly caller: Caller;
   readonly #onExit: (cause: DeathCause) => void;
   readonly #findFunction: (key: RemoteKey) => Promise<unknown>;
@@ -93,6 +96,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.name = settings.name;
     this.namespace = settings.namespace;
     this.incarnation = settings.incarnation;
+    this.assignment = settings.assignment;
     this.caller = settings.caller;
     this.#onExit = settings.onExit;
     this.#findFunction = settings.findFunction;
@@ -127,6 +131,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
       taskName: `${this.info.className}.constructor`,
       functionName: `${this.info.className}.constructor`,
       actor: this,
+      assignment: this.assignment,
       signal: new AbortController().signal,
       isCancelled: () => false,
       exitActor: (message) => this.exit({ kind: "exit-actor", message }),

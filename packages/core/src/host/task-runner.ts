@@ -1,6 +1,7 @@
 /** Runs one task: finds the function, calls it, answers. The lease keeps it to one task at a time. */
 import type { Caller } from "../caller/caller.ts";
 import { asTask } from "../caller/task-scope.ts";
+import type { Assignment } from "../rpc/demand.ts";
 import type { RemoteKey } from "../rpc/directory.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
 import type { Method } from "../shared/methods.ts";
@@ -18,8 +19,8 @@ export async function runTask(
   loader: Loader,
   caller: Caller,
 ): Promise<void> {
-  const key = JSON.parse(call.route.method) as RemoteKey;
-  const execution = new Execution(call, session, siteOf(key.name, caller));
+  const key = JSON.parse(call.route.method) as RemoteKey & { readonly assignment: Assignment };
+  const execution = new Execution(call, session, siteOf(key.name, key.assignment, caller));
   try {
     const task = (await loader.find(key)) as Method;
     if (execution.isAnswered) return;
@@ -36,6 +37,6 @@ export async function runTask(
 }
 
 /** Made here, and not where the arguments are in scope: what the task starts may keep its execution, which must not keep them. */
-function siteOf(name: string, caller: Caller): ExecutionSite {
-  return { caller, actor: undefined, functionName: () => name };
+function siteOf(name: string, assignment: Assignment, caller: Caller): ExecutionSite {
+  return { caller, actor: undefined, assignment, functionName: () => name };
 }

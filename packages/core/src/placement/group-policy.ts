@@ -72,11 +72,16 @@ function oneEach(
   const bundleOn = new Map<NodeRoom, number>();
   const place = (index: number, tried: Set<NodeRoom>): boolean => {
     const bundle = bundles[index] as BundleRequest;
-    for (const node of nodes) {
-      if (tried.has(node) || !fits(bundle, node.room, node.labels)) continue;
+    const fitting = nodes.filter((node) => fits(bundle, node.room, node.labels));
+    const free = fitting.find((node) => !bundleOn.has(node));
+    if (free !== undefined) {
+      bundleOn.set(free, index);
+      return true;
+    }
+    for (const node of fitting) {
+      if (tried.has(node)) continue;
       tried.add(node);
-      const other = bundleOn.get(node);
-      if (other !== undefined && !place(other, tried)) continue;
+      if (!place(bundleOn.get(node) as number, tried)) continue;
       bundleOn.set(node, index);
       return true;
     }
@@ -106,7 +111,7 @@ const fullestFirst: Preference = (left, right) =>
 
 const emptiestFirst: Preference = (left, right) => left.count - right.count;
 
-const maxSteps = 10_000;
+const maxSteps = 1000;
 
 /** Takes the big bundles first, each to the node it likes best, and goes back when one has no place. */
 function search(
@@ -114,6 +119,7 @@ function search(
   nodes: readonly NodeRoom[],
   preference: Preference,
 ): readonly string[] | undefined {
+  if (!couldHold(bundles, nodes)) return undefined;
   const candidates: Candidate[] = nodes.map((node) => ({
     node,
     left: new Map(node.room),
@@ -144,6 +150,18 @@ function search(
     return false;
   };
   return place(0) ? plan : undefined;
+}
+
+/** Quickly said of most groups that have to wait: each bundle has a node that it fits on, and all of them are not more than there is. */
+function couldHold(bundles: readonly BundleRequest[], nodes: readonly NodeRoom[]): boolean {
+  const wanted = new Map<string, number>();
+  const room = new Map<string, number>();
+  for (const { units } of bundles) change(wanted, units, 1);
+  for (const node of nodes) change(room, node.room, 1);
+  return (
+    covers(room, wanted) &&
+    bundles.every((bundle) => nodes.some((node) => fits(bundle, node.room, node.labels)))
+  );
 }
 
 /** As a share of what the best node has: a GPU of 2 is more than a CPU of 64. */

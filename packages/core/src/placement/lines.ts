@@ -6,7 +6,7 @@
  * something; it goes by the order of request, and what does not fit is overtaken by what does.
  */
 import type { Amounts } from "../rpc/demand.ts";
-import { type Place, WaitLine } from "./wait-line.ts";
+import { Line as Queue } from "../shared/line.ts";
 
 /** Why somebody has to wait; `feasible` false: no node has as much even when idle. */
 export interface Why {
@@ -44,7 +44,7 @@ export interface PendingRequest {
 
 interface Line {
   readonly key: string;
-  readonly waiters: WaitLine<Waiter>;
+  readonly waiters: Queue<Waiter>;
   why: Why;
   warned: boolean;
 }
@@ -58,18 +58,18 @@ export class Lines {
     if (line === undefined) {
       const why = waiter.attempt();
       if (why === undefined) return served;
-      line = { key, waiters: new WaitLine(), why, warned: false };
+      line = { key, waiters: new Queue(), why, warned: false };
       this.#lines.set(key, line);
       warn(line, waiter);
     }
-    return this.#entry(line, line.waiters.join(waiter));
+    return this.#entry(line, line.waiters.add(waiter));
   }
 
   serve(): void {
     // The first in order of request is at the end.
     const heads = [...this.#lines.values()].toSorted(later);
     for (let line = heads.pop(); line !== undefined; line = heads.pop()) {
-      const waiter = line.waiters.first as Waiter;
+      const waiter = line.waiters.peek() as Waiter;
       const why = waiter.attempt();
       if (why !== undefined) {
         line.why = why;
@@ -77,14 +77,16 @@ export class Lines {
         continue;
       }
       line.waiters.shift();
-      if (line.waiters.first === undefined) this.#lines.delete(line.key);
+      if (line.waiters.size === 0) this.#lines.delete(line.key);
       else heads.splice(placeOf(line, heads), 0, line);
     }
   }
 
   pending(): readonly PendingRequest[] {
     return [...this.#lines.values()]
-      .flatMap((line) => [...line.waiters].map((waiter) => ({ ...waiter, ...line.why })))
+      .flatMap((line) =>
+        [...line.waiters.entries()].map(([, waiter]) => ({ ...waiter, ...line.why })),
+      )
       .toSorted((left, right) => left.sequence - right.sequence)
       .map(({ label, wants, sinceMs, feasible, reason }) => ({
         label,
@@ -103,20 +105,22 @@ export class Lines {
   close(error: Error): void {
     const lines = [...this.#lines.values()];
     this.#lines.clear();
-    for (const { waiters } of lines) for (const waiter of waiters) waiter.close(error);
+    for (const { waiters } of lines) {
+      for (const [, waiter] of waiters.entries()) waiter.close(error);
+    }
   }
 
-  #entry(line: Line, place: Place<Waiter>): Entry {
+  #entry(line: Line, place: number): Entry {
     return {
       leave: () => {
-        line.waiters.leave(place);
+        line.waiters.take(place);
         // Another line may have begun under this key since.
         if (line.waiters.size === 0 && this.#lines.get(line.key) === line) {
           this.#lines.delete(line.key);
         }
       },
       get reason() {
-        return place.waiting ? line.why.reason : undefined;
+        return line.waiters.has(place) ? line.why.reason : undefined;
       },
     };
   }
@@ -129,7 +133,7 @@ function later(left: Line, right: Line): number {
 }
 
 function sequenceOf({ waiters }: Line): number {
-  return (waiters.first as Waiter).sequence;
+  return (waiters.peek() as Waiter).sequence;
 }
 
 /** Where a line belongs among those that are still to be looked at, the latest first. */

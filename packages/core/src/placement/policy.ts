@@ -111,7 +111,8 @@ function inGroup<Pool extends PoolView>(
   strategy: Extract<Strategy, { kind: "PLACEMENT_GROUP" }>,
   view: ClusterView<Pool>,
 ): Decision<Pool> {
-  const { groupId, bundleIndex } = strategy;
+  const { bundleIndex } = strategy;
+  const { groupId } = strategy.group;
   const bundles = view.bundlesOf(groupId);
   if (bundles === undefined) {
     const reason = `its placement group ${groupId} was removed`;

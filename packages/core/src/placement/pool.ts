@@ -1,4 +1,4 @@
-/** Something to give out from: a node, or a bundle that a placement group reserved on one. What is gone takes nothing back. */
+/** Something to give out from: a node, or a bundle that a placement group reserved on one. */
 import type { Labels } from "./labels.ts";
 import type { PoolView } from "./policy.ts";
 import { change, type Units } from "./resources.ts";
@@ -34,7 +34,7 @@ export class Pool implements PoolView {
   }
 
   giveBack(units: Units): void {
-    if (!this.#gone) change(this.#available, units, 1);
+    change(this.#available, units, 1);
   }
 }
 

@@ -42,6 +42,8 @@ export class Scheduler {
   readonly #requests: WeakMap<Demand, PlacementRequest> = new WeakMap();
   readonly #now: () => number;
   #sequence = 0;
+  /** Counts the changes of what nodes there are. */
+  #nodesVersion = 0;
   #lastSpread: string | undefined;
   #closed: Error | undefined;
 
@@ -50,12 +52,14 @@ export class Scheduler {
   }
 
   addNode(nodeId: string, total: Amounts, labels: Labels = {}): void {
+    this.#nodesVersion += 1;
     this.#nodes.set(nodeId, new Pool(nodeId, labels, toUnits(total)));
     this.#lines.serve();
   }
 
   /** What runs there has lost its place, and groups ask again for the bundles that they had there. */
   removeNode(nodeId: string): void {
+    this.#nodesVersion += 1;
     this.#nodes.get(nodeId)?.end();
     this.#nodes.delete(nodeId);
     for (const group of this.#groups.loseNode(nodeId)) {
@@ -180,6 +184,7 @@ export class Scheduler {
 
   #askFor(group: Group, key: string): void {
     const { name, groupId, bundles } = group.spec;
+    let known = { nodesVersion: -1, feasible: false };
     const entry = this.#lines.enter(key, {
       sequence: group.sequence,
       label: `placement group ${name ?? groupId}`,
@@ -187,9 +192,14 @@ export class Scheduler {
       sinceMs: this.#now(),
       attempt: () => {
         const nodes = [...this.#nodes.values()];
-        if (!this.#groups.place(group, nodes)) return whyNot(this.#groups.isFeasible(group, nodes));
-        // Those who wait for its bundles are in lines that this pass may have looked at already.
-        queueMicrotask(() => this.#lines.serve());
+        if (!this.#groups.place(group, nodes)) {
+          const nodesVersion = this.#nodesVersion;
+          if (known.nodesVersion !== nodesVersion) {
+            known = { nodesVersion, feasible: this.#groups.isFeasible(group, nodes) };
+          }
+          return whyNot(known.feasible);
+        }
+        // Those who wait for its bundles asked later, and so are looked at later in this pass.
         return undefined;
       },
       close: () => this.#groups.remove(group, this.#nodes),

@@ -23,11 +23,39 @@ export type Strategy =
   | { readonly kind: "NODE_LABEL"; readonly hard: LabelConditions; readonly soft: LabelConditions }
   | {
       readonly kind: "PLACEMENT_GROUP";
-      readonly groupId: string;
+      readonly group: GroupReference;
       /** -1: any bundle with room. */
       readonly bundleIndex: number;
+      /** What runs there makes its own actors and tasks there, too. */
       readonly captureChildTasks: boolean;
     };
+
+/** A placement group as its holders know it. */
+export interface GroupReference {
+  readonly groupId: string;
+  readonly bundles: readonly Amounts[];
+}
+
+/** What running code was given: its resources and its placement group. */
+export interface Assignment {
+  readonly resources: Amounts;
+  readonly group: GroupScope | undefined;
+}
+
+/** The placement group that code runs in. */
+export interface GroupScope {
+  readonly group: GroupReference;
+  readonly captureChildTasks: boolean;
+}
+
+export function assignmentOf(demand: Demand): Assignment {
+  return { resources: demand.hold, group: scopeOf(demand) };
+}
+
+export function scopeOf({ strategy }: Demand): GroupScope | undefined {
+  if (strategy.kind !== "PLACEMENT_GROUP") return undefined;
+  return { group: strategy.group, captureChildTasks: strategy.captureChildTasks };
+}
 
 export interface Demand {
   /** Equal for equal demands: those who want the same wait in one line. */

@@ -14,7 +14,7 @@ import type {
   NodeInfo,
   NodeSpec,
 } from "../rpc/cluster.ts";
-import type { Demand } from "../rpc/demand.ts";
+import { type Demand, scopeOf } from "../rpc/demand.ts";
 import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
 import type {
@@ -249,8 +249,7 @@ export class LocalDirectory implements Directory {
     if (allocation.isLost) return this.leaseWorker(worker, holder);
     try {
       const host = this.#workerOn(allocation.nodeId, worker);
-      const { strategy } = demand;
-      const groupId = strategy.kind === "PLACEMENT_GROUP" ? strategy.groupId : undefined;
+      const groupId = scopeOf(demand)?.group.groupId;
       this.#leases.set(host.id, { host, allocation, holder, groupId, kind });
       return { state: "leased", hostId: host.id };
     } catch (error) {
@@ -277,8 +276,7 @@ export class LocalDirectory implements Directory {
   /** Ends what runs in a placement group that is gone. */
   async #endGroup(groupId: string, cause: DeathCause): Promise<void> {
     const actors = [...this.#actors.values()].filter(({ spec }) => {
-      const { strategy } = spec.demand;
-      return strategy.kind === "PLACEMENT_GROUP" && strategy.groupId === groupId;
+      return scopeOf(spec.demand)?.group.groupId === groupId;
     });
     const leases = [...this.#leases.values()].filter((lease) => lease.groupId === groupId);
     await Promise.all([

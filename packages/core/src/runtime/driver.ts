@@ -101,8 +101,14 @@ export function startDriver(options: InitOptions): Driver {
     root: options.spillDirectory,
     isDevelopment: options.development ?? process.env["RAYLING_DEV"] === "1",
   });
+  const { nodeId } = directory.cluster.addNode({
+    nodeName: undefined,
+    resources: nodeAmounts({ ...options, numCpus }),
+    labels: options.labels ?? {},
+  });
   const caller: Caller = new Caller({
     id: driverId,
+    nodeId,
     objectStore,
     directory,
     errorClasses,
@@ -112,11 +118,6 @@ export function startDriver(options: InitOptions): Driver {
       const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
       session.answerFailure(call.id, caller.codec.encodeFailure(error));
     },
-  });
-  const { nodeId } = directory.cluster.addNode({
-    nodeName: undefined,
-    resources: nodeAmounts({ ...options, numCpus }),
-    labels: options.labels ?? {},
   });
   const launcher = new Launcher({
     driverId,

@@ -12,6 +12,7 @@ import type {
   Isolation,
   StartArguments,
 } from "../rpc/directory.ts";
+import { assignmentOf } from "../rpc/demand.ts";
 import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
 import { detachArguments } from "../host/control.ts";
@@ -184,6 +185,7 @@ export class Supervisor {
         incarnation: this.#incarnation,
         isShared: isolation === "shared",
         args: detachArguments(args),
+        assignment: assignmentOf(spec.demand),
       });
       if (!created.ok) {
         const error = caller.codec.reviveFailure(created.failure);

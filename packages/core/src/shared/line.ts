@@ -27,6 +27,17 @@ export class Line<T> {
     return this.#first;
   }
 
+  /** What stands first. */
+  peek(): T | undefined {
+    const place = this.first();
+    return place === undefined ? undefined : this.#items.get(place);
+  }
+
+  /** Whether the item of that place is still there. */
+  has(place: number): boolean {
+    return this.#items.has(place);
+  }
+
   /** Takes out what stands at a place, if it is still there. */
   take(place: number): T | undefined {
     const item = this.#items.get(place);
