@@ -157,6 +157,18 @@ describe("the memory of objects", () => {
   });
 });
 
+test("a big text leaves no memory with the packer", async () => {
+  const sizes = { before: process.memoryUsage().arrayBuffers, after: 0 };
+  for (const value of ["x".repeat(32 * MiB), { text: "y".repeat(32 * MiB), list: [new Date()] }]) {
+    expect(codec.encode(value, "value").end).toBeGreaterThan(32 * MiB);
+    codec.encode("small", "value");
+  }
+  await collected(() => {
+    sizes.after = process.memoryUsage().arrayBuffers;
+    return sizes.after < sizes.before + 8 * MiB;
+  });
+});
+
 describe("spill files", () => {
   test("hold several values, and go with the last of them", async () => {
     const files = new SpillFiles(root, "writer");

@@ -115,7 +115,7 @@ export class Caller implements HandleCaller, ClientLink {
   refOf(label: string, work: Promise<unknown>): ObjectRef {
     const entry = this.store.create(label);
     work
-      .then((value) => entry.resolve(compact(this.codec.encode(value, label))))
+      .then((value) => this.settle(entry, compact(this.codec.encode(value, label))))
       .catch((error: unknown) => entry.reject(this.describe(error as Error)));
     return new ObjectRef(entry);
   }

@@ -43,6 +43,8 @@ export interface ReferenceCodec extends WritingRules {
 const packr: Packr = new Packr({ structuredClone: true, useRecords: true, copyBuffers: true });
 /** For values without containers inside: no table of what was seen, and no view of its own for what it packs (measured: half the cost of a small call). */
 const flatPackr: Packr = new Packr({ useRecords: true, moreTypes: true });
+/** A packer that has grown beyond this starts anew. */
+const packerBytes: number = 1024 * 1024;
 const noBuffers: readonly SharedArrayBuffer[] = [];
 const noSlots: readonly unknown[] = [];
 const noReferences: readonly object[] = [];
@@ -205,6 +207,8 @@ function packFlat(value: unknown): Encoded {
 function shared(bytes: Uint8Array): Uint8Array {
   const body = Buffer.from(allocateShared(bytes.length));
   body.set(bytes);
+  // The packers, which share their memory, go on behind what they wrote, and would keep all of it for that.
+  if (bytes.length >= packerBytes) packr.useBuffer(Buffer.allocUnsafeSlow(8192));
   return body;
 }
 
