@@ -24,14 +24,14 @@ export const fullPlans: Plans = {
   interleaved: { rounds: 10, roundMs: 300, minIterations: 3 },
   bigElements: 100_000_000,
   rates: { warmUpMs: 1000, rounds: 4, roundMs: 2000 },
-  scale: { pendingCalls: 1_000_000, calls: 10_000_000 },
+  scale: { pendingCalls: 1_000_000, actors: 10_000, calls: 10_000_000, actorLives: 100_000 },
 };
 
 export const quickPlans: Plans = {
   interleaved: { rounds: 2, roundMs: 40, minIterations: 2 },
   bigElements: 10_000_000,
   rates: { warmUpMs: 100, rounds: 2, roundMs: 200 },
-  scale: { pendingCalls: 100_000, calls: 200_000 },
+  scale: { pendingCalls: 100_000, actors: 1000, calls: 200_000, actorLives: 5000 },
 };
 
 type Run = (plans: Plans, say: Progress) => Promise<Report>;

@@ -1,6 +1,7 @@
 /**
  * The remote classes of the benchmarks, and nothing else: hosts import this file, so it must be cheap and must not reach driver code.
  */
+import { threadId } from "node:worker_threads";
 import * as ray from "@rayling/core";
 import { bytesInUse } from "../measure/memory.ts";
 
@@ -21,10 +22,13 @@ class HolderInstance {
   }
 }
 
-/** Adds, and says what its thread holds. */
+/** Adds, and says in which thread it lives and what that holds. */
 class ProberInstance {
   add(a: number, b: number): number {
     return a + b;
+  }
+  thread(): number {
+    return threadId;
   }
   bytesInUse(): Promise<number> {
     return bytesInUse();
