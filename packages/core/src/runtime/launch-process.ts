@@ -139,6 +139,7 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
     id,
     nodeId,
     isolation: "process",
+    pid,
     exited,
     channel: new SocketChannel(dataSocket, { peer, explain: () => exited }),
     control: use,

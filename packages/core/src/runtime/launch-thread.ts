@@ -90,6 +90,7 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
     id,
     nodeId,
     isolation: "thread",
+    pid: process.pid,
     exited,
     channel: threadChannel(data.port1, () => exited, exited),
     control: use,
