@@ -218,7 +218,8 @@ test("a value whose file is gone is lost, with its name, for who gets it and for
 describe("in development mode", () => {
   test("a value that was changed is named, with what made it, to who gets it", async () => {
     await ray.init({ numCpus: 1, prewarm: 0, development: true });
-    const keeper = BlockKeeper.remote();
+    // Where memory is shared: a process would write to a copy of its own.
+    const keeper = BlockKeeper.options({ isolation: "thread" }).remote();
     const put = ray.put(block(1, MiB));
     const made = keeper.make.remote(2, MiB);
     expect((await ray.get([put, made])).map(markOf)).toEqual([1, 2]);

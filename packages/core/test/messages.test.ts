@@ -14,6 +14,7 @@ function plain(message: Message): unknown {
         arguments: codec.decode(message.arguments),
         dependencies: message.dependencies.map((one) => codec.decode(one)),
       };
+    case "value":
     case "result":
       return { ...message, value: codec.decode(message.value) };
     case "failure":
@@ -55,7 +56,8 @@ const messages: readonly Message[] = [
   },
   { kind: "result", id: 2 ** 32 - 1, value: encode({ deep: [new Map([["k", big]])] }) },
   { kind: "failure", id: 4, error: encode({ name: "E" }) },
-  { kind: "fetch", id: 5, objectId: "driver-1:0" },
+  { kind: "fetch", whole: true, id: 5, objectId: "driver-1:0" },
+  { kind: "value", objectId: "host-1:3", value: encode([big]) },
   { kind: "reference", objectId: "o", holder: "h", change: -3 },
 ];
 

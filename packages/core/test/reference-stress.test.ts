@@ -36,11 +36,17 @@ class Places {
 
 const places = 12;
 
-test.each([1, 2, 3])(
-  "what is made, nested, handed on and dropped at random is there as long as it is held, and not longer (seed %i)",
-  async (seed) => {
+test.each([
+  [1, "thread"],
+  [2, "thread"],
+  [3, "process"],
+  [4, "process"],
+] as const)(
+  "what is made, nested, handed on and dropped at random is there as long as it is held, and not longer (seed %i, %s)",
+  async (seed, isolation) => {
     const random = generator(seed);
-    const actors = [Holder.remote(), Holder.remote(), Holder.remote()];
+    const Isolated = Holder.options({ isolation });
+    const actors = [Isolated.remote(), Isolated.remote(), Isolated.remote()];
     const own = new Places();
     /** By holder (the driver is the last one), what is kept where. */
     const model = Array.from({ length: actors.length + 1 }, () => new Map<number, Model>());
@@ -79,17 +85,21 @@ test.each([1, 2, 3])(
           return;
         }
         case 2: {
-          // The result of a call, with refs of the actor inside: the driver owns it.
+          // The result of a call, with refs of the actor inside: the driver owns it. A big one of a process stays there.
           if (holder === driver) return;
+          const content = text.padEnd(random(2) === 0 ? 150_000 : 0, ".");
           const inside = [someKept(holder)].filter((one) => one !== undefined);
           own.set(
             place,
             at(holder).made.remote(
-              text,
+              content,
               inside.map(([one]) => one),
             ),
           );
-          (model[driver] as Map<number, Model>).set(place, [text, ...inside.map(([, one]) => one)]);
+          (model[driver] as Map<number, Model>).set(place, [
+            content,
+            ...inside.map(([, one]) => one),
+          ]);
           return;
         }
         case 3:

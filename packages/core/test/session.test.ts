@@ -60,6 +60,7 @@ function pair(
         if (answer) session.answer(call.id, call.arguments);
       },
       onFetch: () => undefined,
+      onValue: () => undefined,
       onReference: () => undefined,
       onExport: () => undefined,
       onCancelObject: () => undefined,

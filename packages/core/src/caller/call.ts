@@ -12,7 +12,7 @@ import type { ActorInfo } from "../rpc/directory.ts";
 import type { ClientLink } from "./link.ts";
 import { type DeathCause, TaskCancelledError } from "../shared/errors.ts";
 import type { Fifo } from "../shared/fifo.ts";
-import type { ObjectEntry, Producer } from "../store/object-entry.ts";
+import { messageOf, type ObjectEntry, type Producer } from "../store/object-entry.ts";
 import type { Pending } from "../rpc/pending-table.ts";
 import type { Session } from "../rpc/session.ts";
 import { noteSettle } from "./note-events.ts";
@@ -120,9 +120,11 @@ export class Call implements Pending, Producer {
   /** Sends it; its arguments are ready. Or fails it, if one of them failed. */
   send(session: Session, route: Route, incarnation: number): void {
     const dependencies: Encoded[] = this.dependencies.length === 0 ? none : [];
-    for (const { outcome } of this.dependencies) {
+    for (const dependency of this.dependencies) {
+      const { outcome } = dependency;
       if (outcome?.ok === false) return this.fail(outcome.failure);
-      if (outcome?.value !== undefined) dependencies.push(outcome.value);
+      const value = outcome === undefined ? undefined : messageOf(dependency, outcome);
+      if (value !== undefined) dependencies.push(value);
     }
     this.session = session;
     this.incarnation = incarnation;
@@ -134,7 +136,7 @@ export class Call implements Pending, Producer {
     if (this.isCancelled) return this.cancelled();
     const problem = this.returns?.end?.(value);
     if (problem !== undefined) return this.fail(this.owner.link.describe(problem));
-    this.owner.link.settle(this.entry, value);
+    this.owner.link.settle(this.entry, value, this);
     this.#settled();
   }
 

@@ -3,12 +3,13 @@
  *
  * The driver and every host have one. What a call does when it arrives is given in (`onCall`); where actors are is asked of the Directory.
  */
-import { Codec, compact, type Encoded, isBig } from "../protocol/codec.ts";
+import { Codec, compact, type Encoded, isBig, sizeOf } from "../protocol/codec.ts";
 import type { ErrorClasses, FailureData } from "../protocol/failure.ts";
 import { slot } from "../protocol/special.ts";
 import { type DeathCause, PendingCallsLimitExceeded, RaySystemError } from "../shared/errors.ts";
-import type { ObjectEntry } from "../store/object-entry.ts";
-import { awayOf, ObjectMemory, type ObjectMemoryParts } from "../store/object-memory.ts";
+import { cameBy } from "../protocol/shared-memory.ts";
+import type { Away, ObjectEntry, Outcome, Producer } from "../store/object-entry.ts";
+import { ObjectMemory, type ObjectMemoryParts } from "../store/object-memory.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
@@ -36,6 +37,8 @@ import { clockMs } from "../shared/clock.ts";
 import { noteSubmit } from "./note-events.ts";
 import { TaskClient } from "./task-client.ts";
 import type { Waiting } from "./waiting.ts";
+import { Lineage, type LineageLink } from "./lineage.ts";
+import { inlineBytes, Located, type LocatedLink, type StandIn } from "./located.ts";
 
 export interface CallerOptions {
   readonly id: string;
@@ -49,6 +52,8 @@ export interface CallerOptions {
   /** Where it notes what happens to calls, if it does. */
   readonly events: TaskEvents | undefined;
   readonly objectStore: Pick<ObjectMemoryParts, "budget" | "files" | "immutability">;
+  /** Big results of calls stay here, and their owners get what stands for them: this runtime shares no memory with them. */
+  readonly keepsResults?: boolean;
   readonly onCall: (call: CallMessage, session: Session) => void;
 }
 
@@ -60,13 +65,17 @@ type ReferenceData =
   | readonly ["actor", ActorInfo, string?, number?]
   | readonly ["function", FunctionData];
 
-export class Caller implements HandleCaller, ClientLink {
+export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLink {
   readonly id: string;
   readonly nodeId: string;
   readonly directory: Directory;
   readonly codec: Codec;
   readonly store: Store;
   readonly memory: ObjectMemory;
+  readonly #lineage: Lineage;
+  readonly #keepsResults: boolean;
+  /** Results that stayed here. */
+  readonly #placed: WeakSet<ObjectEntry> = new WeakSet();
   readonly waiting: Waiting;
   readonly stuck: StuckWatch;
   readonly events: TaskEvents | undefined;
@@ -109,6 +118,8 @@ export class Caller implements HandleCaller, ClientLink {
       describe: (error) => this.describe(error),
     });
     this.#tasks = new TaskClient(this);
+    this.#lineage = new Lineage(this);
+    this.#keepsResults = options.keepsResults ?? false;
   }
 
   put(value: unknown): ObjectRef {
@@ -232,7 +243,7 @@ export class Caller implements HandleCaller, ClientLink {
     const values = this.#encodeArguments(args, entries);
     let unresolved = entries.length;
     const settle = (): void => {
-      if (this.bringing(entries, settle)) return;
+      if (this.bringingHere(entries, settle)) return;
       const dependencies: Encoded[] = [];
       for (const { outcome } of entries) {
         if (outcome?.ok === false) {
@@ -288,8 +299,12 @@ export class Caller implements HandleCaller, ClientLink {
   addSession(peerId: string, channel: Channel): Session {
     const session = new Session(peerId, channel, {
       onCall: this.#onCall,
-      onFetch: (id, objectId, from) =>
-        this.#exchange.answer(id, objectId, this.store.exported(objectId), from),
+      onFetch: (id, objectId, whole, from) =>
+        this.#exchange.answer(id, objectId, whole, this.store.exported(objectId), from),
+      onValue: (objectId, value) => {
+        const entry = this.store.borrowed(objectId);
+        if (entry !== undefined) this.settle(entry, value);
+      },
       onReference: (objectId, holder, change) =>
         this.store.changeReference(objectId, holder, change),
       onCancelObject: (objectId, recursive, force) => {
@@ -336,10 +351,14 @@ export class Caller implements HandleCaller, ClientLink {
     }
   }
 
-  settle(entry: ObjectEntry, value: Encoded): void {
+  /** @param maker the call that made it, if one did: a big value may have to be made again */
+  settle(entry: ObjectEntry, value: Encoded, maker?: Producer): void {
     try {
       this.codec.claim(value);
-      entry.resolve(value);
+      const isLocated = value.isLocated === true;
+      if ((isLocated || isBig(value)) && maker instanceof Call) this.#lineage.note(entry, maker);
+      if (isLocated) this.#locate(entry, this.codec.decode(value) as StandIn);
+      else entry.resolve(value);
       if (isBig(value) && entry.owner === this.id) this.memory.keep(entry, false);
     } catch (error) {
       // A value that cannot be read fails its own call, not the channel it came by.
@@ -347,16 +366,111 @@ export class Caller implements HandleCaller, ClientLink {
     }
   }
 
-  /** Whether values of these entries are away: then they are brought, and `resume` is called when all are there or have failed. */
-  bringing(entries: readonly ObjectEntry[], resume: () => void): boolean {
-    let isAway = false;
-    for (const entry of entries) {
-      const value = entry.outcome?.ok === true ? entry.outcome.value : undefined;
-      if (value !== undefined && isBig(value)) this.memory.used(entry);
-      else if (awayOf(entry) !== undefined) isAway = true;
+  #locate(entry: ObjectEntry, standIn: StandIn): void {
+    // What it keeps on the other host goes when something small here is collected.
+    cameBy(standIn.byteLength);
+    entry.resolveAway(new Located(standIn, this));
+  }
+
+  /** What is answered in place of a big result, which stays here until somebody wants it. */
+  placed(value: Encoded, label: string): Encoded {
+    if (!this.#keepsResults || sizeOf(value) <= inlineBytes) return value;
+    const entry = this.store.create(label);
+    this.settle(entry, compact(value));
+    this.#placed.add(entry);
+    return this.encodeStandIn({ kept: new ObjectRef(entry), byteLength: sizeOf(value) });
+  }
+
+  /** Gives the results that stayed here to those who hold them: this runtime is about to end. What is on disk is lost. */
+  handOver(): void {
+    const sessions = new Map([...this.#open].map((session) => [session.peerId, session]));
+    for (const { entry, holders } of this.store.held()) {
+      const value = entry.outcome?.value;
+      if (value === undefined || !this.#placed.delete(entry)) continue;
+      for (const holder of holders) sessions.get(holder)?.handOver(entry.id, value);
     }
-    if (isAway) void this.memory.bring(entries, resume);
-    return isAway;
+  }
+
+  /** The same, with what is on disk. */
+  async handOverAll(): Promise<void> {
+    const entries = [...this.store.held()].map(({ entry }) => entry);
+    const placed = entries.filter((entry) => this.#placed.has(entry));
+    await this.bringHere(placed, () => this.handOver());
+  }
+
+  encodeStandIn(standIn: StandIn): Encoded {
+    return { ...this.codec.encode(standIn, "what stands for a value"), isLocated: true };
+  }
+
+  fetchWhole(object: ObjectEntry): Promise<Outcome> {
+    return this.#exchange.fetchWhole(object);
+  }
+
+  remake(entry: ObjectEntry, loss: Error): Promise<void> {
+    return this.#lineage.remake(entry, loss);
+  }
+
+  /** The value of an entry that was away is in memory from now on. */
+  arrived(entry: ObjectEntry, value: Encoded): void {
+    this.codec.claim(value);
+    entry.returned(value);
+    if (entry.owner === this.id) this.memory.keep(entry, false);
+  }
+
+  async adopt(entry: ObjectEntry, made: ObjectEntry): Promise<void> {
+    const { outcome } = made;
+    if (outcome?.ok === false) return entry.lost(outcome.failure);
+    if (outcome?.away instanceof Located) {
+      const away = new Located(outcome.away, this);
+      entry.moved(away);
+      return away.bring(entry);
+    }
+    await this.bringHere([made], () => {
+      if (made.outcome?.ok === false) entry.lost(made.outcome.failure);
+      else if (made.outcome?.value !== undefined) this.arrived(entry, made.outcome.value);
+    });
+  }
+
+  revive(failure: FailureData): Error {
+    return this.codec.reviveFailure(failure);
+  }
+
+  /**
+   * Whether values of these entries are away and nothing may be passed on in their place: then they are brought, and `resume` is called when all
+   * are there or have failed.
+   */
+  bringing(entries: readonly ObjectEntry[], resume: () => void): boolean {
+    return this.#bringing(entries, (entry, away) => away.standIn?.(entry) === undefined, resume);
+  }
+
+  /** The same for who looks at the values here. */
+  bringingHere(entries: readonly ObjectEntry[], resume: () => void): boolean {
+    return this.#bringing(entries, () => true, resume);
+  }
+
+  /** Brings what is away; `look` is called when all are there or have failed. */
+  bringHere(entries: readonly ObjectEntry[], look: () => void): Promise<void> {
+    return this.memory.bring(entries, look);
+  }
+
+  #bringing(
+    entries: readonly ObjectEntry[],
+    isWanted: (entry: ObjectEntry, away: Away) => boolean,
+    resume: () => void,
+  ): boolean {
+    let wanted: ObjectEntry[] | undefined;
+    for (const entry of entries) {
+      const { outcome } = entry;
+      if (outcome?.ok !== true) continue;
+      if (outcome.value !== undefined) {
+        if (isBig(outcome.value)) this.memory.used(entry);
+      } else if (isWanted(entry, outcome.away)) {
+        (wanted ??= []).push(entry);
+      }
+    }
+    if (wanted === undefined) return false;
+    void this.memory.bring(wanted, resume);
+    return true;
   }
 
   readFailure(error: Encoded): FailureData {

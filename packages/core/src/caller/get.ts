@@ -33,7 +33,7 @@ export function getValues(
       }
     };
     const finish = (): void => {
-      if (over || caller.bringing(entries, finish)) return;
+      if (over || caller.bringingHere(entries, finish)) return;
       end();
       // One that was away may have been lost on its way back.
       const failed = entries.find(({ outcome }) => outcome?.ok === false)?.outcome;

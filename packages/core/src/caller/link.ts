@@ -4,7 +4,7 @@ import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import type { Directory } from "../rpc/directory.ts";
 import type { Session } from "../rpc/session.ts";
-import type { ObjectEntry } from "../store/object-entry.ts";
+import type { ObjectEntry, Producer } from "../store/object-entry.ts";
 
 export interface ClientLink {
   readonly directory: Directory;
@@ -14,7 +14,7 @@ export interface ClientLink {
   /** An entry of this runtime's own. */
   createEntry(label: string): ObjectEntry;
   /** Gives an entry the value that arrived for it, and takes over the refs inside. */
-  settle(entry: ObjectEntry, value: Encoded): void;
+  settle(entry: ObjectEntry, value: Encoded, maker?: Producer): void;
   readCount(value: Encoded): number;
   readFailure(error: Encoded): FailureData;
   describe(error: Error): FailureData;

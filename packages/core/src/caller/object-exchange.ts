@@ -6,7 +6,7 @@
 import type { Codec, Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import { OwnerDiedError, ReferenceCountingError } from "../shared/errors.ts";
-import type { ObjectEntry } from "../store/object-entry.ts";
+import { messageOf, type ObjectEntry, type Outcome } from "../store/object-entry.ts";
 import type { StoreLink } from "../store/store.ts";
 import type { Session } from "../rpc/session.ts";
 
@@ -19,6 +19,7 @@ export interface ExchangeLink {
   readFailure(error: Encoded): FailureData;
   describe(error: Error): FailureData;
   bringing(entries: readonly ObjectEntry[], resume: () => void): boolean;
+  bringingHere(entries: readonly ObjectEntry[], resume: () => void): boolean;
 }
 
 export class ObjectExchange implements StoreLink {
@@ -48,7 +49,7 @@ export class ObjectExchange implements StoreLink {
       if (session === undefined || !session.isOpen) {
         return fail(new OwnerDiedError(objectId, "it is not connected"));
       }
-      session.fetch(objectId, {
+      session.fetch(objectId, false, {
         resolve: (value) => this.#link.settle(entry, value),
         reject: (error) => entry.reject(this.#link.readFailure(error)),
         lose: (reason) => fail(new OwnerDiedError(objectId, reason.message)),
@@ -58,17 +59,49 @@ export class ObjectExchange implements StoreLink {
     }
   }
 
-  /** @param entry ours of that id, if we still hold it */
-  answer(id: number, objectId: string, entry: ObjectEntry | undefined, session: Session): void {
+  /** The value of somebody else's object from its owner, wherever it is now. */
+  async fetchWhole(object: ObjectEntry): Promise<Outcome> {
+    const fail = (error: Error): Outcome => ({ ok: false, failure: this.#link.describe(error) });
+    const session = await this.#link.session(object.owner).catch(() => undefined);
+    if (session === undefined || !session.isOpen) {
+      return fail(new OwnerDiedError(object.id, "it is not connected"));
+    }
+    return new Promise((resolve) =>
+      session.fetch(object.id, true, {
+        resolve: (value) => resolve({ ok: true, value }),
+        reject: (error) => resolve({ ok: false, failure: this.#link.readFailure(error) }),
+        lose: (reason) => resolve(fail(new OwnerDiedError(object.id, reason.message))),
+      }),
+    );
+  }
+
+  /**
+   * @param entry ours of that id, if we still hold it
+   * @param whole nothing that stands for the value will do
+   */
+  answer(
+    id: number,
+    objectId: string,
+    whole: boolean,
+    entry: ObjectEntry | undefined,
+    session: Session,
+  ): void {
     const { codec } = this.#link;
     if (entry === undefined) {
       return session.answerFailure(id, codec.encodeFailure(new ReferenceCountingError(objectId)));
     }
     const answer = (): void => {
-      if (this.#link.bringing([entry], answer)) return;
+      const isBringing = whole
+        ? this.#link.bringingHere([entry], answer)
+        : this.#link.bringing([entry], answer);
+      if (isBringing) return;
       const { outcome } = entry;
-      if (outcome?.ok === false) session.answerFailure(id, codec.encode(outcome.failure, "error"));
-      else if (outcome?.value !== undefined) session.answer(id, outcome.value);
+      if (outcome?.ok === false) {
+        session.answerFailure(id, codec.encode(outcome.failure, "error"));
+        return;
+      }
+      const value = outcome === undefined ? undefined : messageOf(entry, outcome);
+      if (value !== undefined) session.answer(id, value);
     };
     entry.watch(answer);
   }

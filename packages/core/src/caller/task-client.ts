@@ -210,12 +210,22 @@ export class TaskClient implements CallOwner {
       const call = lane.ready.shift();
       if (call === undefined) break;
       if (call.isSettled) continue;
+      if (this.#remaking(call)) continue;
       if (this.link.bringing(call.dependencies, () => this.#resume(call, lane, session))) return;
       call.send(session, call.plan.route, 0);
       if (!call.isSettled) return;
     }
     this.#release(session.peerId);
     this.#ask(lane);
+  }
+
+  /** An argument that has to be made again needs a worker itself: this one is for others meanwhile. */
+  #remaking(call: Call): boolean {
+    if (!call.dependencies.some(({ outcome }) => outcome?.away?.isLost?.() === true)) return false;
+    this.#parked.add(call);
+    return this.link.bringing(call.dependencies, () => {
+      if (this.#parked.delete(call)) this.#enqueue(call);
+    });
   }
 
   /** Its arguments had been away, and much may have happened meanwhile. */

@@ -205,7 +205,7 @@ export function answerCall(
   }
   ended?.(true);
   if (encoded === undefined) session.answerAll(call.id, several);
-  else session.answer(call.id, encoded);
+  else session.answer(call.id, site.caller.placed(encoded, site.functionName(call)));
 }
 
 export function answerFailure(

@@ -17,6 +17,7 @@ import type { Budget } from "../store/budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
 import { SpillFiles } from "../store/spill-files.ts";
 import type { Channel } from "../transport/channel.ts";
+import { Arrivals } from "./arrivals.ts";
 import type {
   CreateRequest,
   CreateResult,
@@ -48,6 +49,8 @@ export interface HostWiring {
     readonly spillDirectory: string;
     readonly isDevelopment: boolean;
   };
+  /** Big results stay here: no memory is shared with those who called. */
+  readonly keepsResults: boolean;
   /** The runtime ends because of this error, which nobody caught. */
   readonly onFatal?: (error: unknown) => void;
 }
@@ -73,7 +76,7 @@ export function startHost(wiring: HostWiring): HostControl {
   });
   let tasksRunning = 0;
   const waiting = new Waiting((isWaiting) => {
-    if (tasksRunning > 0) directory.setBlocked(hostId, isWaiting);
+    if (tasksRunning > 0 || !arrivals.isEmpty) directory.setBlocked(hostId, isWaiting);
   });
   const events = identity.inside.taskEvents ? new TaskEvents() : undefined;
   const reporter = new Reporter(events, (report) => {
@@ -94,14 +97,17 @@ export function startHost(wiring: HostWiring): HostControl {
       files: new SpillFiles(spillDirectory, hostId),
       immutability: isDevelopment ? new ImmutabilityCheck() : undefined,
     },
+    keepsResults: wiring.keepsResults,
     onCall,
   });
+  const arrivals = new Arrivals(caller, run);
   limitGarbage(budget.limitBytes);
 
   guardDriverCode(wiring.onFatal);
   // Answers that are ready leave before the host does, whatever ends it.
   process.on("exit", () => {
     reporter.flush();
+    caller.handOver();
     caller.flush();
     for (const channel of channels()) channel.drainNow();
   });
@@ -111,6 +117,14 @@ export function startHost(wiring: HostWiring): HostControl {
   caller.addSession(driverId, data);
 
   function onCall(call: CallMessage, session: Session): void {
+    if (call.dependencies.length > 0 || !arrivals.isEmpty) {
+      const isOrdered = instances.get(call.route.target)?.info.isOrdered ?? false;
+      if (arrivals.takes(call, session, isOrdered)) return;
+    }
+    run(call, session);
+  }
+
+  function run(call: CallMessage, session: Session): void {
     if (call.route.target === taskTarget) {
       tasksRunning += 1;
       void runTask(call, session, loader, caller).finally(() => {
@@ -212,6 +226,7 @@ export function startHost(wiring: HostWiring): HostControl {
 
   async function stop(): Promise<void> {
     reporter.flush();
+    await caller.handOverAll();
     caller.flush();
     await Promise.all(channels().map((channel) => channel.drained()));
   }

@@ -49,6 +49,7 @@ expose(
       spillDirectory: settings.spillDirectory,
       isDevelopment: settings.isDevelopment,
     },
+    keepsResults: true,
     onFatal: (thrown) => {
       const error = thrown instanceof Error ? thrown : new Error(String(thrown));
       const message = `uncaught in its process: ${error.name}: ${error.message}`;

@@ -21,6 +21,7 @@ if (logToDriver !== "raw") {
 }
 const driver = wrap<LauncherControl>(settings.directory);
 const control = startHost({
+  keepsResults: false,
   identity: settings,
   driver,
   data: (explain) => threadChannel(settings.data, explain),

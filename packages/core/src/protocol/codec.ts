@@ -27,6 +27,8 @@ export interface Encoded {
   references: readonly object[] | undefined;
   /** Some of its buffers are the user's own SharedArrayBuffers, which are meant to be changed: it cannot be moved to other memory. */
   readonly isLive?: boolean;
+  /** It only stands for the value, which is on the host that made it. */
+  readonly isLocated?: boolean;
 }
 
 /** Whether it is big enough to be counted: it has memory of its own beside the messages that carry it. */
@@ -38,6 +40,13 @@ export function isBig(encoded: Encoded): boolean {
 export interface ReferenceCodec extends WritingRules {
   readonly read: (data: unknown) => object;
   readonly findClass?: FindClass;
+}
+
+/** Of all that is counted: body and buffers. */
+export function sizeOf(encoded: Encoded): number {
+  let size = encoded.end - encoded.start;
+  for (const { byteLength } of encoded.buffers) size += byteLength;
+  return size;
 }
 
 const packr: Packr = new Packr({ structuredClone: true, useRecords: true, copyBuffers: true });

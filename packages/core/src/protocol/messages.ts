@@ -63,8 +63,15 @@ export type Message =
   | { readonly kind: "consumed"; readonly id: number; readonly count: number }
   /** Asks to end a call early, and what it called if `recursive`. */
   | { readonly kind: "cancel"; readonly id: number; readonly recursive: boolean }
-  /** Asks the owner for a value; answered by result or failure. */
-  | { readonly kind: "fetch"; readonly id: number; readonly objectId: string }
+  /** Asks the owner for a value; answered by result or failure. Not `whole`, the result may be what stands for a value that is elsewhere. */
+  | {
+      readonly kind: "fetch";
+      readonly id: number;
+      readonly objectId: string;
+      readonly whole: boolean;
+    }
+  /** The value of an object of the sender, unasked: its host is about to end. */
+  | { readonly kind: "value"; readonly objectId: string; readonly value: Encoded }
   /** Asks the owner to cancel the call that makes an object of its. */
   | {
       readonly kind: "cancel-object";
@@ -87,6 +94,7 @@ const kinds = {
   failure: 4,
   fetch: 5,
   reference: 6,
+  value: 14,
   results: 7,
   gone: 8,
   cancelled: 9,
@@ -99,11 +107,12 @@ const kinds = {
 const text = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 const noDependencies: readonly Encoded[] = [];
 const headRoom = 64;
-/** Beside the count of buffers: they are the user's own. */
+/** Beside the count of buffers: they are the user's own; the value is elsewhere. */
 const liveBit = 2 ** 31;
+const locatedBit = 2 ** 30;
 
-function headCount({ buffers, isLive }: Encoded): number {
-  return isLive === true ? buffers.length + liveBit : buffers.length;
+function headCount({ buffers, isLive, isLocated }: Encoded): number {
+  return buffers.length + (isLive === true ? liveBit : isLocated === true ? locatedBit : 0);
 }
 
 /** The count of a consumer that wants no more: the producer need not wait for it. */
@@ -179,12 +188,17 @@ export class BatchWriter {
         return this.#body(message.error) + this.#length - before;
       case "fetch":
         this.#head(kinds.fetch, message.id);
+        this.#uint32(message.whole ? 1 : 0);
         this.#text(message.objectId);
         return this.#length - before;
       case "cancel-object":
         this.#head(kinds.cancelObject, (message.recursive ? 1 : 0) + (message.force ? 2 : 0));
         this.#text(message.objectId);
         return this.#length - before;
+      case "value":
+        this.#head(kinds.value, 0);
+        this.#text(message.objectId);
+        return this.#body(message.value) + this.#length - before;
       case "reference":
         this.#head(kinds.reference, 0);
         this.#view.setInt32(this.#length, message.change, true);
@@ -357,7 +371,10 @@ export class BatchReader {
           onMessage({ kind: "cancel", id, recursive: cursor.uint32() === 1 });
           break;
         case kinds.fetch:
-          onMessage({ kind: "fetch", id, objectId: cursor.text() });
+          onMessage({ kind: "fetch", id, whole: cursor.uint32() === 1, objectId: cursor.text() });
+          break;
+        case kinds.value:
+          onMessage({ kind: "value", objectId: cursor.text(), value: cursor.body() });
           break;
         case kinds.cancelObject:
           onMessage({
@@ -440,9 +457,10 @@ class Cursor {
 
   body(): Encoded {
     const size = this.uint32();
-    const countAndLive = this.uint32();
-    const isLive = countAndLive >= liveBit;
-    const bufferCount = isLive ? countAndLive - liveBit : countAndLive;
+    const head = this.uint32();
+    const isLive = head >= liveBit;
+    const isLocated = !isLive && head >= locatedBit;
+    const bufferCount = isLive ? head - liveBit : isLocated ? head - locatedBit : head;
     const referenceCount = this.uint32();
     let bytes = this.#bytes;
     let start = this.#at;
@@ -457,6 +475,8 @@ class Cursor {
     const buffers =
       bufferCount === 0 ? noBuffers : Array.from({ length: bufferCount }, () => this.#buffer());
     const end = start + size;
+    if (isLocated)
+      return { bytes, start, end, buffers, referenceCount, references: undefined, isLocated };
     if (isLive)
       return { bytes, start, end, buffers, referenceCount, references: undefined, isLive };
     if (this.#isAhead) return { bytes, start, end, buffers, referenceCount, references: undefined };

@@ -66,6 +66,11 @@ export function adoptShared(memory: SharedArrayBuffer): void {
   seen.ours.add(memory);
   seen.gone.register(memory, byteLength);
   seen.bytes += byteLength;
+  cameBy(byteLength);
+}
+
+/** So much memory, here or on another host, goes free when something small of this thread is collected. */
+export function cameBy(byteLength: number): void {
   seen.sinceCollection += byteLength;
   if (seen.sinceCollection < seen.quantum || seen.scheduled) return;
   seen.scheduled = true;

@@ -32,7 +32,8 @@ export interface Running {
 /** What the owner of a session does with what arrives. */
 export interface SessionReceiver {
   onCall(call: CallMessage, session: Session): void;
-  onFetch(id: number, objectId: string, session: Session): void;
+  onFetch(id: number, objectId: string, whole: boolean, session: Session): void;
+  onValue(objectId: string, value: Encoded): void;
   onReference(objectId: string, holder: string, change: number): void;
   /** A borrower of one of our objects wants it no more. */
   onCancelObject(objectId: string, recursive: boolean, force: boolean): void;
@@ -165,8 +166,9 @@ export class Session {
     if (this.#state !== "closed") this.#send({ kind: "consumed", id, count });
   }
 
-  fetch(objectId: string, pending: Pending): void {
-    this.#send({ kind: "fetch", id: this.#pending.add(pending), objectId });
+  /** @param whole the value itself is wanted, wherever it is now */
+  fetch(objectId: string, whole: boolean, pending: Pending): void {
+    this.#send({ kind: "fetch", id: this.#pending.add(pending), objectId, whole });
   }
 
   answer(id: number, value: Encoded): void {
@@ -209,6 +211,13 @@ export class Session {
     this.#export(error);
     this.#send({ kind: "failure", id, error });
     this.#flushIfLate();
+  }
+
+  /** Gives the other side the value of an object of ours that it holds. */
+  handOver(objectId: string, value: Encoded): void {
+    if (this.#state === "closed") return;
+    this.#export(value);
+    this.#send({ kind: "value", objectId, value });
   }
 
   changeReference(objectId: string, holder: string, change: number): void {
@@ -380,7 +389,10 @@ export class Session {
         if (this.#cancelledAhead.size > 0) this.#cancelledAhead.delete(message.id);
         break;
       case "fetch":
-        this.#receiver.onFetch(message.id, message.objectId, this);
+        this.#receiver.onFetch(message.id, message.objectId, message.whole, this);
+        break;
+      case "value":
+        this.#receiver.onValue(message.objectId, message.value);
         break;
       case "cancel-object":
         this.#receiver.onCancelObject(message.objectId, message.recursive, message.force);

@@ -45,7 +45,8 @@ export interface InitOptions {
   readonly prewarm?: number;
   /**
    * Bytes of big values (of 64 KiB and more) that this process keeps in memory: results and puts of all its threads together. Above 80 % of it those
-   * unused for longest go to disk, and come back when they are used. Default: 30 % of the machine's memory.
+   * unused for longest go to disk, and come back when they are used. A host that is a process of its own has a limit of its own, which is as large.
+   * Default: 30 % of the machine's memory.
    */
   readonly objectStoreMemory?: number;
   /** Where values go that do not fit: a directory, in which each session makes one of its own and removes it at its end. Default: the system's for temporary files. */

@@ -13,6 +13,10 @@ import { SeenFailure } from "./unhandled.ts";
 export interface Away {
   /** Brings it back by `returned` of the entry, or lets the entry fail by `lost`. Resolves after either; asked twice, it brings it once. */
   bring(entry: ObjectEntry): Promise<void>;
+  /** Bringing it runs tasks again: nobody must hold a worker meanwhile. */
+  isLost?(): boolean;
+  /** What may be passed on in place of the value, while that is on another host. */
+  standIn?(entry: ObjectEntry): Encoded | undefined;
 }
 
 export type Outcome =
@@ -23,6 +27,8 @@ export type Outcome =
 /** Whoever reads `failure` has looked at it: see unhandled.ts. */
 export interface Failed {
   readonly ok: false;
+  readonly value?: undefined;
+  readonly away?: undefined;
   readonly failure: FailureData;
 }
 
@@ -71,6 +77,11 @@ export class ObjectEntry {
 
   resolve(value: Encoded): void {
     this.#settle({ ok: true, value });
+  }
+
+  /** It is ready, and its value is elsewhere. */
+  resolveAway(away: Away): void {
+    this.#settle({ ok: true, value: undefined, away });
   }
 
   reject(failure: FailureData): void {
@@ -146,4 +157,12 @@ export class ObjectEntry {
 
 function look({ outcome }: ObjectEntry): void {
   if (outcome instanceof FailedOutcome) outcome.read();
+}
+
+/** What travels of a ready value: it, or what stands for it. */
+export function messageOf(
+  entry: ObjectEntry,
+  { value, away }: Extract<Outcome, { ok: true }>,
+): Encoded | undefined {
+  return value ?? away?.standIn?.(entry);
 }

@@ -113,6 +113,22 @@ export class Store {
     this.#pin(objectId, exported.entry, holder, change);
   }
 
+  /** Our objects that others hold or are about to, and who. */
+  *held(): Iterable<{ readonly entry: ObjectEntry; readonly holders: ReadonlySet<string> }> {
+    const flight = inFlightTo("");
+    for (const { entry, holders } of this.#exported.values()) {
+      const names = [...holders.keys()].map((holder) =>
+        holder.startsWith(flight) ? holder.slice(flight.length) : holder,
+      );
+      yield { entry, holders: new Set(names) };
+    }
+  }
+
+  /** Somebody else's object that we hold. */
+  borrowed(objectId: string): ObjectEntry | undefined {
+    return this.#borrowed.get(objectId)?.entry.deref();
+  }
+
   /** One of our objects, for a peer that asks for its value. */
   exported(objectId: string): ObjectEntry | undefined {
     return this.#exported.get(objectId)?.entry;

@@ -49,9 +49,7 @@ export type ReconstructionFailure =
   | "lineage-evicted"
   | "put"
   | "retries-disabled"
-  | "borrowed"
   | "reference-not-found"
-  | "task-cancelled"
   | "lineage-disabled";
 
 const reasonTexts: Readonly<Record<ReconstructionFailure, string>> = {
@@ -59,9 +57,7 @@ const reasonTexts: Readonly<Record<ReconstructionFailure, string>> = {
   "lineage-evicted": "what is needed to run its task again was dropped to save memory",
   put: "it was made by put, and there is no task to run again",
   "retries-disabled": "its call may not be run again (maxRetries or maxTaskRetries is 0)",
-  borrowed: "only its owner could run its task again",
   "reference-not-found": "its owner does not know it any more",
-  "task-cancelled": "its task was cancelled",
   "lineage-disabled": "its task was not noted",
 };
 

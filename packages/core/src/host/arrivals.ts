@@ -1,0 +1,106 @@
+/**
+ * Calls that arrived with arguments whose values are on another host: they are pulled from there before the call is run.
+ *
+ * Calls of one caller to one actor keep their order: what comes behind such a call waits with it. Tasks have no order.
+ */
+import type { Caller } from "../caller/caller.ts";
+import type { Encoded } from "../protocol/codec.ts";
+import type { CallMessage, Running, Session } from "../rpc/session.ts";
+import { Fifo } from "../shared/fifo.ts";
+
+/** Runs a call, or answers it. */
+export type RunCall = (call: CallMessage, session: Session) => void;
+
+export class Arrivals {
+  readonly #caller: Caller;
+  readonly #run: RunCall;
+  readonly #lines: Map<string, Fifo<Arrival>> = new Map();
+
+  constructor(caller: Caller, run: RunCall) {
+    this.#caller = caller;
+    this.#run = run;
+  }
+
+  /** Whether the call has to wait here; it is run later then. */
+  takes(call: CallMessage, session: Session, isOrdered: boolean): boolean {
+    const key = `${session.peerId} ${isOrdered ? call.route.target : call.id}`;
+    let line = this.#lines.get(key);
+    const isAway = call.dependencies.some(({ isLocated }) => isLocated === true);
+    if (line === undefined && !isAway) return false;
+    if (line === undefined) {
+      line = new Fifo();
+      this.#lines.set(key, line);
+    }
+    const arrival = new Arrival(call, session);
+    line.push(arrival);
+    if (isAway) void this.#pull(arrival, key);
+    else arrival.isReady = true;
+    return true;
+  }
+
+  get isEmpty(): boolean {
+    return this.#lines.size === 0;
+  }
+
+  async #pull(arrival: Arrival, key: string): Promise<void> {
+    await arrival.pull(this.#caller);
+    const line = this.#lines.get(key);
+    if (line === undefined) return;
+    for (let head = line.peek(); head?.isReady === true; head = line.peek()) {
+      line.shift();
+      head.leave(this.#caller, this.#run);
+    }
+    if (line.size === 0) this.#lines.delete(key);
+  }
+}
+
+class Arrival implements Running {
+  readonly #call: CallMessage;
+  readonly #session: Session;
+  #dependencies: readonly Encoded[] = [];
+  #failure: Encoded | undefined;
+  #isCancelled = false;
+  isReady = false;
+
+  constructor(call: CallMessage, session: Session) {
+    this.#call = call;
+    this.#session = session;
+    session.track(call.id, this);
+  }
+
+  async pull(caller: Caller): Promise<void> {
+    const entries = this.#call.dependencies.map((value) => {
+      const entry = caller.createEntry("an argument");
+      caller.settle(entry, value);
+      return entry;
+    });
+    await caller.bringHere(entries, () => {
+      const failed = entries.find(({ outcome }) => outcome?.ok === false)?.outcome;
+      if (failed?.ok === false) this.#failure = caller.codec.encode(failed.failure, "error");
+      this.#dependencies = entries.flatMap(({ outcome }) => outcome?.value ?? []);
+    });
+    this.isReady = true;
+  }
+
+  leave(caller: Caller, run: RunCall): void {
+    const { id } = this.#call;
+    const session = this.#session;
+    session.untrack(id);
+    if (this.#isCancelled) return session.answerCancelled(id);
+    if (this.#failure !== undefined) return session.answerFailure(id, this.#failure);
+    const isPulled = this.#dependencies.length > 0;
+    run(isPulled ? { ...this.#call, dependencies: this.#dependencies } : this.#call, session);
+  }
+
+  cancel(): void {
+    this.#isCancelled = true;
+  }
+
+  consumed(): void {
+    // It has made nothing yet.
+  }
+
+  callerLost(): void {
+    this.#isCancelled = true;
+  }
+}
