@@ -48,7 +48,7 @@ export function viewObjects(caller: Caller): readonly ObjectView[] {
     if (caller.isLife(entry)) continue;
     const known = views.get(entry.id);
     const size = known?.objectSize ?? sizeOf(entry);
-    views.set(entry.id, viewObject(entry, "HELD_BY_OTHERS", holders, size));
+    views.set(entry.id, viewObject(entry, "HELD_BY_OTHERS", [...holders], size));
   }
   return [...views.values()];
 }

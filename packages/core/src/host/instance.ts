@@ -306,9 +306,9 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     await runStream(await result, execution, this.caller);
   }
 
-  #finish(execution: Execution, group: Group): void {
+  #finish(ended: Execution, group: Group): void {
     group.running -= 1;
-    this.#awaited?.delete(execution);
+    this.#awaited?.delete(ended);
     if (this.#exiting !== undefined) return this.#exitIfIdle();
     while (group.running < group.limit) {
       const next = group.queue.shift();

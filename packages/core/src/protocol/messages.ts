@@ -94,7 +94,6 @@ const kinds = {
   failure: 4,
   fetch: 5,
   reference: 6,
-  value: 14,
   results: 7,
   gone: 8,
   cancelled: 9,
@@ -103,6 +102,7 @@ const kinds = {
   cancel: 12,
   cancelObject: 13,
   absent: 14,
+  value: 15,
 } as const;
 const text = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 const noDependencies: readonly Encoded[] = [];
