@@ -87,7 +87,9 @@ export class Ways {
   }
 
   #accept(channel: Channel, { peerId, wayId }: Hello): void {
-    const waiting = wayId === undefined ? undefined : this.#expected.get(wayId);
+    // A host that dials itself has asked for this way, and is on its other end as well.
+    const isOwn = peerId === this.#options.hostId;
+    const waiting = wayId === undefined || isOwn ? undefined : this.#expected.get(wayId);
     if (waiting === undefined) this.#options.onChannel(peerId, channel);
     else waiting.resolve(channel);
   }
