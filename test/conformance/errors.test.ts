@@ -6,6 +6,7 @@ import {
   callsFailing,
   Counter,
   failing,
+  Holder,
   Mortal,
   plusOne,
   UserError,
@@ -83,15 +84,27 @@ describe.each(isolations)("errors: %s", (isolation) => {
     await ray.get(killed.pid.remote());
     await ray.kill(killed);
     const exited = Mortal.remote();
+    const owner = Holder.remote();
+    const owned = await ray.get(owner.make.remote());
+    await ray.get(owned.read.remote());
+    await ray.kill(owner);
+    const node = await new ray.Cluster().addNode({ resources: { extra: 1 } });
+    const placed = Mortal.options({ resources: { extra: 1 } }).remote();
+    await ray.get(placed.pid.remote());
+    await new ray.Cluster().removeNode(node);
     const deaths = [
       await caught(ray.get(killed.pid.remote())),
       await caught(ray.get(exited.exit.remote(7))),
+      await caught(ray.get(owned.read.remote())),
+      await caught(ray.get(placed.pid.remote())),
     ];
     expect(deaths).toMatchObject([
       { name: "ActorDiedError", className: "MortalClass", deathCause: { kind: "killed" } },
       { deathCause: { kind: "exited", exitCode: 7 } },
+      { className: "CounterClass", deathCause: { kind: "owner-died" } },
+      { deathCause: { kind: "node-died" } },
     ]);
-    for (const [index, actor] of [killed, exited].entries()) {
+    for (const [index, actor] of [killed, exited, owned, placed].entries()) {
       const { actorId, message } = deaths[index] as ray.ActorDiedError;
       expect(inspect(actor)).toContain(actorId);
       expect(message).toContain(actorId);

@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { collect } from "../fixtures/collect.ts";
 import {
   Counter,
   type CounterClass,
@@ -9,7 +10,7 @@ import {
   Log,
   Signal,
 } from "../fixtures/conformance.ts";
-import { initIn, isolations } from "../fixtures/isolations.ts";
+import { initIn, isolations, ownHost } from "../fixtures/isolations.ts";
 
 describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
   beforeAll(() => initIn(isolation, { namespace: "here" }));
@@ -119,10 +120,13 @@ describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
     },
   );
 
-  test("test_actor::test_atexit_handler: the hook for the end runs on __ray_terminate__ and exitActor, not on a kill or a crash", async () => {
-    const lines: unknown[] = [];
+  test("test_actor::test_atexit_handler: the hook for the end runs when the last handle is gone, on __ray_terminate__ and on exitActor, not on a kill or a crash", async () => {
+    const dropped = Log.remote();
+    await ray.get(Hooked.remote(dropped).hello.remote());
+    while ((await ray.get(dropped.lines.remote())).length === 0) await collect();
+    const lines: unknown[] = [await ray.get(dropped.lines.remote())];
     for (const how of ["terminate", "leave", "kill", "crash"] as const) {
-      const log = Log.remote();
+      const log = Log.options(ownHost(isolation)).remote();
       const actor = Hooked.remote(log);
       await ray.get(actor.hello.remote());
       if (how === "terminate") await died(actor.__ray_terminate__.remote());
@@ -132,7 +136,7 @@ describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
       await died(actor.hello.remote());
       lines.push(await ray.get(log.lines.remote()));
     }
-    expect(lines).toEqual([["shutdown"], ["shutdown"], [], []]);
+    expect(lines).toEqual([["shutdown"], ["shutdown"], ["shutdown"], [], []]);
   });
 
   test("test_actor_failures::test_actor_user_shutdown_method: __ray_shutdown__ runs once, after what runs has ended", async () => {

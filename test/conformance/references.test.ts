@@ -1,19 +1,8 @@
-import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { collect } from "../fixtures/collect.ts";
 import { failing, Holder } from "../fixtures/conformance.ts";
-import { initIn, isolations } from "../fixtures/isolations.ts";
-
-/** Until the collector has been at work for certain. */
-async function collect(): Promise<void> {
-  const collected = { isGone: false };
-  const registry = new FinalizationRegistry(() => (collected.isGone = true));
-  registry.register({}, 0);
-  for (let rounds = 0; !collected.isGone || rounds < 5; rounds++) {
-    globalThis.gc?.();
-    await setImmediate();
-  }
-}
+import { initIn, isolations, ownHost } from "../fixtures/isolations.ts";
 
 describe.each(isolations)("references: %s", (isolation) => {
   beforeAll(() => initIn(isolation));
@@ -41,7 +30,7 @@ describe.each(isolations)("references: %s", (isolation) => {
     await ray.get(borrower.hold.remote([ref]));
     await ray.kill(borrower);
     expect(await ray.get(ref)).toBe("the driver's");
-    const owner = Holder.remote();
+    const owner = Holder.options(ownHost(isolation)).remote();
     const owned = await ray.get(owner.put.remote("the owner's"));
     await ray.kill(owner);
     await expect(ray.get(owned)).rejects.toThrow(ray.OwnerDiedError);
