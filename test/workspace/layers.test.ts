@@ -8,6 +8,7 @@ const architecture = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
 /** Rooms of core in order: a file imports its own room and rooms before it. */
 const rooms = [
   "shared",
+  "inside",
   "protocol",
   "transport",
   "store",
@@ -33,7 +34,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-const restricted = ["worker_threads", "net", "tls", "child_process"];
+const restricted = ["worker_threads", "net", "tls", "child_process", "http"];
 
 const packageFiles = sourceFiles("packages/*/src/**/*.ts");
 const outsideFiles = sourceFiles("examples/**/*.ts", "bench/**/*.ts", "test/**/*.ts");

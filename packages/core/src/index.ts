@@ -23,6 +23,12 @@ export type {
   TaskOptions,
 } from "./api/remote.ts";
 export type { FallbackStrategy, SchedulingOptions, SchedulingStrategy } from "./api/scheduling.ts";
+import * as metrics from "./api/metrics.ts";
+import * as state from "./api/state.ts";
+
+export { metrics, state };
+export { timeline } from "./api/timeline.ts";
+export type { TraceEvent } from "./rpc/state.ts";
 export { init, isInitialized, shutdown } from "./api/session.ts";
 export type { SessionInfo } from "./api/session.ts";
 export type {

@@ -16,6 +16,7 @@ import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts
 import { RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import {
+  type Check,
   checkOptions,
   count,
   flag,
@@ -35,6 +36,8 @@ const slot: DriverSlot = threadSlot("driver", () => ({ driver: undefined }));
 /** What a session is known by. */
 export interface SessionInfo {
   readonly namespace: string;
+  /** Where the metrics are served, if they are. */
+  readonly metricsPort?: number;
 }
 
 /**
@@ -59,6 +62,8 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     stuckWarningMs: count(0, "fraction"),
     logToDriver: (value) =>
       value === "raw" || typeof value === "boolean" ? undefined : 'must be true, false or "raw"',
+    taskEvents: flag,
+    metricsPort: portNumber,
     ignoreReinitError: flag,
   });
   if (currentCaller() !== undefined) {
@@ -67,8 +72,19 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
       "init was called twice; call shutdown first, or pass ignoreReinitError: true",
     );
   }
-  return { namespace: start(options).namespace };
+  const driver = start(options);
+  const { namespace } = driver;
+  if (options.metricsPort === undefined) return { namespace };
+  try {
+    return { namespace, metricsPort: await driver.serveMetrics(options.metricsPort) };
+  } catch (error) {
+    await shutdown();
+    throw error;
+  }
 }
+
+const portNumber: Check = (value) =>
+  count(0)(value) ?? ((value as number) < 65_536 ? undefined : "must be a port: below 65,536");
 
 /** Ends every actor and worker; resolves when no thread is left. What is pending rejects. Idempotent; inside an actor it does nothing. */
 export async function shutdown(): Promise<void> {

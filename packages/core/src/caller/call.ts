@@ -15,6 +15,7 @@ import type { Fifo } from "../shared/fifo.ts";
 import type { ObjectEntry, Producer } from "../store/object-entry.ts";
 import type { Pending } from "../rpc/pending-table.ts";
 import type { Session } from "../rpc/session.ts";
+import { noteSettle } from "./note-events.ts";
 import type { TaskScope } from "./task-scope.ts";
 
 /** What is the same for all calls of one stub. */
@@ -190,6 +191,8 @@ export class Call implements Pending, Producer {
 
   #settled(): void {
     this.isSettled = true;
+    const { events } = this.owner.link;
+    if (events !== undefined) noteSettle(events, this);
     this.hold = undefined;
     this.owner.settled(this);
   }

@@ -31,6 +31,9 @@ import { ObjectExchange } from "./object-exchange.ts";
 import { type CallMessage, Session } from "../rpc/session.ts";
 import { describeStuck } from "./explain.ts";
 import { StuckWatch, type Wait } from "./stuck.ts";
+import type { TaskEvents } from "../inside/task-events.ts";
+import { clockMs } from "../shared/clock.ts";
+import { noteSubmit } from "./note-events.ts";
 import { TaskClient } from "./task-client.ts";
 import type { Waiting } from "./waiting.ts";
 
@@ -41,6 +44,8 @@ export interface CallerOptions {
   readonly waiting: Waiting;
   /** A `get` or `wait` that waits for longer says why; 0: never. */
   readonly stuckWarningMs: number;
+  /** Where it notes what happens to calls, if it does. */
+  readonly events: TaskEvents | undefined;
   readonly objectStore: Pick<ObjectMemoryParts, "budget" | "files" | "immutability">;
   readonly onCall: (call: CallMessage, session: Session) => void;
 }
@@ -61,6 +66,7 @@ export class Caller implements HandleCaller, ClientLink {
   readonly memory: ObjectMemory;
   readonly waiting: Waiting;
   readonly stuck: StuckWatch;
+  readonly events: TaskEvents | undefined;
   readonly #onCall: (call: CallMessage, session: Session) => void;
   readonly #sessions: Map<string, Promise<Session>> = new Map();
   readonly #exchange: ObjectExchange;
@@ -82,7 +88,8 @@ export class Caller implements HandleCaller, ClientLink {
     this.directory = options.directory;
     this.waiting = options.waiting;
     this.stuck = new StuckWatch(options.stuckWarningMs, (waits) => void this.#warn(waits));
-    this.waiting.watchedBy(this.stuck);
+    this.events = options.events;
+    this.waiting.watchedBy(this.stuck, options.events);
     this.#onCall = options.onCall;
     this.#exchange = new ObjectExchange(this);
     this.store = new Store(this.id, this.#exchange);
@@ -123,6 +130,7 @@ export class Caller implements HandleCaller, ClientLink {
     if (info.maxPendingCalls >= 0 && client.outstanding >= info.maxPendingCalls) {
       throw new PendingCallsLimitExceeded(info, info.maxPendingCalls);
     }
+    const startMs = this.events === undefined ? 0 : clockMs();
     const dependencies = emptyFor(args);
     const encoded = this.#encodeArguments(args, dependencies);
     const { shape } = plan.route;
@@ -132,12 +140,14 @@ export class Caller implements HandleCaller, ClientLink {
     const parent = currentTask();
     const call = new Call(client, queue, plan, encoded, dependencies, entry, returns, parent, hold);
     client.submit(call);
+    if (this.events !== undefined) noteSubmit(this.events, call, startMs);
     return returns === undefined ? new ObjectRef(entry) : returnedOf(call, returns);
   }
 
   /** @throws NotEncodableError, RaySystemError */
   callTask(plan: CallPlan, worker: WorkerRequest, args: readonly unknown[]): Returned {
     this.#checkAlive();
+    const startMs = this.events === undefined ? 0 : clockMs();
     const dependencies: ObjectEntry[] = [];
     const encoded = this.#encodeArguments(args, dependencies);
     const { route } = plan;
@@ -157,6 +167,7 @@ export class Caller implements HandleCaller, ClientLink {
       undefined,
     );
     this.#tasks.submit(call);
+    if (this.events !== undefined) noteSubmit(this.events, call, startMs);
     return returns === undefined ? new ObjectRef(entry) : returnedOf(call, returns);
   }
 
@@ -173,14 +184,19 @@ export class Caller implements HandleCaller, ClientLink {
 
   /** Cancels what a task has called and has not been answered. */
   cancelChildren(parent: TaskScope): void {
-    const children: Call[] = [];
-    const find = (call: unknown): void => {
-      if (call instanceof Call && call.parent === parent && !call.isSettled) children.push(call);
-    };
-    for (const session of this.#open) for (const call of session.pending) find(call);
-    for (const client of this.#actors.values()) for (const call of client.calls()) find(call);
-    for (const call of this.#tasks.calls()) find(call);
+    const children = [...this.unanswered()].filter((call) => call.parent === parent);
     for (const call of children) call.cancel(true, false);
+  }
+
+  /** Calls and tasks that have no answer yet. */
+  *unanswered(): Iterable<Call> {
+    for (const session of this.#open) {
+      for (const call of session.pending) if (call instanceof Call && !call.isSettled) yield call;
+    }
+    for (const client of this.#actors.values()) {
+      for (const call of client.calls()) if (!call.isSettled) yield call;
+    }
+    for (const call of this.#tasks.calls()) if (!call.isSettled) yield call;
   }
 
   createEntry(label: string): ObjectEntry {
@@ -361,6 +377,16 @@ export class Caller implements HandleCaller, ClientLink {
     for (const session of this.#open) count += session.pendingCalls;
     for (const client of this.#actors.values()) for (const _ of client.calls()) count += 1;
     return count;
+  }
+
+  /** Whether it stands for the handles of an actor, and has no value. */
+  isLife(entry: ObjectEntry): boolean {
+    return this.#lives.has(entry);
+  }
+
+  /** Living ones. */
+  get sessions(): Iterable<Session> {
+    return this.#open;
   }
 
   /** Sends what is gathered, on every session: the thread is about to end. */

@@ -1,4 +1,5 @@
 /** What the clients of actors and tasks need of the runtime they belong to. */
+import type { TaskEvents } from "../inside/task-events.ts";
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import type { Directory } from "../rpc/directory.ts";
@@ -7,6 +8,7 @@ import type { ObjectEntry } from "../store/object-entry.ts";
 
 export interface ClientLink {
   readonly directory: Directory;
+  readonly events: TaskEvents | undefined;
   /** The session with a host, or undefined when it is gone already. */
   session(hostId: string): Promise<Session | undefined>;
   /** An entry of this runtime's own. */

@@ -1,5 +1,7 @@
 /** Counts who waits for an answer, tells when the first begins and the last ends, and watches for those that wait too long. */
-import type { StuckWatch } from "./stuck.ts";
+import type { TaskEvents } from "../inside/task-events.ts";
+import { clockMs } from "../shared/clock.ts";
+import type { StuckWatch, Wait } from "./stuck.ts";
 import type { Waitable } from "./waitable.ts";
 
 export class Waiting {
@@ -7,14 +9,16 @@ export class Waiting {
   #epoch = 0;
   #waves = 0;
   #stuck: StuckWatch | undefined;
+  #events: TaskEvents | undefined;
   readonly #onChange: (waiting: boolean) => void;
 
   constructor(onChange: (waiting: boolean) => void) {
     this.#onChange = onChange;
   }
 
-  watchedBy(stuck: StuckWatch): void {
+  watchedBy(stuck: StuckWatch, events: TaskEvents | undefined): void {
     this.#stuck = stuck;
+    this.#events = events;
   }
 
   /** A number of its own for each `wait`. */
@@ -31,7 +35,10 @@ export class Waiting {
     this.#count += 1;
     if (this.#count === 1) this.#onChange(true);
     return () => {
-      if (wait !== undefined) stuck?.end(wait);
+      if (wait !== undefined) {
+        stuck?.end(wait);
+        if (this.#events !== undefined) noteWait(this.#events, wait);
+      }
       if (epoch !== this.#epoch) return;
       this.#count -= 1;
       if (this.#count === 0) this.#onChange(false);
@@ -43,4 +50,10 @@ export class Waiting {
     this.#epoch += 1;
     this.#count = 0;
   }
+}
+
+function noteWait(events: TaskEvents, { what, waitables, sinceMs, task }: Wait): void {
+  const endMs = clockMs();
+  const startMs = endMs - (performance.now() - sinceMs);
+  events.add({ kind: "wait", what, count: waitables.length, taskId: task?.taskId, startMs, endMs });
 }

@@ -30,6 +30,7 @@ import type {
   WorkerLease,
   WorkerRequest,
 } from "../rpc/directory.ts";
+import type { HostReport, RuntimeView, StateAnswer, StateQuery, TraceEvent } from "../rpc/state.ts";
 import type { Address } from "../transport/dial.ts";
 
 /** What every host is told about itself. */
@@ -58,6 +59,8 @@ export interface InsideSettings {
   readonly stuckWarningMs: number;
   /** What it writes is shown by the driver, with who wrote it; false: nowhere; "raw": as it is. */
   readonly logToDriver: boolean | "raw";
+  /** Notes what happens to each call. */
+  readonly taskEvents: boolean;
 }
 
 /** A host's part in the object store of its process. */
@@ -140,6 +143,9 @@ export interface HostControl {
   /** Where other hosts may dial this one; it listens from then on. */
   address(): Promise<Address>;
   stats(): HostStats;
+  view(): RuntimeView;
+  /** What was noted since it was asked last. */
+  report(): HostReport;
   /** Sends what is ready; the driver ends the host when this has answered. */
   stop(): Promise<void>;
 }
@@ -170,6 +176,11 @@ export interface DriverControl {
   connect(fromHostId: string, toHostId: string, wayId: string): Promise<Way>;
   /** Resolves when that host is known to be gone. */
   death(hostId: string): Promise<CauseData>;
+  state(query: StateQuery): Promise<StateAnswer>;
+  timeline(): Promise<readonly TraceEvent[]>;
+  metricsText(): Promise<string>;
+  /** What the host has noted. */
+  reported(report: HostReport): void;
   actorStatus(actorId: string): Promise<ActorStatus | undefined>;
   whyWaiting(demand: Demand): Promise<string | undefined>;
   leaseWorker(request: WorkerRequest): Promise<WorkerLease>;

@@ -9,6 +9,8 @@ import type { ActorScope, TaskScope } from "../caller/task-scope.ts";
 import type { Encoded } from "../protocol/codec.ts";
 import { unlimitedItems } from "../protocol/messages.ts";
 import type { CallMessage, Running, Session } from "../rpc/session.ts";
+import type { TaskEvents } from "../inside/task-events.ts";
+import { clockMs } from "../shared/clock.ts";
 import { type RemoteSite, TaskCancelledError } from "../shared/errors.ts";
 
 /** What is known of a call without its arguments: the user's code may keep them, its execution does not. */
@@ -35,6 +37,11 @@ export class Execution implements Running, TaskScope, CallHead {
   /** How many items of a stream its consumer has taken. */
   #taken = 0;
   #wake: (() => void) | undefined;
+  /** It waits in a mailbox. */
+  isQueued = false;
+  /** When it began and had its arguments, where that is noted. */
+  #startMs = 0;
+  #decodedMs = 0;
 
   constructor(call: CallMessage, session: Session, site: ExecutionSite) {
     this.id = call.id;
@@ -81,7 +88,7 @@ export class Execution implements Running, TaskScope, CallHead {
     if (this.#isCancelled) return;
     this.#isCancelled = true;
     if (!this.#isAnswered) {
-      this.#end();
+      this.#end(false);
       this.session.answerCancelled(this.id);
     }
     if (recursive) this.#site.caller.cancelChildren(this);
@@ -116,23 +123,39 @@ export class Execution implements Running, TaskScope, CallHead {
   answer(value: unknown): void {
     if (this.#isAnswered) return;
     if (this.#exits) return this.answerGone();
-    answerCall(this, this.session, this.#site, value, () => this.#end());
+    answerCall(this, this.session, this.#site, value, (ok) => this.#end(ok));
   }
 
   answerFailure(error: unknown): void {
     if (this.#isAnswered) return;
     if (this.#exits) return this.answerGone();
-    this.#end();
+    this.#end(false);
     answerFailure(this, this.session, this.#site, error);
   }
 
   answerGone(): void {
     if (this.#isAnswered) return;
-    this.#end();
+    this.#end(false);
     this.session.answerGone(this.id);
   }
 
-  #end(): void {
+  /** It runs, and began at that time; its arguments are decoded now. */
+  begun(startMs: number): void {
+    this.#startMs = startMs;
+    this.#decodedMs = clockMs();
+  }
+
+  #end(ok: boolean): void {
+    const { events } = this.#site.caller;
+    if (events !== undefined && this.#startMs > 0) {
+      noteExecution(
+        events,
+        { call: this, session: this.session, functionName: this.functionName },
+        this.#startMs,
+        this.#decodedMs,
+        ok,
+      );
+    }
     this.#isAnswered = true;
     this.session.untrack(this.id);
   }
@@ -148,7 +171,7 @@ export function answerCall(
   session: Session,
   site: ExecutionSite,
   value: unknown,
-  ended?: () => void,
+  ended?: (ok: boolean) => void,
 ): void {
   const returns = call.route.shape?.returns;
   const { codec } = site.caller;
@@ -163,10 +186,10 @@ export function answerCall(
       );
     }
   } catch (error) {
-    ended?.();
+    ended?.(false);
     return answerFailure(call, session, site, error);
   }
-  ended?.();
+  ended?.(true);
   if (encoded === undefined) session.answerAll(call.id, several);
   else session.answer(call.id, encoded);
 }
@@ -198,4 +221,22 @@ function severalOf(value: unknown, count: number, label: string): readonly unkno
   throw new RangeError(
     `${label} must be a list of ${count} values, as its numReturns says; it is ${found}`,
   );
+}
+
+/** What ran, from when to when. */
+export function noteExecution(
+  events: TaskEvents,
+  {
+    call,
+    session,
+    functionName,
+  }: { readonly call: CallHead; readonly session: Session; readonly functionName: string },
+  startMs: number,
+  decodedMs: number,
+  ok: boolean,
+): void {
+  const { sequence, route } = call;
+  const name = route.shape?.name ?? functionName;
+  const owner = session.peerId;
+  events.add({ kind: "execute", owner, sequence, name, startMs, decodedMs, endMs: clockMs(), ok });
 }

@@ -6,6 +6,7 @@
  */
 import type { Remote } from "comlink";
 import { Caller } from "../caller/caller.ts";
+import { TaskEvents } from "../inside/task-events.ts";
 import { setCurrentCaller } from "../caller/current.ts";
 import { Waiting } from "../caller/waiting.ts";
 import { type CauseData, causeFromData, causeToData } from "../protocol/cause.ts";
@@ -29,8 +30,10 @@ import type {
 import { errorClasses } from "./error-classes.ts";
 import { decodeArguments, Instance } from "./instance.ts";
 import { guardDriverCode, Loader } from "./loader.ts";
+import { Reporter } from "./reporter.ts";
 import { remoteDirectory } from "./remote-directory.ts";
 import { runTask, taskTarget } from "./task-runner.ts";
+import { viewHost } from "./view.ts";
 import { Ways } from "./ways.ts";
 
 export interface HostWiring {
@@ -70,6 +73,11 @@ export function startHost(wiring: HostWiring): HostControl {
   const waiting = new Waiting((isWaiting) => {
     if (tasksRunning > 0) directory.setBlocked(hostId, isWaiting);
   });
+  const events = identity.inside.taskEvents ? new TaskEvents() : undefined;
+  const reporter = new Reporter(events, (report) => {
+    // A driver that cannot be told anything is ending, and this host with it.
+    void driver.reported(report).catch(() => undefined);
+  });
   const { budget, spillDirectory, isDevelopment } = wiring.objectStore;
   const caller: Caller = new Caller({
     id: hostId,
@@ -77,6 +85,7 @@ export function startHost(wiring: HostWiring): HostControl {
     errorClasses,
     waiting,
     stuckWarningMs: identity.inside.stuckWarningMs,
+    events,
     objectStore: {
       budget,
       files: new SpillFiles(spillDirectory, hostId),
@@ -89,6 +98,7 @@ export function startHost(wiring: HostWiring): HostControl {
   guardDriverCode(wiring.onFatal);
   // Answers that are ready leave before the host does, whatever ends it.
   process.on("exit", () => {
+    reporter.flush();
     caller.flush();
     for (const channel of channels()) channel.drainNow();
   });
@@ -186,6 +196,7 @@ export function startHost(wiring: HostWiring): HostControl {
   }
 
   async function stop(): Promise<void> {
+    reporter.flush();
     caller.flush();
     await Promise.all(channels().map((channel) => channel.drained()));
   }
@@ -198,6 +209,8 @@ export function startHost(wiring: HostWiring): HostControl {
     accept,
     address: () => ways.address(),
     stats,
+    view: () => viewHost(caller),
+    report: () => reporter.take(),
     stop,
   };
 }

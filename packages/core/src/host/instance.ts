@@ -19,6 +19,7 @@ import type { CallMessage, Session } from "../rpc/session.ts";
 import type { ActorInfo, RemoteKey } from "../rpc/directory.ts";
 import { functionDataOf } from "../caller/function-ref.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { clockMs } from "../shared/clock.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { type Method, methodsOf, shutdownHook } from "../shared/methods.ts";
 import {
@@ -27,6 +28,7 @@ import {
   type CallHead,
   Execution,
   type ExecutionSite,
+  noteExecution,
 } from "./execution.ts";
 import { runStream } from "./streaming.ts";
 
@@ -157,7 +159,11 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
       return answerFailure(call, session, this, error);
     }
     if (group.running < group.limit) this.#start(call, session, group, undefined);
-    else group.queue.push({ call, execution: new Execution(call, session, this) });
+    else {
+      const execution = new Execution(call, session, this);
+      execution.isQueued = true;
+      group.queue.push({ call, execution });
+    }
   }
 
   exit(cause: DeathCause): void {
@@ -192,6 +198,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     // What is answered already does not wait for a method that may take its time.
     if (method.slow) session.flush();
     this.#executed += 1;
+    if (queued !== undefined) queued.isQueued = false;
     if (method.plain && queued === undefined) this.#runPlain(call, session, group, method);
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
   }
@@ -205,8 +212,13 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     let error: unknown;
     let threw = false;
     let goesOn = false;
+    const { events } = this.caller;
+    const startMs = events === undefined ? 0 : clockMs();
+    let decodedMs = 0;
     try {
-      result = method.run.apply(this.#object, decodeArguments(this.caller.codec, call));
+      const args = decodeArguments(this.caller.codec, call);
+      if (events !== undefined) decodedMs = clockMs();
+      result = method.run.apply(this.#object, args);
       goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
     } catch (thrown) {
       error = thrown;
@@ -221,7 +233,13 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     if (method.slow) session.poll();
     if (goesOn) {
       method.plain = false;
-      return this.#await(scope ?? new Execution(call, session, this), group, result);
+      const execution = scope ?? new Execution(call, session, this);
+      if (events !== undefined) execution.begun(startMs);
+      return this.#await(execution, group, result);
+    }
+    if (events !== undefined) {
+      const functionName = this.functionName(call);
+      noteExecution(events, { call, session, functionName }, startMs, decodedMs, !threw);
     }
     if (scope !== undefined) return threw ? scope.answerFailure(error) : scope.answer(result);
     if (session.isCancelled(call.id)) return session.answerCancelled(call.id);
@@ -234,8 +252,11 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     const { session } = execution;
     let result: unknown;
     let goesOn: boolean;
+    const { events } = this.caller;
+    const startMs = events === undefined ? 0 : clockMs();
     try {
       const args = decodeArguments(this.caller.codec, call);
+      if (events !== undefined) execution.begun(startMs);
       result = asTask(execution, () => method.run.apply(this.#object, args));
       goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
     } catch (error) {

@@ -3,6 +3,7 @@ import type { Caller } from "../caller/caller.ts";
 import { asTask } from "../caller/task-scope.ts";
 import type { RemoteKey } from "../rpc/directory.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
+import { clockMs } from "../shared/clock.ts";
 import type { Method } from "../shared/methods.ts";
 import { Execution, type ExecutionSite } from "./execution.ts";
 import { decodeArguments } from "./instance.ts";
@@ -23,7 +24,9 @@ export async function runTask(
   try {
     const task = (await loader.find(key)) as Method;
     if (execution.isAnswered) return;
+    const startMs = caller.events === undefined ? 0 : clockMs();
     const args = decodeArguments(caller.codec, call);
+    if (caller.events !== undefined) execution.begun(startMs);
     await asTask(execution, async () => {
       const value = await task(...args);
       if (call.route.shape?.returns === "streaming") await runStream(value, execution, caller);

@@ -9,6 +9,7 @@ import type { DeathCause } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
 import type { ClusterDirectory } from "./cluster.ts";
 import type { Demand } from "./demand.ts";
+import type { ActorStateName, InsideDirectory } from "./state.ts";
 
 /** How a worker finds a class or function: the module and which `remote()` call in it. */
 export interface RemoteKey {
@@ -132,14 +133,6 @@ export interface ActorLoss {
   readonly cause: DeathCause;
 }
 
-/** Ray's names of the states of an actor; DEPENDENCIES_UNREADY: its constructor's arguments are not ready. */
-export type ActorStateName =
-  | "DEPENDENCIES_UNREADY"
-  | "PENDING_CREATION"
-  | "ALIVE"
-  | "RESTARTING"
-  | "DEAD";
-
 /** What an actor is doing, for people. */
 export interface ActorStatus {
   readonly actorId: string;
@@ -157,7 +150,7 @@ export type WorkerLease =
   | { readonly state: "leased"; readonly hostId: string }
   | { readonly state: "refused"; readonly cause: DeathCause };
 
-export interface Directory extends ClusterDirectory {
+export interface Directory extends ClusterDirectory, InsideDirectory {
   register(spec: ActorSpec): Registration | Promise<Registration>;
   /** Gives the registered actor its constructor arguments; from now on it is placed, started and restarted. */
   start(actorId: string, args: StartArguments): void;

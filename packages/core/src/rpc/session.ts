@@ -220,6 +220,11 @@ export class Session {
     this.#running[id] = undefined;
   }
 
+  /** Those. */
+  *tracked(): Iterable<Running> {
+    for (const running of this.#running) if (running !== undefined) yield running;
+  }
+
   /** Takes in what has arrived while this thread was held: cancellations count from now on, the rest has its turn later. */
   poll(): void {
     const batches = this.#channel.poll?.() ?? [];

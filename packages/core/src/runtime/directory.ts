@@ -30,6 +30,13 @@ import type {
   WorkerRequest,
 } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import type {
+  HostReport,
+  InsideDirectory,
+  StateAnswer,
+  StateQuery,
+  TraceEvent,
+} from "../rpc/state.ts";
 import type { Channel } from "../transport/channel.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { type Host, HostLostError } from "./host.ts";
@@ -54,12 +61,15 @@ export interface DirectorySettings {
   readonly namespace: string;
   /** Workers that wait for tasks; tasks that wait for tasks may have needed more. */
   readonly maxIdleWorkers: number;
+  /** Gathers what can be seen of the session. */
+  readonly inside: () => InsideDirectory & { reported(hostId: string, report: HostReport): void };
 }
 
 export class LocalDirectory implements Directory {
   readonly cluster: LocalCluster;
   readonly #parts: Omit<SupervisorParts, "onDead">;
   readonly #driverId: string;
+  readonly #settings: DirectorySettings;
   readonly #namespace: string;
   readonly #maxIdleWorkers: number;
   readonly #actors: Map<string, Supervisor> = new Map();
@@ -77,6 +87,7 @@ export class LocalDirectory implements Directory {
 
   constructor(settings: DirectorySettings, parts: Omit<SupervisorParts, "onDead">) {
     this.#driverId = settings.driverId;
+    this.#settings = settings;
     this.#namespace = settings.namespace;
     this.#maxIdleWorkers = settings.maxIdleWorkers;
     this.#parts = parts;
@@ -219,6 +230,32 @@ export class LocalDirectory implements Directory {
   async connect(hostId: string): Promise<Channel> {
     // The driver has a session with every living host from its start.
     throw new RaySystemError(`host ${hostId} is gone`);
+  }
+
+  /** The living ones. */
+  hosts(): readonly Host[] {
+    return [...this.#hosts.values()];
+  }
+
+  /** The living, and the dead that are remembered. */
+  actors(): readonly Supervisor[] {
+    return [...this.#actors.values()];
+  }
+
+  waitingRequests(): number {
+    return this.#scheduler.pending().length;
+  }
+
+  state(query: StateQuery): Promise<StateAnswer> {
+    return this.#settings.inside().state(query);
+  }
+
+  timeline(): Promise<readonly TraceEvent[]> {
+    return this.#settings.inside().timeline();
+  }
+
+  metricsText(): Promise<string> {
+    return this.#settings.inside().metricsText();
   }
 
   async actorStatus(actorId: string): Promise<ActorStatus | undefined> {
@@ -385,6 +422,10 @@ export class LocalDirectory implements Directory {
             : await host.exited,
         );
       },
+      state: (query) => this.state(query),
+      timeline: () => this.timeline(),
+      metricsText: () => this.metricsText(),
+      reported: (report) => this.#settings.inside().reported(fromHostId, report),
       actorStatus: (actorId) => this.actorStatus(actorId),
       whyWaiting: (demand) => this.whyWaiting(demand),
       leaseWorker: async (request) => {

@@ -9,6 +9,8 @@ import { errorClasses } from "../host/error-classes.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { Scheduler } from "../placement/scheduler.ts";
 import { Caller } from "../caller/caller.ts";
+import { viewCalls, viewObjects } from "../caller/view.ts";
+import { TaskEvents } from "../inside/task-events.ts";
 import type { Isolation } from "../rpc/directory.ts";
 import { Waiting } from "../caller/waiting.ts";
 import { type DeathCause, InvalidOptionError, RaySystemError } from "../shared/errors.ts";
@@ -19,7 +21,9 @@ import { tellUnhandled } from "../store/unhandled.ts";
 import { LocalDirectory } from "./directory.ts";
 import { Launcher } from "./launch.ts";
 import type { HostOutput } from "./host.ts";
+import { Inspector } from "./inspector.ts";
 import { LogPrinter } from "./logs.ts";
+import { type MetricsServer, serveMetrics } from "./metrics-server.ts";
 import { SessionStore } from "./session-store.ts";
 
 /** Options of `init`. */
@@ -59,6 +63,10 @@ export interface InitOptions {
    * of several hosts within 5 seconds are counted: `line [repeated 12x across cluster]`. Default true; false: it is dropped; "raw": as it is written.
    */
   readonly logToDriver?: boolean | "raw";
+  /** Note what happens to each call, for `timeline` and for finished tasks in `state`: the last 100,000 events of each thread. Costs time and memory for each call. Default false. */
+  readonly taskEvents?: boolean;
+  /** Serve the metrics to Prometheus at `http://127.0.0.1:<port>/metrics`; 0: on a free port, which the session info tells. Default: they are not served. */
+  readonly metricsPort?: number;
   /** Do not mind if the runtime is started already; its options stay as they were. */
   readonly ignoreReinitError?: boolean;
 }
@@ -66,6 +74,8 @@ export interface InitOptions {
 export interface Driver {
   readonly caller: Caller;
   readonly namespace: string;
+  /** Serves the metrics; resolves with the port. Rejects with RaySystemError when it cannot listen there. */
+  serveMetrics(port: number): Promise<number>;
   /** Resolves when no thread, process or file is left. Idempotent. */
   close(): Promise<void>;
 }
@@ -77,12 +87,32 @@ export function startDriver(options: InitOptions): Driver {
   const inside: InsideSettings = {
     stuckWarningMs: options.stuckWarningMs ?? 10_000,
     logToDriver: options.logToDriver ?? true,
+    taskEvents: options.taskEvents ?? false,
   };
   const logs = new LogPrinter({ write: (stream, text) => void process[stream].write(text) });
+  const ownEvents = inside.taskEvents ? new TaskEvents() : undefined;
+  const inspector = new Inspector({
+    driverId,
+    nodeId: () => nodeId,
+    directory: () => directory,
+    viewDriver: () => ({
+      calls: viewCalls(caller),
+      executions: [],
+      objects: viewObjects(caller),
+      pid: process.pid,
+    }),
+    usedBytes: () => caller.memory.bytesOfProcess,
+    ownEvents,
+  });
   const keepAlive = aliveWhileWaiting();
   const scheduler = new Scheduler();
   const directory = new LocalDirectory(
-    { driverId, namespace, maxIdleWorkers: Math.max(8, 2 * Math.ceil(numCpus)) },
+    {
+      driverId,
+      namespace,
+      maxIdleWorkers: Math.max(8, 2 * Math.ceil(numCpus)),
+      inside: () => inspector,
+    },
     {
       caller: () => caller,
       launcher: () => launcher,
@@ -103,6 +133,7 @@ export function startDriver(options: InitOptions): Driver {
     errorClasses,
     waiting: new Waiting(keepAlive.set),
     stuckWarningMs: inside.stuckWarningMs,
+    events: ownEvents,
     onCall: (call, session) => {
       const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
       session.answerFailure(call.id, caller.codec.encodeFailure(error));
@@ -124,8 +155,9 @@ export function startDriver(options: InitOptions): Driver {
     controlFor: (hostId) => directory.controlFor(hostId),
     onLaunch: (host) => {
       directory.addHost(host);
-      void host.exited.then(() => {
+      void host.exited.then((cause) => {
         logs.hostEnded(host.id);
+        inspector.hostEnded(host, cause);
         return objectStore.hostGone(host.id);
       });
       // A host that cannot be talked to any more is of no use to anybody.
@@ -133,9 +165,14 @@ export function startDriver(options: InitOptions): Driver {
     },
   });
   let closing: Promise<void> | undefined;
+  let server: MetricsServer | undefined;
   return {
     caller,
     namespace,
+    async serveMetrics(port) {
+      server = await serveMetrics(port, () => inspector.metricsText());
+      return server.port;
+    },
     close: () => {
       closing ??= (async () => {
         const cause: DeathCause = { kind: "shutdown", message: "the runtime was shut down" };
@@ -144,6 +181,7 @@ export function startDriver(options: InitOptions): Driver {
         directory.end(cause);
         caller.end(cause);
         scheduler.close(new RaySystemError(cause.message));
+        await server?.close();
         await launcher.close(cause);
         logs.close();
         tellUnhandled();

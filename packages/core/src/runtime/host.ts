@@ -26,6 +26,8 @@ export interface Host {
   readonly id: string;
   readonly nodeId: string;
   readonly isolation: "thread" | "process";
+  /** Of the process it is in. */
+  readonly pid: number | undefined;
   readonly channel: Channel;
   /** Calls the host's control; rejects with the cause if the host dies first. */
   readonly control: <T>(use: (control: Remote<HostControl>) => Promise<T>) => Promise<T>;

@@ -117,6 +117,7 @@ export function launchProcess(
     id,
     nodeId,
     isolation: "process",
+    pid,
     exited,
     channel: new SocketChannel(dataSocket, { peer, explain: () => exited }),
     control: use,

@@ -69,6 +69,7 @@ export function launchThread({ nodeId, runtimeEnv }: HostRequest, options: Launc
     id,
     nodeId,
     isolation: "thread",
+    pid: process.pid,
     exited,
     channel: threadChannel(data.port1, () => exited, exited),
     control: use,

@@ -1,6 +1,7 @@
 /** What an actor is doing, for people: from its supervisor, and from its host if that answers in time. */
 import type { HostStats } from "../host/control.ts";
-import type { ActorStateName, ActorStatus } from "../rpc/directory.ts";
+import type { ActorStatus } from "../rpc/directory.ts";
+import type { ActorStateName } from "../rpc/state.ts";
 import type { Host } from "./host.ts";
 import type { ActorState, Supervisor } from "./supervisor.ts";
 

@@ -100,6 +100,11 @@ export class ObjectEntry {
     else look(this);
   }
 
+  /** How it failed, for those who look at it for others. */
+  get failed(): { readonly name: string; readonly message: string } | undefined {
+    return this.#outcome instanceof FailedOutcome ? this.#outcome.summary : undefined;
+  }
+
   get isReady(): boolean {
     return this.#outcome !== undefined;
   }

@@ -133,6 +133,14 @@ export class ObjectMemory {
     };
   }
 
+  /** Those of this runtime that are in memory. */
+  *inMemory(): Iterable<{ readonly entry: ObjectEntry; readonly byteLength: number }> {
+    for (const { entry: weak, byteLength } of this.#order) {
+      const entry = weak.deref();
+      if (entry !== undefined) yield { entry, byteLength };
+    }
+  }
+
   /** In memory, of all threads of this process. */
   get bytesOfProcess(): number {
     return this.#budget.used;

@@ -49,6 +49,12 @@ export class SeenFailure {
     return this.#failure;
   }
 
+  /** Reading this is not looking at it. */
+  get summary(): { readonly name: string; readonly message: string } {
+    const { name, message } = this.#failure;
+    return { name, message };
+  }
+
   /** Tells of it when `entry` is gone, unless it was read before. */
   watch(entry: object, label: string): void {
     const { site, name } = this.#failure;

@@ -1,0 +1,189 @@
+/**
+ * Metrics of the user's own, by Ray's names: made anywhere, noted in drivers, actors and tasks, gathered by the driver.
+ *
+ * They are exported with the prefix `ray_`. Metrics of one name must be of one kind and have the same tags wherever they are made.
+ */
+import { type MetricInfo, threadMetrics } from "../inside/metrics.ts";
+import { InvalidOptionError } from "../shared/errors.ts";
+import { type Check, checkOptions, type Checks, text as isText } from "../shared/options.ts";
+import { show } from "../shared/show.ts";
+import { isDriverCode, never, useCaller } from "./session.ts";
+
+export interface MetricOptions {
+  readonly description?: string;
+  /** Names of the tags; each note gives all of them, or they have a default. */
+  readonly tagKeys?: readonly string[];
+}
+
+export interface HistogramOptions extends MetricOptions {
+  /** Upper bounds of the buckets: positive, rising. */
+  readonly boundaries: readonly number[];
+}
+
+export type Tags = Readonly<Record<string, string>>;
+
+/** Rises. */
+export class Counter {
+  readonly #metric: Noted;
+  constructor(name: string, options: MetricOptions = {}) {
+    this.#metric = new Noted("counter", name, options, []);
+  }
+
+  /** @throws InvalidOptionError for a value that is not above 0, or for tags that are missing or unknown */
+  inc(value = 1, tags: Tags = {}): void {
+    if (typeof value !== "number" || !(value > 0) || !Number.isFinite(value)) {
+      throw this.#metric.error("value", `rises by a number above 0, not ${show(value)}`);
+    }
+    this.#metric.note(value, tags);
+  }
+
+  /** For the notes that do not give them. */
+  setDefaultTags(tags: Tags): this {
+    this.#metric.setDefaultTags(tags);
+    return this;
+  }
+}
+
+/** Has a value; the last one set anywhere counts. */
+export class Gauge {
+  readonly #metric: Noted;
+  constructor(name: string, options: MetricOptions = {}) {
+    this.#metric = new Noted("gauge", name, options, []);
+  }
+
+  /** @throws InvalidOptionError for what is no number, or for tags that are missing or unknown */
+  set(value: number, tags: Tags = {}): void {
+    this.#metric.note(this.#metric.number(value), tags);
+  }
+
+  /** For the notes that do not give them. */
+  setDefaultTags(tags: Tags): this {
+    this.#metric.setDefaultTags(tags);
+    return this;
+  }
+}
+
+/** Counts observations by their size. */
+export class Histogram {
+  readonly #metric: Noted;
+  constructor(name: string, options: HistogramOptions) {
+    const boundaries: unknown = (options as Partial<HistogramOptions> | undefined)?.boundaries;
+    const problem = checkBoundaries(boundaries);
+    if (problem !== undefined) {
+      throw new InvalidOptionError(
+        "boundaries",
+        `metrics.Histogram "${name}": option boundaries ${problem}, not ${show(boundaries)}`,
+      );
+    }
+    this.#metric = new Noted("histogram", name, options, boundaries as readonly number[]);
+  }
+
+  /** @throws InvalidOptionError for what is no number, or for tags that are missing or unknown */
+  observe(value: number, tags: Tags = {}): void {
+    this.#metric.note(this.#metric.number(value), tags);
+  }
+
+  /** For the notes that do not give them. */
+  setDefaultTags(tags: Tags): this {
+    this.#metric.setDefaultTags(tags);
+    return this;
+  }
+}
+
+/** All metrics, the session's own too, in the text format of Prometheus. */
+export async function text(): Promise<string> {
+  if (isDriverCode()) return never();
+  return useCaller().directory.metricsText();
+}
+
+const kinds = { counter: "Counter", gauge: "Gauge", histogram: "Histogram" } as const;
+
+/** What the three have in common. */
+class Noted {
+  readonly #info: MetricInfo;
+  #defaults: Tags = {};
+
+  constructor(
+    kind: MetricInfo["kind"],
+    name: string,
+    options: MetricOptions,
+    boundaries: readonly number[],
+  ) {
+    const where = `metrics.${kinds[kind]}`;
+    if (typeof name !== "string" || !/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) {
+      throw new InvalidOptionError(
+        "name",
+        `${where}: a name has letters, digits, "_" and ":", and starts with no digit, unlike ${show(name)}`,
+      );
+    }
+    const checks: Checks<HistogramOptions> = {
+      description: isText,
+      tagKeys,
+      boundaries: checkBoundaries,
+    };
+    const { boundaries: _, ...common } = checks;
+    checkOptions(`${where} "${name}"`, options, kind === "histogram" ? checks : (common as never));
+    this.#info = {
+      kind,
+      name,
+      description: options.description ?? name,
+      tagKeys: [...(options.tagKeys ?? [])],
+      boundaries: [...boundaries],
+    };
+    threadMetrics().define(this.#info);
+  }
+
+  setDefaultTags(tags: Tags): void {
+    this.#checkKnown(tags);
+    this.#defaults = { ...tags };
+  }
+
+  number(value: unknown): number {
+    if (typeof value === "number" && !Number.isNaN(value)) return value;
+    throw this.error("value", `takes a number, not ${show(value)}`);
+  }
+
+  note(value: number, tags: Tags): void {
+    this.#checkKnown(tags);
+    const values = this.#info.tagKeys.map((key) => {
+      const tag: unknown = tags[key] ?? this.#defaults[key];
+      if (typeof tag === "string") return tag;
+      throw this.error(
+        key,
+        tag === undefined
+          ? `lacks tag "${key}", which has no default`
+          : `has a tag "${key}" that is no text but ${show(tag)}`,
+      );
+    });
+    threadMetrics().note(this.#info, values, value);
+  }
+
+  error(option: string, problem: string): InvalidOptionError {
+    return new InvalidOptionError(option, `metric "${this.#info.name}" ${problem}`);
+  }
+
+  #checkKnown(tags: Tags): void {
+    const { tagKeys: known } = this.#info;
+    for (const key of Object.keys(tags)) {
+      if (known.includes(key)) continue;
+      throw this.error(key, `has no tag "${key}"; it has ${known.join(", ") || "none"}`);
+    }
+  }
+}
+
+const tagKeys: Check = (value) =>
+  Array.isArray(value) &&
+  value.every((key) => typeof key === "string" && /^[a-zA-Z_]\w*$/.test(key))
+    ? undefined
+    : "must be a list of names of letters, digits and _";
+
+const checkBoundaries: Check = (value) => {
+  const fits =
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.every(
+      (bound: unknown, index) =>
+        typeof bound === "number" && bound > (index === 0 ? 0 : (value[index - 1] as number)),
+    );
+  return fits ? undefined : "must be a list of rising numbers above 0";
+};

@@ -1,0 +1,36 @@
+/** What a host knows of the calls that have arrived in it, for the state API. */
+import type { Caller } from "../caller/caller.ts";
+import { maxViewed, viewCalls, viewObjects } from "../caller/view.ts";
+import type { TaskScope } from "../caller/task-scope.ts";
+import type { ExecutionView, RuntimeView, TaskState } from "../rpc/state.ts";
+import { Execution } from "./execution.ts";
+
+export function viewHost(caller: Caller): RuntimeView {
+  return {
+    calls: viewCalls(caller),
+    executions: viewExecutions(caller),
+    objects: viewObjects(caller),
+    pid: process.pid,
+  };
+}
+
+function viewExecutions(caller: Caller): readonly ExecutionView[] {
+  const waiting = new Map<TaskScope, string>();
+  for (const { task, what } of caller.stuck.waits())
+    if (task !== undefined) waiting.set(task, what);
+  const views: ExecutionView[] = [];
+  for (const session of caller.sessions) {
+    for (const running of session.tracked()) {
+      if (views.length >= maxViewed) return views;
+      if (!(running instanceof Execution)) continue;
+      views.push({ taskId: running.taskId, state: stateOf(running, waiting.get(running)) });
+    }
+  }
+  return views;
+}
+
+function stateOf({ isQueued }: Execution, waitsIn: string | undefined): TaskState {
+  if (isQueued) return "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY";
+  if (waitsIn === undefined) return "RUNNING";
+  return waitsIn === "wait" ? "RUNNING_IN_RAY_WAIT" : "RUNNING_IN_RAY_GET";
+}

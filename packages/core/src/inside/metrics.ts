@@ -1,0 +1,135 @@
+/**
+ * Metrics of users: what each thread noted since it told the driver last, and the totals of all threads.
+ *
+ * Counters and histograms travel as differences, so that nothing is counted twice and a host that is gone keeps its part; of gauges the last
+ * value counts, whoever set it.
+ */
+import { InvalidOptionError } from "../shared/errors.ts";
+import { threadSlot } from "../shared/thread-slot.ts";
+
+export interface MetricInfo {
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly name: string;
+  readonly description: string;
+  readonly tagKeys: readonly string[];
+  /** Upper bounds of a histogram's buckets, rising; empty for the others. */
+  readonly boundaries: readonly number[];
+}
+
+/** One combination of tags. */
+export interface Series {
+  /** In the order of `tagKeys`. */
+  readonly tags: readonly string[];
+  /** Of a histogram the sum. */
+  value: number;
+  /** How many observations fell into each bucket; the last one is above all boundaries. */
+  readonly buckets: number[];
+}
+
+/** What travels. */
+export interface MetricPart {
+  readonly info: MetricInfo;
+  readonly series: readonly Series[];
+}
+
+interface Metric {
+  readonly info: MetricInfo;
+  readonly series: Map<string, Series>;
+}
+
+export class Metrics {
+  readonly #metrics: Map<string, Metric> = new Map();
+  #isDirty = false;
+  #onFirst: (() => void) | undefined;
+
+  /** @throws InvalidOptionError when the name has another meaning here already */
+  define(info: MetricInfo): void {
+    const known = this.#metrics.get(info.name);
+    if (known === undefined) {
+      this.#metrics.set(info.name, { info, series: new Map() });
+    } else if (JSON.stringify(shapeOf(known.info)) !== JSON.stringify(shapeOf(info))) {
+      throw new InvalidOptionError(
+        "name",
+        `metric "${info.name}" exists as ${JSON.stringify(shapeOf(known.info))}, and cannot be ${JSON.stringify(shapeOf(info))}, too`,
+      );
+    }
+  }
+
+  /** Calls back when there is something to take, once for each time that it was taken. */
+  whenDirty(onFirst: () => void): void {
+    this.#onFirst = onFirst;
+    if (this.#isDirty) onFirst();
+  }
+
+  note(info: MetricInfo, tags: readonly string[], value: number): void {
+    this.define(info);
+    const series = this.#series(info, tags);
+    if (info.kind === "gauge") series.value = value;
+    else series.value += value;
+    if (info.kind === "histogram") count(series, info.boundaries, value);
+    if (this.#isDirty) return;
+    this.#isDirty = true;
+    this.#onFirst?.();
+  }
+
+  /** What was noted since the last time. */
+  take(): readonly MetricPart[] {
+    this.#isDirty = false;
+    return this.#parts(true);
+  }
+
+  /** All that is known, with what has no series yet. */
+  all(): readonly MetricPart[] {
+    return this.#parts(false);
+  }
+
+  /** Adds what another thread noted. What it means by a name must be what is meant here. */
+  add({ info, series }: MetricPart): void {
+    this.define(info);
+    for (const part of series) {
+      const own = this.#series(info, part.tags);
+      if (info.kind === "gauge") own.value = part.value;
+      else own.value += part.value;
+      for (const [index, more] of part.buckets.entries()) {
+        own.buckets[index] = (own.buckets[index] ?? 0) + more;
+      }
+    }
+  }
+
+  #parts(isTaken: boolean): readonly MetricPart[] {
+    const parts = [...this.#metrics.values()].map(({ info, series }) => ({
+      info,
+      series: [...series.values()],
+    }));
+    if (!isTaken) return parts;
+    for (const { series } of this.#metrics.values()) series.clear();
+    return parts.filter(({ series }) => series.length > 0);
+  }
+
+  #series(info: MetricInfo, tags: readonly string[]): Series {
+    const { series } = this.#metrics.get(info.name) as Metric;
+    const key = tags.length === 1 ? (tags[0] as string) : JSON.stringify(tags);
+    let own = series.get(key);
+    if (own === undefined) {
+      const buckets = info.kind === "histogram" ? [...info.boundaries, 0].map(() => 0) : [];
+      own = { tags, value: 0, buckets };
+      series.set(key, own);
+    }
+    return own;
+  }
+}
+
+/** What this thread notes. */
+export function threadMetrics(): Metrics {
+  return threadSlot("metrics", () => new Metrics());
+}
+
+function shapeOf({ kind, tagKeys, boundaries }: MetricInfo): unknown {
+  return [kind, tagKeys, boundaries];
+}
+
+function count({ buckets }: Series, boundaries: readonly number[], value: number): void {
+  let index = 0;
+  while (index < boundaries.length && value > (boundaries[index] as number)) index += 1;
+  buckets[index] = (buckets[index] ?? 0) + 1;
+}

@@ -1,0 +1,167 @@
+/**
+ * What the driver gathers about the session, and its answers to whoever looks inside: state, timeline, metrics.
+ *
+ * Hosts tell what they noted at most once a second, and are asked for the rest when somebody looks. Everything kept is bounded.
+ */
+import { type MetricPart, Metrics, threadMetrics } from "../inside/metrics.ts";
+import { keptEvents, type TaskEvent, TaskEvents } from "../inside/task-events.ts";
+import type {
+  HostReport,
+  InsideDirectory,
+  RuntimeView,
+  StateAnswer,
+  StateQuery,
+  TraceEvent,
+  WorkerRow,
+} from "../rpc/state.ts";
+import type { DeathCause } from "../shared/errors.ts";
+import type { LocalDirectory } from "./directory.ts";
+import type { Host } from "./host.ts";
+import { metricsText } from "./metrics-text.ts";
+import { answerState, type StateParts, workerRow } from "./state.ts";
+import { answerOf } from "./status.ts";
+import { toTrace } from "./trace.ts";
+
+/** Hosts that are gone and whose events and end are remembered. */
+const maxGone = 1000;
+
+/** Events of all hosts that are gone. */
+const maxGoneEvents: number = 10 * keptEvents;
+
+/** How long whoever wants the newest figures waits for a host. */
+const askMs = 1000;
+
+export interface InspectorParts {
+  readonly driverId: string;
+  readonly nodeId: () => string;
+  readonly directory: () => LocalDirectory;
+  readonly viewDriver: () => RuntimeView;
+  /** What the driver itself notes, if it does. */
+  /** Bytes of big values that are in memory. */
+  readonly usedBytes: () => number;
+  readonly ownEvents: TaskEvents | undefined;
+}
+
+interface Gone {
+  readonly row: WorkerRow;
+  readonly events: readonly TaskEvent[];
+}
+
+export class Inspector implements InsideDirectory {
+  readonly #parts: InspectorParts;
+  readonly #metrics: Metrics = new Metrics();
+  readonly #events: Map<string, TaskEvents> = new Map();
+  readonly #gone: Map<string, Gone> = new Map();
+  #goneEvents = 0;
+
+  constructor(parts: InspectorParts) {
+    this.#parts = parts;
+  }
+
+  reported(hostId: string, { events, metrics }: HostReport): void {
+    if (events.length > 0) {
+      let own = this.#events.get(hostId);
+      if (own === undefined) this.#events.set(hostId, (own = new TaskEvents()));
+      for (const event of events) own.add(event);
+    }
+    for (const part of metrics) this.#add(part, hostId);
+  }
+
+  hostEnded(host: Host, cause: DeathCause): void {
+    const events = this.#events.get(host.id)?.all() ?? [];
+    this.#events.delete(host.id);
+    const row: WorkerRow = {
+      ...workerRow(host),
+      isAlive: false,
+      exitType: cause.kind,
+      exitDetail: cause.message,
+    };
+    this.#gone.set(host.id, { row, events });
+    this.#goneEvents += events.length;
+    while (this.#gone.size > maxGone || this.#goneEvents > maxGoneEvents) {
+      const [oldest] = this.#gone;
+      if (oldest === undefined) break;
+      this.#gone.delete(oldest[0]);
+      this.#goneEvents -= oldest[1].events.length;
+    }
+  }
+
+  state(query: StateQuery): Promise<StateAnswer> {
+    return answerState(this.#stateParts(), query);
+  }
+
+  async timeline(): Promise<readonly TraceEvent[]> {
+    const events = await this.#allEvents(askMs);
+    const nodes = new Map(
+      this.#parts
+        .directory()
+        .hosts()
+        .map((host) => [host.id, host.nodeId]),
+    );
+    for (const [id, { row }] of this.#gone) nodes.set(id, row.nodeId);
+    return toTrace(
+      [...events].map(([runtimeId, ofRuntime]) => ({
+        runtimeId,
+        nodeId: nodes.get(runtimeId) ?? this.#parts.nodeId(),
+        events: ofRuntime,
+      })),
+    );
+  }
+
+  async metricsText(): Promise<string> {
+    await this.#collect(askMs);
+    for (const part of threadMetrics().take()) this.#add(part, this.#parts.driverId);
+    const query = { filters: [], limit: 0, detail: false, timeoutMs: askMs };
+    return metricsText(this.#metrics, {
+      directory: this.#parts.directory(),
+      usedBytes: this.#parts.usedBytes,
+      rows: async (what) => {
+        const answer = await this.state({ ...query, what, limit: Infinity });
+        return answer.rows as never;
+      },
+    });
+  }
+
+  #add(part: MetricPart, hostId: string): void {
+    try {
+      this.#metrics.add(part);
+    } catch (error) {
+      process.emitWarning(`${hostId}: ${(error as Error).message}`, "RaylingWarning");
+    }
+  }
+
+  #stateParts(): StateParts {
+    return {
+      driverId: this.#parts.driverId,
+      nodeId: this.#parts.nodeId(),
+      directory: this.#parts.directory(),
+      viewDriver: this.#parts.viewDriver,
+      events: (timeoutMs) => this.#allEvents(timeoutMs),
+      deadWorkers: () => [...this.#gone.values()].map(({ row }) => row),
+    };
+  }
+
+  /** By runtime: the driver's, those of the living and of the dead. */
+  async #allEvents(timeoutMs: number): Promise<ReadonlyMap<string, readonly TaskEvent[]>> {
+    const { ownEvents, driverId } = this.#parts;
+    const all = new Map<string, readonly TaskEvent[]>();
+    if (ownEvents === undefined) return all;
+    await this.#collect(timeoutMs);
+    all.set(driverId, ownEvents.all());
+    for (const [hostId, { events }] of this.#gone) if (events.length > 0) all.set(hostId, events);
+    for (const [hostId, events] of this.#events) all.set(hostId, events.all());
+    return all;
+  }
+
+  async #collect(timeoutMs: number): Promise<void> {
+    await Promise.all(
+      this.#parts
+        .directory()
+        .hosts()
+        .map(async (host) => {
+          const report = await answerOf<HostReport>(host, (control) => control.report(), timeoutMs);
+          if (report !== undefined) this.reported(host.id, report);
+        }),
+    );
+  }
+}

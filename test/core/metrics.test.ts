@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { Gate, Metered, meteredTask, Seer } from "../fixtures/inside.ts";
+
+let session: ray.SessionInfo;
+beforeAll(async () => {
+  session = await ray.init({ numCpus: 2, metricsPort: 0 });
+});
+afterAll(() => ray.shutdown());
+
+/** The values by what stands before them. */
+function parse(text: string): ReadonlyMap<string, number> {
+  return new Map(
+    text
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("#"))
+      .map((line) => {
+        const cut = line.lastIndexOf(" ");
+        return [line.slice(0, cut), Number(line.slice(cut + 1))] as const;
+      }),
+  );
+}
+
+describe("metrics of users", () => {
+  test("are noted in actors, tasks and the driver, and added up", async () => {
+    const [one, two] = [Metered.remote(), Metered.remote()];
+    await ray.get([one.note.remote("a", 3), two.note.remote("a", 4), meteredTask.remote("b")]);
+    new ray.metrics.Counter("test_calls", { tagKeys: ["who"] }).inc(10, { who: "driver" });
+    const values = parse(await ray.metrics.text());
+    expect(values.get('ray_test_calls{who="a"}')).toBe(7);
+    expect(values.get('ray_test_calls{who="b"}')).toBe(2);
+    expect(values.get('ray_test_calls{who="driver"}')).toBe(10);
+    expect(values.get('ray_test_size_bucket{le="1"}')).toBe(2);
+    expect(values.get('ray_test_size_bucket{le="10"}')).toBe(4);
+    expect(values.get('ray_test_size_bucket{le="100"}')).toBe(6);
+    expect(values.get('ray_test_size_bucket{le="+Inf"}')).toBe(8);
+    expect(values.get("ray_test_size_count")).toBe(8);
+    expect(values.get("ray_test_size_sum")).toBe(1111);
+    expect([3, 4]).toContain(values.get('ray_test_level{who="a",where="in the actor"}'));
+    // What was gathered once is not counted again.
+    expect(parse(await ray.metrics.text()).get('ray_test_calls{who="a"}')).toBe(7);
+  });
+
+  test("of a host that ends by itself are not lost", async () => {
+    const exiting = Metered.remote();
+    await ray.get(exiting.noteAndExit.remote("exits")).catch(() => undefined);
+    const name = 'ray_test_calls{who="exits"}';
+    while (parse(await ray.metrics.text()).get(name) === undefined) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(parse(await ray.metrics.text()).get(name)).toBe(5);
+  });
+
+  test("can be read inside an actor", async () => {
+    const text = await ray.get(Seer.remote().metrics.remote());
+    expect(text).toContain("# TYPE ray_resources gauge");
+  });
+
+  test.each<[string, () => unknown, RegExp]>([
+    ["a name with a dash", () => new ray.metrics.Counter("a-b"), /unlike "a-b"/],
+    [
+      "an unknown option",
+      () => new ray.metrics.Counter("bad_1", { tags: [] } as never),
+      /has no option "tags"/,
+    ],
+    [
+      "tag keys that are no list",
+      () => new ray.metrics.Counter("bad_2", { tagKeys: "who" } as never),
+      /must be a list of names/,
+    ],
+    [
+      "no boundaries",
+      () => new ray.metrics.Histogram("bad_3", {} as never),
+      /boundaries must be a list/,
+    ],
+    [
+      "boundaries that fall",
+      () => new ray.metrics.Histogram("bad_4", { boundaries: [2, 1] }),
+      /boundaries must be a list/,
+    ],
+    ["a counter that falls", () => new ray.metrics.Counter("bad_5").inc(-1), /above 0, not -1/],
+    ["a counter that stays", () => new ray.metrics.Counter("bad_5").inc(0), /above 0, not 0/],
+    [
+      "a missing tag",
+      () => new ray.metrics.Gauge("bad_6", { tagKeys: ["who"] }).set(1),
+      /lacks tag "who"/,
+    ],
+    [
+      "an unknown tag",
+      () => new ray.metrics.Gauge("bad_7").set(1, { who: "me" }),
+      /has no tag "who"/,
+    ],
+    [
+      "an unknown default tag",
+      () => new ray.metrics.Gauge("bad_7").setDefaultTags({ who: "me" }),
+      /has no tag "who"/,
+    ],
+    [
+      "a gauge without a number",
+      () => new ray.metrics.Gauge("bad_8").set("1" as never),
+      /takes a number/,
+    ],
+    [
+      "one name for two kinds",
+      () => [new ray.metrics.Gauge("bad_9"), new ray.metrics.Counter("bad_9")],
+      /"bad_9" exists/,
+    ],
+  ])("refuse %s", (_, make, message) => {
+    expect(make).toThrow(ray.InvalidOptionError);
+    expect(make).toThrow(message);
+  });
+});
+
+describe("metrics of the session", () => {
+  test("are there by Ray's names", async () => {
+    const gate = Gate.remote();
+    await ray.get(gate.quick.remote());
+    const pending = gate.pass.remote();
+    await ray.get((await Promise.resolve(Seer.remote())).actors.remote());
+    const values = parse(await ray.metrics.text());
+    expect(values.get('ray_actors{Name="GateClass",State="ALIVE"}')).toBe(1);
+    expect(values.get('ray_resources{Name="CPU",State="AVAILABLE"}')).toBe(2);
+    const tasks = [...values].filter(([name]) =>
+      name.startsWith('ray_tasks{Name="GateClass.pass"'),
+    );
+    expect(tasks.map(([, value]) => value)).toEqual([1]);
+    expect(values.has('ray_object_store_memory{Location="MMAP_SHM"}')).toBe(true);
+    await ray.kill(gate);
+    await ray.wait([pending]);
+  });
+
+  test("are served on the loopback, at /metrics and nowhere else", async () => {
+    const { metricsPort } = session;
+    const url = `http://127.0.0.1:${metricsPort}`;
+    const answer = await fetch(`${url}/metrics`);
+    expect(answer.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    expect(await answer.text()).toContain("# TYPE ray_actors gauge");
+    expect((await fetch(`${url}/other`)).status).toBe(404);
+  });
+
+  test("are served no more after shutdown; a port that is taken is an error", async () => {
+    const taken = session.metricsPort ?? 0;
+    await ray.shutdown();
+    await expect(fetch(`http://127.0.0.1:${taken}/metrics`)).rejects.toThrow("fetch failed");
+    await expect(ray.init({ metricsPort: 70_000 })).rejects.toThrow("must be a port");
+    await expect(ray.init({ metricsPort: 1.5 })).rejects.toThrow("metricsPort must be");
+    const { createServer } = await import("node:http");
+    const other = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => other.once("listening", resolve));
+    const { port } = other.address() as { port: number };
+    await expect(ray.init({ metricsPort: port })).rejects.toThrow(/cannot be served on port/);
+    expect(ray.isInitialized()).toBe(false);
+    await new Promise((resolve) => other.close(resolve));
+  });
+});
