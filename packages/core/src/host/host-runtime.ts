@@ -83,11 +83,6 @@ export function startHost(wiring: HostWiring): HostControl {
     // A driver that cannot be told anything is ending, and this host with it.
     void driver.reported(report).catch(() => undefined);
   });
-  const events = identity.inside.taskEvents ? new TaskEvents() : undefined;
-  const reporter = new Reporter(events, (report) => {
-    // A driver that cannot be told anything is ending, and this host with it.
-    void driver.reported(report).catch(() => undefined);
-  });
   const { budget, spillDirectory, isDevelopment } = wiring.objectStore;
   const caller: Caller = new Caller({
     id: hostId,

@@ -64,13 +64,6 @@ export class Store {
     return this.#borrowed.size;
   }
 
-  /** Our objects that others hold, or are about to, with who does. */
-  *held(): Iterable<{ readonly entry: ObjectEntry; readonly holders: readonly string[] }> {
-    for (const { entry, holders } of this.#exported.values()) {
-      yield { entry, holders: [...holders.keys()] };
-    }
-  }
-
   create(label: string): ObjectEntry {
     return new ObjectEntry(this.#id, this.#sequence++, label);
   }
