@@ -27,6 +27,10 @@ describe("a single file with class and driver", () => {
     );
   });
 
+  test("waits for the end of an actor in a process that it kills, and for nothing else", async () => {
+    expect((await runDriver("kill-process-actor.ts")).stdout).toBe("driver killed\n");
+  });
+
   test("whose class stands below init() says so and where to move it", async () => {
     const { stdout } = await runDriver("class-after-init.ts");
     expect(stdout).toMatch(/^driver ActorDiedError .*Late cannot be found by a worker/);

@@ -20,7 +20,7 @@ export async function kill(actor: ActorHandle<object>, options: KillOptions = {}
   checkOptions("kill", options, { noRestart: flag });
   // The runtime of the handle, which may have ended: then there is nothing left to kill, and nothing to start for it.
   const { info, caller } = insideOf(actor);
-  await caller.directory.kill(info, options.noRestart ?? true);
+  await caller.waiting.during(caller.directory.kill(info, options.noRestart ?? true));
 }
 
 /**

@@ -22,6 +22,7 @@ import { show } from "../shared/show.ts";
 import type { ActorInfo, Directory, MethodOptions } from "../rpc/directory.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { CallPlan } from "./call.ts";
+import type { Waiting } from "./waiting.ts";
 
 /** Per-call options, stronger than those of the method and of the actor. */
 export interface CallOptions {
@@ -46,6 +47,7 @@ export interface CallOptions {
 /** Sends a call; the runtime implements it. */
 export interface HandleCaller {
   readonly directory: Directory;
+  readonly waiting: Waiting;
   callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): unknown;
 }
 

@@ -31,24 +31,36 @@ export class Waiting {
   begin(what: string, waitables: readonly Waitable[]): () => void {
     const stuck = this.#stuck;
     const wait = stuck?.begin(what, waitables);
-    const epoch = this.#epoch;
-    this.#count += 1;
-    if (this.#count === 1) this.#onChange(true);
+    const end = this.#begin();
     return () => {
       if (wait !== undefined) {
         stuck?.end(wait);
         if (this.#events !== undefined) noteWait(this.#events, wait);
       }
-      if (epoch !== this.#epoch) return;
-      this.#count -= 1;
-      if (this.#count === 0) this.#onChange(false);
+      end();
     };
+  }
+
+  /** Waits for something that ends by itself and that no ref stands for: an actor's end. */
+  during<T>(work: Promise<T>): Promise<T> {
+    return work.finally(this.#begin());
   }
 
   /** Forgets who waits now: they belong to work that is over. */
   reset(): void {
     this.#epoch += 1;
     this.#count = 0;
+  }
+
+  #begin(): () => void {
+    const epoch = this.#epoch;
+    this.#count += 1;
+    if (this.#count === 1) this.#onChange(true);
+    return () => {
+      if (epoch !== this.#epoch) return;
+      this.#count -= 1;
+      if (this.#count === 0) this.#onChange(false);
+    };
   }
 }
 
