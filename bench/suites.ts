@@ -5,6 +5,7 @@ import type { RoundPlan } from "./measure/interleave.ts";
 import type { RatePlan } from "./measure/rates.ts";
 import type { Progress, Report } from "./measure/report.ts";
 import { measureRayRows } from "./ray-rows.ts";
+import { rowResources } from "./ray/rows.ts";
 import { measureScale, type ScalePlan } from "./scale.ts";
 import { measureValues } from "./values.ts";
 
@@ -45,7 +46,7 @@ const runs: Readonly<Record<Suite, Run>> = {
 };
 
 export async function runSuite(suite: Suite, plans: Plans, say: Progress): Promise<Report> {
-  await ray.init();
+  await ray.init({ resources: rowResources });
   try {
     return await runs[suite](plans, say);
   } finally {

@@ -16,7 +16,7 @@ import { fullPlans, quickPlans } from "../suites.ts";
 import { targetTable } from "../targets.ts";
 import { RayPeer } from "./peer.ts";
 import { NoRayError, pythonWithRay, rayVersion } from "./python.ts";
-import { type RayRow, rayRows } from "./rows.ts";
+import { type RayRow, rayRows, rowResources } from "./rows.ts";
 
 const command = "pnpm bench:ray";
 
@@ -58,7 +58,7 @@ async function main(args: readonly string[]): Promise<void> {
   process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
   const pairs: Pair[] = [];
   try {
-    await ray.init();
+    await ray.init({ resources: rowResources });
     const plan = (flags.quick === true ? quickPlans : fullPlans).rates;
     for (const row of rows) {
       say(row.name);

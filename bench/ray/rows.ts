@@ -70,7 +70,11 @@ export const rayRows: readonly RayRow[] = [
   row("1:1 async-actor calls with args async", "calls", withArgs),
   row("1:n async-actor calls async", "calls", () => oneToN(() => AsyncActor.remote())),
   row("n:n async-actor calls async", "calls", () => nToN(() => AsyncActor.remote())),
+  row("placement group create/removal", "groups", async () => work(100, placementGroups)),
 ];
+
+/** What the session has beside CPUs: the placement groups ask for it. */
+export const rowResources: Readonly<Record<string, number>> = { custom: 100 };
 
 function row(name: string, unit: string, prepare: () => Promise<PreparedRow>): RayRow {
   return { name, unit, prepare };
@@ -145,6 +149,12 @@ async function nToNWithRef(): Promise<PreparedRow> {
   const run = (): unknown =>
     ray.get(clients.map((client) => client.callServersWithRef.remote(1000)));
   return work(1000 * clients.length, run, [...clients, ...servers]);
+}
+
+async function placementGroups(): Promise<void> {
+  const groups = Array.from({ length: 100 }, () => ray.placementGroup([{ custom: 0.001 }]));
+  for (const group of groups) verify(Number(await group.wait(30_000)), 1);
+  for (const group of groups) await ray.removePlacementGroup(group);
 }
 
 function times(count: number, start: () => ray.ObjectRef): Promise<unknown> {
