@@ -21,7 +21,17 @@ beforeEach(async () => {
     nodes.push(await cluster.addNode({ numCpus: 4, labels: { zone } }));
   }
 });
-afterEach(() => ray.shutdown());
+afterEach(async () => {
+  await ray.shutdown();
+  kept = [];
+});
+
+/** An actor ends with its last handle; these live as long as their runtime. */
+let kept: unknown[] = [];
+const keep = <T>(handle: T): T => {
+  kept.push(handle);
+  return handle;
+};
 
 const inside = (
   placementGroup: ray.PlacementGroup,
@@ -106,11 +116,15 @@ describe("bundles", () => {
 describe("actors and tasks in a group", () => {
   test("run in its bundles, and wait for them rather than go elsewhere", async () => {
     const group = ray.placementGroup([{ CPU: 2 }, { CPU: 1 }], { strategy: "STRICT_SPREAD" });
-    const inOne = Holder.options({ numCpus: 1, ...inside(group, { bundleIndex: 1 }) }).remote();
+    const inOne = keep(
+      Holder.options({ numCpus: 1, ...inside(group, { bundleIndex: 1 }) }).remote(),
+    );
     expect(await ray.get(inOne.ping.remote())).toBe("pong");
-    const next = Holder.options({ numCpus: 1, ...inside(group, { bundleIndex: 1 }) }).remote();
+    const next = keep(
+      Holder.options({ numCpus: 1, ...inside(group, { bundleIndex: 1 }) }).remote(),
+    );
     expect(await isReady(next.ping.remote())).toBe(false);
-    const any = [1, 2].map(() => Holder.options({ numCpus: 1, ...inside(group) }).remote());
+    const any = [1, 2].map(() => keep(Holder.options({ numCpus: 1, ...inside(group) }).remote()));
     expect(await ray.get(any.map((actor) => actor.ping.remote()))).toEqual(["pong", "pong"]);
     expect(await free()).toBe(9);
     await ray.kill(inOne);
@@ -132,14 +146,14 @@ describe("actors and tasks in a group", () => {
 
   test.runIf(sharesMemory)("end with it", async () => {
     const group = ray.placementGroup([{ CPU: 3 }]);
-    const gate = Gate.remote();
+    const gate = keep(Gate.remote());
     const cell = new Int32Array(new SharedArrayBuffer(4));
-    const actor = Holder.options({ numCpus: 1, maxRestarts: -1, ...inside(group) }).remote();
+    const actor = keep(Holder.options({ numCpus: 1, maxRestarts: -1, ...inside(group) }).remote());
     await ray.get(actor.ping.remote());
     const running = passGate.options({ numCpus: 2, ...inside(group) }).remote(cell, gate);
     await ray.get(gate.arrived.remote(1));
     const waitingTask = echo.options({ numCpus: 2, ...inside(group) }).remote(1);
-    const waitingActor = Holder.options({ numCpus: 2, ...inside(group) }).remote();
+    const waitingActor = keep(Holder.options({ numCpus: 2, ...inside(group) }).remote());
     const waitingCall = waitingActor.ping.remote();
     await ray.removePlacementGroup(group);
     for (const task of [running, waitingTask, echo.options(inside(group)).remote(1)]) {
@@ -155,21 +169,23 @@ describe("actors and tasks in a group", () => {
 
   test("know their group, which their children follow if they are to", async () => {
     const group = ray.placementGroup([{ CPU: 4 }]);
-    const captured = Planner.options({
-      numCpus: 1,
-      ...inside(group, { captureChildTasks: true }),
-    }).remote();
+    const captured = keep(
+      Planner.options({
+        numCpus: 1,
+        ...inside(group, { captureChildTasks: true }),
+      }).remote(),
+    );
     expect((await ray.get(captured.current.remote()))?.id).toBe(group.id);
     expect(
       await ray.get(placeOfTask.options({ numCpus: 3, ...inside(group) }).remote()),
     ).toMatchObject({ groupId: group.id, captures: false, resources: { CPU: 3 } });
     expect((await ray.get(captured.childTask.remote()))?.id).toBe(group.id);
-    const child = await ray.get(captured.startChild.remote());
+    const child = keep(await ray.get(captured.startChild.remote()));
     expect(await free()).toBe(8);
     await ray.kill(child as ray.ActorHandle<object>);
-    const loose = Planner.options({ numCpus: 1, ...inside(group) }).remote();
+    const loose = keep(Planner.options({ numCpus: 1, ...inside(group) }).remote());
     expect(await ray.get(loose.childTask.remote())).toBe(undefined);
-    await ray.get(loose.startChild.remote());
+    keep(await ray.get(loose.startChild.remote()));
     expect(await free()).toBe(7);
     expect((await ray.get(groupOfTask.options(inside(group)).remote()))?.id).toBe(group.id);
     expect(await ray.get(groupOfTask.remote())).toBe(undefined);
@@ -177,13 +193,13 @@ describe("actors and tasks in a group", () => {
   });
 
   test("may make groups, and take them as arguments", async () => {
-    const planner = Planner.options({ numCpus: 0 }).remote();
+    const planner = keep(Planner.options({ numCpus: 0 }).remote());
     const group = await ray.get(planner.make.remote([{ CPU: 2 }], "made in an actor"));
     expect(group).toBeInstanceOf(ray.PlacementGroup);
     expect(group.bundleSpecs).toEqual([{ CPU: 2 }]);
     expect((await ray.getPlacementGroup("made in an actor")).id).toBe(group.id);
-    const other = Planner.options({ numCpus: 0 }).remote();
-    await ray.get(other.startIn.remote(group));
+    const other = keep(Planner.options({ numCpus: 0 }).remote());
+    keep(await ray.get(other.startIn.remote(group)));
     expect(await free()).toBe(10);
     await expect(ray.get(other.make.remote([{ CPU: 1 }], "made in an actor"))).rejects.toThrow(
       "exists already",
@@ -191,9 +207,9 @@ describe("actors and tasks in a group", () => {
   });
 
   test("take the groups that they made with them", async () => {
-    const planner = Planner.options({ numCpus: 0 }).remote();
+    const planner = keep(Planner.options({ numCpus: 0 }).remote());
     const group = await ray.get(planner.make.remote([{ CPU: 2 }]));
-    const actor = Holder.options({ numCpus: 1, ...inside(group) }).remote();
+    const actor = keep(Holder.options({ numCpus: 1, ...inside(group) }).remote());
     await ray.get(actor.ping.remote());
     await ray.kill(planner);
     await expect(ray.get(actor.ping.remote())).rejects.toBeInstanceOf(
@@ -208,7 +224,9 @@ describe("a node that goes", () => {
     const group = ray.placementGroup([{ CPU: 1 }, { CPU: 1 }], { strategy: "STRICT_SPREAD" });
     expect(await group.wait()).toBe(true);
     const [stays, goes] = ([0, 1] as const).map((bundleIndex) =>
-      Holder.options({ numCpus: 1, maxRestarts: 1, ...inside(group, { bundleIndex }) }).remote(),
+      keep(
+        Holder.options({ numCpus: 1, maxRestarts: 1, ...inside(group, { bundleIndex }) }).remote(),
+      ),
     );
     if (stays === undefined || goes === undefined) throw new Error("two were made");
     await ray.get([stays.ping.remote(), goes.calls.remote()]);
@@ -229,7 +247,9 @@ describe("a node that goes", () => {
     await cluster.removeNode(nodes[2] as ray.NodeInfo);
     expect(await ray.placementGroupTable(group)).toMatchObject({ state: "RESCHEDULING" });
     expect(await group.wait(50)).toBe(false);
-    const call = Holder.options({ numCpus: 1, ...inside(group, { bundleIndex: 2 }) }).remote();
+    const call = keep(
+      Holder.options({ numCpus: 1, ...inside(group, { bundleIndex: 2 }) }).remote(),
+    );
     expect(await isReady(call.ping.remote())).toBe(false);
     await cluster.addNode({ numCpus: 4 });
     expect(await group.wait()).toBe(true);

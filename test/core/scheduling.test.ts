@@ -3,6 +3,16 @@ import * as ray from "@rayling/core";
 import { sharesMemory } from "../fixtures/isolation.ts";
 import { echo, Gate, Holder, nested, passGate, placeOfTask, spin } from "../fixtures/scheduling.ts";
 
+/** An actor ends with its last handle; these live as long as their runtime. */
+let kept: unknown[] = [];
+const keep = <T>(handle: T): T => {
+  kept.push(handle);
+  return handle;
+};
+const shutdown = async (): Promise<void> => {
+  await ray.shutdown();
+  kept = [];
+};
 const free = async (name: string): Promise<number | undefined> =>
   (await ray.availableResources())[name];
 const isReady = async (ref: ray.ObjectRef): Promise<boolean> =>
@@ -12,10 +22,10 @@ describe("on one node", () => {
   beforeEach(() =>
     ray.init({ numCpus: 2, numGpus: 1, memory: 1000, resources: { tool: 1 }, prewarm: 2 }),
   );
-  afterEach(() => ray.shutdown());
+  afterEach(shutdown);
 
   test("more actors than CPUs wait, and run when others have ended", async () => {
-    const actors = Array.from({ length: 5 }, () => Holder.options({ numCpus: 1 }).remote());
+    const actors = Array.from({ length: 5 }, () => keep(Holder.options({ numCpus: 1 }).remote()));
     const pings = actors.map((actor) => actor.ping.remote());
     expect(await ray.get(pings.slice(0, 2))).toEqual(["pong", "pong"]);
     expect(await isReady(pings[2] as (typeof pings)[number])).toBe(false);
@@ -27,10 +37,10 @@ describe("on one node", () => {
   });
 
   test("an actor that asks for nothing needs a CPU to start and then holds none", async () => {
-    const actors = Array.from({ length: 4 }, () => Holder.remote());
+    const actors = Array.from({ length: 4 }, () => keep(Holder.remote()));
     await ray.get(actors.map((actor) => actor.ping.remote()));
     expect(await free("CPU")).toBe(2);
-    const all = Holder.options({ numCpus: 2 }).remote();
+    const all = keep(Holder.options({ numCpus: 2 }).remote());
     await ray.get(all.ping.remote());
     const late = Holder.remote().ping.remote();
     expect(await isReady(late)).toBe(false);
@@ -48,7 +58,7 @@ describe("on one node", () => {
     [{ memory: 400 }, { CPU: 2, memory: 600 }],
     [{ numCpus: 0.3 }, { CPU: 1.7 }],
   ])("an actor that asks for %j leaves %j", async (options, left) => {
-    const actor = Holder.options(options).remote();
+    const actor = keep(Holder.options(options).remote());
     await ray.get(actor.ping.remote());
     expect(await ray.availableResources()).toMatchObject(left);
     await ray.kill(actor);
@@ -56,7 +66,7 @@ describe("on one node", () => {
   });
 
   test.runIf(sharesMemory)("as many fractions run at once as fit, exactly", async () => {
-    const gate = Gate.remote();
+    const gate = keep(Gate.remote());
     const cell = new Int32Array(new SharedArrayBuffer(4));
     const tasks = Array.from({ length: 11 }, () =>
       passGate.options({ numCpus: 0, resources: { tool: 0.1 } }).remote(cell, gate),
@@ -70,7 +80,7 @@ describe("on one node", () => {
   });
 
   test.runIf(sharesMemory)("tasks take what their options say, and give it back", async () => {
-    const gate = Gate.remote();
+    const gate = keep(Gate.remote());
     const cell = new Int32Array(new SharedArrayBuffer(4));
     const wants = { numCpus: 0.5, numGpus: 1, memory: 10, resources: { tool: 0.5 } };
     const task = passGate.options(wants).remote(cell, gate);
@@ -101,7 +111,7 @@ describe("on one node", () => {
   });
 
   test("a killed actor that waited has no claim any more", async () => {
-    const waiting = Holder.options({ numCpus: 8 }).remote();
+    const waiting = keep(Holder.options({ numCpus: 8 }).remote());
     const ping = waiting.ping.remote();
     await ray.kill(waiting);
     await expect(ray.get(ping)).rejects.toMatchObject({ deathCause: { kind: "killed" } });
@@ -110,7 +120,7 @@ describe("on one node", () => {
   });
 
   test("a kill that allows restarts sends a waiting actor back into the line, as often as it may restart", async () => {
-    const waiting = Holder.options({ numCpus: 8, maxRestarts: 1 }).remote();
+    const waiting = keep(Holder.options({ numCpus: 8, maxRestarts: 1 }).remote());
     const ping = waiting.ping.remote();
     await ray.kill(waiting, { noRestart: false });
     expect(await isReady(ping)).toBe(false);
@@ -126,7 +136,7 @@ describe("on one node", () => {
   });
 
   test("an actor sees the cluster, too", async () => {
-    const actor = Holder.options({ numCpus: 1.5 }).remote();
+    const actor = keep(Holder.options({ numCpus: 1.5 }).remote());
     expect(await ray.get(actor.cluster.remote())).toEqual({ nodes: 1, total: 2, available: 0.5 });
   });
 
@@ -134,7 +144,7 @@ describe("on one node", () => {
     const [head] = await ray.nodes();
     const nothing = { nodeId: head?.nodeId, resources: {}, groupId: null, captures: false };
     expect(await ray.get(Holder.remote().place.remote())).toEqual(nothing);
-    const greedy = Holder.options({ numCpus: 2, resources: { tool: 0.5 } }).remote();
+    const greedy = keep(Holder.options({ numCpus: 2, resources: { tool: 0.5 } }).remote());
     const resources = { CPU: 2, tool: 0.5 };
     expect(await ray.get(greedy.place.remote())).toEqual({ ...nothing, resources });
     await ray.kill(greedy);
@@ -158,7 +168,7 @@ describe("on one node", () => {
 
 describe("on one CPU", () => {
   beforeEach(() => ray.init({ numCpus: 1 }));
-  afterEach(() => ray.shutdown());
+  afterEach(shutdown);
 
   test("tasks that wait for tasks do not block each other", async () => {
     expect(await ray.get([nested.remote(4), nested.remote(3)])).toEqual([4, 3]);
@@ -178,7 +188,7 @@ describe("over several nodes", () => {
       nodes.push(await cluster.addNode({ numCpus: 2, labels: { zone, kind: "worker" } }));
     }
   });
-  afterEach(() => ray.shutdown());
+  afterEach(shutdown);
 
   const node = (index: number): ray.NodeInfo => nodes[index] as ray.NodeInfo;
   /** How many CPUs are taken on each of the three. */
@@ -191,7 +201,7 @@ describe("over several nodes", () => {
   };
   const start = async (count: number, options: ray.ActorOptions) => {
     const actors = Array.from({ length: count }, () =>
-      Holder.options({ numCpus: 0.5, ...options }).remote(),
+      keep(Holder.options({ numCpus: 0.5, ...options }).remote()),
     );
     await ray.get(actors.map((actor) => actor.ping.remote()));
     return actors;
@@ -207,7 +217,7 @@ describe("over several nodes", () => {
   test.runIf(sharesMemory)("SPREAD goes around, for actors and for tasks", async () => {
     await start(3, { schedulingStrategy: "SPREAD" });
     expect(await taken()).toEqual([0.5, 0.5, 0.5]);
-    const gate = Gate.remote();
+    const gate = keep(Gate.remote());
     const cell = new Int32Array(new SharedArrayBuffer(4));
     const task = passGate.options({ numCpus: 0.5, schedulingStrategy: "SPREAD" });
     const tasks = [1, 2, 3].map(() => task.remote(cell, gate));
@@ -230,7 +240,7 @@ describe("over several nodes", () => {
     await ray.kill(first as NonNullable<typeof first>);
     expect(await ray.get(fifth)).toBe("pong");
     const unknown = { kind: "NODE_AFFINITY", nodeId: "nowhere" } as const;
-    const actor = Holder.options({ schedulingStrategy: unknown }).remote();
+    const actor = keep(Holder.options({ schedulingStrategy: unknown }).remote());
     await expect(ray.get(actor.ping.remote())).rejects.toBeInstanceOf(ray.ActorUnschedulableError);
     const task = echo.options({ schedulingStrategy: unknown }).remote(1);
     await expect(ray.get(task)).rejects.toBeInstanceOf(ray.TaskUnschedulableError);
@@ -283,7 +293,7 @@ describe("over several nodes", () => {
   test.runIf(sharesMemory)(
     "a task on a node that goes is tried again elsewhere, or fails with NodeDiedError",
     async () => {
-      const gate = Gate.remote();
+      const gate = keep(Gate.remote());
       const cell = new Int32Array(new SharedArrayBuffer(4));
       const schedulingStrategy = {
         kind: "NODE_AFFINITY",
