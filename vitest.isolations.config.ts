@@ -12,11 +12,7 @@ export default mergeConfig(
         test: {
           name: isolation,
           env: { RAYLING_ISOLATION: isolation },
-          include: [
-            "test/core/**/*.test.ts",
-            "test/conformance/**/*.test.ts",
-            "packages/core/test/references.test.ts",
-          ],
+          include: ["test/core/**/*.test.ts", "packages/core/test/references.test.ts"],
         },
       })),
     },

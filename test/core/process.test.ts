@@ -35,22 +35,21 @@ class Ties {
     await once(this.#server, "listening");
     return this;
   }
+  /** The one that came so many before it; waits for it to come. */
+  async #socket(index: number): Promise<Socket> {
+    while (this.#sockets.length <= index) await once(this.#server, "connection");
+    return this.#sockets[index] as Socket;
+  }
   /** Resolves when all that tied themselves are gone. */
   async gone(count: number): Promise<void> {
-    expect(this.#sockets).toHaveLength(count);
-    await Promise.all(
-      this.#sockets.map(
-        (socket) =>
-          new Promise<void>((resolve) => {
-            socket.resume();
-            if (socket.closed) resolve();
-            else socket.on("close", () => resolve());
-          }),
-      ),
-    );
+    for (let index = 0; index < count; index++) {
+      const socket = await this.#socket(index);
+      socket.resume();
+      if (!socket.closed) await once(socket, "close");
+    }
   }
   async said(index: number): Promise<void> {
-    await once(this.#sockets[index] as Socket, "data");
+    await once(await this.#socket(index), "data");
   }
   close(): void {
     this.#server.close();

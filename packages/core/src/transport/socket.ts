@@ -6,7 +6,7 @@
  * One write is under way at a time and the rest waits here, so that a process which ends can still send all of it (`drainNow`).
  * Credit bounds what waits (rpc/session.ts); past `warnBytes`, and at every doubling, a warning says who does not read.
  */
-import { writeSync } from "node:fs";
+import { readSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
@@ -99,6 +99,25 @@ export class SocketChannel implements Channel {
     this.#receiver = receiver;
     this.#deliver();
     if (this.#open) this.#socket.resume();
+  }
+
+  /** Reads what is there behind the back of the event loop, which goes on where this ends. */
+  poll(): Batch[] {
+    const batches: Batch[] = [];
+    const fd = handleOf(this.#socket)?.fd;
+    if (fd === undefined || fd < 0) return batches;
+    try {
+      for (let chunk = readNow(fd); chunk !== undefined; chunk = readNow(fd)) {
+        this.#reader.push(chunk);
+        for (let next = this.#reader.next(); next !== undefined; next = this.#reader.next()) {
+          if (next.bytes.length === 0) throw new RaySystemError("the other side gave up");
+          batches.push(next);
+        }
+      }
+    } catch (error) {
+      this.close(brokenChannel(error));
+    }
+    return batches;
   }
 
   /** The first batches, one at a time, for a handshake; `onMessage` ends it. Rejects when the channel closes first. */
@@ -237,15 +256,35 @@ async function explained({ explain, peer }: SocketOptions): Promise<DeathCause> 
   }
 }
 
+interface Handle {
+  readonly fd?: number;
+  readonly writeQueueSize?: number;
+}
+
+/** What Node's socket stands on: it has no public name, and is the only way to the file. */
+function handleOf(socket: Socket): Handle | undefined {
+  const { _handle: handle } = socket as unknown as { readonly _handle?: Handle | null };
+  return handle ?? undefined;
+}
+
+/** What has arrived, or undefined if nothing has, or if the other side is gone, which the event loop will find. */
+function readNow(fd: number): Uint8Array | undefined {
+  const chunk = Buffer.allocUnsafeSlow(64 * 1024);
+  try {
+    const length = readSync(fd, chunk);
+    return length === 0 ? undefined : chunk.subarray(0, length);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The part of `writing` that the system does not have yet, and the queue, written while nothing else can run. */
 function writeNow(
   socket: Socket,
   writing: readonly Uint8Array[],
   queue: readonly Uint8Array[],
 ): void {
-  const { _handle: handle } = socket as unknown as {
-    readonly _handle?: { readonly fd?: number; readonly writeQueueSize?: number } | null;
-  };
+  const handle = handleOf(socket);
   if (handle?.fd === undefined || handle.fd < 0 || handle.writeQueueSize === undefined) return;
   const total = writing.reduce((sum, piece) => sum + piece.length, 0);
   let skip = total - handle.writeQueueSize;
