@@ -16,7 +16,7 @@ import {
   processVariable,
 } from "./control.ts";
 import { startHost } from "./host-runtime.ts";
-import { LineMarker, redirectOutput } from "./output.ts";
+import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";
 
 const settings = JSON.parse(process.env[processVariable] ?? "{}") as ProcessSettings;
 // Processes that it starts itself are none of ours.
@@ -24,9 +24,16 @@ delete process.env[processVariable];
 process.title = `rayling ${settings.hostId}`;
 
 if (settings.inside.logToDriver === true) {
-  const markers = { stdout: new LineMarker(), stderr: new LineMarker() };
-  const before = redirectOutput((stream, owner, text) => {
-    before[stream](markers[stream].mark(owner, text));
+  const ways = {
+    stdout: { pipe: new PipeWriter(1), marker: new LineMarker() },
+    stderr: { pipe: new PipeWriter(2), marker: new LineMarker() },
+  };
+  redirectOutput((stream, owner, text) => {
+    const { pipe, marker } = ways[stream];
+    pipe.write(marker.mark(owner, text));
+  });
+  process.on("exit", () => {
+    for (const { pipe } of Object.values(ways)) pipe.end();
   });
 }
 const control = new SocketChannel(inheritedSocket(inherited.control), {

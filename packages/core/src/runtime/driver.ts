@@ -92,6 +92,9 @@ export function startDriver(options: InitOptions): Driver {
     taskEvents: options.taskEvents ?? false,
   };
   const logs = new LogPrinter({ write: (stream, text) => void process[stream].write(text) });
+  // What was counted is shown by a driver, too, that ends without shutdown.
+  const onExit = (): void => logs.close();
+  process.once("exit", onExit);
   const ownEvents = inside.taskEvents ? new TaskEvents() : undefined;
   const inspector = new Inspector({
     driverId,
@@ -190,6 +193,7 @@ export function startDriver(options: InitOptions): Driver {
         scheduler.close(new RaySystemError(cause.message));
         await server?.close();
         await launcher.close(cause);
+        process.off("exit", onExit);
         logs.close();
         tellUnhandled();
         await caller.memory.close();
