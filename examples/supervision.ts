@@ -8,7 +8,7 @@ class WorkerClass {
   #jobs = 0;
   constructor() {
     if (ray.getRuntimeContext().wasCurrentActorReconstructed())
-      console.log("  (a worker starts again, with a fresh state)");
+      console.log("a worker starts again, with a fresh state");
   }
   work(job: number): string {
     this.#jobs += 1;
@@ -31,7 +31,7 @@ class WorkerClass {
     ray.exitActor();
   }
   __ray_shutdown__(): void {
-    console.log("  (the worker's shutdown hook: connections are closed here)");
+    console.log("the shutdown hook of a worker: connections are closed here");
   }
 }
 
