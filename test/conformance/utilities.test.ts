@@ -117,6 +117,12 @@ describe.each(isolations)("resources: %s", (isolation) => {
   beforeEach(() => initIn(isolation, { numCpus: 4, resources: { custom: 1 } }));
   afterEach(() => ray.shutdown());
 
+  test("test_runtime_context: an actor knows what it holds: nothing by default, else what it asked for", async () => {
+    expect(await ray.get(Context.remote().assigned.remote())).toEqual({});
+    const four = Context.options({ numCpus: 4 }).remote();
+    expect(await ray.get(four.assigned.remote())).toEqual({ CPU: 4 });
+  });
+
   test("test_basic::test_submit_api: a task that needs what no node has is not ready, and no error", async () => {
     const infeasible = same.options({ resources: { absent: 1 } }).remote(1);
     const { ready, pending } = await ray.wait([infeasible], { timeoutMs: 50 });
