@@ -207,11 +207,14 @@ describe("actors and tasks in a group", () => {
   });
 
   test("take the groups that they made with them", async () => {
-    const planner = keep(Planner.options({ numCpus: 0 }).remote());
+    const planner = keep(Planner.options({ numCpus: 0, maxRestarts: 1 }).remote());
     const group = await ray.get(planner.make.remote([{ CPU: 2 }]));
     const actor = keep(Holder.options({ numCpus: 1, ...inside(group) }).remote());
     await ray.get(actor.ping.remote());
+    await ray.kill(planner, { noRestart: false });
+    expect(await ray.get(actor.ping.options({ maxTaskRetries: -1 }).remote())).toBe("pong");
     await ray.kill(planner);
+    await expect.poll(() => free(), { timeout: 60_000 }).toBe(12);
     await expect(ray.get(actor.ping.remote())).rejects.toBeInstanceOf(
       ray.ActorPlacementGroupRemoved,
     );

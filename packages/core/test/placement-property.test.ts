@@ -94,7 +94,7 @@ test.each(Array.from({ length: 20 }, (_, index) => index + 1))("seed %i", async 
         name: undefined,
         strategy: pick(strategies) ?? "PACK",
         selectors: bundles.map(() => ({})),
-        detached: false,
+        owner: undefined,
       });
     },
     () => {

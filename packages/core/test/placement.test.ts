@@ -385,7 +385,7 @@ describe("the scheduler", () => {
       name: undefined,
       strategy: "PACK",
       selectors: [{}],
-      detached: false,
+      owner: undefined,
     });
     const place: Strategy = {
       kind: "PLACEMENT_GROUP",
@@ -425,7 +425,7 @@ describe("the scheduler", () => {
       bundles: [{ CPU: 2 }],
       strategy: "PACK",
       selectors: [{}],
-      detached: false,
+      owner: undefined,
     });
     expect(scheduler.pending().at(-1)).toMatchObject({
       label: "placement group g",

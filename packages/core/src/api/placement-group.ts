@@ -97,7 +97,7 @@ export function placementGroup(
     strategy,
     bundles: bundles.map(withoutNothing),
     selectors: bundles.map((_, index) => toConditions(bundleLabelSelector[index] ?? {})),
-    detached: options.lifetime === "detached",
+    owner: options.lifetime === "detached" ? undefined : currentTask()?.actor?.info.actorId,
   };
   const group = new PlacementGroup(spec);
   const check = ({ created }: GroupRegistration): void => {

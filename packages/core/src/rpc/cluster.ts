@@ -34,8 +34,8 @@ export interface GroupSpec {
   readonly bundles: readonly Amounts[];
   /** Conditions on the node of each bundle; as long as `bundles`. */
   readonly selectors: readonly LabelConditions[];
-  /** Outlives the actor that made it. */
-  readonly detached: boolean;
+  /** The actor that made it, with which it ends; none: the driver, a task, or it is detached. */
+  readonly owner: string | undefined;
 }
 
 export type GroupState = "PENDING" | "CREATED" | "RESCHEDULING" | "REMOVED";

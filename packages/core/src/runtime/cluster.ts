@@ -25,6 +25,8 @@ export interface ClusterParts {
   readonly scheduler: Scheduler;
   /** Ends the hosts of a node that is gone. */
   readonly endNode: (nodeId: string, cause: DeathCause) => Promise<void>;
+  /** Resolves when that actor is dead for good. */
+  readonly actorEnded: (actorId: string) => Promise<void>;
   /** Ends actors and tasks that run in a group, or wait for it. */
   readonly endGroup: (groupId: string, cause: DeathCause) => Promise<void>;
 }
@@ -33,7 +35,7 @@ export class LocalCluster {
   readonly #parts: ClusterParts;
   readonly #nodes: Map<string, NodeInfo> = new Map();
   readonly #dead: string[] = [];
-  /** Groups that end with the host of the actor that made them. */
+  /** Groups that end with the actor that made them, by its id. */
   readonly #ownedGroups: Map<string, Set<string>> = new Map();
   #headId: string | undefined;
 
@@ -103,14 +105,21 @@ export class LocalCluster {
     return this.#parts.scheduler.resources;
   }
 
-  /** @param ownerHostId the host of the actor that makes it; none for the driver and for tasks, whose groups are the driver's */
-  createGroup(spec: GroupSpec, ownerHostId: string | undefined): { readonly created: boolean } {
+  createGroup(spec: GroupSpec): { readonly created: boolean } {
     const created = this.#parts.scheduler.createGroup(spec);
-    if (created && ownerHostId !== undefined && !spec.detached) {
-      const owned = this.#ownedGroups.get(ownerHostId) ?? new Set();
-      this.#ownedGroups.set(ownerHostId, owned.add(spec.groupId));
-    }
+    if (created && spec.owner !== undefined) this.#own(spec.owner, spec.groupId);
     return { created };
+  }
+
+  /** Restarts of the owner leave the group as it is; its end takes it along. */
+  #own(owner: string, groupId: string): void {
+    const owned = this.#ownedGroups.get(owner);
+    if (owned !== undefined) return void owned.add(groupId);
+    this.#ownedGroups.set(owner, new Set([groupId]));
+    void this.#parts.actorEnded(owner).then(() => {
+      for (const one of this.#ownedGroups.get(owner) ?? []) void this.removeGroup(one);
+      this.#ownedGroups.delete(owner);
+    });
   }
 
   groupReady(groupId: string): Promise<GroupState> {
@@ -119,6 +128,7 @@ export class LocalCluster {
 
   async removeGroup(groupId: string): Promise<void> {
     this.#parts.scheduler.removeGroup(groupId);
+    for (const owned of this.#ownedGroups.values()) owned.delete(groupId);
     await this.#parts.endGroup(groupId, {
       kind: "placement-group-removed",
       message: `its placement group ${groupId} was removed`,
@@ -127,10 +137,5 @@ export class LocalCluster {
 
   groups(): readonly GroupInfo[] {
     return this.#parts.scheduler.groups();
-  }
-
-  hostEnded(hostId: string): void {
-    for (const groupId of this.#ownedGroups.get(hostId) ?? []) void this.removeGroup(groupId);
-    this.#ownedGroups.delete(hostId);
   }
 }

@@ -94,6 +94,7 @@ export class LocalDirectory implements Directory {
     this.cluster = new LocalCluster({
       scheduler: parts.scheduler,
       endNode: (nodeId, cause) => this.#launcher.endNode(nodeId, cause),
+      actorEnded: async (actorId) => this.#actors.get(actorId)?.ended(),
       endGroup: (groupId, cause) => this.#endGroup(groupId, cause),
     });
   }
@@ -127,7 +128,6 @@ export class LocalDirectory implements Directory {
       }
       for (const request of this.#asked.get(host.id) ?? []) request.withdraw();
       this.#asked.delete(host.id);
-      this.cluster.hostEnded(host.id);
     });
   }
 
@@ -379,7 +379,7 @@ export class LocalDirectory implements Directory {
   }
 
   createGroup(spec: GroupSpec): GroupRegistration {
-    return this.cluster.createGroup(spec, undefined);
+    return this.cluster.createGroup(spec);
   }
 
   groupReady(groupId: string): Promise<GroupState> {
@@ -445,9 +445,7 @@ export class LocalDirectory implements Directory {
       resources: () => this.cluster.resources(),
       addNode: (spec) => this.cluster.addNode(spec),
       removeNode: (nodeId) => this.removeNode(nodeId),
-      // What a task makes belongs to the driver; what an actor makes ends with its host.
-      createGroup: (spec) =>
-        this.cluster.createGroup(spec, this.#leases.has(fromHostId) ? undefined : fromHostId),
+      createGroup: (spec) => this.cluster.createGroup(spec),
       groupReady: (groupId) => this.groupReady(groupId),
       removeGroup: (groupId) => this.removeGroup(groupId),
       groups: () => this.cluster.groups(),

@@ -222,7 +222,7 @@ export class Supervisor {
       await this.#changed();
     }
     if (!noRestart) return;
-    while (!this.#isDead()) await this.#changed();
+    await this.ended();
   }
 
   /** Nobody holds it: what runs may end, then its hook runs. */
@@ -251,6 +251,11 @@ export class Supervisor {
     if (this.#isDead() || this.#incarnation !== incarnation || this.#seat === undefined) return;
     this.#killed ??= cause;
     void this.#seat.leave(cause).catch(() => undefined);
+  }
+
+  /** Resolves when it is dead for good. */
+  async ended(): Promise<void> {
+    while (!this.#isDead()) await this.#changed();
   }
 
   /** The creator will not start it any more. Does nothing to an actor that was started. */
