@@ -134,6 +134,11 @@ export class BatchWriter {
   #buffers: SharedArrayBuffer[] = [];
   #routes: WeakMap<Route, number> = new WeakMap();
   #routeCount = namedRoutes;
+  /** Numbers of routes that nobody can use any more: given to new ones, so that the other side does not keep every route there ever was. */
+  readonly #freeRoutes: number[] = [];
+  readonly #droppedRoutes: FinalizationRegistry<number> = new FinalizationRegistry((index) =>
+    this.#freeRoutes.push(index),
+  );
   readonly #named: Route[] = [];
   #nextNamed = 0;
 
@@ -223,12 +228,18 @@ export class BatchWriter {
   #route(route: Route): number {
     const known = this.#routes.get(route);
     if (known !== undefined && (known >= namedRoutes || this.#named[known] === route)) return known;
-    const index = route.shape?.name === undefined ? this.#routeCount++ : this.#name(route);
+    const index = route.shape?.name === undefined ? this.#number(route) : this.#name(route);
     this.#routes.set(route, index);
     this.#head(kinds.route, index);
     this.#text(route.target);
     this.#text(route.method);
     this.#text(route.shape === undefined ? "" : JSON.stringify(route.shape));
+    return index;
+  }
+
+  #number(route: Route): number {
+    const index = this.#freeRoutes.pop() ?? this.#routeCount++;
+    this.#droppedRoutes.register(route, index);
     return index;
   }
 

@@ -75,13 +75,22 @@ export function controlUntil(
   remote: Remote<HostControl>,
   exited: Promise<DeathCause>,
 ): Host["control"] {
+  let lost: HostLostError | undefined;
+  // Not Promise.race with `exited`: each call would leave its reaction there for as long as the host lives.
+  const pending = new Set<(error: HostLostError) => void>();
+  void exited.then((cause) => {
+    lost = new HostLostError(hostId, cause);
+    for (const reject of pending) reject(lost);
+    pending.clear();
+  });
   return (use) =>
-    Promise.race([
-      use(remote),
-      exited.then((cause) => {
-        throw new HostLostError(hostId, cause);
-      }),
-    ]);
+    new Promise((resolve, reject) => {
+      if (lost !== undefined) return reject(lost);
+      pending.add(reject);
+      use(remote)
+        .then(resolve, reject)
+        .finally(() => pending.delete(reject));
+    });
 }
 
 /** A control call found its host dead. */
