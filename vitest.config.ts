@@ -2,10 +2,11 @@ import { defineConfig } from "vitest/config";
 
 const report = process.env["RAYLING_TEST_REPORT"];
 
+/** What the runtime must do whatever its actors run in: the battery of the other isolations. */
+const battery = ["test/core/**/*.test.ts", "packages/core/test/references.test.ts"];
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts", "packages/*/test/**/*.test.ts"],
-    typecheck: { enabled: true, include: ["test/**/*.test-d.ts"], tsconfig: "tsconfig.json" },
     // Every file gets a process of its own: tests start and end threads of theirs.
     pool: "forks",
     // Collectors are driven by hand in tests of references.
@@ -15,5 +16,19 @@ export default defineConfig({
     hookTimeout: 120_000,
     reporters: report === undefined ? ["default"] : ["default", "json"],
     ...(report === undefined ? {} : { outputFile: { json: report } }),
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "thread",
+          include: ["test/**/*.test.ts", "packages/*/test/**/*.test.ts"],
+          typecheck: { enabled: true, include: ["test/**/*.test-d.ts"], tsconfig: "tsconfig.json" },
+        },
+      },
+      ...["process", "shared"].map((isolation) => ({
+        extends: true as const,
+        test: { name: isolation, include: battery, env: { RAYLING_ISOLATION: isolation } },
+      })),
+    ],
   },
 });

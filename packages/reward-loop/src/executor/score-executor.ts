@@ -61,4 +61,6 @@ export class ScoreExecutor {
   }
 }
 
-export const ScoreExecutorActor: ray.ActorClass<typeof ScoreExecutor> = ray.remote(ScoreExecutor);
+export const ScoreExecutorActor: ray.ActorClass<typeof ScoreExecutor> = ray.remote(ScoreExecutor, {
+  isolation: "thread",
+});

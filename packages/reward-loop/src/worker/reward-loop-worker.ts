@@ -46,5 +46,8 @@ export class RewardLoopWorker {
   }
 }
 
-export const RewardLoopWorkerActor: ray.ActorClass<typeof RewardLoopWorker> =
-  ray.remote(RewardLoopWorker);
+/** A thread, whatever the session's default: workers and executors share the table of what runs. */
+export const RewardLoopWorkerActor: ray.ActorClass<typeof RewardLoopWorker> = ray.remote(
+  RewardLoopWorker,
+  { isolation: "thread" },
+);
