@@ -5,6 +5,9 @@ const report = process.env["RAYLING_TEST_REPORT"];
 /** What the runtime must do whatever its actors run in: the battery of the other isolations. */
 const battery = ["test/core/**/*.test.ts", "packages/core/test/references.test.ts"];
 
+/** They hold threads, and watch them by shared memory; test/conformance has such cases for every isolation. */
+const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
+
 export default defineConfig({
   test: {
     // Every file gets a process of its own: tests start and end threads of theirs.
@@ -27,7 +30,12 @@ export default defineConfig({
       },
       ...["process", "shared"].map((isolation) => ({
         extends: true as const,
-        test: { name: isolation, include: battery, env: { RAYLING_ISOLATION: isolation } },
+        test: {
+          name: isolation,
+          include: battery,
+          exclude: ofThreads,
+          env: { RAYLING_ISOLATION: isolation },
+        },
       })),
     ],
   },

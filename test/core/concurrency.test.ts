@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { sharesMemory } from "../fixtures/isolation.ts";
 import { CounterClass, Meeting } from "../fixtures/actors.ts";
 import { Busy, divide, Grouped, Several } from "../fixtures/calls.ts";
 
@@ -130,7 +131,7 @@ describe("numReturns", () => {
   });
 });
 
-describe("maxPendingCalls", () => {
+describe.skipIf(!sharesMemory)("maxPendingCalls", () => {
   test("refuses one call more, and none when they are answered", async () => {
     const [started, release] = [cell(), cell()];
     const actor = Busy.options({ maxPendingCalls: 10 }).remote();

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { sharesMemory } from "../fixtures/isolation.ts";
 import { Leaves, LeavesSync, Sees, seesTask } from "../fixtures/calls.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, namespace: "here" }));
@@ -66,7 +67,7 @@ describe("the runtime context", () => {
   });
 });
 
-describe("exitActor", () => {
+describe.skipIf(!sharesMemory)("exitActor", () => {
   test("ends the actor: the call has no value, its hook runs, later calls fail", async () => {
     const hook = cell();
     const actor = Leaves.options({ maxRestarts: 5 }).remote(hook);
