@@ -8,15 +8,6 @@ const battery = ["test/core/**/*.test.ts", "packages/core/test/references.test.t
 /** They hold threads, and watch them by shared memory; test/conformance has such cases for every isolation. */
 const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
 
-/**
- * Open: cases that take another isolation for granted. unreadable-errors tells sides apart by isMainThread; state expects a worker to end with
- * its actor; references takes its count while earlier refs are still on their way back.
- */
-const open: Readonly<Record<string, readonly string[]>> = {
-  process: ["test/core/unreadable-errors.test.ts", "packages/core/test/references.test.ts"],
-  shared: ["test/core/state.test.ts"],
-};
-
 export default defineConfig({
   test: {
     // Every file gets a process of its own: tests start and end threads of theirs.
@@ -42,7 +33,7 @@ export default defineConfig({
         test: {
           name: isolation,
           include: battery,
-          exclude: [...ofThreads, ...(open[isolation] ?? [])],
+          exclude: ofThreads,
           env: { RAYLING_ISOLATION: isolation },
         },
       })),

@@ -66,9 +66,11 @@ describe("nothing waits for ever", () => {
       await ray.get(maker.startsNever.remote("orphan", cell));
       await isSet(cell);
       const orphan = await ray.getActor<{ value(): unknown }>("orphan");
-      const value = ray.get(orphan.value.remote());
+      const settled = expect(ray.get(orphan.value.remote())).rejects.toThrow(
+        "its creator died before",
+      );
       await ray.kill(maker);
-      await expect(value).rejects.toThrow("its creator died before");
+      await settled;
       await expect(ray.getActor("orphan")).rejects.toThrow(ray.ActorNotFoundError);
     },
   );
@@ -95,12 +97,14 @@ describe("nothing waits for ever", () => {
     async () => {
       const starts = sharedCell();
       const young = DiesYoung.options({ maxRestarts: -1 }).remote(starts);
-      const hello = ray.get(young.hello.remote());
+      const settled = expect(ray.get(young.hello.remote())).rejects.toMatchObject({
+        deathCause: { kind: "killed" },
+      });
       while (Atomics.load(starts, 0) < 3) {
         await Atomics.waitAsync(starts, 0, Atomics.load(starts, 0)).value;
       }
       await ray.kill(young);
-      await expect(hello).rejects.toMatchObject({ deathCause: { kind: "killed" } });
+      await settled;
     },
   );
 

@@ -1,8 +1,11 @@
 import * as ray from "rayling";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Touchy } from "../fixtures/touchy.ts";
+import { side, Touchy } from "../fixtures/touchy.ts";
 
-beforeAll(() => ray.init({ numCpus: 1, prewarm: 0 }));
+beforeAll(async () => {
+  side.isDriver = true;
+  await ray.init({ numCpus: 1, prewarm: 0 });
+});
 afterAll(() => ray.shutdown());
 
 async function rejectionOf(ref: ray.ObjectRef): Promise<Error> {
@@ -25,7 +28,7 @@ test("an error whose class cannot be used here still says what it said, and why 
     originalMessage: "do not touch",
   });
   expect(error.stack).toContain("touchy.ts");
-  expect((error.cause as Error).message).toBe("not in the main thread");
+  expect((error.cause as Error).message).toBe("not in the driver");
 });
 
 test("a cause that cannot be used here does not hide the error that it caused", async () => {

