@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const report = process.env["RAYLING_TEST_REPORT"];
@@ -12,6 +13,8 @@ export default defineConfig({
   test: {
     // Every file gets a process of its own: tests start and end threads of theirs.
     pool: "forks",
+    // Most of a test is waiting for hosts to start and to end.
+    maxWorkers: availableParallelism(),
     // Collectors are driven by hand in tests of references.
     execArgv: ["--expose-gc"],
     // No test asserts a time; this only keeps one that hangs from holding up the rest on a slow machine.

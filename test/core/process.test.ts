@@ -222,7 +222,7 @@ describe("processes never outlive their driver", () => {
     const temporary = await mkdtemp(join(folder, "tmp-"));
     const driver = spawn(process.execPath, [path, ties.path, how], {
       stdio: ["ignore", "pipe", "inherit"],
-      env: { ...process.env, TMPDIR: temporary },
+      env: { ...process.env, TMPDIR: temporary, NODE_COMPILE_CACHE: join(folder, "compiled") },
     });
     return { driver, temporary };
   };

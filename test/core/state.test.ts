@@ -59,8 +59,7 @@ describe("listActors", () => {
   });
 
   test("filters by equal and not equal, limits, and leaves details out unless asked", async () => {
-    await startGate();
-    await startGate();
+    const gates = [await startGate(), await startGate()];
     const alive = await ray.state.listActors({
       filters: [
         ["state", "=", "alive"],
@@ -75,6 +74,7 @@ describe("listActors", () => {
     const [row] = alive;
     expect(await ray.state.getActor(row?.actorId ?? "")).toMatchObject({ numRestarts: 0 });
     expect(await ray.state.getActor("actor-nobody")).toBeUndefined();
+    await Promise.all(gates.map((gate) => ray.kill(gate)));
   });
 
   test("works inside an actor", async () => {

@@ -32,6 +32,7 @@ import {
   type HostRequest,
   type LauncherOptions,
 } from "./host.ts";
+import { hostEnv } from "./host-env.ts";
 import { hostFlags } from "./host-flags.ts";
 import { LastLines, readLines } from "./lines.ts";
 
@@ -72,7 +73,7 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
     {
       detached: true,
       stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
-      env: { ...process.env, ...runtimeEnv?.env, [processVariable]: JSON.stringify(settings) },
+      env: { ...hostEnv(runtimeEnv?.env), [processVariable]: JSON.stringify(settings) },
     },
   );
   child.unref();

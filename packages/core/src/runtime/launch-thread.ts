@@ -18,6 +18,7 @@ import {
   type HostRequest,
   type LauncherOptions,
 } from "./host.ts";
+import { hostEnv } from "./host-env.ts";
 import { hostFlags } from "./host-flags.ts";
 
 /** `thread-main.ts` in the workspace, `thread-main.js` when installed: Node does not strip types below node_modules, and tsc does not rewrite this URL. */
@@ -52,7 +53,7 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
     transferList: [data.port2, control.port2, directory.port2],
     ...(flags.length === 0 ? {} : { execArgv: flags }),
     ...(resourceLimits === undefined ? {} : { resourceLimits }),
-    ...(env === undefined ? {} : { env: { ...process.env, ...env } }),
+    env: hostEnv(env),
   });
   // Nobody else in this package posts here; what the user's own code posts is not meant for us.
   worker.on("message", (message: unknown) => {
