@@ -408,6 +408,9 @@ describe("the scheduler", () => {
     expect(waits(outside)).toBe(true);
     scheduler.removeGroup("g");
     expect(allocation.isLost).toBe(true);
+    // What is held comes back when its holder has ended.
+    expect(waits(outside)).toBe(true);
+    allocation.release();
     expect((await placed(outside)).nodeId).toBe("big");
     allocation.release();
     blocker.release();

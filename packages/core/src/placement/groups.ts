@@ -89,12 +89,11 @@ export class Groups {
     return lost;
   }
 
-  /** What its bundles reserved goes back to their nodes at once; who runs in them has lost its place. */
+  /** What its bundles reserved goes back to their nodes, as soon as those who run in them, and have lost their place, have ended. */
   remove(group: Group, nodes: ReadonlyMap<string, Pool>): void {
     for (const [index, bundle] of group.bundles.entries()) {
       if (bundle === undefined) continue;
-      bundle.end();
-      nodes.get(bundle.nodeId)?.giveBack(bundle.total);
+      bundle.end(nodes.get(bundle.nodeId));
       group.bundles[index] = undefined;
     }
     settle(group, "REMOVED");

@@ -9,6 +9,7 @@ export class Pool implements PoolView {
   readonly total: Units;
   readonly #available: Map<string, number>;
   #gone = false;
+  #heir: Pool | undefined;
 
   constructor(nodeId: string, labels: Labels, total: Units) {
     this.nodeId = nodeId;
@@ -25,15 +26,20 @@ export class Pool implements PoolView {
     return this.#gone;
   }
 
-  end(): void {
+  /** @param heir gets what is free now, and the rest when those who hold it release it */
+  end(heir?: Pool): void {
     this.#gone = true;
+    this.#heir = heir;
+    heir?.giveBack(this.#available);
   }
 
   take(units: Units): void {
+    if (this.#heir !== undefined) return this.#heir.take(units);
     change(this.#available, units, -1);
   }
 
   giveBack(units: Units): void {
+    if (this.#heir !== undefined) return this.#heir.giveBack(units);
     change(this.#available, units, 1);
   }
 }

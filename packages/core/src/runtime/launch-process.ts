@@ -92,6 +92,7 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
   let hasEnded = false;
   const exited = ended(child).then(async (end) => {
     hasEnded = true;
+    data.peerGone();
     if (pid !== undefined) {
       guard.forget(pid);
       killGroup(pid);
@@ -117,6 +118,7 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
     });
   }
   const peer = `host ${id}`;
+  const data = new SocketChannel(dataSocket, { peer, explain: () => exited });
   const control = new SocketChannel(controlSocket, { peer, explain: async () => unreachable });
   const endpoint = channelEndpoint(control);
   const answers: LauncherControl = {
@@ -142,7 +144,7 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
     isolation: "process",
     pid,
     exited,
-    channel: new SocketChannel(dataSocket, { peer, explain: () => exited }),
+    channel: data,
     control: use,
     terminate,
     async stop(cause) {

@@ -136,6 +136,11 @@ export class SocketChannel implements Channel {
     this.#reader.limits = limits;
   }
 
+  /** The other side has ended: nothing is sent to it any more, and what it sent last is still heard. */
+  peerGone(): void {
+    this.#hasPeer = false;
+  }
+
   drained(): Promise<void> {
     if (this.#writing.length === 0 || !this.#hasPeer) return Promise.resolve();
     return new Promise((resolve) => this.#drainWaiters.push(resolve));
