@@ -3,7 +3,7 @@ import * as ray from "@rayling/core";
 import { sharesMemory } from "../fixtures/isolation.ts";
 import { Leaves, LeavesSync, Sees, seesTask } from "../fixtures/calls.ts";
 
-beforeAll(() => ray.init({ numCpus: 2, namespace: "here" }));
+beforeAll(() => ray.init({ numCpus: 2, namespace: "here", labels: { zone: "a" } }));
 afterAll(() => ray.shutdown());
 
 const cell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));
@@ -46,6 +46,19 @@ describe("the runtime context", () => {
     const seen = await ray.get(names.map((name) => actor.now.options({ name }).remote()));
     expect(seen.map(({ taskName }) => taskName)).toEqual(names);
     expect(seen[0]).toMatchObject({ functionName: "SeesClass.now", actorName: "" });
+  });
+
+  test("is of one job, on a node with its labels, wherever it is asked", async () => {
+    const context = ray.getRuntimeContext();
+    expect(context.getJobId()).toMatch(/^job-/);
+    expect(context.getNodeLabels()).toEqual({ zone: "a", "ray.io/node-id": context.getNodeId() });
+    const there = {
+      jobId: context.getJobId(),
+      nodeId: context.getNodeId(),
+      nodeLabels: context.getNodeLabels(),
+    };
+    const actor = Sees.remote();
+    expect(await ray.get([actor.now.remote(), seesTask.remote()])).toMatchObject([there, there]);
   });
 
   test("in a task has no actor", async () => {

@@ -15,6 +15,10 @@ export interface RuntimeContext {
   /** The worker: the id of the host that runs this code. */
   getWorkerId(): string;
   getNodeId(): string;
+  /** The node's labels, those that it was given and `ray.io/node-id`. */
+  getNodeLabels(): Readonly<Record<string, string>>;
+  /** Everything between an `init` and its `shutdown` is one job. */
+  getJobId(): string;
   getTaskId(): string | null;
   /** The call's own name, or `Class.method`. */
   getTaskName(): string | null;
@@ -46,6 +50,8 @@ export function getRuntimeContext(): RuntimeContext {
     signal: task?.signal ?? never,
     getWorkerId: () => caller.id,
     getNodeId: () => caller.nodeId,
+    getNodeLabels: () => caller.nodeLabels,
+    getJobId: () => caller.jobId,
     getTaskId: () => task?.taskId ?? null,
     getTaskName: () => task?.taskName ?? null,
     getTaskFunctionName: () => task?.functionName ?? null,

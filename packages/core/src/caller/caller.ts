@@ -42,8 +42,10 @@ import { inlineBytes, Located, type LocatedLink, type StandIn } from "./located.
 
 export interface CallerOptions {
   readonly id: string;
+  readonly jobId: string;
   /** The node that it runs on. */
   readonly nodeId: string;
+  readonly nodeLabels: Readonly<Record<string, string>>;
   readonly directory: Directory;
   readonly errorClasses: ErrorClasses;
   readonly waiting: Waiting;
@@ -67,7 +69,9 @@ type ReferenceData =
 
 export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLink {
   readonly id: string;
+  readonly jobId: string;
   readonly nodeId: string;
+  readonly nodeLabels: Readonly<Record<string, string>>;
   readonly directory: Directory;
   readonly codec: Codec;
   readonly store: Store;
@@ -97,7 +101,9 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   constructor(options: CallerOptions) {
     this.id = options.id;
+    this.jobId = options.jobId;
     this.nodeId = options.nodeId;
+    this.nodeLabels = options.nodeLabels;
     this.directory = options.directory;
     this.waiting = options.waiting;
     this.stuck = new StuckWatch(options.stuckWarningMs, (waits) => void this.#warn(waits));

@@ -38,7 +38,10 @@ export interface HostIdentity {
   readonly hostId: string;
   /** The node that it belongs to. */
   readonly nodeId: string;
+  readonly nodeLabels: Readonly<Record<string, string>>;
   readonly driverId: string;
+  /** Everything between an init and its shutdown is one job. */
+  readonly jobId: string;
   readonly namespace: string;
   readonly inside: InsideSettings;
 }

@@ -86,7 +86,9 @@ export function startHost(wiring: HostWiring): HostControl {
   const { budget, spillDirectory, isDevelopment } = wiring.objectStore;
   const caller: Caller = new Caller({
     id: hostId,
+    jobId: identity.jobId,
     nodeId: identity.nodeId,
+    nodeLabels: identity.nodeLabels,
     directory,
     errorClasses,
     waiting,

@@ -13,6 +13,7 @@ import type {
   NodeInfo,
   NodeSpec,
 } from "../rpc/cluster.ts";
+import type { Labels } from "../placement/labels.ts";
 import { toAmounts } from "../placement/resources.ts";
 import type { Scheduler } from "../placement/scheduler.ts";
 import type { DeathCause } from "../shared/errors.ts";
@@ -71,6 +72,10 @@ export class LocalCluster {
   /** As many as a node has, rounded down; 0 for one that is gone. */
   cpus(nodeId: string): number {
     return Math.floor(this.#nodes.get(nodeId)?.resources["CPU"] ?? 0);
+  }
+
+  labels(nodeId: string): Labels {
+    return this.#nodes.get(nodeId)?.labels ?? {};
   }
 
   async removeNode(nodeId: string): Promise<boolean> {

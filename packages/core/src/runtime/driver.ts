@@ -84,7 +84,8 @@ export interface Driver {
 
 export function startDriver(options: InitOptions): Driver {
   const driverId = newId("driver");
-  const namespace = options.namespace ?? newId("job");
+  const jobId = newId("job");
+  const namespace = options.namespace ?? jobId;
   const numCpus = options.numCpus ?? availableParallelism();
   const inside: InsideSettings = {
     stuckWarningMs: options.stuckWarningMs ?? 10_000,
@@ -135,14 +136,16 @@ export function startDriver(options: InitOptions): Driver {
     root: options.spillDirectory,
     isDevelopment: options.development ?? process.env["RAYLING_DEV"] === "1",
   });
-  const { nodeId } = directory.cluster.addNode({
+  const { nodeId, labels } = directory.cluster.addNode({
     nodeName: undefined,
     resources: nodeAmounts({ ...options, numCpus }),
     labels: options.labels ?? {},
   });
   const caller: Caller = new Caller({
     id: driverId,
+    jobId,
     nodeId,
+    nodeLabels: labels,
     objectStore,
     directory,
     errorClasses,
@@ -156,8 +159,10 @@ export function startDriver(options: InitOptions): Driver {
   });
   const launcher = new Launcher({
     driverId,
+    jobId,
     namespace,
     nodeId,
+    labelsOf: (of) => directory.cluster.labels(of),
     inside,
     output: outputFor(inside.logToDriver, logs),
     prewarm: options.prewarm ?? Math.min(numCpus, 4),

@@ -3,6 +3,7 @@
  *
  * A host's death always has a cause, and a control call that was pending then rejects with it.
  */
+import type { Labels } from "../placement/labels.ts";
 import type { Remote } from "comlink";
 import type {
   DriverControl,
@@ -42,9 +43,11 @@ export interface Host {
 
 export interface LauncherOptions {
   readonly driverId: string;
+  readonly jobId: string;
   readonly namespace: string;
   /** The driver's own node, on which threads stand ready. */
   readonly nodeId: string;
+  readonly labelsOf: (nodeId: string) => Labels;
   /** How many threads stand ready. */
   readonly prewarm: number;
   readonly inside: InsideSettings;

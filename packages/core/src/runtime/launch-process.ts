@@ -50,7 +50,9 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
   const settings: ProcessSettings = {
     hostId: id,
     nodeId,
+    nodeLabels: options.labelsOf(nodeId),
     driverId: options.driverId,
+    jobId: options.jobId,
     namespace: options.namespace,
     inside: options.inside,
     folder: guard.folder,

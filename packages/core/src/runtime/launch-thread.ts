@@ -33,7 +33,9 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
   const settings: ThreadSettings = {
     hostId: id,
     nodeId,
+    nodeLabels: options.labelsOf(nodeId),
     driverId: options.driverId,
+    jobId: options.jobId,
     namespace: options.namespace,
     inside: options.inside,
     data: data.port2,
