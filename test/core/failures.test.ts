@@ -256,6 +256,15 @@ describe("restart and retry", () => {
     expect(await caught(counter.read.remote())).toBeInstanceOf(ray.ActorDiedError);
   });
 
+  test("kill with noRestart: false costs a life at every moment of the start", async () => {
+    for (let ticks = 0; ticks < 10; ticks++) {
+      const counter = Counter.remote(1);
+      for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
+      await ray.kill(counter, { noRestart: false });
+      expect(await caught(counter.read.remote())).toBeInstanceOf(ray.ActorDiedError);
+    }
+  });
+
   test("200 calls over a death in the middle: all answered with retries, in order again", async () => {
     const counter = Counter.options({ maxRestarts: 1, maxTaskRetries: -1 }).remote();
     const before = Array.from({ length: 100 }, () => counter.increment.remote());

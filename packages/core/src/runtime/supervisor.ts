@@ -51,6 +51,8 @@ export class Supervisor {
   #failedStarts = 0;
   #wake: (() => void) | undefined;
   #request: ResourceRequest | undefined;
+  /** Why this life ends before it has a place: it was killed while it waited for one, be it in the turn in which it got one. */
+  #lostTurn: DeathCause | undefined;
 
   constructor(spec: ActorSpec, namespace: string, owner: string, parts: SupervisorParts) {
     this.spec = spec;
@@ -72,10 +74,14 @@ export class Supervisor {
       let cause: DeathCause;
       try {
         const placed = await this.#place();
-        if ("kind" in placed) cause = placed;
+        this.#request = undefined;
+        const lostTurn = this.#lostTurn;
+        this.#lostTurn = undefined;
+        if ("kind" in placed) cause = lostTurn ?? placed;
         else {
           allocation = placed;
-          cause = this.#isDead() ? (this.#killed ?? noCause) : await this.#live(args, placed);
+          if (this.#isDead()) cause = this.#killed ?? noCause;
+          else cause = lostTurn ?? (await this.#live(args, placed));
         }
       } catch (error) {
         cause = causeOfStart(error);
@@ -147,7 +153,6 @@ export class Supervisor {
     const { demand, info } = this.spec;
     this.#request = this.#parts.scheduler.request(demand, `actor ${info.className}`);
     const outcome = await this.#request.outcome;
-    this.#request = undefined;
     switch (outcome.kind) {
       case "placed":
         return outcome.allocation;
@@ -217,7 +222,7 @@ export class Supervisor {
       else this.#restartsLeft -= 1;
     } else if (this.#request !== undefined) {
       // It waits for resources: it has lost its turn, and a restart is a new request.
-      this.#cause = cause;
+      this.#lostTurn ??= cause;
       this.#request.withdraw();
       await this.#changed();
     }
