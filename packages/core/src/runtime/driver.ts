@@ -41,7 +41,7 @@ export interface InitOptions {
   readonly labels?: Readonly<Record<string, string>>;
   /** Where names of actors live. Default: one of its own for each session, as in Ray. */
   readonly namespace?: string;
-  /** Worker threads started ahead of need. Default: one per CPU, at most 4. */
+  /** Worker threads started ahead of need. Default: one per CPU, at most 4; one if `isolation` is "shared", none if it is "process". */
   readonly prewarm?: number;
   /**
    * Bytes of big values (of 64 KiB and more) that this process keeps in memory: results and puts of all its threads together. Above 80 % of it those
@@ -86,6 +86,7 @@ export function startDriver(options: InitOptions): Driver {
   const driverId = newId("driver");
   const jobId = newId("job");
   const namespace = options.namespace ?? jobId;
+  const isolation = options.isolation ?? isolationOfEnvironment();
   const numCpus = options.numCpus ?? availableParallelism();
   const inside: InsideSettings = {
     stuckWarningMs: options.stuckWarningMs ?? 10_000,
@@ -127,7 +128,7 @@ export function startDriver(options: InitOptions): Driver {
         () => launcher,
         (nodeId) => Math.max(1, directory.cluster.cpus(nodeId)),
       ),
-      isolation: options.isolation ?? isolationOfEnvironment(),
+      isolation,
     },
   );
   const objectStore = new SessionStore({
@@ -165,7 +166,7 @@ export function startDriver(options: InitOptions): Driver {
     labelsOf: (of) => directory.cluster.labels(of),
     inside,
     output: outputFor(inside.logToDriver, logs),
-    prewarm: options.prewarm ?? Math.min(numCpus, 4),
+    prewarm: options.prewarm ?? standardPrewarm(isolation, numCpus),
     objectStoreFor: (hostId) => objectStore.shareFor(hostId),
     controlFor: (hostId) => directory.controlFor(hostId),
     onLaunch: (host) => {
@@ -211,6 +212,12 @@ export function startDriver(options: InitOptions): Driver {
 }
 
 /** @throws InvalidOptionError */
+/** As many as soon find work: none where all that is started is a process. */
+function standardPrewarm(isolation: Isolation, numCpus: number): number {
+  const most: Readonly<Record<Isolation, number>> = { thread: 4, shared: 1, process: 0 };
+  return Math.min(numCpus, most[isolation]);
+}
+
 function isolationOfEnvironment(): Isolation {
   const isolation = process.env["RAYLING_ISOLATION"] ?? "thread";
   const problem = isolationKind(isolation);
