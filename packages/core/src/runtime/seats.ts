@@ -22,6 +22,8 @@ export interface Seat {
   readonly host: Host;
   /** Why that life ended. */
   readonly ended: Promise<DeathCause>;
+  /** Resolves when nothing of it is left there, which may be after it has ended; undefined where that is one. */
+  readonly gone?: Promise<void>;
   /** Loads its class and makes it. Rejects with HostLostError. */
   create(request: CreateRequest): Promise<CreateResult>;
   /** Ends it now; the first cause given is the one that counts. */
@@ -117,7 +119,10 @@ class SharedHost {
         count > 1
           ? { ...cause, message: `${cause.message}; ${count} actors shared the thread` }
           : cause;
-      for (const seat of this.#seats) seat.resolveEnded(shared);
+      for (const seat of this.#seats) {
+        seat.resolveEnded(shared);
+        seat.resolveGone();
+      }
       this.#seats.clear();
       for (const { reject } of this.#creations.values()) {
         reject(new HostLostError(host.id, shared));
@@ -224,6 +229,8 @@ class SharedHost {
 class SharedSeat implements Seat {
   readonly ended: Promise<DeathCause>;
   readonly resolveEnded: (cause: DeathCause) => void;
+  readonly gone: Promise<void>;
+  readonly resolveGone: () => void;
   readonly #shared: SharedHost;
   #target: string | undefined;
   #abandon: ((error: Error) => void) | undefined;
@@ -233,6 +240,9 @@ class SharedSeat implements Seat {
     const { promise, resolve } = Promise.withResolvers<DeathCause>();
     this.ended = promise;
     this.resolveEnded = resolve;
+    const gone = Promise.withResolvers<void>();
+    this.gone = gone.promise;
+    this.resolveGone = gone.resolve;
     shared.enter(this);
   }
 
@@ -250,11 +260,20 @@ class SharedSeat implements Seat {
   }
 
   async end(cause: DeathCause): Promise<void> {
-    await this.leave(cause);
-    if (this.#target !== undefined) await this.#shared.discard(this.#target);
+    this.#end(cause);
+    try {
+      if (this.#target !== undefined) await this.#shared.discard(this.#target);
+    } finally {
+      this.resolveGone();
+    }
   }
 
   async leave(cause: DeathCause): Promise<void> {
+    this.#end(cause);
+    this.resolveGone();
+  }
+
+  #end(cause: DeathCause): void {
     this.resolveEnded(cause);
     this.#abandon?.(new HostLostError(this.host.id, cause));
     this.#shared.leave(this);

@@ -86,7 +86,9 @@ export class Supervisor {
       } catch (error) {
         cause = causeOfStart(error);
       }
-      allocation?.release();
+      const gone = this.#seat?.gone;
+      if (gone === undefined) allocation?.release();
+      else void gone.then(() => allocation?.release());
       this.#seat = undefined;
       this.#cause = cause;
       if (finalKinds.has(cause.kind) || this.#killed !== undefined || this.#restartsLeft === 0) {
