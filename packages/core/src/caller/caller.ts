@@ -25,11 +25,12 @@ import { Call, type CallPlan, type Returns } from "./call.ts";
 import { currentTask, type TaskScope } from "./task-scope.ts";
 import { type HandleCaller, insideOf, isHandle, lifeOf, makeHandle } from "./handle.ts";
 import type { ClientLink } from "./link.ts";
-import { IdleCollector } from "./idle-collector.ts";
+import { Lives } from "./lives.ts";
 import { ManyReturns } from "./many-returns.ts";
 import { ObjectRefGenerator, StreamState } from "./stream.ts";
 import { ObjectExchange } from "./object-exchange.ts";
-import { type CallMessage, Session } from "../rpc/session.ts";
+import type { CallMessage, Session } from "../rpc/session.ts";
+import { Sessions } from "./sessions.ts";
 import { describeStuck } from "./explain.ts";
 import { StuckWatch, type Wait } from "./stuck.ts";
 import type { TaskEvents } from "../inside/task-events.ts";
@@ -83,20 +84,14 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
   readonly waiting: Waiting;
   readonly stuck: StuckWatch;
   readonly events: TaskEvents | undefined;
-  readonly #onCall: (call: CallMessage, session: Session) => void;
-  readonly #sessions: Map<string, Promise<Session>> = new Map();
+  readonly #sessions: Sessions;
   readonly #exchange: ObjectExchange;
-  readonly #open: Set<Session> = new Set();
   readonly #actors: Map<string, ActorClient> = new Map();
   readonly #tasks: TaskClient;
-  /** Those of actors whose handles are or were here. */
-  readonly #lives: WeakSet<ObjectEntry> = new WeakSet();
-  #livesHeld = 0;
-  readonly #collector: IdleCollector = new IdleCollector(
-    () => this.#livesHeld + this.store.borrowedCount,
-  );
-  readonly #released: FinalizationRegistry<{ readonly actorId: string; readonly isOwn: boolean }> =
-    new FinalizationRegistry((actor) => this.#onReleased(actor));
+  readonly #lives: Lives = new Lives({
+    borrowedCount: () => this.store.borrowedCount,
+    onReleased: (actorId, isOwn) => this.#onReleased(actorId, isOwn),
+  });
   #ended: DeathCause | undefined = undefined;
 
   constructor(options: CallerOptions) {
@@ -109,9 +104,17 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     this.stuck = new StuckWatch(options.stuckWarningMs, (waits) => void this.#warn(waits));
     this.events = options.events;
     this.waiting.watchedBy(this.stuck, options.events);
-    this.#onCall = options.onCall;
     this.#exchange = new ObjectExchange(this);
     this.store = new Store(this.id, this.#exchange);
+    this.#sessions = new Sessions({
+      directory: this.directory,
+      store: this.store,
+      exchange: this.#exchange,
+      onCall: options.onCall,
+      settle: (entry, value) => this.settle(entry, value),
+      exportReferences: (references, peerId) => this.exportReferences(references, peerId),
+      describe: (error) => this.describe(error),
+    });
     this.codec = new Codec({
       isReference: (value) => value instanceof ObjectRef || isHandle(value) || isFunctionRef(value),
       write: (value) => this.#writeReference(value),
@@ -211,7 +214,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   /** Calls and tasks that have no answer yet. */
   *unanswered(): Iterable<Call> {
-    for (const session of this.#open) {
+    for (const session of this.#sessions.open) {
       for (const call of session.pending) if (call instanceof Call && !call.isSettled) yield call;
     }
     for (const client of this.#actors.values()) {
@@ -278,21 +281,11 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     this.#actors.set(info.actorId, new ActorClient(info, this, registered));
     if (info.isDetached) return makeHandle(info, this, undefined);
     const life = this.store.create(`actor ${info.className}`);
-    this.#watchLife(life, info.actorId, true);
+    this.#lives.watch(life, info.actorId, true);
     return makeHandle(info, this, life);
   }
 
-  /** Tells when nothing here, and of an own actor nothing anywhere, holds a handle. */
-  #watchLife(life: ObjectEntry, actorId: string, isOwn: boolean): void {
-    if (this.#lives.has(life)) return;
-    this.#lives.add(life);
-    this.#livesHeld += 1;
-    this.#collector.arm();
-    this.#released.register(life, { actorId, isOwn });
-  }
-
-  #onReleased({ actorId, isOwn }: { readonly actorId: string; readonly isOwn: boolean }): void {
-    this.#livesHeld -= 1;
+  #onReleased(actorId: string, isOwn: boolean): void {
     if (isOwn && this.#ended === undefined) this.directory.outOfScope(actorId);
     // A weak handle may still call: then a new client is made for it.
     const client = this.#actors.get(actorId);
@@ -303,50 +296,11 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   /** A peer opened a channel to us, or the launcher made one. */
   addSession(peerId: string, channel: Channel): Session {
-    const session = new Session(peerId, channel, {
-      onCall: this.#onCall,
-      onFetch: (id, objectId, whole, from) =>
-        this.#exchange.answer(id, objectId, whole, this.store.exported(objectId), from),
-      onValue: (objectId, value) => {
-        const entry = this.store.borrowed(objectId);
-        if (entry !== undefined) this.settle(entry, value);
-      },
-      onReference: (objectId, holder, change) =>
-        this.store.changeReference(objectId, holder, change),
-      onCancelObject: (objectId, recursive, force) => {
-        try {
-          this.store.exported(objectId)?.producer?.cancel(recursive, force);
-        } catch (error) {
-          // The one who asked is not there to hear of it.
-          process.emitWarning(String(error), "RaylingWarning");
-        }
-      },
-      onExport: (references) => this.exportReferences(references, peerId),
-    });
-    const known = Promise.resolve(session);
-    this.#sessions.set(peerId, known);
-    this.#open.add(session);
-    void session.closed.then((reason) => {
-      this.#open.delete(session);
-      if (this.#sessions.get(peerId) === known) this.#sessions.delete(peerId);
-      this.store.dropHolder(peerId, reason.message, (error) => this.describe(error));
-    });
-    return session;
+    return this.#sessions.add(peerId, channel);
   }
 
-  async session(hostId: string): Promise<Session | undefined> {
-    const known = this.#sessions.get(hostId);
-    if (known !== undefined) return known;
-    const connecting = this.directory
-      .connect(hostId)
-      .then((channel) => this.addSession(hostId, channel));
-    this.#sessions.set(hostId, connecting);
-    try {
-      return await connecting;
-    } catch (error) {
-      if (this.#sessions.get(hostId) === connecting) this.#sessions.delete(hostId);
-      throw error;
-    }
+  session(hostId: string): Promise<Session> {
+    return this.#sessions.with(hostId);
   }
 
   /** References leave inside a value, to that runtime. */
@@ -389,7 +343,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   /** Gives the results that stayed here to those who hold them: this runtime is about to end. What is on disk is lost. */
   handOver(): void {
-    const sessions = new Map([...this.#open].map((session) => [session.peerId, session]));
+    const sessions = new Map([...this.#sessions.open].map((session) => [session.peerId, session]));
     for (const { entry, holders } of this.store.held()) {
       const value = entry.outcome?.value;
       if (value === undefined || !this.#placed.delete(entry)) continue;
@@ -498,7 +452,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
   /** Calls and tasks without an answer, sent or not. */
   get outstandingCalls(): number {
     let count = this.#tasks.queued;
-    for (const session of this.#open) count += session.pendingCalls;
+    for (const session of this.#sessions.open) count += session.pendingCalls;
     for (const client of this.#actors.values()) for (const _ of client.calls()) count += 1;
     return count;
   }
@@ -510,20 +464,20 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   /** Living ones. */
   get sessions(): Iterable<Session> {
-    return this.#open;
+    return this.#sessions.open;
   }
 
   /** Sends what is gathered, on every session: the thread is about to end. */
   flush(): void {
-    for (const session of this.#open) session.flush();
+    this.#sessions.flush();
   }
 
   /** Ends every session with `reason`; later calls throw. */
   end(reason: DeathCause): void {
     this.#ended = reason;
     this.stuck.close();
-    this.#collector.close();
-    for (const session of this.#open) session.close(reason);
+    this.#lives.close();
+    this.#sessions.close(reason);
   }
 
   async #warn(waits: readonly Wait[]): Promise<void> {
@@ -580,10 +534,10 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       const [, info, owner, sequence] = data;
       if (owner === undefined || sequence === undefined) return makeHandle(info, this, undefined);
       const life = this.store.importReference(owner, sequence, `actor ${info.className}`);
-      this.#watchLife(life, info.actorId, owner === this.id);
+      this.#lives.watch(life, info.actorId, owner === this.id);
       return makeHandle(info, this, life);
     }
-    this.#collector.arm();
+    this.#lives.arm();
     return new ObjectRef(this.store.importReference(data[1], data[2], data[3]));
   }
 }

@@ -1,0 +1,94 @@
+/** The sessions of a runtime with its peers, made when first needed; what peers ask about objects is answered here. */
+import type { Encoded } from "../protocol/codec.ts";
+import type { FailureData } from "../protocol/failure.ts";
+import type { Directory } from "../rpc/directory.ts";
+import { type CallMessage, Session } from "../rpc/session.ts";
+import type { DeathCause } from "../shared/errors.ts";
+import type { ObjectEntry } from "../store/object-entry.ts";
+import type { Store } from "../store/store.ts";
+import type { Channel } from "../transport/channel.ts";
+import type { ObjectExchange } from "./object-exchange.ts";
+
+export interface SessionsLink {
+  readonly directory: Directory;
+  readonly store: Store;
+  readonly exchange: ObjectExchange;
+  readonly onCall: (call: CallMessage, session: Session) => void;
+  settle(entry: ObjectEntry, value: Encoded): void;
+  exportReferences(references: readonly object[], peerId: string): void;
+  describe(error: Error): FailureData;
+}
+
+export class Sessions {
+  readonly #link: SessionsLink;
+  readonly #known: Map<string, Promise<Session>> = new Map();
+  readonly #open: Set<Session> = new Set();
+
+  constructor(link: SessionsLink) {
+    this.#link = link;
+  }
+
+  /** The living ones. */
+  get open(): Iterable<Session> {
+    return this.#open;
+  }
+
+  /** A peer opened a channel to us, or the launcher made one. */
+  add(peerId: string, channel: Channel): Session {
+    const link = this.#link;
+    const { store, exchange, onCall } = link;
+    const session = new Session(peerId, channel, {
+      onCall,
+      onFetch: (id, objectId, whole, from) =>
+        exchange.answer(id, objectId, whole, store.exported(objectId), from),
+      onValue: (objectId, value) => {
+        const entry = store.borrowed(objectId);
+        if (entry !== undefined) link.settle(entry, value);
+      },
+      onReference: (objectId, holder, change) => store.changeReference(objectId, holder, change),
+      onCancelObject: (objectId, recursive, force) => {
+        try {
+          store.exported(objectId)?.producer?.cancel(recursive, force);
+        } catch (error) {
+          // The one who asked is not there to hear of it.
+          process.emitWarning(String(error), "RaylingWarning");
+        }
+      },
+      onExport: (references) => link.exportReferences(references, peerId),
+    });
+    const known = Promise.resolve(session);
+    this.#known.set(peerId, known);
+    this.#open.add(session);
+    void session.closed.then((reason) => {
+      this.#open.delete(session);
+      if (this.#known.get(peerId) === known) this.#known.delete(peerId);
+      store.dropHolder(peerId, reason.message, (error) => link.describe(error));
+    });
+    return session;
+  }
+
+  /** The one with that peer, which the directory connects us to if there is none. Rejects when it is gone. */
+  async with(peerId: string): Promise<Session> {
+    const known = this.#known.get(peerId);
+    if (known !== undefined) return known;
+    const connecting = this.#link.directory
+      .connect(peerId)
+      .then((channel) => this.add(peerId, channel));
+    this.#known.set(peerId, connecting);
+    try {
+      return await connecting;
+    } catch (error) {
+      if (this.#known.get(peerId) === connecting) this.#known.delete(peerId);
+      throw error;
+    }
+  }
+
+  /** Sends what is gathered, on every session: the thread is about to end. */
+  flush(): void {
+    for (const session of this.#open) session.flush();
+  }
+
+  close(reason: DeathCause): void {
+    for (const session of this.#open) session.close(reason);
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * The actors of a session, living and lately dead, and their names.
+ *
+ * A name is free again when its actor is dead.
+ */
+import type { ActorInfo, ActorSpec, Registration, StartArguments } from "../rpc/directory.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { Fifo } from "../shared/fifo.ts";
+import { Supervisor, type SupervisorParts } from "./supervisor.ts";
+
+export class ActorRegistry {
+  readonly #namespace: string;
+  readonly #parts: SupervisorParts;
+  readonly #actors: Map<string, Supervisor> = new Map();
+  readonly #names: Map<string, string> = new Map();
+  readonly #dead: Fifo<Supervisor> = new Fifo();
+  /** Ids that handles in hosts were given before it was known that the actor exists. */
+  readonly #aliases: Map<string, string> = new Map();
+  /** Registered and not started, by the host that is to start them. */
+  readonly #unstarted: Map<string, Set<Supervisor>> = new Map();
+
+  constructor(namespace: string, parts: Omit<SupervisorParts, "onDead">) {
+    this.#namespace = namespace;
+    this.#parts = { ...parts, onDead: (actor) => this.#bury(actor) };
+  }
+
+  /** @param owner the runtime that creates it */
+  register(spec: ActorSpec, owner: string): Registration {
+    const namespace = spec.namespace ?? this.#namespace;
+    const { actorId } = spec.info;
+    if (spec.name !== undefined) {
+      const existing = this.named(spec.name, namespace);
+      if (existing !== undefined) {
+        return spec.getIfExists
+          ? { state: "existing", info: existing.spec.info }
+          : { state: "taken", name: spec.name, namespace };
+      }
+      this.#names.set(nameKey(spec.name, namespace), actorId);
+    }
+    this.#actors.set(actorId, new Supervisor(spec, namespace, owner, this.#parts));
+    return { state: "new" };
+  }
+
+  /** A host registers: its handle has an id of its own, and may die before it starts the actor. */
+  registerFrom(hostId: string, spec: ActorSpec): Registration {
+    const registration = this.register(spec, hostId);
+    const { actorId } = spec.info;
+    if (registration.state === "existing") {
+      this.#aliases.set(actorId, registration.info.actorId);
+    } else if (registration.state === "new") {
+      const unstarted = this.#unstarted.get(hostId) ?? new Set();
+      this.#unstarted.set(hostId, unstarted.add(this.get(actorId)));
+    }
+    return registration;
+  }
+
+  start(actorId: string, args: StartArguments): void {
+    const actor = this.get(actorId);
+    for (const unstarted of this.#unstarted.values()) unstarted.delete(actor);
+    void actor.run(args);
+  }
+
+  /** That host is gone, and with it what depended on it. */
+  hostGone(hostId: string): void {
+    for (const actor of this.#unstarted.get(hostId) ?? []) {
+      actor.abandon({
+        kind: "unreachable",
+        message: "its creator died before the constructor arguments were ready",
+      });
+    }
+    this.#unstarted.delete(hostId);
+    for (const actor of this.#actors.values()) {
+      if (actor.owner === hostId) actor.ownerDied(hostId);
+    }
+  }
+
+  outOfScope(actorId: string): void {
+    // A handle that was given another actor's (getIfExists) counts for nothing.
+    if (!this.#aliases.delete(actorId)) this.find(actorId)?.outOfScope();
+  }
+
+  /** The living, and the dead that are remembered. */
+  all(): readonly Supervisor[] {
+    return [...this.#actors.values()];
+  }
+
+  find(actorId: string): Supervisor | undefined {
+    return this.#actors.get(this.#aliases.get(actorId) ?? actorId);
+  }
+
+  /** @throws RaySystemError when nothing is known of it */
+  get(actorId: string): Supervisor {
+    const actor = this.find(actorId);
+    if (actor === undefined)
+      throw new RaySystemError(`no actor ${actorId} is known here; its session may have ended`);
+    return actor;
+  }
+
+  /** The living one of that name. */
+  named(name: string, namespace: string = this.#namespace): Supervisor | undefined {
+    const actorId = this.#names.get(nameKey(name, namespace));
+    const actor = actorId === undefined ? undefined : this.#actors.get(actorId);
+    return actor === undefined || actor.state === "dead" ? undefined : actor;
+  }
+
+  /** The names of the living. */
+  names(allNamespaces: boolean): { readonly name: string; readonly namespace: string }[] {
+    return this.all().flatMap(({ spec: { name }, namespace, state }) => {
+      const isShown = state !== "dead" && (allNamespaces || namespace === this.#namespace);
+      return name !== undefined && isShown ? [{ name, namespace }] : [];
+    });
+  }
+
+  livesOwnedBy(owner: string): boolean {
+    return this.all().some((actor) => actor.owner === owner && actor.state !== "dead");
+  }
+
+  /** Every actor ends with the runtime. */
+  end(cause: DeathCause): void {
+    for (const actor of this.#actors.values()) actor.end(cause);
+  }
+
+  /** Keeps the record of a dead actor for a while, so that whoever asks hears why it died. */
+  #bury(actor: Supervisor): void {
+    this.#dead.push(actor);
+    if (this.#dead.size <= keptRecords) return;
+    const oldest = this.#dead.shift();
+    if (oldest === undefined) return;
+    const { spec } = oldest;
+    this.#actors.delete(spec.info.actorId);
+    if (spec.name === undefined) return;
+    const key = nameKey(spec.name, oldest.namespace);
+    if (this.#names.get(key) === spec.info.actorId) this.#names.delete(key);
+  }
+}
+
+/** Records of dead actors that are kept. */
+const keptRecords = 1000;
+
+export const forgotten: DeathCause = {
+  kind: "unreachable",
+  message: "it died so long ago that no record of it is kept",
+};
+
+function nameKey(name: string, namespace: string): string {
+  return JSON.stringify([namespace, name]);
+}

@@ -1,0 +1,141 @@
+/** The workers of a session's tasks: leased by what a task needs, kept for the next of its kind, ended when too many of them are idle. */
+import type { HostStats } from "../host/control.ts";
+import type { Allocation } from "../placement/pool.ts";
+import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
+import { scopeOf } from "../rpc/demand.ts";
+import type { Isolation, WorkerLease, WorkerRequest } from "../rpc/directory.ts";
+import type { DeathCause } from "../shared/errors.ts";
+import { type Host, HostLostError } from "./host.ts";
+import type { Launcher } from "./launch.ts";
+
+interface Lease {
+  readonly host: Host;
+  readonly allocation: Allocation;
+  readonly holder: string;
+  /** The placement group that it runs in. */
+  readonly groupId: string | undefined;
+  /** Which others may do the same work. */
+  readonly kind: string;
+}
+
+export interface WorkersParts {
+  readonly launcher: () => Launcher;
+  readonly scheduler: Scheduler;
+  /** Of actors and tasks that do not say. */
+  readonly isolation: Isolation;
+  /** Workers that wait for tasks; tasks that wait for tasks may have needed more. */
+  readonly maxIdle: number;
+  readonly isLiving: (hostId: string) => boolean;
+  /** Whether actors that it made live. */
+  readonly ownsActors: (hostId: string) => boolean;
+}
+
+export class Workers {
+  readonly #parts: WorkersParts;
+  readonly #leases: Map<string, Lease> = new Map();
+  /** Leases that are asked for, by who asks. */
+  readonly #asked: Map<string, Set<ResourceRequest>> = new Map();
+  readonly #idle: { readonly host: Host; readonly kind: string }[] = [];
+
+  constructor(parts: WorkersParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when there is room for one, or never will be. */
+  async lease(worker: WorkerRequest, holder: string): Promise<WorkerLease> {
+    const { demand, kind } = worker;
+    const request = this.#parts.scheduler.request(demand, "a task");
+    const asked = this.#asked.get(holder) ?? new Set();
+    this.#asked.set(holder, asked.add(request));
+    const outcome = await request.outcome;
+    asked.delete(request);
+    if (outcome.kind !== "placed") {
+      const cause: DeathCause =
+        outcome.kind === "refused"
+          ? { kind: outcome.refusal, message: outcome.reason }
+          : { kind: "unreachable", message: "who asked for it is gone" };
+      return { state: "refused", cause };
+    }
+    const { allocation } = outcome;
+    // Its node went between the decision and this turn.
+    if (allocation.isLost) return this.lease(worker, holder);
+    try {
+      const host = this.#workerOn(allocation.nodeId, worker);
+      const groupId = scopeOf(demand)?.group.groupId;
+      this.#leases.set(host.id, { host, allocation, holder, groupId, kind });
+      return { state: "leased", hostId: host.id };
+    } catch (error) {
+      allocation.release();
+      if (error instanceof HostLostError) return { state: "refused", cause: error.deathCause };
+      throw error;
+    }
+  }
+
+  release(hostId: string): void {
+    const lease = this.#leases.get(hostId);
+    if (lease === undefined) return;
+    this.#leases.delete(hostId);
+    // One that cannot be talked to any more is ending, and would only be leased in vain.
+    const { host, kind } = lease;
+    if (this.#parts.isLiving(hostId) && host.channel.isOpen) this.#idle.push({ host, kind });
+    lease.allocation.release();
+    if (this.#idle.length > this.#parts.maxIdle) void this.#endIdle();
+  }
+
+  /** Ends one that is leased. */
+  async end(hostId: string, cause: DeathCause): Promise<void> {
+    await this.#leases.get(hostId)?.host.terminate(cause);
+  }
+
+  /** Ends those that run in a placement group. */
+  async endGroup(groupId: string, cause: DeathCause): Promise<void> {
+    const leases = [...this.#leases.values()].filter((lease) => lease.groupId === groupId);
+    await Promise.all(leases.map(({ host }) => host.terminate(cause)));
+  }
+
+  /** While its task waits for others, its CPUs are theirs. */
+  setBlocked(hostId: string, blocked: boolean): void {
+    this.#leases.get(hostId)?.allocation.lend(blocked);
+  }
+
+  /** That host is gone: as a worker, and as one who leased or asked for some. */
+  hostGone(host: Host): void {
+    const index = this.#idle.findIndex((idle) => idle.host === host);
+    if (index >= 0) this.#idle.splice(index, 1);
+    for (const [workerId, lease] of this.#leases) {
+      if (workerId === host.id || lease.holder === host.id) this.release(workerId);
+    }
+    for (const request of this.#asked.get(host.id) ?? []) request.withdraw();
+    this.#asked.delete(host.id);
+  }
+
+  #workerOn(nodeId: string, { isolation, runtimeEnv, moduleUrl, kind }: WorkerRequest): Host {
+    const index = this.#idle.findLastIndex(
+      (idle) => idle.host.nodeId === nodeId && idle.kind === kind,
+    );
+    const [idle] = index < 0 ? [] : this.#idle.splice(index, 1);
+    if (idle !== undefined) return idle.host;
+    return this.#parts.launcher().take({
+      nodeId,
+      isolation: isolation ?? (this.#parts.isolation === "process" ? "process" : "thread"),
+      runtimeEnv,
+      moduleUrl,
+    });
+  }
+
+  /** Ends one idle worker, unless others hold objects that it made, or actors that it made live. */
+  async #endIdle(): Promise<void> {
+    const idle = this.#idle.shift();
+    if (idle === undefined) return;
+    const { host } = idle;
+    try {
+      const stats = await host.control<HostStats>((control) => control.stats());
+      const isUsed = stats.exportedObjects > 0 || stats.outstandingCalls > 0;
+      if (isUsed || this.#parts.ownsActors(host.id)) this.#idle.push(idle);
+      else await host.stop({ kind: "exited", message: "it was idle and was ended" });
+    } catch (error) {
+      // It ended by itself meanwhile, which is what was wanted.
+      if (!(error instanceof HostLostError)) throw error;
+    }
+  }
+}
