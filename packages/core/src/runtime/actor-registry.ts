@@ -3,7 +3,7 @@
  *
  * A name is free again when its actor is dead.
  */
-import type { ActorInfo, ActorSpec, Registration, StartArguments } from "../rpc/directory.ts";
+import type { ActorSpec, Registration, StartArguments } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { Supervisor, type SupervisorParts } from "./supervisor.ts";
