@@ -5,6 +5,7 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { expose, wrap } from "comlink";
+import nodeEndpoint from "comlink/dist/esm/node-adapter.mjs";
 import { Budget } from "../store/budget.ts";
 import { threadChannel } from "../transport/thread.ts";
 import type { LauncherControl, ThreadSettings } from "./control.ts";
@@ -19,7 +20,7 @@ if (logToDriver !== "raw") {
     if (logToDriver) parentPort?.postMessage(message);
   });
 }
-const driver = wrap<LauncherControl>(settings.directory);
+const driver = wrap<LauncherControl>(nodeEndpoint(settings.directory));
 const control = startHost({
   keepsResults: false,
   identity: settings,
@@ -32,7 +33,7 @@ const control = startHost({
     isDevelopment: settings.objectStore.isDevelopment,
   },
 });
-expose(control, settings.control);
+expose(control, nodeEndpoint(settings.control));
 void driver.ready();
 // The control port keeps the thread alive; nothing else needs to.
 parentPort?.unref();

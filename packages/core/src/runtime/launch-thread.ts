@@ -5,6 +5,7 @@
  */
 import { MessageChannel, Worker, type WorkerOptions } from "node:worker_threads";
 import { expose, wrap } from "comlink";
+import nodeEndpoint from "comlink/dist/esm/node-adapter.mjs";
 import type { OutputMessage, OutputStream } from "../host/output.ts";
 import type { HostControl, LauncherControl, ThreadSettings } from "../host/control.ts";
 import type { DeathCause } from "../shared/errors.ts";
@@ -75,9 +76,9 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
     ready: () => void (isReady = true),
     dying: () => undefined,
   };
-  expose(answers, directory.port1);
+  expose(answers, nodeEndpoint(directory.port1));
   directory.port1.unref();
-  const remote = wrap<HostControl>(control.port1);
+  const remote = wrap<HostControl>(nodeEndpoint(control.port1));
   control.port1.unref();
   void exited.then(() => {
     control.port1.close();
