@@ -265,6 +265,21 @@ describe("restart and retry", () => {
     }
   });
 
+  test("those that are killed before it is their turn to start never do, and the others do", async () => {
+    const all = Array.from({ length: 24 }, (_, index) =>
+      Counter.options({ maxRestarts: index % 3 === 1 ? 1 : 0, numCpus: 0 }).remote(index),
+    );
+    const kills = all.flatMap((counter, index) =>
+      index % 3 === 0 ? [] : [ray.kill(counter, { noRestart: index % 3 === 2 })],
+    );
+    const values = await Promise.allSettled(all.map((counter) => ray.get(counter.read.remote())));
+    await Promise.all(kills);
+    expect(values.map((value) => (value.status === "fulfilled" ? value.value : "dead"))).toEqual(
+      all.map((_, index) => (index % 3 === 2 ? "dead" : index)),
+    );
+    await Promise.all(all.map((counter) => ray.kill(counter)));
+  });
+
   test("200 calls over a death in the middle: all answered with retries, in order again", async () => {
     const counter = Counter.options({ maxRestarts: 1, maxTaskRetries: -1 }).remote();
     const before = Array.from({ length: 100 }, () => counter.increment.remote());

@@ -66,6 +66,7 @@ export class LocalDirectory implements Directory {
     this.#parts = parts;
     this.#actors = new ActorRegistry(settings.namespace, parts);
     this.#workers = new Workers({
+      driverId: settings.driverId,
       launcher: parts.launcher,
       scheduler: parts.scheduler,
       isolation: parts.isolation,

@@ -34,6 +34,8 @@ export interface Host {
   readonly channel: Channel;
   /** Calls the host's control; rejects with the cause if the host dies first. */
   readonly control: <T>(use: (control: Remote<HostControl>) => Promise<T>) => Promise<T>;
+  /** Resolves when it runs and may be given work; may never do, for one that ends first. */
+  readonly ready: Promise<void>;
   readonly exited: Promise<DeathCause>;
   /** Lets it send what is ready, then ends it. */
   stop(cause: DeathCause): Promise<void>;

@@ -88,6 +88,7 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
   if (pid !== undefined) guard.watch(pid);
 
   let known: DeathCause | undefined;
+  const ready = Promise.withResolvers<void>();
   let isReady = !hasSettings(runtimeEnv);
   const lastLines = new LastLines();
   const outputEnded = readOutput(child, id, options, lastLines);
@@ -125,7 +126,10 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
   const endpoint = channelEndpoint(control);
   const answers: LauncherControl = {
     ...options.controlFor(id),
-    ready: () => void (isReady = true),
+    ready: () => {
+      isReady = true;
+      ready.resolve();
+    },
     dying: (cause) => void (known ??= causeFromData(cause)),
   };
   expose(answers, endpoint);
@@ -145,6 +149,7 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
     nodeId,
     isolation: "process",
     pid,
+    ready: ready.promise,
     exited,
     channel: data,
     control: use,

@@ -66,6 +66,7 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
   // After the listener: one that is added later holds the process.
   worker.unref();
   let known: DeathCause | undefined;
+  const ready = Promise.withResolvers<void>();
   let isReady = !hasSettings(runtimeEnv);
   const exited = new Promise<DeathCause>((resolve) => {
     worker.on("error", (error: unknown) => (known ??= causeOfError(error, isReady)));
@@ -73,7 +74,10 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
   });
   const answers: LauncherControl = {
     ...options.controlFor(id),
-    ready: () => void (isReady = true),
+    ready: () => {
+      isReady = true;
+      ready.resolve();
+    },
     dying: () => undefined,
   };
   expose(answers, nodeEndpoint(directory.port1));
@@ -95,6 +99,7 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
     nodeId,
     isolation: "thread",
     pid: process.pid,
+    ready: ready.promise,
     exited,
     channel: threadChannel(data.port1, () => exited, exited),
     control: use,

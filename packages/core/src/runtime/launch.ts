@@ -8,11 +8,13 @@ import { Guard } from "./guard.ts";
 import { hasSettings, type Host, type HostRequest, type LauncherOptions } from "./host.ts";
 import { launchProcess } from "./launch-process.ts";
 import { launchThread } from "./launch-thread.ts";
+import { StartTurns } from "./start-turns.ts";
 
 export class Launcher {
   readonly #options: LauncherOptions;
   readonly #hosts: Set<Host> = new Set();
   readonly #warm: Host[] = [];
+  readonly #turns: StartTurns = new StartTurns();
   #guard: Guard | undefined;
   #open = true;
 
@@ -21,18 +23,48 @@ export class Launcher {
     this.warmUp();
   }
 
-  /** A host for one actor or for tasks: one that stands ready, unless it needs settings of its own. */
-  take(request: HostRequest): Host {
-    if (!this.#open) throw new RaySystemError("the runtime is shut down");
-    const { nodeId, isolation, runtimeEnv } = request;
-    const isPlain = nodeId === this.#options.nodeId && !hasSettings(runtimeEnv);
-    if (isolation !== "thread" || !isPlain) return this.#launch(request);
-    return this.#warm.shift() ?? this.#launch(request);
+  /**
+   * A host for one actor or for tasks, when it is its turn: one that stands ready, unless it needs settings of its own.
+   *
+   * @param isWanted asked again when the turn has come; undefined if it is not
+   */
+  async take(request: HostRequest, isWanted: () => boolean): Promise<Host | undefined> {
+    const ready = this.#takeWarm(request);
+    if (ready !== undefined) return ready;
+    await this.#turns.next();
+    try {
+      this.#checkOpen();
+      if (isWanted()) return this.#launch(request);
+    } catch (error) {
+      this.#turns.end();
+      throw error;
+    }
+    this.#turns.end();
+    return undefined;
   }
 
-  /** Makes up for what was taken. Called when the taker is ready, because starting a thread slows the one that starts beside it. */
+  /** The same, at once. */
+  takeNow(request: HostRequest): Host {
+    const ready = this.#takeWarm(request);
+    if (ready !== undefined) return ready;
+    this.#turns.take();
+    return this.#launch(request);
+  }
+
+  #takeWarm({ nodeId, isolation, runtimeEnv }: HostRequest): Host | undefined {
+    this.#checkOpen();
+    const isPlain = nodeId === this.#options.nodeId && !hasSettings(runtimeEnv);
+    return isolation === "thread" && isPlain ? this.#warm.shift() : undefined;
+  }
+
+  #checkOpen(): void {
+    if (!this.#open) throw new RaySystemError("the runtime is shut down");
+  }
+
+  /** Makes up for what was taken, unless others are to start first: starting a thread slows the one that starts beside it. */
   warmUp(): void {
-    while (this.#open && this.#warm.length < this.#options.prewarm) {
+    while (this.#open && this.#warm.length < this.#options.prewarm && !this.#turns.isFull) {
+      this.#turns.take();
       const { nodeId } = this.#options;
       const host = this.#launch({ nodeId, isolation: "thread", runtimeEnv: undefined });
       this.#warm.push(host);
@@ -52,6 +84,7 @@ export class Launcher {
   /** Ends all hosts; resolves when no thread, process or file is left. */
   async close(cause: DeathCause): Promise<void> {
     this.#open = false;
+    this.#turns.close();
     await Promise.all([...this.#hosts].map((host) => host.terminate(cause)));
     await this.#guard?.close();
   }
@@ -61,6 +94,7 @@ export class Launcher {
       request.isolation === "thread"
         ? launchThread(request, this.#options)
         : launchProcess(request, this.#options, (this.#guard ??= new Guard()));
+    this.#turns.until(Promise.race([host.ready, host.exited]));
     this.#hosts.add(host);
     void host.exited.then(() => this.#hosts.delete(host));
     this.#options.onLaunch(host);

@@ -45,9 +45,14 @@ export class Seats {
     this.#maxSharedHosts = maxSharedHosts;
   }
 
-  take({ isolation, ...request }: SeatRequest): Seat {
+  /** @param isWanted asked again when there is one; undefined if it is not */
+  async take(
+    { isolation, ...request }: SeatRequest,
+    isWanted: () => boolean,
+  ): Promise<Seat | undefined> {
     if (isolation === "shared") return new SharedSeat(this.#sharedHost(request.nodeId));
-    return ownSeat(this.#launcher().take({ ...request, isolation }));
+    const host = await this.#launcher().take({ ...request, isolation }, isWanted);
+    return host === undefined ? undefined : ownSeat(host);
   }
 
   /** The one with the fewest actors. */
@@ -63,7 +68,7 @@ export class Seats {
     if (least !== undefined && (isEnough || hosts.length >= this.#maxSharedHosts(nodeId))) {
       return least;
     }
-    const host = this.#launcher().take({ nodeId, isolation: "thread", runtimeEnv: undefined });
+    const host = this.#launcher().takeNow({ nodeId, isolation: "thread", runtimeEnv: undefined });
     const shared = new SharedHost(host);
     this.#shared.set(nodeId, [...hosts, shared]);
     void host.exited.then(() => {

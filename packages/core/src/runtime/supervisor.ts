@@ -51,7 +51,9 @@ export class Supervisor {
   #failedStarts = 0;
   #wake: (() => void) | undefined;
   #request: ResourceRequest | undefined;
-  /** Why this life ends before it has a place: it was killed while it waited for one, be it in the turn in which it got one. */
+  /** For resources, or for its turn to start. */
+  #isWaiting = false;
+  /** Why this life ends before it has begun: it was killed while it waited. */
   #lostTurn: DeathCause | undefined;
 
   constructor(spec: ActorSpec, namespace: string, owner: string, parts: SupervisorParts) {
@@ -70,22 +72,22 @@ export class Supervisor {
     if (this.#state !== "registered") return;
     this.#set("pending");
     while (!this.#isDead()) {
+      this.#isWaiting = true;
       let allocation: Allocation | undefined;
       let cause: DeathCause;
       try {
         const placed = await this.#place();
         this.#request = undefined;
-        const lostTurn = this.#lostTurn;
-        this.#lostTurn = undefined;
-        if ("kind" in placed) cause = lostTurn ?? placed;
+        if ("kind" in placed) cause = this.#lostTurn ?? placed;
         else {
           allocation = placed;
-          if (this.#isDead()) cause = this.#killed ?? noCause;
-          else cause = lostTurn ?? (await this.#live(args, placed));
+          cause = await this.#live(args, placed);
         }
       } catch (error) {
         cause = causeOfStart(error);
       }
+      this.#isWaiting = false;
+      this.#lostTurn = undefined;
       const gone = this.#seat?.gone;
       if (gone === undefined) allocation?.release();
       else void gone.then(() => allocation?.release());
@@ -168,14 +170,28 @@ export class Supervisor {
   }
 
   /** Resolves with why this incarnation ended. */
-  async #live(args: StartArguments, { nodeId, isLost }: Allocation): Promise<DeathCause> {
-    if (isLost) return { kind: "node-died", message: `its place on node ${nodeId} is gone` };
+  async #live(args: StartArguments, allocation: Allocation): Promise<DeathCause> {
     const { spec } = this;
+    const { nodeId } = allocation;
     const isolation = isolationOf(spec, this.#parts.isolation);
     const { runtimeEnv, key } = spec;
     const { moduleUrl } = key;
-    const seat = this.#parts.seats.take({ nodeId, isolation, runtimeEnv, moduleUrl });
+    const isWanted = (): boolean =>
+      !this.#isDead() && this.#lostTurn === undefined && !allocation.isLost;
+    const seat = isWanted()
+      ? await this.#parts.seats.take({ nodeId, isolation, runtimeEnv, moduleUrl }, isWanted)
+      : undefined;
+    if (seat === undefined || !isWanted()) {
+      const lost: DeathCause = {
+        kind: "node-died",
+        message: `its place on node ${nodeId} is gone`,
+      };
+      const cause = this.#killed ?? this.#lostTurn ?? lost;
+      void seat?.end(cause);
+      return cause;
+    }
     this.#seat = seat;
+    this.#isWaiting = false;
     const caller = this.#parts.caller();
     try {
       // Refs among the arguments stay held here for every later incarnation.
@@ -222,10 +238,10 @@ export class Supervisor {
       // It waits for its arguments: there is nothing to restart, but a life is gone.
       if (this.#restartsLeft === 0) this.#die(cause);
       else this.#restartsLeft -= 1;
-    } else if (this.#request !== undefined) {
-      // It waits for resources: it has lost its turn, and a restart is a new request.
+    } else if (this.#isWaiting) {
+      // It has lost its turn, and a restart is a new request.
       this.#lostTurn ??= cause;
-      this.#request.withdraw();
+      this.#request?.withdraw();
       await this.#changed();
     }
     if (!noRestart) return;

@@ -18,7 +18,10 @@ interface Lease {
   readonly kind: string;
 }
 
+const askerGone: DeathCause = { kind: "unreachable", message: "who asked for it is gone" };
+
 export interface WorkersParts {
+  readonly driverId: string;
   readonly launcher: () => Launcher;
   readonly scheduler: Scheduler;
   /** Of actors and tasks that do not say. */
@@ -51,16 +54,23 @@ export class Workers {
     asked.delete(request);
     if (outcome.kind !== "placed") {
       const cause: DeathCause =
-        outcome.kind === "refused"
-          ? { kind: outcome.refusal, message: outcome.reason }
-          : { kind: "unreachable", message: "who asked for it is gone" };
+        outcome.kind === "refused" ? { kind: outcome.refusal, message: outcome.reason } : askerGone;
       return { state: "refused", cause };
     }
     const { allocation } = outcome;
-    // Its node went between the decision and this turn.
-    if (allocation.isLost) return this.lease(worker, holder);
+    const { driverId, isLiving } = this.#parts;
     try {
-      const host = this.#workerOn(allocation.nodeId, worker);
+      // Much may have happened until it is its turn: its node may be gone, or who asked for it.
+      const isAsked = (): boolean => holder === driverId || isLiving(holder);
+      const isWanted = (): boolean => isAsked() && !allocation.isLost;
+      const host = isWanted()
+        ? await this.#workerOn(allocation.nodeId, worker, isWanted)
+        : undefined;
+      if (host === undefined || !isWanted()) {
+        if (host !== undefined) void host.terminate(askerGone);
+        allocation.release();
+        return isAsked() ? this.lease(worker, holder) : { state: "refused", cause: askerGone };
+      }
       const groupId = scopeOf(demand)?.group.groupId;
       this.#leases.set(host.id, { host, allocation, holder, groupId, kind });
       return { state: "leased", hostId: host.id };
@@ -109,18 +119,19 @@ export class Workers {
     this.#asked.delete(host.id);
   }
 
-  #workerOn(nodeId: string, { isolation, runtimeEnv, moduleUrl, kind }: WorkerRequest): Host {
+  async #workerOn(
+    nodeId: string,
+    { isolation, runtimeEnv, moduleUrl, kind }: WorkerRequest,
+    isWanted: () => boolean,
+  ): Promise<Host | undefined> {
     const index = this.#idle.findLastIndex(
       (idle) => idle.host.nodeId === nodeId && idle.kind === kind,
     );
     const [idle] = index < 0 ? [] : this.#idle.splice(index, 1);
     if (idle !== undefined) return idle.host;
-    return this.#parts.launcher().take({
-      nodeId,
-      isolation: isolation ?? (this.#parts.isolation === "process" ? "process" : "thread"),
-      runtimeEnv,
-      moduleUrl,
-    });
+    const own = this.#parts.isolation === "process" ? "process" : "thread";
+    const request = { nodeId, isolation: isolation ?? own, runtimeEnv, moduleUrl };
+    return this.#parts.launcher().take(request, isWanted);
   }
 
   /** Ends one idle worker, unless others hold objects that it made, or actors that it made live. */
