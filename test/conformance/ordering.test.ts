@@ -79,7 +79,8 @@ describe.each(isolations)("ordering and concurrency: %s", (isolation) => {
 
   test("test_asyncio::test_asyncio_actor_high_concurrency: thousands of calls may wait, at most a thousand of them at once", async () => {
     const actor = Steps.remote();
-    const calls = Array.from({ length: 5000 }, () => actor.step.remote());
+    // Five crowds, each of which waits until all thousand are there.
+    const calls = Array.from({ length: 5000 }, () => actor.crowd.remote(1000));
     expect(await ray.get(calls)).toHaveLength(5000);
     expect(await ray.get(actor.most.remote())).toBe(1000);
   });

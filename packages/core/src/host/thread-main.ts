@@ -5,9 +5,8 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { expose, wrap } from "comlink";
-import nodeEndpoint from "comlink/dist/esm/node-adapter.mjs";
 import { Budget } from "../store/budget.ts";
-import { threadChannel } from "../transport/thread.ts";
+import { portEndpoint, threadChannel } from "../transport/thread.ts";
 import type { LauncherControl, ThreadSettings } from "./control.ts";
 import { startHost } from "./host-runtime.ts";
 import { type OutputMessage, redirectOutput } from "./output.ts";
@@ -20,7 +19,7 @@ if (logToDriver !== "raw") {
     if (logToDriver) parentPort?.postMessage(message);
   });
 }
-const driver = wrap<LauncherControl>(nodeEndpoint(settings.directory));
+const driver = wrap<LauncherControl>(portEndpoint(settings.directory));
 const control = startHost({
   keepsResults: false,
   identity: settings,
@@ -33,7 +32,7 @@ const control = startHost({
     isDevelopment: settings.objectStore.isDevelopment,
   },
 });
-expose(control, nodeEndpoint(settings.control));
+expose(control, portEndpoint(settings.control));
 void driver.ready();
 // The control port keeps the thread alive; nothing else needs to.
 parentPort?.unref();

@@ -5,12 +5,11 @@
  */
 import { MessageChannel, Worker, type WorkerOptions } from "node:worker_threads";
 import { expose, wrap } from "comlink";
-import nodeEndpoint from "comlink/dist/esm/node-adapter.mjs";
 import type { OutputMessage, OutputStream } from "../host/output.ts";
 import type { HostControl, LauncherControl, ThreadSettings } from "../host/control.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
-import { threadChannel } from "../transport/thread.ts";
+import { portEndpoint, threadChannel } from "../transport/thread.ts";
 import {
   controlUntil,
   hasSettings,
@@ -80,9 +79,9 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
     },
     dying: () => undefined,
   };
-  expose(answers, nodeEndpoint(directory.port1));
+  expose(answers, portEndpoint(directory.port1));
   directory.port1.unref();
-  const remote = wrap<HostControl>(nodeEndpoint(control.port1));
+  const remote = wrap<HostControl>(portEndpoint(control.port1));
   control.port1.unref();
   void exited.then(() => {
     control.port1.close();

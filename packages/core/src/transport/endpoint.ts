@@ -29,7 +29,7 @@ addExtension({
   },
 });
 
-type Listener = (event: { readonly data: unknown }) => void;
+export type Listener = (event: { readonly data: unknown }) => void;
 
 export function channelEndpoint(channel: Channel): Endpoint {
   const listeners = new Set<Listener>();

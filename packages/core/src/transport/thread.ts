@@ -7,6 +7,8 @@
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import type { Endpoint } from "comlink";
+import type { Listener } from "./endpoint.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
 import { Vigil } from "./vigil.ts";
 
@@ -85,4 +87,31 @@ export function threadChannel(
       port.unref();
     },
   };
+}
+
+/**
+ * comlink over a port. A port has the methods that comlink wants, but what it gives them is an event of the web, for which Node loads its HTTP client in
+ * every thread.
+ */
+export function portEndpoint(port: MessagePort): Endpoint {
+  const heard = new Map<Listener, (data: unknown) => void>();
+  const endpoint: Pick<Endpoint, "start"> & {
+    readonly postMessage: (message: unknown, transfer?: readonly unknown[]) => void;
+    readonly addEventListener: (type: string, listener: unknown) => void;
+    readonly removeEventListener: (type: string, listener: unknown) => void;
+  } = {
+    start: () => port.start(),
+    postMessage: (message, transfer) => port.postMessage(message, transfer as never),
+    addEventListener: (_type, listener) => {
+      const hear = (data: unknown): void => (listener as Listener)({ data });
+      heard.set(listener as Listener, hear);
+      port.on("message", hear);
+    },
+    removeEventListener: (_type, listener) => {
+      const hear = heard.get(listener as Listener);
+      if (hear !== undefined) port.off("message", hear);
+      heard.delete(listener as Listener);
+    },
+  };
+  return endpoint;
 }
