@@ -7,10 +7,19 @@ import { join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Batch } from "../src/protocol/messages.ts";
-import type { DeathCause } from "../src/shared/errors.ts";
+import { AuthenticationError, type DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
-import { type Address, dial, type Hello, listen, type Listener } from "../src/transport/dial.ts";
+import {
+  type Address,
+  dial,
+  type DialOptions,
+  type Hello,
+  listen,
+  type Listener,
+} from "../src/transport/dial.ts";
 import { frameOf } from "../src/transport/framing.ts";
+import { introduce } from "../src/transport/handshake.ts";
+import { SocketChannel } from "../src/transport/socket.ts";
 import { threadChannel } from "../src/transport/thread.ts";
 
 const lost: DeathCause = { kind: "exited", exitCode: 1, message: "the other side went away" };
@@ -23,13 +32,15 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 interface Listening {
   readonly address: Address;
+  readonly path: string;
   readonly listener: Listener;
   /** The next one that is welcome. */
   readonly accepted: () => Promise<{ channel: Channel; hello: Hello }>;
 }
 
 async function listening(): Promise<Listening> {
-  const address = { path: join(folder, randomBytes(4).toString("hex")), token: "secret" };
+  const path = join(folder, randomBytes(4).toString("hex"));
+  const address = { place: { path }, token: "secret" };
   const come: { channel: Channel; hello: Hello }[] = [];
   const waiting: ((one: { channel: Channel; hello: Hello }) => void)[] = [];
   const listener = await listen({
@@ -43,6 +54,7 @@ async function listening(): Promise<Listening> {
   });
   return {
     address,
+    path,
     listener,
     accepted: () =>
       new Promise((resolve) => {
@@ -53,6 +65,7 @@ async function listening(): Promise<Listening> {
   };
 }
 
+const toListener: DialOptions = { peerId: "the listener", explain: async () => lost };
 const hello: Hello = { peerId: "dialler", wayId: undefined };
 
 const pairs: readonly [string, () => Promise<readonly [Channel, Channel]>][] = [
@@ -67,7 +80,7 @@ const pairs: readonly [string, () => Promise<readonly [Channel, Channel]>][] = [
     "over a socket",
     async () => {
       const { address, accepted } = await listening();
-      const left = await dial(address, hello, "listener", async () => lost);
+      const left = await dial(address, hello, toListener);
       return [left, (await accepted()).channel];
     },
   ],
@@ -165,7 +178,7 @@ describe.each(pairs)("a channel %s", (_name, pair) => {
 describe("a listener", () => {
   test("is told who dials and for what request", async () => {
     const { address, accepted } = await listening();
-    const channel = await dial(address, { peerId: "me", wayId: "way-1" }, "it", async () => lost);
+    const channel = await dial(address, { peerId: "me", wayId: "way-1" }, toListener);
     expect((await accepted()).hello).toEqual({ peerId: "me", wayId: "way-1" });
     channel.close(lost);
   });
@@ -173,9 +186,9 @@ describe("a listener", () => {
   test("does not welcome who has the wrong token, and welcomes the next", async () => {
     const { address, accepted } = await listening();
     const wrong = { ...address, token: "guess" };
-    const refused = dial(wrong, hello, "it", async () => lost);
-    await expect(refused).rejects.toThrow("the other side went away");
-    const channel = await dial(address, hello, "it", async () => lost);
+    const refused = dial(wrong, hello, toListener);
+    await expect(refused).rejects.toThrow(AuthenticationError);
+    const channel = await dial(address, hello, toListener);
     expect((await accepted()).hello.peerId).toBe("dialler");
     channel.close(lost);
   });
@@ -189,8 +202,8 @@ describe("a listener", () => {
     ["what is no hello", Buffer.concat(frameOf({ bytes: Buffer.from("null"), buffers: [] }))],
     ["an empty frame", Buffer.alloc(8)],
   ])("hangs up on %s without a word", async (_name, bytes) => {
-    const { address } = await listening();
-    const socket = connect(address.path);
+    const { path } = await listening();
+    const socket = connect(path);
     const said: Buffer[] = [];
     socket.on("data", (chunk) => said.push(chunk));
     socket.write(bytes);
@@ -200,18 +213,18 @@ describe("a listener", () => {
   });
 
   test("that is not there rejects who dials", async () => {
-    const address = { path: join(folder, "nobody"), token: "x" };
-    await expect(dial(address, hello, "host-1", async () => lost)).rejects.toThrow(
-      "host-1 cannot be reached",
+    const address = { place: { path: join(folder, "nobody") }, token: "x" };
+    await expect(dial(address, hello, toListener)).rejects.toThrow(
+      "the listener cannot be reached",
     );
   });
 
   test("that is a welcome peer and then sends garbage ends the channel as broken", async () => {
-    const { address, accepted } = await listening();
-    const socket = connect(address.path);
-    const words = { ...hello, token: address.token };
-    const first = frameOf({ bytes: Buffer.from(JSON.stringify(words)), buffers: [] });
-    socket.write(Buffer.concat([...first, Buffer.alloc(8, 255)]));
+    const { address, path, accepted } = await listening();
+    const socket = connect(path);
+    const dialler = new SocketChannel(socket, { peer: "the listener", explain: async () => lost });
+    await introduce(dialler, address.token, { ...hello }, "the listener");
+    socket.write(Buffer.alloc(8, 127));
     const { channel } = await accepted();
     channel.onMessage(() => expect.fail("nothing may arrive"));
     const cause = await channel.closed;

@@ -3,11 +3,11 @@
  *
  * Between threads a way is a port; to a process it is a connection to the socket of that process, which lies in the folder of the session.
  */
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { assertNever, type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
 import { type Address, dial, type Hello, listen } from "../transport/dial.ts";
+import { newToken } from "../transport/handshake.ts";
 import { threadChannel } from "../transport/thread.ts";
 import type { Way } from "./control.ts";
 
@@ -63,7 +63,7 @@ export class Ways {
       case "port":
         return threadChannel(way.port, explain);
       case "dial":
-        return dial(way.address, { peerId: this.#options.hostId, wayId }, peerId, explain);
+        return dial(way.address, { peerId: this.#options.hostId, wayId }, { peerId, explain });
       case "incoming": {
         const waiting = this.#expected.get(wayId);
         if (waiting === undefined) throw new RaySystemError(`nobody asked for way ${wayId}`);
@@ -77,7 +77,7 @@ export class Ways {
   async #listen(): Promise<Address> {
     const { hostId, folder, death } = this.#options;
     if (folder === undefined) throw new RaySystemError(`host ${hostId} cannot be dialled`);
-    const address = { path: join(folder, hostId), token: randomBytes(32).toString("hex") };
+    const address = { place: { path: join(folder, hostId) }, token: newToken() };
     await listen({
       address,
       explain: death,

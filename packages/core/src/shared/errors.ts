@@ -26,6 +26,7 @@ export {
   ReferenceCountingError,
 } from "./errors/objects.ts";
 export type { ReconstructionFailure } from "./errors/objects.ts";
+export { AuthenticationError, ProtocolVersionError } from "./errors/connection.ts";
 export { RuntimeEnvSetupError } from "./errors/runtime-env.ts";
 export {
   ActorPlacementGroupRemoved,

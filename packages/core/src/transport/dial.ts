@@ -1,20 +1,25 @@
 /**
- * Connections between hosts: one listens on a path of its own, the other dials it and says who it is.
+ * Connections between hosts: one listens, on a path of its machine or on a port, the other dials it and says who it is.
  *
- * The first frame is a hello with the listener's token; until it is known to be right, frames are small, time is short and connections are few. The
- * listener answers before anything else is said. Whoever has the token may say anything that a session may say.
+ * Both prove that they have the listener's token (transport/handshake.ts) before anything else is said. Whoever has the token may say anything that a
+ * session may say. On a path a channel is its connection; on a port it is a link, which outlives its connections: the dialler names it, and names it
+ * again with every further connection.
  */
-import { timingSafeEqual } from "node:crypto";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { newId } from "../shared/ids.ts";
 import type { Channel } from "./channel.ts";
-import { type FrameLimits, peerLimits } from "./framing.ts";
+import { peerLimits } from "./framing.ts";
+import { handshakeMs, helloLimits, introduce, receive } from "./handshake.ts";
+import { Link, LinkRefused, type LinkTimes, type Resumed } from "./link.ts";
 import { SocketChannel } from "./socket.ts";
+
+/** Where somebody listens: on this machine, or on any. */
+export type Place = { readonly path: string } | { readonly host: string; readonly port: number };
 
 /** Where a host listens, and what opens it. */
 export interface Address {
-  readonly path: string;
+  readonly place: Place;
   readonly token: string;
 }
 
@@ -25,58 +30,93 @@ export interface Hello {
 }
 
 export interface Listener {
+  /** Where it listens: with the port that it was given. */
   readonly address: AddressInfo | string | null;
   close(): void;
 }
 
 export interface ListenOptions {
   readonly address: Address;
-  /** Why that peer is gone, asked when its connection closes. */
+  /** Why that peer is gone, asked when its connection closes, and of a link at once. */
   readonly explain: (peerId: string) => Promise<DeathCause>;
-  readonly onChannel: (channel: SocketChannel, hello: Hello) => void;
+  readonly onChannel: (channel: Channel, hello: Hello) => void;
+  /** Of a link. */
+  readonly times?: LinkTimes;
 }
 
-const helloLimits: FrameLimits = { maxBatchBytes: 4096, maxBuffers: 0, maxBufferBytes: 0 };
-const helloMs = 5000;
 const maxUnknown = 64;
-const welcome: Batch = { bytes: Uint8Array.of(1), buffers: [] };
 
 /** Resolves when it listens. Does not keep the process alive. */
 export function listen(options: ListenOptions): Promise<Listener> {
   let unknown = 0;
+  const links = new Map<string, Link>();
   const server = createServer({ noDelay: true }, (socket) => {
     if (unknown >= maxUnknown) {
       socket.destroy();
       return;
     }
     unknown += 1;
-    void answer(socket, options).finally(() => (unknown -= 1));
+    void answer(socket, options, links).finally(() => (unknown -= 1));
   });
   server.unref();
   return new Promise((resolve, reject) => {
     server.on("error", reject);
-    server.listen(options.address.path, () =>
+    server.listen(options.address.place, () =>
       resolve({ address: server.address(), close: () => void server.close() }),
     );
   });
 }
 
-async function answer(socket: Socket, options: ListenOptions): Promise<void> {
-  let hello: Hello | undefined;
+async function answer(
+  socket: Socket,
+  options: ListenOptions,
+  links: Map<string, Link>,
+): Promise<void> {
+  let peer: string | undefined;
   const channel = new SocketChannel(socket, {
     peer: "a host that dialled",
     limits: helloLimits,
     explain: async () =>
-      hello === undefined
+      peer === undefined
         ? { kind: "unreachable", message: "it ended before it said who it is" }
-        : options.explain(hello.peerId),
+        : options.explain(peer),
   });
-  const timer = setTimeout(() => socket.destroy(), helloMs).unref();
+  const timer = setTimeout(() => socket.destroy(), handshakeMs).unref();
   try {
-    hello = readHello(await channel.next(), options.address.token);
+    const { hello, welcome } = await receive(channel, options.address.token);
+    const { peerId, wayId, linkId, received } = hello;
+    if (typeof peerId !== "string" || (wayId !== undefined && typeof wayId !== "string")) {
+      throw new RaySystemError("not a hello");
+    }
     channel.setLimits(peerLimits);
-    channel.send(welcome);
-    options.onChannel(channel, hello);
+    if (typeof linkId !== "string") {
+      peer = peerId;
+      welcome({});
+      return options.onChannel(channel, { peerId, wayId });
+    }
+    channel.explainBy(async () => cutOff);
+    const key = JSON.stringify([peerId, linkId]);
+    const known = links.get(key);
+    if (typeof received === "number") {
+      if (known?.isOpen !== true) {
+        welcome({ isUnknown: true });
+        return channel.close(cutOff);
+      }
+      // In one turn: nothing arrives over the last connection after it is said how much has.
+      welcome({ received: known.received });
+      return known.attach({ wire: channel, received });
+    }
+    if (known !== undefined) throw new RaySystemError("a link of that name is there");
+    const link = new Link({
+      peer: peerId,
+      explain: () => options.explain(peerId),
+      ...options.times,
+    });
+    links.set(key, link);
+    void link.closed.then(() => links.delete(key));
+    welcome({});
+    link.attach({ wire: channel, received: 0 });
+    options.onChannel(link, { peerId, wayId });
   } catch {
     // Who does not know the token is told nothing.
     socket.destroy();
@@ -85,42 +125,74 @@ async function answer(socket: Socket, options: ListenOptions): Promise<void> {
   }
 }
 
-/** @throws RaySystemError for anything but a hello with that token */
-function readHello(batch: Batch, token: string): Hello {
-  const refuse = (): never => {
-    throw new RaySystemError("not a hello with the right token");
-  };
-  const hello = JSON.parse(Buffer.from(batch.bytes).toString()) as Partial<Hello & Address>;
-  if (typeof hello !== "object" || hello === null) return refuse();
-  if (typeof hello.token !== "string" || typeof hello.peerId !== "string") return refuse();
-  const given = Buffer.from(hello.token);
-  const wanted = Buffer.from(token);
-  if (given.length !== wanted.length || !timingSafeEqual(given, wanted)) return refuse();
-  return { peerId: hello.peerId, wayId: hello.wayId };
+export interface DialOptions {
+  /** Who listens there, for messages to people. */
+  readonly peerId: string;
+  /** Why it is gone, asked when the connection closes, and of a link at once. */
+  readonly explain: () => Promise<DeathCause>;
+  /** Of a link. */
+  readonly times?: LinkTimes;
 }
 
-/** Rejects with RaySystemError when nobody listens there, or does not welcome us in time. */
-export async function dial(
-  address: Address,
-  hello: Hello,
-  peerId: string,
-  explain: () => Promise<DeathCause>,
-): Promise<Channel> {
-  const socket = connect({ path: address.path });
-  const failed = new Promise<never>((_, reject) => {
-    socket.once("error", (error) =>
-      reject(new RaySystemError(`${peerId} cannot be reached: ${error.message}`, { cause: error })),
+/** Rejects with RaySystemError when nobody listens there, with AuthenticationError or ProtocolVersionError when it does not welcome us. */
+export async function dial(address: Address, hello: Hello, options: DialOptions): Promise<Channel> {
+  const { peerId, explain, times } = options;
+  if ("path" in address.place) {
+    return (await connectTo(address, { ...hello }, options)).channel;
+  }
+  const linkId = newId("way");
+  const next = async (received?: number): Promise<Resumed> => {
+    const { channel, welcome } = await connectTo(
+      address,
+      { ...hello, linkId, ...(received === undefined ? {} : { received }) },
+      { peerId, explain: async () => cutOff },
     );
+    if (welcome["isUnknown"] === true) {
+      channel.close(cutOff);
+      throw new LinkRefused(`${peerId} has ended the connection`);
+    }
+    return { wire: channel, received: (welcome["received"] as number | undefined) ?? 0 };
+  };
+  const first = await next();
+  const link = new Link({
+    peer: peerId,
+    explain,
+    redial: next,
+    ...times,
   });
-  const channel = new SocketChannel(socket, { peer: peerId, explain });
-  const timer = setTimeout(() => socket.destroy(), helloMs).unref();
-  const bytes = Buffer.from(JSON.stringify({ token: address.token, ...hello }));
+  link.attach(first);
+  return link;
+}
+
+interface Connected {
+  readonly channel: SocketChannel;
+  readonly welcome: Readonly<Record<string, unknown>>;
+}
+
+async function connectTo(
+  address: Address,
+  hello: Readonly<Record<string, unknown>>,
+  { peerId, explain }: DialOptions,
+): Promise<Connected> {
+  const socket = connect({ ...address.place, noDelay: true });
+  let failure: Error | undefined;
+  socket.once("error", (error) => (failure = error));
+  // A connection that is not made needs no long explanation.
+  const channel = new SocketChannel(socket, { peer: peerId, explain: async () => cutOff });
+  const timer = setTimeout(() => socket.destroy(), handshakeMs).unref();
   try {
-    channel.send({ bytes, buffers: [] });
-    await Promise.race([channel.next(), failed]);
-    return channel;
+    const welcome = await introduce(channel, address.token, hello, peerId);
+    channel.setLimits(peerLimits);
+    channel.explainBy(explain);
+    return { channel, welcome };
+  } catch (cause) {
+    socket.destroy();
+    if (failure === undefined) throw cause;
+    throw new RaySystemError(`${peerId} cannot be reached: ${failure.message}`, { cause: failure });
   } finally {
     clearTimeout(timer);
-    failed.catch(() => undefined);
   }
 }
+
+/** Of a connection under a link, which goes on over the next one. */
+const cutOff: DeathCause = { kind: "unreachable", message: "the connection was cut" };

@@ -1,7 +1,8 @@
 /**
  * Batches as frames of a byte stream: a fixed head, the lengths of the buffers, the batch, the buffers as raw segments.
  *
- * Head: length of the batch and count of buffers, 4 bytes each, little endian; then 6 bytes of length per buffer. A frame that lies whole in
+ * Head: length of the batch and count of buffers, 4 bytes each, little endian; then 6 bytes of length per buffer. The highest bit of the count marks
+ * a frame that is no batch but a word between the two ends of the connection; it has no buffers. A frame that lies whole in
  * one chunk is handed on as a window of it, without a copy; buffers go straight into SharedArrayBuffers, so that everything above
  * sees what it sees between threads. Lengths are checked before anything is allocated for them.
  */
@@ -22,7 +23,15 @@ export const peerLimits: FrameLimits = {
   maxBufferBytes: 64 * 1024 ** 3,
 };
 
+/** What a reader gives: a batch, or a word between the two ends. */
+export interface Frame extends Batch {
+  readonly isWord?: boolean;
+}
+
 const headBytes = 8;
+const wordBit = 2 ** 31;
+/** A word is short. */
+const maxWordBytes = 64;
 const lengthBytes = 6;
 /** Up to this size the batch is copied behind its head: one write is cheaper than a list of two. */
 const joinedBytes = 64 * 1024;
@@ -50,6 +59,15 @@ export function frameOf(batch: Batch, limits: FrameLimits = peerLimits): Uint8Ar
   return pieces;
 }
 
+/** The same for a word between the two ends. */
+export function wordFrame(word: Uint8Array): Uint8Array {
+  const frame = Buffer.allocUnsafe(headBytes + word.length);
+  frame.writeUInt32LE(word.length, 0);
+  frame.writeUInt32LE(wordBit, 4);
+  frame.set(word, headBytes);
+  return frame;
+}
+
 /** What is being read when a chunk ends in the middle of it. */
 interface Part {
   readonly target: Uint8Array;
@@ -59,6 +77,7 @@ interface Part {
 type Reading =
   | { readonly kind: "head" }
   | { readonly kind: "lengths"; readonly size: number; readonly count: number }
+  | { readonly kind: "word" }
   | { readonly kind: "batch"; readonly buffers: readonly SharedArrayBuffer[] }
   | {
       readonly kind: "buffer";
@@ -68,6 +87,7 @@ type Reading =
     };
 
 const head: Reading = { kind: "head" };
+const word: Reading = { kind: "word" };
 const plainBatch: Reading = { kind: "batch", buffers: noBuffers };
 
 /** Takes chunks as they come and gives batches one at a time. */
@@ -104,7 +124,7 @@ export class FrameReader {
   }
 
   /** The next whole batch, or undefined until there are more chunks. @throws RaySystemError on what is no frame */
-  next(): Batch | undefined {
+  next(): Frame | undefined {
     for (;;) {
       const reading = this.#reading;
       switch (reading.kind) {
@@ -115,10 +135,22 @@ export class FrameReader {
           if (bytes === undefined) return undefined;
           const size = uint32(bytes, 0);
           const count = uint32(bytes, 4);
+          if (count >= wordBit) {
+            checkWord(size, count);
+            this.#reading = word;
+            this.#expected = size;
+            break;
+          }
           checkHead(size, count, this.limits);
           this.#reading = count === 0 ? plainBatch : { kind: "lengths", size, count };
           this.#expected = count === 0 ? size : count * lengthBytes;
           break;
+        }
+        case "word": {
+          const bytes = this.#take(this.#expected);
+          if (bytes === undefined) return undefined;
+          this.#reading = head;
+          return { bytes, buffers: noBuffers, isWord: true };
         }
         case "lengths": {
           const bytes = this.#take(this.#expected);
@@ -209,6 +241,12 @@ function uint32(bytes: Uint8Array, at: number): number {
       ((bytes[at + 3] as number) << 24)) >>>
     0
   );
+}
+
+function checkWord(size: number, count: number): void {
+  if (count !== wordBit || size > maxWordBytes) {
+    throw new RaySystemError(`a word of ${size} bytes with ${count - wordBit} buffers is none`);
+  }
 }
 
 function checkHead(size: number, count: number, limits: FrameLimits): void {

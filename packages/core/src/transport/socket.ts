@@ -11,7 +11,14 @@ import { Socket } from "node:net";
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
-import { type FrameLimits, FrameReader, frameOf, peerLimits } from "./framing.ts";
+import {
+  type Frame,
+  type FrameLimits,
+  FrameReader,
+  frameOf,
+  peerLimits,
+  wordFrame,
+} from "./framing.ts";
 import { Vigil } from "./vigil.ts";
 
 export interface SocketOptions {
@@ -40,12 +47,14 @@ export class SocketChannel implements Channel {
   readonly closed: Promise<DeathCause>;
   readonly #socket: Socket;
   readonly #peer: string;
+  #explain: () => Promise<DeathCause>;
   readonly #reader: FrameReader;
   readonly #vigil: Vigil = new Vigil();
   readonly #resolveClosed: (reason: DeathCause) => void;
   #open = true;
   #hasPeer = true;
   #receiver: ((batch: Batch) => void) | undefined;
+  #onWord: ((word: Uint8Array) => void) | undefined;
   /** With the system, which may not have taken all of it yet. */
   #writing: readonly Uint8Array[] = [];
   #queue: Uint8Array[] = [];
@@ -59,6 +68,7 @@ export class SocketChannel implements Channel {
     this.#resolveClosed = resolve;
     this.#socket = socket;
     this.#peer = options.peer;
+    this.#explain = options.explain;
     this.#reader = new FrameReader(options.limits ?? peerLimits);
     tolerateFailedWrites(socket, (error) => this.#written(error));
     socket.on("data", (chunk: Buffer) => {
@@ -74,7 +84,8 @@ export class SocketChannel implements Channel {
     socket.on("error", () => undefined);
     socket.on("close", () => {
       this.#written(new Error("closed"));
-      if (this.#open) void explained(options).then((reason) => this.close(reason));
+      if (this.#open)
+        void explained(this.#explain, this.#peer).then((reason) => this.close(reason));
     });
     if (options.keepsAlive !== true) socket.unref();
   }
@@ -95,6 +106,16 @@ export class SocketChannel implements Channel {
     this.#vigil.begin();
   }
 
+  /** A word to the other end of this very connection, in order with the batches. */
+  sendWord(word: Uint8Array): void {
+    if (this.isOpen) this.#post([wordFrame(word)]);
+  }
+
+  /** Sets who hears such words; the connection ends where nobody does. */
+  onWord(listener: (word: Uint8Array) => void): void {
+    this.#onWord = listener;
+  }
+
   onMessage(receiver: (batch: Batch) => void): void {
     this.#receiver = receiver;
     this.#deliver();
@@ -104,14 +125,15 @@ export class SocketChannel implements Channel {
   /** Reads what is there behind the back of the event loop, which goes on where this ends. */
   poll(): Batch[] {
     const batches: Batch[] = [];
-    const fd = handleOf(this.#socket)?.fd;
+    const fd = rawHandleOf(this.#socket)?.fd;
     if (fd === undefined || fd < 0) return batches;
     try {
       for (let chunk = readNow(fd); chunk !== undefined; chunk = readNow(fd)) {
         this.#reader.push(chunk);
         for (let next = this.#reader.next(); next !== undefined; next = this.#reader.next()) {
-          if (next.bytes.length === 0) throw new RaySystemError("the other side gave up");
-          batches.push(next);
+          if (next.isWord === true) this.#hear(next.bytes);
+          else if (next.bytes.length === 0) throw new RaySystemError("the other side gave up");
+          else batches.push(next);
         }
       }
     } catch (error) {
@@ -129,6 +151,11 @@ export class SocketChannel implements Channel {
         resolve(batch);
       });
     });
+  }
+
+  /** Who is asked from now on why the other end is gone. */
+  explainBy(explain: () => Promise<DeathCause>): void {
+    this.#explain = explain;
   }
 
   /** How large a frame may be from now on. */
@@ -169,9 +196,13 @@ export class SocketChannel implements Channel {
 
   #deliver(): void {
     while (this.#open && this.#receiver !== undefined) {
-      let batch: Batch | undefined;
+      let batch: Frame | undefined;
       try {
         batch = this.#reader.next();
+        if (batch?.isWord === true) {
+          this.#hear(batch.bytes);
+          continue;
+        }
       } catch (error) {
         return this.close(brokenChannel(error));
       }
@@ -184,6 +215,12 @@ export class SocketChannel implements Channel {
       }
       this.#receiver(batch);
     }
+  }
+
+  /** @throws RaySystemError where no words are expected */
+  #hear(word: Uint8Array): void {
+    if (this.#onWord === undefined) throw new RaySystemError("a word that nobody expects");
+    this.#onWord(word);
   }
 
   #post(pieces: readonly Uint8Array[]): void {
@@ -247,7 +284,7 @@ function tolerateFailedWrites(socket: Socket, onDone: Done): void {
   });
 }
 
-async function explained({ explain, peer }: SocketOptions): Promise<DeathCause> {
+async function explained(explain: () => Promise<DeathCause>, peer: string): Promise<DeathCause> {
   const { promise: late, resolve } = Promise.withResolvers<DeathCause>();
   const message = `its connection to ${peer} ended`;
   const timer = setTimeout(() => resolve({ kind: "channel-broken", message }), explainMs);
@@ -272,6 +309,12 @@ function handleOf(socket: Socket): Handle | undefined {
   return handle ?? undefined;
 }
 
+/** The same where what is written is what travels, which is not so under TLS. */
+function rawHandleOf(socket: Socket): Handle | undefined {
+  const { encrypted } = socket as { readonly encrypted?: boolean };
+  return encrypted === true ? undefined : handleOf(socket);
+}
+
 /** What has arrived, or undefined if nothing has, or if the other side is gone, which the event loop will find. */
 function readNow(fd: number): Uint8Array | undefined {
   const chunk = Buffer.allocUnsafeSlow(64 * 1024);
@@ -289,7 +332,7 @@ function writeNow(
   writing: readonly Uint8Array[],
   queue: readonly Uint8Array[],
 ): void {
-  const handle = handleOf(socket);
+  const handle = rawHandleOf(socket);
   if (handle?.fd === undefined || handle.fd < 0 || handle.writeQueueSize === undefined) return;
   const total = writing.reduce((sum, piece) => sum + piece.length, 0);
   let skip = total - handle.writeQueueSize;

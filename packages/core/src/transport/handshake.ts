@@ -1,0 +1,127 @@
+/**
+ * How two runtimes that meet over a socket make sure of each other: both have the token, and neither says it.
+ *
+ *     dialler                                             listener
+ *        hello { version, nonce, who and what for }  -->
+ *                                                    <--  challenge { version, nonce }
+ *        proof = HMAC(token, "dialler" both)         -->
+ *                                                    <--  welcome { proof = HMAC(token, "listener" both), ... }
+ *
+ * Until the proof is known to be right, frames are small, time is short, connections are few, and nothing is kept for the peer. A peer of another
+ * version is told so; one with the wrong token is told nothing.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { AuthenticationError, ProtocolVersionError, RaySystemError } from "../shared/errors.ts";
+import type { Batch } from "../protocol/messages.ts";
+import type { FrameLimits } from "./framing.ts";
+import type { SocketChannel } from "./socket.ts";
+
+/** Changes with everything that two versions would not understand of each other. */
+export const protocolVersion = 1;
+
+/** Of frames before the peer is known. */
+export const helloLimits: FrameLimits = { maxBatchBytes: 4096, maxBuffers: 0, maxBufferBytes: 0 };
+
+/** From the connection to the welcome, on both sides. */
+export const handshakeMs = 5000;
+
+type Plain = Readonly<Record<string, unknown>>;
+
+/** Proves that this side has the token; resolves with what the listener says. Rejects with AuthenticationError or ProtocolVersionError. */
+export async function introduce(
+  channel: SocketChannel,
+  token: string,
+  hello: Plain,
+  peer: string,
+): Promise<Plain> {
+  const own = packed({ version: protocolVersion, nonce: newNonce(), ...hello });
+  channel.send(own);
+  const theirs = await channel.next();
+  const challenge = read(theirs);
+  if (challenge["version"] !== protocolVersion) {
+    throw new ProtocolVersionError(peer, protocolVersion, challenge["version"]);
+  }
+  channel.send({ bytes: proofOf("dialler", token, own, theirs), buffers: [] });
+  let welcome: Plain;
+  try {
+    welcome = read(await channel.next());
+  } catch (cause) {
+    throw new AuthenticationError(peer, cause);
+  }
+  const { proof, ...rest } = welcome;
+  const wanted = proofOf("listener", token, own, theirs);
+  if (typeof proof !== "string" || !isEqual(Buffer.from(proof, "base64"), wanted)) {
+    throw new AuthenticationError(peer);
+  }
+  return rest;
+}
+
+export interface Introduced {
+  readonly hello: Plain;
+  /** Ends the handshake with what the dialler is to know. */
+  readonly welcome: (answer: Plain) => void;
+}
+
+/** The other side. Rejects for whoever does not have the token. */
+export async function receive(channel: SocketChannel, token: string): Promise<Introduced> {
+  const theirs = await channel.next();
+  const hello = read(theirs);
+  const own = packed({ version: protocolVersion, nonce: newNonce() });
+  channel.send(own);
+  if (hello["version"] !== protocolVersion) {
+    throw new ProtocolVersionError("a dialler", protocolVersion, hello["version"]);
+  }
+  const { bytes } = await channel.next();
+  if (!isEqual(bytes, proofOf("dialler", token, theirs, own))) {
+    throw new AuthenticationError("a dialler");
+  }
+  return {
+    hello,
+    welcome(answer) {
+      const proof = proofOf("listener", token, theirs, own).toString("base64");
+      channel.send(packed({ ...answer, proof }));
+    },
+  };
+}
+
+export function newToken(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+function newNonce(): string {
+  return randomBytes(32).toString("base64");
+}
+
+function proofOf(side: "dialler" | "listener", token: string, hello: Batch, own: Batch): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(hello.bytes.length);
+  return createHmac("sha256", token)
+    .update(`rayling ${side} `)
+    .update(length)
+    .update(hello.bytes)
+    .update(own.bytes)
+    .digest();
+}
+
+function isEqual(given: Uint8Array, wanted: Uint8Array): boolean {
+  return given.length === wanted.length && timingSafeEqual(given, wanted);
+}
+
+function packed(value: Plain): Batch {
+  return { bytes: Buffer.from(JSON.stringify(value)), buffers: [] };
+}
+
+/** @throws RaySystemError for what is no object */
+function read({ bytes }: Batch): Plain {
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(bytes).toString());
+  } catch (cause) {
+    throw new RaySystemError("not a handshake", { cause });
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new RaySystemError("not a handshake");
+  }
+  // Names of the peer's choosing reach no prototype.
+  return Object.assign(Object.create(null) as Plain, value);
+}

@@ -1,0 +1,290 @@
+/**
+ * A channel that outlives its connections, for peers on other machines.
+ *
+ * Both sides count batches. What was sent is kept until the other side says that it has it; after a cut, the side that dialled dials again, each says
+ * how much it has, and the rest is sent once more: nothing is lost, nothing comes twice. A peer that cannot be reached for `reconnectTimeoutMs` is
+ * lost, and so is one of which is known otherwise that it is gone (`explain`).
+ */
+import type { Batch } from "../protocol/messages.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { Fifo } from "../shared/fifo.ts";
+import { brokenChannel, type Channel } from "./channel.ts";
+import type { SocketChannel } from "./socket.ts";
+
+/** A connection over which a link goes on, and how much of ours the peer has. */
+export interface Resumed {
+  readonly wire: SocketChannel;
+  readonly received: number;
+}
+
+export interface LinkTimes {
+  /** How long a cut may last. Default 30,000. */
+  readonly reconnectTimeoutMs?: number;
+  /** How long a lost peer has to be explained, and what it sent last to arrive. Default 5,000. */
+  readonly explainMs?: number;
+}
+
+export interface LinkOptions extends LinkTimes {
+  /** Who is at the other end, for messages to people. */
+  readonly peer: string;
+  /** Resolves when the peer is known to be gone; may never do. */
+  readonly explain: () => Promise<DeathCause>;
+  /** Makes a new connection, saying how much of the peer's is here. The side that was dialled has none: it waits. Rejects with LinkRefused when there is nothing to go on with. */
+  readonly redial?: (received: number) => Promise<Resumed>;
+}
+
+/** The peer answered, and knows nothing of the link any more. */
+export class LinkRefused extends RaySystemError {}
+
+const standard: Required<LinkTimes> = { reconnectTimeoutMs: 30_000, explainMs: 5000 };
+/** The first pause between two attempts; doubles up to the longest. */
+const pauseMs = { first: 50, longest: 2000 };
+/** What has arrived is acknowledged after so many batches or bytes, or so many ms. */
+const acknowledge = { batches: 64, bytes: 256 * 1024, ms: 50 };
+
+const words = { received: 1, goodbye: 2 } as const;
+
+export class Link implements Channel {
+  readonly closed: Promise<DeathCause>;
+  readonly #options: LinkOptions;
+  readonly #resolveClosed: (reason: DeathCause) => void;
+  readonly #times: Required<LinkTimes>;
+  #open = true;
+  /** It is gone; what it sent last may still arrive. */
+  #gone: DeathCause | undefined;
+  #wire: SocketChannel | undefined;
+  #receiver: ((batch: Batch) => void) | undefined;
+  /** Arrived before anybody received. */
+  #early: Batch[] = [];
+  /** Sent, and not known to have arrived. */
+  readonly #kept: Fifo<Batch> = new Fifo();
+  /** Number of the first of those. */
+  #keptFrom = 0;
+  #received = 0;
+  #acknowledged = 0;
+  #unacknowledgedBytes = 0;
+  #acknowledgeTimer: NodeJS.Timeout | undefined;
+  #lostTimer: NodeJS.Timeout | undefined;
+  #wakeRedial: (() => void) | undefined;
+  #cuts = 0;
+  #drainWaiters: (() => void)[] = [];
+
+  constructor(options: LinkOptions) {
+    const { promise, resolve } = Promise.withResolvers<DeathCause>();
+    this.closed = promise;
+    this.#resolveClosed = resolve;
+    this.#options = options;
+    const { reconnectTimeoutMs, explainMs } = options;
+    this.#times = {
+      reconnectTimeoutMs: reconnectTimeoutMs ?? standard.reconnectTimeoutMs,
+      explainMs: explainMs ?? standard.explainMs,
+    };
+    options.explain().then(
+      (cause) => this.#peerGone(cause),
+      // Who cannot say why says nothing; the connection tells.
+      () => undefined,
+    );
+  }
+
+  get isOpen(): boolean {
+    return this.#open && this.#gone === undefined;
+  }
+
+  /** How many of the peer's batches are here. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /** How often its connection was cut. */
+  get cuts(): number {
+    return this.#cuts;
+  }
+
+  /** Goes on over that connection. @throws RaySystemError when the peer has more than was sent, or less than it said before */
+  attach({ wire, received }: Resumed): void {
+    if (!this.isOpen) return wire.close(replaced);
+    this.#drop(received);
+    const last = this.#wire;
+    this.#wire = wire;
+    last?.close(replaced);
+    clearTimeout(this.#lostTimer);
+    this.#acknowledged = this.#received;
+    this.#unacknowledgedBytes = 0;
+    wire.onWord((word) => this.#hear(word));
+    void wire.closed.then((reason) => this.#cut(wire, reason));
+    for (const batch of this.#kept) if (wire.isOpen) wire.send(batch);
+    wire.onMessage((batch) => {
+      if (wire === this.#wire) this.#arrived(batch);
+    });
+  }
+
+  send(batch: Batch): void {
+    if (!this.isOpen) throw new RaySystemError("the channel is closed");
+    this.#kept.push(batch);
+    if (this.#wire?.isOpen === true) this.#wire.send(batch);
+  }
+
+  onMessage(receiver: (batch: Batch) => void): void {
+    this.#receiver = receiver;
+    const early = this.#early;
+    this.#early = [];
+    for (const batch of early) receiver(batch);
+  }
+
+  poll(): readonly Batch[] {
+    const batches = this.#wire?.poll() ?? [];
+    for (const batch of batches) this.#count(batch);
+    return batches;
+  }
+
+  drained(): Promise<void> {
+    if (!this.isOpen || this.#kept.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#drainWaiters.push(resolve));
+  }
+
+  drainNow(): void {
+    this.#wire?.drainNow();
+  }
+
+  close(reason: DeathCause): void {
+    if (!this.#open) return;
+    this.#wire?.sendWord(Uint8Array.of(words.goodbye));
+    this.#end(reason);
+  }
+
+  /** Its connection ends with it, unless that is cut as well. */
+  #peerGone(cause: DeathCause): void {
+    if (!this.#open) return;
+    this.#gone = cause;
+    if (this.#wire === undefined) return this.#end(cause);
+    this.#lostTimer = setTimeout(() => this.#end(cause), this.#times.explainMs).unref();
+  }
+
+  #end(reason: DeathCause): void {
+    if (!this.#open) return;
+    this.#open = false;
+    clearTimeout(this.#lostTimer);
+    clearTimeout(this.#acknowledgeTimer);
+    this.#wakeRedial?.();
+    this.#wire?.close(reason);
+    this.#kept.drain();
+    this.#resolveClosed(reason);
+    for (const waiter of this.#drainWaiters) waiter();
+  }
+
+  #arrived(batch: Batch): void {
+    this.#count(batch);
+    if (this.#receiver === undefined) this.#early.push(batch);
+    else this.#receiver(batch);
+  }
+
+  #count(batch: Batch): void {
+    this.#received += 1;
+    this.#unacknowledgedBytes += batch.bytes.length;
+    for (const { byteLength } of batch.buffers) this.#unacknowledgedBytes += byteLength;
+    const isMuch =
+      this.#received - this.#acknowledged >= acknowledge.batches ||
+      this.#unacknowledgedBytes >= acknowledge.bytes;
+    if (isMuch) return this.#acknowledge();
+    this.#acknowledgeTimer ??= setTimeout(() => this.#acknowledge(), acknowledge.ms).unref();
+  }
+
+  #acknowledge(): void {
+    clearTimeout(this.#acknowledgeTimer);
+    this.#acknowledgeTimer = undefined;
+    if (this.#acknowledged === this.#received) return;
+    this.#acknowledged = this.#received;
+    this.#unacknowledgedBytes = 0;
+    const word = Buffer.allocUnsafe(7);
+    word[0] = words.received;
+    word.writeUIntLE(this.#received, 1, 6);
+    this.#wire?.sendWord(word);
+  }
+
+  /** @throws RaySystemError on what is no word */
+  #hear(word: Uint8Array): void {
+    if (word[0] === words.received && word.length === 7) {
+      return this.#drop(Buffer.from(word).readUIntLE(1, 6));
+    }
+    if (word[0] !== words.goodbye || word.length !== 1) {
+      throw new RaySystemError("an unknown word");
+    }
+    void this.#finish("it ended the connection");
+  }
+
+  /** The peer has so many. */
+  #drop(received: number): void {
+    const sent = this.#keptFrom + this.#kept.size;
+    if (!Number.isSafeInteger(received) || received < this.#keptFrom || received > sent) {
+      throw new RaySystemError(
+        `${this.#options.peer} says that it has ${received} batches: it had ${this.#keptFrom} and was sent ${sent}`,
+      );
+    }
+    for (; this.#keptFrom < received; this.#keptFrom++) this.#kept.shift();
+    if (this.#kept.size > 0 || this.#drainWaiters.length === 0) return;
+    const waiters = this.#drainWaiters;
+    this.#drainWaiters = [];
+    for (const waiter of waiters) waiter();
+  }
+
+  #cut(wire: SocketChannel, reason: DeathCause): void {
+    if (!this.#open || wire !== this.#wire) return;
+    this.#wire = undefined;
+    // What cannot be read is no better over another connection.
+    if (reason.kind === "channel-broken") return this.#end(reason);
+    if (this.#gone !== undefined) return this.#end(this.#gone);
+    this.#cuts += 1;
+    const { peer, redial } = this.#options;
+    const { reconnectTimeoutMs } = this.#times;
+    this.#lostTimer = setTimeout(
+      () => void this.#finish(`${peer} could not be reached for ${reconnectTimeoutMs / 1000} s`),
+      reconnectTimeoutMs,
+    ).unref();
+    if (redial !== undefined) void this.#redial(redial);
+  }
+
+  async #redial(redial: (received: number) => Promise<Resumed>): Promise<void> {
+    for (let pause = pauseMs.first; this.isOpen && this.#wire === undefined; pause *= 2) {
+      try {
+        const resumed = await redial(this.#received);
+        try {
+          return this.attach(resumed);
+        } catch (error) {
+          resumed.wire.close(replaced);
+          return this.#end(brokenChannel(error));
+        }
+      } catch (error) {
+        if (error instanceof LinkRefused) return void this.#finish(error.message);
+      }
+      await this.#pause(Math.min(pause, pauseMs.longest));
+    }
+  }
+
+  /** Not the same for all who lost the same peer. */
+  async #pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wakeRedial = resolve;
+    const timer = setTimeout(resolve, ms * (0.5 + Math.random()));
+    await promise;
+    clearTimeout(timer);
+  }
+
+  /** It is lost; why is asked, for a while. */
+  async #finish(message: string): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<DeathCause>();
+    const timer = setTimeout(
+      () => resolve({ kind: "unreachable", message }),
+      this.#times.explainMs,
+    );
+    timer.unref();
+    try {
+      this.#end(await Promise.race([this.#options.explain(), late]));
+    } catch {
+      this.#end({ kind: "unreachable", message });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+const replaced: DeathCause = { kind: "unreachable", message: "another connection took its place" };

@@ -1,0 +1,199 @@
+import { connect, type AddressInfo } from "node:net";
+import { afterEach, describe, expect, test } from "vitest";
+import type { Batch } from "../src/protocol/messages.ts";
+import type { DeathCause } from "../src/shared/errors.ts";
+import type { Channel } from "../src/transport/channel.ts";
+import { dial, type Hello, listen } from "../src/transport/dial.ts";
+import { introduce } from "../src/transport/handshake.ts";
+import type { Link, LinkTimes } from "../src/transport/link.ts";
+import { SocketChannel } from "../src/transport/socket.ts";
+import { Cuttable } from "./fixtures/cuttable.ts";
+
+const token = "secret";
+const hello: Hello = { peerId: "dialler", wayId: undefined };
+const died: DeathCause = { kind: "exited", exitCode: 1, message: "it died" };
+const never = (): Promise<DeathCause> => new Promise(() => undefined);
+const ends: (() => void)[] = [];
+afterEach(() => {
+  for (const end of ends.splice(0)) end();
+});
+
+interface Pair {
+  readonly left: Link;
+  readonly right: Link;
+  readonly way: Cuttable;
+  /** Of the listener itself. */
+  readonly port: number;
+}
+
+async function pair({
+  times = {},
+  explainLeft = never,
+  explainRight = never,
+}: {
+  readonly times?: LinkTimes;
+  readonly explainLeft?: () => Promise<DeathCause>;
+  readonly explainRight?: () => Promise<DeathCause>;
+} = {}): Promise<Pair> {
+  const accepted = Promise.withResolvers<Channel>();
+  const listener = await listen({
+    address: { place: { host: "127.0.0.1", port: 0 }, token },
+    explain: explainRight,
+    onChannel: (channel) => accepted.resolve(channel),
+    times,
+  });
+  const { port } = listener.address as AddressInfo;
+  const way = new Cuttable(port);
+  const place = { host: "127.0.0.1", port: await way.listen() };
+  const left = (await dial({ place, token }, hello, {
+    peerId: "the listener",
+    explain: explainLeft,
+    times,
+  })) as Link;
+  const right = (await accepted.promise) as Link;
+  ends.push(() => {
+    left.close(died);
+    right.close(died);
+    way.end();
+    listener.close();
+  });
+  return { left, right, way, port };
+}
+
+const numbered = (index: number, length = 4): Batch => {
+  const bytes = new Uint8Array(length);
+  new DataView(bytes.buffer).setUint32(0, index);
+  return { bytes, buffers: [] };
+};
+const numberOf = ({ bytes }: Batch): number =>
+  new DataView(bytes.buffer, bytes.byteOffset).getUint32(0);
+
+describe("a link", () => {
+  test("loses and repeats nothing while its connection is cut again and again", async () => {
+    const { left, right, way } = await pair();
+    const count = 20_000;
+    const seen: [number[], number[]] = [[], []];
+    const all = [left, right].map(
+      (link, side) =>
+        new Promise<void>((resolve) => {
+          link.onMessage((batch) => {
+            seen[side]?.push(numberOf(batch));
+            if (seen[side]?.length === count) resolve();
+            // Cuts come from what arrives, so that they fall into the middle of it.
+            if (side === 1 && seen[1].length % 1500 === 0) way.cut();
+          });
+        }),
+    );
+    for (let index = 0; index < count; index++) {
+      left.send(numbered(index, 4 + ((index * 37) % 3000)));
+      right.send(numbered(index, 4 + ((index * 91) % 500)));
+      if (index % 200 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(all);
+    const wanted = Array.from({ length: count }, (_, index) => index);
+    expect(seen[0]).toEqual(wanted);
+    expect(seen[1]).toEqual(wanted);
+    expect(left.cuts).toBeGreaterThan(0);
+    expect(way.connections).toBeGreaterThan(1);
+  });
+
+  test("keeps what is sent while it is cut, buffers and all", async () => {
+    const { left, right, way } = await pair();
+    way.closed = true;
+    const memory = new SharedArrayBuffer(3_000_000);
+    new Uint8Array(memory).fill(7);
+    for (let index = 0; index < 10; index++) left.send({ ...numbered(index), buffers: [memory] });
+    const arrived = new Promise<Batch[]>((resolve) => {
+      const batches: Batch[] = [];
+      right.onMessage((batch) => {
+        if (batches.push(batch) === 10) resolve(batches);
+      });
+    });
+    way.closed = false;
+    const batches = await arrived;
+    expect(batches.map(numberOf)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    for (const { buffers } of batches) {
+      expect(new Uint8Array(buffers[0] as SharedArrayBuffer)).toEqual(new Uint8Array(memory));
+    }
+    await left.drained();
+  });
+
+  test("that stays cut for too long is lost, on both sides, and says so", async () => {
+    const { left, right, way } = await pair({ times: { reconnectTimeoutMs: 50, explainMs: 10 } });
+    left.onMessage(() => undefined);
+    right.onMessage(() => undefined);
+    way.closed = true;
+    // Nobody can explain it, which is waited for before it is given up.
+    const [of, by] = await Promise.all([left.closed, right.closed]);
+    expect(of).toMatchObject({ kind: "unreachable" });
+    expect(of.message).toBe("the listener could not be reached for 0.05 s");
+    expect(by.message).toBe("dialler could not be reached for 0.05 s");
+    expect(() => left.send(numbered(0))).toThrow("closed");
+  });
+
+  test("whose peer is known to be gone ends with that cause, whether cut or not", async () => {
+    const gone = Promise.withResolvers<DeathCause>();
+    const { left, right, way } = await pair({ explainLeft: () => gone.promise });
+    left.onMessage(() => undefined);
+    right.onMessage(() => undefined);
+    way.closed = true;
+    gone.resolve(died);
+    expect(await left.closed).toEqual(died);
+    expect(left.isOpen).toBe(false);
+  });
+
+  test("delivers what a peer sent last that is known to be gone before it arrives", async () => {
+    const gone = Promise.withResolvers<DeathCause>();
+    const { left, right } = await pair({ explainLeft: () => gone.promise });
+    for (let index = 0; index < 500; index++) right.send(numbered(index, 5000));
+    gone.resolve(died);
+    await gone.promise;
+    expect(left.isOpen).toBe(false);
+    let count = 0;
+    left.onMessage(() => (count += 1));
+    right.close(died);
+    expect(await left.closed).toEqual(died);
+    expect(count).toBe(500);
+  });
+
+  test("that one side closes is closed for the other", async () => {
+    const { left, right } = await pair({ times: { explainMs: 10 } });
+    const arrived = new Promise<number>((resolve) => {
+      right.onMessage((batch) => resolve(numberOf(batch)));
+    });
+    left.send(numbered(1));
+    left.close(died);
+    expect(await left.closed).toEqual(died);
+    expect(await arrived).toBe(1);
+    expect(await right.closed).toMatchObject({ message: "it ended the connection" });
+  });
+
+  test("that was closed while it was cut is refused to who dials again", async () => {
+    const { left, right, way } = await pair({ times: { explainMs: 10 } });
+    way.closed = true;
+    right.close(died);
+    way.closed = false;
+    expect(await left.closed).toMatchObject({ message: "the listener has ended the connection" });
+  });
+
+  test("is not taken over by who knows its name and not the token, nor by who asks for what was never sent", async () => {
+    const { left, right, port } = await pair();
+    const raw = async (withToken: string, words: object): Promise<unknown> => {
+      const channel = new SocketChannel(connect({ port, host: "127.0.0.1" }), {
+        peer: "the listener",
+        explain: async () => died,
+      });
+      ends.push(() => channel.close(died));
+      return introduce(channel, withToken, { ...hello, ...words }, "the listener");
+    };
+    await expect(raw("guess", { linkId: "way-1", received: 0 })).rejects.toMatchObject({
+      code: "AUTHENTICATION",
+    });
+    expect(await raw(token, { linkId: "way-1", received: 0 })).toEqual({ isUnknown: true });
+    const arrived = new Promise<number>((resolve) => {
+      right.onMessage((batch) => resolve(numberOf(batch)));
+    });
+    left.send(numbered(42));
+    expect(await arrived).toBe(42);
+  });
+});
