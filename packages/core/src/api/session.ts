@@ -53,6 +53,8 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     memory: bytes,
     resources,
     labels,
+    nodes: addresses,
+    reconnectTimeoutMs: count(1),
     namespace: text,
     prewarm: count(0),
     objectStoreMemory: count(1024 * 1024),
@@ -74,13 +76,24 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   }
   const driver = start(options);
   const { namespace } = driver;
-  if (options.metricsPort === undefined) return { namespace };
+  const { metricsPort, nodes = nodesOfEnvironment() } = options;
   try {
-    return { namespace, metricsPort: await driver.serveMetrics(options.metricsPort) };
+    if (nodes.length > 0) await driver.caller.waiting.during(driver.join(nodes));
+    if (metricsPort === undefined) return { namespace };
+    return { namespace, metricsPort: await driver.serveMetrics(metricsPort) };
   } catch (error) {
     await shutdown();
     throw error;
   }
+}
+
+const addresses: Check = (value) => {
+  const isList = Array.isArray(value) && value.every((one) => typeof one === "string");
+  return isList ? undefined : "must be a list of addresses, rayling://token@host:port";
+};
+
+function nodesOfEnvironment(): string[] {
+  return (process.env["RAYLING_NODES"] ?? "").split(",").filter((one) => one.trim() !== "");
 }
 
 const portNumber: Check = (value) =>

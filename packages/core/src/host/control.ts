@@ -74,10 +74,14 @@ export interface ObjectStoreShare {
   readonly isDevelopment: boolean;
 }
 
-/** What a host process is started with, as JSON in the variable {@link processVariable}; its channels are files that it inherits. */
+/** What a host process is started with, as JSON in the variable {@link processVariable}. */
 export interface ProcessSettings extends HostIdentity {
-  /** Where its socket for other hosts may lie. */
-  readonly folder: string;
+  /** Where it can be dialled. On a path, its channels to the driver are files that it inherits; on a port, the driver dials them. */
+  readonly door: Address;
+  /** What others dial in place of the host that the door listens on. */
+  readonly publicHost?: string;
+  /** How long a connection to another machine may be cut. */
+  readonly reconnectTimeoutMs?: number;
   /** Bytes of big values that it keeps in memory: a process has a budget of its own. */
   readonly objectStoreMemory: number;
   readonly spillDirectory: string;
@@ -87,8 +91,11 @@ export interface ProcessSettings extends HostIdentity {
 
 export const processVariable = "RAYLING_HOST";
 
-/** Files of a host process: its session with the driver, and the control of both. */
+/** Files of a host process: its session with the driver, and the control of both; of one that is dialled, a line to the agent that started it. */
 export const inherited = { data: 3, control: 4 } as const;
+
+/** The ways by which a driver dials its own channels to a host of another machine. */
+export const dialled = { data: "data", control: "control" } as const;
 
 /** How one of two hosts comes to a channel to the other. */
 export type Way =

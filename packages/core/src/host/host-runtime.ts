@@ -28,6 +28,7 @@ import type {
   HostStats,
   Way,
 } from "./control.ts";
+import type { Door, DoorParts } from "./door.ts";
 import { errorClasses } from "./error-classes.ts";
 import { decodeArguments, Instance } from "./instance.ts";
 import { guardDriverCode, Loader } from "./loader.ts";
@@ -42,8 +43,8 @@ export interface HostWiring {
   readonly driver: Remote<DriverControl>;
   /** The channel to the driver; `explain` resolves when the driver is known to be gone. */
   readonly data: (explain: () => Promise<DeathCause>) => Channel;
-  /** Where its socket for other hosts may lie, if it is to have one. */
-  readonly folder: string | undefined;
+  /** Where other hosts can dial it, if they are to. */
+  readonly door?: (parts: Pick<DoorParts, "death" | "onChannel">) => Door;
   readonly objectStore: {
     readonly budget: Budget;
     readonly spillDirectory: string;
@@ -65,12 +66,11 @@ export function startHost(wiring: HostWiring): HostControl {
   const loader = new Loader();
   const death = async (peerId: string): Promise<DeathCause> =>
     causeFromData(await driver.death(peerId));
-  const ways = new Ways({
-    hostId,
-    folder: wiring.folder,
+  const door = wiring.door?.({
     death,
-    onChannel: (peerId, channel) => void caller.addSession(peerId, channel),
+    onChannel: (peerId, channel) => void caller.addSession(peerId, ways.keep(channel)),
   });
+  const ways: Ways = new Ways({ hostId, door, death });
   const directory = remoteDirectory(driver, hostId, ways, (values) => {
     for (const value of values) caller.exportReferences(value.references ?? [], driverId);
   });

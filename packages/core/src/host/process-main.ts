@@ -1,23 +1,36 @@
 /**
- * Entry point of a host process: a host whose channels are sockets that it inherits from its driver.
+ * Entry point of a host process.
  *
- * It lives as long as the control socket: a driver that is gone, however it went, takes it along (a process that is too busy to notice is ended by the
- * guard, runtime/guard.ts). What was answered before it ends leaves with it.
+ * Its channels to the driver are sockets that it inherits, or, if the driver is on another machine, connections to its door. It lives as long as the
+ * control channel: a driver that is gone, however it went, takes it along (a process that is too busy to notice is ended by the guard, runtime/guard.ts, or
+ * by its agent). What was answered before it ends leaves with it.
  */
 import { expose, wrap } from "comlink";
 import { causeToData } from "../protocol/cause.ts";
+import type { DeathCause } from "../shared/errors.ts";
 import { newBudget } from "../store/budget.ts";
+import type { Channel } from "../transport/channel.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
 import { inheritedSocket, SocketChannel } from "../transport/socket.ts";
 import {
+  dialled,
   inherited,
   type LauncherControl,
   type ProcessSettings,
   processVariable,
 } from "./control.ts";
+import { Door, type DoorParts } from "./door.ts";
 import { startHost } from "./host-runtime.ts";
 import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";
 
+/** How this process and its driver talk. */
+interface Lines {
+  readonly control: Channel;
+  readonly data: (explain: () => Promise<DeathCause>) => Channel;
+  readonly door: (parts: Pick<DoorParts, "death" | "onChannel">) => Door;
+}
+
+const never: Promise<DeathCause> = new Promise(() => undefined);
 const settings = JSON.parse(process.env[processVariable] ?? "{}") as ProcessSettings;
 // Processes that it starts itself are none of ours.
 delete process.env[processVariable];
@@ -36,11 +49,8 @@ if (settings.inside.logToDriver === true) {
     for (const { pipe } of Object.values(ways)) pipe.end();
   });
 }
-const control = new SocketChannel(inheritedSocket(inherited.control), {
-  peer: "the driver",
-  keepsAlive: true,
-  explain: async () => ({ kind: "unreachable", message: "the driver is gone" }),
-});
+const { control, data, door } =
+  "path" in settings.door.place ? inheritedLines() : await dialledLines();
 void control.closed.then(() => process.exit(0));
 const endpoint = channelEndpoint(control);
 const driver = wrap<LauncherControl>(endpoint);
@@ -48,9 +58,8 @@ expose(
   startHost({
     identity: settings,
     driver,
-    data: (explain) =>
-      new SocketChannel(inheritedSocket(inherited.data), { peer: "the driver", explain }),
-    folder: settings.folder,
+    data,
+    door,
     objectStore: {
       budget: newBudget(settings.objectStoreMemory),
       spillDirectory: settings.spillDirectory,
@@ -67,3 +76,58 @@ expose(
   endpoint,
 );
 void driver.ready();
+
+function inheritedLines(): Lines {
+  const { hostId, door: address } = settings;
+  return {
+    control: new SocketChannel(inheritedSocket(inherited.control), {
+      peer: "the driver",
+      keepsAlive: true,
+      explain: async () => ({ kind: "unreachable", message: "the driver is gone" }),
+    }),
+    data: (explain) =>
+      new SocketChannel(inheritedSocket(inherited.data), { peer: "the driver", explain }),
+    door: (parts) => new Door({ hostId, address, ...parts }),
+  };
+}
+
+/** Tells the agent where it can be dialled, and waits for the driver. */
+async function dialledLines(): Promise<Lines> {
+  const { hostId, driverId, door: address, publicHost, reconnectTimeoutMs } = settings;
+  let known: Pick<DoorParts, "death" | "onChannel"> | undefined;
+  const early: [string, Channel][] = [];
+  const door = new Door({
+    hostId,
+    address,
+    ...(publicHost === undefined ? {} : { publicHost }),
+    ...(reconnectTimeoutMs === undefined ? {} : { times: { reconnectTimeoutMs } }),
+    // Nobody can say that the driver is gone; its silence does.
+    death: (peerId) => (peerId === driverId || known === undefined ? never : known.death(peerId)),
+    onChannel: (peerId, channel) => {
+      if (known === undefined) early.push([peerId, channel]);
+      else known.onChannel(peerId, channel);
+    },
+  });
+  const expected = [door.expect(dialled.control), door.expect(dialled.data)] as const;
+  const agent = inheritedSocket(inherited.control);
+  agent.on("error", () => undefined);
+  // Without its agent nobody would end it; the data that nobody sends is read to see the end.
+  agent.once("close", () => process.exit(0));
+  agent.resume();
+  agent.write(`${JSON.stringify(await door.address())}\n`);
+  const [toControl, toData] = await Promise.all(expected.map(({ channel }) => channel));
+  for (const { end } of expected) end();
+  if (toControl === undefined || toData === undefined) throw new Error("two were expected");
+  return {
+    control: toControl,
+    data: () => toData,
+    door: (parts) => {
+      known = parts;
+      // When the host is made, which asks for its door in the middle of it.
+      queueMicrotask(() => {
+        for (const [peerId, channel] of early) parts.onChannel(peerId, channel);
+      });
+      return door;
+    },
+  };
+}

@@ -25,7 +25,6 @@ const control = startHost({
   identity: settings,
   driver,
   data: (explain) => threadChannel(settings.data, explain),
-  folder: undefined,
   objectStore: {
     budget: new Budget(settings.objectStore.budget),
     spillDirectory: settings.objectStore.spillDirectory,

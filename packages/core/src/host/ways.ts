@@ -1,37 +1,22 @@
-/**
- * The direct channels of one host to others: opens the ways that the driver names, and listens when it is asked where it may be dialled.
- *
- * Between threads a way is a port; to a process it is a connection to the socket of that process, which lies in the folder of the session.
- */
-import { join } from "node:path";
+/** The direct channels of one host to others, by the ways that the driver names: a port between threads, else a connection to the door of one of both. */
 import { assertNever, type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import { type Address, dial, type Hello, listen } from "../transport/dial.ts";
-import { newToken } from "../transport/handshake.ts";
+import { type Address, dial } from "../transport/dial.ts";
 import { threadChannel } from "../transport/thread.ts";
 import type { Way } from "./control.ts";
+import type { Door } from "./door.ts";
 
 export interface WaysOptions {
   readonly hostId: string;
-  /** Where its socket may lie; undefined for a host that is not dialled. */
-  readonly folder: string | undefined;
+  /** Where it can be dialled; undefined for a host that is not. */
+  readonly door: Door | undefined;
   /** Resolves when that host is gone. */
   readonly death: (hostId: string) => Promise<DeathCause>;
-  /** A host dialled that was not asked to. */
-  readonly onChannel: (peerId: string, channel: Channel) => void;
-}
-
-/** A request whose answer may be a connection from the other side. */
-interface Expected {
-  /** Nobody waits for it any longer. */
-  end(): void;
 }
 
 export class Ways {
   readonly #options: WaysOptions;
-  readonly #expected: Map<string, PromiseWithResolvers<Channel>> = new Map();
   readonly #channels: Set<Channel> = new Set();
-  #address: Promise<Address> | undefined;
 
   constructor(options: WaysOptions) {
     this.#options = options;
@@ -41,62 +26,43 @@ export class Ways {
     return this.#channels;
   }
 
-  expect(wayId: string): Expected {
-    const waiting = Promise.withResolvers<Channel>();
-    this.#expected.set(wayId, waiting);
-    return { end: () => void this.#expected.delete(wayId) };
+  /** The answer to a request may be a connection from the other side. */
+  expect(wayId: string): { end(): void } {
+    return this.#options.door?.expect(wayId) ?? { end: () => undefined };
   }
 
   async open(way: Way, peerId: string, wayId: string): Promise<Channel> {
-    return this.#keep(await this.#open(way, peerId, wayId));
+    return this.keep(await this.#open(way, peerId, wayId));
   }
 
-  /** Where this host may be dialled; it listens from the first question on. */
-  address(): Promise<Address> {
-    this.#address ??= this.#listen();
-    return this.#address;
+  keep(channel: Channel): Channel {
+    this.#channels.add(channel);
+    void channel.closed.then(() => this.#channels.delete(channel));
+    return channel;
+  }
+
+  /** Where this host may be dialled. */
+  async address(): Promise<Address> {
+    const { door, hostId } = this.#options;
+    if (door === undefined) throw new RaySystemError(`host ${hostId} cannot be dialled`);
+    return door.address();
   }
 
   async #open(way: Way, peerId: string, wayId: string): Promise<Channel> {
-    const explain = (): Promise<DeathCause> => this.#options.death(peerId);
+    const { hostId, door, death } = this.#options;
+    const explain = (): Promise<DeathCause> => death(peerId);
     switch (way.kind) {
       case "port":
         return threadChannel(way.port, explain);
       case "dial":
-        return dial(way.address, { peerId: this.#options.hostId, wayId }, { peerId, explain });
+        return dial(way.address, { peerId: hostId, wayId }, { peerId, explain });
       case "incoming": {
-        const waiting = this.#expected.get(wayId);
+        const waiting = door?.expected(wayId);
         if (waiting === undefined) throw new RaySystemError(`nobody asked for way ${wayId}`);
-        return waiting.promise;
+        return waiting;
       }
       default:
         return assertNever(way);
     }
-  }
-
-  async #listen(): Promise<Address> {
-    const { hostId, folder, death } = this.#options;
-    if (folder === undefined) throw new RaySystemError(`host ${hostId} cannot be dialled`);
-    const address = { place: { path: join(folder, hostId) }, token: newToken() };
-    await listen({
-      address,
-      explain: death,
-      onChannel: (channel, hello) => this.#accept(this.#keep(channel), hello),
-    });
-    return address;
-  }
-
-  #accept(channel: Channel, { peerId, wayId }: Hello): void {
-    // A host that dials itself has asked for this way, and is on its other end as well.
-    const isOwn = peerId === this.#options.hostId;
-    const waiting = wayId === undefined || isOwn ? undefined : this.#expected.get(wayId);
-    if (waiting === undefined) this.#options.onChannel(peerId, channel);
-    else waiting.resolve(channel);
-  }
-
-  #keep(channel: Channel): Channel {
-    this.#channels.add(channel);
-    void channel.closed.then(() => this.#channels.delete(channel));
-    return channel;
   }
 }

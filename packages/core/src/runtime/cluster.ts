@@ -78,10 +78,10 @@ export class LocalCluster {
     return this.#nodes.get(nodeId)?.labels ?? {};
   }
 
-  async removeNode(nodeId: string): Promise<boolean> {
+  async removeNode(nodeId: string, reason = "was removed from the cluster"): Promise<boolean> {
     const node = this.#nodes.get(nodeId);
     if (node?.alive !== true || nodeId === this.#headId) return false;
-    const message = `node ${node.nodeName} was removed from the cluster`;
+    const message = `node ${node.nodeName} ${reason}`;
     this.#nodes.set(nodeId, {
       ...node,
       alive: false,

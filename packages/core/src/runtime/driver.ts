@@ -19,6 +19,7 @@ import { isolationKind } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { tellUnhandled } from "../store/unhandled.ts";
 import { LocalDirectory } from "./directory.ts";
+import { nodeConnector } from "./joined-node.ts";
 import { Launcher } from "./launch.ts";
 import type { HostOutput } from "./host.ts";
 import { Inspector } from "./inspector.ts";
@@ -39,6 +40,10 @@ export interface InitOptions {
   readonly resources?: Amounts;
   /** What this node is like, for those who choose by it: `{ zone: "a" }`. */
   readonly labels?: Readonly<Record<string, string>>;
+  /** Agents of other machines, `rayling://token@host:port`, which become nodes of this session. Default: the environment variable RAYLING_NODES, by commas. */
+  readonly nodes?: readonly string[];
+  /** How long the connection to another machine may be cut before what runs there counts as lost. Default 30,000. */
+  readonly reconnectTimeoutMs?: number;
   /** Where names of actors live. Default: one of its own for each session, as in Ray. */
   readonly namespace?: string;
   /** Worker threads started ahead of need. Default: one per CPU, at most 4; one if `isolation` is "shared", none if it is "process". */
@@ -78,6 +83,8 @@ export interface Driver {
   readonly namespace: string;
   /** Serves the metrics; resolves with the port. Rejects with RaySystemError when it cannot listen there. */
   serveMetrics(port: number): Promise<number>;
+  /** Makes the machines at those addresses nodes of this session. Rejects at the first that cannot be. */
+  join(addresses: readonly string[]): Promise<void>;
   /** Resolves when no thread, process or file is left. Idempotent. */
   close(): Promise<void>;
 }
@@ -188,6 +195,24 @@ export function startDriver(options: InitOptions): Driver {
     async serveMetrics(port) {
       server = await serveMetrics(port, () => inspector.metricsText());
       return server.port;
+    },
+    async join(addresses) {
+      const connect = await nodeConnector();
+      const { reconnectTimeoutMs } = options;
+      const joined = await Promise.allSettled(
+        addresses.map((address) => connect(address.trim(), { driverId, reconnectTimeoutMs })),
+      );
+      for (const one of joined) {
+        if (one.status === "rejected") continue;
+        const node = one.value;
+        const { nodeId } = directory.cluster.addNode(node);
+        launcher.addNode(nodeId, node);
+        void node.lost.then(({ message }) =>
+          directory.cluster.removeNode(nodeId, `is lost: ${message}`),
+        );
+      }
+      const failed = joined.find((one) => one.status === "rejected");
+      if (failed !== undefined) throw failed.reason;
     },
     close: () => {
       closing ??= (async () => {

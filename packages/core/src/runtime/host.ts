@@ -29,6 +29,8 @@ export interface Host {
   readonly id: string;
   readonly nodeId: string;
   readonly isolation: "thread" | "process";
+  /** On another machine than the driver's: whoever wants a channel to it dials it. */
+  readonly isRemote?: boolean;
   /** Of the process it is in. */
   readonly pid: number | undefined;
   readonly channel: Channel;

@@ -1,5 +1,6 @@
 /**
- * Introduces two hosts to each other: a port between threads, else a connection to the socket of the one that is a process.
+ * Introduces two hosts to each other: a port between threads, else a connection to the door of one that has one: of the one on another machine, or of the
+ * one that is a process.
  *
  * The answer is for the one that asked; the other one is told what it has to do, and has done it when the asker must only wait.
  */
@@ -9,10 +10,11 @@ import type { Way } from "../host/control.ts";
 import type { Host } from "./host.ts";
 
 export async function joinHosts(from: Host, to: Host, wayId: string): Promise<Way> {
-  if (to.isolation === "process") {
+  const isRemote = from.isRemote === true;
+  if (to.isRemote === true || (to.isolation === "process" && !isRemote)) {
     return { kind: "dial", address: await to.control((control) => control.address()) };
   }
-  if (from.isolation === "process") {
+  if (isRemote || from.isolation === "process") {
     const address = await from.control((control) => control.address());
     await to.control((control) => control.accept(from.id, { kind: "dial", address }, wayId));
     return { kind: "incoming" };

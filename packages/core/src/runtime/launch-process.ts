@@ -3,12 +3,14 @@
  *
  * How a process is started, and how it ends, is in host-process.
  */
+import { join } from "node:path";
 import { expose, wrap } from "comlink";
 import type { HostControl, LauncherControl, ProcessSettings } from "../host/control.ts";
 import { causeFromData } from "../protocol/cause.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
+import { newToken } from "../transport/handshake.ts";
 import { SocketChannel } from "../transport/socket.ts";
 import type { Guard } from "./guard.ts";
 import { controlUntil, type Host, type HostRequest, type LauncherOptions } from "./host.ts";
@@ -26,7 +28,7 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
     jobId: options.jobId,
     namespace: options.namespace,
     inside: options.inside,
-    folder: guard.folder,
+    door: { place: { path: join(guard.folder, id) }, token: newToken() },
     spillDirectory: objectStore.spillDirectory,
     isDevelopment: objectStore.isDevelopment,
     objectStoreMemory: objectStore.budget.limitBytes,

@@ -6,6 +6,7 @@
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Guard } from "./guard.ts";
 import { hasSettings, type Host, type HostRequest, type LauncherOptions } from "./host.ts";
+import type { JoinedNode } from "./joined-node.ts";
 import { launchProcess } from "./launch-process.ts";
 import { launchThread } from "./launch-thread.ts";
 import { StartTurns } from "./start-turns.ts";
@@ -15,12 +16,20 @@ export class Launcher {
   readonly #hosts: Set<Host> = new Set();
   readonly #warm: Host[] = [];
   readonly #turns: StartTurns = new StartTurns();
+  /** Of other machines, by the id of their node. */
+  readonly #nodes: Map<string, JoinedNode> = new Map();
   #guard: Guard | undefined;
   #open = true;
 
   constructor(options: LauncherOptions) {
     this.#options = options;
     this.warmUp();
+  }
+
+  /** Hosts of that node are started on another machine. */
+  addNode(nodeId: string, node: JoinedNode): void {
+    this.#nodes.set(nodeId, node);
+    void node.lost.then(() => this.#nodes.delete(nodeId));
   }
 
   /**
@@ -86,18 +95,23 @@ export class Launcher {
     this.#open = false;
     this.#turns.close();
     await Promise.all([...this.#hosts].map((host) => host.terminate(cause)));
+    await Promise.all([...this.#nodes.values()].map((node) => node.close()));
     await this.#guard?.close();
   }
 
   #launch(request: HostRequest): Host {
-    const host =
-      request.isolation === "thread"
-        ? launchThread(request, this.#options)
-        : launchProcess(request, this.#options, (this.#guard ??= new Guard()));
+    const host = this.#start(request);
     this.#turns.until(Promise.race([host.ready, host.exited]));
     this.#hosts.add(host);
     void host.exited.then(() => this.#hosts.delete(host));
     this.#options.onLaunch(host);
     return host;
+  }
+
+  #start(request: HostRequest): Host {
+    const node = this.#nodes.get(request.nodeId);
+    if (node !== undefined) return node.launch(request, this.#options);
+    if (request.isolation === "thread") return launchThread(request, this.#options);
+    return launchProcess(request, this.#options, (this.#guard ??= new Guard()));
   }
 }

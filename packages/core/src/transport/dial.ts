@@ -106,7 +106,11 @@ async function answer(
       welcome({ received: known.received });
       return known.attach({ wire: channel, received });
     }
-    if (known !== undefined) throw new RaySystemError("a link of that name is there");
+    if (known !== undefined) {
+      // The dialler did not hear that it was welcome.
+      welcome({ received: known.received });
+      return known.attach({ wire: channel, received: 0 });
+    }
     const link = new Link({
       peer: peerId,
       explain: () => options.explain(peerId),
@@ -136,32 +140,53 @@ export interface DialOptions {
 
 /** Rejects with RaySystemError when nobody listens there, with AuthenticationError or ProtocolVersionError when it does not welcome us. */
 export async function dial(address: Address, hello: Hello, options: DialOptions): Promise<Channel> {
-  const { peerId, explain, times } = options;
   if ("path" in address.place) {
     return (await connectTo(address, { ...hello }, options)).channel;
   }
+  const redial = wires(async () => address, hello, options.peerId);
+  const first = await redial(0);
+  const link = new Link({
+    peer: options.peerId,
+    explain: options.explain,
+    redial,
+    ...options.times,
+  });
+  link.attach(first);
+  return link;
+}
+
+/** A link to somebody who can be dialled soon: what is sent until then waits. It ends when `explain` says that it never will be. */
+export function dialLater(
+  address: () => Promise<Address>,
+  hello: Hello,
+  { peerId, explain, times }: DialOptions,
+): Link {
+  const link = new Link({ peer: peerId, explain, redial: wires(address, hello, peerId), ...times });
+  link.begin();
+  return link;
+}
+
+/** Connections of one link, one after the other. */
+function wires(
+  address: () => Promise<Address>,
+  hello: Hello,
+  peerId: string,
+): (received: number) => Promise<Resumed> {
   const linkId = newId("way");
-  const next = async (received?: number): Promise<Resumed> => {
+  let isNew = true;
+  return async (received) => {
     const { channel, welcome } = await connectTo(
-      address,
-      { ...hello, linkId, ...(received === undefined ? {} : { received }) },
+      await address(),
+      { ...hello, linkId, ...(isNew ? {} : { received }) },
       { peerId, explain: async () => cutOff },
     );
     if (welcome["isUnknown"] === true) {
       channel.close(cutOff);
       throw new LinkRefused(`${peerId} has ended the connection`);
     }
+    isNew = false;
     return { wire: channel, received: (welcome["received"] as number | undefined) ?? 0 };
   };
-  const first = await next();
-  const link = new Link({
-    peer: peerId,
-    explain,
-    redial: next,
-    ...times,
-  });
-  link.attach(first);
-  return link;
 }
 
 interface Connected {

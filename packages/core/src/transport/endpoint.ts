@@ -1,11 +1,13 @@
 /**
  * comlink over a channel: its messages, which are plain data, packed by msgpackr (never structured clone, which must not read what a socket brings).
  *
- * One endpoint serves both directions: comlink tells requests from answers. SharedArrayBuffers inside a message travel beside it, as the buffers of its batch.
+ * One endpoint serves both directions: comlink tells requests from answers. It listens from the moment that something is exposed or asked, so that
+ * nothing is heard before there is somebody to answer. SharedArrayBuffers inside a message travel beside it, as the buffers of its batch.
  * What is said after the channel closed is dropped, as a closed port does; whoever waits for an answer watches the channel.
  */
 import type { Endpoint } from "comlink";
 import { addExtension, Packr } from "msgpackr/pack";
+import type { Batch } from "../protocol/messages.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
 
@@ -33,7 +35,7 @@ export type Listener = (event: { readonly data: unknown }) => void;
 
 export function channelEndpoint(channel: Channel): Endpoint {
   const listeners = new Set<Listener>();
-  channel.onMessage((batch) => {
+  const receive = (batch: Batch): void => {
     let data: unknown;
     try {
       buffers = [...batch.buffers];
@@ -44,11 +46,17 @@ export function channelEndpoint(channel: Channel): Endpoint {
       buffers = [];
     }
     for (const listener of listeners) listener({ data });
-  });
-  const endpoint: Pick<Endpoint, "postMessage"> & {
+  };
+  let isStarted = false;
+  const endpoint: Pick<Endpoint, "postMessage" | "start"> & {
     readonly addEventListener: (type: string, listener: unknown) => void;
     readonly removeEventListener: (type: string, listener: unknown) => void;
   } = {
+    start() {
+      if (isStarted) return;
+      isStarted = true;
+      channel.onMessage(receive);
+    },
     postMessage(message: unknown) {
       if (!channel.isOpen) return;
       try {

@@ -118,6 +118,12 @@ export class Link implements Channel {
     });
   }
 
+  /** Makes its first connection, of one that has none yet. */
+  begin(): void {
+    const { redial } = this.#options;
+    if (redial !== undefined) void this.#redial(redial);
+  }
+
   send(batch: Batch): void {
     if (!this.isOpen) throw new RaySystemError("the channel is closed");
     this.#kept.push(batch);

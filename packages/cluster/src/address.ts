@@ -1,0 +1,50 @@
+/** Where an agent is, as people write it: `rayling://token@host:port`. */
+import { type Address, RayError } from "@rayling/core/cluster";
+
+export const standardPort = 6399;
+
+/** An address that is none, or an agent that does not answer there. Code "NODE_ADDRESS". */
+export class NodeAddressError extends RayError {
+  readonly address: string;
+  /** @param address without its token */
+  constructor(address: string, message: string, cause?: unknown) {
+    super("NODE_ADDRESS", `${address}: ${message}`, { cause });
+    this.address = address;
+  }
+}
+
+/** @throws NodeAddressError for what is none */
+export function parseAddress(
+  text: string,
+): Address & { readonly place: { host: string; port: number } } {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch (error) {
+    throw new NodeAddressError(redacted(text), `is no address, ${form}`, error);
+  }
+  if (url.protocol !== "rayling:" || url.hostname === "") {
+    throw new NodeAddressError(redacted(text), `is no address, ${form}`);
+  }
+  if (url.username === "") {
+    throw new NodeAddressError(
+      redacted(text),
+      "has no token: the agent prints its whole address when it starts",
+    );
+  }
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const port = url.port === "" ? standardPort : Number(url.port);
+  return { place: { host, port }, token: decodeURIComponent(url.username) };
+}
+
+export function formatAddress(token: string, host: string, port: number): string {
+  const name = host.includes(":") ? `[${host}]` : host;
+  return `rayling://${encodeURIComponent(token)}@${name}:${port}`;
+}
+
+/** Without the token, for messages. */
+export function redacted(text: string): string {
+  return text.replace(/\/\/[^@/]*@/, "//");
+}
+
+const form = "rayling://token@host:port";

@@ -1,0 +1,260 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import * as ray from "@rayling/core";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { NodeAddressError, startAgent } from "../src/index.ts";
+import { double, Far } from "./fixtures/actors.ts";
+
+const fixture = (name: string): string =>
+  fileURLToPath(new URL(`./fixtures/${name}.ts`, import.meta.url));
+
+interface AgentProcess {
+  readonly child: ChildProcess;
+  readonly address: string;
+}
+
+const processes: ChildProcess[] = [];
+
+async function start(name: string, args: readonly string[]): Promise<[ChildProcess, string]> {
+  const child = spawn(process.execPath, [fixture(name), ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  processes.push(child);
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  return [child, line.toString().trim()];
+}
+
+async function agentProcess(name: string, cpus = 2): Promise<AgentProcess> {
+  const [child, address] = await start("agent-main", [name, String(cpus)]);
+  return { child, address };
+}
+
+const on = (nodeId: string): ray.ActorOptions => ({
+  schedulingStrategy: { kind: "NODE_AFFINITY", nodeId, soft: false },
+});
+const nodeNamed = async (name: string): Promise<string> =>
+  (await ray.nodes()).find(({ nodeName }) => nodeName === name)?.nodeId ?? "";
+
+afterEach(() => ray.shutdown());
+afterAll(() => {
+  for (const child of processes) child.kill("SIGKILL");
+});
+
+describe("machines with an agent", () => {
+  let one: AgentProcess;
+  let two: AgentProcess;
+  beforeAll(async () => {
+    [one, two] = await Promise.all([agentProcess("one"), agentProcess("two")]);
+  });
+  const init = (): Promise<ray.SessionInfo> =>
+    ray.init({ numCpus: 1, nodes: [one.address, two.address] });
+
+  test("are nodes of the session, with what they have", async () => {
+    await init();
+    const nodes = await ray.nodes();
+    expect(nodes.map(({ nodeName }) => nodeName).slice(1)).toEqual(["one", "two"]);
+    expect(nodes.map(({ resources }) => resources["CPU"])).toEqual([1, 2, 2]);
+    expect((await ray.clusterResources())["CPU"]).toBe(5);
+  });
+
+  test("run actors in processes that their agents start, and these reach each other and the driver's own", async () => {
+    await init();
+    const [first, second] = [await nodeNamed("one"), await nodeNamed("two")];
+    const [left, right] = [Far.options(on(first)).remote(), Far.options(on(second)).remote()];
+    const here = Far.remote();
+    expect(await ray.get([left.where.remote(), right.where.remote()])).toMatchObject([
+      { parent: one.child.pid, nodeId: first },
+      { parent: two.child.pid, nodeId: second },
+    ]);
+    expect((await ray.get(here.where.remote())).pid).toBe(process.pid);
+    expect(await ray.get(left.addTo.remote(right, 1))).toBe(1);
+    expect(await ray.get(right.addTo.remote(left, 2))).toBe(2);
+    expect(await ray.get(left.addTo.remote(here, 3))).toBe(3);
+    expect(await ray.get(here.addTo.remote(left, 4))).toBe(6);
+    expect(await ray.get(here.addManyTo.remote(right, 2000))).toEqual(
+      Array.from({ length: 2000 }, (_, index) => index + 2),
+    );
+  });
+
+  test("run tasks, and keep big values until somebody wants them", async () => {
+    await init();
+    const [first, second] = [await nodeNamed("one"), await nodeNamed("two")];
+    expect(await ray.get(double.options(on(first) as ray.TaskOptions).remote(21))).toBe(42);
+    const [maker, reader] = [Far.options(on(first)).remote(), Far.options(on(second)).remote()];
+    const big = maker.fill.remote(500_000, 2);
+    expect(await ray.get(reader.sum.remote(big))).toBe(1_000_000);
+    expect((await ray.get(big)).length).toBe(500_000);
+    expect(await ray.get(reader.sum.remote(ray.put(new Float64Array(300_000).fill(1))))).toBe(
+      300_000,
+    );
+  });
+
+  test("show what is written there in the driver, with who wrote it", async () => {
+    const written = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+    try {
+      await init();
+      const far = Far.options(on(await nodeNamed("one"))).remote();
+      await ray.get(far.say.remote("from far away"));
+      await expect
+        .poll(() => written.mock.calls.map(([text]) => String(text)).join(""))
+        .toMatch(/\(FarClass actor-\w+ host-\w+\) from far away\n/);
+    } finally {
+      written.mockRestore();
+    }
+  });
+
+  test("tell how a host ended, and run the next one", async () => {
+    await init();
+    const far = Far.options({ ...on(await nodeNamed("one")), maxRestarts: 1 }).remote();
+    const { pid } = await ray.get(far.where.remote());
+    await expect(ray.get(far.exit.remote(3))).rejects.toThrow(ray.ActorUnavailableError);
+    const next = await ray.get(far.where.remote());
+    expect(next.pid).not.toBe(pid);
+    expect(next.parent).toBe(one.child.pid);
+    await expect(ray.get(far.exit.remote(3))).rejects.toMatchObject({
+      code: "ACTOR_DIED",
+      deathCause: { kind: "exited", exitCode: 3 },
+    });
+    const other = Far.options(on(await nodeNamed("two"))).remote();
+    await ray.get(other.add.remote(1));
+    await ray.kill(other);
+    await expect(ray.get(other.add.remote(1))).rejects.toThrow("killed by ray.kill");
+  });
+
+  test("that die take their actors along: those that may restart do so elsewhere", async () => {
+    const doomed = await agentProcess("doomed");
+    await ray.init({
+      numCpus: 0,
+      nodes: [doomed.address, two.address],
+      reconnectTimeoutMs: 200,
+    });
+    const stays: ray.ActorOptions = {
+      schedulingStrategy: { kind: "NODE_AFFINITY", nodeId: await nodeNamed("doomed"), soft: true },
+    };
+    const restarts = Far.options({ ...stays, maxRestarts: 1, maxTaskRetries: -1 }).remote();
+    const dies = Far.options(stays).remote();
+    const before = await ray.get(restarts.where.remote());
+    const { pid } = await ray.get(dies.where.remote());
+    expect(before.parent).toBe(doomed.child.pid);
+    doomed.child.kill("SIGKILL");
+    const node = async (): Promise<ray.NodeInfo | undefined> =>
+      (await ray.nodes()).find(({ nodeName }) => nodeName === "doomed");
+    await expect.poll(async () => (await node())?.alive, { timeout: 30_000 }).toBe(false);
+    expect((await ray.get(restarts.where.remote())).parent).toBe(two.child.pid);
+    await expect(ray.get(dies.add.remote(1))).rejects.toMatchObject({
+      code: "ACTOR_DIED",
+      deathCause: { kind: "node-died" },
+    });
+    // Nothing is left of what it ran.
+    await expect.poll(() => isRunning(pid), { timeout: 30_000 }).toBe(false);
+    await expect.poll(() => isRunning(before.pid), { timeout: 30_000 }).toBe(false);
+  });
+
+  test("take no more hosts than they are to", async () => {
+    const agent = await startAgent({ nodeName: "small", numCpus: 4, maxHosts: 1 });
+    await ray.init({ numCpus: 0, nodes: [agent.address] });
+    const first = Far.remote();
+    await ray.get(first.add.remote(1));
+    await expect(ray.get(Far.remote().add.remote(1))).rejects.toThrow(
+      "node small runs 1 hosts, which is its limit",
+    );
+    await ray.shutdown();
+    await agent.close();
+  });
+});
+
+test.each([["shutdown"], ["exit"], ["return"]])(
+  "a driver that ends by %s leaves nothing on the machine",
+  async (how) => {
+    const agent = await startAgent({ numCpus: 2, reconnectTimeoutMs: 100 });
+    const [driver] = await start("driver-main", [agent.address, how]);
+    if (driver.exitCode === null) await once(driver, "exit");
+    expect(driver.exitCode).toBe(0);
+    await expect.poll(() => agent.hostCount, { timeout: 30_000 }).toBe(0);
+    await agent.close();
+  },
+);
+
+test("a driver that is killed leaves nothing on the machine", async () => {
+  const agent = await startAgent({ numCpus: 2, reconnectTimeoutMs: 100 });
+  const [driver] = await start("driver-main", [agent.address, "hang"]);
+  expect(agent.hostCount).toBe(1);
+  driver.kill("SIGKILL");
+  await expect.poll(() => agent.hostCount, { timeout: 30_000 }).toBe(0);
+  await agent.close();
+});
+
+describe("an address", () => {
+  const refusal = async (address: string): Promise<ray.RayError> => {
+    const error: unknown = await ray.init({ nodes: [address] }).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(ray.isInitialized()).toBe(false);
+    expect(error).toBeInstanceOf(NodeAddressError);
+    return error as ray.RayError;
+  };
+
+  test.each([
+    ["here", "here: is no address, rayling://token@host:port"],
+    ["http://secret@127.0.0.1:1", "http://127.0.0.1:1: is no address"],
+    ["rayling://127.0.0.1:1", "has no token"],
+  ])("that is none is refused: %s", async (address, message) => {
+    expect((await refusal(address)).message).toContain(message);
+  });
+
+  test("with the wrong token is refused, and its token is not shown", async () => {
+    const agent = await startAgent();
+    const wrong = agent.address.replace(/\/\/.*@/, "//guessed@");
+    const error = await refusal(wrong);
+    expect(error.message).toContain("did not accept the token");
+    expect(error.message).not.toContain("guessed");
+    expect(error.cause).toMatchObject({ code: "AUTHENTICATION" });
+    await agent.close();
+  });
+
+  test("where nobody listens is refused", async () => {
+    const server = createServer();
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as { port: number };
+    server.close();
+    await once(server, "close");
+    const error = await refusal(`rayling://token@127.0.0.1:${port}`);
+    expect(error.message).toContain("cannot be reached");
+    expect(error.message).toContain("ECONNREFUSED");
+  });
+
+  test("without a way to other machines is an option that cannot be used", async () => {
+    await expect(ray.init({ nodes: "rayling://x@y" as never })).rejects.toThrow("option nodes");
+    await expect(ray.init({ nodes: [], reconnectTimeoutMs: -1 })).rejects.toThrow(
+      "option reconnectTimeoutMs",
+    );
+  });
+});
+
+describe("an agent", () => {
+  test("says which port is taken", async () => {
+    const agent = await startAgent();
+    const port = Number(new URL(agent.address).port);
+    await expect(startAgent({ port })).rejects.toThrow(
+      `the agent cannot listen on 127.0.0.1:${port}: the port is taken`,
+    );
+    await agent.close();
+  });
+
+  test("does not listen where others could listen in", async () => {
+    await expect(startAgent({ host: "0.0.0.0" })).rejects.toThrow("loopback addresses only");
+  });
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

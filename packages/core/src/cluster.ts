@@ -1,0 +1,29 @@
+/** What `@rayling/cluster` stands on: the parts that start hosts and connect to them. Not for others; it changes with any release. */
+export {
+  dialled,
+  type DriverControl,
+  type HostControl,
+  type HostIdentity,
+  type LauncherControl,
+  type ProcessSettings,
+} from "./host/control.ts";
+export type { OutputStream } from "./host/output.ts";
+export { type CauseData, causeFromData, causeToData } from "./protocol/cause.ts";
+export type { Amounts } from "./rpc/demand.ts";
+export type { RuntimeEnv } from "./rpc/directory.ts";
+export { Guard } from "./runtime/guard.ts";
+export { controlUntil, type Host, type HostRequest, type LauncherOptions } from "./runtime/host.ts";
+export { HostProcess } from "./runtime/host-process.ts";
+export {
+  type JoinedNode,
+  type JoinRequest,
+  type NodeConnector,
+  provideNodes,
+} from "./runtime/joined-node.ts";
+export { RaySystemError, RayError, type DeathCause } from "./shared/errors.ts";
+export { newId } from "./shared/ids.ts";
+export type { Channel } from "./transport/channel.ts";
+export { type Address, dial, dialLater, listen, type Listener } from "./transport/dial.ts";
+export { channelEndpoint } from "./transport/endpoint.ts";
+export { newToken } from "./transport/handshake.ts";
+export { readLines } from "./runtime/lines.ts";

@@ -1,0 +1,53 @@
+/**
+ * Other machines, to core: a node that somebody connected to starts hosts there, and that is all there is to it.
+ *
+ * Core makes no connection by itself: what does is given in (`provideNodes`), and asked when `init` names nodes.
+ */
+import type { Amounts } from "../rpc/demand.ts";
+import { InvalidOptionError, type DeathCause } from "../shared/errors.ts";
+import { threadSlot } from "../shared/thread-slot.ts";
+import type { Host, HostRequest, LauncherOptions } from "./host.ts";
+
+export interface JoinedNode {
+  /** For messages to people. */
+  readonly nodeName: string;
+  readonly resources: Amounts;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Starts a host process there. */
+  launch(request: HostRequest, options: LauncherOptions): Host;
+  /** Resolves when the machine cannot be reached any more. */
+  readonly lost: Promise<DeathCause>;
+  /** Ends what this session has there. */
+  close(): Promise<void>;
+}
+
+export interface JoinRequest {
+  readonly driverId: string;
+  /** How long a connection to the machine may be cut. */
+  readonly reconnectTimeoutMs: number | undefined;
+}
+
+/** Rejects with a RayError that names the address when there is no agent that takes us. */
+export type NodeConnector = (address: string, request: JoinRequest) => Promise<JoinedNode>;
+
+interface ConnectorSlot {
+  load: (() => Promise<NodeConnector>) | undefined;
+}
+
+const slot: ConnectorSlot = threadSlot("nodes", () => ({ load: undefined }));
+
+/** Gives in what connects to the nodes that `init` names; it is loaded when there are some. */
+export function provideNodes(load: () => Promise<NodeConnector>): void {
+  slot.load ??= load;
+}
+
+/** @throws InvalidOptionError when nothing was given in */
+export function nodeConnector(): Promise<NodeConnector> {
+  if (slot.load === undefined) {
+    throw new InvalidOptionError(
+      "nodes",
+      "option nodes needs @rayling/cluster: import init from rayling, or import @rayling/cluster first",
+    );
+  }
+  return slot.load();
+}
