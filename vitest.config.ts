@@ -9,6 +9,13 @@ const battery = ["test/core/**/*.test.ts", "packages/core/test/references.test.t
 /** They hold threads, and watch them by shared memory; test/conformance has such cases for every isolation. */
 const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
 
+/** The battery where an agent starts all processes and they are spoken to over TCP (test/fixtures/over-agent.ts). */
+const overAgent = {
+  setupFiles: "test/fixtures/over-agent.ts",
+  // It counts files in a folder of its own, and an agent keeps them in its own.
+  exclude: [...ofThreads, "test/core/objects.test.ts"],
+};
+
 export default defineConfig({
   test: {
     // Every file gets a process of its own: tests start and end threads of theirs.
@@ -31,13 +38,14 @@ export default defineConfig({
           typecheck: { enabled: true, include: ["test/**/*.test-d.ts"], tsconfig: "tsconfig.json" },
         },
       },
-      ...["process", "shared"].map((isolation) => ({
+      ...["process", "shared", "agent"].map((name) => ({
         extends: true as const,
         test: {
-          name: isolation,
+          name,
           include: battery,
           exclude: ofThreads,
-          env: { RAYLING_ISOLATION: isolation },
+          env: { RAYLING_ISOLATION: name === "shared" ? "shared" : "process" },
+          ...(name === "agent" ? overAgent : {}),
         },
       })),
     ],

@@ -23,11 +23,14 @@ const rooms = [
 /** Sister packages that each package may import. */
 const sisters: Readonly<Record<string, readonly string[]>> = {
   core: [],
+  cluster: ["@rayling/core/cluster"],
   "data-proto": [],
   "reward-manager-registry": [],
   "reward-loop": ["@rayling/core", "@rayling/data-proto", "@rayling/reward-manager-registry"],
   rayling: [
+    "@rayling/cluster",
     "@rayling/core",
+    "@rayling/core/cluster",
     "@rayling/data-proto",
     "@rayling/reward-loop",
     "@rayling/reward-manager-registry",

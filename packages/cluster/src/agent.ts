@@ -193,10 +193,10 @@ class DriverSession {
       {
         settings: {
           ...identity,
+          objectStoreMemory,
           ...order,
           door: { place: { host, port: 0 }, token: newToken() },
           spillDirectory,
-          objectStoreMemory,
         },
         runtimeEnv,
         moduleUrl,

@@ -22,6 +22,8 @@ export interface HostOrder {
   /** The module it is started for, if that is known. */
   readonly moduleUrl: string | undefined;
   readonly isDevelopment: boolean;
+  /** Bytes of big values that it keeps in memory, if the driver says. */
+  readonly objectStoreMemory?: number;
   /** By what name the driver reaches the machine. */
   readonly publicHost: string;
   /** How long a connection to another machine may be cut. */

@@ -3,6 +3,10 @@ import { provideNodes } from "@rayling/core/cluster";
 
 export { NodeAddressError } from "./address.ts";
 export { type Agent, type AgentOptions, startAgent } from "./agent.ts";
-export { joinNode } from "./join.ts";
+export { joinNode, RemoteNode } from "./join.ts";
+export { defaultTokenFile, readToken, TokenFileError } from "./token-file.ts";
 
-provideNodes(async () => (await import("./join.ts")).joinNode);
+/** Lets `init` of @rayling/core join the machines that its option `nodes` names. Who imports `rayling` need not call it. */
+export function enableNodes(): void {
+  provideNodes(async () => (await import("./join.ts")).joinNode);
+}

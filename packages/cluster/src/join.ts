@@ -11,14 +11,17 @@ import {
   type Host,
   type HostControl,
   type HostRequest,
+  type Channel,
   type JoinedNode,
+  type LinkTimes,
+  type NodeLauncher,
   type JoinRequest,
   type LauncherControl,
   type LauncherOptions,
   newId,
 } from "@rayling/core/cluster";
 import { NodeAddressError, parseAddress, redacted } from "./address.ts";
-import type { AgentControl, DriverAnswers } from "./contract.ts";
+import type { AgentControl, DriverAnswers, HostOrder, NodeOffer } from "./contract.ts";
 
 interface RemoteHost {
   readonly end: (cause: DeathCause) => void;
@@ -26,129 +29,162 @@ interface RemoteHost {
 }
 
 /** Rejects with NodeAddressError when nobody answers there. */
-export async function joinNode(
-  address: string,
-  { driverId, reconnectTimeoutMs }: JoinRequest,
-): Promise<JoinedNode> {
-  const { place, token } = parseAddress(address);
-  const name = redacted(address);
-  const peerId = `the agent at ${place.host}:${place.port}`;
-  const closedByUs = Promise.withResolvers<DeathCause>();
-  const times = reconnectTimeoutMs === undefined ? {} : { reconnectTimeoutMs };
-  const channel = await dial(
-    { place, token },
-    { peerId: driverId, wayId: undefined },
-    { peerId, explain: () => closedByUs.promise, times: { ...times, explainMs: 0 } },
-  ).catch((error: Error) => {
-    throw new NodeAddressError(name, error.message, error);
-  });
-  const hosts = new Map<string, RemoteHost>();
-  const lost = channel.closed.then(({ message }): DeathCause => ({ kind: "node-died", message }));
-  const endpoint = channelEndpoint(channel);
-  const answers: DriverAnswers = {
-    exited: (hostId, cause) => hosts.get(hostId)?.end(causeFromData(cause)),
-    wrote: (hostId, ...line) => hosts.get(hostId)?.wrote(hostId, ...line),
-  };
-  expose(answers, endpoint);
-  const agent = wrap<AgentControl>(endpoint);
-  const offer = await Promise.race([agent.describe(), lost]);
-  if ("kind" in offer) throw new NodeAddressError(name, offer.message);
-  void lost.then((cause) => {
-    for (const host of [...hosts.values()]) host.end(cause);
-  });
+export async function joinNode(address: string, request: JoinRequest): Promise<JoinedNode> {
+  const node = new RemoteNode(address, request);
+  const offer = await node.offer;
   return {
     ...offer,
-    lost,
-    launch: (request, options) =>
-      launchRemote(request, options, { agent, hosts, publicHost: place.host, times }),
-    close: async () => {
-      const cause: DeathCause = { kind: "shutdown", message: "the runtime was shut down" };
-      channel.close(cause);
-      closedByUs.resolve(cause);
-      await channel.closed;
-    },
+    lost: node.lost,
+    launch: (wish, options) => node.launch(wish, options),
+    close: () => node.close(),
   };
 }
 
-interface Node {
-  readonly agent: Remote<AgentControl>;
-  readonly hosts: Map<string, RemoteHost>;
-  readonly publicHost: string;
-  readonly times: { readonly reconnectTimeoutMs?: number };
-}
+/** The machine of one agent. Hosts may be wished for before it has answered. */
+export class RemoteNode implements NodeLauncher {
+  /** Rejects with NodeAddressError when nobody answers there. */
+  readonly offer: Promise<NodeOffer>;
+  readonly lost: Promise<DeathCause>;
+  readonly #driverId: string;
+  readonly #publicHost: string;
+  readonly #times: LinkTimes;
+  readonly #agent: Promise<Remote<AgentControl>>;
+  readonly #hosts: Map<string, RemoteHost> = new Map();
+  readonly #channel: Promise<Channel>;
+  readonly #closed: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
 
-function launchRemote(request: HostRequest, options: LauncherOptions, node: Node): Host {
-  const { nodeId, runtimeEnv, moduleUrl } = request;
-  const { agent, hosts, publicHost, times } = node;
-  const { driverId, jobId, namespace, inside } = options;
-  const id = newId("host");
-  const peerId = `host ${id}`;
-  const { promise: exited, resolve } = Promise.withResolvers<DeathCause>();
-  let known: DeathCause | undefined;
-  let pid: number | undefined;
-  const end = (cause: DeathCause): void => {
-    hosts.delete(id);
-    resolve(known ?? cause);
-  };
-  hosts.set(id, { end, wrote: (...line) => options.output.line(...line) });
-  const started = agent.launch({
-    identity: {
-      hostId: id,
-      nodeId,
-      nodeLabels: options.labelsOf(nodeId),
-      driverId,
-      jobId,
-      namespace,
-      inside,
-    },
-    runtimeEnv,
-    moduleUrl,
-    isDevelopment: options.objectStoreFor(id).isDevelopment,
-    publicHost,
-    ...times,
-  });
-  started.then(
-    (host) => (pid = host.pid),
-    // The agent says why it ended; when it has none to speak of, this is why.
-    (error: unknown) => end({ kind: "unreachable", message: String(error), error: error as Error }),
-  );
-  const channelTo = (wayId: string): ReturnType<typeof dialLater> =>
-    dialLater(
-      async () => (await started).address,
-      { peerId: driverId, wayId },
-      { peerId, explain: () => exited, times },
+  /** @throws NodeAddressError for what is no address */
+  constructor(address: string, { driverId, reconnectTimeoutMs }: JoinRequest) {
+    const { place, token } = parseAddress(address);
+    const name = redacted(address);
+    this.#driverId = driverId;
+    this.#publicHost = place.host;
+    this.#times = reconnectTimeoutMs === undefined ? {} : { reconnectTimeoutMs };
+    const refused = (error: Error): never => {
+      throw new NodeAddressError(name, error.message, error);
+    };
+    this.#channel = dial(
+      { place, token },
+      { peerId: driverId, wayId: undefined },
+      {
+        peerId: `the agent at ${place.host}:${place.port}`,
+        explain: () => this.#closed.promise,
+        times: { ...this.#times, explainMs: 0 },
+      },
+    ).catch(refused);
+    this.lost = this.#channel.then(
+      async (channel): Promise<DeathCause> => ({
+        kind: "node-died",
+        message: (await channel.closed).message,
+      }),
+      (error: Error): DeathCause => ({ kind: "node-died", message: error.message, error }),
     );
-  const control = channelTo(dialled.control);
-  const data = channelTo(dialled.data);
-  const endpoint = channelEndpoint(control);
-  const answers: LauncherControl = {
-    ...options.controlFor(id),
-    ready: () => undefined,
-    dying: (cause) => void (known ??= causeFromData(cause)),
-  };
-  expose(answers, endpoint);
-  const use = controlUntil(id, wrap<HostControl>(endpoint), exited);
-  const terminate = async (cause: DeathCause): Promise<void> => {
-    known ??= cause;
-    void started.then(() => agent.terminate(id)).catch(() => undefined);
-    await exited;
-  };
-  return {
-    id,
-    nodeId,
-    isolation: "process",
-    isRemote: true,
-    get pid() {
-      return pid;
-    },
-    exited,
-    channel: data,
-    control: use,
-    terminate,
-    async stop(cause) {
+    void this.lost.then((cause) => {
+      for (const host of this.#hosts.values()) host.end(cause);
+    });
+    this.#agent = this.#channel.then((channel) => this.#introduce(channel));
+    this.offer = Promise.race([
+      this.#agent.then((agent) => agent.describe()),
+      this.lost.then((cause) => refused(cause.error ?? new Error(cause.message))),
+    ]);
+    // Who launches without waiting for it hears of it from the host.
+    for (const one of [this.#channel, this.#agent, this.offer]) one.catch(() => undefined);
+  }
+
+  launch({ nodeId, runtimeEnv, moduleUrl }: HostRequest, options: LauncherOptions): Host {
+    const { jobId, namespace, inside, objectStoreMemory } = options;
+    const driverId = this.#driverId;
+    const id = newId("host");
+    const { promise: exited, resolve } = Promise.withResolvers<DeathCause>();
+    let known: DeathCause | undefined;
+    let pid: number | undefined;
+    const end = (cause: DeathCause): void => {
+      this.#hosts.delete(id);
+      resolve(known ?? cause);
+    };
+    this.#hosts.set(id, { end, wrote: (...line) => options.output.line(...line) });
+    const order: HostOrder = {
+      identity: {
+        hostId: id,
+        nodeId,
+        nodeLabels: options.labelsOf(nodeId),
+        driverId,
+        jobId,
+        namespace,
+        inside,
+      },
+      runtimeEnv,
+      moduleUrl,
+      isDevelopment: options.objectStoreFor(id).isDevelopment,
+      publicHost: this.#publicHost,
+      ...(objectStoreMemory === undefined ? {} : { objectStoreMemory }),
+      ...this.#times,
+    };
+    const started = this.#agent.then((agent) => agent.launch(order));
+    started.then(
+      (host) => (pid = host.pid),
+      // The agent says why it ended; when it has none to speak of, this is why.
+      (error: Error) => end({ kind: "unreachable", message: error.message, error }),
+    );
+    const channelTo = (wayId: string): Channel =>
+      dialLater(
+        async () => (await started).address,
+        { peerId: driverId, wayId },
+        { peerId: `host ${id}`, explain: () => exited, times: this.#times },
+      );
+    const endpoint = channelEndpoint(channelTo(dialled.control));
+    const answers: LauncherControl = {
+      ...options.controlFor(id),
+      ready: () => undefined,
+      dying: (cause) => void (known ??= causeFromData(cause)),
+    };
+    expose(answers, endpoint);
+    const use = controlUntil(id, wrap<HostControl>(endpoint), exited);
+    const terminate = async (cause: DeathCause): Promise<void> => {
       known ??= cause;
-      await use((host) => host.stop());
-      await terminate(cause);
-    },
-  };
+      void Promise.all([this.#agent, started])
+        .then(([agent]) => agent.terminate(id))
+        .catch(() => undefined);
+      await exited;
+    };
+    return {
+      id,
+      nodeId,
+      isolation: "process",
+      isRemote: true,
+      get pid() {
+        return pid;
+      },
+      exited,
+      channel: channelTo(dialled.data),
+      control: use,
+      terminate,
+      async stop(cause) {
+        known ??= cause;
+        await use((host) => host.stop());
+        await terminate(cause);
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    const cause: DeathCause = { kind: "shutdown", message: "the runtime was shut down" };
+    this.#closed.resolve(cause);
+    await this.#channel.then(
+      (channel) => channel.close(cause),
+      // It was never there.
+      () => undefined,
+    );
+    await this.lost;
+  }
+
+  #introduce(channel: Channel): Remote<AgentControl> {
+    const endpoint = channelEndpoint(channel);
+    const answers: DriverAnswers = {
+      exited: (hostId, cause) => this.#hosts.get(hostId)?.end(causeFromData(cause)),
+      wrote: (hostId, ...line) => this.#hosts.get(hostId)?.wrote(hostId, ...line),
+    };
+    expose(answers, endpoint);
+    return wrap<AgentControl>(endpoint);
+  }
 }

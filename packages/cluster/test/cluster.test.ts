@@ -1,14 +1,25 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { NodeAddressError, startAgent } from "../src/index.ts";
+import {
+  enableNodes,
+  NodeAddressError,
+  readToken,
+  startAgent,
+  TokenFileError,
+} from "../src/index.ts";
 import { double, Far } from "./fixtures/actors.ts";
 
 const fixture = (name: string): string =>
   fileURLToPath(new URL(`./fixtures/${name}.ts`, import.meta.url));
+
+enableNodes();
 
 interface AgentProcess {
   readonly child: ChildProcess;
@@ -249,6 +260,43 @@ describe("an agent", () => {
     await expect(startAgent({ host: "0.0.0.0" })).rejects.toThrow("loopback addresses only");
   });
 });
+
+describe("a token file", () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "rayling-test-"));
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  test("is made once, for its user alone, also by many at once", async () => {
+    const path = join(folder, "deep", "token");
+    const tokens = await Promise.all(Array.from({ length: 8 }, () => retry(() => readToken(path))));
+    expect(new Set(tokens).size).toBe(1);
+    expect(tokens[0]?.length).toBeGreaterThanOrEqual(32);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+  });
+
+  test("that others can read, or that holds none, is refused by name", async () => {
+    const path = join(folder, "open");
+    await writeFile(path, "x".repeat(40), { mode: 0o644 });
+    await expect(readToken(path)).rejects.toThrow(`chmod 600 ${path}`);
+    await chmod(path, 0o600);
+    expect(await readToken(path)).toBe("x".repeat(40));
+    await writeFile(path, "short");
+    await expect(readToken(path)).rejects.toThrow(TokenFileError);
+  });
+});
+
+/** Whoever is late may find the file before its maker has written to it. */
+async function retry<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error as Error).message.includes("holds no token")) throw error;
+    }
+  }
+}
 
 function isRunning(pid: number): boolean {
   try {

@@ -18,6 +18,8 @@ export {
   type JoinedNode,
   type JoinRequest,
   type NodeConnector,
+  type NodeLauncher,
+  provideLocalNode,
   provideNodes,
 } from "./runtime/joined-node.ts";
 export { RaySystemError, RayError, type DeathCause } from "./shared/errors.ts";
@@ -27,3 +29,4 @@ export { type Address, dial, dialLater, listen, type Listener } from "./transpor
 export { channelEndpoint } from "./transport/endpoint.ts";
 export { newToken } from "./transport/handshake.ts";
 export { readLines } from "./runtime/lines.ts";
+export type { LinkTimes } from "./transport/link.ts";

@@ -49,8 +49,8 @@ if (settings.inside.logToDriver === true) {
     for (const { pipe } of Object.values(ways)) pipe.end();
   });
 }
-const { control, data, door } =
-  "path" in settings.door.place ? inheritedLines() : await dialledLines();
+const lines = "path" in settings.door.place ? inheritedLines() : await dialledLines();
+const { control } = lines;
 void control.closed.then(() => process.exit(0));
 const endpoint = channelEndpoint(control);
 const driver = wrap<LauncherControl>(endpoint);
@@ -58,8 +58,8 @@ expose(
   startHost({
     identity: settings,
     driver,
-    data,
-    door,
+    data: lines.data,
+    door: lines.door,
     objectStore: {
       budget: newBudget(settings.objectStoreMemory),
       spillDirectory: settings.spillDirectory,
@@ -116,7 +116,7 @@ async function dialledLines(): Promise<Lines> {
   agent.resume();
   agent.write(`${JSON.stringify(await door.address())}\n`);
   const [toControl, toData] = await Promise.all(expected.map(({ channel }) => channel));
-  for (const { end } of expected) end();
+  for (const one of expected) one.end();
   if (toControl === undefined || toData === undefined) throw new Error("two were expected");
   return {
     control: toControl,

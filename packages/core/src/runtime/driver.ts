@@ -19,7 +19,7 @@ import { isolationKind } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { tellUnhandled } from "../store/unhandled.ts";
 import { LocalDirectory } from "./directory.ts";
-import { nodeConnector } from "./joined-node.ts";
+import { localNode, nodeConnector } from "./joined-node.ts";
 import { Launcher } from "./launch.ts";
 import type { HostOutput } from "./host.ts";
 import { Inspector } from "./inspector.ts";
@@ -174,6 +174,7 @@ export function startDriver(options: InitOptions): Driver {
     inside,
     output: outputFor(inside.logToDriver, logs),
     prewarm: options.prewarm ?? standardPrewarm(isolation, numCpus),
+    objectStoreMemory: options.objectStoreMemory,
     objectStoreFor: (hostId) => objectStore.shareFor(hostId),
     controlFor: (hostId) => directory.controlFor(hostId),
     onLaunch: (host) => {
@@ -187,6 +188,8 @@ export function startDriver(options: InitOptions): Driver {
       void caller.addSession(host.id, host.channel).closed.then((cause) => host.terminate(cause));
     },
   });
+  const local = localNode({ driverId, reconnectTimeoutMs: options.reconnectTimeoutMs });
+  if (local !== undefined) launcher.addNode(nodeId, local);
   let closing: Promise<void> | undefined;
   let server: MetricsServer | undefined;
   return {
@@ -205,10 +208,10 @@ export function startDriver(options: InitOptions): Driver {
       for (const one of joined) {
         if (one.status === "rejected") continue;
         const node = one.value;
-        const { nodeId } = directory.cluster.addNode(node);
-        launcher.addNode(nodeId, node);
+        const info = directory.cluster.addNode(node);
+        launcher.addNode(info.nodeId, node);
         void node.lost.then(({ message }) =>
-          directory.cluster.removeNode(nodeId, `is lost: ${message}`),
+          directory.cluster.removeNode(info.nodeId, `is lost: ${message}`),
         );
       }
       const failed = joined.find((one) => one.status === "rejected");

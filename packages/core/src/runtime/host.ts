@@ -55,6 +55,8 @@ export interface LauncherOptions {
   /** How many threads stand ready. */
   readonly prewarm: number;
   readonly inside: InsideSettings;
+  /** What the user wants each host to keep in memory, if anything was said. */
+  readonly objectStoreMemory: number | undefined;
   /** A host's part in the object store. */
   readonly objectStoreFor: (hostId: string) => ObjectStoreShare;
   /** The driver's answers to one host. */

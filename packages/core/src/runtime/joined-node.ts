@@ -30,11 +30,15 @@ export interface JoinRequest {
 /** Rejects with a RayError that names the address when there is no agent that takes us. */
 export type NodeConnector = (address: string, request: JoinRequest) => Promise<JoinedNode>;
 
+/** What starts hosts on a machine. */
+export type NodeLauncher = Pick<JoinedNode, "launch" | "lost" | "close">;
+
 interface ConnectorSlot {
   load: (() => Promise<NodeConnector>) | undefined;
+  local: ((request: JoinRequest) => NodeLauncher) | undefined;
 }
 
-const slot: ConnectorSlot = threadSlot("nodes", () => ({ load: undefined }));
+const slot: ConnectorSlot = threadSlot("nodes", () => ({ load: undefined, local: undefined }));
 
 /** Gives in what connects to the nodes that `init` names; it is loaded when there are some. */
 export function provideNodes(load: () => Promise<NodeConnector>): void {
@@ -50,4 +54,15 @@ export function nodeConnector(): Promise<NodeConnector> {
     );
   }
   return slot.load();
+}
+
+/** Gives in what starts the processes of the driver's own machine, in place of the driver itself. */
+export function provideLocalNode(
+  local: ((request: JoinRequest) => NodeLauncher) | undefined,
+): void {
+  slot.local = local;
+}
+
+export function localNode(request: JoinRequest): NodeLauncher | undefined {
+  return slot.local?.(request);
 }

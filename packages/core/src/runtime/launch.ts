@@ -6,7 +6,7 @@
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Guard } from "./guard.ts";
 import { hasSettings, type Host, type HostRequest, type LauncherOptions } from "./host.ts";
-import type { JoinedNode } from "./joined-node.ts";
+import type { NodeLauncher } from "./joined-node.ts";
 import { launchProcess } from "./launch-process.ts";
 import { launchThread } from "./launch-thread.ts";
 import { StartTurns } from "./start-turns.ts";
@@ -17,7 +17,7 @@ export class Launcher {
   readonly #warm: Host[] = [];
   readonly #turns: StartTurns = new StartTurns();
   /** Of other machines, by the id of their node. */
-  readonly #nodes: Map<string, JoinedNode> = new Map();
+  readonly #nodes: Map<string, NodeLauncher> = new Map();
   #guard: Guard | undefined;
   #open = true;
 
@@ -27,7 +27,7 @@ export class Launcher {
   }
 
   /** Hosts of that node are started on another machine. */
-  addNode(nodeId: string, node: JoinedNode): void {
+  addNode(nodeId: string, node: NodeLauncher): void {
     this.#nodes.set(nodeId, node);
     void node.lost.then(() => this.#nodes.delete(nodeId));
   }
@@ -109,9 +109,12 @@ export class Launcher {
   }
 
   #start(request: HostRequest): Host {
-    const node = this.#nodes.get(request.nodeId);
-    if (node !== undefined) return node.launch(request, this.#options);
-    if (request.isolation === "thread") return launchThread(request, this.#options);
+    const { nodeId, isolation } = request;
+    const node = this.#nodes.get(nodeId);
+    // Threads of the driver's own machine are its own.
+    const isOwn = nodeId === this.#options.nodeId && isolation === "thread";
+    if (node !== undefined && !isOwn) return node.launch(request, this.#options);
+    if (isolation === "thread") return launchThread(request, this.#options);
     return launchProcess(request, this.#options, (this.#guard ??= new Guard()));
   }
 }

@@ -42,6 +42,9 @@ const pauseMs = { first: 50, longest: 2000 };
 /** What has arrived is acknowledged after so many batches or bytes, or so many ms. */
 const acknowledge = { batches: 64, bytes: 256 * 1024, ms: 50 };
 
+/** How long a process that ends waits for its last words to be heard. */
+const drainMs = 2000;
+
 const words = { received: 1, goodbye: 2 } as const;
 
 export class Link implements Channel {
@@ -148,8 +151,20 @@ export class Link implements Channel {
     return new Promise((resolve) => this.#drainWaiters.push(resolve));
   }
 
+  /**
+   * A process that ends with something unread makes TCP drop what the other side has not read yet: so it waits until all is acknowledged.
+   */
   drainNow(): void {
-    this.#wire?.drainNow();
+    const wire = this.#wire;
+    if (wire === undefined) return;
+    wire.drainNow();
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    const since = performance.now();
+    while (this.#open && this.#kept.size > 0 && performance.now() - since < drainMs) {
+      // What else arrives is for nobody any more.
+      wire.poll();
+      Atomics.wait(pause, 0, 0, 1);
+    }
   }
 
   close(reason: DeathCause): void {

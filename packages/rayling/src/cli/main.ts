@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 /**
- * The command line: `rayling score`. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
+ * The command line: `rayling score`, `rayling node`. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
  * 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 stopped by Ctrl-C.
  * The process ends by itself when nothing is left to do.
  */
 
 import { Command, CommanderError } from "commander";
 import { CliError } from "./cli-error.ts";
+import { addNodeCommand } from "./node-options.ts";
 import { addScoreCommand } from "./score-options.ts";
 
 /** Of the package, beside src and dist alike. */
@@ -14,13 +15,19 @@ const manifest = new URL("../../package.json", import.meta.url);
 
 async function main(): Promise<void> {
   const program = new Command("rayling")
-    .description("Scores model solutions with a multi-worker reward loop on worker threads.")
+    .description(
+      "A small Ray for Node: scores model solutions with a reward loop of many workers, and makes machines nodes of a driver.",
+    )
     .version(await versionOf(manifest))
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(oneLine(text)) });
   addScoreCommand(program, async (options) => {
     const { runScore } = await import("./score-command.ts");
     await runScore(options);
+  });
+  addNodeCommand(program, async (options) => {
+    const { runNode } = await import("./node-command.ts");
+    await runNode(options);
   });
   await program.parseAsync();
 }

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import { CliError } from "./cli-error.ts";
+import { count } from "./flag-values.ts";
 
 export interface ScoreOptions {
   readonly solutions: string;
@@ -135,14 +136,6 @@ function example(flag: string, demo: boolean, name: string): string {
 
 function simulated(range: readonly [number, number]): readonly [number, number] | undefined {
   return range[1] === 0 ? undefined : range;
-}
-
-function count(least: number): (text: string) => number {
-  return (text) => {
-    // setTimeout's longest and a 32-bit seed alike.
-    if (/^\d+$/.test(text) && Number(text) >= least && Number(text) < 2 ** 31) return Number(text);
-    throw new InvalidArgumentError(`It must be a whole number of at least ${least}.`);
-  };
 }
 
 function latency(text: string): readonly [number, number] {

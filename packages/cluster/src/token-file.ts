@@ -1,0 +1,53 @@
+/** The token of a machine's agent: made at its first start, in a file that only its user can read. */
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { newToken, RayError } from "@rayling/core/cluster";
+
+/** A token file that cannot be used. Code "TOKEN_FILE". */
+export class TokenFileError extends RayError {
+  readonly path: string;
+  constructor(path: string, message: string, cause?: unknown) {
+    super("TOKEN_FILE", `token file ${path} ${message}`, { cause });
+    this.path = path;
+  }
+}
+
+export const defaultTokenFile: string = join(homedir(), ".rayling", "token");
+
+/** What the file holds, a new token if there is none. Rejects with TokenFileError. */
+export async function readToken(path: string = defaultTokenFile): Promise<string> {
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const token = newToken();
+    // "wx": of two who start at once one makes it, and the other reads it.
+    await writeFile(path, `${token}\n`, { flag: "wx", mode: 0o600 });
+    return token;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
+      throw new TokenFileError(path, `cannot be made: ${(error as Error).message}`, error);
+    }
+  }
+  return readKept(path);
+}
+
+async function readKept(path: string): Promise<string> {
+  let token: string;
+  let mode: number;
+  try {
+    ({ mode } = await stat(path));
+    token = (await readFile(path, "utf8")).trim();
+  } catch (error) {
+    throw new TokenFileError(path, `cannot be read: ${(error as Error).message}`, error);
+  }
+  if (process.platform !== "win32" && (mode & 0o077) !== 0) {
+    throw new TokenFileError(path, `can be read by others: chmod 600 ${path}`);
+  }
+  if (token.length < 32) {
+    throw new TokenFileError(
+      path,
+      "holds no token of at least 32 characters: remove it, and the next start makes one",
+    );
+  }
+  return token;
+}

@@ -1,0 +1,81 @@
+/** The flags of `rayling node`: their texts, defaults and checks. The command itself is loaded only when it runs. */
+import { type Command, InvalidArgumentError } from "commander";
+import { count } from "./flag-values.ts";
+import type { NodeOptions } from "./node-command.ts";
+
+interface Flags {
+  readonly listen: readonly [string, number];
+  readonly name?: string;
+  readonly numCpus?: number;
+  readonly resources: Readonly<Record<string, number>>;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly maxHosts: number;
+  readonly tokenFile?: string;
+}
+
+/** @param run does the work; it is loaded when the command is given */
+export function addNodeCommand(
+  program: Command,
+  run: (options: NodeOptions) => Promise<void>,
+): void {
+  program
+    .command("node")
+    .summary("make this machine a node for drivers on other machines")
+    .description(
+      "Starts an agent that runs actors and tasks for drivers that have its token, and prints the line to paste into init. Ctrl-C stops it and all it runs.",
+    )
+    .option("--listen <host:port>", "loopback addresses only; port 0: one that is free", place, [
+      "127.0.0.1",
+      6399,
+    ] as const)
+    .option("--name <name>", "of the node (default: the name of the machine)")
+    .option("--num-cpus <count>", "CPUs that it offers (default: all of them)", count(0))
+    .option(
+      "--resources <name=amount>",
+      "something else that it offers; may be repeated",
+      amount,
+      {},
+    )
+    .option(
+      "--labels <name=value>",
+      "what it is like, for those who choose by it; may be repeated",
+      label,
+      {},
+    )
+    .option("--max-hosts <count>", "hosts of all drivers together", count(1), 1000)
+    .option(
+      "--token-file <path>",
+      "what drivers must have; made if it is not there (default: ~/.rayling/token)",
+    )
+    .allowExcessArguments(false)
+    .action(async ({ listen, ...flags }: Flags) => {
+      const [host, port] = listen;
+      await run({ host, port, ...flags });
+    });
+}
+
+function place(text: string): readonly [string, number] {
+  const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(text) ?? [];
+  if (host === "" || Number(port) > 65_535) throw new InvalidArgumentError("It must be host:port.");
+  return [host.replace(/^\[(.*)\]$/, "$1"), Number(port)];
+}
+
+function amount(text: string, others: Readonly<Record<string, number>>): Record<string, number> {
+  const [name, value] = pair(text);
+  const parsed = Number(value);
+  if (!Number.isFinite(parsed) || parsed < 0) {
+    throw new InvalidArgumentError("It must be name=amount, with an amount of 0 or more.");
+  }
+  return { ...others, [name]: parsed };
+}
+
+function label(text: string, others: Readonly<Record<string, string>>): Record<string, string> {
+  const [name, value] = pair(text);
+  return { ...others, [name]: value };
+}
+
+function pair(text: string): readonly [string, string] {
+  const at = text.indexOf("=");
+  if (at <= 0 || at === text.length - 1) throw new InvalidArgumentError("It must be name=value.");
+  return [text.slice(0, at), text.slice(at + 1)];
+}

@@ -1,0 +1,89 @@
+/** `rayling node`: a machine becomes a node, says how to reach it, and ends with all it runs. */
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import * as ray from "rayling";
+import { afterEach, describe, expect, test } from "vitest";
+import { folder, rayling, start } from "./command.ts";
+
+const started: ChildProcess[] = [];
+afterEach(async () => {
+  await ray.shutdown();
+  for (const child of started.splice(0)) child.kill("SIGKILL");
+});
+
+async function node(
+  ...flags: readonly string[]
+): Promise<{ child: ChildProcess; address: string }> {
+  const tokenFile = join(await folder(), "token");
+  const { child } = start("node", "--listen", "127.0.0.1:0", "--token-file", tokenFile, ...flags);
+  started.push(child);
+  let text = "";
+  await new Promise<void>((resolve) => {
+    child.stdout?.on("data", (chunk: string) => {
+      text += chunk;
+      if (text.includes("RAYLING_NODES=")) resolve();
+    });
+  });
+  const [address = ""] = /rayling:\/\/\S+(?=")/.exec(text) ?? [];
+  return { child, address };
+}
+
+test("becomes a node with what its flags say, and ends in order", async () => {
+  const { child, address } = await node(
+    "--name",
+    "box",
+    "--num-cpus",
+    "3",
+    "--resources",
+    "license=2",
+    "--labels",
+    "zone=b",
+  );
+  await ray.init({ numCpus: 1, nodes: [address] });
+  const box = (await ray.nodes()).find(({ nodeName }) => nodeName === "box");
+  expect(box?.resources).toMatchObject({ CPU: 3, license: 2 });
+  expect(box?.labels).toMatchObject({ zone: "b" });
+  child.kill("SIGTERM");
+  const [code] = (await once(child, "exit")) as [number | null];
+  expect(code).toBe(0);
+  await expect
+    .poll(async () => (await ray.nodes()).find(({ nodeName }) => nodeName === "box")?.alive, {
+      timeout: 30_000,
+    })
+    .toBe(false);
+});
+
+describe("bad input is one line and exit code 2", () => {
+  test.each([
+    [["--listen", "here"], /--listen.*host:port/],
+    [["--listen", "0.0.0.0:1"], /loopback addresses only, not on 0\.0\.0\.0/],
+    [["--resources", "license"], /--resources.*name=value/],
+    [["--resources", "license=many"], /--resources.*name=amount/],
+    [["--num-cpus", "-1"], /--num-cpus/],
+    [["--max-hosts", "0"], /--max-hosts.*at least 1/],
+    [["--token-file", "/dev/null/token"], /token file \/dev\/null\/token/],
+  ])("%j", async (flags, message) => {
+    const { code, stdout, stderr } = await rayling(
+      "node",
+      "--token-file",
+      join(await folder(), "token"),
+      ...flags,
+    );
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+    expect(stderr).toMatch(message);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  });
+
+  test("a port that is taken", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as { port: number };
+    const flags = ["--listen", `127.0.0.1:${port}`, "--token-file", join(await folder(), "token")];
+    const { code, stderr } = await rayling("node", ...flags);
+    expect(stderr).toContain(`127.0.0.1:${port}: the port is taken`);
+    expect(code).toBe(2);
+    server.close();
+  });
+});
