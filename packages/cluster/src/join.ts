@@ -61,7 +61,9 @@ export class RemoteNode implements NodeLauncher {
     this.#publicHost = place.host;
     this.#times = reconnectTimeoutMs === undefined ? {} : { reconnectTimeoutMs };
     const refused = (error: Error): never => {
-      throw new NodeAddressError(name, error.message, error);
+      throw error instanceof NodeAddressError
+        ? error
+        : new NodeAddressError(name, error.message, error);
     };
     this.#channel = dial(
       { place, token },
@@ -133,9 +135,10 @@ export class RemoteNode implements NodeLauncher {
         { peerId: `host ${id}`, explain: () => exited, times: this.#times },
       );
     const endpoint = channelEndpoint(channelTo(dialled.control));
+    const ready = Promise.withResolvers<void>();
     const answers: LauncherControl = {
       ...options.controlFor(id),
-      ready: () => undefined,
+      ready: () => ready.resolve(),
       dying: (cause) => void (known ??= causeFromData(cause)),
     };
     expose(answers, endpoint);
@@ -155,6 +158,7 @@ export class RemoteNode implements NodeLauncher {
       get pid() {
         return pid;
       },
+      ready: ready.promise,
       exited,
       channel: channelTo(dialled.data),
       control: use,

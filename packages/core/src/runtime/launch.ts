@@ -15,7 +15,8 @@ export class Launcher {
   readonly #options: LauncherOptions;
   readonly #hosts: Set<Host> = new Set();
   readonly #warm: Host[] = [];
-  readonly #turns: StartTurns = new StartTurns();
+  /** Each machine has its own. */
+  readonly #turns: Map<string, StartTurns> = new Map();
   /** Of other machines, by the id of their node. */
   readonly #nodes: Map<string, NodeLauncher> = new Map();
   #guard: Guard | undefined;
@@ -29,7 +30,11 @@ export class Launcher {
   /** Hosts of that node are started on another machine. */
   addNode(nodeId: string, node: NodeLauncher): void {
     this.#nodes.set(nodeId, node);
-    void node.lost.then(() => this.#nodes.delete(nodeId));
+    void node.lost.then(() => {
+      this.#nodes.delete(nodeId);
+      this.#turns.get(nodeId)?.close();
+      this.#turns.delete(nodeId);
+    });
   }
 
   /**
@@ -40,15 +45,16 @@ export class Launcher {
   async take(request: HostRequest, isWanted: () => boolean): Promise<Host | undefined> {
     const ready = this.#takeWarm(request);
     if (ready !== undefined) return ready;
-    await this.#turns.next();
+    const turns = this.#turnsOn(request.nodeId);
+    await turns.next();
     try {
       this.#checkOpen();
       if (isWanted()) return this.#launch(request);
     } catch (error) {
-      this.#turns.end();
+      turns.end();
       throw error;
     }
-    this.#turns.end();
+    turns.end();
     return undefined;
   }
 
@@ -56,7 +62,7 @@ export class Launcher {
   takeNow(request: HostRequest): Host {
     const ready = this.#takeWarm(request);
     if (ready !== undefined) return ready;
-    this.#turns.take();
+    this.#turnsOn(request.nodeId).take();
     return this.#launch(request);
   }
 
@@ -66,15 +72,22 @@ export class Launcher {
     return isolation === "thread" && isPlain ? this.#warm.shift() : undefined;
   }
 
+  #turnsOn(nodeId: string): StartTurns {
+    let turns = this.#turns.get(nodeId);
+    if (turns === undefined) this.#turns.set(nodeId, (turns = new StartTurns()));
+    return turns;
+  }
+
   #checkOpen(): void {
     if (!this.#open) throw new RaySystemError("the runtime is shut down");
   }
 
   /** Makes up for what was taken, unless others are to start first: starting a thread slows the one that starts beside it. */
   warmUp(): void {
-    while (this.#open && this.#warm.length < this.#options.prewarm && !this.#turns.isFull) {
-      this.#turns.take();
-      const { nodeId } = this.#options;
+    const { nodeId, prewarm } = this.#options;
+    const turns = this.#turnsOn(nodeId);
+    while (this.#open && this.#warm.length < prewarm && !turns.isFull) {
+      turns.take();
       const host = this.#launch({ nodeId, isolation: "thread", runtimeEnv: undefined });
       this.#warm.push(host);
       void host.exited.then(() => {
@@ -93,7 +106,7 @@ export class Launcher {
   /** Ends all hosts; resolves when no thread, process or file is left. */
   async close(cause: DeathCause): Promise<void> {
     this.#open = false;
-    this.#turns.close();
+    for (const turns of this.#turns.values()) turns.close();
     await Promise.all([...this.#hosts].map((host) => host.terminate(cause)));
     await Promise.all([...this.#nodes.values()].map((node) => node.close()));
     await this.#guard?.close();
@@ -101,7 +114,7 @@ export class Launcher {
 
   #launch(request: HostRequest): Host {
     const host = this.#start(request);
-    this.#turns.until(Promise.race([host.ready, host.exited]));
+    this.#turnsOn(request.nodeId).until(Promise.race([host.ready, host.exited]));
     this.#hosts.add(host);
     void host.exited.then(() => this.#hosts.delete(host));
     this.#options.onLaunch(host);
