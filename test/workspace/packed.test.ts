@@ -7,7 +7,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { root } from "./source.ts";
 
 const run = promisify(execFile);
-const packages = ["core", "data-proto", "reward-manager-registry", "reward-loop", "rayling"];
+const packages = [
+  "core",
+  "cluster",
+  "data-proto",
+  "reward-manager-registry",
+  "reward-loop",
+  "rayling",
+];
 
 let folder: string;
 
