@@ -3,15 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { count } from "./flag-values.ts";
 import type { NodeOptions } from "./node-command.ts";
 
-interface Flags {
-  readonly listen: readonly [string, number];
-  readonly name?: string;
-  readonly numCpus?: number;
-  readonly resources: Readonly<Record<string, number>>;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly maxHosts: number;
-  readonly tokenFile?: string;
-}
+type Flags = Omit<NodeOptions, "host" | "port"> & { readonly listen: readonly [string, number] };
 
 /** @param run does the work; it is loaded when the command is given */
 export function addNodeCommand(
