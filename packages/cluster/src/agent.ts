@@ -6,6 +6,7 @@ import { availableParallelism, hostname, totalmem } from "node:os";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { AddressInfo } from "node:net";
+import type { Readable } from "node:stream";
 import { expose, type Remote, wrap } from "comlink";
 import {
   type Address,
@@ -209,9 +210,7 @@ class DriverSession {
       },
     );
     this.#hosts.set(hostId, child);
-    const address = new Promise<Address>((resolve) => {
-      readLines(child.control, (line) => resolve(JSON.parse(line) as Address));
-    });
+    const address = firstLine(child.control).then((line) => JSON.parse(line) as Address);
     const exited = child.exited.then((cause) => {
       this.#hosts.delete(hostId);
       if (this.#channel.isOpen) void this.#driver.exited(hostId, causeToData(cause));
@@ -222,4 +221,9 @@ class DriverSession {
     child.ready();
     return started;
   }
+}
+
+/** The first is the runtime's own; what comes later is the user's, and nobody reads it. */
+function firstLine(stream: Readable): Promise<string> {
+  return new Promise((resolve) => readLines(stream, resolve));
 }

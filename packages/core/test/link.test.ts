@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { Batch } from "../src/protocol/messages.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
-import { dial, type Hello, listen } from "../src/transport/dial.ts";
+import { dial, dialLater, type Hello, listen } from "../src/transport/dial.ts";
 import { introduce } from "../src/transport/handshake.ts";
 import type { Link, LinkTimes } from "../src/transport/link.ts";
 import { SocketChannel } from "../src/transport/socket.ts";
@@ -174,6 +174,22 @@ describe("a link", () => {
     right.close(died);
     way.closed = false;
     expect(await left.closed).toMatchObject({ message: "the listener has ended the connection" });
+  });
+
+  test("to somebody who never listens is lost as well, and sends nothing into nowhere for ever", async () => {
+    const nowhere = new Cuttable(1);
+    const port = await nowhere.listen();
+    nowhere.end();
+    const link = dialLater(async () => ({ place: { host: "127.0.0.1", port }, token }), hello, {
+      peerId: "nobody",
+      explain: never,
+      times: { reconnectTimeoutMs: 50, explainMs: 10 },
+    });
+    link.send(numbered(1));
+    expect(await link.closed).toMatchObject({
+      message: "nobody could not be reached for 0.05 s",
+    });
+    expect(link.isOpen).toBe(false);
   });
 
   test("is not taken over by who knows its name and not the token, nor by who asks for what was never sent", async () => {

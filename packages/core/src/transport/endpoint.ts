@@ -33,6 +33,24 @@ addExtension({
 
 export type Listener = (event: { readonly data: unknown }) => void;
 
+/** What comlink would do for the other side, and nobody here asks for. */
+const refused: ReadonlySet<unknown> = new Set(["GET", "SET", "CONSTRUCT", "ENDPOINT"]);
+
+/**
+ * Only methods of what was exposed may be called, by their names: comlink itself would follow any path, to `constructor.constructor` as well.
+ *
+ * @throws RaySystemError for anything else
+ */
+function checkRequest(data: unknown): void {
+  const { type, path } = (data ?? {}) as { readonly type?: unknown; readonly path?: unknown };
+  if (refused.has(type)) throw new RaySystemError(`a request to ${String(type)}`);
+  if (type !== "APPLY") return;
+  const [name, ...rest] = Array.isArray(path) ? (path as readonly unknown[]) : [];
+  if (typeof name !== "string" || rest.length > 0 || name in Object.prototype) {
+    throw new RaySystemError("a call of what is no method");
+  }
+}
+
 export function channelEndpoint(channel: Channel): Endpoint {
   const listeners = new Set<Listener>();
   const receive = (batch: Batch): void => {
@@ -45,7 +63,12 @@ export function channelEndpoint(channel: Channel): Endpoint {
     } finally {
       buffers = [];
     }
-    for (const listener of listeners) listener({ data });
+    try {
+      checkRequest(data);
+      for (const listener of listeners) listener({ data });
+    } catch (error) {
+      channel.close(brokenChannel(error));
+    }
   };
   let isStarted = false;
   const endpoint: Pick<Endpoint, "postMessage" | "start"> & {

@@ -111,6 +111,7 @@ export class Link implements Channel {
     this.#wire = wire;
     last?.close(replaced);
     clearTimeout(this.#lostTimer);
+    this.#lostTimer = undefined;
     this.#acknowledged = this.#received;
     this.#unacknowledgedBytes = 0;
     wire.onWord((word) => this.#hear(word));
@@ -255,13 +256,18 @@ export class Link implements Channel {
     if (reason.kind === "channel-broken") return this.#end(reason);
     if (this.#gone !== undefined) return this.#end(this.#gone);
     this.#cuts += 1;
-    const { peer, redial } = this.#options;
+    this.#limitCut();
+    const { redial } = this.#options;
+    if (redial !== undefined) void this.#redial(redial);
+  }
+
+  #limitCut(): void {
+    const { peer } = this.#options;
     const { reconnectTimeoutMs } = this.#times;
-    this.#lostTimer = setTimeout(
+    this.#lostTimer ??= setTimeout(
       () => void this.#finish(`${peer} could not be reached for ${reconnectTimeoutMs / 1000} s`),
       reconnectTimeoutMs,
     ).unref();
-    if (redial !== undefined) void this.#redial(redial);
   }
 
   async #redial(redial: (received: number) => Promise<Resumed>): Promise<void> {
@@ -276,6 +282,8 @@ export class Link implements Channel {
         }
       } catch (error) {
         if (error instanceof LinkRefused) return void this.#finish(error.message);
+        // The first connection has its limit from the first failure on.
+        this.#limitCut();
       }
       await this.#pause(Math.min(pause, pauseMs.longest));
     }
@@ -285,7 +293,7 @@ export class Link implements Channel {
   async #pause(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wakeRedial = resolve;
-    const timer = setTimeout(resolve, ms * (0.5 + Math.random()));
+    const timer = setTimeout(resolve, ms * (0.5 + Math.random())).unref();
     await promise;
     clearTimeout(timer);
   }

@@ -1,0 +1,78 @@
+import { MessageChannel } from "node:worker_threads";
+import { expose, wrap } from "comlink";
+import { expect, test } from "vitest";
+import type { DeathCause } from "../src/shared/errors.ts";
+import { channelEndpoint } from "../src/transport/endpoint.ts";
+import { portEndpoint, threadChannel } from "../src/transport/thread.ts";
+
+const lost: DeathCause = { kind: "exited", exitCode: 1, message: "the other side went away" };
+
+interface Offer {
+  double(value: number): number;
+  fail(): never;
+}
+const offer: Offer = {
+  double: (value) => 2 * value,
+  fail: () => {
+    throw new RangeError("on purpose");
+  },
+};
+
+function pair(): {
+  readonly closed: Promise<DeathCause>;
+  readonly endpoint: ReturnType<typeof channelEndpoint>;
+} {
+  const { port1, port2 } = new MessageChannel();
+  const [left, right] = [
+    threadChannel(port1, async () => lost),
+    threadChannel(port2, async () => lost),
+  ];
+  expose(offer, channelEndpoint(left));
+  return { closed: left.closed, endpoint: channelEndpoint(right) };
+}
+
+test("an endpoint over a channel calls methods and gives their errors", async () => {
+  const remote = wrap<Offer>(pair().endpoint);
+  expect(await remote.double(21)).toBe(42);
+  await expect(remote.fail()).rejects.toThrow("on purpose");
+});
+
+test("an endpoint over a port does, too", async () => {
+  const { port1, port2 } = new MessageChannel();
+  expose(offer, portEndpoint(port1));
+  const remote = wrap<Offer>(portEndpoint(port2));
+  expect(await remote.double(4)).toBe(8);
+  await expect(remote.fail()).rejects.toThrow("on purpose");
+  port1.close();
+});
+
+test.each<[string, object]>([
+  [
+    "a path to the constructor of functions",
+    { type: "APPLY", path: ["constructor", "constructor"] },
+  ],
+  ["a method of every object", { type: "APPLY", path: ["__defineGetter__"] }],
+  ["a path that goes on behind a method", { type: "APPLY", path: ["double", "call"] }],
+  ["no path", { type: "APPLY", path: [] }],
+  ["a path that is none", { type: "APPLY", path: "double" }],
+  ["a property", { type: "GET", path: ["double"] }],
+  ["a change", { type: "SET", path: ["double"], value: { type: "RAW", value: 1 } }],
+  ["a new object", { type: "CONSTRUCT", path: ["double"] }],
+  ["another endpoint", { type: "ENDPOINT", path: [] }],
+  [
+    "a value that cannot be made here",
+    {
+      type: "APPLY",
+      path: ["double"],
+      argumentList: [{ type: "HANDLER", name: "proxy", value: 1 }],
+    },
+  ],
+  [
+    "a value of a kind that nobody knows",
+    { type: "APPLY", path: ["double"], argumentList: [{ type: "HANDLER", name: "none" }] },
+  ],
+])("who asks for %s is hung up on", async (_name, message) => {
+  const { closed, endpoint } = pair();
+  endpoint.postMessage({ id: "1", argumentList: [], ...message });
+  expect(await closed).toMatchObject({ kind: "channel-broken" });
+});
