@@ -73,8 +73,10 @@ export class Launcher {
   }
 
   #turnsOn(nodeId: string): StartTurns {
-    let turns = this.#turns.get(nodeId);
-    if (turns === undefined) this.#turns.set(nodeId, (turns = new StartTurns()));
+    // Nodes that are no machine of their own start their hosts here.
+    const machine = this.#nodes.has(nodeId) ? nodeId : this.#options.nodeId;
+    let turns = this.#turns.get(machine);
+    if (turns === undefined) this.#turns.set(machine, (turns = new StartTurns()));
     return turns;
   }
 
