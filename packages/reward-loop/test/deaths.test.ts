@@ -40,6 +40,18 @@ describe.each(["sync", "atOnce", "later"])("process.exit in a score function (%s
   });
 });
 
+test.each([
+  ["slowly", "EXECUTOR_DIED"],
+  // Its thread has to be ended.
+  ["never", "SCORE_TIMEOUT"],
+] as const)("a thread that ends %s, far later than the deadline, is %s", async (how, code) => {
+  const outcomes = await scoreTexts(
+    { reward: `${troublemaker}:sync`, timeoutMs: 200, workers: 1, executors: 1 },
+    numbers(10, { 4: `exit ${how}` }),
+  );
+  expectOnlyInvalid(outcomes, { 4: code });
+});
+
 test("an exception that nobody catches is traced to its sample, although it names none", async () => {
   const outcomes = await scoreTexts(
     { reward: `${troublemaker}:unnamed` },

@@ -27,7 +27,10 @@ export class ScoreExecutor {
   readonly #pipeline: Promise<Pipeline>;
 
   constructor(settings: PipelineSettings, memory: SharedArrayBuffer) {
-    this.#tracker = new RunTracker(RunTable.over(memory));
+    const table = RunTable.over(memory);
+    this.#tracker = new RunTracker(table);
+    // Before the handlers of the user's modules, which may take their time.
+    process.prependListener("exit", () => table.exiting());
     this.#pipeline = loadPipeline(settings, this.#tracker);
     // Whoever calls ready() hears of it.
     this.#pipeline.catch(() => undefined);

@@ -3,7 +3,8 @@
  *
  * A deadline counts from the moment the user's function starts on a sample. When one has passed, the executor is asked for a sign of life:
  * if it answers, the sample waits for something and is reported, the thread goes on. If it does not, its thread is blocked: the table
- * names the run that blocks it, that sample is reported once its own deadline has passed, and the thread is ended.
+ * names the run that blocks it, that sample is reported once its own deadline has passed, and the thread is ended. A thread that is
+ * on its way out is not blocked: what comes of it is a death.
  * A lane ends once, and then says what it leaves behind: jobs to run again, or suspects where nobody could be named.
  */
 
@@ -20,6 +21,9 @@ import type { Job } from "./job.ts";
 
 /** How long a thread may take to give a sign of life before it counts as blocked. Only after a deadline, so a wrong guess costs reruns, never an outcome. */
 const SIGN_OF_LIFE_MS = 50;
+
+/** How long a thread may take to end by itself (its exit handlers, a busy machine) before it counts as blocked. */
+const EXIT_MS = 5_000;
 
 /** A synchronous function works on one sample at a time; the next one stands ready in its thread (twice the throughput of none, measured). */
 const SYNC_IN_FLIGHT = 2;
@@ -218,7 +222,9 @@ export class ExecutorLane {
   }
 
   #whileBlocked(timeoutMs: number): void {
-    const { runningId } = this.#table;
+    const { runningId, isExiting } = this.#table;
+    // Its death names the culprit when it is told.
+    if (isExiting && performance.now() - (this.#askedAt ?? 0) < EXIT_MS) return;
     const running = this.#flights.get(runningId);
     const ageMs = running && this.#table.ageMs(running.slot);
     if (running !== undefined && ageMs !== undefined) {
