@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Codec, type Encoded } from "../src/protocol/codec.ts";
-import { BatchReader, BatchWriter, type Message } from "../src/protocol/messages.ts";
+import { type Batch, BatchReader, BatchWriter, type Message } from "../src/protocol/messages.ts";
 
 const codec = new Codec({ isReference: () => false, write: () => undefined, read: () => ({}) });
 const encode = (value: unknown): Encoded => codec.encode(value, "value");
@@ -101,5 +101,36 @@ describe("a batch", () => {
     const call = new Uint8Array(21);
     call[0] = 2;
     expect(() => read(call)).toThrow("unknown route");
+  });
+
+  /** A message of fixed fields, little endian: a kind, then numbers of four bytes, or bytes as they are. */
+  const raw = (kind: number, ...fields: readonly (number | string)[]): Batch => {
+    const parts = fields.map((field) => {
+      if (typeof field === "string") return Buffer.from(field);
+      const bytes = Buffer.alloc(4);
+      bytes.writeUInt32LE(field);
+      return bytes;
+    });
+    return { bytes: Buffer.concat([Buffer.of(kind), ...parts]), buffers: [] };
+  };
+  const shapeOf = (shape: string): Batch => raw(1, 0, 1, "a", 1, "m", shape.length, shape);
+
+  test.each<[string, Batch, string]>([
+    ["a value that reaches beyond it", raw(3, 1, 40, 0, 0, "short"), "beyond its batch"],
+    ["a text that does", raw(5, 1, 1, 40, "short"), "beyond its batch"],
+    [
+      "a big value that reaches beyond its buffer",
+      { ...raw(3, 1, 70_000, 0, 0, 10), buffers: [new SharedArrayBuffer(70_000)] },
+      "beyond its batch",
+    ],
+    ["more values than it has room for", raw(7, 1, 30_000_000), "beyond its batch"],
+    ["more buffers than came", raw(3, 1, 0, 30_000_000, 0), "did not arrive"],
+    ["a number for a route that nobody counts to", raw(1, 2 ** 31), "over the limit"],
+    ["a route of no shape", shapeOf('{"group":{"toString":1}}'), "no known shape"],
+    ["a shape that is none", shapeOf('{"group"'), "JSON"],
+  ])("with %s is refused", (_name, batch, message) => {
+    const before = process.memoryUsage();
+    expect(() => new BatchReader().read(batch, () => undefined)).toThrow(message);
+    expect(process.memoryUsage().heapUsed - before.heapUsed).toBeLessThan(50e6);
   });
 });

@@ -1,7 +1,7 @@
 import { MessageChannel } from "node:worker_threads";
 import { afterEach, describe, expect, test } from "vitest";
 import { Codec } from "../src/protocol/codec.ts";
-import type { Batch, Route } from "../src/protocol/messages.ts";
+import { type Batch, BatchWriter, type Route } from "../src/protocol/messages.ts";
 import { type CallMessage, type CreditLimits, Session } from "../src/rpc/session.ts";
 import type { Pending } from "../src/rpc/pending-table.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
@@ -101,6 +101,51 @@ const call = (side: Side, value: unknown): Promise<unknown> => {
 };
 
 describe("a session", () => {
+  test.each([
+    ["gives a call the number of one that is under way", 7],
+    ["counts further than anybody", 2 ** 31],
+  ])("whose peer %s ends, and tells what is under way", async (_name, id) => {
+    const { port1, port2 } = new MessageChannel();
+    const calls: CallMessage[] = [];
+    const lostCalls: number[] = [];
+    const session = new Session(
+      "peer",
+      threadChannel(port1, async () => lost),
+      {
+        onCall: (one, from) => {
+          calls.push(one);
+          from.track(one.id, {
+            cancel: () => undefined,
+            consumed: () => undefined,
+            callerLost: () => lostCalls.push(one.id),
+          });
+        },
+        onFetch: () => undefined,
+        onValue: () => undefined,
+        onReference: () => undefined,
+        onExport: () => undefined,
+        onCancelObject: () => undefined,
+      },
+    );
+    const peer = threadChannel(port2, async () => lost);
+    const writer = new BatchWriter();
+    for (const one of [7, id]) {
+      const args = codec.encode([], "args");
+      writer.write({
+        kind: "call",
+        id: one,
+        sequence: 0,
+        route,
+        arguments: args,
+        dependencies: [],
+      });
+    }
+    peer.send(writer.take());
+    expect(await session.closed).toMatchObject({ kind: "channel-broken" });
+    expect(calls.map((one) => one.id)).toEqual([7]);
+    expect(lostCalls).toEqual([7]);
+  });
+
   test("sends the calls of one turn as one batch and gets the answers in few", async () => {
     const { left, right } = pair(true);
     const answers = await Promise.all(Array.from({ length: 100 }, (_, index) => call(left, index)));

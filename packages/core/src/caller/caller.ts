@@ -39,7 +39,7 @@ import { noteSubmit } from "./note-events.ts";
 import { TaskClient } from "./task-client.ts";
 import type { Waiting } from "./waiting.ts";
 import { Lineage, type LineageLink } from "./lineage.ts";
-import { inlineBytes, Located, type LocatedLink, type StandIn } from "./located.ts";
+import { inlineBytes, Located, type LocatedLink, type StandIn, standInOf } from "./located.ts";
 
 export interface CallerOptions {
   readonly id: string;
@@ -317,7 +317,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       this.codec.claim(value);
       const isLocated = value.isLocated === true;
       if ((isLocated || isBig(value)) && maker instanceof Call) this.#lineage.note(entry, maker);
-      if (isLocated) this.#locate(entry, this.codec.decode(value) as StandIn);
+      if (isLocated) this.#locate(entry, standInOf(this.codec.decode(value)));
       else entry.resolve(value);
       if (isBig(value) && entry.owner === this.id) this.memory.keep(entry, false);
     } catch (error) {
@@ -372,7 +372,11 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   /** The value of an entry that was away is in memory from now on. */
   arrived(entry: ObjectEntry, value: Encoded): void {
-    this.codec.claim(value);
+    try {
+      this.codec.claim(value);
+    } catch (error) {
+      return entry.lost(this.describe(error as Error));
+    }
     entry.returned(value);
     if (entry.owner === this.id) this.memory.keep(entry, false);
   }

@@ -7,7 +7,7 @@
  */
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
-import { ObjectFetchTimedOutError, ObjectLostError } from "../shared/errors.ts";
+import { ObjectFetchTimedOutError, ObjectLostError, RaySystemError } from "../shared/errors.ts";
 import type { Away, ObjectEntry, Outcome } from "../store/object-entry.ts";
 import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import type { Waiting } from "./waiting.ts";
@@ -24,6 +24,20 @@ export interface StandIn {
   readonly byteLength: number;
   /** The owner's object; the host that made it does not know it. */
   readonly object?: ObjectRef;
+}
+
+/** @throws RaySystemError for what stands for nothing */
+export function standInOf(value: unknown): StandIn {
+  const { kept, byteLength, object } = (value ?? {}) as Partial<StandIn>;
+  const isSize = Number.isSafeInteger(byteLength) && (byteLength as number) >= 0;
+  if (
+    !(kept instanceof ObjectRef) ||
+    !isSize ||
+    !(object === undefined || object instanceof ObjectRef)
+  ) {
+    throw new RaySystemError("what came in place of a value stands for none");
+  }
+  return value as StandIn;
 }
 
 export interface LocatedLink {

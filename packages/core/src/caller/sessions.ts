@@ -43,7 +43,8 @@ export class Sessions {
         exchange.answer(id, objectId, whole, store.exported(objectId), from),
       onValue: (objectId, value) => {
         const entry = store.borrowed(objectId);
-        if (entry !== undefined) link.settle(entry, value);
+        // Nobody speaks for another owner.
+        if (entry?.owner === peerId) link.settle(entry, value);
       },
       onReference: (objectId, holder, change) => store.changeReference(objectId, holder, change),
       onCancelObject: (objectId, recursive, force) => {

@@ -7,6 +7,7 @@ import type { Caller } from "../caller/caller.ts";
 import type { Encoded } from "../protocol/codec.ts";
 import type { CallMessage, Running, Session } from "../rpc/session.ts";
 import { Fifo } from "../shared/fifo.ts";
+import { brokenChannel } from "../transport/channel.ts";
 
 /** Runs a call, or answers it. */
 export type RunCall = (call: CallMessage, session: Session) => void;
@@ -89,7 +90,12 @@ class Arrival implements Running {
     if (this.#isCancelled) return session.answerCancelled(id);
     if (this.#failure !== undefined) return session.answerFailure(id, this.#failure);
     const isPulled = this.#dependencies.length > 0;
-    run(isPulled ? { ...this.#call, dependencies: this.#dependencies } : this.#call, session);
+    try {
+      run(isPulled ? { ...this.#call, dependencies: this.#dependencies } : this.#call, session);
+    } catch (error) {
+      // As if it had come just now.
+      session.close(brokenChannel(error));
+    }
   }
 
   cancel(): void {

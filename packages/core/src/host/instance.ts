@@ -81,6 +81,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   readonly #findFunction: (key: RemoteKey) => Promise<unknown>;
   #object: object = {};
   #methods: ReadonlyMap<string, KnownMethod> = new Map();
+  #hook: Method | undefined;
   readonly #group: Group;
   readonly #groups: ReadonlyMap<string, Group>;
   #executed = 0;
@@ -139,10 +140,14 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
       exitActor: (message) => this.exit({ kind: "exit-actor", message }),
     };
     this.#object = asTask(scope, () => new ActorClass(...args));
+    const methods = methodsOf(Object.getPrototypeOf(this.#object) as object);
+    this.#hook = methods.get(shutdownHook);
+    methods.delete(shutdownHook);
     this.#methods = new Map(
-      [...methodsOf(Object.getPrototypeOf(this.#object) as object), ...this.#builtIns()].map(
-        ([name, run]) => [name, { run, slow: true, plain: false }],
-      ),
+      [...methods, ...this.#builtIns()].map(([name, run]) => [
+        name,
+        { run, slow: true, plain: false },
+      ]),
     );
   }
 
@@ -326,9 +331,8 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   }
 
   async #shutDown(): Promise<void> {
-    const hook = this.#methods.get(shutdownHook);
     try {
-      await hook?.run.apply(this.#object, []);
+      await this.#hook?.apply(this.#object, []);
     } catch (error) {
       process.emitWarning(
         `${this.info.className}.${shutdownHook} threw: ${String(error)}`,

@@ -21,6 +21,10 @@ export class Loader {
   async find(key: RemoteKey): Promise<unknown> {
     const known = registeredTarget(key);
     if (known !== undefined) return known;
+    // Code of the caller's own making, as in "data:", is not run: remote() stands in a file.
+    if (!key.moduleUrl.startsWith("file:")) {
+      throw new RemoteNotRegisteredError(key.name, key.moduleUrl, "it is not in a file");
+    }
     const loaded = await this.#load(key.moduleUrl);
     const target = registeredTarget(key);
     if (target !== undefined) return target;

@@ -20,7 +20,8 @@ export async function runTask(
   loader: Loader,
   caller: Caller,
 ): Promise<void> {
-  const key = JSON.parse(call.route.method) as RemoteKey & { readonly assignment: Assignment };
+  const key = taskKeyOf(call.route.method);
+  if (key === undefined) return session.answerAbsent(call.id);
   const execution = new Execution(call, session, siteOf(key.name, key.assignment, caller));
   try {
     const task = (await loader.find(key)) as Method;
@@ -37,6 +38,21 @@ export async function runTask(
     execution.answerFailure(error);
   }
   session.flush();
+}
+
+type TaskKey = RemoteKey & { readonly assignment: Assignment };
+
+/** Undefined for what is none: there is no such task. */
+function taskKeyOf(method: string): TaskKey | undefined {
+  let key: Partial<TaskKey> | null;
+  try {
+    key = JSON.parse(method) as Partial<TaskKey> | null;
+  } catch {
+    return undefined;
+  }
+  const { moduleUrl, name, assignment } = key ?? {};
+  const isKey = typeof moduleUrl === "string" && typeof name === "string";
+  return isKey && typeof assignment === "object" ? (key as TaskKey) : undefined;
 }
 
 /** Made here, and not where the arguments are in scope: what the task starts may keep its execution, which must not keep them. */

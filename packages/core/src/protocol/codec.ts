@@ -9,8 +9,9 @@
  */
 import { Packr, REUSE_BUFFER_MODE } from "msgpackr/pack";
 import { NotEncodableError, RaySystemError, type RemoteSite } from "../shared/errors.ts";
+import { checkDepth } from "./depth.ts";
 import { isFlat, outOfBandBytes, refusalOf, survey } from "./encodable.ts";
-import { type FailureData, type FindClass, fromFailure, toFailure } from "./failure.ts";
+import { type FailureData, type FindClass, fromFailure, isFailure, toFailure } from "./failure.ts";
 import { Writing, type WritingRules } from "./replace.ts";
 import { serializers } from "./serializers.ts";
 import { allocateShared } from "./shared-memory.ts";
@@ -132,12 +133,13 @@ export class Codec {
 
   #unpack(encoded: Encoded, reviver: Reviver): unknown {
     try {
+      checkDepth(encoded.bytes, encoded.start, encoded.end);
       return reviving(reviver, (): unknown =>
         packr.unpack(encoded.bytes, { start: encoded.start, end: encoded.end }),
       );
     } catch (cause) {
       throw new RaySystemError(
-        `a value of ${encoded.end - encoded.start} bytes cannot be decoded`,
+        `a value of ${encoded.end - encoded.start} bytes cannot be decoded: ${cause instanceof Error ? cause.message : String(cause)}`,
         { cause },
       );
     }
@@ -146,10 +148,7 @@ export class Codec {
   /** Takes over the refs inside a value that arrived, before anybody looks at it. */
   claim(encoded: Encoded): void {
     if (encoded.referenceCount === 0 || encoded.references !== undefined) return;
-    const reviver = this.#reviverFor(encoded, noSlots, true);
-    reviving(reviver, (): unknown =>
-      packr.unpack(encoded.bytes, { start: encoded.start, end: encoded.end }),
-    );
+    this.#unpack(encoded, this.#reviverFor(encoded, noSlots, true));
   }
 
   /** A second decoding of the same value gets the refs of the first: each is taken over once. */
@@ -170,13 +169,19 @@ export class Codec {
     };
   }
 
-  /** Of an error that has parts which cannot be read here, all the rest is read. @throws RaySystemError on bytes that are not a value */
+  /** Of an error that has parts which cannot be read here, all the rest is read. @throws RaySystemError on bytes that are no failure */
   decodeFailure(encoded: Encoded): FailureData {
+    const data = this.#decodeLeniently(encoded);
+    if (!isFailure(data)) throw new RaySystemError("what came as an error is none");
+    return data;
+  }
+
+  #decodeLeniently(encoded: Encoded): unknown {
     try {
-      return this.decode(encoded) as FailureData;
+      return this.decode(encoded);
     } catch {
       const reviver = { ...this.#reviverFor(encoded, noSlots), isLenient: true };
-      return this.#unpack(encoded, reviver) as FailureData;
+      return this.#unpack(encoded, reviver);
     }
   }
 

@@ -106,8 +106,17 @@ export function toFailure(
   };
 }
 
+/** Whether it has what every failure has; a peer may have sent anything in its place. */
+export function isFailure(data: unknown): data is FailureData {
+  if (typeof data !== "object" || data === null) return false;
+  const { name, message, stack, fields } = data as Partial<Record<keyof FailureData, unknown>>;
+  const isText = [name, message, stack].every((text) => typeof text === "string");
+  return isText && typeof fields === "object" && fields !== null;
+}
+
 /** Never throws: of an error that cannot be made again here, what it said is left. */
 export function fromFailure(failure: FailureData, findClass?: FindClass): Error {
+  if (!isFailure(failure)) return new known.RaySystemError("what came as an error is none");
   try {
     return revive(failure, findClass);
   } catch (cause) {
@@ -184,6 +193,8 @@ export function appendLocalStack(error: Error, local: string): void {
 }
 
 const builtIn: Readonly<Record<string, { readonly prototype: object }>> = {
+  // Names come from peers: they find nothing but these.
+  __proto__: null as never,
   Error,
   TypeError,
   RangeError,

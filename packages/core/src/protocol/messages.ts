@@ -118,6 +118,12 @@ function headCount({ buffers, isLive, isLocated }: Encoded): number {
 /** The count of a consumer that wants no more: the producer need not wait for it. */
 export const unlimitedItems: number = 0xffffffff;
 
+/** Far above what a session has: routes of all living actors and functions that one peer calls. */
+const maxRoutes: number = 2 ** 20;
+
+/** A body is its size, its counts, and its bytes or where they are. */
+const leastBodyBytes = 12;
+
 /** Routes of calls with a name of their own use the first numbers again and again, so that names do not pile up on the other side. */
 const namedRoutes = 256;
 
@@ -332,6 +338,7 @@ export class BatchReader {
       const id = cursor.uint32();
       switch (kind) {
         case kinds.route:
+          if (id >= maxRoutes) throw new RaySystemError(`route ${id} is over the limit`);
           this.#routes[id] = readRoute(cursor);
           break;
         case kinds.call: {
@@ -342,8 +349,7 @@ export class BatchReader {
             throw new RaySystemError(`call ${id} names an unknown route`);
           const count = cursor.uint32();
           const args = cursor.body();
-          const dependencies =
-            count === 0 ? noDependencies : Array.from({ length: count }, () => cursor.body());
+          const dependencies = count === 0 ? noDependencies : cursor.bodies(count);
           if (route === undefined || this.#isAhead) break;
           onMessage({ kind: "call", id, sequence, route, arguments: args, dependencies });
           break;
@@ -354,15 +360,9 @@ export class BatchReader {
         case kinds.failure:
           onMessage({ kind: "failure", id, error: cursor.body() });
           break;
-        case kinds.results: {
-          const count = cursor.uint32();
-          onMessage({
-            kind: "results",
-            id,
-            values: Array.from({ length: count }, () => cursor.body()),
-          });
+        case kinds.results:
+          onMessage({ kind: "results", id, values: cursor.bodies(cursor.uint32()) });
           break;
-        }
         case kinds.item:
           onMessage({ kind: "item", id, index: cursor.uint32(), value: cursor.body() });
           break;
@@ -411,9 +411,18 @@ function readRoute(cursor: Cursor): Route {
   const target = cursor.text();
   const method = cursor.text();
   const shape = cursor.text();
-  return shape === ""
-    ? { target, method }
-    : { target, method, shape: JSON.parse(shape) as CallShape };
+  return shape === "" ? { target, method } : { target, method, shape: shapeOf(JSON.parse(shape)) };
+}
+
+/** @throws RaySystemError for what is none */
+function shapeOf(value: unknown): CallShape {
+  const { group, returns, ahead, name } = (value ?? {}) as Record<keyof CallShape, unknown>;
+  const isText = (one: unknown): boolean => one === undefined || typeof one === "string";
+  const isCount = (one: unknown): boolean => one === undefined || Number.isSafeInteger(one);
+  if (isText(group) && isText(name) && isCount(ahead) && (isCount(returns) || isText(returns))) {
+    return value as CallShape;
+  }
+  throw new RaySystemError("a call of no known shape");
 }
 
 const noBuffers: readonly SharedArrayBuffer[] = [];
@@ -461,9 +470,16 @@ class Cursor {
 
   text(): string {
     const size = this.uint32();
-    const value = text.decoder.decode(this.#bytes.subarray(this.#at, this.#at + size));
+    const start = this.#at;
     this.#at += size;
-    return value;
+    this.#checkEnd();
+    return text.decoder.decode(this.#bytes.subarray(start, this.#at));
+  }
+
+  /** A count that the batch has no room for is not made a list of. */
+  bodies(count: number): Encoded[] {
+    if (count * leastBodyBytes > this.#bytes.length - this.#at) throw cutOff();
+    return Array.from({ length: count }, () => this.body());
   }
 
   body(): Encoded {
@@ -478,13 +494,14 @@ class Cursor {
     if (size >= outOfBandBytes) {
       start = this.uint32();
       const memory = this.#buffer();
+      if (start + size > memory.byteLength) throw cutOff();
       if (!this.#isAhead) adoptShared(memory);
       bytes = Buffer.from(memory);
     } else {
       this.#at += size;
+      this.#checkEnd();
     }
-    const buffers =
-      bufferCount === 0 ? noBuffers : Array.from({ length: bufferCount }, () => this.#buffer());
+    const buffers = bufferCount === 0 ? noBuffers : this.#takeBuffers(bufferCount);
     const end = start + size;
     if (isLocated)
       return { bytes, start, end, buffers, referenceCount, references: undefined, isLocated };
@@ -495,10 +512,27 @@ class Cursor {
     return { bytes, start, end, buffers, referenceCount, references: undefined };
   }
 
+  /** What reaches beyond its batch would be read, and passed on, with what lies behind it. */
+  #checkEnd(): void {
+    if (this.#at > this.#bytes.length) throw cutOff();
+  }
+
+  #takeBuffers(count: number): SharedArrayBuffer[] {
+    if (count > this.#buffers.length - this.#nextBuffer) throw missingBuffer();
+    return Array.from({ length: count }, () => this.#buffer());
+  }
+
   #buffer(): SharedArrayBuffer {
     const buffer = this.#buffers[this.#nextBuffer++];
-    if (buffer === undefined)
-      throw new RaySystemError("a buffer that a message names did not arrive");
+    if (buffer === undefined) throw missingBuffer();
     return buffer;
   }
+}
+
+function cutOff(): RaySystemError {
+  return new RaySystemError("a message that reaches beyond its batch");
+}
+
+function missingBuffer(): RaySystemError {
+  return new RaySystemError("a buffer that a message names did not arrive");
 }

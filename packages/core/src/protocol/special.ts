@@ -77,6 +77,8 @@ const { Float16Array } = globalThis as unknown as { readonly Float16Array?: View
 const viewConstructors: Readonly<
   Record<string, ViewConstructor & { readonly BYTES_PER_ELEMENT?: number }>
 > = {
+  // Names come from peers: they find nothing but these.
+  __proto__: null as never,
   Int8Array,
   Uint8Array,
   Uint8ClampedArray,
@@ -124,17 +126,18 @@ function revive(content: SpecialContent): unknown {
     case "class":
       return state.referencesOnly ? undefined : reviveClass(content[1], content[2]);
     case "slot":
-      return state.slots[content[1]];
+      return state.referencesOnly ? undefined : at(state.slots, content[1], "slot");
     case "negative-zero":
       return -0;
     case "text":
-      return Buffer.from(content[1]).toString("utf16le");
-    case "view":
-      return viewOver(content[1], Uint8Array.from(content[2]).buffer, 0, content[2].byteLength);
+      return Buffer.from(bytesOf(content[1])).toString("utf16le");
+    case "view": {
+      const bytes = bytesOf(content[2]);
+      return viewOver(content[1], Uint8Array.from(bytes).buffer, 0, bytes.byteLength);
+    }
     case "buffer": {
       const [, kind, index, offset, byteLength] = content;
-      const memory = state.buffers[index];
-      if (memory === undefined) throw new RaySystemError(`buffer ${index} did not arrive`);
+      const memory = at(state.buffers, index, "buffer");
       if (kind === "SharedArrayBuffer") return memory;
       if (kind === "ArrayBuffer") return new Uint8Array(memory, offset, byteLength).slice().buffer;
       return viewOver(kind, memory, offset, byteLength);
@@ -142,6 +145,20 @@ function revive(content: SpecialContent): unknown {
     default:
       throw new RaySystemError(`unknown special value ${String(content[0])}`);
   }
+}
+
+/** An index that a peer named: nothing else of a list is within its reach. */
+function at<T>(list: readonly T[], index: unknown, what: string): T {
+  if (typeof index !== "number" || !(index >= 0 && index < list.length)) {
+    throw new RaySystemError(`${what} ${String(index)} did not arrive`);
+  }
+  return list[index] as T;
+}
+
+/** What only says that it is long would be made that long. */
+function bytesOf(value: unknown): Uint8Array {
+  if (!(value instanceof Uint8Array)) throw new RaySystemError("bytes that are none");
+  return value;
 }
 
 function reviveClass(id: string, data: unknown): unknown {

@@ -13,7 +13,7 @@ import {
   type Message,
   type Route,
 } from "../protocol/messages.ts";
-import { assertNever, type DeathCause } from "../shared/errors.ts";
+import { assertNever, type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { type Pending, PendingTable } from "./pending-table.ts";
 import { brokenChannel, type Channel } from "../transport/channel.ts";
@@ -51,6 +51,9 @@ export const defaultCredit: CreditLimits = { maxCalls: 4096, maxBytes: 16 * 1024
 
 /** A batch leaves early at this size, so that the other side starts while this one still writes (measured in bench/). */
 const earlyFlushBytes = 8 * 1024;
+
+/** What one peer may have under way here, calls and fetches together; far above what credit lets an honest one send. */
+const maxInFlight: number = 2 ** 22;
 
 /** So do answers after this time: a turn of slow methods must not hold back the answer of the first. */
 const earlyFlushMs = 1;
@@ -363,6 +366,7 @@ export class Session {
         this.#take(message.id)?.reject(message.error);
         break;
       case "call":
+        this.#checkId(message.id);
         if (this.isCancelled(message.id)) this.answerCancelled(message.id);
         else this.#receiver.onCall(message, this);
         break;
@@ -402,6 +406,14 @@ export class Session {
         break;
       default:
         assertNever(message);
+    }
+  }
+
+  /** A number is given out again when its call was answered. @throws RaySystemError */
+  #checkId(id: number): void {
+    if (id >= maxInFlight) throw new RaySystemError(`call ${id} is over the limit`);
+    if (id < this.#running.length && this.#running[id] !== undefined) {
+      throw new RaySystemError(`call ${id} is under way`);
     }
   }
 

@@ -12,6 +12,7 @@ import type { Channel } from "./channel.ts";
 import { peerLimits } from "./framing.ts";
 import { handshakeMs, helloLimits, introduce, receive } from "./handshake.ts";
 import { Link, LinkRefused, type LinkTimes, type Resumed } from "./link.ts";
+import type { Pace } from "./pace.ts";
 import { SocketChannel } from "./socket.ts";
 
 /** Where somebody listens: on this machine, or on any. */
@@ -42,21 +43,32 @@ export interface ListenOptions {
   readonly onChannel: (channel: Channel, hello: Hello) => void;
   /** Of a link. */
   readonly times?: LinkTimes;
+  /** Of those who have not proved yet that they have the token. */
+  readonly unknown?: UnknownLimits;
+  /** How slow the others may be. */
+  readonly pace?: Pace;
 }
 
-const maxUnknown = 64;
+export interface UnknownLimits {
+  /** How many there may be. Default 256. */
+  readonly most: number;
+  /** How long they have. Default 5,000. */
+  readonly ms: number;
+}
+
+const standardUnknown: UnknownLimits = { most: 256, ms: handshakeMs };
 
 /** Resolves when it listens. Does not keep the process alive. */
 export function listen(options: ListenOptions): Promise<Listener> {
-  let unknown = 0;
+  const { most } = options.unknown ?? standardUnknown;
+  const unknown = new Set<Socket>();
   const links = new Map<string, Link>();
   const server = createServer({ noDelay: true }, (socket) => {
-    if (unknown >= maxUnknown) {
-      socket.destroy();
-      return;
-    }
-    unknown += 1;
-    void answer(socket, options, links).finally(() => (unknown -= 1));
+    // A full house is no closed one: who only holds a place loses it to who comes.
+    const last = unknown.size < most ? undefined : lastWelcome(unknown);
+    if (last !== undefined && unknown.delete(last)) last.destroy();
+    unknown.add(socket);
+    void answer(socket, options, links).finally(() => unknown.delete(socket));
   });
   server.unref();
   return new Promise((resolve, reject) => {
@@ -65,6 +77,16 @@ export function listen(options: ListenOptions): Promise<Listener> {
       resolve({ address: server.address(), close: () => void server.close() }),
     );
   });
+}
+
+/** The oldest of those from where most of them come. */
+function lastWelcome(sockets: ReadonlySet<Socket>): Socket | undefined {
+  const counts = new Map<string | undefined, number>();
+  for (const { remoteAddress } of sockets) {
+    counts.set(remoteAddress, (counts.get(remoteAddress) ?? 0) + 1);
+  }
+  const most = Math.max(...counts.values());
+  return [...sockets].find(({ remoteAddress }) => counts.get(remoteAddress) === most);
 }
 
 async function answer(
@@ -76,12 +98,14 @@ async function answer(
   const channel = new SocketChannel(socket, {
     peer: "a host that dialled",
     limits: helloLimits,
+    ...(options.pace === undefined ? {} : { pace: options.pace }),
     explain: async () =>
       peer === undefined
         ? { kind: "unreachable", message: "it ended before it said who it is" }
         : options.explain(peer),
   });
-  const timer = setTimeout(() => socket.destroy(), handshakeMs).unref();
+  const { ms } = options.unknown ?? standardUnknown;
+  const timer = setTimeout(() => socket.destroy(), ms).unref();
   try {
     const { hello, welcome } = await receive(channel, options.address.token);
     const { peerId, wayId, linkId, received } = hello;

@@ -7,6 +7,7 @@
  */
 import type { Endpoint } from "comlink";
 import { addExtension, Packr } from "msgpackr/pack";
+import { checkDepth } from "../protocol/depth.ts";
 import type { Batch } from "../protocol/messages.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
@@ -24,9 +25,9 @@ addExtension({
     const known = buffers.indexOf(buffer);
     return known >= 0 ? known : buffers.push(buffer) - 1;
   },
-  read: (index: number) => {
-    const buffer = buffers[index];
-    if (buffer === undefined) throw new RaySystemError(`buffer ${index} did not arrive`);
+  read: (index: unknown) => {
+    const buffer = typeof index === "number" ? buffers[index] : undefined;
+    if (buffer === undefined) throw new RaySystemError(`buffer ${String(index)} did not arrive`);
     return buffer;
   },
 });
@@ -57,6 +58,7 @@ export function channelEndpoint(channel: Channel): Endpoint {
     let data: unknown;
     try {
       buffers = [...batch.buffers];
+      checkDepth(batch.bytes, 0, batch.bytes.length);
       data = packr.unpack(batch.bytes);
     } catch (error) {
       return channel.close(brokenChannel(error));

@@ -4,7 +4,8 @@
  * Head: length of the batch and count of buffers, 4 bytes each, little endian; then 6 bytes of length per buffer. The highest bit of the count marks
  * a frame that is no batch but a word between the two ends of the connection; it has no buffers. A frame that lies whole in
  * one chunk is handed on as a window of it, without a copy; buffers go straight into SharedArrayBuffers, so that everything above
- * sees what it sees between threads. Lengths are checked before anything is allocated for them.
+ * sees what it sees between threads. Lengths are checked before anything is allocated for them, and what is said to be long is not believed: memory is
+ * taken as bytes arrive (a buffer's is the system's until it is written to).
  */
 import type { Batch } from "../protocol/messages.ts";
 import { RaySystemError } from "../shared/errors.ts";
@@ -35,6 +36,8 @@ const maxWordBytes = 64;
 const lengthBytes = 6;
 /** Up to this size the batch is copied behind its head: one write is cheaper than a list of two. */
 const joinedBytes = 64 * 1024;
+/** What is taken at first for a part that does not lie whole in its chunk; doubles as it fills. */
+const firstBytes = 64 * 1024;
 const noBuffers: readonly SharedArrayBuffer[] = [];
 
 /** The pieces to write, in order; buffers are not copied. @throws RaySystemError for a frame that no peer would take */
@@ -70,7 +73,8 @@ export function wordFrame(word: Uint8Array): Uint8Array {
 
 /** What is being read when a chunk ends in the middle of it. */
 interface Part {
-  readonly target: Uint8Array;
+  readonly size: number;
+  target: Uint8Array;
   filled: number;
 }
 
@@ -78,17 +82,17 @@ type Reading =
   | { readonly kind: "head" }
   | { readonly kind: "lengths"; readonly size: number; readonly count: number }
   | { readonly kind: "word" }
-  | { readonly kind: "batch"; readonly buffers: readonly SharedArrayBuffer[] }
+  | { readonly kind: "batch"; readonly lengths: readonly number[] }
   | {
       readonly kind: "buffer";
       readonly batch: Uint8Array;
-      readonly buffers: readonly SharedArrayBuffer[];
-      readonly index: number;
+      readonly lengths: readonly number[];
+      readonly buffers: SharedArrayBuffer[];
     };
 
 const head: Reading = { kind: "head" };
 const word: Reading = { kind: "word" };
-const plainBatch: Reading = { kind: "batch", buffers: noBuffers };
+const plainBatch: Reading = { kind: "batch", lengths: [] };
 
 /** Takes chunks as they come and gives batches one at a time. */
 export class FrameReader {
@@ -99,6 +103,7 @@ export class FrameReader {
   /** Length of the part that is being read. */
   #expected = 0;
   #part: Part | undefined;
+  #frames = 0;
 
   constructor(limits: FrameLimits = peerLimits) {
     this.limits = limits;
@@ -107,6 +112,11 @@ export class FrameReader {
   /** Of the one chunk that is looked at: it must be used up before the next. */
   get unread(): number {
     return this.#chunk.length - this.#at;
+  }
+
+  /** How many were begun. */
+  get frames(): number {
+    return this.#frames;
   }
 
   /** Whether the stream may end here. */
@@ -135,6 +145,7 @@ export class FrameReader {
           if (bytes === undefined) return undefined;
           const size = uint32(bytes, 0);
           const count = uint32(bytes, 4);
+          this.#frames += 1;
           if (count >= wordBit) {
             checkWord(size, count);
             this.#reading = word;
@@ -163,33 +174,35 @@ export class FrameReader {
             lengths.reduce((sum, length) => sum + length, 0),
             this.limits,
           );
-          const buffers = lengths.map((length) => new SharedArrayBuffer(length));
-          this.#reading = { kind: "batch", buffers };
+          this.#reading = { kind: "batch", lengths };
           this.#expected = reading.size;
           break;
         }
         case "batch": {
           const bytes = this.#take(this.#expected);
           if (bytes === undefined) return undefined;
-          const { buffers } = reading;
-          if (buffers.length === 0) {
+          const { lengths } = reading;
+          if (lengths.length === 0) {
             this.#reading = head;
-            return { bytes, buffers };
+            return { bytes, buffers: noBuffers };
           }
-          this.#reading = { kind: "buffer", batch: bytes, buffers, index: 0 };
+          this.#reading = { kind: "buffer", batch: bytes, lengths, buffers: [] };
           break;
         }
         case "buffer": {
-          const { batch, buffers, index } = reading;
-          const buffer = buffers[index];
-          if (buffer === undefined) {
+          const { batch, lengths, buffers } = reading;
+          if (buffers.length === lengths.length && this.#part === undefined) {
             this.#reading = head;
             return { bytes: batch, buffers };
           }
-          this.#part ??= { target: new Uint8Array(buffer), filled: 0 };
+          if (this.#part === undefined) {
+            const size = lengths[buffers.length] as number;
+            const buffer = new SharedArrayBuffer(size);
+            buffers.push(buffer);
+            this.#part = { size, target: new Uint8Array(buffer), filled: 0 };
+          }
           if (!this.#fill(this.#part)) return undefined;
           this.#part = undefined;
-          this.#reading = { ...reading, index: index + 1 };
           break;
         }
       }
@@ -216,20 +229,27 @@ export class FrameReader {
         return bytes;
       }
       if (this.unread === 0) return undefined;
-      this.#part = { target: Buffer.allocUnsafeSlow(size), filled: 0 };
+      const target = Buffer.allocUnsafeSlow(Math.min(size, firstBytes));
+      this.#part = { size, target, filled: 0 };
     }
     const part = this.#part;
-    if (!this.#fill(part)) return undefined;
+    while (!this.#fill(part)) {
+      if (this.unread === 0) return undefined;
+      const { size: whole, target } = part;
+      part.target = Buffer.allocUnsafeSlow(Math.min(whole, 2 * target.length));
+      part.target.set(target);
+    }
     this.#part = undefined;
     return part.target;
   }
 
+  /** Whether it is whole; else the chunk is used up, or the target is full. */
   #fill(part: Part): boolean {
     const wanted = Math.min(part.target.length - part.filled, this.unread);
     part.target.set(this.#chunk.subarray(this.#at, this.#at + wanted), part.filled);
     part.filled += wanted;
     this.#at += wanted;
-    return part.filled === part.target.length;
+    return part.filled === part.size;
   }
 }
 

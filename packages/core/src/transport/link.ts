@@ -9,7 +9,7 @@ import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
-import type { SocketChannel } from "./socket.ts";
+import { maxUnreadBytes, type SocketChannel, unreadBytesOf } from "./socket.ts";
 
 /** A connection over which a link goes on, and how much of ours the peer has. */
 export interface Resumed {
@@ -31,6 +31,8 @@ export interface LinkOptions extends LinkTimes {
   readonly explain: () => Promise<DeathCause>;
   /** Makes a new connection, saying how much of the peer's is here. The side that was dialled has none: it waits. Rejects with LinkRefused when there is nothing to go on with. */
   readonly redial?: (received: number) => Promise<Resumed>;
+  /** What may be sent that the peer does not say it has, without big buffers. Default `maxUnreadBytes` of socket.ts. */
+  readonly maxUnreadBytes?: number;
 }
 
 /** The peer answered, and knows nothing of the link any more. */
@@ -52,6 +54,7 @@ export class Link implements Channel {
   readonly #options: LinkOptions;
   readonly #resolveClosed: (reason: DeathCause) => void;
   readonly #times: Required<LinkTimes>;
+  readonly #maxUnreadBytes: number;
   #open = true;
   /** It is gone; what it sent last may still arrive. */
   #gone: DeathCause | undefined;
@@ -63,6 +66,8 @@ export class Link implements Channel {
   readonly #kept: Fifo<Batch> = new Fifo();
   /** Number of the first of those. */
   #keptFrom = 0;
+  /** What they take, without big buffers. */
+  #keptBytes = 0;
   #received = 0;
   #acknowledged = 0;
   #unacknowledgedBytes = 0;
@@ -77,6 +82,7 @@ export class Link implements Channel {
     this.closed = promise;
     this.#resolveClosed = resolve;
     this.#options = options;
+    this.#maxUnreadBytes = options.maxUnreadBytes ?? maxUnreadBytes;
     const { reconnectTimeoutMs, explainMs } = options;
     this.#times = {
       reconnectTimeoutMs: reconnectTimeoutMs ?? standard.reconnectTimeoutMs,
@@ -131,6 +137,8 @@ export class Link implements Channel {
   send(batch: Batch): void {
     if (!this.isOpen) throw new RaySystemError("the channel is closed");
     this.#kept.push(batch);
+    this.#keptBytes += unreadBytesOf(batch);
+    if (this.#keptBytes > this.#maxUnreadBytes) return this.#giveUp();
     if (this.#wire?.isOpen === true) this.#wire.send(batch);
   }
 
@@ -180,6 +188,12 @@ export class Link implements Channel {
     this.#gone = cause;
     if (this.#wire === undefined) return this.#end(cause);
     this.#lostTimer = setTimeout(() => this.#end(cause), this.#times.explainMs).unref();
+  }
+
+  #giveUp(): void {
+    const { peer } = this.#options;
+    const message = `${peer} does not say that it has what was sent, more than ${this.#maxUnreadBytes} bytes`;
+    this.#end(brokenChannel(new RaySystemError(message)));
   }
 
   #end(reason: DeathCause): void {
@@ -242,7 +256,10 @@ export class Link implements Channel {
         `${this.#options.peer} says that it has ${received} batches: it had ${this.#keptFrom} and was sent ${sent}`,
       );
     }
-    for (; this.#keptFrom < received; this.#keptFrom++) this.#kept.shift();
+    for (; this.#keptFrom < received; this.#keptFrom++) {
+      const batch = this.#kept.shift();
+      if (batch !== undefined) this.#keptBytes -= unreadBytesOf(batch);
+    }
     if (this.#kept.size > 0 || this.#drainWaiters.length === 0) return;
     const waiters = this.#drainWaiters;
     this.#drainWaiters = [];

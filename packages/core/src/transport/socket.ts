@@ -4,7 +4,8 @@
  * Owner, with transport/dial.ts, of node:net. Never keeps the process alive unless told to. A socket that closes says nothing about why: `explain` is
  * asked, and waited for at most `explainMs`. When a write finds the peer gone, what the peer sent before is still read.
  * One write is under way at a time and the rest waits here, so that a process which ends can still send all of it (`drainNow`).
- * Credit bounds what waits (rpc/session.ts); past `warnBytes`, and at every doubling, a warning says who does not read.
+ * Credit bounds what waits (rpc/session.ts); past `warnBytes`, and at every doubling, a warning says who does not read, and past `maxUnreadBytes` the
+ * connection ends. So it does with a peer that is too slow in the middle of a frame (transport/pace.ts).
  */
 import { readSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
@@ -19,6 +20,7 @@ import {
   peerLimits,
   wordFrame,
 } from "./framing.ts";
+import { FramePace, type Pace, peerPace } from "./pace.ts";
 import { Vigil } from "./vigil.ts";
 
 export interface SocketOptions {
@@ -29,12 +31,22 @@ export interface SocketOptions {
   /** Whether the open socket keeps the process alive. Default false. */
   readonly keepsAlive?: boolean;
   readonly limits?: FrameLimits;
+  /** How slow the peer may be. */
+  readonly pace?: Pace;
+  /** What may wait for it to read. Default `maxUnreadBytes`. */
+  readonly maxUnreadBytes?: number;
 }
 
 const explainMs = 5000;
 const closeMs = 5000;
 const drainMs = 5000;
 const warnBytes = 256 * 1024 * 1024;
+/** What may wait for a peer that does not read, without big buffers, which are there anyway. */
+export const maxUnreadBytes: number = 1024 ** 3;
+/** A buffer above this is not counted. */
+const bigBytes = 1024 * 1024;
+/** A thread that looks what has arrived looks at so much at once. */
+const maxPolledBytes = 64 * 1024 * 1024;
 /** Says "I could not read what you sent"; no batch is empty. */
 const unreadable: Batch = { bytes: new Uint8Array(0), buffers: [] };
 
@@ -50,6 +62,10 @@ export class SocketChannel implements Channel {
   #explain: () => Promise<DeathCause>;
   readonly #reader: FrameReader;
   readonly #vigil: Vigil = new Vigil();
+  readonly #pace: Pace;
+  readonly #maxUnreadBytes: number;
+  #framePace: FramePace | undefined;
+  #silenceTimer: NodeJS.Timeout | undefined;
   readonly #resolveClosed: (reason: DeathCause) => void;
   #open = true;
   #hasPeer = true;
@@ -59,6 +75,7 @@ export class SocketChannel implements Channel {
   #writing: readonly Uint8Array[] = [];
   #queue: Uint8Array[] = [];
   #queuedBytes = 0;
+  #unreadBytes = 0;
   #warnAt: number = warnBytes;
   #drainWaiters: (() => void)[] = [];
 
@@ -69,6 +86,8 @@ export class SocketChannel implements Channel {
     this.#socket = socket;
     this.#peer = options.peer;
     this.#explain = options.explain;
+    this.#pace = options.pace ?? peerPace;
+    this.#maxUnreadBytes = options.maxUnreadBytes ?? maxUnreadBytes;
     this.#reader = new FrameReader(options.limits ?? peerLimits);
     tolerateFailedWrites(socket, (error) => this.#written(error));
     socket.on("data", (chunk: Buffer) => {
@@ -77,6 +96,7 @@ export class SocketChannel implements Channel {
       this.#reader.push(chunk);
       if (this.#receiver === undefined) socket.pause();
       else this.#deliver();
+      if (!this.#reader.isBetweenFrames) this.#unfinished(chunk.length);
     });
     socket.pause();
     socket.on("end", () => socket.destroy());
@@ -128,6 +148,7 @@ export class SocketChannel implements Channel {
     const fd = rawHandleOf(this.#socket)?.fd;
     if (fd === undefined || fd < 0) return batches;
     try {
+      let bytes = 0;
       for (let chunk = readNow(fd); chunk !== undefined; chunk = readNow(fd)) {
         this.#reader.push(chunk);
         for (let next = this.#reader.next(); next !== undefined; next = this.#reader.next()) {
@@ -135,6 +156,8 @@ export class SocketChannel implements Channel {
           else if (next.bytes.length === 0) throw new RaySystemError("the other side gave up");
           else batches.push(next);
         }
+        bytes += chunk.length;
+        if (bytes >= maxPolledBytes) break;
       }
     } catch (error) {
       this.close(brokenChannel(error));
@@ -190,7 +213,9 @@ export class SocketChannel implements Channel {
     this.#socket.resume();
     this.#socket.destroySoon();
     // A peer that never reads must not hold it for ever.
-    setTimeout(() => this.#socket.destroy(), closeMs).unref();
+    const timer = setTimeout(() => this.#socket.destroy(), closeMs).unref();
+    this.#socket.once("close", () => clearTimeout(timer));
+    clearTimeout(this.#silenceTimer);
     this.#resolveClosed(reason);
   }
 
@@ -217,6 +242,38 @@ export class SocketChannel implements Channel {
     }
   }
 
+  /** A chunk ended in the middle of a frame. */
+  #unfinished(bytes: number): void {
+    // What waits for a receiver is our own delay.
+    if (!this.#open || this.#receiver === undefined) return;
+    this.#framePace ??= new FramePace(this.#pace);
+    try {
+      this.#framePace.came(this.#reader.frames, bytes);
+    } catch (error) {
+      return this.close(brokenChannel(error));
+    }
+    this.#silenceTimer ??= setTimeout(() => this.#lookForSilence(), this.#pace.silentMs).unref();
+  }
+
+  /** One timer for as long as frames come in pieces. */
+  #lookForSilence(): void {
+    this.#silenceTimer = undefined;
+    if (!this.#open || this.#reader.isBetweenFrames) return;
+    const { silentMs } = this.#framePace ?? { silentMs: 0 };
+    const leftMs =
+      this.#receiver === undefined ? this.#pace.silentMs : this.#pace.silentMs - silentMs;
+    if (leftMs > 0) {
+      this.#silenceTimer = setTimeout(() => this.#lookForSilence(), Math.ceil(leftMs)).unref();
+      return;
+    }
+    // A thread that was held itself looks at what has arrived meanwhile.
+    setImmediate(() => {
+      const isSilent = (this.#framePace?.silentMs ?? 0) >= this.#pace.silentMs;
+      if (!isSilent) return this.#lookForSilence();
+      this.close(brokenChannel(new RaySystemError("a frame that was begun and does not go on")));
+    });
+  }
+
   /** @throws RaySystemError where no words are expected */
   #hear(word: Uint8Array): void {
     if (this.#onWord === undefined) throw new RaySystemError("a word that nobody expects");
@@ -228,11 +285,23 @@ export class SocketChannel implements Channel {
     for (const piece of pieces) {
       this.#queue.push(piece);
       this.#queuedBytes += piece.length;
+      if (piece.length <= bigBytes) this.#unreadBytes += piece.length;
     }
+    if (this.#unreadBytes > this.#maxUnreadBytes && this.#open) return this.#giveUp();
     if (this.#queuedBytes <= this.#warnAt) return;
     this.#warnAt = 2 * this.#queuedBytes;
     const mebibytes = Math.round(this.#queuedBytes / 1024 ** 2);
     process.emitWarning(`${mebibytes} MiB wait for ${this.#peer} to read them`, "RaylingWarning");
+  }
+
+  /** Memory is not for those who do not read. */
+  #giveUp(): void {
+    const error = new RaySystemError(
+      `more than ${this.#maxUnreadBytes} bytes wait for ${this.#peer} to read them`,
+    );
+    this.#queue = [];
+    this.close(brokenChannel(error));
+    this.#socket.destroy();
   }
 
   #write(pieces: readonly Uint8Array[]): void {
@@ -252,6 +321,7 @@ export class SocketChannel implements Channel {
     const pieces = this.#queue;
     if (pieces.length > 0) this.#queue = [];
     this.#queuedBytes = 0;
+    this.#unreadBytes = 0;
     if (error) this.#hasPeer = false;
     else if (pieces.length > 0) return this.#write(pieces);
     this.#warnAt = warnBytes;
@@ -260,6 +330,13 @@ export class SocketChannel implements Channel {
     this.#drainWaiters = [];
     for (const waiter of waiters) waiter();
   }
+}
+
+/** What counts of a batch as long as it is not read. */
+export function unreadBytesOf({ bytes, buffers }: Batch): number {
+  let size = bytes.length;
+  for (const { byteLength } of buffers) if (byteLength <= bigBytes) size += byteLength;
+  return size;
 }
 
 type Done = (error?: Error | null) => void;

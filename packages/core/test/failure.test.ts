@@ -1,0 +1,85 @@
+import { Packr } from "msgpackr/pack";
+import { describe, expect, test } from "vitest";
+import { Codec, type Encoded } from "../src/protocol/codec.ts";
+import { fromFailure } from "../src/protocol/failure.ts";
+import { RaySystemError } from "../src/shared/errors.ts";
+
+const codec = new Codec({ isReference: () => false, write: () => undefined, read: () => ({}) });
+const packr = new Packr({ structuredClone: true, useRecords: true });
+const encoded = (bytes: Uint8Array): Encoded => ({
+  bytes,
+  start: 0,
+  end: bytes.length,
+  buffers: [],
+  referenceCount: 0,
+  references: undefined,
+});
+/** A special value of that content, as a peer may write it. */
+const special = (content: unknown): Encoded =>
+  encoded(Buffer.concat([Buffer.of(0xd4, 0x52, 0), packr.pack(content)]));
+
+const plain = { name: "Error", message: "m", stack: "s", fields: {} };
+
+describe("what came as an error", () => {
+  test.each([
+    ["nothing", null],
+    ["a number", 5],
+    ["a list", []],
+    ["an error without a name", { ...plain, name: undefined }],
+    ["an error whose message is none", { ...plain, message: { toString: 1 } }],
+    ["an error whose fields are none", { ...plain, fields: null }],
+  ])("and is %s, is an error all the same", (_name, data) => {
+    expect(fromFailure(data as never)).toBeInstanceOf(RaySystemError);
+    expect(() => codec.decodeFailure(encoded(packr.pack(data)))).toThrow(RaySystemError);
+  });
+
+  test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
+    "of a class named %s is an Error, and nothing of the language's own",
+    (name) => {
+      const error = fromFailure({ ...plain, name });
+      expect(Object.getPrototypeOf(error)).toBe(Error.prototype);
+      expect(error.name).toBe(name);
+    },
+  );
+
+  test("has the fields that it came with as its own, whatever they are called", () => {
+    const fields = JSON.parse('{"__proto__":{"polluted":1},"constructor":2,"code":"X"}') as object;
+    const error = fromFailure({ ...plain, fields: fields as never });
+    expect(error).toBeInstanceOf(Error);
+    expect(({} as { polluted?: number }).polluted).toBeUndefined();
+    expect((error as { polluted?: number }).polluted).toBeUndefined();
+    expect(error).toMatchObject({ code: "X" });
+  });
+});
+
+describe("a special value of nobody's making", () => {
+  test.each<[string, unknown]>([
+    ["a slot that is a name", ["slot", "constructor"]],
+    ["a slot that is not there", ["slot", 3]],
+    ["a buffer that is a name", ["buffer", "SharedArrayBuffer", "constructor", 0, 8]],
+    ["a buffer that is not there", ["buffer", "Uint8Array", 0, 0, 8]],
+    ["a view of a class that is none", ["view", "constructor", new Uint8Array(8)]],
+    ["a view of what is no bytes", ["view", "Uint8Array", { length: 2 ** 32 - 1 }]],
+    ["a text of what is no bytes", ["text", { length: 2 ** 32 - 1 }]],
+    ["a text of a number", ["text", 2 ** 31]],
+    ["a class that nobody registered", ["class", "constructor", 1]],
+    ["an unknown kind", ["eval", "process.exit()"]],
+    ["nothing", null],
+  ])("is refused: %s", (_name, content) => {
+    expect(() => codec.decode(special(content))).toThrow(RaySystemError);
+  });
+
+  test("with a key __proto__ changes no prototype", () => {
+    // {"__proto__": {"polluted": 1}} as a record: its one key, then its value.
+    const key = Buffer.from("\u00a9__proto__", "latin1");
+    const record = Buffer.concat([
+      Buffer.of(0xd4, 0x72, 0x40, 0x91),
+      key,
+      packr.pack({ polluted: 1 }),
+    ]);
+    const value = codec.decode(encoded(record)) as Record<string, unknown>;
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+    expect(value["polluted"]).toBeUndefined();
+    expect(({} as { polluted?: number }).polluted).toBeUndefined();
+  });
+});
