@@ -31,6 +31,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/cluster",
     "@rayling/core",
     "@rayling/core/cluster",
+    "@rayling/core/control",
     "@rayling/data-proto",
     "@rayling/reward-loop",
     "@rayling/reward-manager-registry",

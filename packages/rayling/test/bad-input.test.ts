@@ -52,10 +52,10 @@ describe("flags", () => {
   });
 
   test("an unknown command", async () => {
-    expect(await rayling("bogus")).toMatchObject({
+    expect(await rayling("xylophone")).toMatchObject({
       code: 2,
       stdout: "",
-      stderr: "error: unknown command 'bogus'\n",
+      stderr: "error: unknown command 'xylophone'\n",
     });
   });
 });

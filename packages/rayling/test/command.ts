@@ -17,6 +17,7 @@ const main = fileURLToPath(new URL("../src/cli/main.ts", import.meta.url));
 
 export interface Ended {
   readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
 }
@@ -35,9 +36,19 @@ export function start(...args: readonly string[]): Started {
   return startProcess(process.execPath, [main, ...args]);
 }
 
+/** A script of the test's own, with the same Node. */
+export function startNode(script: string, ...args: readonly string[]): Started {
+  return startProcess(process.execPath, [script, ...args]);
+}
+
 /** With the file on its standard input, through a pipe of the shell: Node itself would give it a socket. */
 export function startPiped(file: string, ...args: readonly string[]): Started {
   return startProcess("sh", ["-c", 'cat "$0" | "$@"', file, process.execPath, main, ...args]);
+}
+
+/** The command line is "$@" in the text. */
+export function startShell(text: string): Started {
+  return startProcess("sh", ["-c", text, "sh", process.execPath, main]);
 }
 
 function startProcess(command: string, args: readonly string[]): Started {
@@ -45,7 +56,11 @@ function startProcess(command: string, args: readonly string[]): Started {
   const output = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output.stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (output.stderr += text));
-  const ended = once(child, "close").then(([code]) => ({ code: code as number | null, ...output }));
+  const ended = once(child, "close").then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as NodeJS.Signals | null,
+    ...output,
+  }));
   return { child, ended };
 }
 

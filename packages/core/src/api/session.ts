@@ -66,6 +66,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
       value === "raw" || typeof value === "boolean" ? undefined : 'must be true, false or "raw"',
     taskEvents: flag,
     metricsPort: portNumber,
+    controlSocket: flag,
     ignoreReinitError: flag,
   });
   if (currentCaller() !== undefined) {

@@ -1,5 +1,5 @@
 /** What one runtime knows of its calls and objects, for the state API: looked up when somebody asks, nothing is kept for it. */
-import type { CallView, ObjectView, TaskState } from "../rpc/state.ts";
+import type { CallView, ObjectView, RuntimeView, TaskState } from "../rpc/state.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { Call, Stage } from "./call.ts";
 import type { Caller } from "./caller.ts";
@@ -51,6 +51,11 @@ export function viewObjects(caller: Caller): readonly ObjectView[] {
     views.set(entry.id, viewObject(entry, "HELD_BY_OTHERS", [...holders], size));
   }
   return [...views.values()];
+}
+
+export function viewStored({ memory }: Caller): RuntimeView["stored"] {
+  const { bytesInMemory, bytesSpilled } = memory.stats;
+  return { bytesInMemory, bytesSpilled };
 }
 
 function viewObject(

@@ -1,6 +1,6 @@
 /** What a host knows of the calls that have arrived in it, for the state API. */
 import type { Caller } from "../caller/caller.ts";
-import { maxViewed, viewCalls, viewObjects } from "../caller/view.ts";
+import { maxViewed, viewCalls, viewObjects, viewStored } from "../caller/view.ts";
 import type { TaskScope } from "../caller/task-scope.ts";
 import type { ExecutionView, RuntimeView, TaskState } from "../rpc/state.ts";
 import { Execution } from "./execution.ts";
@@ -10,6 +10,7 @@ export function viewHost(caller: Caller): RuntimeView {
     calls: viewCalls(caller),
     executions: viewExecutions(caller),
     objects: viewObjects(caller),
+    stored: viewStored(caller),
     pid: process.pid,
   };
 }

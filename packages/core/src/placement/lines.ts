@@ -42,6 +42,11 @@ export interface PendingRequest {
   readonly reason: string;
 }
 
+/** One line, for whoever asks what is wanted. */
+export interface PendingLine extends PendingRequest {
+  readonly size: number;
+}
+
 interface Line {
   readonly key: string;
   readonly waiters: Queue<Waiter>;
@@ -95,6 +100,16 @@ export class Lines {
         feasible,
         reason,
       }));
+  }
+
+  /** Each line by its first, in order of request. */
+  heads(): readonly PendingLine[] {
+    return [...this.#lines.values()]
+      .toSorted((left, right) => later(right, left))
+      .map((line) => {
+        const { label, wants, sinceMs } = line.waiters.peek() as Waiter;
+        return { label, wants, sinceMs, ...line.why, size: line.waiters.size };
+      });
   }
 
   /** Why the first of a line waits; undefined when nobody has that key. */

@@ -8,7 +8,7 @@ import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../rpc/
 import type { Amounts, Demand } from "../rpc/demand.ts";
 import { type Group, Groups } from "./groups.ts";
 import type { Labels } from "./labels.ts";
-import { type Entry, Lines, type PendingRequest, type Why } from "./lines.ts";
+import { type Entry, Lines, type PendingLine, type PendingRequest, type Why } from "./lines.ts";
 import {
   decide,
   type PlacementRequest,
@@ -152,6 +152,11 @@ export class Scheduler {
   /** Everybody who waits, in order of request. */
   pending(): readonly PendingRequest[] {
     return this.#lines.pending();
+  }
+
+  /** The same by what they want, each line with its first. */
+  pendingLines(): readonly PendingLine[] {
+    return this.#lines.heads();
   }
 
   /** Why requests for that demand wait; undefined when none does. */

@@ -208,6 +208,8 @@ export interface RuntimeView {
   readonly calls: readonly CallView[];
   readonly executions: readonly ExecutionView[];
   readonly objects: readonly ObjectView[];
+  /** Its big values. */
+  readonly stored: { readonly bytesInMemory: number; readonly bytesSpilled: number };
   readonly pid: number;
 }
 

@@ -155,6 +155,11 @@ export class LocalDirectory implements Directory {
     return this.#parts.scheduler.pending().length;
   }
 
+  /** Who waits for resources, by what they want. */
+  waitingLines(): ReturnType<SupervisorParts["scheduler"]["pendingLines"]> {
+    return this.#parts.scheduler.pendingLines();
+  }
+
   state(query: StateQuery): Promise<StateAnswer> {
     return this.#settings.inside().state(query);
   }

@@ -6,10 +6,11 @@
 import { availableParallelism, totalmem } from "node:os";
 import type { InsideSettings } from "../host/control.ts";
 import { errorClasses } from "../host/error-classes.ts";
+import type { DriverAbout } from "../rpc/commands.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { Scheduler } from "../placement/scheduler.ts";
 import { Caller } from "../caller/caller.ts";
-import { viewCalls, viewObjects } from "../caller/view.ts";
+import { viewCalls, viewObjects, viewStored } from "../caller/view.ts";
 import { TaskEvents } from "../inside/task-events.ts";
 import type { Isolation } from "../rpc/directory.ts";
 import { Waiting } from "../caller/waiting.ts";
@@ -23,6 +24,8 @@ import { localNode, nodeConnector } from "./joined-node.ts";
 import { Launcher } from "./launch.ts";
 import type { HostOutput } from "./host.ts";
 import { Inspector } from "./inspector.ts";
+import { ControlSocket, endProcess } from "./control-socket.ts";
+import { LogLines } from "./log-lines.ts";
 import { LogPrinter } from "./logs.ts";
 import { Seats } from "./seats.ts";
 import { type MetricsServer, serveMetrics } from "./metrics-server.ts";
@@ -74,6 +77,11 @@ export interface InitOptions {
   readonly taskEvents?: boolean;
   /** Serve the metrics to Prometheus at `http://127.0.0.1:<port>/metrics`; 0: on a free port, which the session info tells. Default: they are not served. */
   readonly metricsPort?: number;
+  /**
+   * Open a socket for commands like `rayling status`, which only this user can connect to: a moment after the start, in a directory for temporary files
+   * that is the user's alone, or in that of the environment variable RAYLING_CONTROL_DIRECTORY. Default true.
+   */
+  readonly controlSocket?: boolean;
   /** Do not mind if the runtime is started already; its options stay as they were. */
   readonly ignoreReinitError?: boolean;
 }
@@ -100,11 +108,29 @@ export function startDriver(options: InitOptions): Driver {
     logToDriver: options.logToDriver ?? true,
     taskEvents: options.taskEvents ?? false,
   };
-  const logs = new LogPrinter({ write: (stream, text) => void process[stream].write(text) });
+  const lines = inside.logToDriver === true ? new LogLines() : undefined;
+  const logs = new LogPrinter({
+    write: (stream, text) => void process[stream].write(text),
+    onLine: lines?.add.bind(lines),
+  });
   // What was counted is shown by a driver, too, that ends without shutdown.
   const onExit = (): void => logs.close();
   process.once("exit", onExit);
   const ownEvents = inside.taskEvents ? new TaskEvents() : undefined;
+  const objectStore = new SessionStore({
+    driverId,
+    limitBytes: options.objectStoreMemory,
+    root: options.spillDirectory,
+    isDevelopment: options.development ?? process.env["RAYLING_DEV"] === "1",
+  });
+  const about: DriverAbout = {
+    driverId,
+    jobId,
+    namespace,
+    pid: process.pid,
+    script: process.argv[1] ?? "node",
+    startTimeMs: Date.now(),
+  };
   const inspector = new Inspector({
     driverId,
     nodeId: () => nodeId,
@@ -113,9 +139,12 @@ export function startDriver(options: InitOptions): Driver {
       calls: viewCalls(caller),
       executions: [],
       objects: viewObjects(caller),
+      stored: viewStored(caller),
       pid: process.pid,
     }),
     usedBytes: () => caller.memory.bytesOfProcess,
+    limitBytes: objectStore.budget.limitBytes,
+    about,
     ownEvents,
   });
   const keepAlive = aliveWhileWaiting();
@@ -138,12 +167,6 @@ export function startDriver(options: InitOptions): Driver {
       isolation,
     },
   );
-  const objectStore = new SessionStore({
-    driverId,
-    limitBytes: options.objectStoreMemory,
-    root: options.spillDirectory,
-    isDevelopment: options.development ?? process.env["RAYLING_DEV"] === "1",
-  });
   const { nodeId, labels } = directory.cluster.addNode({
     nodeName: undefined,
     resources: nodeAmounts({ ...options, numCpus }),
@@ -192,7 +215,16 @@ export function startDriver(options: InitOptions): Driver {
   if (local !== undefined) launcher.addNode(nodeId, local);
   let closing: Promise<void> | undefined;
   let server: MetricsServer | undefined;
-  return {
+  const control =
+    options.controlSocket === false
+      ? undefined
+      : new ControlSocket(about, {
+          inspector,
+          lines,
+          hasEvents: inside.taskEvents,
+          stop: () => void endProcess(() => driver.close()),
+        });
+  const driver: Driver = {
     caller,
     namespace,
     async serveMetrics(port) {
@@ -229,6 +261,7 @@ export function startDriver(options: InitOptions): Driver {
         await launcher.close(cause);
         process.off("exit", onExit);
         logs.close();
+        await control?.close(cause);
         tellUnhandled();
         await caller.memory.close();
         await objectStore.close();
@@ -237,6 +270,7 @@ export function startDriver(options: InitOptions): Driver {
       return closing;
     },
   };
+  return driver;
 }
 
 /** @throws InvalidOptionError */

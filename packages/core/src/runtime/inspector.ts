@@ -14,11 +14,20 @@ import type {
   TraceEvent,
   WorkerRow,
 } from "../rpc/state.ts";
+import type { DriverAbout, MemoryStatus, SessionStatus } from "../rpc/commands.ts";
+import {
+  checkedQuery,
+  type ListOptions,
+  type Summarized,
+  type Summary,
+  summaryOf,
+} from "../rpc/state-query.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import type { LocalDirectory } from "./directory.ts";
 import type { Host } from "./host.ts";
 import { metricsText } from "./metrics-text.ts";
-import { answerState, type StateParts, workerRow } from "./state.ts";
+import { sessionStatus } from "./session-status.ts";
+import { answerMemory, answerState, type StateParts, workerRow } from "./state.ts";
 import { answerOf } from "./status.ts";
 import { toTrace } from "./trace.ts";
 
@@ -36,9 +45,11 @@ export interface InspectorParts {
   readonly nodeId: () => string;
   readonly directory: () => LocalDirectory;
   readonly viewDriver: () => RuntimeView;
-  /** What the driver itself notes, if it does. */
-  /** Bytes of big values that are in memory. */
+  /** Bytes of big values that are in memory, of all threads of the process. */
   readonly usedBytes: () => number;
+  readonly limitBytes: number;
+  readonly about: DriverAbout;
+  /** What the driver itself notes, if it does. */
   readonly ownEvents: TaskEvents | undefined;
 }
 
@@ -88,6 +99,30 @@ export class Inspector implements InsideDirectory {
 
   state(query: StateQuery): Promise<StateAnswer> {
     return answerState(this.#stateParts(), query);
+  }
+
+  status(): SessionStatus {
+    return sessionStatus(this.#parts.about, this.#parts.directory(), this.#parts.nodeId());
+  }
+
+  /** Over all rows there are. */
+  async summarize(what: Summarized, options: Pick<ListOptions, "timeoutMs">): Promise<Summary> {
+    const query = checkedQuery(what, "summarize", options);
+    return summaryOf(what, await this.state({ ...query, limit: Infinity }));
+  }
+
+  async memory(options: Pick<ListOptions, "limit" | "timeoutMs">): Promise<MemoryStatus> {
+    const { usedBytes, limitBytes } = this.#parts;
+    const query = checkedQuery("objects", "memory", options);
+    const { stores, objects, missing } = await answerMemory(this.#stateParts(), query.timeoutMs);
+    return {
+      processBytes: usedBytes(),
+      processLimitBytes: Math.floor(limitBytes),
+      stores,
+      objects: objects.slice(0, query.limit),
+      totalObjects: objects.length,
+      missing,
+    };
   }
 
   async timeline(): Promise<readonly TraceEvent[]> {

@@ -29,11 +29,14 @@ interface Recent {
 
 export interface LogPrinterParts {
   readonly write: (stream: OutputStream, text: string) => void;
+  /** Called with every line, shown or counted. */
+  readonly onLine?: HostOutput["line"] | undefined;
   readonly now?: () => number;
 }
 
 export class LogPrinter implements HostOutput {
   readonly #write: (stream: OutputStream, text: string) => void;
+  readonly #onLine: HostOutput["line"] | undefined;
   readonly #now: () => number;
   /** By host, then by stream and writer: a line that has no end yet. */
   readonly #open: Map<string, Map<string, { stream: OutputStream; owner: string; text: string }>> =
@@ -42,8 +45,9 @@ export class LogPrinter implements HostOutput {
   readonly #recent: Map<string, Recent> = new Map();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ write, now = () => performance.now() }: LogPrinterParts) {
+  constructor({ write, onLine, now = () => performance.now() }: LogPrinterParts) {
     this.#write = write;
+    this.#onLine = onLine;
     this.#now = now;
   }
 
@@ -65,6 +69,7 @@ export class LogPrinter implements HostOutput {
 
   line(hostId: string, stream: OutputStream, owner: string, line: string): void {
     this.#flushOld();
+    this.#onLine?.(hostId, stream, owner, line);
     const prefix = `(${owner === "" ? "" : `${owner} `}${shortId(hostId)}) `;
     const key = `${stream} ${line}`;
     const known = this.#recent.get(key);

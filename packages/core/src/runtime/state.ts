@@ -18,6 +18,7 @@ import type {
   TaskState,
   WorkerRow,
 } from "../rpc/state.ts";
+import type { MemoryStatus } from "../rpc/commands.ts";
 import { wallMs } from "../shared/clock.ts";
 import type { LocalDirectory } from "./directory.ts";
 import type { Host } from "./host.ts";
@@ -72,14 +73,17 @@ export async function answerState(parts: StateParts, query: StateQuery): Promise
 }
 
 function matches(row: object, [key, predicate, value]: Filter): boolean {
-  const own = (row as Record<string, unknown>)[key];
-  // As in Ray, names of states and the like compare without regard to case.
+  const own = (row as Record<string, string | number | boolean | undefined>)[key];
+  // As in Ray, names of states and the like compare without regard to case, and a text is what it says of a number.
   const isEqual =
     own === value ||
-    (typeof own === "string" &&
-      typeof value === "string" &&
-      own.toLowerCase() === value.toLowerCase());
+    (typeof value === "string" && textOf(own).toLowerCase() === value.toLowerCase());
   return predicate === "=" ? isEqual : !isEqual;
+}
+
+/** Of a column that a filter may name: nothing is an empty text. */
+function textOf(value: string | number | boolean | undefined): string {
+  return value === undefined ? "" : String(value);
 }
 
 function withoutDetail(row: object): object {
@@ -128,6 +132,26 @@ async function viewAll(parts: StateParts, timeoutMs: number): Promise<Views> {
     }),
   );
   return { views, missing };
+}
+
+/** What each runtime keeps, and all objects, the largest first. */
+export async function answerMemory(
+  parts: StateParts,
+  timeoutMs: number,
+): Promise<Pick<MemoryStatus, "stores" | "objects" | "missing">> {
+  const { views, missing } = await viewAll(parts, timeoutMs);
+  const nodes = new Map(parts.directory.hosts().map((host) => [host.id, host.nodeId]));
+  nodes.set(parts.driverId, parts.nodeId);
+  const stores = [...views].map(([workerId, { pid, stored }]) => ({
+    workerId,
+    nodeId: nodes.get(workerId),
+    pid,
+    ...stored,
+  }));
+  const objects = objectRows(parts, views).toSorted(
+    (left, right) => right.objectSize - left.objectSize,
+  );
+  return { stores, objects, missing };
 }
 
 async function actorRows(

@@ -9,7 +9,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import type { Channel } from "./channel.ts";
-import { peerLimits } from "./framing.ts";
+import { type FrameLimits, peerLimits } from "./framing.ts";
 import { handshakeMs, helloLimits, introduce, receive } from "./handshake.ts";
 import { Link, LinkRefused, type LinkTimes, type Resumed } from "./link.ts";
 import type { Pace } from "./pace.ts";
@@ -41,6 +41,8 @@ export interface ListenOptions {
   /** Why that peer is gone, asked when its connection closes, and of a link at once. */
   readonly explain: (peerId: string) => Promise<DeathCause>;
   readonly onChannel: (channel: Channel, hello: Hello) => void;
+  /** Of frames of a peer that has the token. Default: peerLimits. */
+  readonly limits?: FrameLimits;
   /** Of a link. */
   readonly times?: LinkTimes;
   /** Of those who have not proved yet that they have the token. */
@@ -112,7 +114,7 @@ async function answer(
     if (typeof peerId !== "string" || (wayId !== undefined && typeof wayId !== "string")) {
       throw new RaySystemError("not a hello");
     }
-    channel.setLimits(peerLimits);
+    channel.setLimits(options.limits ?? peerLimits);
     if (typeof linkId !== "string") {
       peer = peerId;
       welcome({});

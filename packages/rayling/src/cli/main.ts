@@ -1,13 +1,15 @@
 #!/usr/bin/env node
 /**
- * The command line: `rayling score`, `rayling node`. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
+ * The command line: `rayling score`, `rayling node`, `rayling run`, and the commands that speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
  * 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 stopped by Ctrl-C.
  * The process ends by itself when nothing is left to do.
  */
 
 import { Command, CommanderError } from "commander";
 import { CliError } from "./cli-error.ts";
+import { addDriverCommands } from "./driver-commands.ts";
 import { addNodeCommand } from "./node-options.ts";
+import { addRunCommand } from "./run-options.ts";
 import { addScoreCommand } from "./score-options.ts";
 
 /** Of the package, beside src and dist alike. */
@@ -16,7 +18,7 @@ const manifest = new URL("../../package.json", import.meta.url);
 async function main(): Promise<void> {
   const program = new Command("rayling")
     .description(
-      "A small Ray for Node: scores model solutions with a reward loop of many workers, and makes machines nodes of a driver.",
+      "A small Ray for Node: scores model solutions with a reward loop of many workers, makes machines nodes of a driver, and shows what a running driver does.",
     )
     .version(await versionOf(manifest))
     .exitOverride()
@@ -29,6 +31,11 @@ async function main(): Promise<void> {
     const { runNode } = await import("./node-command.ts");
     await runNode(options);
   });
+  addRunCommand(program, async (options) => {
+    const { runScript } = await import("./run-command.ts");
+    await runScript(options);
+  });
+  addDriverCommands(program);
   await program.parseAsync();
 }
 

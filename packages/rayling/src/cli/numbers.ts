@@ -12,6 +12,13 @@ export function duration(ms: number): string {
   return ms < 1000 ? `${ms.toFixed(0)} ms` : `${grouped(ms / 1000, 2)} s`;
 }
 
+/** By powers of 1,000, as disks and networks are counted. */
+export function bytes(value: number): string {
+  const power = value < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(value) / 3));
+  const unit = ["B", "kB", "MB", "GB", "TB"][power] ?? "";
+  return `${grouped(value / 1000 ** power, power === 0 ? 0 : 1)} ${unit}`;
+}
+
 export function mean(values: readonly number[]): number | undefined {
   return values.length === 0
     ? undefined

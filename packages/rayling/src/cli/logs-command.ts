@@ -1,0 +1,113 @@
+/** `rayling logs`: the lines that hosts of a driver wrote, and those to come. */
+import type { ActorRow, DriverClient, LogLine } from "@rayling/core/control";
+import { type DriverChoice, withDriver } from "./drivers.ts";
+
+export interface LogsFlags extends DriverChoice {
+  readonly follow: boolean;
+  readonly actor?: string;
+  readonly task?: string;
+  readonly host?: string;
+  readonly tail?: number;
+}
+
+const answerMs = 10_000;
+
+export async function showLogs(flags: LogsFlags): Promise<void> {
+  await withDriver(flags, async (driver) => {
+    // Where a reader like `head` has gone away there is nobody to read for.
+    let isRead = true;
+    process.stdout.once("error", () => {
+      isRead = false;
+      driver.close();
+    });
+    try {
+      await show(driver, flags);
+    } catch (error) {
+      // A driver that ends without a shutdown has no last word.
+      const isGone = (error as { readonly code?: unknown }).code === "DRIVER_GONE";
+      if (isRead && !(isGone && flags.follow)) throw error;
+    }
+  });
+}
+
+async function show(driver: DriverClient, flags: LogsFlags): Promise<void> {
+  const isWanted = await wantedBy(driver, flags);
+  let next = await showKept(driver, isWanted, flags.tail);
+  while (flags.follow) {
+    const part = await driver.ask("logs", [next, true], 0);
+    tellMissed(part.missed);
+    write(part.lines.filter(isWanted));
+    if (part.isEnd) return;
+    ({ next } = part);
+  }
+}
+
+/** Resolves with the number of the first line that is not there yet. */
+async function showKept(
+  driver: DriverClient,
+  isWanted: (line: LogLine) => boolean,
+  tail: number | undefined,
+): Promise<number> {
+  let next = 0;
+  let kept: LogLine[] = [];
+  for (;;) {
+    const part = await driver.ask("logs", [next, false], answerMs);
+    const lines = part.lines.filter(isWanted);
+    if (tail === undefined) write(lines);
+    else kept = tail === 0 ? [] : [...kept, ...lines].slice(-tail);
+    ({ next } = part);
+    if (part.lines.length === 0) break;
+  }
+  write(kept);
+  return next;
+}
+
+function write(lines: readonly LogLine[]): void {
+  if (lines.length === 0) return;
+  const text = lines.map((line) => `(${writer(line)}) ${line.text}\n`).join("");
+  process.stdout.write(text);
+}
+
+/** As the driver itself shows it. */
+function writer({ owner, hostId }: LogLine): string {
+  return owner === "" ? shortId(hostId) : `${owner} ${shortId(hostId)}`;
+}
+
+function tellMissed(missed: number): void {
+  if (missed === 0) return;
+  process.stderr.write(`rayling: ${missed} lines came too fast and are not shown\n`);
+}
+
+async function wantedBy(
+  driver: DriverClient,
+  { actor, task, host }: LogsFlags,
+): Promise<(line: LogLine) => boolean> {
+  const ids = actor === undefined ? [] : await idsOf(driver, actor);
+  return ({ owner, hostId }) =>
+    (actor === undefined || isOfActor(owner, actor, ids)) &&
+    (task === undefined || owner === task) &&
+    (host === undefined || hostId.startsWith(host));
+}
+
+/** Lines are marked by class and the beginning of an id. */
+function isOfActor(owner: string, actor: string, ids: readonly string[]): boolean {
+  const [className, id] = owner.split(" ");
+  if (id === undefined) return false;
+  return className === actor || actor.startsWith(id) || ids.includes(id);
+}
+
+/** Of actors that have that name. */
+async function idsOf(driver: DriverClient, name: string): Promise<readonly string[]> {
+  const { rows } = await driver.ask(
+    "list",
+    ["actors", { filters: [["name", "=", name]] }],
+    answerMs,
+  );
+  return (rows as readonly ActorRow[]).map(({ actorId }) => shortId(actorId));
+}
+
+/** As lines have them. */
+function shortId(id: string): string {
+  const [kind, rest = ""] = id.split("-");
+  return `${kind}-${rest.slice(0, 6)}`;
+}

@@ -1,0 +1,45 @@
+/** `rayling run`: a script with the same Node, and with nodes for its `init`. Exit code and signals are passed on. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { constants } from "node:os";
+import { CliError } from "./cli-error.ts";
+
+export interface RunOptions {
+  readonly script: string;
+  readonly args: readonly string[];
+  /** Addresses of agents. */
+  readonly nodes: readonly string[];
+}
+
+/** Those of a terminal go to all processes in front of it, this one and the script alike. */
+const ofTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT"];
+const passedOn: readonly NodeJS.Signals[] = [...ofTerminal, "SIGTERM", "SIGHUP", "SIGUSR2"];
+
+export async function runScript({ script, args, nodes }: RunOptions): Promise<void> {
+  const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
+    stdio: "inherit",
+    env: { ...process.env, ...(nodes.length === 0 ? {} : { RAYLING_NODES: nodes.join(",") }) },
+  });
+  const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+  const listeners = passedOn.map((signal) => {
+    const pass = (): void => {
+      if (!hasTerminal || !ofTerminal.includes(signal)) child.kill(signal);
+    };
+    process.on(signal, pass);
+    return [signal, pass] as const;
+  });
+  try {
+    const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
+    // As a shell counts, where this process cannot end in the same way.
+    process.exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+    if (signal === null) return;
+    for (const [name, pass] of listeners) process.off(name, pass);
+    process.kill(process.pid, signal);
+  } catch (error) {
+    throw new CliError(1, `${script} cannot be started: ${(error as Error).message}`, {
+      cause: error,
+    });
+  } finally {
+    for (const [name, pass] of listeners) process.off(name, pass);
+  }
+}

@@ -1,0 +1,43 @@
+/** The flags of `rayling run`: their texts and checks. The command itself is loaded only when it runs. */
+import { existsSync } from "node:fs";
+import { type Command, InvalidArgumentError } from "commander";
+import type { RunOptions } from "./run-command.ts";
+
+/** @param run does the work; it is loaded when the command is given */
+export function addRunCommand(program: Command, run: (options: RunOptions) => Promise<void>): void {
+  program
+    .command("run")
+    .summary("run a script with the machines that its init makes nodes")
+    .description(
+      "Runs a script with this Node and with RAYLING_NODES, which its init reads. Signals go to the script, and its exit code is that of this command.",
+    )
+    .argument("<script>", "the script", existing)
+    .argument("[args...]", "its arguments; -- before those that begin with -")
+    .option(
+      "--nodes <addresses>",
+      "agents by commas, rayling://token@host:port; may be repeated (default: RAYLING_NODES)",
+      addresses,
+      [],
+    )
+    .addHelpText("after", help)
+    .action(async (script: string, args: readonly string[], { nodes }: Pick<RunOptions, "nodes">) =>
+      run({ script, args, nodes }),
+    );
+}
+
+function existing(path: string): string {
+  if (!existsSync(path)) throw new InvalidArgumentError("There is no such file.");
+  return path;
+}
+
+function addresses(text: string, others: readonly string[]): readonly string[] {
+  const own = text.split(",").map((one) => one.trim());
+  if (own.every((one) => /^rayling:\/\/[^@/]+@[^@/]+$/.test(one))) return [...others, ...own];
+  throw new InvalidArgumentError("It must be rayling://token@host:port, as the agent prints it.");
+}
+
+const help = `
+A token on the command line can be seen by others on this machine: RAYLING_NODES in the environment cannot.
+
+Example:
+  rayling run train.ts --nodes rayling://TOKEN@127.0.0.1:6399 -- --epochs 3`;

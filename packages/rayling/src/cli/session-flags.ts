@@ -1,0 +1,61 @@
+/** Flags that the commands which speak to a driver have in common. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { DriverChoice } from "./drivers.ts";
+import { count } from "./flag-values.ts";
+import { type Format, formats } from "./formats.ts";
+
+/** Longer than most methods hold a thread, shorter than people wait. */
+const standardTimeoutMs = 5000;
+
+export interface AnswerFlags extends DriverChoice {
+  readonly timeout: number;
+  readonly format?: Format;
+}
+
+/** A command that speaks to a driver. */
+export function driverCommand(program: Command, name: string): Command {
+  return program
+    .command(name)
+    .addOption(
+      new Option(
+        "--address <address>",
+        "the driver: its job id, or the path of its control socket",
+      ).env("RAYLING_ADDRESS"),
+    )
+    .option("--pid <pid>", "the driver: its process number", count(1))
+    .allowExcessArguments(false)
+    .addHelpText("after", choiceHelp);
+}
+
+/** One that prints what it is answered. */
+export function answerCommand(program: Command, name: string): Command {
+  return driverCommand(program, name)
+    .addOption(new Option("--format <format>", "how to print it").choices(formats))
+    .option(
+      "--timeout <ms>",
+      "how long hosts have to answer; those that do not are named",
+      count(1),
+      standardTimeoutMs,
+    );
+}
+
+type FilterFlag = readonly [key: string, predicate: "=" | "!=", value: string];
+
+/** As Ray writes columns, too: class_name. */
+export function filter(text: string, others: readonly FilterFlag[]): readonly FilterFlag[] {
+  const [, key, predicate, value] = /^(\w+)(!?=)(.*)$/s.exec(text) ?? [];
+  if (key === undefined || value === undefined) {
+    throw new InvalidArgumentError("It must be key=value or key!=value.");
+  }
+  const camelCase = key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return [...others, [camelCase, predicate as "=" | "!=", value]];
+}
+
+const choiceHelp = `
+Without --address and --pid it is the one driver of this user that runs; where several do, they are listed.
+Exit codes: 0 done, 1 it failed or no driver runs, 2 wrong input or several drivers run.`;
+
+/** How long a driver may take whose hosts have so long. */
+export function answerLimitMs(timeoutMs: number): number {
+  return Math.min(timeoutMs + standardTimeoutMs, 2 ** 31 - 1);
+}

@@ -1,0 +1,60 @@
+/** `rayling stop`: a driver and all that it runs come to their end. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { DriverAbout, DriverClient } from "@rayling/core/control";
+import { CliError } from "./cli-error.ts";
+import { type DriverChoice, isRunning, withDriver } from "./drivers.ts";
+
+export interface StopFlags extends DriverChoice {
+  readonly force: boolean;
+  readonly gracePeriod: number;
+}
+
+const answerMs = 5000;
+
+/** What a killed process has to be gone, and how often that is looked at. */
+const killedMs = 5000;
+const lookEveryMs = 50;
+
+export async function stopDriver(flags: StopFlags): Promise<void> {
+  await withDriver(
+    flags,
+    async (driver) => {
+      if (await endsInOrder(driver, flags.gracePeriod)) tell(driver.about, "has ended");
+      else await kill(driver.about, flags);
+    },
+    // It hears nothing, and holds its socket all the same.
+    flags.force ? (about) => kill(about, flags) : undefined,
+  );
+}
+
+/** Resolves with whether it did. The connection ends with the process, not with the session. */
+async function endsInOrder(driver: DriverClient, graceMs: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  void driver.closed.then(() => resolve(true));
+  const timer = setTimeout(() => resolve(false), graceMs);
+  try {
+    await Promise.race([driver.ask("stop", [], answerMs), promise]);
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Somebody listens on its socket, so the process is there and its number is its own. */
+async function kill(
+  about: DriverAbout,
+  { force, gracePeriod, ...choice }: StopFlags,
+): Promise<void> {
+  const late = `the driver ${about.pid} (${about.script}) was told to end and has not done so for ${gracePeriod} ms`;
+  if (!force) throw new CliError(1, `${late}: --force kills it`);
+  process.kill(about.pid, "SIGKILL");
+  for (const until = performance.now() + killedMs; await isRunning(about, choice);) {
+    if (performance.now() > until) throw new CliError(1, `${late}, nor since it was killed`);
+    await delay(lookEveryMs);
+  }
+  tell(about, "was killed");
+}
+
+function tell({ pid, script }: DriverAbout, what: string): void {
+  process.stdout.write(`the driver ${pid} (${script}) ${what}\n`);
+}

@@ -1,0 +1,62 @@
+/** Rows as columns for people. Text of others is shown without control characters, so that it cannot move the cursor of a terminal. */
+import { styleText } from "node:util";
+
+type Style = Parameters<typeof styleText>[0];
+
+const stateStyles: Readonly<Record<string, Style>> = {
+  ALIVE: "green",
+  CREATED: "green",
+  FINISHED: "green",
+  RUNNING: "green",
+  DEAD: "red",
+  FAILED: "red",
+  REMOVED: "red",
+  CANCELLED: "yellow",
+  PENDING_CREATION: "yellow",
+  DEPENDENCIES_UNREADY: "yellow",
+  RESTARTING: "yellow",
+  PENDING: "yellow",
+  RESCHEDULING: "yellow",
+};
+
+/** Colours where stdout is a terminal that has them and NO_COLOR is not set. */
+export function styled(style: Style, text: string): string {
+  return styleText(style, text, { stream: process.stdout });
+}
+
+/** One line for the heads and one for each row; columns are those of the first row, in its order. */
+export function tableLines(rows: readonly object[], columns: readonly string[]): string[] {
+  const cells = rows.map((row) =>
+    columns.map((column) => cellText((row as Readonly<Record<string, unknown>>)[column])),
+  );
+  const widths = columns.map((column, index) =>
+    Math.max(column.length, ...cells.map((row) => row[index]?.length ?? 0)),
+  );
+  const line = (texts: readonly string[], style: (text: string) => Style | undefined): string =>
+    texts
+      .map((text, index) => {
+        const padding = index === texts.length - 1 ? 0 : (widths[index] ?? 0) - text.length + 2;
+        const chosen = style(text);
+        return (chosen === undefined ? text : styled(chosen, text)) + " ".repeat(padding);
+      })
+      .join("");
+  return [
+    line(columns, () => "bold"),
+    ...cells.map((row) => line(row, (text) => stateStyles[text])),
+  ];
+}
+
+export function columnsOf(rows: readonly object[]): readonly string[] {
+  return [...new Set(rows.flatMap((row) => Object.keys(row)))];
+}
+
+export function cellText(value: unknown): string {
+  if (value === undefined || value === null || value === "") return "-";
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return plain(text);
+}
+
+/** In one line, with nothing that a terminal would obey. */
+export function plain(text: string): string {
+  return text.replaceAll(/\s*\n\s*/g, " ").replaceAll(/\p{Cc}/gu, "\uFFFD");
+}

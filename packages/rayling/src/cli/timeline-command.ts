@@ -1,0 +1,66 @@
+/** `rayling timeline`: the trace of a running driver, written part by part. */
+import { type FileHandle, open, rm } from "node:fs/promises";
+import type { DriverClient } from "@rayling/core/control";
+import { CliError } from "./cli-error.ts";
+import { type DriverChoice, withDriver } from "./drivers.ts";
+
+export interface TimelineFlags extends DriverChoice {
+  readonly out?: string;
+}
+
+/** To gather and to sort what all hosts noted. */
+const answerMs = 60_000;
+
+type Write = (text: string) => Promise<unknown>;
+
+export async function writeTimeline(flags: TimelineFlags): Promise<void> {
+  await withDriver(flags, async (driver) => {
+    const { pid, script, jobId } = driver.about;
+    const parts = await driver.ask("timeline", [], answerMs);
+    if (parts === undefined) {
+      throw new CliError(
+        1,
+        `the driver ${pid} (${script}) notes nothing for a timeline: start it with init({ taskEvents: true })`,
+      );
+    }
+    if (flags.out === "-") await writeParts(driver, parts, writeOut);
+    else await writeFile(driver, parts, flags.out ?? `timeline-${jobId}.json`);
+  });
+}
+
+async function writeFile(driver: DriverClient, parts: number, path: string): Promise<void> {
+  let file: FileHandle;
+  try {
+    file = await open(path, "w");
+  } catch (error) {
+    throw new CliError(2, `--out: ${(error as Error).message}`, { cause: error });
+  }
+  try {
+    const events = await writeParts(driver, parts, (text) => file.writeFile(text));
+    process.stdout.write(`${events} events in ${path}: open it with ui.perfetto.dev\n`);
+  } catch (error) {
+    // Half a trace is none.
+    await rm(path, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Resolves with how many events there are. */
+async function writeParts(driver: DriverClient, parts: number, write: Write): Promise<number> {
+  let count = 0;
+  await write("[");
+  for (let index = 0; index < parts; index++) {
+    const events = await driver.ask("timelinePart", [index], answerMs);
+    const text = events.map((event) => JSON.stringify(event)).join(",\n");
+    await write(count === 0 ? `\n${text}` : `,\n${text}`);
+    count += events.length;
+  }
+  await write("\n]\n");
+  return count;
+}
+
+function writeOut(text: string): Promise<void> {
+  return new Promise((resolve) => process.stdout.write(text, () => resolve()));
+}
