@@ -130,12 +130,27 @@ describe("metrics of the session", () => {
   });
 
   test("are served on the loopback, at /metrics and nowhere else", async () => {
-    const { metricsPort } = session;
+    const { metricsPort, metricsToken } = session;
     const url = `http://127.0.0.1:${metricsPort}`;
-    const answer = await fetch(`${url}/metrics`);
+    const headers = { authorization: `Bearer ${metricsToken}` };
+    const answer = await fetch(`${url}/metrics`, { headers });
     expect(answer.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
     expect(await answer.text()).toContain("# TYPE ray_actors gauge");
-    expect((await fetch(`${url}/other`)).status).toBe(404);
+    expect((await fetch(`${url}/other`, { headers })).status).toBe(404);
+    expect((await fetch(`${url}/metrics`)).status).toBe(401);
+  });
+
+  test("are served to who has the token that was chosen, which is no short one", async () => {
+    await ray.shutdown();
+    await expect(ray.init({ metricsToken: "short" })).rejects.toThrow("a token of 32 characters");
+    const metricsToken = "0123456789abcdef0123456789abcdef";
+    const { metricsPort } = await ray.init({ metricsPort: 0, metricsToken });
+    const ask = async (token: string): Promise<number> => {
+      const headers = { authorization: `Bearer ${token}` };
+      return (await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { headers })).status;
+    };
+    expect(await ask(metricsToken)).toBe(200);
+    expect(await ask(metricsToken.toUpperCase())).toBe(401);
   });
 
   test("are served no more after shutdown; a port that is taken is an error", async () => {

@@ -15,6 +15,7 @@ import {
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
+import { newToken } from "../transport/handshake.ts";
 import {
   type Check,
   checkOptions,
@@ -38,6 +39,8 @@ export interface SessionInfo {
   readonly namespace: string;
   /** Where the metrics are served, if they are. */
   readonly metricsPort?: number;
+  /** What whoever asks for them must send: `Authorization: Bearer <token>`. */
+  readonly metricsToken?: string;
 }
 
 /**
@@ -66,6 +69,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
       value === "raw" || typeof value === "boolean" ? undefined : 'must be true, false or "raw"',
     taskEvents: flag,
     metricsPort: portNumber,
+    metricsToken: secret,
     controlSocket: flag,
     ignoreReinitError: flag,
   });
@@ -81,7 +85,9 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   try {
     if (nodes.length > 0) await driver.caller.waiting.during(driver.join(nodes));
     if (metricsPort === undefined) return { namespace };
-    return { namespace, metricsPort: await driver.serveMetrics(metricsPort) };
+    const { metricsToken = newToken() } = options;
+    const port = await driver.serveMetrics(metricsPort, metricsToken);
+    return { namespace, metricsPort: port, metricsToken };
   } catch (error) {
     await shutdown();
     throw error;
@@ -96,6 +102,11 @@ const addresses: Check = (value) => {
 function nodesOfEnvironment(): string[] {
   return (process.env["RAYLING_NODES"] ?? "").split(",").filter((one) => one.trim() !== "");
 }
+
+const secret: Check = (value) =>
+  typeof value === "string" && /^[\x21-\x7e]{32,}$/.test(value)
+    ? undefined
+    : "must be a token of 32 characters at least, without spaces";
 
 const portNumber: Check = (value) =>
   count(0)(value) ?? ((value as number) < 65_536 ? undefined : "must be a port: below 65,536");

@@ -4,7 +4,7 @@
  * Counters and histograms travel as differences, so that nothing is counted twice and a host that is gone keeps its part; of gauges the last
  * value counts, whoever set it.
  */
-import { InvalidOptionError } from "../shared/errors.ts";
+import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 
 export interface MetricInfo {
@@ -39,13 +39,21 @@ interface Metric {
 
 export class Metrics {
   readonly #metrics: Map<string, Metric> = new Map();
+  readonly #maxSeries: number;
+  #seriesCount = 0;
   #isDirty = false;
   #onFirst: (() => void) | undefined;
 
-  /** @throws InvalidOptionError when the name has another meaning here already */
+  /** @param maxSeries how many may be kept, and how many names */
+  constructor(maxSeries = Infinity) {
+    this.#maxSeries = maxSeries;
+  }
+
+  /** @throws InvalidOptionError when the name has another meaning here already; RaySystemError when there are too many */
   define(info: MetricInfo): void {
     const known = this.#metrics.get(info.name);
     if (known === undefined) {
+      if (this.#metrics.size >= this.#maxSeries) throw this.#full();
       this.#metrics.set(info.name, { info, series: new Map() });
     } else if (JSON.stringify(shapeOf(known.info)) !== JSON.stringify(shapeOf(info))) {
       throw new InvalidOptionError(
@@ -102,8 +110,15 @@ export class Metrics {
       series: [...series.values()],
     }));
     if (!isTaken) return parts;
+    this.#seriesCount = 0;
     for (const { series } of this.#metrics.values()) series.clear();
     return parts.filter(({ series }) => series.length > 0);
+  }
+
+  #full(): RaySystemError {
+    return new RaySystemError(
+      `more than ${this.#maxSeries} combinations of metrics and tags: those that come later are dropped`,
+    );
   }
 
   #series(info: MetricInfo, tags: readonly string[]): Series {
@@ -111,6 +126,8 @@ export class Metrics {
     const key = tags.length === 1 ? (tags[0] as string) : JSON.stringify(tags);
     let own = series.get(key);
     if (own === undefined) {
+      if (this.#seriesCount >= this.#maxSeries) throw this.#full();
+      this.#seriesCount += 1;
       const buckets = info.kind === "histogram" ? [...info.boundaries, 0].map(() => 0) : [];
       own = { tags, value: 0, buckets };
       series.set(key, own);

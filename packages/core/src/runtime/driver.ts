@@ -77,6 +77,8 @@ export interface InitOptions {
   readonly taskEvents?: boolean;
   /** Serve the metrics to Prometheus at `http://127.0.0.1:<port>/metrics`; 0: on a free port, which the session info tells. Default: they are not served. */
   readonly metricsPort?: number;
+  /** What whoever asks for the metrics must send: `Authorization: Bearer <token>`; 32 characters at least. Default: a new one, which the session info tells. */
+  readonly metricsToken?: string;
   /**
    * Open a socket for commands like `rayling status`, which only this user can connect to: a moment after the start, in a directory for temporary files
    * that is the user's alone, or in that of the environment variable RAYLING_CONTROL_DIRECTORY. Default true.
@@ -89,8 +91,8 @@ export interface InitOptions {
 export interface Driver {
   readonly caller: Caller;
   readonly namespace: string;
-  /** Serves the metrics; resolves with the port. Rejects with RaySystemError when it cannot listen there. */
-  serveMetrics(port: number): Promise<number>;
+  /** Serves the metrics to who has the token; resolves with the port. Rejects with RaySystemError when it cannot listen there. */
+  serveMetrics(port: number, token: string): Promise<number>;
   /** Makes the machines at those addresses nodes of this session. Rejects at the first that cannot be. */
   join(addresses: readonly string[]): Promise<void>;
   /** Resolves when no thread, process or file is left. Idempotent. */
@@ -227,8 +229,8 @@ export function startDriver(options: InitOptions): Driver {
   const driver: Driver = {
     caller,
     namespace,
-    async serveMetrics(port) {
-      server = await serveMetrics(port, () => inspector.metricsText());
+    async serveMetrics(port, token) {
+      server = await serveMetrics(port, token, () => inspector.metricsText());
       return server.port;
     },
     async join(addresses) {

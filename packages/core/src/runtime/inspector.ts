@@ -37,6 +37,12 @@ const maxGone = 1000;
 /** Events of all hosts that are gone. */
 const maxGoneEvents: number = 10 * keptEvents;
 
+/** Of all hosts, and so of whatever they think up. */
+const maxSeries = 100_000;
+
+/** What is wrong with metrics is said once, and not for ever. */
+const maxWarnings = 1000;
+
 /** How long whoever wants the newest figures waits for a host. */
 const askMs = 1000;
 
@@ -60,7 +66,8 @@ interface Gone {
 
 export class Inspector implements InsideDirectory {
   readonly #parts: InspectorParts;
-  readonly #metrics: Metrics = new Metrics();
+  readonly #metrics: Metrics = new Metrics(maxSeries);
+  readonly #warnings: Set<string> = new Set();
   readonly #events: Map<string, TaskEvents> = new Map();
   readonly #gone: Map<string, Gone> = new Map();
   #goneEvents = 0;
@@ -161,7 +168,10 @@ export class Inspector implements InsideDirectory {
     try {
       this.#metrics.add(part);
     } catch (error) {
-      process.emitWarning(`${hostId}: ${(error as Error).message}`, "RaylingWarning");
+      const warning = `${hostId}: ${(error as Error).message}`;
+      if (this.#warnings.has(warning) || this.#warnings.size >= maxWarnings) return;
+      this.#warnings.add(warning);
+      process.emitWarning(warning, "RaylingWarning");
     }
   }
 
