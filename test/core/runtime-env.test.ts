@@ -134,6 +134,12 @@ describe("runtimeEnv", () => {
     [{ permissions: { allowFsRead: "x" } }, "allowFsRead must be a list of paths"],
     [{ permissions: { allowWorker: 1 } }, "allowWorker must be true or false"],
     [{ permissions: [] }, "must be an object"],
+    [{ workingDir: false }, "workingDir must be true or a folder"],
+    [{ workingDir: " " }, "workingDir must be true or a folder"],
+    [{ workingDir: "./not/there" }, `must be a folder that is there, not "./not/there"`],
+    [{ workingDir: "package.json" }, "must be a folder that is there"],
+    [{ excludes: "x" }, "excludes must be a list of texts"],
+    [{ excludes: [""] }, "excludes must be a list of texts"],
   ])("%j is refused at once", (runtimeEnv, message) => {
     expect(() => Permitted.options({ runtimeEnv })).toThrow(message);
     expect(() => readFile.options({ runtimeEnv })).toThrow(message);

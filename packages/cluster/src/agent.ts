@@ -2,7 +2,7 @@
  * The agent of a machine: it starts hosts for drivers that have its token, and ends those of a driver that is gone. It keeps no names and decides nothing:
  * which host runs what is known to the driver, and calls go from host to host.
  */
-import { availableParallelism, hostname, totalmem } from "node:os";
+import { availableParallelism, homedir, hostname, totalmem } from "node:os";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { AddressInfo } from "node:net";
@@ -23,6 +23,8 @@ import {
   readLines,
 } from "@rayling/core/cluster";
 import { formatAddress } from "./address.ts";
+import { CodeCache } from "./code/code-cache.ts";
+import { DriverCode, moduleIn } from "./code/driver-code.ts";
 import type { AgentControl, DriverAnswers, HostOrder, NodeOffer, StartedHost } from "./contract.ts";
 
 export interface AgentOptions {
@@ -44,6 +46,12 @@ export interface AgentOptions {
   readonly objectStoreMemory?: number;
   /** How long the connection to a driver may be cut before its hosts end. Default 30,000. */
   readonly reconnectTimeoutMs?: number;
+  /** Where code is kept that drivers bring. Default: ".rayling/code" in the user's home; made when it is needed, at the start if it is named. */
+  readonly codeCache?: string;
+  /** Bytes of code that are kept; what was unused for longest goes. Default 10 GiB. */
+  readonly codeCacheBytes?: number;
+  /** Bytes of code that one package may have. Default 500 MiB. */
+  readonly maxCodeBytes?: number;
   /** Called with each line worth telling. */
   readonly onEvent?: (line: string) => void;
 }
@@ -58,6 +66,9 @@ export interface Agent {
 }
 
 const standardReconnectTimeoutMs = 30_000;
+/** Ray's limits: of its cache of working directories, and of one of them. */
+const standardCodeCacheBytes = 10 * 1024 ** 3;
+const standardCodeBytes = 500 * 1024 ** 2;
 
 const agentGone: DeathCause = { kind: "shutdown", message: "the agent of its machine was stopped" };
 const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gone" };
@@ -75,9 +86,18 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   const spillDirectory = join(guard.folder, "spilled");
   await mkdir(spillDirectory);
   const memory = process.constrainedMemory() || totalmem();
+  const tell = options.onEvent ?? ((): void => undefined);
+  const codeCache = new CodeCache({
+    directory: options.codeCache ?? join(homedir(), ".rayling", "code"),
+    maxBytes: options.codeCacheBytes ?? standardCodeCacheBytes,
+    maxPackageBytes: options.maxCodeBytes ?? standardCodeBytes,
+    tell,
+  });
   const machine: Machine = {
     guard,
     host,
+    tell,
+    codeCache,
     spillDirectory,
     maxHosts: options.maxHosts ?? 1000,
     objectStoreMemory: options.objectStoreMemory ?? Math.floor(0.3 * memory),
@@ -90,9 +110,18 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
         CPU: options.numCpus ?? availableParallelism(),
       },
       labels: options.labels ?? {},
+      code: {
+        platform: `${process.platform}-${process.arch}`,
+        maxPackageBytes: codeCache.maxPackageBytes,
+      },
     },
   };
-  const tell = options.onEvent ?? ((): void => undefined);
+  if (options.codeCache !== undefined) {
+    await codeCache.open().catch((error: unknown) => {
+      void guard.close();
+      throw error;
+    });
+  }
   const listener = await listen({
     address: { place: { host, port }, token },
     // Nobody can say that a driver is gone; its silence does.
@@ -128,6 +157,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
       closing ??= (async () => {
         listener.close();
         await Promise.all([...sessions].map((session) => session.end(agentGone)));
+        await codeCache.close();
         await rm(spillDirectory, { recursive: true, force: true });
         await guard.close();
       })();
@@ -145,6 +175,8 @@ function isLoopback(host: string): boolean {
 interface Machine {
   readonly guard: Guard;
   readonly host: string;
+  readonly tell: (line: string) => void;
+  readonly codeCache: CodeCache;
   readonly spillDirectory: string;
   readonly maxHosts: number;
   readonly objectStoreMemory: number;
@@ -158,10 +190,13 @@ class DriverSession {
   readonly #channel: Channel;
   readonly #driver: Remote<DriverAnswers>;
   readonly #hosts: Map<string, HostProcess> = new Map();
+  readonly #code: DriverCode;
 
   constructor(channel: Channel, machine: Machine) {
     this.#machine = machine;
     this.#channel = channel;
+    this.#code = new DriverCode(machine.codeCache, machine.tell);
+    const code = this.#code;
     const endpoint = channelEndpoint(channel);
     this.#driver = wrap<DriverAnswers>(endpoint);
     const control: AgentControl = {
@@ -169,6 +204,11 @@ class DriverSession {
       launch: (order) => this.#launch(order),
       terminate: (hostId) =>
         void this.#hosts.get(hostId)?.terminate({ kind: "killed", message: "its driver ended it" }),
+      hasCode: (id) => code.hasCode(id),
+      openCode: (id) => code.openCode(id),
+      writeCode: (id, portion) => code.writeCode(id, portion),
+      closeCode: (id) => code.closeCode(id),
+      dropCode: (id) => code.dropCode(id),
     };
     expose(control, endpoint);
   }
@@ -179,10 +219,12 @@ class DriverSession {
 
   async end(cause: DeathCause): Promise<void> {
     await Promise.all([...this.#hosts.values()].map((host) => host.terminate(cause)));
+    await this.#code.end();
     this.#channel.close(cause);
   }
 
-  async #launch({ identity, runtimeEnv, moduleUrl, ...order }: HostOrder): Promise<StartedHost> {
+  async #launch(wish: HostOrder): Promise<StartedHost> {
+    const { identity, runtimeEnv, moduleUrl, code, ...order } = wish;
     const { guard, host, maxHosts, hostCount, spillDirectory, objectStoreMemory } = this.#machine;
     if (hostCount() >= maxHosts) {
       throw new RaySystemError(
@@ -190,6 +232,7 @@ class DriverSession {
       );
     }
     const { hostId } = identity;
+    const place = code === undefined ? undefined : this.#code.placeOf(code);
     const child = new HostProcess(
       {
         settings: {
@@ -198,9 +241,12 @@ class DriverSession {
           ...order,
           door: { place: { host, port: 0 }, token: newToken() },
           spillDirectory,
+          ...(place === undefined ? {} : { codeRoots: place.roots }),
         },
         runtimeEnv,
-        moduleUrl,
+        moduleUrl:
+          place === undefined || moduleUrl === undefined ? moduleUrl : moduleIn(place, moduleUrl),
+        ...(place === undefined ? {} : { cwd: place.cwd }),
       },
       {
         guard,

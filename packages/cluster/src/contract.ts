@@ -13,6 +13,26 @@ export interface NodeOffer {
   readonly nodeName: string;
   readonly resources: Amounts;
   readonly labels: Readonly<Record<string, string>>;
+  readonly code: CodeOffer;
+}
+
+/** What code a machine can take. */
+export interface CodeOffer {
+  /** As `process.platform` and `process.arch`: "linux-x64". */
+  readonly platform: string;
+  readonly maxPackageBytes: number;
+}
+
+/** A package of code that a driver brought to a machine. */
+export interface ShippedCode {
+  /** The SHA-256 of its bytes (code/stream.ts). */
+  readonly id: string;
+  /** The URL that its root has at the driver; it ends in "/". */
+  readonly rootUrl: string;
+  /** Where hosts are to be, seen from the root; "" is the root. */
+  readonly directory: string;
+  /** rayling's own packages: the URLs of their folders at the driver, by name. */
+  readonly runtime: Readonly<Record<string, string>>;
 }
 
 /** A host that a driver wants. */
@@ -21,6 +41,8 @@ export interface HostOrder {
   readonly runtimeEnv: RuntimeEnv | undefined;
   /** The module it is started for, if that is known. */
   readonly moduleUrl: string | undefined;
+  /** What it runs; none: what lies at the same paths on that machine. */
+  readonly code: ShippedCode | undefined;
   readonly isDevelopment: boolean;
   /** Bytes of big values that it keeps in memory, if the driver says. */
   readonly objectStoreMemory?: number;
@@ -36,8 +58,21 @@ export interface StartedHost {
   readonly pid: number | undefined;
 }
 
+/** How a driver brings its code. What is rejected with leaves nothing behind. */
+export interface CodeControl {
+  /** Whether the package is there; if so, it is kept until the driver is gone. */
+  hasCode(id: string): Promise<boolean>;
+  /** Begins to send it. */
+  openCode(id: string): Promise<void>;
+  /** The next portion of the package, compressed by gzip; resolves when more may come. */
+  writeCode(id: string, portion: Uint8Array): Promise<void>;
+  /** It was all; resolves when it was checked and is there, as with `hasCode`. */
+  closeCode(id: string): Promise<void>;
+  dropCode(id: string): Promise<void>;
+}
+
 /** Driver to agent. */
-export interface AgentControl {
+export interface AgentControl extends CodeControl {
   describe(): NodeOffer;
   /** Rejects when the host ended before it could be dialled; `exited` follows in any case. */
   launch(order: HostOrder): Promise<StartedHost>;

@@ -8,5 +8,5 @@ export { defaultTokenFile, readToken, TokenFileError } from "./token-file.ts";
 
 /** Lets `init` of @rayling/core join the machines that its option `nodes` names. Who imports `rayling` need not call it. */
 export function enableNodes(): void {
-  provideNodes(async () => (await import("./join.ts")).joinNode);
+  provideNodes(async () => (await import("./join.ts")).nodeJoiner());
 }

@@ -14,23 +14,38 @@ import {
   type Channel,
   type JoinedNode,
   type LinkTimes,
+  type NodeConnector,
   type NodeLauncher,
   type JoinRequest,
   type LauncherControl,
   type LauncherOptions,
   newId,
+  RaySystemError,
+  type RuntimeEnv,
 } from "@rayling/core/cluster";
 import { NodeAddressError, parseAddress, redacted } from "./address.ts";
-import type { AgentControl, DriverAnswers, HostOrder, NodeOffer } from "./contract.ts";
+import { CodePackages } from "./code/code-package.ts";
+import { CodeSender } from "./code/send-code.ts";
+import type { AgentControl, DriverAnswers, HostOrder, NodeOffer, ShippedCode } from "./contract.ts";
 
 interface RemoteHost {
   readonly end: (cause: DeathCause) => void;
   readonly wrote: DriverAnswers["wrote"];
 }
 
+/** What joins the nodes of one session: the code that it brings to them is the same for all. */
+export function nodeJoiner(): NodeConnector {
+  const packages = new CodePackages();
+  return (address, request) => joinNode(address, request, packages);
+}
+
 /** Rejects with NodeAddressError when nobody answers there. */
-export async function joinNode(address: string, request: JoinRequest): Promise<JoinedNode> {
-  const node = new RemoteNode(address, request);
+export async function joinNode(
+  address: string,
+  request: JoinRequest,
+  packages?: CodePackages,
+): Promise<JoinedNode> {
+  const node = new RemoteNode(address, request, packages);
   const offer = await node.offer;
   return {
     ...offer,
@@ -50,11 +65,17 @@ export class RemoteNode implements NodeLauncher {
   readonly #times: LinkTimes;
   readonly #agent: Promise<Remote<AgentControl>>;
   readonly #hosts: Map<string, RemoteHost> = new Map();
+  readonly #packages: CodePackages;
+  readonly #sender: CodeSender;
   readonly #channel: Promise<Channel>;
   readonly #closed: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
 
   /** @throws NodeAddressError for what is no address */
-  constructor(address: string, { driverId, reconnectTimeoutMs }: JoinRequest) {
+  constructor(
+    address: string,
+    { driverId, reconnectTimeoutMs }: JoinRequest,
+    packages: CodePackages = new CodePackages(),
+  ) {
     const { place, token } = parseAddress(address);
     const name = redacted(address);
     this.#driverId = driverId;
@@ -85,6 +106,8 @@ export class RemoteNode implements NodeLauncher {
       for (const host of this.#hosts.values()) host.end(cause);
     });
     this.#agent = this.#channel.then((channel) => this.#introduce(channel));
+    this.#packages = packages;
+    this.#sender = new CodeSender(this.#agent, this.lost);
     this.offer = Promise.race([
       this.#agent.then((agent) => agent.describe()),
       this.lost.then((cause) => refused(cause.error ?? new Error(cause.message))),
@@ -105,7 +128,8 @@ export class RemoteNode implements NodeLauncher {
       resolve(known ?? cause);
     };
     this.#hosts.set(id, { end, wrote: (...line) => options.output.line(...line) });
-    const order: HostOrder = {
+    const { isDevelopment, spillDirectory } = options.objectStoreFor(id);
+    const order: Omit<HostOrder, "code"> = {
       identity: {
         hostId: id,
         nodeId,
@@ -117,12 +141,25 @@ export class RemoteNode implements NodeLauncher {
       },
       runtimeEnv,
       moduleUrl,
-      isDevelopment: options.objectStoreFor(id).isDevelopment,
+      isDevelopment,
       publicHost: this.#publicHost,
       ...(objectStoreMemory === undefined ? {} : { objectStoreMemory }),
       ...this.#times,
     };
-    const started = this.#agent.then((agent) => agent.launch(order));
+    let isOrdered = false;
+    const code = this.#codeFor(runtimeEnv, moduleUrl, spillDirectory);
+    let unprepared: DeathCause | undefined;
+    code?.catch(({ message }: Error) => {
+      unprepared = { kind: "runtime-env-failed", message };
+      end(unprepared);
+    });
+    const started = (async () => {
+      const brought = await code;
+      const agent = await this.#agent;
+      if (known !== undefined) throw new RaySystemError(known.message);
+      isOrdered = true;
+      return agent.launch({ ...order, code: brought });
+    })();
     started.then(
       (host) => (pid = host.pid),
       // The agent says why it ended; when it has none to speak of, this is why.
@@ -145,6 +182,7 @@ export class RemoteNode implements NodeLauncher {
     const use = controlUntil(id, wrap<HostControl>(endpoint), exited);
     const terminate = async (cause: DeathCause): Promise<void> => {
       known ??= cause;
+      if (!isOrdered) return end(cause);
       void Promise.all([this.#agent, started])
         .then(([agent]) => agent.terminate(id))
         .catch(() => undefined);
@@ -160,6 +198,7 @@ export class RemoteNode implements NodeLauncher {
       },
       ready: ready.promise,
       exited,
+      ...(code === undefined ? {} : { prepared: settled([code, exited]).then(() => unprepared) }),
       channel: channelTo(dialled.data),
       control: use,
       terminate,
@@ -169,6 +208,32 @@ export class RemoteNode implements NodeLauncher {
         await terminate(cause);
       },
     };
+  }
+
+  /** The code that a host there is to run, if some is to be brought. */
+  #codeFor(
+    runtimeEnv: RuntimeEnv | undefined,
+    moduleUrl: string | undefined,
+    folder: string,
+  ): Promise<ShippedCode> | undefined {
+    if (runtimeEnv?.workingDir === undefined) return undefined;
+    return this.#bring(runtimeEnv, moduleUrl, folder);
+  }
+
+  /** Rejects with why it cannot be brought. */
+  async #bring(
+    runtimeEnv: RuntimeEnv,
+    moduleUrl: string | undefined,
+    folder: string,
+  ): Promise<ShippedCode> {
+    const { nodeName, code: offer } = await this.offer;
+    const code = await this.#packages.for(runtimeEnv, moduleUrl, folder);
+    code.checkFor(nodeName, offer);
+    try {
+      return await this.#sender.bring(code);
+    } catch (error) {
+      throw new RaySystemError(`node ${nodeName}: ${(error as Error).message}`, { cause: error });
+    }
   }
 
   async close(): Promise<void> {
@@ -191,4 +256,9 @@ export class RemoteNode implements NodeLauncher {
     expose(answers, endpoint);
     return wrap<AgentControl>(endpoint);
   }
+}
+
+/** Resolves when the first has settled, in whatever way. */
+async function settled(promises: readonly Promise<unknown>[]): Promise<void> {
+  await Promise.race(promises).catch(() => undefined);
 }

@@ -7,6 +7,7 @@ export {
   type LauncherControl,
   type ProcessSettings,
 } from "./host/control.ts";
+export { registeredModules } from "./host/registry.ts";
 export type { OutputStream } from "./host/output.ts";
 export { type CauseData, causeFromData, causeToData } from "./protocol/cause.ts";
 export type { Amounts } from "./rpc/demand.ts";
@@ -22,6 +23,7 @@ export {
   provideLocalNode,
   provideNodes,
 } from "./runtime/joined-node.ts";
+export type { CodeRoot } from "./shared/code-roots.ts";
 export { RaySystemError, RayError, type DeathCause } from "./shared/errors.ts";
 export { newId } from "./shared/ids.ts";
 export type { Channel } from "./transport/channel.ts";

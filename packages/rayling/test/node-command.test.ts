@@ -63,6 +63,9 @@ describe("bad input is one line and exit code 2", () => {
     [["--resources", "license=many"], /--resources.*name=amount/],
     [["--num-cpus", "-1"], /--num-cpus/],
     [["--max-hosts", "0"], /--max-hosts.*at least 1/],
+    [["--code-cache", "/dev/null/code"], /code cache \/dev\/null\/code cannot be written/],
+    [["--code-cache-size", "much"], /--code-cache-size.*10GiB/],
+    [["--max-code-size", "0"], /--max-code-size.*number of bytes/],
     [["--token-file", "/dev/null/token"], /token file \/dev\/null\/token/],
   ])("%j", async (flags, message) => {
     const { code, stdout, stderr } = await rayling(

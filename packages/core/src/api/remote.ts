@@ -51,6 +51,7 @@ import type {
   RemoteArguments,
   ShapedResult,
 } from "./types.ts";
+import { withWholePath } from "./working-dir.ts";
 
 /** Options of a method for all its calls; those of a call are stronger. */
 export type CallOptionsOfMethod = Omit<CallOptions, "name">;
@@ -164,7 +165,7 @@ function actorClass<Class extends Constructor>(
   const demand = actorDemand(`actor class ${key.name}`, options);
   return {
     options: (more) => {
-      checkedActor(key.name, more, true);
+      const checked = checkedActor(key.name, more, true);
       for (const name of ["concurrencyGroups", "methods"]) {
         if (!(name in more)) continue;
         throw new InvalidOptionError(
@@ -172,7 +173,7 @@ function actorClass<Class extends Constructor>(
           `actor class ${key.name}: ${name} can only be given to remote(), not to options()`,
         );
       }
-      return actorClass(target, key, checkedActor(key.name, { ...options, ...more }));
+      return actorClass(target, key, checkedActor(key.name, { ...options, ...checked }));
     },
     remote: (...args) =>
       create(key, methods, options, demand, args) as ActorHandle<InstanceType<Class>>,
@@ -452,7 +453,7 @@ function checkedActor(name: string, options: ActorOptions, partial = false): Act
   if (!partial && options.getIfExists === true && options.name === undefined) {
     throw new InvalidOptionError("getIfExists", `actor class ${name}: getIfExists needs a name`);
   }
-  return options;
+  return settled(`actor class ${name}`, options);
 }
 
 function checkedTask(name: string, options: TaskOptions): TaskOptions {
@@ -466,7 +467,17 @@ function checkedTask(name: string, options: TaskOptions): TaskOptions {
     numReturns: returnCount,
     generatorBackpressureNumObjects: count(1),
   });
-  return options;
+  return settled(`task ${name}`, options);
+}
+
+function settled<Options extends ActorOptions | TaskOptions>(
+  where: string,
+  options: Options,
+): Options {
+  const { runtimeEnv } = options;
+  return runtimeEnv === undefined
+    ? options
+    : { ...options, runtimeEnv: withWholePath(where, runtimeEnv) };
 }
 
 function isClass(target: object): boolean {

@@ -25,8 +25,10 @@ import {
   text,
   writableDirectory,
 } from "../shared/options.ts";
+import { environment } from "../shared/runtime-env.ts";
 import { amount, bytes, gpus, resources } from "./amounts.ts";
 import { labels } from "./labels.ts";
+import { withWholePath } from "./working-dir.ts";
 
 interface DriverSlot {
   driver: Driver | undefined;
@@ -58,6 +60,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     labels,
     nodes: addresses,
     reconnectTimeoutMs: count(1),
+    runtimeEnv: ofSession,
     namespace: text,
     prewarm: count(0),
     objectStoreMemory: count(1024 * 1024),
@@ -79,7 +82,12 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
       "init was called twice; call shutdown first, or pass ignoreReinitError: true",
     );
   }
-  const driver = start(options);
+  const { runtimeEnv } = options;
+  const driver = start(
+    runtimeEnv === undefined
+      ? options
+      : { ...options, runtimeEnv: withWholePath("init", runtimeEnv) },
+  );
   const { namespace } = driver;
   const { metricsPort, nodes = nodesOfEnvironment() } = options;
   try {
@@ -93,6 +101,12 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     throw error;
   }
 }
+
+const ofSession: Check = (value) =>
+  environment(value) ??
+  ("permissions" in (value as object)
+    ? "cannot hold permissions, which depend on the module that is started: give them to actors and tasks"
+    : undefined);
 
 const addresses: Check = (value) => {
   const isList = Array.isArray(value) && value.every((one) => typeof one === "string");

@@ -31,6 +31,7 @@ import type {
   WorkerRequest,
 } from "../rpc/directory.ts";
 import type { HostReport, RuntimeView, StateAnswer, StateQuery, TraceEvent } from "../rpc/state.ts";
+import type { CodeRoot } from "../shared/code-roots.ts";
 import type { Address } from "../transport/dial.ts";
 
 /** What every host is told about itself. */
@@ -82,6 +83,8 @@ export interface ProcessSettings extends HostIdentity {
   readonly publicHost?: string;
   /** How long a connection to another machine may be cut. */
   readonly reconnectTimeoutMs?: number;
+  /** Where the driver's code is, if it was brought here. */
+  readonly codeRoots?: readonly CodeRoot[];
   /** Bytes of big values that it keeps in memory: a process has a budget of its own. */
   readonly objectStoreMemory: number;
   readonly spillDirectory: string;

@@ -4,8 +4,11 @@
  * The module may be the driver's own script. Everything its import starts runs in the async context of the import; driver code reached
  * there stops (api/ asks `currentLoading`), and the import counts as finished at that point: a class registered before it is usable.
  */
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import type { RemoteKey } from "../rpc/directory.ts";
 import { asLoading, currentLoading, DriverCodeStopped } from "../caller/current.ts";
+import { hasCodeRoots, hereOf } from "../shared/code-roots.ts";
 import { RemoteNotRegisteredError } from "../shared/errors.ts";
 import { registeredTarget } from "./registry.ts";
 
@@ -25,17 +28,21 @@ export class Loader {
     if (!key.moduleUrl.startsWith("file:")) {
       throw new RemoteNotRegisteredError(key.name, key.moduleUrl, "it is not in a file");
     }
-    const loaded = await this.#load(key.moduleUrl);
+    const place = hereOf(key.moduleUrl);
+    if (place === undefined || !isThere(place)) {
+      throw new RemoteNotRegisteredError(key.name, key.moduleUrl, notBrought);
+    }
+    const loaded = await this.#load(key.moduleUrl, place);
     const target = registeredTarget(key);
     if (target !== undefined) return target;
     if (loaded.how === "failed") throw loaded.error;
     throw new RemoteNotRegisteredError(key.name, key.moduleUrl, reason(loaded.how));
   }
 
-  #load(moduleUrl: string): Promise<Loaded> {
+  #load(moduleUrl: string, place: string): Promise<Loaded> {
     let loading = this.#modules.get(moduleUrl);
     if (loading === undefined) {
-      loading = load(moduleUrl);
+      loading = load(moduleUrl, place);
       this.#modules.set(moduleUrl, loading);
     }
     return loading;
@@ -68,17 +75,25 @@ export function guardDriverCode(onFatal?: (error: unknown) => void): void {
   };
 }
 
-function load(moduleUrl: string): Promise<Loaded> {
+function load(moduleUrl: string, place: string): Promise<Loaded> {
   return new Promise((resolve) => {
     // The rest of the running turn may still register: driver code often stands in a function called further up.
     const onDriverCode = (): void => void setImmediate(() => resolve({ how: "stopped" }));
-    asLoading({ moduleUrl, onDriverCode }, () => import(moduleUrl)).then(
+    asLoading({ moduleUrl, onDriverCode }, () => import(place)).then(
       () => resolve({ how: "complete" }),
       (error: unknown) =>
         resolve(error instanceof DriverCodeStopped ? { how: "stopped" } : { how: "failed", error }),
     );
   });
 }
+
+/** Asked of code that was brought here only: of any other, Node says by itself what it looked for. */
+function isThere(place: string): boolean {
+  return !hasCodeRoots() || existsSync(fileURLToPath(place));
+}
+
+const notBrought =
+  "its module is not part of the code that was brought to this machine. Import it before the first actor or task is started there, or give the folder that it is in as runtimeEnv.workingDir";
 
 function reason(how: "complete" | "stopped"): string {
   return how === "stopped"

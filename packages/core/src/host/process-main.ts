@@ -8,6 +8,7 @@
 import { expose, wrap } from "comlink";
 import { causeToData } from "../protocol/cause.ts";
 import type { DeathCause } from "../shared/errors.ts";
+import { setCodeRoots } from "../shared/code-roots.ts";
 import { newBudget } from "../store/budget.ts";
 import type { Channel } from "../transport/channel.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
@@ -35,6 +36,7 @@ const settings = JSON.parse(process.env[processVariable] ?? "{}") as ProcessSett
 // Processes that it starts itself are none of ours.
 delete process.env[processVariable];
 process.title = `rayling ${settings.hostId}`;
+setCodeRoots(settings.codeRoots ?? []);
 
 if (settings.inside.logToDriver === true) {
   const ways = {

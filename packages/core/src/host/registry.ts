@@ -6,6 +6,7 @@
 import { pathToFileURL } from "node:url";
 import { getCallSites } from "node:util";
 import type { RemoteKey } from "../rpc/directory.ts";
+import { driversOf, hereOf } from "../shared/code-roots.ts";
 import { RemoteNotRegisteredError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 
@@ -35,6 +36,11 @@ export function registerRemote(target: unknown, name: string, frames: number): R
   return key;
 }
 
+/** The modules that have called `remote()` so far. */
+export function registeredModules(): readonly string[] {
+  return [...registry.counts.keys()];
+}
+
 export function registeredTarget(key: RemoteKey): unknown {
   return registry.targets.get(keyText(key));
 }
@@ -51,7 +57,7 @@ export function keyText(key: RemoteKey): string {
 /** The module is loading right now, so this import starts nothing: it answers when that is done, or never (a driver that waits). */
 async function watchExports(moduleUrl: string): Promise<void> {
   try {
-    registry.exports.set(moduleUrl, (await import(moduleUrl)) as Exports);
+    registry.exports.set(moduleUrl, (await import(hereOf(moduleUrl) ?? moduleUrl)) as Exports);
   } catch {
     // Whoever imports the module hears of it; here it only means that no classes are known.
     registry.exports.delete(moduleUrl);
@@ -60,8 +66,10 @@ async function watchExports(moduleUrl: string): Promise<void> {
 
 function callerModule(name: string, frames: number): string {
   const site = getCallSites(frames + 1, { sourceMap: false })[frames]?.scriptName ?? "";
-  if (site.startsWith("file:")) return site;
-  if (site.startsWith("/") || /^[A-Za-z]:[\\/]/.test(site)) return pathToFileURL(site).href;
+  if (site.startsWith("file:")) return driversOf(site);
+  if (site.startsWith("/") || /^[A-Za-z]:[\\/]/.test(site)) {
+    return driversOf(pathToFileURL(site).href);
+  }
   throw new RemoteNotRegisteredError(
     name,
     site === "" ? "unknown" : site,

@@ -6,6 +6,7 @@
  * resolver, because only the receiving side knows what it has loaded.
  */
 import { inspect } from "node:util";
+import { driversText } from "../shared/code-roots.ts";
 import * as known from "../shared/errors.ts";
 import {
   markRemote,
@@ -90,7 +91,7 @@ export function toFailure(
   return {
     name: textOf(readField(thrown, "name"), "Error"),
     message: textOf(readField(thrown, "message"), ""),
-    stack: userStack(textOf(readField(thrown, "stack"), "")),
+    stack: driversText(userStack(textOf(readField(thrown, "stack"), ""))),
     fields,
     ...(Object.keys(errorFields).length === 0 ? {} : { errorFields }),
     ...(cause === undefined || depth >= maxCauses || carried.has(cause)

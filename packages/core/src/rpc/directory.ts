@@ -86,6 +86,17 @@ export interface RuntimeEnv {
   readonly execArgv?: readonly string[];
   /** What its code may do; without them, everything. */
   readonly permissions?: Permissions;
+  /**
+   * The code that is brought to other machines, where a host runs it in place of what lies at the same path; the driver's own machine needs none of it.
+   *
+   * `true`: the modules that have called `remote()`, all that they import by a name that can be read in them, files named by `new URL("./file", import.meta.url)`,
+   * and the npm packages among it, each whole and with its own dependencies. A folder: all that is in it, too (but `.git`, `node_modules` and what its
+   * `.gitignore` files name), the `dependencies` of its package.json, and hosts there have it as their current directory.
+   * rayling itself is not brought: the machine's own is used. Default: nothing is, and modules are imported by their path.
+   */
+  readonly workingDir?: string | true;
+  /** What of it stays at home, in the language of .gitignore, seen from the folder, or from the current directory of the driver. */
+  readonly excludes?: readonly string[];
 }
 
 /**

@@ -12,7 +12,7 @@ import { Scheduler } from "../placement/scheduler.ts";
 import { Caller } from "../caller/caller.ts";
 import { viewCalls, viewObjects, viewStored } from "../caller/view.ts";
 import { TaskEvents } from "../inside/task-events.ts";
-import type { Isolation } from "../rpc/directory.ts";
+import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import { Waiting } from "../caller/waiting.ts";
 import { type DeathCause, InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
@@ -47,6 +47,11 @@ export interface InitOptions {
   readonly nodes?: readonly string[];
   /** How long the connection to another machine may be cut before what runs there counts as lost. Default 30,000. */
   readonly reconnectTimeoutMs?: number;
+  /**
+   * Settings of all threads and processes of the session; those of an actor or a task are stronger, part by part, and variables of `env` one by one.
+   * `permissions` are for a certain actor or task, because they depend on its module.
+   */
+  readonly runtimeEnv?: Omit<RuntimeEnv, "permissions">;
   /** Where names of actors live. Default: one of its own for each session, as in Ray. */
   readonly namespace?: string;
   /** Worker threads started ahead of need. Default: one per CPU, at most 4; one if `isolation` is "shared", none if it is "process". */
@@ -197,6 +202,7 @@ export function startDriver(options: InitOptions): Driver {
     nodeId,
     labelsOf: (of) => directory.cluster.labels(of),
     inside,
+    runtimeEnv: options.runtimeEnv,
     output: outputFor(inside.logToDriver, logs),
     prewarm: options.prewarm ?? standardPrewarm(isolation, numCpus),
     objectStoreMemory: options.objectStoreMemory,

@@ -13,7 +13,7 @@ import { type OutputStream, readMark } from "../host/output.ts";
 import type { ResourceLimits, RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Guard } from "./guard.ts";
-import { hasSettings } from "./host.ts";
+import { changesProcess } from "./host.ts";
 import { hostEnv } from "./host-env.ts";
 import { hostFlags } from "./host-flags.ts";
 import { LastLines, readLines } from "./lines.ts";
@@ -28,8 +28,10 @@ const lingerMs = 1000;
 export interface HostProcessRequest {
   readonly settings: ProcessSettings;
   readonly runtimeEnv: RuntimeEnv | undefined;
-  /** The module it is started for, if that is known. */
+  /** The module it is started for, if that is known, where it is on this machine. */
   readonly moduleUrl: string | undefined;
+  /** Default: that of this process. */
+  readonly cwd?: string;
 }
 
 export interface HostProcessParts {
@@ -54,7 +56,7 @@ export class HostProcess {
 
   /** @throws RaySystemError when there are no more files to be had */
   constructor(
-    { settings, runtimeEnv, moduleUrl }: HostProcessRequest,
+    { settings, runtimeEnv, moduleUrl, cwd }: HostProcessRequest,
     { guard, onLine }: HostProcessParts,
   ) {
     const child = spawn(
@@ -72,6 +74,7 @@ export class HostProcess {
       {
         detached: true,
         stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
+        ...(cwd === undefined ? {} : { cwd }),
         env: { ...hostEnv(runtimeEnv?.env), [processVariable]: JSON.stringify(settings) },
       },
     );
@@ -84,7 +87,7 @@ export class HostProcess {
     const { pid } = child;
     this.pid = pid;
     this.#child = child;
-    this.#isReady = !hasSettings(runtimeEnv);
+    this.#isReady = !changesProcess(runtimeEnv);
     if (pid !== undefined) guard.watch(pid);
     const sockets = [child.stdio[inherited.data], child.stdio[inherited.control]] as [
       Socket,

@@ -39,6 +39,8 @@ export interface Host {
   /** Resolves when it runs and may be given work; may never do, for one that ends first. */
   readonly ready: Promise<void>;
   readonly exited: Promise<DeathCause>;
+  /** Resolves when what it needs before it is started is on its machine, with the cause of its end if that cannot be. None: it needs nothing. */
+  readonly prepared?: Promise<DeathCause | undefined>;
   /** Lets it send what is ready, then ends it. */
   stop(cause: DeathCause): Promise<void>;
   /** Ends it now; the first cause given is the one that counts. */
@@ -55,6 +57,8 @@ export interface LauncherOptions {
   /** How many threads stand ready. */
   readonly prewarm: number;
   readonly inside: InsideSettings;
+  /** For all hosts; what a host asks for itself is stronger. */
+  readonly runtimeEnv: RuntimeEnv | undefined;
   /** What the user wants each host to keep in memory, if anything was said. */
   readonly objectStoreMemory: number | undefined;
   /** A host's part in the object store. */
@@ -73,9 +77,15 @@ export interface HostOutput {
   line(hostId: string, stream: OutputStream, owner: string, line: string): void;
 }
 
-/** Whether it must be started for whoever asks, and cannot be one that stands ready. */
+/** Whether it asks for anything that a host for others does not have. */
 export function hasSettings(runtimeEnv: RuntimeEnv | undefined): boolean {
   return Object.values(runtimeEnv ?? {}).some((part) => part !== undefined);
+}
+
+/** Whether it must be started for whoever asks, and cannot be one that stands ready: what code is brought to other machines makes no difference to a thread. */
+export function changesProcess(runtimeEnv: RuntimeEnv | undefined): boolean {
+  const { workingDir: _, excludes: __, ...rest } = runtimeEnv ?? {};
+  return hasSettings(rest);
 }
 
 /** The control of a host that rejects what is pending when the host dies. */

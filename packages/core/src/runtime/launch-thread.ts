@@ -11,8 +11,8 @@ import type { DeathCause } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { portEndpoint, threadChannel } from "../transport/thread.ts";
 import {
+  changesProcess,
   controlUntil,
-  hasSettings,
   type Host,
   HostLostError,
   type HostRequest,
@@ -66,7 +66,7 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
   worker.unref();
   let known: DeathCause | undefined;
   const ready = Promise.withResolvers<void>();
-  let isReady = !hasSettings(runtimeEnv);
+  let isReady = !changesProcess(runtimeEnv);
   const exited = new Promise<DeathCause>((resolve) => {
     worker.on("error", (error: unknown) => (known ??= causeOfError(error, isReady)));
     worker.on("exit", (exitCode) => resolve(known ?? causeOfExit(exitCode)));

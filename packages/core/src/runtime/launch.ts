@@ -3,9 +3,16 @@
  *
  * A few threads are started ahead of need, because a thread takes tens of milliseconds to be ready. Processes are started when they are needed.
  */
+import type { RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Guard } from "./guard.ts";
-import { hasSettings, type Host, type HostRequest, type LauncherOptions } from "./host.ts";
+import {
+  changesProcess,
+  type Host,
+  HostLostError,
+  type HostRequest,
+  type LauncherOptions,
+} from "./host.ts";
 import type { NodeLauncher } from "./joined-node.ts";
 import { launchProcess } from "./launch-process.ts";
 import { launchThread } from "./launch-thread.ts";
@@ -61,14 +68,23 @@ export class Launcher {
   /** The same, at once. */
   takeNow(request: HostRequest): Host {
     const ready = this.#takeWarm(request);
-    if (ready !== undefined) return ready;
-    this.#turnsOn(request.nodeId).take();
-    return this.#launch(request);
+    return ready ?? this.#startNow(request);
+  }
+
+  #startNow(request: HostRequest): Host {
+    const turns = this.#turnsOn(request.nodeId);
+    turns.take();
+    try {
+      return this.#launch(request);
+    } catch (error) {
+      turns.end();
+      throw error;
+    }
   }
 
   #takeWarm({ nodeId, isolation, runtimeEnv }: HostRequest): Host | undefined {
     this.#checkOpen();
-    const isPlain = nodeId === this.#options.nodeId && !hasSettings(runtimeEnv);
+    const isPlain = nodeId === this.#options.nodeId && !changesProcess(runtimeEnv);
     return isolation === "thread" && isPlain ? this.#warm.shift() : undefined;
   }
 
@@ -89,8 +105,14 @@ export class Launcher {
     const { nodeId, prewarm } = this.#options;
     const turns = this.#turnsOn(nodeId);
     while (this.#open && this.#warm.length < prewarm && !turns.isFull) {
-      turns.take();
-      const host = this.#launch({ nodeId, isolation: "thread", runtimeEnv: undefined });
+      let host: Host;
+      try {
+        host = this.#startNow({ nodeId, isolation: "thread", runtimeEnv: undefined });
+      } catch (error) {
+        // No thread can have the settings of the session: whoever needs one hears of it.
+        if (error instanceof HostLostError) return;
+        throw error;
+      }
       this.#warm.push(host);
       void host.exited.then(() => {
         const index = this.#warm.indexOf(host);
@@ -114,7 +136,9 @@ export class Launcher {
     await this.#guard?.close();
   }
 
-  #launch(request: HostRequest): Host {
+  #launch(wish: HostRequest): Host {
+    const runtimeEnv = mergedEnv(this.#options.runtimeEnv, wish.runtimeEnv);
+    const request = { ...wish, runtimeEnv };
     const host = this.#start(request);
     this.#turnsOn(request.nodeId).until(Promise.race([host.ready, host.exited]));
     this.#hosts.add(host);
@@ -132,4 +156,21 @@ export class Launcher {
     if (isolation === "thread") return launchThread(request, this.#options);
     return launchProcess(request, this.#options, (this.#guard ??= new Guard()));
   }
+}
+
+/** The settings of the session, and over them those of who is started; variables of the environment one by one. */
+function mergedEnv(
+  session: RuntimeEnv | undefined,
+  own: RuntimeEnv | undefined,
+): RuntimeEnv | undefined {
+  if (session === undefined || own === undefined) return own ?? session;
+  const given = Object.entries(own).filter(([, part]) => part !== undefined);
+  const { excludes, ...rest } = session;
+  return {
+    ...rest,
+    // They belong to the folder.
+    ...(own.workingDir === undefined && excludes !== undefined ? { excludes } : {}),
+    ...(Object.fromEntries(given) as RuntimeEnv),
+    ...(session.env === undefined ? {} : { env: { ...session.env, ...own.env } }),
+  };
 }

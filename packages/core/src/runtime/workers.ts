@@ -66,6 +66,12 @@ export class Workers {
       const host = isWanted()
         ? await this.#workerOn(allocation.nodeId, worker, isWanted)
         : undefined;
+      // It would be asked for again and again: that it cannot be started is the answer.
+      const cause = await host?.prepared;
+      if (cause !== undefined) {
+        allocation.release();
+        return { state: "refused", cause };
+      }
       if (host === undefined || !isWanted()) {
         if (host !== undefined) void host.terminate(askerGone);
         allocation.release();

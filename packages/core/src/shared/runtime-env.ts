@@ -39,7 +39,17 @@ const parts: Readonly<Record<string, Part>> = {
     }
     return undefined;
   },
+  workingDir: (value) =>
+    value === true || (typeof value === "string" && value.trim() !== "")
+      ? undefined
+      : "must be true or a folder",
+  excludes: (value) => texts(value),
 };
+
+const texts: Part = (value) =>
+  Array.isArray(value) && value.every((one) => typeof one === "string" && one !== "")
+    ? undefined
+    : "must be a list of texts";
 
 const limits: ReadonlySet<string> = new Set([
   "maxYoungGenerationSizeMb",

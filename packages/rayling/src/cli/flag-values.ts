@@ -1,6 +1,23 @@
 /** Values of flags that several commands have, and what is said of wrong ones. */
 import { InvalidArgumentError } from "commander";
 
+/** Bytes: `1000000`, `500MiB`, `10GiB`. */
+export function byteCount(text: string): number {
+  const [, amount = "", unit = ""] = /^(\d+(?:\.\d+)?)(KiB|MiB|GiB|TiB)?$/.exec(text) ?? [];
+  const bytes = Number(amount) * (units[unit] ?? 1);
+  if (amount !== "" && bytes >= 1 && Number.isSafeInteger(Math.round(bytes))) {
+    return Math.round(bytes);
+  }
+  throw new InvalidArgumentError("It must be a number of bytes, such as 1000000, 500MiB or 10GiB.");
+}
+
+const units: Readonly<Record<string, number>> = {
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+  TiB: 2 ** 40,
+};
+
 export function count(least: number): (text: string) => number {
   return (text) => {
     // setTimeout's longest and a 32-bit seed alike.

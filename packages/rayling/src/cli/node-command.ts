@@ -11,6 +11,9 @@ export interface NodeOptions {
   readonly resources: Readonly<Record<string, number>>;
   readonly labels: Readonly<Record<string, string>>;
   readonly maxHosts: number;
+  readonly codeCache?: string;
+  readonly codeCacheBytes?: number;
+  readonly maxCodeBytes?: number;
   readonly tokenFile?: string;
 }
 

@@ -1,9 +1,13 @@
 /** The flags of `rayling node`: their texts, defaults and checks. The command itself is loaded only when it runs. */
 import { type Command, InvalidArgumentError } from "commander";
-import { count } from "./flag-values.ts";
+import { byteCount, count } from "./flag-values.ts";
 import type { NodeOptions } from "./node-command.ts";
 
-type Flags = Omit<NodeOptions, "host" | "port"> & { readonly listen: readonly [string, number] };
+type Flags = Omit<NodeOptions, "host" | "port" | "codeCacheBytes" | "maxCodeBytes"> & {
+  readonly listen: readonly [string, number];
+  readonly codeCacheSize?: number;
+  readonly maxCodeSize?: number;
+};
 
 /** @param run does the work; it is loaded when the command is given */
 export function addNodeCommand(
@@ -36,13 +40,33 @@ export function addNodeCommand(
     )
     .option("--max-hosts <count>", "hosts of all drivers together", count(1), 1000)
     .option(
+      "--code-cache <directory>",
+      "where code is kept that drivers bring (default: ~/.rayling/code)",
+    )
+    .option(
+      "--code-cache-size <size>",
+      "how much of it is kept; what was unused for longest goes (default: 10GiB)",
+      byteCount,
+    )
+    .option(
+      "--max-code-size <size>",
+      "how much one driver's code may have, uncompressed (default: 500MiB)",
+      byteCount,
+    )
+    .option(
       "--token-file <path>",
       "what drivers must have; made if it is not there (default: ~/.rayling/token)",
     )
     .allowExcessArguments(false)
-    .action(async ({ listen, ...flags }: Flags) => {
+    .action(async ({ listen, codeCacheSize, maxCodeSize, ...flags }: Flags) => {
       const [host, port] = listen;
-      await run({ host, port, ...flags });
+      await run({
+        host,
+        port,
+        ...flags,
+        ...(codeCacheSize === undefined ? {} : { codeCacheBytes: codeCacheSize }),
+        ...(maxCodeSize === undefined ? {} : { maxCodeBytes: maxCodeSize }),
+      });
     });
 }
 

@@ -1,0 +1,140 @@
+/**
+ * The driver's side of code that goes to other machines: what is brought there for a setting, made once in a session and the same for all nodes, however the
+ * files change meanwhile. It lies compressed among the session's files, and goes with them.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGzip } from "node:zlib";
+import { RaySystemError, registeredModules, type RuntimeEnv } from "@rayling/core/cluster";
+import { has, type Collected } from "../collect/collect.ts";
+import { collectInThread } from "../collect/thread.ts";
+import type { CodeOffer, ShippedCode } from "../contract.ts";
+import { bytesOf } from "./manifest.ts";
+import { packageBytes } from "./stream.ts";
+
+const sentBytes = 256 * 1024;
+
+/** All code of one session that goes to other machines. */
+export class CodePackages {
+  readonly #known: Map<string, { modules: readonly string[]; made: Promise<CodePackage> }> =
+    new Map();
+
+  /**
+   * @param moduleUrl what is to be in it, if that is known
+   * @param folder of the session, where the package is kept
+   */
+  async for(
+    { workingDir = true, excludes = [] }: RuntimeEnv,
+    moduleUrl: string | undefined,
+    folder: string,
+  ): Promise<CodePackage> {
+    const key = JSON.stringify([workingDir, excludes]);
+    const wanted = moduleUrl === undefined ? [] : [moduleUrl];
+    const known = this.#known.get(key);
+    const made = await known?.made.catch(() => undefined);
+    if (made !== undefined && wanted.every((url) => made.has(url))) return made;
+    const modules = [...new Set([...registeredModules(), ...wanted])].toSorted();
+    // It was looked for with the same modules: asking once more finds no more.
+    if (made !== undefined && known?.modules.join("\n") === modules.join("\n")) return made;
+    // Somebody else noticed it first.
+    if (this.#known.get(key) !== known)
+      return this.for({ workingDir, excludes }, moduleUrl, folder);
+    const request = { workingDir, excludes, modules, currentDirectory: process.cwd() };
+    const next = collectInThread(request).then((collected) => new CodePackage(collected, folder));
+    this.#known.set(key, { modules, made: next });
+    return next;
+  }
+}
+
+export class CodePackage {
+  readonly #collected: Collected;
+  readonly #folder: string;
+  #packed: Promise<{ readonly code: ShippedCode; readonly path: string }> | undefined;
+
+  constructor(collected: Collected, folder: string) {
+    this.#collected = collected;
+    this.#folder = folder;
+  }
+
+  has(moduleUrl: string): boolean {
+    return has(this.#collected, moduleUrl);
+  }
+
+  /** @throws RaySystemError when that machine cannot use it */
+  checkFor(nodeName: string, { platform, maxPackageBytes }: CodeOffer): void {
+    const { manifest, addons } = this.#collected;
+    const bytes = bytesOf(manifest);
+    if (bytes > maxPackageBytes) {
+      throw new RaySystemError(
+        `the code has ${sizeText(bytes)}, and node ${nodeName} takes ${sizeText(maxPackageBytes)} at most. Name what need not go in runtimeEnv.excludes; the largest: ${largest(manifest.files)}`,
+      );
+    }
+    for (const { name, targets } of addons) {
+      if (targets.includes(platform)) continue;
+      throw new RaySystemError(
+        `the npm package ${name} has native code for ${[...new Set(targets)].join(", ")}, and node ${nodeName} is ${platform}`,
+      );
+    }
+  }
+
+  /** Reads and compresses the files, at the first call. Rejects with RaySystemError. */
+  pack(): Promise<{ readonly code: ShippedCode; readonly path: string }> {
+    this.#packed ??= this.#pack();
+    return this.#packed;
+  }
+
+  async #pack(): Promise<{ readonly code: ShippedCode; readonly path: string }> {
+    const { root, rootUrl, manifest, directory, runtime } = this.#collected;
+    const path = join(this.#folder, `code-${randomUUID()}.gz`);
+    const hash = createHash("sha256");
+    try {
+      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      await pipeline(
+        Readable.from(packageBytes(manifest, (file) => join(root, file))),
+        async function* (pieces: AsyncIterable<Buffer>) {
+          for await (const piece of pieces) {
+            hash.update(piece);
+            yield piece;
+          }
+        },
+        // The network is quicker than thorough compression.
+        createGzip({ level: 1 }),
+        createWriteStream(path, { mode: 0o600 }),
+      );
+    } catch (error) {
+      await rm(path, { force: true });
+      throw new RaySystemError(`the code cannot be packed: ${(error as Error).message}`, {
+        cause: error,
+      });
+    }
+    return { code: { id: hash.digest("hex"), rootUrl, directory, runtime }, path };
+  }
+
+  /** The compressed package in portions. */
+  static portions(path: string): Readable {
+    return createReadStream(path, { highWaterMark: sentBytes });
+  }
+}
+
+function sizeText(bytes: number): string {
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** By npm packages, or by what lies at the root. */
+function largest(files: Collected["manifest"]["files"]): string {
+  const sizes = new Map<string, number>();
+  for (const [path, size] of files) {
+    const name =
+      /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? path.split("/", 2).join("/");
+    sizes.set(name, (sizes.get(name) ?? 0) + size);
+  }
+  return [...sizes]
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, 3)
+    .map(([name, size]) => `${name} (${sizeText(size)})`)
+    .join(", ");
+}

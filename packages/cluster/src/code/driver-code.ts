@@ -1,0 +1,134 @@
+/** The code that one driver has on an agent's machine: what it sends, and what is kept for it while it is there. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type CodeRoot, RaySystemError } from "@rayling/core/cluster";
+import type { CodeControl, ShippedCode } from "../contract.ts";
+import { type CodeCache, shortCode } from "./code-cache.ts";
+import { BadPackageError, bytesOf, checkPath } from "./manifest.ts";
+import type { Receiving } from "./receiving.ts";
+
+/** A host's part in it. */
+export interface CodePlace {
+  readonly roots: readonly CodeRoot[];
+  readonly cwd: string;
+}
+
+/** Packages that a driver may send at the same time. */
+const maxReceiving = 4;
+
+export class DriverCode implements CodeControl {
+  readonly #cache: CodeCache;
+  readonly #tell: (line: string) => void;
+  /** Folders of packages that are kept for it. */
+  readonly #used: Map<string, string> = new Map();
+  readonly #receiving: Map<string, Receiving> = new Map();
+  #isOpen = true;
+
+  constructor(cache: CodeCache, tell: (line: string) => void) {
+    this.#cache = cache;
+    this.#tell = tell;
+  }
+
+  async hasCode(id: string): Promise<boolean> {
+    checkId(id);
+    if (this.#used.has(id)) return true;
+    const folder = await this.#cache.use(id);
+    if (folder === undefined) return false;
+    await this.#note(id, folder);
+    return true;
+  }
+
+  async openCode(id: string): Promise<void> {
+    checkId(id);
+    if (this.#receiving.has(id) || this.#receiving.size >= maxReceiving) {
+      throw new RaySystemError(`code ${shortCode(id)} cannot be sent: too much is on its way`);
+    }
+    const receiving = await this.#cache.receive(id);
+    if (this.#isOpen && !this.#receiving.has(id)) return void this.#receiving.set(id, receiving);
+    await receiving.abort("its driver is gone");
+  }
+
+  async writeCode(id: string, portion: Uint8Array): Promise<void> {
+    await this.#at(id).write(portion);
+  }
+
+  async closeCode(id: string): Promise<void> {
+    const receiving = this.#at(id);
+    try {
+      const manifest = await receiving.end();
+      const { length } = manifest.files;
+      this.#tell(`took code ${shortCode(id)}: ${length} files, ${bytesOf(manifest)} bytes`);
+    } finally {
+      this.#receiving.delete(id);
+    }
+    const folder = await this.#cache.use(id);
+    // Receiving it counted as a use of its own.
+    await this.#cache.release(id);
+    if (folder === undefined) throw new RaySystemError(`code ${shortCode(id)} was removed`);
+    await this.#note(id, folder);
+  }
+
+  async dropCode(id: string): Promise<void> {
+    await this.#receiving.get(id)?.abort("its driver gave up");
+    this.#receiving.delete(id);
+  }
+
+  /** @throws RaySystemError for code that the driver has not brought here */
+  placeOf({ id, rootUrl, directory, runtime }: ShippedCode): CodePlace {
+    const folder = this.#used.get(id);
+    if (folder === undefined) throw new RaySystemError(`code ${shortCode(id)} is not here`);
+    if (directory !== "") checkPath(directory);
+    const here = folderUrl(folder);
+    const own = Object.entries(runtime).flatMap(([name, driver]): CodeRoot[] => {
+      const place = this.#cache.runtime.get(name);
+      return place === undefined ? [] : [{ driver, here: folderUrl(place) }];
+    });
+    const cwd = join(folder, directory);
+    return {
+      // The runtime's may lie in the driver's folder, and are the machine's own all the same.
+      roots: [...own, { driver: rootUrl, here }],
+      cwd: existsSync(cwd) ? cwd : folder,
+    };
+  }
+
+  /** What is on its way is given up, and nothing is kept for this driver any more. */
+  async end(): Promise<void> {
+    this.#isOpen = false;
+    const receiving = [...this.#receiving.values()];
+    this.#receiving.clear();
+    await Promise.all(receiving.map((one) => one.abort("its driver is gone")));
+    const used = [...this.#used.keys()];
+    this.#used.clear();
+    await Promise.all(used.map((id) => this.#cache.release(id)));
+  }
+
+  async #note(id: string, folder: string): Promise<void> {
+    // Two may have asked at the same time, and it may be over by now.
+    if (this.#isOpen && !this.#used.has(id)) this.#used.set(id, folder);
+    else await this.#cache.release(id);
+  }
+
+  #at(id: string): Receiving {
+    const receiving = this.#receiving.get(id);
+    if (receiving === undefined) throw new BadPackageError(`${shortCode(id)} was not begun`);
+    return receiving;
+  }
+}
+
+/** Where a module of the driver is for that host. */
+export function moduleIn({ roots }: CodePlace, moduleUrl: string): string {
+  const root = roots.find(({ driver }) => moduleUrl.startsWith(driver));
+  return root === undefined ? moduleUrl : root.here + moduleUrl.slice(root.driver.length);
+}
+
+function folderUrl(folder: string): string {
+  return pathToFileURL(`${folder}/`).href;
+}
+
+/** Names of folders are made of it. */
+function checkId(id: unknown): asserts id is string {
+  if (typeof id !== "string" || !/^[0-9a-f]{64}$/.test(id)) {
+    throw new BadPackageError("its name is not a SHA-256");
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * What a package of code holds, and the strict check of it: an agent writes nothing that did not pass.
+ *
+ * Paths are relative, in forward slashes, and have no "." or ".." in them. A link leads to a file or folder of the same package by a way without links, so that
+ * nothing that is read or written through one is outside. No entry lies below a file or a link.
+ */
+import { posix } from "node:path";
+import { RaySystemError } from "@rayling/core/cluster";
+
+export interface Manifest {
+  /** Path, bytes, and 1 for what may be executed. Sorted by path, as their contents follow. */
+  readonly files: readonly (readonly [path: string, size: number, executable: 0 | 1])[];
+  /** Path, and where it leads to from there. */
+  readonly links: readonly (readonly [path: string, target: string])[];
+}
+
+/** A list of 250,000 paths, and more than any package has. */
+export const maxManifestBytes = 32 * 1024 * 1024;
+
+/** In bytes; of Linux are the longest that are common. */
+const maxPathBytes = 4096;
+const maxNameBytes = 255;
+
+/** A package that is not as it must be. */
+export class BadPackageError extends RaySystemError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(`a package of code cannot be used: ${message}`, options);
+  }
+}
+
+export function bytesOf({ files }: Manifest): number {
+  return files.reduce((sum, [, size]) => sum + size, 0);
+}
+
+/** @throws BadPackageError for anything that is not a manifest of at most `maxBytes` */
+export function checkManifest(value: unknown, maxBytes: number): Manifest {
+  const { files, links, ...more } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  if (!Array.isArray(files) || !Array.isArray(links) || Object.keys(more).length > 0) {
+    throw new BadPackageError("its list must have files and links, and nothing else");
+  }
+  for (const entry of files as readonly unknown[]) checkFile(entry);
+  for (const entry of links as readonly unknown[]) checkLink(entry);
+  const manifest: Manifest = { files, links };
+  const bytes = bytesOf(manifest);
+  if (bytes > maxBytes) {
+    throw new BadPackageError(`it has ${bytes} bytes, and ${maxBytes} are the most`);
+  }
+  checkPlaces(manifest);
+  return manifest;
+}
+
+/** @throws BadPackageError */
+export function checkPath(path: unknown): asserts path is string {
+  const problem = problemOfPath(path);
+  if (problem !== undefined) {
+    throw new BadPackageError(`the path ${JSON.stringify(path)?.slice(0, 200)} ${problem}`);
+  }
+}
+
+function problemOfPath(path: unknown): string | undefined {
+  if (typeof path !== "string" || path === "") return "is none";
+  if (Buffer.byteLength(path) > maxPathBytes) return "is too long";
+  if (path.includes("\0") || path.includes("\\")) return "has a character that none may have";
+  if (process.platform === "win32" && /[<>:"|?*]/.test(path)) return "cannot be on this system";
+  if (path.startsWith("/")) return "is absolute";
+  for (const name of path.split("/")) {
+    if (name === "" || name === "." || name === "..") return "is not in its plain form";
+    if (Buffer.byteLength(name) > maxNameBytes) return "has a name that is too long";
+  }
+  return undefined;
+}
+
+function checkFile(entry: unknown): void {
+  const [path, size, executable, ...more] = Array.isArray(entry) ? (entry as unknown[]) : [];
+  checkPath(path);
+  const isSize = typeof size === "number" && Number.isSafeInteger(size) && size >= 0;
+  if (!isSize || (executable !== 0 && executable !== 1) || more.length > 0) {
+    throw new BadPackageError(`the entry of ${path} is not path, size and mode`);
+  }
+}
+
+function checkLink(entry: unknown): void {
+  const [path, target, ...more] = Array.isArray(entry) ? (entry as unknown[]) : [];
+  checkPath(path);
+  if (typeof target !== "string" || more.length > 0) {
+    throw new BadPackageError(`the entry of the link ${path} is not path and target`);
+  }
+}
+
+function checkPlaces({ files, links }: Manifest): void {
+  const ends = new Set<string>();
+  for (const [path] of [...files, ...links]) {
+    if (ends.has(path)) throw new BadPackageError(`${path} is there twice`);
+    ends.add(path);
+  }
+  const folders = new Set<string>();
+  for (const path of ends) {
+    for (const folder of foldersOf(path)) {
+      if (ends.has(folder)) throw new BadPackageError(`${path} lies below ${folder}, no folder`);
+      folders.add(folder);
+    }
+  }
+  const targets = new Set([...files.map(([path]) => path), ...folders]);
+  for (const [path, target] of links) {
+    const leadsTo = posix.join(posix.dirname(path), target);
+    const isPlain = posix.normalize(target) === target && !posix.isAbsolute(target);
+    if (!isPlain || !targets.has(leadsTo)) {
+      throw new BadPackageError(`the link ${path} leads to ${target}, which is not in the package`);
+    }
+  }
+}
+
+/** Those that a path lies in, without the root. */
+export function foldersOf(path: string): string[] {
+  const names = path.split("/").slice(0, -1);
+  return names.map((_, index) => names.slice(0, index + 1).join("/"));
+}

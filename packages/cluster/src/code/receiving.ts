@@ -1,0 +1,99 @@
+/** A package of code on its way in: taken in portions, checked and written as they come, so that an agent holds no more of it than a few portions. */
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip } from "node:zlib";
+import { RaySystemError } from "@rayling/core/cluster";
+import { BadPackageError, bytesOf, type Manifest } from "./manifest.ts";
+import { manifestText, unpack } from "./stream.ts";
+
+export interface ReceivingParts {
+  readonly id: string;
+  /** Where it is written; made here. */
+  readonly folder: string;
+  readonly maxBytes: number;
+  readonly makeRoom: (bytes: number) => Promise<void>;
+  /** Puts it into its place, or removes what is there. */
+  readonly settle: (isComplete: boolean) => Promise<void>;
+  readonly problem: (error: NodeJS.ErrnoException) => RaySystemError;
+}
+
+/** A sender that does not wait for answers is not listened to any longer. */
+const maxWaitingBytes = 8 * 1024 * 1024;
+
+export class Receiving {
+  readonly #input: PassThrough = new PassThrough({ highWaterMark: 1024 * 1024 });
+  readonly #done: Promise<Manifest>;
+
+  constructor(parts: ReceivingParts) {
+    // It may be given up before anybody reads it, or after.
+    this.#input.on("error", () => undefined);
+    this.#done = receive(this.#input, parts);
+    // Whoever writes next hears of it.
+    this.#done.catch(() => undefined);
+  }
+
+  /** Resolves when more may come. Rejects with RaySystemError, and the package is given up. */
+  async write(portion: Uint8Array): Promise<void> {
+    if (this.#input.writableLength > maxWaitingBytes) {
+      void this.abort("more of it came than could be written");
+    }
+    if (this.#input.destroyed) {
+      await this.#done;
+      throw new BadPackageError("more came after its end");
+    }
+    if (this.#input.write(portion)) return;
+    const drained = new Promise<void>((resolve) => this.#input.once("drain", resolve));
+    await Promise.race([drained, this.#done]);
+  }
+
+  /** Resolves when it is in its place. Rejects with RaySystemError, and nothing is left of it. */
+  end(): Promise<Manifest> {
+    this.#input.end();
+    return this.#done;
+  }
+
+  /** Gives it up; resolves when nothing is left of it. */
+  async abort(why: string): Promise<void> {
+    this.#input.destroy(new BadPackageError(why));
+    await this.#done.then(
+      () => undefined,
+      // That is what was wanted.
+      () => undefined,
+    );
+  }
+}
+
+async function receive(
+  input: PassThrough,
+  { id, folder, maxBytes, makeRoom, settle, problem }: ReceivingParts,
+): Promise<Manifest> {
+  let manifest: Manifest | undefined;
+  try {
+    const files = join(folder, "files");
+    await mkdir(files, { recursive: true, mode: 0o700 });
+    await pipeline(input, createGunzip(), async (pieces: AsyncIterable<Buffer>) => {
+      manifest = await unpack(pieces, { folder: files, id, maxBytes, makeRoom });
+    });
+    if (manifest === undefined) throw new BadPackageError("it is empty");
+    await writeFile(join(folder, "manifest.json"), manifestText(manifest), { mode: 0o600 });
+    await writeFile(join(folder, "bytes"), String(bytesOf(manifest)), { mode: 0o600 });
+    await settle(true);
+    return manifest;
+  } catch (error) {
+    input.destroy();
+    await settle(false);
+    throw asProblem(error as NodeJS.ErrnoException, problem);
+  }
+}
+
+function asProblem(
+  error: NodeJS.ErrnoException,
+  problem: ReceivingParts["problem"],
+): RaySystemError {
+  if (error instanceof RaySystemError) return error;
+  return error.code?.startsWith("Z_") === true
+    ? new BadPackageError(`it is not compressed as it must be (${error.message})`, { cause: error })
+    : problem(error);
+}

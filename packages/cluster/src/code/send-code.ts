@@ -1,0 +1,57 @@
+/** Brings code to one agent: each package once, and all who need it wait for the same. */
+import type { Remote } from "comlink";
+import { RaySystemError, type DeathCause } from "@rayling/core/cluster";
+import type { CodeControl, ShippedCode } from "../contract.ts";
+import { CodePackage } from "./code-package.ts";
+
+/** Portions that are on their way at the same time. */
+const maxOnTheWay = 4;
+
+export class CodeSender {
+  readonly #agent: Promise<Remote<CodeControl>>;
+  readonly #lost: Promise<DeathCause>;
+  readonly #brought: Map<CodePackage, Promise<ShippedCode>> = new Map();
+
+  constructor(agent: Promise<Remote<CodeControl>>, lost: Promise<DeathCause>) {
+    this.#agent = agent;
+    this.#lost = lost;
+  }
+
+  /** Resolves when it is there. Rejects with why it cannot be; the next who needs it tries again. */
+  bring(code: CodePackage): Promise<ShippedCode> {
+    let brought = this.#brought.get(code);
+    if (brought === undefined) {
+      brought = this.#bring(code);
+      this.#brought.set(code, brought);
+      brought.catch(() => this.#brought.delete(code));
+    }
+    return brought;
+  }
+
+  async #bring(given: CodePackage): Promise<ShippedCode> {
+    const { code, path } = await given.pack();
+    const { id } = code;
+    const agent = await this.#agent;
+    if (await agent.hasCode(id)) return code;
+    await agent.openCode(id);
+    const portions = CodePackage.portions(path);
+    // What was asked of an agent that is gone is never answered.
+    void this.#lost.then(({ message }) => portions.destroy(new RaySystemError(message)));
+    const onTheWay: Promise<void>[] = [];
+    try {
+      for await (const portion of portions) {
+        const written = agent.writeCode(id, portion as Uint8Array);
+        // Whoever waits for the one before it hears first.
+        written.catch(() => undefined);
+        onTheWay.push(written);
+        if (onTheWay.length >= maxOnTheWay) await onTheWay.shift();
+      }
+      await Promise.all(onTheWay);
+      await agent.closeCode(id);
+      return code;
+    } catch (error) {
+      void agent.dropCode(id).catch(() => undefined);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * A package of code as bytes: eight letters, the length of the list, the list as JSON, and the contents of its files one after the other. What it is known by is the SHA-256 of
+ * that, so equal code has the same name everywhere; on its way it is gzip'ed, whose window is small.
+ *
+ * One reads and one writes it, both piece by piece: a package is never in memory as a whole.
+ */
+import { createHash, type Hash } from "node:crypto";
+import { mkdir, open, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  BadPackageError,
+  bytesOf,
+  checkManifest,
+  foldersOf,
+  type Manifest,
+  maxManifestBytes,
+} from "./manifest.ts";
+
+const magic: Buffer = Buffer.from("RAYCODE1");
+const headerBytes = magic.length + 4;
+const pieceBytes = 256 * 1024;
+
+export function manifestText(manifest: Manifest): Buffer {
+  return Buffer.from(JSON.stringify({ files: manifest.files, links: manifest.links }));
+}
+
+/**
+ * The bytes of a package whose files are in folders of one's own.
+ *
+ * @param pathOf where a file of the package lies
+ * @throws BadPackageError when a file does not have the size that the list says
+ */
+export async function* packageBytes(
+  manifest: Manifest,
+  pathOf: (path: string) => string,
+): AsyncGenerator<Buffer, void> {
+  const list = manifestText(manifest);
+  const header = Buffer.alloc(headerBytes);
+  magic.copy(header);
+  header.writeUInt32BE(list.length, magic.length);
+  yield header;
+  yield list;
+  for (const [path, size] of manifest.files) {
+    let read = 0;
+    const file = await open(pathOf(path), "r");
+    try {
+      for (;;) {
+        const { bytesRead, buffer } = await file.read({ buffer: Buffer.allocUnsafe(pieceBytes) });
+        read += bytesRead;
+        if (bytesRead === 0 || read > size) break;
+        yield buffer.subarray(0, bytesRead);
+      }
+    } finally {
+      await file.close();
+    }
+    if (read !== size) throw new BadPackageError(`${path} changed while it was read`);
+  }
+}
+
+/** The name of a package whose files lie in `folder`. @throws as {@link packageBytes} */
+export async function idOfFolder(manifest: Manifest, folder: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const piece of packageBytes(manifest, (path) => join(folder, path))) {
+    hash.update(piece);
+  }
+  return hash.digest("hex");
+}
+
+export interface UnpackOptions {
+  /** A new folder that is empty. */
+  readonly folder: string;
+  /** What the package is known by. */
+  readonly id: string;
+  readonly maxBytes: number;
+  /** Asked before the first file is written. */
+  readonly makeRoom: (bytes: number) => Promise<void>;
+}
+
+/**
+ * Writes a package to a folder. What is there when it rejects is of no use.
+ *
+ * @throws BadPackageError, also when the bytes are not those that `id` says
+ */
+export async function unpack(
+  source: AsyncIterable<Buffer>,
+  { folder, id, maxBytes, makeRoom }: UnpackOptions,
+): Promise<Manifest> {
+  const hash = createHash("sha256");
+  const pieces = new Pieces(source, hash);
+  const header = await pieces.exactly(headerBytes);
+  const length = header.readUInt32BE(magic.length);
+  if (!header.subarray(0, magic.length).equals(magic) || length > maxManifestBytes) {
+    throw new BadPackageError("it does not begin as one does");
+  }
+  const manifest = checkManifest(parsed(await pieces.exactly(length)), maxBytes);
+  await makeRoom(bytesOf(manifest));
+  const made = new Set<string>();
+  const makeFolders = async (path: string): Promise<void> => {
+    for (const one of foldersOf(path)) {
+      if (!made.has(one)) await mkdir(join(folder, one), { mode: 0o700 });
+      made.add(one);
+    }
+  };
+  for (const [path, size, executable] of manifest.files) {
+    await makeFolders(path);
+    await writeFile(join(folder, path), executable === 1 ? 0o500 : 0o400, size, pieces);
+  }
+  if ((await pieces.upTo(1)) !== undefined) throw new BadPackageError("it does not end");
+  if (hash.digest("hex") !== id) {
+    throw new BadPackageError(`its content is not what its name ${id} says`);
+  }
+  for (const [path, target] of manifest.links) {
+    await makeFolders(path);
+    await symlink(target, join(folder, path));
+  }
+  return manifest;
+}
+
+/** Only its user may read it, and nobody may write to it. "wx": a file system that takes two names for one must not overwrite. */
+async function writeFile(path: string, mode: number, size: number, from: Pieces): Promise<void> {
+  const file = await open(path, "wx", mode);
+  try {
+    for (let left = size; left > 0;) {
+      const piece = await from.upTo(left);
+      if (piece === undefined) throw new BadPackageError("it ends too early");
+      await file.writeFile(piece);
+      left -= piece.length;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+function parsed(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8"));
+  } catch (error) {
+    throw new BadPackageError("its list is no JSON", { cause: error });
+  }
+}
+
+/** Bytes as they come, taken in other portions. */
+class Pieces {
+  readonly #source: AsyncIterator<Buffer>;
+  readonly #hash: Hash;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(source: AsyncIterable<Buffer>, hash: Hash) {
+    this.#source = source[Symbol.asyncIterator]();
+    this.#hash = hash;
+  }
+
+  /** At least one byte and at most `count`; undefined at the end. */
+  async upTo(count: number): Promise<Buffer | undefined> {
+    while (this.#rest.length === 0) {
+      const next = await this.#source.next();
+      if (next.done === true) return undefined;
+      this.#hash.update(next.value);
+      this.#rest = next.value;
+    }
+    const piece = this.#rest.subarray(0, count);
+    this.#rest = this.#rest.subarray(piece.length);
+    return piece;
+  }
+
+  async exactly(count: number): Promise<Buffer> {
+    const taken: Buffer[] = [];
+    for (let left = count; left > 0;) {
+      const piece = await this.upTo(left);
+      if (piece === undefined) throw new BadPackageError("it ends too early");
+      taken.push(piece);
+      left -= piece.length;
+    }
+    return Buffer.concat(taken);
+  }
+}

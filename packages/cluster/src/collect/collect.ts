@@ -1,0 +1,122 @@
+/**
+ * What the code of a `runtimeEnv.workingDir` is: files and links, as a list, with what must be known of it before it is sent.
+ *
+ * Files go as files, under the paths that they have to each other, and are run as they are at the driver: Node strips their types, finds their imports and packages and
+ * reads what lies beside them, and a stack names the lines that the user wrote. A bundle would be smaller, and would be another program: other modules (a
+ * class is known by its module and place in it), other `import.meta.url`, lines that only a source map leads back, no packages that read files of their own.
+ *
+ * Looking through folders takes as long as the disk wants: it is done in a thread of its own (collect/thread.ts), so that the driver goes on.
+ */
+import { realpathSync } from "node:fs";
+import { join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { RaySystemError } from "@rayling/core/cluster";
+import type { Manifest } from "../code/manifest.ts";
+import { runtimePackageOf } from "../code/runtime-packages.ts";
+import { targetOf } from "./addons.ts";
+import { addFolder, excludesIn } from "./folder.ts";
+import { folderUrl, Listing } from "./listing.ts";
+import { addModules } from "./module-graph.ts";
+import { NpmPackages } from "./npm-packages.ts";
+
+export interface CollectRequest {
+  /** A folder, or true for what the modules reach alone. */
+  readonly workingDir: string | true;
+  readonly excludes: readonly string[];
+  /** URLs of the modules that hosts are to import. */
+  readonly modules: readonly string[];
+  /** The current directory of the driver. */
+  readonly currentDirectory: string;
+}
+
+export interface Collected {
+  /** The folder that the paths of the list are seen from. */
+  readonly root: string;
+  readonly rootUrl: string;
+  readonly manifest: Manifest;
+  /** Where hosts are to be, seen from the root; "" is the root. */
+  readonly directory: string;
+  /** rayling's own packages that have modules among those that hosts import: their names and where they are here. */
+  readonly runtime: Readonly<Record<string, string>>;
+  readonly addons: readonly Addon[];
+}
+
+/** An npm package with native code: the machines that it has files for, by the names of `process.platform` and `process.arch`. */
+export interface Addon {
+  readonly name: string;
+  readonly targets: readonly string[];
+}
+
+/** Rejects with a RaySystemError that says what is wrong with the folder. */
+export async function collect({
+  workingDir,
+  excludes,
+  modules,
+  currentDirectory,
+}: CollectRequest): Promise<Collected> {
+  const folder = workingDir === true ? undefined : realFolder(workingDir);
+  const excluded = excludesIn(folder ?? currentDirectory, excludes);
+  const listing = new Listing(excluded);
+  const packages = new NpmPackages(listing);
+  const files = modules.filter((url) => url.startsWith("file:")).map((url) => fileOf(url));
+  const own = files.filter((file) => file !== undefined);
+  if (folder !== undefined) {
+    addFolder(folder, listing, excluded);
+    packages.addDependencies(folder);
+  }
+  await addModules(own, listing, packages);
+  const { root, manifest } = listing.finish();
+  return {
+    root,
+    rootUrl: folderUrl(root),
+    manifest,
+    directory: inside(root, folder ?? currentDirectory),
+    runtime: runtimeOf(own),
+    addons: packages.all
+      .filter(({ addons, isRequired }) => addons.length > 0 && isRequired)
+      .map(({ name, addons }) => ({
+        name,
+        targets: addons.map(targetOf).filter((target) => target !== undefined),
+      }))
+      .filter(({ targets }) => targets.length > 0),
+  };
+}
+
+/** Seen from there; "" for what is not in it. */
+function inside(root: string, folder: string): string {
+  const path = relative(root, folder).split(sep).join("/");
+  return path === ".." || path.startsWith("../") ? "" : path;
+}
+
+function realFolder(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    throw new RaySystemError(`the folder ${path} is not there`, { cause: error });
+  }
+}
+
+/** Modules are known by their real paths. One that was removed meanwhile is missed by who needs it. */
+function fileOf(url: string): string | undefined {
+  try {
+    return realpathSync(fileURLToPath(url));
+  } catch {
+    return undefined;
+  }
+}
+
+function runtimeOf(files: readonly string[]): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const file of files) {
+    const own = runtimePackageOf(file);
+    if (own !== undefined) found[own.name] = folderUrl(own.folder);
+  }
+  return found;
+}
+
+/** Whether a host that gets the code can import that module. */
+export function has({ root, runtime, manifest }: Collected, moduleUrl: string): boolean {
+  if (Object.values(runtime).some((url) => moduleUrl.startsWith(url))) return true;
+  const file = moduleUrl.startsWith("file:") ? fileURLToPath(moduleUrl) : "";
+  return manifest.files.some(([path]) => join(root, path) === file);
+}

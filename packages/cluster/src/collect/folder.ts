@@ -1,0 +1,61 @@
+/** All files of a folder but those that nobody wants elsewhere: `.git`, `node_modules` at any depth, and what `.gitignore` files name. */
+import { type Dirent, existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, relative, sep } from "node:path";
+import ignore, { type Ignore } from "ignore";
+import { RaySystemError } from "@rayling/core/cluster";
+import { type Excludes, type Listing, realPathOf } from "./listing.ts";
+
+const never: ReadonlySet<string> = new Set([".git", "node_modules"]);
+
+/** @param patterns in the language of .gitignore, seen from `folder` */
+export function excludesIn(folder: string, patterns: readonly string[]): Excludes {
+  if (patterns.length === 0) return () => false;
+  return matcher(folder, ignore().add([...patterns]));
+}
+
+/** Outside of the folder nothing matches. */
+function matcher(folder: string, rules: Ignore): (path: string, isFolder?: boolean) => boolean {
+  return (path, isFolder = false) => {
+    const inside = relative(folder, path).split(sep).join("/");
+    if (inside === "" || inside === ".." || inside.startsWith("../")) return false;
+    return rules.ignores(isFolder ? `${inside}/` : inside);
+  };
+}
+
+/**
+ * @param folder its real path
+ * @param excludes what need not be looked into
+ * @throws RaySystemError for a link that leaves the folder
+ */
+export function addFolder(folder: string, listing: Listing, excludes: Excludes): void {
+  const visit = (at: string, outer: readonly Matcher[]): void => {
+    const own = join(at, ".gitignore");
+    const rules = existsSync(own)
+      ? [...outer, matcher(at, ignore().add(readFileSync(own, "utf8")))]
+      : outer;
+    for (const entry of readdirSync(at, { withFileTypes: true })) {
+      const path = join(at, entry.name);
+      if (never.has(entry.name) || excludes(path)) continue;
+      if (rules.some((isIgnored) => isIgnored(path, entry.isDirectory()))) continue;
+      if (entry.isDirectory()) visit(path, rules);
+      else addEntry(entry, path, folder, listing);
+    }
+  };
+  visit(folder, []);
+}
+
+type Matcher = ReturnType<typeof matcher>;
+
+/** Sockets, pipes and devices are no code. */
+function addEntry(entry: Dirent, path: string, folder: string, listing: Listing): void {
+  if (entry.isFile()) return listing.addFile(path);
+  if (!entry.isSymbolicLink()) return;
+  const real = realPathOf(path);
+  if (real === undefined) return;
+  if (!`${real}${sep}`.startsWith(`${folder}${sep}`)) {
+    throw new RaySystemError(
+      `the link ${path} leads out of the folder, to ${real}; exclude it, or put what it leads to in its place`,
+    );
+  }
+  listing.addLink(path, real);
+}

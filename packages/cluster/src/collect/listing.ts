@@ -1,0 +1,110 @@
+/**
+ * The files of a package while they are gathered, by their real paths on the driver's disk, and the package that comes of it: its root is the deepest folder that
+ * all of them are in, so each keeps its place beside the others and every import finds what it found here.
+ */
+import { realpathSync, statSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { pathToFileURL } from "node:url";
+import { RaySystemError } from "@rayling/core/cluster";
+import { foldersOf, type Manifest } from "../code/manifest.ts";
+
+/** Says which paths stay at home. */
+export type Excludes = (path: string) => boolean;
+
+export class Listing {
+  readonly #excludes: Excludes;
+  readonly #files: Set<string> = new Set();
+  readonly #links: Map<string, string> = new Map();
+
+  constructor(excludes: Excludes) {
+    this.#excludes = excludes;
+  }
+
+  /** @param path of a file, without links in it */
+  addFile(path: string): void {
+    if (!this.#excludes(path)) this.#files.add(path);
+  }
+
+  hasFile(path: string): boolean {
+    return this.#files.has(path);
+  }
+
+  /** Notes that what is at `path` really is at `real`. */
+  addLink(path: string, real: string): void {
+    if (path !== real && !this.#excludes(path)) this.#links.set(path, real);
+  }
+
+  /** @throws RaySystemError when a file is gone again, or there is none */
+  finish(): Listed {
+    const paths = [...this.#files].toSorted();
+    if (paths.length === 0) throw new RaySystemError("there is no file in it");
+    const root = commonFolder([...paths, ...this.#links.keys()]);
+    const inside = (path: string): string => relative(root, path).split(sep).join("/");
+    const files = paths.map((path): Manifest["files"][number] => {
+      const stat = statSync(path, { throwIfNoEntry: false });
+      if (stat === undefined) throw new RaySystemError(`${path} was removed meanwhile`);
+      return [inside(path), stat.size, (stat.mode & 0o100) === 0 ? 0 : 1];
+    });
+    const places = new Set(files.flatMap(([path]) => [path, ...foldersOf(path)]));
+    // What a link leads to may stay at home, and the link with it.
+    const links = [...this.#links]
+      .filter(([, real]) => places.has(inside(real)))
+      .map(([path, real]): Manifest["links"][number] => [
+        inside(path),
+        relative(dirname(path), real).split(sep).join("/"),
+      ])
+      .toSorted(([one], [other]) => (one < other ? -1 : 1));
+    return { root, manifest: { files, links } };
+  }
+}
+
+export interface Listed {
+  /** The folder that all paths are seen from. */
+  readonly root: string;
+  readonly manifest: Manifest;
+}
+
+function commonFolder(paths: readonly string[]): string {
+  let common = dirname(paths[0] as string);
+  for (const path of paths) {
+    while (!path.startsWith(withEnd(common))) {
+      if (dirname(common) === common) {
+        throw new RaySystemError(`${path} and ${paths[0]} are on different drives`);
+      }
+      common = dirname(common);
+    }
+  }
+  return common;
+}
+
+function withEnd(folder: string): string {
+  return folder.endsWith(sep) ? folder : folder + sep;
+}
+
+export function folderUrl(folder: string): string {
+  return pathToFileURL(withEnd(folder)).href;
+}
+
+/** Undefined when there is nothing. */
+export function realPathOf(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    // It is not there, or is a link that leads nowhere: for who asks, that is the same.
+    return undefined;
+  }
+}
+
+/** Whether the path is that of an installed package, in which Node strips no types. */
+export function isInstalled(path: string): boolean {
+  return path.includes(`${sep}node_modules${sep}`);
+}
+
+/** The nearest folder from that of the file upwards that has a package.json. */
+export function packageFolderOf(file: string): string | undefined {
+  for (let at = dirname(file); ; at = dirname(at)) {
+    const isFile = statSync(join(at, "package.json"), { throwIfNoEntry: false })?.isFile();
+    if (isFile === true) return at;
+    if (dirname(at) === at) return undefined;
+  }
+}

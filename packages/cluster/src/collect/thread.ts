@@ -1,0 +1,22 @@
+/** Starts the thread that looks through the disk for the driver: one question, one answer, and it ends. */
+import { Worker } from "node:worker_threads";
+import { RaySystemError } from "@rayling/core/cluster";
+import type { Collected, CollectRequest } from "./collect.ts";
+
+export type CollectAnswer = { readonly collected: Collected } | { readonly problem: string };
+
+const entry: URL = new URL(`./thread-main${import.meta.url.slice(-3)}`, import.meta.url);
+
+/** Rejects with RaySystemError. */
+export function collectInThread(request: CollectRequest): Promise<Collected> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(entry, { workerData: request });
+    worker.on("message", (answer: CollectAnswer) => {
+      if ("collected" in answer) resolve(answer.collected);
+      else reject(new RaySystemError(answer.problem));
+    });
+    worker.on("error", (error) => reject(new RaySystemError(String(error), { cause: error })));
+    worker.on("exit", () => reject(new RaySystemError("the thread that reads the code ended")));
+    worker.unref();
+  });
+}

@@ -1,0 +1,608 @@
+/** Packages of code without a cluster: what goes into one, what an agent refuses to take, and what it keeps. */
+import { createHash } from "node:crypto";
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { CodeCache } from "../src/code/code-cache.ts";
+import { DriverCode } from "../src/code/driver-code.ts";
+import { manifestText } from "../src/code/stream.ts";
+import { collect, type Collected, has } from "../src/collect/collect.ts";
+import { type Files, npmProject, pnpmProject, writeFiles } from "./fixtures/users-project.ts";
+
+let folder: string;
+beforeEach(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), "rayling-code-")));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+/** The bytes of a package by hand, whatever its list says. */
+function packed(list: unknown, content = ""): { readonly id: string; readonly bytes: Buffer } {
+  const text = Buffer.from(typeof list === "string" ? list : JSON.stringify(list));
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(text.length);
+  const bytes = Buffer.concat([Buffer.from("RAYCODE1"), length, text, Buffer.from(content)]);
+  return { id: createHash("sha256").update(bytes).digest("hex"), bytes };
+}
+
+/** A good one with one file. */
+const small = (content: string): ReturnType<typeof packed> =>
+  packed({ files: [["a.txt", content.length, 0]], links: [] }, content);
+
+describe("an agent", () => {
+  const lines: string[] = [];
+  let drivers: DriverCode[];
+  beforeEach(() => {
+    lines.length = 0;
+    drivers = [];
+  });
+  afterEach(() => Promise.all(drivers.map((driver) => driver.end())));
+
+  const cacheOf = (maxBytes = 1_000_000, maxPackageBytes = 1000): CodeCache =>
+    new CodeCache({
+      directory: join(folder, "cache"),
+      maxBytes,
+      maxPackageBytes,
+      tell: (line) => lines.push(line),
+    });
+  const driverOf = (cache: CodeCache): DriverCode => {
+    const driver = new DriverCode(cache, (line) => lines.push(line));
+    drivers.push(driver);
+    return driver;
+  };
+  const send = async (
+    driver: DriverCode,
+    id: string,
+    bytes: Buffer,
+    isCompressed = false,
+  ): Promise<void> => {
+    await driver.openCode(id);
+    const sent = isCompressed ? bytes : gzipSync(bytes);
+    for (let at = 0; at < sent.length; at += 100) {
+      await driver.writeCode(id, sent.subarray(at, at + 100));
+    }
+    await driver.closeCode(id);
+  };
+  const listed = async (name: string): Promise<string[]> => {
+    const [runtime = ""] = await readdir(join(folder, "cache"));
+    return readdir(join(folder, "cache", runtime, name));
+  };
+  const placeOf = (driver: DriverCode, id: string, directory = ""): string =>
+    driver.placeOf({ id, rootUrl: "file:///at/home/", directory, runtime: {} }).cwd;
+
+  test("takes a package whole, for its user alone to read, and keeps nothing else", async () => {
+    const driver = driverOf(cacheOf());
+    const { id, bytes } = packed(
+      {
+        files: [
+          ["bin/run", 3, 1],
+          ["node_modules/.store/dep/i.js", 4, 0],
+        ],
+        links: [["node_modules/dep", ".store/dep"]],
+      },
+      "abcdefg",
+    );
+    expect(await driver.hasCode(id)).toBe(false);
+    await send(driver, id, bytes);
+    expect(await driver.hasCode(id)).toBe(true);
+    const place = placeOf(driver, id);
+    expect(await readFile(join(place, "node_modules/dep/i.js"), "utf8")).toBe("defg");
+    expect(await readlink(join(place, "node_modules/dep"))).toBe(".store/dep");
+    expect((await stat(join(place, "bin/run"))).mode & 0o777).toBe(0o500);
+    expect((await stat(join(place, "node_modules/dep/i.js"))).mode & 0o777).toBe(0o400);
+    expect(placeOf(driver, id, "bin")).toBe(join(place, "bin"));
+    expect(placeOf(driver, id, "gone")).toBe(place);
+    expect(() => placeOf(driver, id, "../..")).toThrow("is not in its plain form");
+    expect(await listed("incoming")).toEqual([]);
+    expect(lines).toEqual([`took code ${id.slice(0, 12)}: 2 files, 7 bytes`]);
+  });
+
+  const file = (path: unknown, size: unknown = 0, mode: unknown = 0): unknown => ({
+    files: [[path, size, mode]],
+    links: [],
+  });
+  const linked = (path: unknown, target: unknown, ...more: unknown[][]): unknown => ({
+    files: [["dir/file", 0, 0]],
+    links: [...more, [path, target]],
+  });
+  test.each([
+    ["an absolute path", file("/etc/passwd")],
+    ["a path that climbs", file("../outside")],
+    ["a path that climbs inside", file("a/../../outside")],
+    ["a path that ends in dots", file("a/..")],
+    ["a path with dots in it", file("./a")],
+    ["a path with an empty name", file("a//b")],
+    ["a path that ends in a slash", file("a/")],
+    ["an empty path", file("")],
+    ["a path with backslashes", file("..\\outside")],
+    ["a path with a zero", file("a\0b")],
+    ["a path that is none", file(5)],
+    ["a name that is too long", file("x".repeat(256))],
+    ["a path that is too long", file("x/".repeat(3000) + "y")],
+    ["a negative size", file("a", -1)],
+    ["a size that is no whole number", file("a", 0.5)],
+    ["a size beyond counting", file("a", 2 ** 60)],
+    ["a mode of its own", file("a", 0, 0o4755)],
+    ["more than one may have", file("a", 1001)],
+    [
+      "sizes that overflow",
+      {
+        files: [
+          ["a", 2 ** 52, 0],
+          ["b", 2 ** 52, 0],
+        ],
+        links: [],
+      },
+    ],
+    [
+      "a file that is there twice",
+      {
+        files: [
+          ["a", 0, 0],
+          ["a", 0, 0],
+        ],
+        links: [],
+      },
+    ],
+    [
+      "a file below a file",
+      {
+        files: [
+          ["a", 0, 0],
+          ["a/b", 0, 0],
+        ],
+        links: [],
+      },
+    ],
+    [
+      "a file below a link",
+      {
+        files: [
+          ["dir/file", 0, 0],
+          ["l/x", 0, 0],
+        ],
+        links: [["l", "dir"]],
+      },
+    ],
+    ["a link to somewhere absolute", linked("l", "/etc")],
+    ["a link that climbs out", linked("l", "../..")],
+    ["a link to the root", linked("l", ".")],
+    ["a link to nothing", linked("l", "nothing")],
+    ["a link through a link", linked("m", "l/file", ["l", "dir"])],
+    ["a link that climbs over a link", linked("m", "l/../../x", ["l", "dir"])],
+    ["a link to itself", linked("l", "l")],
+    ["a link with no target", linked("l", null)],
+    ["a list that is none", []],
+    ["a list of something else", { files: [], links: [], more: [] }],
+    ["a list that is no JSON", "{"],
+    ["a list that says nothing", null],
+  ])("refuses %s, and nothing is left of it", async (_, list) => {
+    const driver = driverOf(cacheOf());
+    const { id, bytes } = packed(list);
+    await expect(send(driver, id, bytes)).rejects.toThrow("a package of code cannot be used: ");
+    expect(await listed("incoming")).toEqual([]);
+    expect(await listed("packages")).toEqual([]);
+    expect(await driver.hasCode(id)).toBe(false);
+  });
+
+  const { id: goodId, bytes: good } = small("content");
+  const end = gzipSync(good).length;
+  test.each<[string, string, Buffer, RegExp]>([
+    [
+      "other content than its name says",
+      goodId,
+      gzipSync(small("Content").bytes),
+      /is not what its name/,
+    ],
+    ["an end that comes too early", goodId, gzipSync(good.subarray(0, -1)), /ends too early/],
+    ["an end that does not come", goodId, gzipSync(Buffer.concat([good, good])), /does not end/],
+    ["compression that breaks off", goodId, gzipSync(good).subarray(0, end - 9), /compressed/],
+    ["no compression", goodId, good, /compressed/],
+    ["nothing", goodId, Buffer.alloc(0), /compressed|too early/],
+    ["another kind of file", goodId, gzipSync("PK".repeat(50)), /does not begin/],
+    ["a list of 4 GB", goodId, gzipSync("RAYCODE1\xff\xff\xff\xff"), /does not begin/],
+    [
+      "a bomb: little that becomes much",
+      goodId,
+      gzipSync(Buffer.concat([good, Buffer.alloc(50_000_000)])),
+      /does not end/,
+    ],
+  ])("refuses %s, and nothing is left of it", async (_, id, bytes, message) => {
+    const driver = driverOf(cacheOf());
+    await expect(send(driver, id, bytes, true)).rejects.toThrow(message);
+    expect(await listed("incoming")).toEqual([]);
+    expect(await listed("packages")).toEqual([]);
+  });
+
+  test("takes names that are hashes alone, and code in order", async () => {
+    const driver = driverOf(cacheOf());
+    for (const id of ["", "../../etc", "a".repeat(63), "A".repeat(64), undefined, { length: 64 }]) {
+      await expect(driver.hasCode(id as never)).rejects.toThrow("its name is not a SHA-256");
+      await expect(driver.openCode(id as never)).rejects.toThrow("its name is not a SHA-256");
+    }
+    await expect(driver.writeCode(goodId, good)).rejects.toThrow("was not begun");
+    await expect(driver.closeCode(goodId)).rejects.toThrow("was not begun");
+    await driver.openCode(goodId);
+    await expect(driver.openCode(goodId)).rejects.toThrow("too much is on its way");
+    for (const one of ["1", "2", "3"]) await driver.openCode(one.repeat(64));
+    await expect(driver.openCode("4".repeat(64))).rejects.toThrow("too much is on its way");
+    expect(() => placeOf(driver, goodId)).toThrow("is not here");
+  });
+
+  test("forgets what a driver did not finish that is gone", async () => {
+    const driver = driverOf(cacheOf());
+    await driver.openCode(goodId);
+    await driver.writeCode(goodId, gzipSync(good).subarray(0, 20));
+    await driver.end();
+    expect(await listed("incoming")).toEqual([]);
+    expect(await driverOf(cacheOf()).hasCode(goodId)).toBe(false);
+  });
+
+  test("lets no driver write without waiting", async () => {
+    const driver = driverOf(cacheOf());
+    await driver.openCode(goodId);
+    // Of a list that is allowed to be long, and never ends.
+    const head = Buffer.from("RAYCODE1\0\xff\xff\xff", "latin1");
+    const written = [driver.writeCode(goodId, gzipSync(head))];
+    for (let n = 0; n < 20; n++) {
+      written.push(
+        driver.writeCode(goodId, crypto.getRandomValues(new Uint8Array(60_000)).fill(7)),
+      );
+      written.push(driver.writeCode(goodId, new Uint8Array(1_000_000)));
+    }
+    const results = await Promise.allSettled(written);
+    expect(results.some(({ status }) => status === "rejected")).toBe(true);
+    await driver.dropCode(goodId);
+    expect(await listed("incoming")).toEqual([]);
+  });
+
+  test("removes what was unused for longest when there is no room, and nothing that is used", async () => {
+    const cache = cacheOf(2500);
+    const [one, two, three, four] = ["1", "2", "3", "4"].map((text) => small(text.repeat(1000)));
+    const keeper = driverOf(cache);
+    const ids = [one, two, three, four].map((each) => each?.id ?? "");
+    const old = driverOf(cache);
+    await send(old, ids[0] ?? "", one?.bytes as Buffer);
+    await send(old, ids[1] ?? "", two?.bytes as Buffer);
+    const [runtime = ""] = await readdir(join(folder, "cache"));
+    for (const [index, id] of ids.slice(0, 2).entries()) {
+      const when = new Date(2020, 0, 1 + index);
+      await utimes(join(folder, "cache", runtime, "packages", id, "manifest.json"), when, when);
+    }
+    // The older one is in use again, the other is not.
+    await old.end();
+    expect(await keeper.hasCode(ids[0] ?? "")).toBe(true);
+    await send(keeper, ids[2] ?? "", three?.bytes as Buffer);
+    expect(new Set(await listed("packages"))).toEqual(new Set([ids[0], ids[2]]));
+    expect(lines).toContain(`code ${ids[1]?.slice(0, 12)} (1000 bytes) made room`);
+    // Both are in use: there is no room for a third.
+    await expect(send(keeper, ids[3] ?? "", four?.bytes as Buffer)).rejects.toThrow(
+      /the code cache .* is full: running drivers use 2000 bytes of 2500, and 1000 more are needed/,
+    );
+    expect(await listed("incoming")).toEqual([]);
+    await keeper.end();
+    await send(driverOf(cache), ids[3] ?? "", four?.bytes as Buffer);
+    expect(new Set(await listed("packages"))).toEqual(new Set([ids[2], ids[3]]));
+  });
+
+  test("removes nothing that another agent with the same directory uses", async () => {
+    const other = driverOf(cacheOf(1500));
+    const [one, two] = [small("1".repeat(1000)), small("2".repeat(1000))];
+    await send(other, one.id, one.bytes);
+    const own = driverOf(cacheOf(1500));
+    await expect(send(own, two.id, two.bytes)).rejects.toThrow("is full");
+    await other.end();
+    await send(own, two.id, two.bytes);
+    expect(await other.hasCode(one.id)).toBe(false);
+  });
+
+  test("takes more than its cache holds from nobody", async () => {
+    const driver = driverOf(cacheOf(500, 1000));
+    const { id, bytes } = small("x".repeat(600));
+    await expect(send(driver, id, bytes)).rejects.toThrow("it has 600 bytes, and 500 are the most");
+  });
+
+  test("removes what processes left that are gone, at its start, and leaves alone what others write", async () => {
+    const cache = cacheOf();
+    await cache.open();
+    const [runtime = ""] = await readdir(join(folder, "cache"));
+    const base = join(folder, "cache", runtime);
+    const gone = 2 ** 22 + 7;
+    await mkdir(join(base, "incoming", `${gone}-x-1`, "files"), { recursive: true });
+    await mkdir(join(base, "incoming", `${process.pid}-before-1`));
+    await mkdir(join(base, "incoming", `${process.ppid}-x-1`));
+    await writeFile(join(base, "uses", `${goodId}.${gone}-x`), "");
+    await cacheOf().open();
+    expect(await listed("incoming")).toEqual([`${process.ppid}-x-1`]);
+    expect(await listed("uses")).toEqual([]);
+  });
+
+  test("says when its directory cannot be used", async () => {
+    await writeFile(join(folder, "cache"), "a file");
+    await expect(driverOf(cacheOf()).hasCode(goodId)).rejects.toThrow(
+      /code cache .* cannot be written/,
+    );
+    const cache = new CodeCache({
+      directory: join(folder, "node_modules", "cache"),
+      maxBytes: 1,
+      maxPackageBytes: 1,
+      tell: () => undefined,
+    });
+    await expect(cache.open()).rejects.toThrow("in a node_modules folder");
+  });
+});
+
+describe("what is collected", () => {
+  const paths = ({ manifest }: Collected): string[] => manifest.files.map(([path]) => path);
+  const of = (
+    modules: readonly string[],
+    options: { workingDir?: string | true; excludes?: string[]; root?: string } = {},
+  ): Promise<Collected> => {
+    const { workingDir = true, excludes = [], root = folder } = options;
+    return collect({
+      workingDir: workingDir === true ? true : join(folder, workingDir),
+      excludes,
+      modules: modules.map((path) => pathToFileURL(join(folder, path)).href),
+      currentDirectory: root,
+    });
+  };
+  const reached = [
+    "node_modules/cjs-dep/main.js",
+    "node_modules/cjs-dep/package.json",
+    "node_modules/cjs-dep/part.js",
+    "node_modules/deep-dep/i.js",
+    "node_modules/deep-dep/package.json",
+    "node_modules/esm-dep/lib/index.js",
+    "node_modules/esm-dep/package.json",
+    "package.json",
+    "src/data.txt",
+    "src/greeter.ts",
+    "src/helper.ts",
+  ];
+
+  test("is what a module reaches, with whole npm packages and what these depend on, and no runtime", async () => {
+    await npmProject(folder, "");
+    const collected = await of(["src/greeter.ts"]);
+    expect(collected.root).toBe(folder);
+    expect(paths(collected)).toEqual(reached);
+    expect(collected.manifest.links).toEqual([]);
+    expect(has(collected, pathToFileURL(join(folder, "src/greeter.ts")).href)).toBe(true);
+    expect(has(collected, pathToFileURL(join(folder, "src/main.ts")).href)).toBe(false);
+  });
+
+  test("keeps the links that pnpm makes", async () => {
+    await pnpmProject(folder, "");
+    const { manifest } = await of(["src/greeter.ts"]);
+    expect(manifest.links).toEqual([
+      [
+        "node_modules/.pnpm/cjs-dep@1.0.0/node_modules/deep-dep",
+        "../../deep-dep@1.0.0/node_modules/deep-dep",
+      ],
+      ["node_modules/cjs-dep", ".pnpm/cjs-dep@1.0.0/node_modules/cjs-dep"],
+      ["node_modules/esm-dep", ".pnpm/esm-dep@1.0.0/node_modules/esm-dep"],
+    ]);
+    expect(manifest.files.map(([path]) => path)).toContain(
+      "node_modules/.pnpm/deep-dep@1.0.0/node_modules/deep-dep/i.js",
+    );
+  });
+
+  test("has the same name wherever the project lies, and another when a file changes", async () => {
+    const texts: string[] = [];
+    for (const name of ["one", "two"]) {
+      await npmProject(join(folder, name), "");
+      texts.push(manifestText((await of([`${name}/src/greeter.ts`])).manifest).toString());
+    }
+    expect(texts[1]).toBe(texts[0]);
+    await writeFile(join(folder, "two/src/helper.ts"), "export const shout = String;\n");
+    const changed = manifestText((await of(["two/src/greeter.ts"])).manifest).toString();
+    expect(changed).not.toBe(texts[0]);
+  });
+
+  test("leaves out what is excluded, seen from the folder or the current directory", async () => {
+    await npmProject(folder, "");
+    const excludes = ["*.txt", "/node_modules/cjs-dep/part.js", "!src/helper.ts"];
+    expect(paths(await of(["src/greeter.ts"], { excludes }))).toEqual(
+      reached.filter((path) => !/data\.txt|part\.js/.test(path)),
+    );
+    const seenFromSrc = await of(["src/greeter.ts"], {
+      excludes: ["/data.txt"],
+      root: join(folder, "src"),
+    });
+    expect(paths(seenFromSrc)).toEqual(reached.filter((path) => path !== "src/data.txt"));
+    expect(seenFromSrc.directory).toBe("src");
+  });
+
+  test("follows every way to name a module that can be read", async () => {
+    await writeFiles(folder, {
+      "package.json": JSON.stringify({
+        name: "own",
+        type: "module",
+        exports: { "./self": "./self.ts" },
+        imports: {
+          "#inner": "./inner.ts",
+          "#kind": { require: "./kind.cjs", import: "./kind.mjs" },
+        },
+      }),
+      "main.ts": `import type { Erased } from "./erased.ts";
+import { unused } from "./unused.ts";
+import "#inner";
+import "#kind";
+import "own/self";
+import settings from "./settings.json" with { type: "json" };
+import { createRequire } from "node:module";
+import missing from "not-installed";
+export * from "./exported.mts";
+const worker = new Worker(new URL("./worker.ts", import.meta.url));
+const asset = new URL('./table.bin', import.meta.url);
+const lazy = () => import("./lazy.ts");
+const old = import.meta.resolve("./resolved.cjs");
+`,
+      "erased.ts": "export type Erased = string;\n",
+      "unused.ts": "export const unused = 1;\n",
+      "inner.ts": "",
+      "kind.cjs": "",
+      "kind.mjs": "",
+      "self.ts": "",
+      "settings.json": "{}",
+      "exported.mts": "",
+      "worker.ts": `import "./worker-part.ts";\n`,
+      "worker-part.ts": "",
+      "table.bin": "x",
+      "lazy.ts": "",
+      "resolved.cjs": `require("./required"); require.resolve("./asked.json"); try { require("./not-there") } catch {}\n`,
+      "required.js": "",
+      "asked.json": "{}",
+      "not-reached.ts": "",
+    });
+    expect(paths(await of(["main.ts"]))).toEqual(
+      [
+        "asked.json",
+        "exported.mts",
+        "inner.ts",
+        "kind.mjs",
+        "lazy.ts",
+        "main.ts",
+        "package.json",
+        "required.js",
+        "resolved.cjs",
+        "self.ts",
+        "settings.json",
+        "table.bin",
+        "unused.ts",
+        "worker-part.ts",
+        "worker.ts",
+      ].toSorted(),
+    );
+  });
+
+  test("goes through broken modules as far as they can be read", async () => {
+    await writeFiles(folder, {
+      "package.json": "{}",
+      "main.ts": `import "./broken.ts";\nimport "./whole.ts";\n`,
+      "broken.ts": "const = ;\n",
+      "whole.ts": "",
+    });
+    expect(paths(await of(["main.ts"]))).toEqual([
+      "broken.ts",
+      "main.ts",
+      "package.json",
+      "whole.ts",
+    ]);
+  });
+
+  test("takes packages of a workspace as part of the user's own code", async () => {
+    await writeFiles(folder, {
+      "app/package.json": JSON.stringify({ name: "app", type: "module" }),
+      "app/main.ts": `import "lib";\n`,
+      "lib/package.json": JSON.stringify({
+        name: "lib",
+        type: "module",
+        exports: "./src/index.ts",
+      }),
+      "lib/src/index.ts": `import "dep";\nimport "./part.ts";\n`,
+      "lib/src/part.ts": "",
+      "lib/test/huge.bin": "x",
+      "lib/node_modules/dep/package.json": JSON.stringify({ name: "dep" }),
+      "lib/node_modules/dep/index.js": "",
+    });
+    await mkdir(join(folder, "app/node_modules"));
+    await symlink("../../lib", join(folder, "app/node_modules/lib"));
+    const collected = await of(["app/main.ts"], { root: join(folder, "app") });
+    expect(paths(collected)).toEqual([
+      "app/main.ts",
+      "app/package.json",
+      "lib/node_modules/dep/index.js",
+      "lib/node_modules/dep/package.json",
+      "lib/package.json",
+      "lib/src/index.ts",
+      "lib/src/part.ts",
+    ]);
+    expect(collected.manifest.links).toEqual([["app/node_modules/lib", "../../lib"]]);
+    expect(collected.directory).toBe("app");
+  });
+
+  test("of a folder is all of it, with the dependencies of its package.json", async () => {
+    const more: Files = {
+      "package.json": JSON.stringify({
+        name: "own",
+        type: "module",
+        dependencies: { plugin: "*" },
+      }),
+      "node_modules/plugin/package.json": JSON.stringify({
+        name: "plugin",
+        optionalDependencies: { fast: "*", "not-there": "*" },
+        dependencies: { "@types/node": "*" },
+      }),
+      "node_modules/plugin/index.js": "",
+      "node_modules/@types/node/index.d.ts": "",
+      "node_modules/fast/package.json": JSON.stringify({ name: "fast" }),
+      "node_modules/fast/fast.node": "not ours to run",
+      "node_modules/dev-only/package.json": "{}",
+      "docs/read.me": "x",
+    };
+    await npmProject(folder, "", more);
+    await symlink("docs/read.me", join(folder, "inside"));
+    await symlink("nowhere", join(folder, "dangling"));
+    const collected = await of(["src/greeter.ts"], { workingDir: "." });
+    expect(paths(collected)).toEqual(
+      [
+        ...reached,
+        "docs/read.me",
+        "node_modules/fast/fast.node",
+        "node_modules/fast/package.json",
+        "node_modules/plugin/index.js",
+        "node_modules/plugin/package.json",
+        "src/main.ts",
+      ].toSorted(),
+    );
+    expect(collected.manifest.links).toEqual([["inside", "docs/read.me"]]);
+    // What is optional may be for another machine.
+    expect(collected.addons).toEqual([]);
+  });
+
+  test("knows for which machines native code is", async () => {
+    const file = (bytes: readonly number[], at: number): string => {
+      const made = Buffer.alloc(256);
+      Buffer.from(bytes).copy(made);
+      made.writeUInt16LE(at, 18);
+      return made.toString("latin1");
+    };
+    await npmProject(folder, "");
+    const dep = join(folder, "node_modules/esm-dep/prebuilds");
+    await mkdir(dep);
+    await writeFile(join(dep, "a.node"), file([0x7f, 0x45, 0x4c, 0x46], 62), "latin1");
+    await writeFile(join(dep, "b.node"), file([0x7f, 0x45, 0x4c, 0x46], 183), "latin1");
+    await writeFile(
+      join(dep, "c.node"),
+      file([0xcf, 0xfa, 0xed, 0xfe, 0x0c, 0, 0, 1], 0),
+      "latin1",
+    );
+    await writeFile(join(dep, "d.node"), "text");
+    const { addons } = await of(["src/greeter.ts"]);
+    expect(addons).toEqual([
+      { name: "esm-dep", targets: ["linux-x64", "linux-arm64", "darwin-arm64"] },
+    ]);
+  });
+
+  test("says which folder is not there, or is empty", async () => {
+    await expect(of([], { workingDir: "gone" })).rejects.toThrow(
+      `the folder ${join(folder, "gone")} is not there`,
+    );
+    await mkdir(join(folder, "empty"));
+    await expect(of([], { workingDir: "empty" })).rejects.toThrow("there is no file in it");
+  });
+});
