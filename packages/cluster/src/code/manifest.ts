@@ -15,7 +15,7 @@ export interface Manifest {
 }
 
 /** A list of 250,000 paths, and more than any package has. */
-export const maxManifestBytes = 32 * 1024 * 1024;
+export const maxManifestBytes: number = 32 * 1024 * 1024;
 
 /** In bytes; of Linux are the longest that are common. */
 const maxPathBytes = 4096;
