@@ -88,6 +88,26 @@ test("the command line runs from the tarballs, on a reward module of the user's 
   expect(stdout).toMatch(/samples\s+2/);
 });
 
+test("the commands that speak to a driver run from the tarballs", async () => {
+  const main = join(folder, "node_modules/rayling/dist/cli/main.js");
+  await writeFile(
+    join(folder, "driver.ts"),
+    `import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import * as ray from "rayling";
+const Echo = ray.remote(class Echo { echo(value: number): number { return value; } });
+await ray.init();
+const echo = Echo.remote();
+await ray.get(echo.echo.remote(1));
+const list = [process.argv[2] ?? "", "list", "actors", "--format", "yaml", "--pid", String(process.pid)];
+const { stdout } = await promisify(execFile)(process.execPath, list);
+console.log(stdout);
+await ray.shutdown();\n`,
+  );
+  const { stdout } = await run(process.execPath, [main, "run", "driver.ts", main], { cwd: folder });
+  expect(stdout).toMatch(/className: Echo\n +state: ALIVE\n/);
+});
+
 test("no source or test is in the tarballs, and the types are", async () => {
   const files = await readdir(join(folder, "node_modules/@rayling/core"), { recursive: true });
   expect(files.filter((file) => /(^|\/)(src|test)\//.test(file))).toEqual([]);

@@ -26,6 +26,7 @@ describe("lines that are kept", () => {
         text,
       })),
       next: 4,
+      written: 4,
       missed: 1,
       isEnd: false,
     });

@@ -101,6 +101,8 @@ export interface LogPart {
   readonly lines: readonly LogLine[];
   /** What to ask for next. */
   readonly next: number;
+  /** How many were written until now: the number of the next one. */
+  readonly written: number;
   /** Lines between those asked for and the first given here, which are kept no more. */
   readonly missed: number;
   /** The session has ended, and there will be no more. */

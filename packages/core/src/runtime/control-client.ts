@@ -154,10 +154,15 @@ function clientOf(about: DriverAbout, channel: Channel): DriverClient {
 const ended: DeathCause = { kind: "exited", message: "the driver has ended" };
 const done: DeathCause = { kind: "exited", message: "the command has ended" };
 
-/** Removes what drivers left whose process was killed, as far as their numbers tell. Never fails: it is no concern of who starts. */
+/** Removes what drivers left whose process was killed, as far as their numbers tell. Never fails: whoever starts has no part in it. */
 export async function removeLeftFiles(directory: string): Promise<void> {
-  const records = await readRecords(directory).catch(() => []);
-  for (const record of records) if (!isProcess(record.pid)) await findDriver(record).then(leave);
+  try {
+    for (const record of await readRecords(directory)) {
+      if (!isProcess(record.pid)) leave(await findDriver(record));
+    }
+  } catch {
+    // Commands look there again, and say what is wrong.
+  }
 }
 
 function leave(found: FoundDriver): void {

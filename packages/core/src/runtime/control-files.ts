@@ -40,7 +40,7 @@ const maxDirectory = 77;
 export function controlDirectory(): string {
   const uid = process.getuid?.();
   if (uid === undefined) throw new RaySystemError("there are no control sockets on this system");
-  const chosen = process.env["RAYLING_CONTROL_DIRECTORY"];
+  const chosen = namedDirectory();
   const directory = resolve(chosen ?? join(tmpdir(), `rayling-user-${uid}`));
   if (directory.length <= maxDirectory) return directory;
   if (chosen === undefined) return join("/tmp", `rayling-user-${uid}`);
@@ -83,14 +83,14 @@ export async function publish(path: string, record: DriverRecord): Promise<void>
 /** And the directory, if it is nobody's any more and was not named by the user. */
 export async function removeFiles(path: string): Promise<void> {
   for (const file of filesOf(path)) await rm(file, { force: true });
-  if (isNamed()) return;
+  if (namedDirectory() !== undefined) return;
   await rmdir(dirname(path)).catch(ignoreFull);
 }
 
 /** At the end of a process that did not shut down. */
 export function removeFilesNow(path: string): void {
   for (const file of filesOf(path)) rmSync(file, { force: true });
-  if (isNamed()) return;
+  if (namedDirectory() !== undefined) return;
   try {
     rmdirSync(dirname(path));
   } catch (error) {
@@ -98,8 +98,10 @@ export function removeFilesNow(path: string): void {
   }
 }
 
-function isNamed(): boolean {
-  return process.env["RAYLING_CONTROL_DIRECTORY"] !== undefined;
+/** By the user. */
+function namedDirectory(): string | undefined {
+  const name = process.env["RAYLING_CONTROL_DIRECTORY"];
+  return name === "" ? undefined : name;
 }
 
 /** Others are in it, or were quicker to remove it. */
@@ -141,10 +143,24 @@ async function readRecord(path: string): Promise<FoundRecord | undefined> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
-  const { jobId, pid, script, startTimeMs, token } = JSON.parse(text) as Partial<DriverRecord>;
+  const record = parsed(text);
+  if (record === undefined) {
+    throw new RaySystemError(`${recordPath(path)} is not what a driver writes: remove it`);
+  }
+  return { ...record, path };
+}
+
+function parsed(text: string): DriverRecord | undefined {
+  let record: unknown;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    // Whoever wrote it was no driver.
+    return undefined;
+  }
+  const { jobId, pid, script, startTimeMs, token } = (record ?? {}) as Partial<DriverRecord>;
   const isRecord =
     [jobId, script, token].every((one) => typeof one === "string") &&
     [pid, startTimeMs].every((one) => typeof one === "number");
-  if (!isRecord) throw new RaySystemError(`${recordPath(path)} is not what a driver writes`);
-  return { ...(JSON.parse(text) as DriverRecord), path };
+  return isRecord ? (record as DriverRecord) : undefined;
 }

@@ -224,7 +224,8 @@ export function startDriver(options: InitOptions): Driver {
   let closing: Promise<void> | undefined;
   let server: MetricsServer | undefined;
   const control =
-    options.controlSocket === false
+    // Windows has none that are a user's alone.
+    options.controlSocket === false || process.platform === "win32"
       ? undefined
       : new ControlSocket(about, {
           inspector,

@@ -67,6 +67,7 @@ export class LogLines {
     return {
       lines,
       next,
+      written: this.#next,
       missed: Math.max(0, first - number),
       isEnd: this.#hasEnded && next === this.#next,
     };

@@ -1,5 +1,5 @@
 /** The commands that speak to a running driver: their flags and texts. Each is loaded only when it runs. */
-import { Argument, type Command } from "commander";
+import { Argument, type Command, Option } from "commander";
 import type { Listed, Summarized } from "@rayling/core/control";
 import { count } from "./flag-values.ts";
 import type { ListFlags } from "./list-command.ts";
@@ -38,14 +38,16 @@ export function addDriverCommands(program: Command): void {
       "Lists what there is, by the columns and states of ray.state. As json and yaml: { rows, total, missing }, where missing names hosts that did not answer.",
     )
     .addArgument(new Argument("<what>", "what to list").choices(Object.keys(listed)))
-    .option(
-      "--filter <key=value>",
-      "only rows of which that holds (key!=value: does not); may be repeated, and then all must hold",
-      filter,
-      [],
+    .addOption(
+      new Option(
+        "--filter <key=value>",
+        "only rows of which that holds (key!=value: does not); may be repeated, and then all must hold",
+      )
+        .argParser(filter)
+        .default([], "all rows"),
     )
-    .option("--limit <count>", "rows at most", count(1), 100)
-    .option("--detail", "with all columns; as yaml, unless --format says otherwise", false)
+    .option("--limit <count>", "rows at most, up to 10,000", count(1), 100)
+    .option("--detail", "with all columns; as yaml, unless --format says otherwise")
     .addHelpText("after", listHelp)
     .action(async (what: string, flags: ListFlags) => {
       const { showList } = await import("./list-command.ts");
@@ -66,7 +68,7 @@ export function addDriverCommands(program: Command): void {
     .description(
       "Shows what each runtime keeps of big values (of 64 KiB and more), in memory and on disk, and the objects, the largest first.",
     )
-    .option("--limit <count>", "objects at most", count(1), 100)
+    .option("--limit <count>", "objects at most, up to 10,000", count(1), 100)
     .action(async (flags: MemoryFlags) => {
       const { showMemory } = await import("./memory-command.ts");
       await showMemory({ ...flags, limit: Math.min(flags.limit, maxRows) });
@@ -76,7 +78,7 @@ export function addDriverCommands(program: Command): void {
     .description(
       "Shows the last lines that actors and tasks wrote (the driver keeps 10,000 lines, or 4 million characters), each with who wrote it.",
     )
-    .option("--follow", "go on with what they write, until the driver ends", false)
+    .option("--follow", "go on with what they write, until the driver ends")
     .option("--actor <actor>", "of one actor or class: its id, its name or its class")
     .option("--task <name>", "of tasks of that name")
     .option("--host <id>", "of one host: its id, or the beginning of it")
@@ -100,7 +102,7 @@ export function addDriverCommands(program: Command): void {
     .description(
       "Shuts the driver's runtime down, so that what is pending rejects and nothing is left of it, and ends its process as SIGTERM would.",
     )
-    .option("--force", "kill the process if it has not ended by then", false)
+    .option("--force", "kill the process if it has not ended by then")
     .option("--grace-period <ms>", "how long it may take", count(1), 30_000)
     .action(async (flags: StopFlags) => {
       const { stopDriver } = await import("./stop-command.ts");

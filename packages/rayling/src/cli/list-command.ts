@@ -16,11 +16,11 @@ import { columnsOf, tableLines } from "./table.ts";
 export interface ListFlags extends AnswerFlags {
   readonly filter: readonly Filter[];
   readonly limit: number;
-  readonly detail: boolean;
+  readonly detail?: true;
 }
 
 export async function showList(what: Listed, flags: ListFlags): Promise<void> {
-  const { filter: filters, limit, detail, timeout: timeoutMs } = flags;
+  const { filter: filters, limit, detail = false, timeout: timeoutMs } = flags;
   const options = { filters, limit, detail, timeoutMs };
   try {
     checkedQuery(what, "--filter", options);

@@ -3,7 +3,7 @@ import type { ActorRow, DriverClient, LogLine } from "@rayling/core/control";
 import { type DriverChoice, withDriver } from "./drivers.ts";
 
 export interface LogsFlags extends DriverChoice {
-  readonly follow: boolean;
+  readonly follow?: true;
   readonly actor?: string;
   readonly task?: string;
   readonly host?: string;
@@ -25,7 +25,7 @@ export async function showLogs(flags: LogsFlags): Promise<void> {
     } catch (error) {
       // A driver that ends without a shutdown has no last word.
       const isGone = (error as { readonly code?: unknown }).code === "DRIVER_GONE";
-      if (isRead && !(isGone && flags.follow)) throw error;
+      if (isRead && !(isGone && flags.follow === true)) throw error;
     }
   });
 }
@@ -33,7 +33,7 @@ export async function showLogs(flags: LogsFlags): Promise<void> {
 async function show(driver: DriverClient, flags: LogsFlags): Promise<void> {
   const isWanted = await wantedBy(driver, flags);
   let next = await showKept(driver, isWanted, flags.tail);
-  while (flags.follow) {
+  while (flags.follow === true) {
     const part = await driver.ask("logs", [next, true], 0);
     tellMissed(part.missed);
     write(part.lines.filter(isWanted));
@@ -42,24 +42,22 @@ async function show(driver: DriverClient, flags: LogsFlags): Promise<void> {
   }
 }
 
-/** Resolves with the number of the first line that is not there yet. */
+/** Those that were written until now. Resolves with the number of the first that is not among them. */
 async function showKept(
   driver: DriverClient,
   isWanted: (line: LogLine) => boolean,
   tail: number | undefined,
 ): Promise<number> {
-  let next = 0;
   let kept: LogLine[] = [];
-  for (;;) {
-    const part = await driver.ask("logs", [next, false], answerMs);
+  let part = await driver.ask("logs", [0, false], answerMs);
+  for (const { written } = part; ; part = await driver.ask("logs", [part.next, false], answerMs)) {
     const lines = part.lines.filter(isWanted);
     if (tail === undefined) write(lines);
     else kept = tail === 0 ? [] : [...kept, ...lines].slice(-tail);
-    ({ next } = part);
-    if (part.lines.length === 0) break;
+    if (part.next >= written) break;
   }
   write(kept);
-  return next;
+  return part.next;
 }
 
 function write(lines: readonly LogLine[]): void {

@@ -1,6 +1,6 @@
 /** The flags of `rayling run`: their texts and checks. The command itself is loaded only when it runs. */
 import { existsSync } from "node:fs";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { RunOptions } from "./run-command.ts";
 
 /** @param run does the work; it is loaded when the command is given */
@@ -13,11 +13,13 @@ export function addRunCommand(program: Command, run: (options: RunOptions) => Pr
     )
     .argument("<script>", "the script", existing)
     .argument("[args...]", "its arguments; -- before those that begin with -")
-    .option(
-      "--nodes <addresses>",
-      "agents by commas, rayling://token@host:port; may be repeated (default: RAYLING_NODES)",
-      addresses,
-      [],
+    .addOption(
+      new Option(
+        "--nodes <addresses>",
+        "agents by commas, rayling://token@host:port; may be repeated",
+      )
+        .argParser(addresses)
+        .default([], "RAYLING_NODES"),
     )
     .addHelpText("after", help)
     .action(async (script: string, args: readonly string[], { nodes }: Pick<RunOptions, "nodes">) =>

@@ -30,7 +30,7 @@ export function driverCommand(program: Command, name: string): Command {
 /** One that prints what it is answered. */
 export function answerCommand(program: Command, name: string): Command {
   return driverCommand(program, name)
-    .addOption(new Option("--format <format>", "how to print it").choices(formats))
+    .addOption(new Option("--format <format>", "how to print it (default: table)").choices(formats))
     .option(
       "--timeout <ms>",
       "how long hosts have to answer; those that do not are named",

@@ -5,7 +5,7 @@ import { CliError } from "./cli-error.ts";
 import { type DriverChoice, isRunning, withDriver } from "./drivers.ts";
 
 export interface StopFlags extends DriverChoice {
-  readonly force: boolean;
+  readonly force?: true;
   readonly gracePeriod: number;
 }
 
@@ -23,7 +23,7 @@ export async function stopDriver(flags: StopFlags): Promise<void> {
       else await kill(driver.about, flags);
     },
     // It hears nothing, and holds its socket all the same.
-    flags.force ? (about) => kill(about, flags) : undefined,
+    flags.force === true ? (about) => kill(about, flags) : undefined,
   );
 }
 
@@ -46,7 +46,7 @@ async function kill(
   { force, gracePeriod, ...choice }: StopFlags,
 ): Promise<void> {
   const late = `the driver ${about.pid} (${about.script}) was told to end and has not done so for ${gracePeriod} ms`;
-  if (!force) throw new CliError(1, `${late}: --force kills it`);
+  if (force !== true) throw new CliError(1, `${late}: --force kills it`);
   process.kill(about.pid, "SIGKILL");
   for (const until = performance.now() + killedMs; await isRunning(about, choice);) {
     if (performance.now() > until) throw new CliError(1, `${late}, nor since it was killed`);
