@@ -45,7 +45,7 @@ export class Metrics {
   #onFirst: (() => void) | undefined;
 
   /** @param maxSeries how many may be kept, and how many names */
-  constructor(maxSeries = Infinity) {
+  constructor(maxSeries: number = Infinity) {
     this.#maxSeries = maxSeries;
   }
 
