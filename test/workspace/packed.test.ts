@@ -1,5 +1,5 @@
-import { execFile } from "node:child_process";
-import { copyFile, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { execFile, spawn } from "node:child_process";
+import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -106,6 +106,62 @@ await ray.shutdown();\n`,
   );
   const { stdout } = await run(process.execPath, [main, "run", "driver.ts", main], { cwd: folder });
   expect(stdout).toMatch(/className: Echo\n +state: ALIVE\n/);
+});
+
+test("a node from the tarballs runs a project that it cannot see, with an npm package of its own", async () => {
+  const project = join(folder, "project");
+  const dep = join(project, "node_modules/dep");
+  await mkdir(dep, { recursive: true });
+  await writeFile(join(dep, "package.json"), `{ "name": "dep", "main": "./main.cjs" }`);
+  await writeFile(join(dep, "main.cjs"), "exports.twice = (text) => text + text;\n");
+  await writeFile(join(project, "package.json"), `{ "type": "module", "private": true }`);
+  await writeFile(
+    join(project, "actor.ts"),
+    `import dep from "dep";
+import * as ray from "rayling";
+export const Twice = ray.remote(class Twice {
+  say(text: string): string { return dep.twice(text) + import.meta.url.includes("/code-cache/"); }
+});\n`,
+  );
+  await writeFile(
+    join(project, "main.ts"),
+    `import { renameSync } from "node:fs";
+import * as ray from "rayling";
+import { Twice } from "./actor.ts";
+await ray.init({ numCpus: 0, nodes: [process.argv[2]!], runtimeEnv: { workingDir: true } });
+const first = Twice.remote();
+console.log(await ray.get(first.say.remote("a")));
+renameSync("actor.ts", "away.ts");
+renameSync("node_modules", "away");
+console.log(await ray.get(Twice.remote().say.remote("b")));
+await ray.shutdown();\n`,
+  );
+  const main = join(folder, "node_modules/rayling/dist/cli/main.js");
+  const flags = [
+    "--listen",
+    "127.0.0.1:0",
+    "--token-file",
+    join(folder, "token"),
+    "--num-cpus",
+    "2",
+  ];
+  const cache = ["--code-cache", join(folder, "code-cache")];
+  const agent = spawn(process.execPath, [main, "node", ...flags, ...cache], { cwd: folder });
+  try {
+    let said = "";
+    await new Promise<void>((resolve, reject) => {
+      agent.stdout.setEncoding("utf8").on("data", (text: string) => {
+        said += text;
+        if (said.includes("RAYLING_NODES=")) resolve();
+      });
+      agent.once("exit", (code) => reject(new Error(`the agent exited with ${code}`)));
+    });
+    const [address = ""] = /rayling:\/\/\S+(?=")/.exec(said) ?? [];
+    const { stdout } = await run(process.execPath, ["main.ts", address], { cwd: project });
+    expect(stdout).toBe("aatrue\nbbtrue\n");
+  } finally {
+    agent.kill("SIGTERM");
+  }
 });
 
 test("no source or test is in the tarballs, and the types are", async () => {

@@ -292,6 +292,23 @@ await ray.shutdown();\n`,
   expect(told("took code")).toHaveLength(1);
 });
 
+test("a project that nobody brings is missed, and the error says what would bring it", async () => {
+  await npmProject(
+    project,
+    `import { renameSync } from "node:fs";
+await ray.init({ numCpus: 1, nodes: [address] });
+const options = await far();
+renameSync(args[0]!, args[0]! + "-elsewhere");
+say(await problem(Greeter.options(options).remote().data.remote()));
+await ray.shutdown();\n`,
+  );
+  const { address } = await agent();
+  const [{ message }] = (await drive(address, project)) as [{ message: string }];
+  expect(message).toContain(
+    "no such file on the machine of the worker. Where the project is not, runtimeEnv: { workingDir: true } brings it",
+  );
+});
+
 describe("what cannot be brought rejects with RuntimeEnvSetupError:", () => {
   const one = `await start(true);
 say(await problem(Greeter.options(await far()).remote().data.remote()));

@@ -4,7 +4,7 @@
  * The module may be the driver's own script. Everything its import starts runs in the async context of the import; driver code reached
  * there stops (api/ asks `currentLoading`), and the import counts as finished at that point: a class registered before it is usable.
  */
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { RemoteKey } from "../rpc/directory.ts";
 import { asLoading, currentLoading, DriverCodeStopped } from "../caller/current.ts";
@@ -30,7 +30,11 @@ export class Loader {
     }
     const place = hereOf(key.moduleUrl);
     if (place === undefined || !isThere(place)) {
-      throw new RemoteNotRegisteredError(key.name, key.moduleUrl, notBrought);
+      throw new RemoteNotRegisteredError(
+        key.name,
+        key.moduleUrl,
+        hasCodeRoots() ? notBrought : notHere,
+      );
     }
     const loaded = await this.#load(key.moduleUrl, place);
     const target = registeredTarget(key);
@@ -87,11 +91,17 @@ function load(moduleUrl: string, place: string): Promise<Loaded> {
   });
 }
 
-/** Asked of code that was brought here only: of any other, Node says by itself what it looked for. */
 function isThere(place: string): boolean {
-  return !hasCodeRoots() || existsSync(fileURLToPath(place));
+  try {
+    return statSync(fileURLToPath(place)).isFile();
+  } catch (error) {
+    // Whatever else is wrong with it, Node says when it imports it.
+    return (error as NodeJS.ErrnoException).code !== "ENOENT";
+  }
 }
 
+const notHere =
+  "there is no such file on the machine of the worker. Where the project is not, runtimeEnv: { workingDir: true } brings it";
 const notBrought =
   "its module is not part of the code that was brought to this machine. Import it before the first actor or task is started there, or give the folder that it is in as runtimeEnv.workingDir";
 
