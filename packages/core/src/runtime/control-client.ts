@@ -19,11 +19,11 @@ import { channelEndpoint } from "../transport/endpoint.ts";
 import { handshakeMs } from "../transport/handshake.ts";
 import { type FoundRecord, readRecords, removeFiles } from "./control-files.ts";
 
-/** Its process is gone. Code "DRIVER_GONE". */
+/** It has ended in the middle of a conversation, or has hung up. Code "DRIVER_GONE". */
 export class DriverGoneError extends RayError {
   readonly pid: number;
   constructor({ pid, script }: DriverAbout, cause?: unknown) {
-    super("DRIVER_GONE", `the driver ${pid} (${script}) is not running any more`, { cause });
+    super("DRIVER_GONE", `the driver ${pid} (${script}) has ended, or hung up`, { cause });
     this.pid = pid;
   }
 }
@@ -67,9 +67,16 @@ export type FoundDriver =
   /** Its files were removed. */
   | { readonly state: "gone"; readonly about: DriverAbout };
 
-/** All drivers of this user, the oldest first. Rejects with RaySystemError when others could have written what there is. */
-export async function findDrivers(directory: string): Promise<readonly FoundDriver[]> {
-  const records = await readRecords(directory);
+/**
+ * Drivers of this user, the oldest first. Rejects with RaySystemError when others could have written what there is.
+ *
+ * @param isWanted those that are not are left alone, so that nobody waits for their silence
+ */
+export async function findDrivers(
+  directory: string,
+  isWanted: (about: DriverAbout) => boolean = () => true,
+): Promise<readonly FoundDriver[]> {
+  const records = (await readRecords(directory)).filter((record) => isWanted(aboutOf(record)));
   return Promise.all(records.map((record) => findDriver(record)));
 }
 

@@ -32,7 +32,7 @@ export async function withDriver<T>(
   // A connection holds no process; this does, until the answer is there.
   const alive = setInterval(() => undefined, 2 ** 30);
   try {
-    const found = await findDrivers(directoryOf(choice));
+    const found = await findDrivers(directoryOf(choice), (about) => fits(about, choice));
     try {
       const driver = chosen(found, choice);
       if (driver.state === "answers") return await use(driver.client);
@@ -48,9 +48,9 @@ export async function withDriver<T>(
 
 /** Whether somebody listens on its socket; the files of one that is gone are removed. */
 export async function isRunning({ jobId }: DriverAbout, choice: DriverChoice): Promise<boolean> {
-  const found = await findDrivers(directoryOf(choice));
+  const found = await findDrivers(directoryOf(choice), (about) => about.jobId === jobId);
   for (const one of found) if (one.state === "answers") one.client.close();
-  return found.some(({ about, state }) => about.jobId === jobId && state !== "gone");
+  return found.some(({ state }) => state !== "gone");
 }
 
 function directoryOf({ address }: DriverChoice): string {
@@ -58,10 +58,9 @@ function directoryOf({ address }: DriverChoice): string {
 }
 
 function chosen(found: readonly FoundDriver[], choice: DriverChoice): Running {
-  const fitting = found.filter(({ about }) => fits(about, choice));
-  const running = fitting.filter((one) => one.state !== "gone");
+  const running = found.filter((one) => one.state !== "gone");
   const [first, ...others] = running;
-  if (first === undefined) throw new CliError(1, noneText(found, fitting, choice));
+  if (first === undefined) throw new CliError(1, noneText(found, choice));
   if (others.length === 0) return first;
   process.stderr.write(`${listLines(running).join("\n")}\n`);
   throw new CliError(
@@ -79,21 +78,17 @@ function fits({ jobId, driverId, pid }: DriverAbout, choice: DriverChoice): bool
   );
 }
 
-function noneText(
-  found: readonly FoundDriver[],
-  fitting: readonly FoundDriver[],
-  { address, pid }: DriverChoice,
-): string {
-  const gone = fitting
-    .map(({ about }) => `the driver ${about.pid} (${about.script}) is not running any more`)
-    .join("; ");
-  if (gone !== "") return gone;
-  const others = found.filter(({ state }) => state !== "gone").length;
+function noneText(gone: readonly FoundDriver[], { address, pid }: DriverChoice): string {
+  if (gone.length > 0) {
+    return gone
+      .map(({ about }) => `the driver ${about.pid} (${about.script}) is not running any more`)
+      .join("; ");
+  }
   if (address === undefined && pid === undefined) {
     return "no driver is running: a program is one from its ray.init() on";
   }
   const wanted = [address ?? [], pid === undefined ? [] : `pid ${pid}`].flat().join(", ");
-  return `no driver is known as ${wanted}; ${others === 0 ? "none" : others} running`;
+  return `no driver is known as ${wanted}`;
 }
 
 function listLines(running: readonly Running[]): readonly string[] {
