@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { connect } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { MessageChannel } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Batch } from "../src/protocol/messages.ts";
@@ -174,6 +175,33 @@ describe.each(pairs)("a channel %s", (_name, pair) => {
     expect((await all).map(numberOf)[99]).toBe(99);
   });
 });
+
+test("a channel that is closed while the other side still speaks does not take along what it sent", async () => {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const far = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  const [near] = (await once(server, "connection")) as [Socket];
+  server.close();
+  const left = new SocketChannel(near, toListener);
+  const right = new SocketChannel(far, toListener);
+  for (let index = 0; index < 300; index++) right.send(numbered(index, 5000));
+  right.close(lost);
+  await once(far, "finish");
+  await turn();
+  // It arrives where nobody reads any more.
+  left.send(numbered(0));
+  await left.drained();
+  await turn();
+  expect((await take(left, 300)).map(numberOf)).toEqual(Array.from({ length: 300 }, (_, n) => n));
+  left.close(lost);
+});
+
+/** Whatever is done at once is done. */
+async function turn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
 
 describe("a listener", () => {
   test("is told who dials and for what request", async () => {

@@ -210,9 +210,10 @@ export class SocketChannel implements Channel {
     const rest = this.#queue;
     this.#queue = [];
     for (const piece of rest) this.#socket.write(piece);
+    // It is read until the other side has closed, too: TCP makes the other side drop what it has not read yet when a socket is closed that holds unread data.
     this.#socket.resume();
-    this.#socket.destroySoon();
-    // A peer that never reads must not hold it for ever.
+    this.#socket.end();
+    // A peer that never reads, or never closes, must not hold it for ever.
     const timer = setTimeout(() => this.#socket.destroy(), closeMs).unref();
     this.#socket.once("close", () => clearTimeout(timer));
     clearTimeout(this.#silenceTimer);
