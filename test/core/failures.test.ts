@@ -100,6 +100,20 @@ describe("a result that cannot travel", () => {
 });
 
 describe("a host that dies", () => {
+  test.runIf(sharesMemory)(
+    "out of memory takes no other along, however many do so at once",
+    async () => {
+      const runtimeEnv = { resourceLimits: { maxOldGenerationSizeMb: 48 } };
+      const hogs = Array.from({ length: 8 }, () =>
+        Flaky.options({ runtimeEnv, ...apart }).remote(),
+      );
+      const causes = await Promise.all(hogs.map((one) => caught(one.hog.remote())));
+      for (const cause of causes) {
+        expect(cause).toMatchObject({ deathCause: { kind: "out-of-memory" } });
+      }
+    },
+  );
+
   test.each<[string, () => ray.ObjectRef, string, RegExp]>([
     ["by process.exit", () => Counter.remote().exit.remote(3), "exited", /exited with code 3/],
     [

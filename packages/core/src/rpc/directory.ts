@@ -58,6 +58,7 @@ export function totalConcurrency(info: ActorInfo): number {
 
 /** Limits of a worker thread's heap, as of `node:worker_threads`. */
 export interface ResourceLimits {
+  /** Default, in a thread with `maxOldGenerationSizeMb`: 12. With much more, a thread that reaches its limit can take the whole process along. */
   readonly maxYoungGenerationSizeMb?: number;
   readonly maxOldGenerationSizeMb?: number;
   readonly codeRangeSizeMb?: number;
