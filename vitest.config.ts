@@ -38,14 +38,17 @@ export default defineConfig({
           typecheck: { enabled: true, include: ["test/**/*.test-d.ts"], tsconfig: "tsconfig.json" },
         },
       },
-      ...["process", "shared", "agent"].map((name) => ({
+      ...["process", "shared", "tcp", "tls"].map((name) => ({
         extends: true as const,
         test: {
           name,
           include: battery,
           exclude: ofThreads,
-          env: { RAYLING_ISOLATION: name === "shared" ? "shared" : "process" },
-          ...(name === "agent" ? overAgent : {}),
+          env: {
+            RAYLING_ISOLATION: name === "shared" ? "shared" : "process",
+            RAYLING_TEST_OVER: name,
+          },
+          ...(name.startsWith("t") ? overAgent : {}),
         },
       })),
     ],

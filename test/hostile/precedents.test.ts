@@ -428,7 +428,10 @@ describe("actor-ts#587: the decoder throws where nobody catches", () => {
 test("actor-ts#590: a token stands in an error", async () => {
   const wrong = `rayling://${"x".repeat(43)}@127.0.0.1:${agent.place.port}`;
   const { RemoteNode } = await import("@rayling/cluster");
-  const node = new RemoteNode(wrong, { driverId: "driver-x", reconnectTimeoutMs: 100 });
+  const node = new RemoteNode(wrong, {
+    driverId: "driver-x",
+    network: { reconnectTimeoutMs: 100 },
+  });
   const error = (await node.offer.then(
     () => undefined,
     (thrown: unknown) => thrown,

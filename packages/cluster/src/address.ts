@@ -1,4 +1,4 @@
-/** Where an agent is, as people write it: `rayling://token@host:port`. */
+/** Where an agent is, as people write it: `rayling://token@host:port`, and `raylings://` where it speaks TLS. */
 import { type Address, RayError } from "@rayling/core/cluster";
 
 export const standardPort = 6399;
@@ -23,7 +23,7 @@ export function parseAddress(
   } catch (error) {
     throw new NodeAddressError(redacted(text), `is no address, ${form}`, error);
   }
-  if (url.protocol !== "rayling:" || url.hostname === "") {
+  if (!/^raylings?:$/.test(url.protocol) || url.hostname === "") {
     throw new NodeAddressError(redacted(text), `is no address, ${form}`);
   }
   if (url.username === "") {
@@ -34,12 +34,18 @@ export function parseAddress(
   }
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const port = url.port === "" ? standardPort : Number(url.port);
-  return { place: { host, port }, token: decodeURIComponent(url.username) };
+  return {
+    place: { host, port },
+    token: decodeURIComponent(url.username),
+    isSecure: url.protocol === "raylings:",
+  };
 }
 
-export function formatAddress(token: string, host: string, port: number): string {
+export function formatAddress(address: Address, host: string, port: number): string {
+  const { token, isSecure } = address;
+  const scheme = isSecure === true ? "raylings" : "rayling";
   const name = host.includes(":") ? `[${host}]` : host;
-  return `rayling://${encodeURIComponent(token)}@${name}:${port}`;
+  return `${scheme}://${encodeURIComponent(token)}@${name}:${port}`;
 }
 
 /** Without the token, for messages. */
@@ -47,4 +53,4 @@ export function redacted(text: string): string {
   return text.replace(/\/\/[^@/]*@/, "//");
 }
 
-const form = "rayling://token@host:port";
+const form = "rayling://token@host:port, or raylings:// for TLS";

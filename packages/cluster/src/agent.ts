@@ -14,10 +14,15 @@ import {
   causeToData,
   type Channel,
   channelEndpoint,
+  type CredentialFiles,
+  type Credentials,
   type DeathCause,
+  findCredentials,
   Guard,
   HostProcess,
   listen,
+  namesOf,
+  type NetworkSettings,
   newToken,
   RaySystemError,
   readLines,
@@ -28,12 +33,16 @@ import { DriverCode, moduleIn } from "./code/driver-code.ts";
 import type { AgentControl, DriverAnswers, HostOrder, NodeOffer, StartedHost } from "./contract.ts";
 
 export interface AgentOptions {
-  /** What it listens on. Default "127.0.0.1". */
+  /** What it listens on. Default "127.0.0.1"; anything but a loopback address needs `tls`. */
   readonly host?: string;
+  /** By what name drivers reach it, if it listens on all addresses of the machine. Default: the first name in its certificate. */
+  readonly publicHost?: string;
   /** Default 0: one that is free. */
   readonly port?: number;
   /** What drivers must have. Default: a new one. */
   readonly token?: string;
+  /** Speak TLS only, with those who have a certificate of the same authority: a folder with `ca.pem`, `cert.pem` and `key.pem`, or the path of each. Default: as for `init`. */
+  readonly tls?: CredentialFiles;
   readonly nodeName?: string;
   /** Default: as many as the machine has for this process. */
   readonly numCpus?: number;
@@ -73,14 +82,19 @@ const standardCodeBytes = 500 * 1024 ** 2;
 const agentGone: DeathCause = { kind: "shutdown", message: "the agent of its machine was stopped" };
 const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gone" };
 
-/** Rejects with RaySystemError when it cannot listen there, naming the port. */
+/** Rejects with RaySystemError when it cannot listen there, naming the port; with CertificateError for certificates that cannot be used. */
 export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   const { host = "127.0.0.1", port = 0, token = newToken() } = options;
-  if (!isLoopback(host)) {
+  const credentials = findCredentials(options.tls, !isLoopback(host));
+  if (credentials === undefined && !isLoopback(host)) {
     throw new RaySystemError(
-      `the agent listens on loopback addresses only, not on ${host}: connections are not encrypted`,
+      `the agent listens on ${host} only with certificates, since others can reach it there: make some with rayling cert, and name them`,
     );
   }
+  const network: NetworkSettings = {
+    reconnectTimeoutMs: options.reconnectTimeoutMs ?? standardReconnectTimeoutMs,
+    ...(credentials === undefined ? {} : { credentials }),
+  };
   const sessions = new Set<DriverSession>();
   const guard = new Guard();
   const spillDirectory = join(guard.folder, "spilled");
@@ -98,6 +112,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     host,
     tell,
     codeCache,
+    network,
     spillDirectory,
     maxHosts: options.maxHosts ?? 1000,
     objectStoreMemory: options.objectStoreMemory ?? Math.floor(0.3 * memory),
@@ -122,14 +137,12 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
       throw error;
     });
   }
+  const address: Address = { place: { host, port }, token, isSecure: credentials !== undefined };
   const listener = await listen({
-    address: { place: { host, port }, token },
+    address,
     // Nobody can say that a driver is gone; its silence does.
     explain: () => never,
-    times: {
-      reconnectTimeoutMs: options.reconnectTimeoutMs ?? standardReconnectTimeoutMs,
-      explainMs: 0,
-    },
+    network: { ...network, explainMs: 0 },
     onChannel: (channel, { peerId }) => {
       const session = new DriverSession(channel, machine);
       sessions.add(session);
@@ -149,7 +162,11 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   });
   let closing: Promise<void> | undefined;
   return {
-    address: formatAddress(token, host, (listener.address as AddressInfo).port),
+    address: formatAddress(
+      address,
+      options.publicHost ?? nameOf(host, credentials),
+      (listener.address as AddressInfo).port,
+    ),
     get hostCount() {
       return machine.hostCount();
     },
@@ -172,11 +189,19 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
+/** By what others reach it. */
+function nameOf(host: string, credentials: Credentials | undefined): string {
+  const isEverything = host === "0.0.0.0" || host === "::";
+  if (!isEverything || credentials === undefined) return host;
+  return namesOf(credentials).find((name) => !isLoopback(name)) ?? hostname();
+}
+
 interface Machine {
   readonly guard: Guard;
   readonly host: string;
   readonly tell: (line: string) => void;
   readonly codeCache: CodeCache;
+  readonly network: NetworkSettings;
   readonly spillDirectory: string;
   readonly maxHosts: number;
   readonly objectStoreMemory: number;
@@ -225,7 +250,8 @@ class DriverSession {
 
   async #launch(wish: HostOrder): Promise<StartedHost> {
     const { identity, runtimeEnv, moduleUrl, code, ...order } = wish;
-    const { guard, host, maxHosts, hostCount, spillDirectory, objectStoreMemory } = this.#machine;
+    const { guard, host, maxHosts, hostCount, spillDirectory, objectStoreMemory, network } =
+      this.#machine;
     if (hostCount() >= maxHosts) {
       throw new RaySystemError(
         `node ${this.#machine.offer.nodeName} runs ${maxHosts} hosts, which is its limit`,
@@ -239,7 +265,12 @@ class DriverSession {
           ...identity,
           objectStoreMemory,
           ...order,
-          door: { place: { host, port: 0 }, token: newToken() },
+          network: { ...network, ...identity.network },
+          door: {
+            place: { host, port: 0 },
+            token: newToken(),
+            isSecure: network.credentials !== undefined,
+          },
           spillDirectory,
           ...(place === undefined ? {} : { codeRoots: place.roots }),
         },

@@ -48,8 +48,6 @@ export interface HostOrder {
   readonly objectStoreMemory?: number;
   /** By what name the driver reaches the machine. */
   readonly publicHost: string;
-  /** How long a connection to another machine may be cut. */
-  readonly reconnectTimeoutMs?: number;
 }
 
 /** Where a host can be dialled that was started. */

@@ -1,8 +1,11 @@
 /** Other machines for the actor runtime: `init({ nodes: ["rayling://token@host:port"] })` and the agents that answer there. */
 import { provideNodes } from "@rayling/core/cluster";
 
+export { CertificateError, type CredentialFiles } from "@rayling/core/cluster";
+
 export { NodeAddressError } from "./address.ts";
 export { type Agent, type AgentOptions, startAgent } from "./agent.ts";
+export { type CertificateOptions, type MadeCertificate, makeCertificate } from "./certificates.ts";
 export { joinNode, RemoteNode } from "./join.ts";
 export { defaultTokenFile, readToken, TokenFileError } from "./token-file.ts";
 

@@ -11,9 +11,10 @@ import {
   type Host,
   type HostControl,
   type HostRequest,
+  identityOf,
   type Channel,
   type JoinedNode,
-  type LinkTimes,
+  type NetworkSettings,
   type NodeConnector,
   type NodeLauncher,
   type JoinRequest,
@@ -62,7 +63,9 @@ export class RemoteNode implements NodeLauncher {
   readonly lost: Promise<DeathCause>;
   readonly #driverId: string;
   readonly #publicHost: string;
-  readonly #times: LinkTimes;
+  readonly #network: NetworkSettings;
+  /** Its times alone. */
+  readonly #times: NetworkSettings;
   readonly #agent: Promise<Remote<AgentControl>>;
   readonly #hosts: Map<string, RemoteHost> = new Map();
   readonly #packages: CodePackages;
@@ -73,13 +76,15 @@ export class RemoteNode implements NodeLauncher {
   /** @throws NodeAddressError for what is no address */
   constructor(
     address: string,
-    { driverId, reconnectTimeoutMs }: JoinRequest,
+    { driverId, network }: JoinRequest,
     packages: CodePackages = new CodePackages(),
   ) {
-    const { place, token } = parseAddress(address);
+    const { place, ...key } = parseAddress(address);
     const name = redacted(address);
     this.#driverId = driverId;
     this.#publicHost = place.host;
+    const { reconnectTimeoutMs } = network;
+    this.#network = network;
     this.#times = reconnectTimeoutMs === undefined ? {} : { reconnectTimeoutMs };
     const refused = (error: Error): never => {
       throw error instanceof NodeAddressError
@@ -87,12 +92,12 @@ export class RemoteNode implements NodeLauncher {
         : new NodeAddressError(name, error.message, error);
     };
     this.#channel = dial(
-      { place, token },
+      { place, ...key },
       { peerId: driverId, wayId: undefined },
       {
         peerId: `the agent at ${place.host}:${place.port}`,
         explain: () => this.#closed.promise,
-        times: { ...this.#times, explainMs: 0 },
+        network: { ...network, explainMs: 0 },
       },
     ).catch(refused);
     this.lost = this.#channel.then(
@@ -117,8 +122,7 @@ export class RemoteNode implements NodeLauncher {
   }
 
   launch({ nodeId, runtimeEnv, moduleUrl }: HostRequest, options: LauncherOptions): Host {
-    const { jobId, namespace, inside, objectStoreMemory } = options;
-    const driverId = this.#driverId;
+    const { objectStoreMemory } = options;
     const id = newId("host");
     const { promise: exited, resolve } = Promise.withResolvers<DeathCause>();
     let known: DeathCause | undefined;
@@ -130,21 +134,13 @@ export class RemoteNode implements NodeLauncher {
     this.#hosts.set(id, { end, wrote: (...line) => options.output.line(...line) });
     const { isDevelopment, spillDirectory } = options.objectStoreFor(id);
     const order: Omit<HostOrder, "code"> = {
-      identity: {
-        hostId: id,
-        nodeId,
-        nodeLabels: options.labelsOf(nodeId),
-        driverId,
-        jobId,
-        namespace,
-        inside,
-      },
+      // What this machine shows of itself stays here; the agent gives its hosts its own.
+      identity: { ...identityOf(id, nodeId, options), network: this.#times },
       runtimeEnv,
       moduleUrl,
       isDevelopment,
       publicHost: this.#publicHost,
       ...(objectStoreMemory === undefined ? {} : { objectStoreMemory }),
-      ...this.#times,
     };
     let isOrdered = false;
     const code = this.#codeFor(runtimeEnv, moduleUrl, spillDirectory);
@@ -168,8 +164,8 @@ export class RemoteNode implements NodeLauncher {
     const channelTo = (wayId: string): Channel =>
       dialLater(
         async () => (await started).address,
-        { peerId: driverId, wayId },
-        { peerId: `host ${id}`, explain: () => exited, times: this.#times },
+        { peerId: this.#driverId, wayId },
+        { peerId: `host ${id}`, explain: () => exited, network: this.#network },
       );
     const endpoint = channelEndpoint(channelTo(dialled.control));
     const ready = Promise.withResolvers<void>();

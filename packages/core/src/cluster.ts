@@ -13,7 +13,13 @@ export { type CauseData, causeFromData, causeToData } from "./protocol/cause.ts"
 export type { Amounts } from "./rpc/demand.ts";
 export type { RuntimeEnv } from "./rpc/directory.ts";
 export { Guard } from "./runtime/guard.ts";
-export { controlUntil, type Host, type HostRequest, type LauncherOptions } from "./runtime/host.ts";
+export {
+  controlUntil,
+  type Host,
+  type HostRequest,
+  identityOf,
+  type LauncherOptions,
+} from "./runtime/host.ts";
 export { HostProcess } from "./runtime/host-process.ts";
 export {
   type JoinedNode,
@@ -24,11 +30,24 @@ export {
   provideNodes,
 } from "./runtime/joined-node.ts";
 export type { CodeRoot } from "./shared/code-roots.ts";
-export { RaySystemError, RayError, type DeathCause } from "./shared/errors.ts";
+export { CertificateError, RaySystemError, RayError, type DeathCause } from "./shared/errors.ts";
 export { newId } from "./shared/ids.ts";
 export type { Channel } from "./transport/channel.ts";
-export { type Address, dial, dialLater, listen, type Listener } from "./transport/dial.ts";
+export {
+  type Address,
+  dial,
+  dialLater,
+  listen,
+  type Listener,
+  type NetworkSettings,
+} from "./transport/dial.ts";
 export { channelEndpoint } from "./transport/endpoint.ts";
 export { newToken } from "./transport/handshake.ts";
 export { readLines } from "./runtime/lines.ts";
-export type { LinkTimes } from "./transport/link.ts";
+export {
+  type CredentialFiles,
+  type Credentials,
+  defaultCredentialFolder,
+  findCredentials,
+  namesOf,
+} from "./transport/tls.ts";

@@ -77,6 +77,7 @@ export {
   NoMoreResultsError,
   ActorUnschedulableError,
   AuthenticationError,
+  CertificateError,
   NodeDiedError,
   NotEncodableError,
   ObjectFetchTimedOutError,

@@ -183,8 +183,8 @@ test("a channel that is closed while the other side still speaks does not take a
   const far = connect((server.address() as AddressInfo).port, "127.0.0.1");
   const [near] = (await once(server, "connection")) as [Socket];
   server.close();
-  const left = new SocketChannel(near, toListener);
-  const right = new SocketChannel(far, toListener);
+  const left = new SocketChannel(near, { peer: "far", explain: async () => lost });
+  const right = new SocketChannel(far, { peer: "near", explain: async () => lost });
   for (let index = 0; index < 300; index++) right.send(numbered(index, 5000));
   right.close(lost);
   await once(far, "finish");

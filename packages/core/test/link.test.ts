@@ -3,9 +3,15 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { Batch } from "../src/protocol/messages.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
-import { dial, dialLater, type Hello, listen } from "../src/transport/dial.ts";
+import {
+  dial,
+  dialLater,
+  type Hello,
+  listen,
+  type NetworkSettings,
+} from "../src/transport/dial.ts";
 import { introduce } from "../src/transport/handshake.ts";
-import type { Link, LinkTimes } from "../src/transport/link.ts";
+import type { Link } from "../src/transport/link.ts";
 import { SocketChannel } from "../src/transport/socket.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
 
@@ -27,11 +33,11 @@ interface Pair {
 }
 
 async function pair({
-  times = {},
+  network = {},
   explainLeft = never,
   explainRight = never,
 }: {
-  readonly times?: LinkTimes;
+  readonly network?: NetworkSettings;
   readonly explainLeft?: () => Promise<DeathCause>;
   readonly explainRight?: () => Promise<DeathCause>;
 } = {}): Promise<Pair> {
@@ -40,7 +46,7 @@ async function pair({
     address: { place: { host: "127.0.0.1", port: 0 }, token },
     explain: explainRight,
     onChannel: (channel) => accepted.resolve(channel),
-    times,
+    network,
   });
   const { port } = listener.address as AddressInfo;
   const way = new Cuttable(port);
@@ -48,7 +54,7 @@ async function pair({
   const left = (await dial({ place, token }, hello, {
     peerId: "the listener",
     explain: explainLeft,
-    times,
+    network,
   })) as Link;
   const right = (await accepted.promise) as Link;
   ends.push(() => {
@@ -119,7 +125,7 @@ describe("a link", () => {
   });
 
   test("that stays cut for too long is lost, on both sides, and says so", async () => {
-    const { left, right, way } = await pair({ times: { reconnectTimeoutMs: 50, explainMs: 10 } });
+    const { left, right, way } = await pair({ network: { reconnectTimeoutMs: 50, explainMs: 10 } });
     left.onMessage(() => undefined);
     right.onMessage(() => undefined);
     way.closed = true;
@@ -157,7 +163,7 @@ describe("a link", () => {
   });
 
   test("that one side closes is closed for the other", async () => {
-    const { left, right } = await pair({ times: { explainMs: 10 } });
+    const { left, right } = await pair({ network: { explainMs: 10 } });
     const arrived = new Promise<number>((resolve) => {
       right.onMessage((batch) => resolve(numberOf(batch)));
     });
@@ -169,7 +175,7 @@ describe("a link", () => {
   });
 
   test("that was closed while it was cut is refused to who dials again", async () => {
-    const { left, right, way } = await pair({ times: { explainMs: 10 } });
+    const { left, right, way } = await pair({ network: { explainMs: 10 } });
     way.closed = true;
     right.close(died);
     way.closed = false;
@@ -183,7 +189,7 @@ describe("a link", () => {
     const link = dialLater(async () => ({ place: { host: "127.0.0.1", port }, token }), hello, {
       peerId: "nobody",
       explain: never,
-      times: { reconnectTimeoutMs: 50, explainMs: 10 },
+      network: { reconnectTimeoutMs: 50, explainMs: 10 },
     });
     link.send(numbered(1));
     expect(await link.closed).toMatchObject({

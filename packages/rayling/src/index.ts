@@ -14,6 +14,7 @@ export {
   AuthenticationError,
   availableResources,
   cancel,
+  CertificateError,
   Cluster,
   clusterResources,
   Empty,

@@ -58,7 +58,10 @@ test("becomes a node with what its flags say, and ends in order", async () => {
 describe("bad input is one line and exit code 2", () => {
   test.each([
     [["--listen", "here"], /--listen.*host:port/],
-    [["--listen", "0.0.0.0:1"], /loopback addresses only, not on 0\.0\.0\.0/],
+    [["--listen", "0.0.0.0:1"], /on 0\.0\.0\.0 only with certificates.*rayling cert/],
+    [["--tls", "/nowhere"], /\/nowhere\/ca\.pem cannot be read/],
+    [["--tls-ca", "/nowhere/ca.pem"], /--tls-ca, --tls-cert and --tls-key belong together/],
+    [["--tls", "a", "--tls-ca", "b"], /--tls-ca.*--tls/],
     [["--resources", "license"], /--resources.*name=value/],
     [["--resources", "license=many"], /--resources.*name=amount/],
     [["--num-cpus", "-1"], /--num-cpus/],

@@ -61,6 +61,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     nodes: addresses,
     reconnectTimeoutMs: count(1),
     runtimeEnv: ofSession,
+    tls: credentialFiles,
     namespace: text,
     prewarm: count(0),
     objectStoreMemory: count(1024 * 1024),
@@ -89,9 +90,9 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
       : { ...options, runtimeEnv: withWholePath("init", runtimeEnv) },
   );
   const { namespace } = driver;
-  const { metricsPort, nodes = nodesOfEnvironment() } = options;
+  const { metricsPort } = options;
   try {
-    if (nodes.length > 0) await driver.caller.waiting.during(driver.join(nodes));
+    await driver.caller.waiting.during(driver.join());
     if (metricsPort === undefined) return { namespace };
     const { metricsToken = newToken() } = options;
     const port = await driver.serveMetrics(metricsPort, metricsToken);
@@ -113,9 +114,12 @@ const addresses: Check = (value) => {
   return isList ? undefined : "must be a list of addresses, rayling://token@host:port";
 };
 
-function nodesOfEnvironment(): string[] {
-  return (process.env["RAYLING_NODES"] ?? "").split(",").filter((one) => one.trim() !== "");
-}
+const credentialFiles: Check = (value) => {
+  if (typeof value === "string" && value !== "") return undefined;
+  const { ca, cert, key } = (value ?? {}) as Record<string, unknown>;
+  const isComplete = [ca, cert, key].every((path) => typeof path === "string" && path !== "");
+  return isComplete ? undefined : "must be a folder, or { ca, cert, key } with the path of each";
+};
 
 const secret: Check = (value) =>
   typeof value === "string" && /^[\x21-\x7e]{32,}$/.test(value)

@@ -29,6 +29,8 @@ import type { ClientLink } from "./link.ts";
 
 type State =
   | { readonly kind: "locating" }
+  /** It lives, and could not be reached from here; the next call tries again. */
+  | { readonly kind: "unreached" }
   | {
       readonly kind: "ready";
       readonly session: Session;
@@ -36,6 +38,9 @@ type State =
       readonly incarnation: number;
     }
   | { readonly kind: "dead"; readonly failure: FailureData };
+
+/** How long a host that cannot be reached has to be told dead; if it is not, it is out of reach. */
+const outOfReachMs = 5000;
 
 /** Calls that were lost together. */
 interface Loss {
@@ -116,13 +121,15 @@ export class ActorClient implements CallOwner {
     if (call.unresolved > 0 && !this.info.isOrdered) this.#parked.add(call);
     else call.queue.push(call);
     if (state.kind === "ready") this.#drain(call.queue);
+    else if (state.kind === "unreached") this.#locateAgain();
   }
 
   #enqueue(call: Call): void {
     if (call.isSettled) return;
     if (this.#state.kind === "dead") return call.fail(this.#state.failure);
     call.queue.push(call);
-    this.#drain(call.queue);
+    if (this.#state.kind === "unreached") this.#locateAgain();
+    else this.#drain(call.queue);
   }
 
   settled(call: Call): void {
@@ -257,7 +264,14 @@ export class ActorClient implements CallOwner {
       return this.#die(this.link.describe(actorDeath(this.#identity, location.cause)));
     }
     const { target, hostId, incarnation } = location;
-    const session = await this.link.session(hostId).catch(() => undefined);
+    let unreached: Error | undefined;
+    const session = await this.link.session(hostId).catch((error: Error) => {
+      unreached = error;
+      return undefined;
+    });
+    if (unreached !== undefined && !(await this.#isOver(incarnation))) {
+      return this.#outOfReach(unreached);
+    }
     if (session === undefined || !session.isOpen) {
       return this.#afterLoss({ session, incarnation, reason: undefined, calls: [] }, true);
     }
@@ -267,6 +281,45 @@ export class ActorClient implements CallOwner {
       void this.#afterLoss({ session, incarnation, reason, calls: [] });
     });
     this.#drainAll();
+  }
+
+  #locateAgain(): void {
+    this.#state = { kind: "locating" };
+    this.#locate();
+  }
+
+  /** Whether that life ends within the time that it takes to hear of it. */
+  async #isOver(incarnation: number): Promise<boolean> {
+    const { promise: late, resolve } = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => resolve(false), outOfReachMs).unref();
+    const over = this.#lossOf(incarnation, undefined).then(() => true);
+    try {
+      return await Promise.race([over, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Each call that waits has used up a try. */
+  #outOfReach({ message }: Error): void {
+    const cause: DeathCause = {
+      kind: "unreachable",
+      message: `its host cannot be reached from here: ${message}`,
+    };
+    const failure = this.link.describe(new ActorUnavailableError(this.#identity, cause));
+    let isWanted = false;
+    for (const queue of [this.#queue, ...this.#groups.values()]) {
+      for (const call of queue) {
+        if (call.isSettled) continue;
+        if (call.retriesLeft === 0) call.fail(failure);
+        else {
+          call.retriesLeft -= 1;
+          isWanted = true;
+        }
+      }
+    }
+    if (isWanted) this.#locateAgain();
+    else this.#state = { kind: "unreached" };
   }
 
   /** What is lost in one turn is dealt with together, in its order. */

@@ -18,6 +18,8 @@ interface Lane {
   readonly ready: Fifo<Call>;
   asking: number;
   unanswered: number;
+  /** Workers in a row that could not be reached. */
+  unreached: number;
 }
 
 /** Leases asked for at once beyond those running: the directory queues them, and more than this tells it nothing new. */
@@ -25,6 +27,8 @@ const maxAsking = 4;
 
 /** After this it is somebody else's turn, if somebody waits; asking again costs some microseconds. */
 const longestLeaseMs = 100;
+
+const mostUnreached = 5;
 
 /** Ends after which the task has no place to be tried again. */
 const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
@@ -61,7 +65,7 @@ export class TaskClient implements CallOwner {
   queueOf(worker: WorkerRequest): Fifo<Call> {
     let lane = this.#lanes.get(worker.key);
     if (lane === undefined) {
-      lane = { worker, ready: new Fifo(), asking: 0, unanswered: 0 };
+      lane = { worker, ready: new Fifo(), asking: 0, unanswered: 0, unreached: 0 };
       this.#lanes.set(worker.key, lane);
       this.#laneOf.set(lane.ready, lane);
     }
@@ -185,10 +189,33 @@ export class TaskClient implements CallOwner {
     const { hostId } = lease;
     const oneTask = lane.worker.demand.strategy.kind === "SPREAD";
     this.#leasedUntil.set(hostId, oneTask ? 0 : performance.now() + longestLeaseMs);
-    const session = await this.link.session(hostId).catch(() => undefined);
-    if (session === undefined) this.#release(hostId);
-    else this.#run(lane, session);
+    let unreached = "";
+    const session = await this.link.session(hostId).catch((error: Error) => {
+      unreached = error.message;
+      return undefined;
+    });
+    if (session === undefined) {
+      this.#release(hostId);
+      this.#outOfReach(lane, unreached);
+    } else {
+      lane.unreached = 0;
+      this.#run(lane, session);
+    }
     this.#ask(lane);
+  }
+
+  /** One that died meanwhile is no matter; several in a row are no accident. */
+  #outOfReach(lane: Lane, message: string): void {
+    lane.unreached += 1;
+    if (lane.unreached < mostUnreached) return;
+    lane.unreached = 0;
+    const cause: DeathCause = {
+      kind: "unreachable",
+      message: `no worker can be reached from here: ${message}`,
+    };
+    for (const call of lane.ready.drain()) {
+      call.fail(this.link.describe(taskDeath(call.entry.label, cause)));
+    }
   }
 
   /** The next task, unless it is others' turn: who waits for the same resources must not wait for all tasks of this caller. */

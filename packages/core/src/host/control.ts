@@ -32,7 +32,7 @@ import type {
 } from "../rpc/directory.ts";
 import type { HostReport, RuntimeView, StateAnswer, StateQuery, TraceEvent } from "../rpc/state.ts";
 import type { CodeRoot } from "../shared/code-roots.ts";
-import type { Address } from "../transport/dial.ts";
+import type { Address, NetworkSettings } from "../transport/dial.ts";
 
 /** What every host is told about itself. */
 export interface HostIdentity {
@@ -45,6 +45,7 @@ export interface HostIdentity {
   readonly jobId: string;
   readonly namespace: string;
   readonly inside: InsideSettings;
+  readonly network: NetworkSettings;
 }
 
 /** What a host thread is started with. */
@@ -81,8 +82,6 @@ export interface ProcessSettings extends HostIdentity {
   readonly door: Address;
   /** What others dial in place of the host that the door listens on. */
   readonly publicHost?: string;
-  /** How long a connection to another machine may be cut. */
-  readonly reconnectTimeoutMs?: number;
   /** Where the driver's code is, if it was brought here. */
   readonly codeRoots?: readonly CodeRoot[];
   /** Bytes of big values that it keeps in memory: a process has a budget of its own. */

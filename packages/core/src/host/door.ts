@@ -6,8 +6,7 @@
 import type { AddressInfo } from "node:net";
 import type { DeathCause } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import { type Address, type Hello, listen } from "../transport/dial.ts";
-import type { LinkTimes } from "../transport/link.ts";
+import { type Address, type Hello, listen, type NetworkSettings } from "../transport/dial.ts";
 
 /** A request whose answer may be a connection from the other side. */
 export interface Expected {
@@ -22,7 +21,7 @@ export interface DoorParts {
   readonly address: Address;
   /** What others are to dial in place of the host that it listens on. */
   readonly publicHost?: string;
-  readonly times?: LinkTimes;
+  readonly network: NetworkSettings;
   /** Resolves when that peer is gone. */
   readonly death: (peerId: string) => Promise<DeathCause>;
   /** A host dialled that was not asked to. */
@@ -56,10 +55,10 @@ export class Door {
   }
 
   async #open(): Promise<Address> {
-    const { address, publicHost, death, times } = this.#parts;
+    const { address, publicHost, death, network } = this.#parts;
     const listener = await listen({
       address,
-      ...(times === undefined ? {} : { times }),
+      ...("path" in address.place ? {} : { network }),
       explain: death,
       onChannel: (channel, hello) => this.#enter(channel, hello),
     });

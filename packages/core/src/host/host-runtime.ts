@@ -70,7 +70,7 @@ export function startHost(wiring: HostWiring): HostControl {
     death,
     onChannel: (peerId, channel) => void caller.addSession(peerId, ways.keep(channel)),
   });
-  const ways: Ways = new Ways({ hostId, door, death });
+  const ways: Ways = new Ways({ hostId, door, death, network: identity.network });
   const directory = remoteDirectory(driver, hostId, ways, (values) => {
     for (const value of values) caller.exportReferences(value.references ?? [], driverId);
   });

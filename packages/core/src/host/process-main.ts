@@ -80,7 +80,7 @@ expose(
 void driver.ready();
 
 function inheritedLines(): Lines {
-  const { hostId, door: address } = settings;
+  const { hostId, network, door: address } = settings;
   return {
     control: new SocketChannel(inheritedSocket(inherited.control), {
       peer: "the driver",
@@ -89,20 +89,20 @@ function inheritedLines(): Lines {
     }),
     data: (explain) =>
       new SocketChannel(inheritedSocket(inherited.data), { peer: "the driver", explain }),
-    door: (parts) => new Door({ hostId, address, ...parts }),
+    door: (parts) => new Door({ hostId, network, address, ...parts }),
   };
 }
 
 /** Tells the agent where it can be dialled, and waits for the driver. */
 async function dialledLines(): Promise<Lines> {
-  const { hostId, driverId, door: address, publicHost, reconnectTimeoutMs } = settings;
+  const { hostId, driverId, network, door: address, publicHost } = settings;
   let known: Pick<DoorParts, "death" | "onChannel"> | undefined;
   const early: [string, Channel][] = [];
   const door = new Door({
     hostId,
     address,
     ...(publicHost === undefined ? {} : { publicHost }),
-    ...(reconnectTimeoutMs === undefined ? {} : { times: { reconnectTimeoutMs } }),
+    network,
     // Nobody can say that the driver is gone; its silence does.
     death: (peerId) => (peerId === driverId || known === undefined ? never : known.death(peerId)),
     onChannel: (peerId, channel) => {

@@ -1,7 +1,7 @@
 /** The direct channels of one host to others, by the ways that the driver names: a port between threads, else a connection to the door of one of both. */
 import { assertNever, type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import { type Address, dial } from "../transport/dial.ts";
+import { type Address, dial, type NetworkSettings } from "../transport/dial.ts";
 import { threadChannel } from "../transport/thread.ts";
 import type { Way } from "./control.ts";
 import type { Door } from "./door.ts";
@@ -12,6 +12,7 @@ export interface WaysOptions {
   readonly door: Door | undefined;
   /** Resolves when that host is gone. */
   readonly death: (hostId: string) => Promise<DeathCause>;
+  readonly network: NetworkSettings;
 }
 
 export class Ways {
@@ -49,13 +50,13 @@ export class Ways {
   }
 
   async #open(way: Way, peerId: string, wayId: string): Promise<Channel> {
-    const { hostId, door, death } = this.#options;
+    const { hostId, door, death, network } = this.#options;
     const explain = (): Promise<DeathCause> => death(peerId);
     switch (way.kind) {
       case "port":
         return threadChannel(way.port, explain);
       case "dial":
-        return dial(way.address, { peerId: hostId, wayId }, { peerId, explain });
+        return dial(way.address, { peerId: hostId, wayId }, { peerId, explain, network });
       case "incoming": {
         const waiting = door?.expected(wayId);
         if (waiting === undefined) throw new RaySystemError(`nobody asked for way ${wayId}`);

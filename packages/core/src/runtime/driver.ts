@@ -19,6 +19,8 @@ import { newId } from "../shared/ids.ts";
 import { isolationKind } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { tellUnhandled } from "../store/unhandled.ts";
+import type { NetworkSettings } from "../transport/dial.ts";
+import { type CredentialFiles, findCredentials } from "../transport/tls.ts";
 import { LocalDirectory } from "./directory.ts";
 import { localNode, nodeConnector } from "./joined-node.ts";
 import { Launcher } from "./launch.ts";
@@ -52,6 +54,11 @@ export interface InitOptions {
    * `permissions` are for a certain actor or task, because they depend on its module.
    */
   readonly runtimeEnv?: Omit<RuntimeEnv, "permissions">;
+  /**
+   * What this machine shows to agents at `raylings://` addresses: a folder with `ca.pem`, `cert.pem` and `key.pem`, as `rayling cert` makes it, or the path of each.
+   * Default: the environment variable RAYLING_TLS, which names a folder; where an address needs it, `~/.rayling/tls`.
+   */
+  readonly tls?: CredentialFiles;
   /** Where names of actors live. Default: one of its own for each session, as in Ray. */
   readonly namespace?: string;
   /** Worker threads started ahead of need. Default: one per CPU, at most 4; one if `isolation` is "shared", none if it is "process". */
@@ -98,13 +105,14 @@ export interface Driver {
   readonly namespace: string;
   /** Serves the metrics to who has the token; resolves with the port. Rejects with RaySystemError when it cannot listen there. */
   serveMetrics(port: number, token: string): Promise<number>;
-  /** Makes the machines at those addresses nodes of this session. Rejects at the first that cannot be. */
-  join(addresses: readonly string[]): Promise<void>;
+  /** Makes the machines that `nodes` names nodes of this session. Rejects at the first that cannot be. */
+  join(): Promise<void>;
   /** Resolves when no thread, process or file is left. Idempotent. */
   close(): Promise<void>;
 }
 
 export function startDriver(options: InitOptions): Driver {
+  const { nodes = nodesOfEnvironment() } = options;
   const driverId = newId("driver");
   const jobId = newId("job");
   const namespace = options.namespace ?? jobId;
@@ -115,6 +123,7 @@ export function startDriver(options: InitOptions): Driver {
     logToDriver: options.logToDriver ?? true,
     taskEvents: options.taskEvents ?? false,
   };
+  const network = networkOf(options, nodes);
   const lines = inside.logToDriver === true ? new LogLines() : undefined;
   const logs = new LogPrinter({
     write: (stream, text) => void process[stream].write(text),
@@ -203,6 +212,7 @@ export function startDriver(options: InitOptions): Driver {
     labelsOf: (of) => directory.cluster.labels(of),
     inside,
     runtimeEnv: options.runtimeEnv,
+    network,
     output: outputFor(inside.logToDriver, logs),
     prewarm: options.prewarm ?? standardPrewarm(isolation, numCpus),
     objectStoreMemory: options.objectStoreMemory,
@@ -219,7 +229,7 @@ export function startDriver(options: InitOptions): Driver {
       void caller.addSession(host.id, host.channel).closed.then((cause) => host.terminate(cause));
     },
   });
-  const local = localNode({ driverId, reconnectTimeoutMs: options.reconnectTimeoutMs });
+  const local = localNode({ driverId, network });
   if (local !== undefined) launcher.addNode(nodeId, local);
   let closing: Promise<void> | undefined;
   let server: MetricsServer | undefined;
@@ -240,11 +250,11 @@ export function startDriver(options: InitOptions): Driver {
       server = await serveMetrics(port, token, () => inspector.metricsText());
       return server.port;
     },
-    async join(addresses) {
+    async join() {
+      if (nodes.length === 0) return;
       const connect = await nodeConnector();
-      const { reconnectTimeoutMs } = options;
       const joined = await Promise.allSettled(
-        addresses.map((address) => connect(address.trim(), { driverId, reconnectTimeoutMs })),
+        nodes.map((address) => connect(address.trim(), { driverId, network })),
       );
       for (const one of joined) {
         if (one.status === "rejected") continue;
@@ -282,13 +292,30 @@ export function startDriver(options: InitOptions): Driver {
   return driver;
 }
 
-/** @throws InvalidOptionError */
+/** @throws CertificateError */
+function networkOf(
+  { reconnectTimeoutMs, tls }: InitOptions,
+  nodes: readonly string[],
+): NetworkSettings {
+  const isNeeded = nodes.some((address) => address.trim().startsWith("raylings:"));
+  const credentials = findCredentials(tls, isNeeded);
+  return {
+    ...(reconnectTimeoutMs === undefined ? {} : { reconnectTimeoutMs }),
+    ...(credentials === undefined ? {} : { credentials }),
+  };
+}
+
 /** As many as soon find work: none where all that is started is a process. */
 function standardPrewarm(isolation: Isolation, numCpus: number): number {
   const most: Readonly<Record<Isolation, number>> = { thread: 4, shared: 1, process: 0 };
   return Math.min(numCpus, most[isolation]);
 }
 
+function nodesOfEnvironment(): string[] {
+  return (process.env["RAYLING_NODES"] ?? "").split(",").filter((one) => one.trim() !== "");
+}
+
+/** @throws InvalidOptionError */
 function isolationOfEnvironment(): Isolation {
   const isolation = process.env["RAYLING_ISOLATION"] ?? "thread";
   const problem = isolationKind(isolation);

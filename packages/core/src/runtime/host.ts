@@ -8,6 +8,7 @@ import type { Remote } from "comlink";
 import type {
   DriverControl,
   HostControl,
+  HostIdentity,
   InsideSettings,
   ObjectStoreShare,
 } from "../host/control.ts";
@@ -15,6 +16,7 @@ import type { OutputStream } from "../host/output.ts";
 import type { RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
+import type { NetworkSettings } from "../transport/dial.ts";
 
 export interface HostRequest {
   /** The node that it belongs to and ends with. */
@@ -59,6 +61,7 @@ export interface LauncherOptions {
   readonly inside: InsideSettings;
   /** For all hosts; what a host asks for itself is stronger. */
   readonly runtimeEnv: RuntimeEnv | undefined;
+  readonly network: NetworkSettings;
   /** What the user wants each host to keep in memory, if anything was said. */
   readonly objectStoreMemory: number | undefined;
   /** A host's part in the object store. */
@@ -69,6 +72,13 @@ export interface LauncherOptions {
   readonly onLaunch: (host: Host) => void;
   /** Takes what hosts write. */
   readonly output: HostOutput;
+}
+
+/** What a host is told about itself. */
+export function identityOf(hostId: string, nodeId: string, options: LauncherOptions): HostIdentity {
+  const { driverId, jobId, namespace, inside, network } = options;
+  const nodeLabels = options.labelsOf(nodeId);
+  return { hostId, nodeId, nodeLabels, driverId, jobId, namespace, inside, network };
 }
 
 /** Where what hosts write goes: a thread's text as it comes, a process's line by line; `owner` is the actor or task, or "". */

@@ -6,6 +6,7 @@
 import type { Amounts } from "../rpc/demand.ts";
 import { InvalidOptionError, type DeathCause } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
+import type { NetworkSettings } from "../transport/dial.ts";
 import type { Host, HostRequest, LauncherOptions } from "./host.ts";
 
 export interface JoinedNode {
@@ -23,8 +24,7 @@ export interface JoinedNode {
 
 export interface JoinRequest {
   readonly driverId: string;
-  /** How long a connection to the machine may be cut. */
-  readonly reconnectTimeoutMs: number | undefined;
+  readonly network: NetworkSettings;
 }
 
 /** Rejects with a RayError that names the address when there is no agent that takes us. */

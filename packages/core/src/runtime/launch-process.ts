@@ -13,7 +13,13 @@ import { channelEndpoint } from "../transport/endpoint.ts";
 import { newToken } from "../transport/handshake.ts";
 import { SocketChannel } from "../transport/socket.ts";
 import type { Guard } from "./guard.ts";
-import { controlUntil, type Host, type HostRequest, type LauncherOptions } from "./host.ts";
+import {
+  controlUntil,
+  type Host,
+  identityOf,
+  type HostRequest,
+  type LauncherOptions,
+} from "./host.ts";
 import { HostProcess } from "./host-process.ts";
 
 export function launchProcess(request: HostRequest, options: LauncherOptions, guard: Guard): Host {
@@ -21,13 +27,7 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
   const id = newId("host");
   const objectStore = options.objectStoreFor(id);
   const settings: ProcessSettings = {
-    hostId: id,
-    nodeId,
-    nodeLabels: options.labelsOf(nodeId),
-    driverId: options.driverId,
-    jobId: options.jobId,
-    namespace: options.namespace,
-    inside: options.inside,
+    ...identityOf(id, nodeId, options),
     door: { place: { path: join(guard.folder, id) }, token: newToken() },
     spillDirectory: objectStore.spillDirectory,
     isDevelopment: objectStore.isDevelopment,

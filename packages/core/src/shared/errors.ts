@@ -26,7 +26,11 @@ export {
   ReferenceCountingError,
 } from "./errors/objects.ts";
 export type { ReconstructionFailure } from "./errors/objects.ts";
-export { AuthenticationError, ProtocolVersionError } from "./errors/connection.ts";
+export {
+  AuthenticationError,
+  CertificateError,
+  ProtocolVersionError,
+} from "./errors/connection.ts";
 export { RuntimeEnvSetupError } from "./errors/runtime-env.ts";
 export {
   ActorPlacementGroupRemoved,

@@ -3,10 +3,15 @@
  *
  * Both prove that they have the listener's token (transport/handshake.ts) before anything else is said. Whoever has the token may say anything that a
  * session may say. On a path a channel is its connection; on a port it is a link, which outlives its connections: the dialler names it, and names it
- * again with every further connection.
+ * again with every further connection. Where the listener has credentials, all of that is said under TLS.
  */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import {
+  CertificateError,
+  type DeathCause,
+  type RayError,
+  RaySystemError,
+} from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import type { Channel } from "./channel.ts";
 import { type FrameLimits, peerLimits } from "./framing.ts";
@@ -14,6 +19,7 @@ import { handshakeMs, helloLimits, introduce, receive } from "./handshake.ts";
 import { Link, LinkRefused, type LinkTimes, type Resumed } from "./link.ts";
 import type { Pace } from "./pace.ts";
 import { SocketChannel } from "./socket.ts";
+import { type Credentials, explainTls, secureServer, secureSocket } from "./tls.ts";
 
 /** Where somebody listens: on this machine, or on any. */
 export type Place = { readonly path: string } | { readonly host: string; readonly port: number };
@@ -22,6 +28,14 @@ export type Place = { readonly path: string } | { readonly host: string; readonl
 export interface Address {
   readonly place: Place;
   readonly token: string;
+  /** Only TLS is spoken there. */
+  readonly isSecure?: boolean;
+}
+
+/** How this side takes part in a network of machines: the times are those of links. */
+export interface NetworkSettings extends LinkTimes {
+  /** What it shows of itself where TLS is spoken. */
+  readonly credentials?: Credentials;
 }
 
 export interface Hello {
@@ -43,12 +57,12 @@ export interface ListenOptions {
   readonly onChannel: (channel: Channel, hello: Hello) => void;
   /** Of frames of a peer that has the token. Default: peerLimits. */
   readonly limits?: FrameLimits;
-  /** Of a link. */
-  readonly times?: LinkTimes;
   /** Of those who have not proved yet that they have the token. */
   readonly unknown?: UnknownLimits;
   /** How slow the others may be. */
   readonly pace?: Pace;
+  /** With credentials, it listens for TLS; not on a path. */
+  readonly network?: NetworkSettings;
 }
 
 export interface UnknownLimits {
@@ -62,16 +76,25 @@ const standardUnknown: UnknownLimits = { most: 256, ms: handshakeMs };
 
 /** Resolves when it listens. Does not keep the process alive. */
 export function listen(options: ListenOptions): Promise<Listener> {
-  const { most } = options.unknown ?? standardUnknown;
+  const { most, ms: unknownMs } = options.unknown ?? standardUnknown;
   const unknown = new Set<Socket>();
   const links = new Map<string, Link>();
-  const server = createServer({ noDelay: true }, (socket) => {
+  const enter = (socket: Socket): void => {
     // A full house is no closed one: who only holds a place loses it to who comes.
     const last = unknown.size < most ? undefined : lastWelcome(unknown);
     if (last !== undefined && unknown.delete(last)) last.destroy();
     unknown.add(socket);
+  };
+  const onSocket = (socket: Socket): void => {
+    enter(socket);
     void answer(socket, options, links).finally(() => unknown.delete(socket));
-  });
+  };
+  const { credentials } = options.network ?? {};
+  const leave = (socket: Socket): void => void unknown.delete(socket);
+  const server =
+    credentials === undefined
+      ? createServer({ noDelay: true }, onSocket)
+      : secureServer({ credentials, handshakeMs: unknownMs, enter, leave, onSocket });
   server.unref();
   return new Promise((resolve, reject) => {
     server.on("error", reject);
@@ -140,7 +163,7 @@ async function answer(
     const link = new Link({
       peer: peerId,
       explain: () => options.explain(peerId),
-      ...options.times,
+      ...options.network,
     });
     links.set(key, link);
     void link.closed.then(() => links.delete(key));
@@ -160,8 +183,7 @@ export interface DialOptions {
   readonly peerId: string;
   /** Why it is gone, asked when the connection closes, and of a link at once. */
   readonly explain: () => Promise<DeathCause>;
-  /** Of a link. */
-  readonly times?: LinkTimes;
+  readonly network?: NetworkSettings;
 }
 
 /** Rejects with RaySystemError when nobody listens there, with AuthenticationError or ProtocolVersionError when it does not welcome us. */
@@ -169,13 +191,13 @@ export async function dial(address: Address, hello: Hello, options: DialOptions)
   if ("path" in address.place) {
     return (await connectTo(address, { ...hello }, options)).channel;
   }
-  const redial = wires(async () => address, hello, options.peerId);
+  const redial = wires(async () => address, hello, options);
   const first = await redial(0);
   const link = new Link({
     peer: options.peerId,
     explain: options.explain,
     redial,
-    ...options.times,
+    ...options.network,
   });
   link.attach(first);
   return link;
@@ -185,9 +207,10 @@ export async function dial(address: Address, hello: Hello, options: DialOptions)
 export function dialLater(
   address: () => Promise<Address>,
   hello: Hello,
-  { peerId, explain, times }: DialOptions,
+  options: DialOptions,
 ): Link {
-  const link = new Link({ peer: peerId, explain, redial: wires(address, hello, peerId), ...times });
+  const { peerId: peer, explain, network } = options;
+  const link = new Link({ peer, explain, redial: wires(address, hello, options), ...network });
   link.begin();
   return link;
 }
@@ -196,7 +219,7 @@ export function dialLater(
 function wires(
   address: () => Promise<Address>,
   hello: Hello,
-  peerId: string,
+  options: DialOptions,
 ): (received: number) => Promise<Resumed> {
   const linkId = newId("way");
   let isNew = true;
@@ -204,11 +227,11 @@ function wires(
     const { channel, welcome } = await connectTo(
       await address(),
       { ...hello, linkId, ...(isNew ? {} : { received }) },
-      { peerId, explain: async () => cutOff },
+      { ...options, explain: async () => cutOff },
     );
     if (welcome["isUnknown"] === true) {
       channel.close(cutOff);
-      throw new LinkRefused(`${peerId} has ended the connection`);
+      throw new LinkRefused(`${options.peerId} has ended the connection`);
     }
     isNew = false;
     return { wire: channel, received: (welcome["received"] as number | undefined) ?? 0 };
@@ -223,26 +246,54 @@ interface Connected {
 async function connectTo(
   address: Address,
   hello: Readonly<Record<string, unknown>>,
-  { peerId, explain }: DialOptions,
+  { peerId, explain, network }: DialOptions,
 ): Promise<Connected> {
-  const socket = connect({ ...address.place, noDelay: true });
+  const socket = socketTo(address, peerId, network?.credentials);
   let failure: Error | undefined;
   socket.once("error", (error) => (failure = error));
-  // A connection that is not made needs no long explanation.
-  const channel = new SocketChannel(socket, { peer: peerId, explain: async () => cutOff });
   const timer = setTimeout(() => socket.destroy(), handshakeMs).unref();
   try {
+    // Nothing is said to somebody who is not yet known to be the right one.
+    if (address.isSecure === true) await secured(socket);
+    // A connection that is not made needs no long explanation.
+    const channel = new SocketChannel(socket, { peer: peerId, explain: async () => cutOff });
     const welcome = await introduce(channel, address.token, hello, peerId);
     channel.setLimits(peerLimits);
     channel.explainBy(explain);
     return { channel, welcome };
   } catch (cause) {
     socket.destroy();
-    if (failure === undefined) throw cause;
-    throw new RaySystemError(`${peerId} cannot be reached: ${failure.message}`, { cause: failure });
+    throw failure === undefined ? cause : unreached(address, peerId, failure);
   } finally {
     clearTimeout(timer);
   }
+}
+
+function socketTo(
+  { place, isSecure }: Address,
+  peerId: string,
+  credentials: Credentials | undefined,
+): Socket {
+  if (isSecure !== true || "path" in place) return connect({ ...place, noDelay: true });
+  if (credentials !== undefined) return secureSocket(place, credentials);
+  throw new CertificateError(
+    "this machine",
+    `has no certificate to show to ${peerId}, which is reached over TLS: rayling cert makes one, and init takes it as option tls`,
+  );
+}
+
+/** Resolves when the other side is known to be who it was dialled as. */
+function secured(socket: Socket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    socket.once("secureConnect", resolve);
+    socket.once("close", () => reject(new RaySystemError("the connection was cut")));
+  });
+}
+
+function unreached({ place }: Address, peerId: string, failure: Error): RayError {
+  const why = "host" in place ? explainTls(failure, place.host) : undefined;
+  if (why !== undefined) return new CertificateError(peerId, `cannot be reached: ${why}`, failure);
+  return new RaySystemError(`${peerId} cannot be reached: ${failure.message}`, { cause: failure });
 }
 
 /** Of a connection under a link, which goes on over the next one. */

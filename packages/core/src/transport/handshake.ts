@@ -36,7 +36,7 @@ export async function introduce(
 ): Promise<Plain> {
   const own = packed({ version: protocolVersion, nonce: newNonce(), ...hello });
   channel.send(own);
-  const theirs = await channel.next();
+  const theirs = await firstAnswer(channel, peer);
   const challenge = read(theirs);
   if (challenge["version"] !== protocolVersion) {
     throw new ProtocolVersionError(peer, protocolVersion, challenge["version"]);
@@ -54,6 +54,17 @@ export async function introduce(
     throw new AuthenticationError(peer);
   }
   return rest;
+}
+
+async function firstAnswer(channel: SocketChannel, peer: string): Promise<Batch> {
+  try {
+    return await channel.next();
+  } catch (cause) {
+    const why = "it speaks TLS (raylings://), has too many who wait for it, or is none of ours";
+    throw new RaySystemError(`${peer} ended the connection before it said a word: ${why}`, {
+      cause,
+    });
+  }
 }
 
 export interface Introduced {

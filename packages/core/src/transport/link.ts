@@ -162,10 +162,11 @@ export class Link implements Channel {
 
   /**
    * A process that ends with something unread makes TCP drop what the other side has not read yet: so it waits until all is acknowledged.
+   * Under TLS nothing can be read or written here: what has not left is lost, and told so by the end of its process.
    */
   drainNow(): void {
     const wire = this.#wire;
-    if (wire === undefined) return;
+    if (wire === undefined || !wire.hasFile) return;
     wire.drainNow();
     const pause = new Int32Array(new SharedArrayBuffer(4));
     const since = performance.now();

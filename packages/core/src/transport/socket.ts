@@ -142,6 +142,11 @@ export class SocketChannel implements Channel {
     if (this.#open) this.#socket.resume();
   }
 
+  /** Whether it can be read and written behind the back of the event loop: not under TLS, whose state is Node's. */
+  get hasFile(): boolean {
+    return rawHandleOf(this.#socket)?.fd !== undefined;
+  }
+
   /** Reads what is there behind the back of the event loop, which goes on where this ends. */
   poll(): Batch[] {
     const batches: Batch[] = [];

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 /**
- * The command line: `rayling score`, `rayling node`, `rayling run`, and the commands that speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
+ * The command line: `rayling score`, `rayling node`, `rayling cert`, `rayling run`, and the commands that speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
  * 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 stopped by Ctrl-C.
  * The process ends by itself when nothing is left to do.
  */
 
 import { Command, CommanderError } from "commander";
+import { addCertCommand } from "./cert-options.ts";
 import { CliError } from "./cli-error.ts";
 import { addDriverCommands } from "./driver-commands.ts";
 import { addNodeCommand } from "./node-options.ts";
@@ -36,6 +37,10 @@ async function main(): Promise<void> {
     await runScript(options);
   });
   addDriverCommands(program);
+  addCertCommand(program, async (options) => {
+    const { runCert } = await import("./cert-command.ts");
+    await runCert(options);
+  });
   await program.parseAsync();
 }
 

@@ -1,5 +1,5 @@
 /** `rayling node`: makes this machine a node for drivers that have its token, until it is stopped. */
-import { type Agent, readToken, startAgent } from "@rayling/cluster";
+import { type Agent, type CredentialFiles, readToken, startAgent } from "@rayling/cluster";
 import { CliError } from "./cli-error.ts";
 import { stopSignal } from "./stop-signal.ts";
 
@@ -15,14 +15,25 @@ export interface NodeOptions {
   readonly codeCacheBytes?: number;
   readonly maxCodeBytes?: number;
   readonly tokenFile?: string;
+  readonly publicHost?: string;
+  /** A folder, or some of the three files. */
+  readonly tls?: string;
+  readonly tlsCa?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
 }
 
 export async function runNode({
   name,
   numCpus,
   tokenFile,
+  tls,
+  tlsCa,
+  tlsCert,
+  tlsKey,
   ...options
 }: NodeOptions): Promise<void> {
+  const files = credentialFiles(tls, tlsCa, tlsCert, tlsKey);
   const stop = stopSignal();
   let agent: Agent;
   try {
@@ -31,6 +42,7 @@ export async function runNode({
       token: await readToken(tokenFile),
       ...(name === undefined ? {} : { nodeName: name }),
       ...(numCpus === undefined ? {} : { numCpus }),
+      ...(files === undefined ? {} : { tls: files }),
       onEvent: (line) => process.stderr.write(`${new Date().toISOString()} ${line}\n`),
     });
   } catch (error) {
@@ -50,4 +62,19 @@ export async function runNode({
     clearInterval(forever);
     stop.close();
   }
+}
+
+/** @throws CliError when only some are named */
+function credentialFiles(
+  folder: string | undefined,
+  ca: string | undefined,
+  cert: string | undefined,
+  key: string | undefined,
+): CredentialFiles | undefined {
+  if (ca !== undefined && cert !== undefined && key !== undefined) return { ca, cert, key };
+  if (ca === undefined && cert === undefined && key === undefined) return folder;
+  throw new CliError(
+    2,
+    "--tls-ca, --tls-cert and --tls-key belong together: name all of them, or --tls",
+  );
 }

@@ -1,5 +1,5 @@
 /** The flags of `rayling node`: their texts, defaults and checks. The command itself is loaded only when it runs. */
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { byteCount, count } from "./flag-values.ts";
 import type { NodeOptions } from "./node-command.ts";
 
@@ -20,10 +20,12 @@ export function addNodeCommand(
     .description(
       "Starts an agent that runs actors and tasks for drivers that have its token, and prints the line to paste into init. Ctrl-C stops it and all it runs.",
     )
-    .option("--listen <host:port>", "loopback addresses only; port 0: one that is free", place, [
-      "127.0.0.1",
-      6399,
-    ] as const)
+    .option(
+      "--listen <host:port>",
+      "anything but a loopback address needs certificates; port 0: one that is free",
+      place,
+      ["127.0.0.1", 6399] as const,
+    )
     .option("--name <name>", "of the node (default: the name of the machine)")
     .option("--num-cpus <count>", "CPUs that it offers (default: all of them)", count(0))
     .option(
@@ -57,6 +59,17 @@ export function addNodeCommand(
       "--token-file <path>",
       "what drivers must have; made if it is not there (default: ~/.rayling/token)",
     )
+    .option(
+      "--public-host <name>",
+      "by what drivers reach it, if it listens on all addresses (default: the first name in its certificate)",
+    )
+    .option(
+      "--tls <folder>",
+      "with ca.pem, cert.pem and key.pem, as rayling cert makes it (default: RAYLING_TLS; beyond loopback, ~/.rayling/tls)",
+    )
+    .addOption(certificateFile("ca", "authorities whose certificates are believed"))
+    .addOption(certificateFile("cert", "what this machine shows"))
+    .addOption(certificateFile("key", "the key of --tls-cert"))
     .allowExcessArguments(false)
     .action(async ({ listen, codeCacheSize, maxCodeSize, ...flags }: Flags) => {
       const [host, port] = listen;
@@ -68,6 +81,10 @@ export function addNodeCommand(
         ...(maxCodeSize === undefined ? {} : { maxCodeBytes: maxCodeSize }),
       });
     });
+}
+
+function certificateFile(name: string, what: string): Option {
+  return new Option(`--tls-${name} <file>`, `${what}, in place of --tls`).conflicts("tls");
 }
 
 function place(text: string): readonly [string, number] {

@@ -26,3 +26,13 @@ export class ProtocolVersionError extends RayError {
     this.theirs = theirs;
   }
 }
+
+/** A certificate, key or authority that cannot be used. Code "CERTIFICATE". */
+export class CertificateError extends RayError {
+  /** The file, or who showed it. */
+  readonly source: string;
+  constructor(source: string, message: string, cause?: unknown) {
+    super("CERTIFICATE", `${source} ${message}`, { cause });
+    this.source = source;
+  }
+}

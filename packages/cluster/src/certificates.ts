@@ -1,0 +1,136 @@
+/**
+ * A small certificate authority for the machines of one user: `ca.pem` is what all of them believe, `ca-key.pem` makes certificates and stays where it was
+ * made, and each machine has a certificate with its names, which it shows as agent and as driver alike.
+ */
+import { randomUUID, X509Certificate } from "node:crypto";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { join } from "node:path";
+import type { generate as Generate } from "selfsigned";
+import { CertificateError, defaultCredentialFolder } from "@rayling/core/cluster";
+
+export interface CertificateOptions {
+  /** Where the authority is; made if there is none. Default: `~/.rayling/tls`. */
+  readonly authority?: string;
+  /** Where the machine's certificate goes, with `ca.pem`: what that machine needs. Default: the authority's folder. */
+  readonly out?: string;
+  /** Names and addresses by which others reach the machine: at least one. */
+  readonly hosts: readonly string[];
+  /** How long it is valid. Default 365. */
+  readonly days?: number;
+}
+
+export interface MadeCertificate {
+  /** With `ca.pem`, `cert.pem` and `key.pem`. */
+  readonly folder: string;
+  readonly madeAuthority: boolean;
+  readonly validTo: Date;
+}
+
+const dayMs = 86_400_000;
+/** The clocks of two machines are never quite the same. */
+const skewMs = 3_600_000;
+const authorityDays = 3650;
+
+interface KeyAndCertificate {
+  readonly key: string;
+  readonly cert: string;
+}
+
+/** Makes a certificate for a machine; one that was there is replaced. Rejects with CertificateError. */
+export async function makeCertificate(options: CertificateOptions): Promise<MadeCertificate> {
+  const { authority: home = defaultCredentialFolder, hosts, days = 365 } = options;
+  const folder = options.out ?? home;
+  if (hosts.length === 0) throw new CertificateError("a certificate", "needs at least one host");
+  const { isNew, ...authority } = await authorityIn(home);
+  const until = new Date(Date.now() + days * dayMs);
+  const { validToDate } = new X509Certificate(authority.cert);
+  const validTo = validToDate < until ? validToDate : until;
+  const machine = await signed(hosts[0] as string, validTo, authority, [
+    { name: "basicConstraints", cA: false, critical: true },
+    { name: "keyUsage", digitalSignature: true, critical: true },
+    { name: "extKeyUsage", serverAuth: true, clientAuth: true },
+    {
+      name: "subjectAltName",
+      altNames: hosts.map((host) =>
+        isIP(host) === 0 ? { type: 2 as const, value: host } : { type: 7 as const, ip: host },
+      ),
+    },
+  ]);
+  await write(folder, "ca.pem", authority.cert);
+  await write(folder, "key.pem", machine.key);
+  await write(folder, "cert.pem", machine.cert);
+  return { folder, madeAuthority: isNew, validTo };
+}
+
+async function authorityIn(folder: string): Promise<KeyAndCertificate & { isNew: boolean }> {
+  const certFile = join(folder, "ca.pem");
+  const [cert, key] = await Promise.all([
+    readIfThere(certFile),
+    readIfThere(join(folder, "ca-key.pem")),
+  ]);
+  if (cert !== undefined && key !== undefined) {
+    const { validToDate } = new X509Certificate(cert);
+    if (validToDate > new Date()) return { cert, key, isNew: false };
+    throw new CertificateError(
+      certFile,
+      `expired on ${validToDate.toISOString()}: remove it and ca-key.pem, and make new certificates for all machines`,
+    );
+  }
+  if (cert !== undefined) {
+    throw new CertificateError(
+      certFile,
+      "has no ca-key.pem beside it: certificates are made where the authority is, or with another --authority",
+    );
+  }
+  const made = await signed("rayling", new Date(Date.now() + authorityDays * dayMs), undefined, [
+    { name: "basicConstraints", cA: true, pathLenConstraint: 0, critical: true },
+    { name: "keyUsage", keyCertSign: true, cRLSign: true, critical: true },
+  ]);
+  await write(folder, "ca-key.pem", made.key);
+  await write(folder, "ca.pem", made.cert);
+  return { ...made, isNew: true };
+}
+
+type Extensions = NonNullable<NonNullable<Parameters<typeof Generate>[1]>["extensions"]>;
+
+async function signed(
+  commonName: string,
+  notAfterDate: Date,
+  ca: KeyAndCertificate | undefined,
+  extensions: Extensions,
+): Promise<KeyAndCertificate> {
+  const { generate } = await import("selfsigned");
+  const made = await generate([{ name: "commonName", value: commonName }], {
+    keyType: "ec",
+    curve: "P-256",
+    algorithm: "sha256",
+    notBeforeDate: new Date(Date.now() - skewMs),
+    notAfterDate,
+    extensions,
+    ...(ca === undefined ? {} : { ca }),
+  });
+  return { key: made.private, cert: made.cert };
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw new CertificateError(path, `cannot be read: ${(error as Error).message}`, error);
+  }
+}
+
+/** In one step: whoever reads it meanwhile has the last one or this one. */
+async function write(folder: string, name: string, content: string): Promise<void> {
+  const path = join(folder, name);
+  const draft = `${path}.${randomUUID()}`;
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(draft, content, { flag: "wx", mode: 0o600 });
+    await rename(draft, path);
+  } catch (error) {
+    throw new CertificateError(path, `cannot be written: ${(error as Error).message}`, error);
+  }
+}

@@ -1,0 +1,268 @@
+/** Machines that show each other certificates, and what is said when they do not fit. */
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as ray from "@rayling/core";
+import { generate } from "selfsigned";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import {
+  type Agent,
+  type AgentOptions,
+  CertificateError,
+  enableNodes,
+  makeCertificate,
+  NodeAddressError,
+  startAgent,
+} from "../src/index.ts";
+import { Far } from "./fixtures/actors.ts";
+
+enableNodes();
+
+let root: string;
+/** Of the machines here: for 127.0.0.1. */
+let tls: string;
+const agents: Agent[] = [];
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "rayling-tls-"));
+  tls = join(root, "own");
+  await makeCertificate({ authority: tls, hosts: ["127.0.0.1", "here.example"] });
+});
+afterEach(async () => {
+  await ray.shutdown();
+  await Promise.all(agents.splice(0).map((agent) => agent.close()));
+});
+afterAll(() => rm(root, { recursive: true, force: true }));
+
+async function agentWith(options: AgentOptions): Promise<Agent> {
+  const agent = await startAgent(options);
+  agents.push(agent);
+  return agent;
+}
+
+const on = async (name: string): Promise<ray.ActorOptions> => {
+  const nodes = await ray.nodes();
+  const nodeId = nodes.find(({ nodeName }) => nodeName === name)?.nodeId ?? "";
+  return { schedulingStrategy: { kind: "NODE_AFFINITY", nodeId, soft: false } };
+};
+
+describe("machines with certificates of one authority", () => {
+  test("run actors that reach each other, the driver's threads and big values, over TLS", async () => {
+    const one = await agentWith({ tls, nodeName: "one" });
+    const two = await agentWith({ tls, nodeName: "two" });
+    expect(one.address).toMatch(/^raylings:\/\/[\w-]+@127\.0\.0\.1:\d+$/);
+    await ray.init({ numCpus: 1, nodes: [one.address, two.address], tls });
+    const left = Far.options(await on("one")).remote();
+    const right = Far.options(await on("two")).remote();
+    const here = Far.remote();
+    expect(await ray.get(left.addTo.remote(right, 1))).toBe(1);
+    expect(await ray.get(right.addTo.remote(here, 2))).toBe(2);
+    expect(await ray.get(here.addManyTo.remote(left, 2000))).toHaveLength(2000);
+    const big = left.fill.remote(500_000, 2);
+    expect(await ray.get(right.sum.remote(big))).toBe(1_000_000);
+    expect(await ray.get(here.sum.remote(big))).toBe(1_000_000);
+    const put = ray.put(new Float64Array(300_000).fill(1));
+    expect(await ray.get([left.sum.remote(put), right.sum.remote(put)])).toEqual([
+      300_000, 300_000,
+    ]);
+  });
+
+  test("take three files in place of a folder", async () => {
+    const files = {
+      ca: join(tls, "ca.pem"),
+      cert: join(tls, "cert.pem"),
+      key: join(tls, "key.pem"),
+    };
+    const { address } = await agentWith({ tls: files, nodeName: "one" });
+    await ray.init({ numCpus: 0, nodes: [address], tls: files });
+    expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
+  });
+
+  test("may listen where others reach them, by the first name in the certificate", async () => {
+    const { address } = await agentWith({ tls, host: "0.0.0.0" });
+    expect(address).toContain("@here.example:");
+    const named = await agentWith({ tls, host: "0.0.0.0", publicHost: "127.0.0.1" });
+    await ray.init({ numCpus: 0, nodes: [named.address], tls });
+    expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
+    await expect(startAgent({ host: "0.0.0.0" })).rejects.toThrow(
+      "the agent listens on 0.0.0.0 only with certificates",
+    );
+  });
+
+  test("answer others while many connections say nothing", async () => {
+    const { address } = await agentWith({ tls });
+    const { port } = new URL(address);
+    const silent = Array.from({ length: 50 }, () => connect(Number(port), "127.0.0.1"));
+    await Promise.all(silent.map((socket) => once(socket, "connect")));
+    await ray.init({ numCpus: 0, nodes: [address], tls });
+    expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
+    for (const socket of silent) socket.destroy();
+  });
+});
+
+describe("an actor that cannot reach another", () => {
+  test("hears why, and the other stays reachable for those who can", async () => {
+    const bare = await agentWith({ nodeName: "bare" });
+    const secure = await agentWith({ tls, nodeName: "secure" });
+    await ray.init({ numCpus: 0, nodes: [bare.address, secure.address], tls });
+    const outside = Far.options(await on("bare")).remote();
+    const inside = Far.options(await on("secure")).remote();
+    expect(await ray.get(inside.add.remote(1))).toBe(1);
+    const error = await ray.get(outside.addTo.remote(inside, 1)).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ray.ActorUnavailableError);
+    expect((error as Error).message).toContain("cannot be reached from here");
+    expect((error as Error).message).toContain("has no certificate to show");
+    // The other way round it is the one with certificates that dials.
+    expect(await ray.get(inside.addTo.remote(outside, 5))).toBe(5);
+    expect(await ray.get(inside.add.remote(1))).toBe(2);
+  });
+});
+
+describe("what does not fit is told with what to do", () => {
+  let other: string;
+  let elsewhere: string;
+  let expired: string;
+  let address: string;
+  let plain: string;
+  let keep: Agent[];
+  beforeAll(async () => {
+    other = join(root, "other");
+    await makeCertificate({ authority: other, hosts: ["127.0.0.1"] });
+    elsewhere = join(root, "elsewhere");
+    await makeCertificate({ authority: tls, out: elsewhere, hosts: ["elsewhere.example"] });
+    expired = join(root, "expired");
+    await mkdir(expired);
+    await copyFile(join(tls, "ca.pem"), join(expired, "ca.pem"));
+    const [ca, key] = await Promise.all(
+      ["ca.pem", "ca-key.pem"].map((name) => readFile(join(tls, name), "utf8")),
+    );
+    const made = await generate([{ name: "commonName", value: "old" }], {
+      keyType: "ec",
+      algorithm: "sha256",
+      notBeforeDate: new Date("2020-01-01"),
+      notAfterDate: new Date("2021-01-01"),
+      ca: { cert: ca as string, key: key as string },
+    });
+    await writeFile(join(expired, "cert.pem"), made.cert);
+    await writeFile(join(expired, "key.pem"), made.private);
+    keep = await Promise.all([startAgent({ tls }), startAgent({ tls: elsewhere }), startAgent()]);
+    address = keep[0]?.address ?? "";
+    plain = keep[2]?.address ?? "";
+  });
+  afterAll(() => Promise.all(keep.map((agent) => agent.close())));
+  const init = (options: ray.InitOptions): Promise<unknown> =>
+    ray.init({ numCpus: 0, ...options }).catch((thrown: unknown) => thrown);
+
+  test.each<[string, () => ray.InitOptions, string]>([
+    ["no certificate", () => ({ nodes: [address] }), "has no certificate to show"],
+    ["another authority", () => ({ nodes: [address], tls: other }), "of another authority"],
+    [
+      "a certificate for other names",
+      () => ({ nodes: [keep[1]?.address ?? ""], tls }),
+      "not for 127.0.0.1: name it as the certificate does, or make one with rayling cert --host 127.0.0.1",
+    ],
+    [
+      "TLS to an agent without",
+      () => ({ nodes: [plain.replace("rayling:", "raylings:")], tls }),
+      "its address is rayling://, not raylings://",
+    ],
+    [
+      "no TLS to an agent with",
+      () => ({ nodes: [address.replace("raylings:", "rayling:")] }),
+      "raylings://",
+    ],
+  ])("%s", async (_name, options, message) => {
+    const error = await init(options());
+    expect(error).toBeInstanceOf(NodeAddressError);
+    expect((error as Error).message).toContain(message);
+    // The token stays where it is.
+    expect((error as Error).message).not.toContain(new URL(address).username);
+    expect(ray.isInitialized()).toBe(false);
+  });
+
+  test("files that cannot be used", async () => {
+    const missing = join(root, "missing");
+    const mixed = {
+      ca: join(tls, "ca.pem"),
+      cert: join(tls, "cert.pem"),
+      key: join(other, "key.pem"),
+    };
+    const garbage = { ...mixed, cert: join(root, "garbage.pem") };
+    await writeFile(garbage.cert, "no certificate");
+    const cases: [ray.InitOptions["tls"], string][] = [
+      [missing, `${join(missing, "ca.pem")} cannot be read`],
+      [expired, `${join(expired, "cert.pem")} expired on 2021-01-01`],
+      [mixed, `${mixed.key} is not the key of ${mixed.cert}`],
+      [garbage, `${garbage.cert} is not what it should be`],
+    ];
+    for (const [source, message] of cases) {
+      if (source === undefined) throw new Error("each case names files");
+      const error = await init({ tls: source });
+      expect(error).toBeInstanceOf(CertificateError);
+      expect(error).toMatchObject({ code: "CERTIFICATE" });
+      expect((error as Error).message).toContain(message);
+      await expect(startAgent({ tls: source })).rejects.toThrow(message);
+    }
+    await expect(ray.init({ tls: 3 as never })).rejects.toThrow("must be a folder");
+  });
+
+  test("a server that shows an expired certificate", async () => {
+    const files = ["ca.pem", "cert.pem", "key.pem"].map((name) => readFile(join(expired, name)));
+    const [ca, cert, key] = await Promise.all(files);
+    const { createServer: createSecure } = await import("node:tls");
+    const server = createSecure({ ca, cert, key });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const error = await init({ nodes: [`raylings://token@127.0.0.1:${port}`], tls });
+    server.close();
+    expect((error as Error).message).toContain("expired");
+    expect((error as Error).message).toContain("rayling cert");
+  });
+
+  test("a server that never answers", async () => {
+    const server = createServer();
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const error = await init({ nodes: [`raylings://token@127.0.0.1:${port}`], tls });
+    server.close();
+    expect(error).toBeInstanceOf(NodeAddressError);
+  });
+});
+
+describe("makeCertificate", () => {
+  test("makes one authority and many certificates, which only their user can read", async () => {
+    const authority = join(root, "many");
+    const first = await makeCertificate({ authority, hosts: ["a.example", "10.0.0.1", "::1"] });
+    expect(first).toMatchObject({ folder: authority, madeAuthority: true });
+    const out = join(authority, "b");
+    const second = await makeCertificate({ authority, out, hosts: ["b.example"], days: 3 });
+    expect(second).toMatchObject({ folder: out, madeAuthority: false });
+    const [ca, a, b] = await Promise.all(
+      [join(out, "ca.pem"), join(authority, "cert.pem"), join(out, "cert.pem")].map(
+        async (path) => new X509Certificate(await readFile(path)),
+      ),
+    );
+    if (ca === undefined || a === undefined || b === undefined) throw new Error("three were read");
+    expect(a.checkIssued(ca) && b.checkIssued(ca)).toBe(true);
+    expect(a.subjectAltName).toBe("DNS:a.example, IP Address:10.0.0.1, IP Address:0:0:0:0:0:0:0:1");
+    expect(b.validToDate.getTime() - Date.now()).toBeLessThan(3 * 86_400_000);
+    for (const name of ["key.pem", "b/key.pem", "ca-key.pem"]) {
+      expect((await stat(join(authority, name))).mode & 0o077).toBe(0);
+    }
+    expect((await stat(authority)).mode & 0o077).toBe(0);
+    await expect(stat(join(out, "ca-key.pem"))).rejects.toThrow("ENOENT");
+  });
+
+  test("says when the authority is elsewhere, and when nobody is named", async () => {
+    const authority = join(root, "only-ca");
+    await mkdir(authority);
+    await copyFile(join(tls, "ca.pem"), join(authority, "ca.pem"));
+    await expect(makeCertificate({ authority, hosts: ["a"] })).rejects.toThrow("no ca-key.pem");
+    await expect(makeCertificate({ authority, hosts: [] })).rejects.toThrow("at least one host");
+  });
+});
