@@ -29,7 +29,7 @@ import {
 } from "@rayling/core/cluster";
 import { formatAddress } from "./address.ts";
 import { CodeCache } from "./code/code-cache.ts";
-import { DriverCode, moduleIn } from "./code/driver-code.ts";
+import { DriverCode } from "./code/driver-code.ts";
 import type { AgentControl, DriverAnswers, HostOrder, NodeOffer, StartedHost } from "./contract.ts";
 
 export interface AgentOptions {
@@ -275,9 +275,8 @@ class DriverSession {
           ...(place === undefined ? {} : { codeRoots: place.roots }),
         },
         runtimeEnv,
-        moduleUrl:
-          place === undefined || moduleUrl === undefined ? moduleUrl : moduleIn(place, moduleUrl),
-        ...(place === undefined ? {} : { cwd: place.cwd }),
+        moduleUrl,
+        ...(place === undefined ? {} : { codeFolders: place.folders, cwd: place.cwd }),
       },
       {
         guard,

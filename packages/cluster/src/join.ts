@@ -25,7 +25,7 @@ import {
   type RuntimeEnv,
 } from "@rayling/core/cluster";
 import { NodeAddressError, parseAddress, redacted } from "./address.ts";
-import { CodePackages } from "./code/code-package.ts";
+import { CodeChangedError, CodePackages } from "./code/code-package.ts";
 import { CodeSender } from "./code/send-code.ts";
 import type { AgentControl, DriverAnswers, HostOrder, NodeOffer, ShippedCode } from "./contract.ts";
 
@@ -221,6 +221,7 @@ export class RemoteNode implements NodeLauncher {
     runtimeEnv: RuntimeEnv,
     moduleUrl: string | undefined,
     folder: string,
+    attempts = 3,
   ): Promise<ShippedCode> {
     const { nodeName, code: offer } = await this.offer;
     const code = await this.#packages.for(runtimeEnv, moduleUrl, folder);
@@ -228,6 +229,10 @@ export class RemoteNode implements NodeLauncher {
     try {
       return await this.#sender.bring(code);
     } catch (error) {
+      if (error instanceof CodeChangedError && attempts > 1) {
+        await this.#packages.forget(code);
+        return this.#bring(runtimeEnv, moduleUrl, folder, attempts - 1);
+      }
       throw new RaySystemError(`node ${nodeName}: ${(error as Error).message}`, { cause: error });
     }
   }

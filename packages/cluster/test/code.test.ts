@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { npmProject, pnpmProject } from "./fixtures/users-project.ts";
+import { npmProject, pnpmProject, sources, writeFiles } from "./fixtures/users-project.ts";
 
 const cli = fileURLToPath(new URL("../../rayling/src/cli/main.ts", import.meta.url));
 const run = promisify(execFile);
@@ -240,6 +240,31 @@ export const Computed = ray.remote(class Computed {
   ]);
 });
 
+test("an actor or a task may have code of its own, also without rights of its own", async () => {
+  await npmProject(
+    project,
+    `await ray.init({ numCpus: 1, nodes: [address] });
+const runtimeEnv = { workingDir: true, permissions: {} } as const;
+const actor = Greeter.options({ ...(await far()), runtimeEnv }).remote();
+say(await ray.get(actor.greet.remote("you")));
+say(await ray.get(actor.data.remote()));
+for (const path of args) say(((await problem(actor.sees.remote(path))) as { code: string }).code);
+say(await ray.get(double.options({ ...(await far()), runtimeEnv }).remote(4)));
+await ray.shutdown();
+`,
+  );
+  const { address, told } = await agent();
+  const paths = [join(project, "package.json"), join(folder, "token")];
+  expect(await drive(address, ...paths)).toEqual([
+    "<YOU><YOU>",
+    "some data",
+    "ERR_ACCESS_DENIED",
+    "ERR_ACCESS_DENIED",
+    8,
+  ]);
+  expect(told("took code")).toHaveLength(1);
+});
+
 test("a module that was imported later is brought when it is needed", async () => {
   await npmProject(
     project,
@@ -257,6 +282,35 @@ export const Late = ray.remote(class Late { hello(): string { return "late"; } }
   const { address, told } = await agent();
   expect(await drive(address)).toEqual(["<EARLY><EARLY>", "late"]);
   expect(told("took code")).toHaveLength(2);
+});
+
+test("a machine that is used later gets the files as they are then", async () => {
+  await npmProject(
+    project,
+    `import { writeFileSync } from "node:fs";
+const nodes = [address, ...args];
+await ray.init({ numCpus: 1, nodes, runtimeEnv: { workingDir: true } });
+for (const { nodeId } of (await ray.nodes()).slice(1)) {
+  const there: ray.ActorOptions = { schedulingStrategy: { kind: "NODE_AFFINITY", nodeId, soft: false } };
+  say(await ray.get(Greeter.options(there).remote().greet.remote("me")));
+  writeFileSync("src/helper.ts", "export const shout = (text: string): string => text + '!';\\n");
+}
+await ray.shutdown();\n`,
+  );
+  const [one, two, three] = [
+    await agent(),
+    await agent(["--code-cache", join(folder, "other")]),
+    await agent(["--code-cache", join(folder, "third")]),
+  ];
+  expect(await drive(one.address)).toEqual(["<ME><ME>"]);
+  await writeFiles(project, sources);
+  // The first has it, so nothing is packed before the files change.
+  expect(await drive(one.address, two.address, three.address)).toEqual([
+    "<ME><ME>",
+    "<me><me>!",
+    "<me><me>!",
+  ]);
+  expect([one, two, three].map(({ told }) => told("took code").length)).toEqual([1, 1, 1]);
 });
 
 test("drivers that bring the same at the same time have it once", async () => {

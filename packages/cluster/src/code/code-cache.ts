@@ -64,6 +64,11 @@ export class CodeCache {
     this.#base = join(resolve(options.directory), name);
   }
 
+  /** Where code that is kept here finds rayling's own packages: the links to them, and what they lead to. */
+  get runtimeFolders(): readonly string[] {
+    return [join(this.#base, "node_modules"), ...this.runtime.values()];
+  }
+
   /** Makes its folders and removes what was left unfinished. Rejects with RaySystemError when the directory cannot be used. */
   open(): Promise<void> {
     this.#opened ??= this.#open().catch((error: Error) => {

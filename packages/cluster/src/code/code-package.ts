@@ -1,6 +1,8 @@
 /**
- * The driver's side of code that goes to other machines: what is brought there for a setting, made once in a session and the same for all nodes, however the
- * files change meanwhile. It lies compressed among the session's files, and goes with them.
+ * The driver's side of code that goes to other machines: what is brought there for a setting, made once in a session.
+ *
+ * Files are read once to know what they are together (a machine may have it already), and once more, compressed, when somebody needs them; from then on the package
+ * lies among the session's files, for the next machine. Should they have changed between, it is made anew: as with threads, what is started later runs what is there then.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
@@ -13,7 +15,7 @@ import { RaySystemError, registeredModules, type RuntimeEnv } from "@rayling/cor
 import { has, type Collected } from "../collect/collect.ts";
 import { collectInThread } from "../collect/thread.ts";
 import type { CodeOffer, ShippedCode } from "../contract.ts";
-import { bytesOf } from "./manifest.ts";
+import { BadPackageError, bytesOf } from "./manifest.ts";
 import { packageBytes } from "./stream.ts";
 
 const sentBytes = 256 * 1024;
@@ -48,12 +50,20 @@ export class CodePackages {
     this.#known.set(key, { modules, made: next });
     return next;
   }
+
+  /** The next who needs it gets it made anew. */
+  async forget(code: CodePackage): Promise<void> {
+    for (const [key, { made }] of this.#known) {
+      if ((await made.catch(() => undefined)) === code) this.#known.delete(key);
+    }
+  }
 }
 
 export class CodePackage {
   readonly #collected: Collected;
   readonly #folder: string;
-  #packed: Promise<{ readonly code: ShippedCode; readonly path: string }> | undefined;
+  #code: Promise<ShippedCode> | undefined;
+  #archive: Promise<string> | undefined;
 
   constructor(collected: Collected, folder: string) {
     this.#collected = collected;
@@ -81,20 +91,40 @@ export class CodePackage {
     }
   }
 
-  /** Reads and compresses the files, at the first call. Rejects with RaySystemError. */
-  pack(): Promise<{ readonly code: ShippedCode; readonly path: string }> {
-    this.#packed ??= this.#pack();
-    return this.#packed;
+  /** Its name, for which the files are read at the first call. Rejects with CodeChangedError, or RaySystemError. */
+  code(): Promise<ShippedCode> {
+    this.#code ??= this.#readAll();
+    return this.#code;
   }
 
-  async #pack(): Promise<{ readonly code: ShippedCode; readonly path: string }> {
-    const { root, rootUrl, manifest, directory, runtime } = this.#collected;
+  /** The compressed package in portions. Rejects with CodeChangedError, or RaySystemError. */
+  async portions(): Promise<Readable> {
+    this.#archive ??= this.#compress().catch((error: unknown) => {
+      this.#archive = undefined;
+      throw error;
+    });
+    return createReadStream(await this.#archive, { highWaterMark: sentBytes });
+  }
+
+  async #readAll(): Promise<ShippedCode> {
+    const { rootUrl, directory, runtime } = this.#collected;
+    const hash = createHash("sha256");
+    try {
+      for await (const piece of this.#bytes()) hash.update(piece);
+    } catch (error) {
+      throw unreadable(error as Error);
+    }
+    return { id: hash.digest("hex"), rootUrl, directory, runtime };
+  }
+
+  async #compress(): Promise<string> {
+    const { id } = await this.code();
     const path = join(this.#folder, `code-${randomUUID()}.gz`);
     const hash = createHash("sha256");
     try {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
       await pipeline(
-        Readable.from(packageBytes(manifest, (file) => join(root, file))),
+        Readable.from(this.#bytes()),
         async function* (pieces: AsyncIterable<Buffer>) {
           for await (const piece of pieces) {
             hash.update(piece);
@@ -105,19 +135,33 @@ export class CodePackage {
         createGzip({ level: 1 }),
         createWriteStream(path, { mode: 0o600 }),
       );
+      if (hash.digest("hex") === id) return path;
     } catch (error) {
       await rm(path, { force: true });
-      throw new RaySystemError(`the code cannot be packed: ${(error as Error).message}`, {
-        cause: error,
-      });
+      throw unreadable(error as Error);
     }
-    return { code: { id: hash.digest("hex"), rootUrl, directory, runtime }, path };
+    await rm(path, { force: true });
+    throw new CodeChangedError();
   }
 
-  /** The compressed package in portions. */
-  static portions(path: string): Readable {
-    return createReadStream(path, { highWaterMark: sentBytes });
+  #bytes(): AsyncGenerator<Buffer, void> {
+    const { root, manifest } = this.#collected;
+    return packageBytes(manifest, (path) => join(root, path));
   }
+}
+
+/** The files are not any more what they were when their names were read. */
+export class CodeChangedError extends RaySystemError {
+  constructor(cause?: Error) {
+    super("the code changed while it was packed", { cause });
+  }
+}
+
+function unreadable(error: NodeJS.ErrnoException): RaySystemError {
+  if (error.code === "ENOENT" || error instanceof BadPackageError) {
+    return new CodeChangedError(error);
+  }
+  return new RaySystemError(`the code cannot be packed: ${error.message}`, { cause: error });
 }
 
 function sizeText(bytes: number): string {

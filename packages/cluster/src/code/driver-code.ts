@@ -12,6 +12,8 @@ import type { Receiving } from "./receiving.ts";
 export interface CodePlace {
   readonly roots: readonly CodeRoot[];
   readonly cwd: string;
+  /** What it must be able to read. */
+  readonly folders: readonly string[];
 }
 
 /** Packages that a driver may send at the same time. */
@@ -89,6 +91,7 @@ export class DriverCode implements CodeControl {
       // The runtime's may lie in the driver's folder, and are the machine's own all the same.
       roots: [...own, { driver: rootUrl, here }],
       cwd: existsSync(cwd) ? cwd : folder,
+      folders: [folder, ...this.#cache.runtimeFolders],
     };
   }
 
@@ -114,12 +117,6 @@ export class DriverCode implements CodeControl {
     if (receiving === undefined) throw new BadPackageError(`${shortCode(id)} was not begun`);
     return receiving;
   }
-}
-
-/** Where a module of the driver is for that host. */
-export function moduleIn({ roots }: CodePlace, moduleUrl: string): string {
-  const root = roots.find(({ driver }) => moduleUrl.startsWith(driver));
-  return root === undefined ? moduleUrl : root.here + moduleUrl.slice(root.driver.length);
 }
 
 function folderUrl(folder: string): string {

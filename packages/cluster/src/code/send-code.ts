@@ -2,7 +2,7 @@
 import type { Remote } from "comlink";
 import { RaySystemError, type DeathCause } from "@rayling/core/cluster";
 import type { CodeControl, ShippedCode } from "../contract.ts";
-import { CodePackage } from "./code-package.ts";
+import type { CodePackage } from "./code-package.ts";
 
 /** Portions that are on their way at the same time. */
 const maxOnTheWay = 4;
@@ -29,12 +29,12 @@ export class CodeSender {
   }
 
   async #bring(given: CodePackage): Promise<ShippedCode> {
-    const { code, path } = await given.pack();
+    const code = await given.code();
     const { id } = code;
     const agent = await this.#agent;
     if (await agent.hasCode(id)) return code;
+    const portions = await given.portions();
     await agent.openCode(id);
-    const portions = CodePackage.portions(path);
     // What was asked of an agent that is gone is never answered.
     void this.#lost.then(({ message }) => portions.destroy(new RaySystemError(message)));
     const onTheWay: Promise<void>[] = [];

@@ -15,21 +15,23 @@ export interface FlagsRequest {
   readonly moduleUrl: string;
   /** Directories of the runtime's own. */
   readonly directories: readonly string[];
+  /** Where the code that was brought lies, and what it finds there. */
+  readonly codeFolders?: readonly string[];
 }
 
-export function hostFlags({ runtimeEnv, moduleUrl, directories }: FlagsRequest): string[] {
-  const { execArgv = [], permissions } = runtimeEnv ?? {};
+export function hostFlags(request: FlagsRequest): string[] {
+  const { execArgv = [], permissions } = request.runtimeEnv ?? {};
   if (permissions === undefined) return [...execArgv];
-  return [...execArgv, ...permissionFlags(permissions, moduleUrl, directories)];
+  return [...execArgv, ...permissionFlags(permissions, request)];
 }
 
 function permissionFlags(
   permissions: Permissions,
-  moduleUrl: string,
-  directories: readonly string[],
+  { moduleUrl, directories, codeFolders = [] }: FlagsRequest,
 ): string[] {
   const own = import.meta.url;
-  const read = [...packageOf(own), ...packageOf(moduleUrl), ...(permissions.allowFsRead ?? [])];
+  const code = codeFolders.length > 0 ? codeFolders : packageOf(moduleUrl);
+  const read = [...packageOf(own), ...code, ...(permissions.allowFsRead ?? [])];
   const write = [...directories, ...(permissions.allowFsWrite ?? [])];
   const { allowChildProcess, allowWorker, allowAddons, allowNet } = permissions;
   return [

@@ -28,8 +28,10 @@ const lingerMs = 1000;
 export interface HostProcessRequest {
   readonly settings: ProcessSettings;
   readonly runtimeEnv: RuntimeEnv | undefined;
-  /** The module it is started for, if that is known, where it is on this machine. */
+  /** The module it is started for, if that is known. */
   readonly moduleUrl: string | undefined;
+  /** Where its code lies, if that was brought here. */
+  readonly codeFolders?: readonly string[];
   /** Default: that of this process. */
   readonly cwd?: string;
 }
@@ -56,7 +58,7 @@ export class HostProcess {
 
   /** @throws RaySystemError when there are no more files to be had */
   constructor(
-    { settings, runtimeEnv, moduleUrl, cwd }: HostProcessRequest,
+    { settings, runtimeEnv, moduleUrl, codeFolders = [], cwd }: HostProcessRequest,
     { guard, onLine }: HostProcessParts,
   ) {
     const child = spawn(
@@ -68,6 +70,7 @@ export class HostProcess {
           runtimeEnv,
           moduleUrl: moduleUrl ?? "",
           directories: [guard.folder, settings.spillDirectory],
+          codeFolders,
         }),
         entry,
       ],
