@@ -316,6 +316,43 @@ describe("the scheduler", () => {
     expect(scheduler.pending().map(({ label }) => label)).toEqual(["another one"]);
   });
 
+  test("tells who waits by line: each with its first and its size, in the order of request", async () => {
+    let now = 100;
+    const scheduler = new Scheduler(() => now++);
+    scheduler.addNode("n", { CPU: 2 });
+    const all = await placed(scheduler.request(cpus(2), "all"));
+    const requests = [
+      scheduler.request(cpus(1), "first of two"),
+      scheduler.request(cpus(2), "alone"),
+      scheduler.request(cpus(1), "second of two"),
+    ];
+    expect(scheduler.pendingLines()).toEqual([
+      {
+        label: "first of two",
+        size: 2,
+        wants: [{ CPU: 1 }],
+        feasible: true,
+        reason: "needs 1 CPU of 0",
+        sinceMs: 101,
+      },
+      {
+        label: "alone",
+        size: 1,
+        wants: [{ CPU: 2 }],
+        feasible: true,
+        reason: "needs 2 CPU of 0",
+        sinceMs: 102,
+      },
+    ]);
+    requests[0]?.withdraw();
+    expect(scheduler.pendingLines().map(({ label, size }) => [label, size])).toEqual([
+      ["alone", 1],
+      ["second of two", 1],
+    ]);
+    all.release();
+    expect(scheduler.pendingLines().map(({ label }) => label)).toEqual(["second of two"]);
+  });
+
   test("forgets who withdraws, wherever it stands, and warns about a line once", async () => {
     const warnings: string[] = [];
     const listen = (warning: Error): number => warnings.push(warning.message);

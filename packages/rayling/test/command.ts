@@ -64,6 +64,18 @@ function startProcess(command: string, args: readonly string[]): Started {
   return { child, ended };
 }
 
+/** What of its output is like that, when it is there. */
+export async function shown({ child }: Started, wanted: RegExp): Promise<RegExpExecArray> {
+  let text = "";
+  return new Promise((resolve) => {
+    child.stdout?.on("data", (chunk: string) => {
+      text += chunk;
+      const match = wanted.exec(text);
+      if (match !== null) resolve(match);
+    });
+  });
+}
+
 /** A folder that is gone after the test. */
 export async function folder(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "rayling-cli-"));

@@ -1,9 +1,9 @@
 /** The commands that speak to a running driver: they show what the driver sees itself, find the right one, and say clearly when there is none. */
 import { chmod, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { parse } from "yaml";
-import { rayling } from "./command.ts";
+import { rayling, shown, start } from "./command.ts";
 import { driver, json, killed, ownDirectory, recordsIn } from "./driver.ts";
 
 let directory: string;
@@ -138,6 +138,42 @@ describe("status and memory", () => {
     expect(memory).toMatchObject({ totalObjects: objects.length, missing: [] });
     expect((await rayling("memory")).stdout).toMatch(/PINNED_IN_MEMORY/);
   });
+});
+
+test("other machines are shown, what runs there, and that one is gone", async () => {
+  const offer = ["--name", "box", "--num-cpus", "4", "--resources", "license=2"];
+  const token = ["--token-file", join(directory, "token")];
+  const agent = start("node", "--listen", "127.0.0.1:0", ...token, ...offer);
+  onTestFinished(() => void agent.child.kill("SIGKILL"));
+  const [address = ""] = await shown(agent, /rayling:\/\/\S+(?=")/);
+  const session = await driver({
+    numCpus: 1,
+    resources: {},
+    nodes: [address],
+    reconnectTimeoutMs: 500,
+  });
+  const nodes = (await json("list", "nodes")) as Rows;
+  expect(nodes).toEqual(await session.ask("list", "Nodes", {}));
+  const nodeId = nodes.rows.find(({ nodeName }) => nodeName === "box")?.["nodeId"];
+  const there = ["--filter", `nodeId=${String(nodeId)}`];
+  expect(await json("list", "actors", ...there)).toMatchObject({
+    rows: [{ className: "Grader", state: "ALIVE" }],
+  });
+  expect(await json("status")).toMatchObject({
+    nodes: [{ isHeadNode: true }, { nodeId, resources: { CPU: { used: 1.5, total: 4 } } }],
+  });
+  expect((await rayling("logs", "--actor", "Grader")).stdout).toMatch(/hello\n$/);
+  agent.child.kill("SIGKILL");
+  await expect
+    .poll(() => json("list", "nodes", ...there), { timeout: 60_000, interval: 100 })
+    .toMatchObject({
+      rows: [{ state: "DEAD", stateMessage: expect.stringContaining("node box is lost") }],
+    });
+  expect(await json("list", "workers", "--filter", "isAlive=true", ...there)).toMatchObject({
+    total: 0,
+  });
+  const status = (await json("status")) as { readonly nodes: readonly unknown[] };
+  expect(status.nodes[1]).toMatchObject({ nodeId, state: "DEAD", resources: {} });
 });
 
 describe("which driver", () => {

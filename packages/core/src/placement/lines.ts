@@ -108,7 +108,8 @@ export class Lines {
       .toSorted((left, right) => later(right, left))
       .map((line) => {
         const { label, wants, sinceMs } = line.waiters.peek() as Waiter;
-        return { label, wants, sinceMs, ...line.why, size: line.waiters.size };
+        const { feasible, reason } = line.why;
+        return { label, wants, sinceMs, feasible, reason, size: line.waiters.size };
       });
   }
 
