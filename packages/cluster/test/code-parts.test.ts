@@ -18,9 +18,14 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type Channel, channelEndpoint, dial, newId } from "@rayling/core/cluster";
+import { type Remote, wrap } from "comlink";
+import { parseAddress } from "../src/address.ts";
 import { CodeCache } from "../src/code/code-cache.ts";
 import { DriverCode } from "../src/code/driver-code.ts";
 import { manifestText } from "../src/code/stream.ts";
+import type { AgentControl, HostOrder } from "../src/contract.ts";
+import { startAgent } from "../src/index.ts";
 import { collect, type Collected, has } from "../src/collect/collect.ts";
 import { type Files, npmProject, pnpmProject, writeFiles } from "./fixtures/users-project.ts";
 
@@ -343,6 +348,75 @@ describe("an agent", () => {
       tell: () => undefined,
     });
     await expect(cache.open()).rejects.toThrow("in a node_modules folder");
+  });
+});
+
+describe("over a connection, an agent", () => {
+  const dialled = async (address: string): Promise<[Channel, Remote<AgentControl>]> => {
+    const { place, token } = parseAddress(address);
+    const channel = await dial(
+      { place, token },
+      { peerId: newId("driver"), wayId: undefined },
+      { peerId: "the agent", explain: () => new Promise(() => undefined) },
+    );
+    return [channel, wrap<AgentControl>(channelEndpoint(channel))];
+  };
+  const order: Omit<HostOrder, "code"> = {
+    identity: {
+      hostId: "host-x",
+      nodeId: "node-x",
+      nodeLabels: {},
+      driverId: "driver-x",
+      jobId: "job-x",
+      namespace: "x",
+      network: {},
+      inside: { stuckWarningMs: 0, logToDriver: false, taskEvents: false },
+    },
+    runtimeEnv: undefined,
+    moduleUrl: undefined,
+    isDevelopment: false,
+    publicHost: "127.0.0.1",
+  };
+
+  test("takes code from who has its token, starts nothing on code that was not brought, and outlives what is wrong", async () => {
+    const agent = await startAgent({ codeCache: join(folder, "cache"), maxCodeBytes: 1000 });
+    try {
+      await expect(dialled(agent.address.replace(/\/\/.*@/, "//guessed@"))).rejects.toThrow(
+        "token",
+      );
+      const [channel, control] = await dialled(agent.address);
+      const hostile = packed({ files: [["../outside", 1, 0]], links: [] }, "x");
+      await control.openCode(hostile.id);
+      await control.writeCode(hostile.id, gzipSync(hostile.bytes));
+      await expect(control.closeCode(hostile.id)).rejects.toThrow("is not in its plain form");
+      const { id, bytes } = small("content");
+      for (const wrong of [null, 5, "text", {}, [], new Uint8Array(0)]) {
+        await control.openCode(id);
+        const written = control.writeCode(id, wrong as never).then(() => control.closeCode(id));
+        await expect(written).rejects.toThrow();
+        await control.dropCode(id);
+      }
+      const code = { id, rootUrl: "file:///at/home/", directory: "", runtime: {} };
+      await expect(control.launch({ ...order, code })).rejects.toThrow(
+        /code [0-9a-f]+ is not here/,
+      );
+      await control.openCode(id);
+      await control.writeCode(id, gzipSync(bytes));
+      await control.closeCode(id);
+      // Another driver may use it when it asks by its name, and not before.
+      const [otherChannel, other] = await dialled(agent.address);
+      await expect(other.launch({ ...order, code })).rejects.toThrow("is not here");
+      expect(await other.hasCode(id)).toBe(true);
+      await expect(
+        other.launch({ ...order, code: { ...code, directory: "../.." } }),
+      ).rejects.toThrow("is not in its plain form");
+      expect(agent.hostCount).toBe(0);
+      const { maxPackageBytes, platform } = (await other.describe()).code;
+      expect([maxPackageBytes, platform]).toEqual([1000, `${process.platform}-${process.arch}`]);
+      for (const one of [channel, otherChannel]) one.close({ kind: "shutdown", message: "over" });
+    } finally {
+      await agent.close();
+    }
   });
 });
 
