@@ -3,7 +3,7 @@ import { provideNodes } from "@rayling/core/cluster";
 
 export { CertificateError, type CredentialFiles } from "@rayling/core/cluster";
 
-export { NodeAddressError } from "./address.ts";
+export { NodeAddressError, parseAddress } from "./address.ts";
 export { type Agent, type AgentOptions, startAgent } from "./agent.ts";
 export { type CertificateOptions, type MadeCertificate, makeCertificate } from "./certificates.ts";
 export { joinNode, RemoteNode } from "./join.ts";

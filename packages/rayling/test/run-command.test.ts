@@ -13,22 +13,25 @@ async function scriptOf(text: string): Promise<string> {
 
 test("gives the script its nodes and arguments, and has its exit code", async () => {
   const path = await scriptOf(
-    `console.log(JSON.stringify([process.env.RAYLING_NODES, process.argv.slice(2), process.version]));
+    `const { RAYLING_NODES, RAYLING_TLS } = process.env;
+     console.log(JSON.stringify([RAYLING_NODES, RAYLING_TLS, process.argv.slice(2), process.version]));
      console.error("to stderr");
      process.exitCode = 7 as number;`,
   );
-  const flags = ["--nodes", "rayling://t@a:1,rayling://t@b:2", "--nodes", "rayling://t@[::1]:3"];
-  expect(await rayling("run", path, "one", ...flags, "--", "--two", "3")).toMatchObject({
+  const flags = ["--nodes", "rayling://t@a:1,rayling://t@b:2", "--nodes", "raylings://t@[::1]:3"];
+  const tls = ["--tls", "/tmp/certificates"];
+  expect(await rayling("run", path, "one", ...flags, ...tls, "--", "--two", "3")).toMatchObject({
     code: 7,
     stdout: `${JSON.stringify([
-      "rayling://t@a:1,rayling://t@b:2,rayling://t@[::1]:3",
+      "rayling://t@a:1,rayling://t@b:2,raylings://t@[::1]:3",
+      "/tmp/certificates",
       ["one", "--two", "3"],
       process.version,
     ])}\n`,
     stderr: "to stderr\n",
   });
   vi.stubEnv("RAYLING_NODES", "rayling://t@c:4");
-  expect((await rayling("run", path)).stdout).toContain('["rayling://t@c:4",[]');
+  expect((await rayling("run", path)).stdout).toContain('["rayling://t@c:4",null,[]');
 });
 
 test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
@@ -58,7 +61,14 @@ test("ends as a script that was killed", async () => {
 test.each([
   [["run"], /missing required argument 'script'/],
   [["run", "/not/there.ts"], /'\/not\/there\.ts' is invalid.*There is no such file/],
-  [["run", import.meta.filename, "--nodes", "host:1"], /--nodes.*rayling:\/\/token@host:port/],
+  [
+    ["run", import.meta.filename, "--nodes", "host:1"],
+    /--nodes: host:1: is no address, rayling:\/\/token@host:port/,
+  ],
+  [
+    ["run", import.meta.filename, "--nodes", "http://secret@host:1"],
+    /--nodes: http:\/\/host:1: is no address/,
+  ],
   [["run", import.meta.filename, "--epochs", "3"], /unknown option '--epochs'/],
 ])("bad input is one line and exit code 2: %j", async (args, message) => {
   const { code, stdout, stderr } = await rayling(...args);

@@ -2,6 +2,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
+import { resolve } from "node:path";
+import { parseAddress } from "@rayling/cluster";
 import { CliError } from "./cli-error.ts";
 
 export interface RunOptions {
@@ -9,16 +11,23 @@ export interface RunOptions {
   readonly args: readonly string[];
   /** Addresses of agents. */
   readonly nodes: readonly string[];
+  /** A folder with certificates. */
+  readonly tls?: string;
 }
 
 /** Those of a terminal go to all processes in front of it, this one and the script alike. */
 const ofTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT"];
 const passedOn: readonly NodeJS.Signals[] = [...ofTerminal, "SIGTERM", "SIGHUP", "SIGUSR2"];
 
-export async function runScript({ script, args, nodes }: RunOptions): Promise<void> {
+export async function runScript({ script, args, nodes, tls }: RunOptions): Promise<void> {
+  for (const address of nodes) checkAddress(address);
   const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
     stdio: "inherit",
-    env: { ...process.env, ...(nodes.length === 0 ? {} : { RAYLING_NODES: nodes.join(",") }) },
+    env: {
+      ...process.env,
+      ...(nodes.length === 0 ? {} : { RAYLING_NODES: nodes.join(",") }),
+      ...(tls === undefined ? {} : { RAYLING_TLS: resolve(tls) }),
+    },
   });
   const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
   const listeners = passedOn.map((signal) => {
@@ -41,5 +50,14 @@ export async function runScript({ script, args, nodes }: RunOptions): Promise<vo
     });
   } finally {
     for (const [name, pass] of listeners) process.off(name, pass);
+  }
+}
+
+/** The script would say so, too, but with a stack. */
+function checkAddress(address: string): void {
+  try {
+    parseAddress(address);
+  } catch (error) {
+    throw new CliError(2, `--nodes: ${(error as Error).message}`, { cause: error });
   }
 }
