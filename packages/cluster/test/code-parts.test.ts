@@ -26,7 +26,7 @@ import { DriverCode } from "../src/code/driver-code.ts";
 import { manifestText } from "../src/code/stream.ts";
 import type { AgentControl, HostOrder } from "../src/contract.ts";
 import { startAgent } from "../src/index.ts";
-import { collect, type Collected, has } from "../src/collect/collect.ts";
+import { collect, type Collected, modulesIn } from "../src/collect/collect.ts";
 import { type Files, npmProject, pnpmProject, writeFiles } from "./fixtures/users-project.ts";
 
 let folder: string;
@@ -137,7 +137,15 @@ describe("an agent", () => {
     ["a path with a zero", file("a\0b")],
     ["a path that is none", file(5)],
     ["a name that is too long", file("x".repeat(256))],
-    ["a path that is too long", file("x/".repeat(3000) + "y")],
+    ["a path that is too long", file(`${"x".repeat(200)}/`.repeat(6) + "y")],
+    ["a path that is too deep", file("x/".repeat(64) + "y")],
+    [
+      "more folders than any code has",
+      {
+        files: Array.from({ length: 2000 }, (__, n) => [`${n}/`.repeat(60) + "y", 0, 0]),
+        links: [],
+      },
+    ],
     ["a negative size", file("a", -1)],
     ["a size that is no whole number", file("a", 0.5)],
     ["a size beyond counting", file("a", 2 ** 60)],
@@ -454,8 +462,9 @@ describe("what is collected", () => {
     expect(collected.root).toBe(folder);
     expect(paths(collected)).toEqual(reached);
     expect(collected.manifest.links).toEqual([]);
-    expect(has(collected, pathToFileURL(join(folder, "src/greeter.ts")).href)).toBe(true);
-    expect(has(collected, pathToFileURL(join(folder, "src/main.ts")).href)).toBe(false);
+    const has = modulesIn(collected);
+    expect(has(pathToFileURL(join(folder, "src/greeter.ts")).href)).toBe(true);
+    expect(has(pathToFileURL(join(folder, "src/main.ts")).href)).toBe(false);
   });
 
   test("keeps the links that pnpm makes", async () => {

@@ -12,7 +12,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { RaySystemError, registeredModules, type RuntimeEnv } from "@rayling/core/cluster";
-import { has, type Collected } from "../collect/collect.ts";
+import { type Collected, modulesIn } from "../collect/collect.ts";
 import { collectInThread } from "../collect/thread.ts";
 import type { CodeOffer, ShippedCode } from "../contract.ts";
 import { BadPackageError, bytesOf } from "./manifest.ts";
@@ -60,6 +60,8 @@ export class CodePackages {
 }
 
 export class CodePackage {
+  /** Whether a host that gets it can import that module. */
+  readonly has: (moduleUrl: string) => boolean;
   readonly #collected: Collected;
   readonly #folder: string;
   #code: Promise<ShippedCode> | undefined;
@@ -67,11 +69,8 @@ export class CodePackage {
 
   constructor(collected: Collected, folder: string) {
     this.#collected = collected;
+    this.has = modulesIn(collected);
     this.#folder = folder;
-  }
-
-  has(moduleUrl: string): boolean {
-    return has(this.#collected, moduleUrl);
   }
 
   /** @throws RaySystemError when that machine cannot use it */

@@ -14,12 +14,14 @@ export interface Manifest {
   readonly links: readonly (readonly [path: string, target: string])[];
 }
 
-/** A list of 250,000 paths, and more than any package has. */
-export const maxManifestBytes: number = 32 * 1024 * 1024;
+/** A list of 150,000 files; typical are some hundreds. */
+export const maxManifestBytes: number = 16 * 1024 * 1024;
 
-/** In bytes; of Linux are the longest that are common. */
-const maxPathBytes = 4096;
+/** What file systems take is more; what of it is looked at takes time and memory. */
+const maxPathBytes = 1024;
 const maxNameBytes = 255;
+const maxDepth = 64;
+const maxFolders = 100_000;
 
 /** A package that is not as it must be. */
 export class BadPackageError extends RaySystemError {
@@ -63,7 +65,9 @@ function problemOfPath(path: unknown): string | undefined {
   if (path.includes("\0") || path.includes("\\")) return "has a character that none may have";
   if (process.platform === "win32" && /[<>:"|?*]/.test(path)) return "cannot be on this system";
   if (path.startsWith("/")) return "is absolute";
-  for (const name of path.split("/")) {
+  const names = path.split("/");
+  if (names.length > maxDepth) return "is too deep";
+  for (const name of names) {
     if (name === "" || name === "." || name === "..") return "is not in its plain form";
     if (Buffer.byteLength(name) > maxNameBytes) return "has a name that is too long";
   }
@@ -99,6 +103,7 @@ function checkPlaces({ files, links }: Manifest): void {
       if (ends.has(folder)) throw new BadPackageError(`${path} lies below ${folder}, no folder`);
       folders.add(folder);
     }
+    if (folders.size > maxFolders) throw new BadPackageError(`it has over ${maxFolders} folders`);
   }
   const targets = new Set([...files.map(([path]) => path), ...folders]);
   for (const [path, target] of links) {

@@ -10,7 +10,8 @@ const maxOnTheWay = 4;
 export class CodeSender {
   readonly #agent: Promise<Remote<CodeControl>>;
   readonly #lost: Promise<DeathCause>;
-  readonly #brought: Map<CodePackage, Promise<ShippedCode>> = new Map();
+  /** By the ids of packages. */
+  readonly #brought: Map<string, Promise<void>> = new Map();
 
   constructor(agent: Promise<Remote<CodeControl>>, lost: Promise<DeathCause>) {
     this.#agent = agent;
@@ -18,27 +19,27 @@ export class CodeSender {
   }
 
   /** Resolves when it is there. Rejects with why it cannot be; the next who needs it tries again. */
-  bring(code: CodePackage): Promise<ShippedCode> {
-    let brought = this.#brought.get(code);
+  async bring(given: CodePackage): Promise<ShippedCode> {
+    const code = await given.code();
+    let brought = this.#brought.get(code.id);
     if (brought === undefined) {
-      brought = this.#bring(code);
-      this.#brought.set(code, brought);
-      brought.catch(() => this.#brought.delete(code));
+      brought = this.#bring(given, code);
+      this.#brought.set(code.id, brought);
+      brought.catch(() => this.#brought.delete(code.id));
     }
-    return brought;
+    await brought;
+    return code;
   }
 
-  async #bring(given: CodePackage): Promise<ShippedCode> {
-    const code = await given.code();
-    const { id } = code;
+  async #bring(given: CodePackage, { id }: ShippedCode): Promise<void> {
     const agent = await this.#agent;
-    if (await agent.hasCode(id)) return code;
+    if (await agent.hasCode(id)) return;
     const portions = await given.portions();
-    await agent.openCode(id);
     // What was asked of an agent that is gone is never answered.
     void this.#lost.then(({ message }) => portions.destroy(new RaySystemError(message)));
     const onTheWay: Promise<void>[] = [];
     try {
+      await agent.openCode(id);
       for await (const portion of portions) {
         const written = agent.writeCode(id, portion as Uint8Array);
         // Whoever waits for the one before it hears first.
@@ -48,8 +49,8 @@ export class CodeSender {
       }
       await Promise.all(onTheWay);
       await agent.closeCode(id);
-      return code;
     } catch (error) {
+      portions.destroy();
       void agent.dropCode(id).catch(() => undefined);
       throw error;
     }

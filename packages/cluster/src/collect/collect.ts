@@ -114,9 +114,11 @@ function runtimeOf(files: readonly string[]): Record<string, string> {
   return found;
 }
 
-/** Whether a host that gets the code can import that module. */
-export function has({ root, runtime, manifest }: Collected, moduleUrl: string): boolean {
-  if (Object.values(runtime).some((url) => moduleUrl.startsWith(url))) return true;
-  const file = moduleUrl.startsWith("file:") ? fileURLToPath(moduleUrl) : "";
-  return manifest.files.some(([path]) => join(root, path) === file);
+/** Tells whether a host that gets the code can import a module. */
+export function modulesIn({ root, runtime, manifest }: Collected): (moduleUrl: string) => boolean {
+  const files = new Set(manifest.files.map(([path]) => join(root, path)));
+  const own = Object.values(runtime);
+  return (moduleUrl) =>
+    own.some((url) => moduleUrl.startsWith(url)) ||
+    (moduleUrl.startsWith("file:") && files.has(fileURLToPath(moduleUrl)));
 }

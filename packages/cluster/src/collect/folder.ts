@@ -14,7 +14,7 @@ export function excludesIn(folder: string, patterns: readonly string[]): Exclude
 }
 
 /** Outside of the folder nothing matches. */
-function matcher(folder: string, rules: Ignore): (path: string, isFolder?: boolean) => boolean {
+function matcher(folder: string, rules: Ignore): Excludes {
   return (path, isFolder = false) => {
     const inside = relative(folder, path).split(sep).join("/");
     if (inside === "" || inside === ".." || inside.startsWith("../")) return false;
@@ -28,23 +28,22 @@ function matcher(folder: string, rules: Ignore): (path: string, isFolder?: boole
  * @throws RaySystemError for a link that leaves the folder
  */
 export function addFolder(folder: string, listing: Listing, excludes: Excludes): void {
-  const visit = (at: string, outer: readonly Matcher[]): void => {
+  const visit = (at: string, outer: readonly Excludes[]): void => {
     const own = join(at, ".gitignore");
     const rules = existsSync(own)
       ? [...outer, matcher(at, ignore().add(readFileSync(own, "utf8")))]
       : outer;
     for (const entry of readdirSync(at, { withFileTypes: true })) {
       const path = join(at, entry.name);
-      if (never.has(entry.name) || excludes(path)) continue;
-      if (rules.some((isIgnored) => isIgnored(path, entry.isDirectory()))) continue;
-      if (entry.isDirectory()) visit(path, rules);
+      const isFolder = entry.isDirectory();
+      if (never.has(entry.name) || excludes(path, isFolder)) continue;
+      if (rules.some((isIgnored) => isIgnored(path, isFolder))) continue;
+      if (isFolder) visit(path, rules);
       else addEntry(entry, path, folder, listing);
     }
   };
   visit(folder, []);
 }
-
-type Matcher = ReturnType<typeof matcher>;
 
 /** Sockets, pipes and devices are no code. */
 function addEntry(entry: Dirent, path: string, folder: string, listing: Listing): void {

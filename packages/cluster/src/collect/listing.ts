@@ -9,7 +9,7 @@ import { RaySystemError } from "@rayling/core/cluster";
 import { foldersOf, type Manifest } from "../code/manifest.ts";
 
 /** Says which paths stay at home. */
-export type Excludes = (path: string) => boolean;
+export type Excludes = (path: string, isFolder?: boolean) => boolean;
 
 export class Listing {
   readonly #excludes: Excludes;
