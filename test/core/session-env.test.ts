@@ -1,6 +1,6 @@
 /** `init({ runtimeEnv })`: what all threads and processes of a session have, unless an actor or a task says otherwise. */
 import * as ray from "@rayling/core";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { Permitted } from "../fixtures/permitted.ts";
 import { Resident, variableOf } from "../fixtures/processes.ts";
 
@@ -55,6 +55,18 @@ test.each<[object, string]>([
 ])("%j is refused at once, and nothing is started", async (runtimeEnv, message) => {
   await expect(ray.init({ runtimeEnv })).rejects.toThrow(message);
   expect(ray.isInitialized()).toBe(false);
+});
+
+test("a folder that RAYLING_WORKING_DIR names is looked for as any other", async () => {
+  vi.stubEnv("RAYLING_WORKING_DIR", "./not/there");
+  try {
+    await expect(ray.init()).rejects.toThrow("must be a folder that is there");
+    expect(ray.isInitialized()).toBe(false);
+    // What the script says is stronger.
+    await ray.init({ runtimeEnv: { workingDir: true } });
+  } finally {
+    vi.unstubAllEnvs();
+  }
 });
 
 test("settings that no thread can have end those that need one, and the session goes on", async () => {

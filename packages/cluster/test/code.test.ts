@@ -91,10 +91,12 @@ async function agent(flags: readonly string[] = [], before?: string): Promise<Ag
 const hidden = 'mount -t tmpfs none "$1"';
 
 /** Runs the project's main.ts; resolves with what it said. */
-async function drive(address: string, ...args: readonly string[]): Promise<unknown[]> {
-  const { stdout } = await run(process.execPath, ["src/main.ts", address, ...args], {
-    cwd: project,
-  });
+function drive(address: string, ...args: readonly string[]): Promise<unknown[]> {
+  return said("src/main.ts", address, ...args);
+}
+
+async function said(...command: readonly string[]): Promise<unknown[]> {
+  const { stdout } = await run(process.execPath, command, { cwd: project });
   const lines = stdout.split("\n").filter((line) => line !== "");
   return lines.map((line) => JSON.parse(line) as unknown);
 }
@@ -131,20 +133,20 @@ await ray.shutdown();
   ] as const)("an actor runs with the packages that %s installed", async (_, make) => {
     await make(project, main);
     const { address, told } = await agent([], hidden);
-    const said = await drive(address, join(project, "package.json"));
-    expect(said.slice(0, 3)).toEqual(["<YOU><YOU>", [true, false], "some data"]);
-    const { module, cwd } = said[3] as { module: string; cwd: string };
+    const heard = await drive(address, join(project, "package.json"));
+    expect(heard.slice(0, 3)).toEqual(["<YOU><YOU>", [true, false], "some data"]);
+    const { module, cwd } = heard[3] as { module: string; cwd: string };
     expect(module).toMatch(new RegExp(`^file://${cache}/.*/files/src/greeter.ts$`));
     expect(module).toContain(cwd);
-    expect(said[4]).toEqual([
+    expect(heard[4]).toEqual([
       [true, "hmpf", "too rude: hmpf"],
       [true, "hmpf", "too rude: hmpf"],
     ]);
-    const [local, remote] = said[5] as [string[], string[]];
+    const [local, remote] = heard[5] as [string[], string[]];
     expect(local).toHaveLength(1);
     expect(local[0]).toContain(`${project}/src/greeter.ts:35:11`);
     expect(remote).toEqual(local);
-    expect(said.slice(6)).toEqual(["through a queue there", 42]);
+    expect(heard.slice(6)).toEqual(["through a queue there", 42]);
     expect(told("took code")).toHaveLength(1);
     // The same once more, by another driver: nothing is sent.
     expect((await drive(address, project)).slice(6)).toEqual(["through a queue there", 42]);
@@ -265,6 +267,27 @@ await ray.shutdown();
   expect(told("took code")).toHaveLength(1);
 });
 
+test.each([
+  ["the modules", ["--working-dir"]],
+  ["a folder", ["--working-dir", "."]],
+])("rayling run brings %s for a script that says nothing of it", async (_, flags) => {
+  await npmProject(
+    project,
+    `import { renameSync } from "node:fs";
+await ray.init({ numCpus: 0 });
+say(await ray.get(Greeter.remote().greet.remote("you")));
+renameSync("src", "away");
+say(await ray.get(Greeter.remote().greet.remote("all")));
+await ray.shutdown();\n`,
+  );
+  const { address, told } = await agent();
+  expect(await said(cli, "run", "src/main.ts", "--nodes", address, ...flags)).toEqual([
+    "<YOU><YOU>",
+    "<ALL><ALL>",
+  ]);
+  expect(told("took code")).toHaveLength(1);
+});
+
 test("a module that was imported later is brought when it is needed", async () => {
   await npmProject(
     project,
@@ -321,8 +344,8 @@ say(await ray.get(Greeter.options(await far()).remote().greet.remote("all")));
 await ray.shutdown();\n`,
   );
   const { address } = await agent();
-  const said = await Promise.all(Array.from({ length: 3 }, () => drive(address)));
-  expect(said).toEqual([["<ALL><ALL>"], ["<ALL><ALL>"], ["<ALL><ALL>"]]);
+  const heard = await Promise.all(Array.from({ length: 3 }, () => drive(address)));
+  expect(heard).toEqual([["<ALL><ALL>"], ["<ALL><ALL>"], ["<ALL><ALL>"]]);
   expect(await packages()).toHaveLength(1);
 });
 

@@ -69,6 +69,10 @@ test.each([
     ["run", import.meta.filename, "--nodes", "http://secret@host:1"],
     /--nodes: http:\/\/host:1: is no address/,
   ],
+  [
+    ["run", import.meta.filename, "--working-dir", "/not/there"],
+    /--working-dir.*There is no such folder/,
+  ],
   [["run", import.meta.filename, "--epochs", "3"], /unknown option '--epochs'/],
 ])("bad input is one line and exit code 2: %j", async (args, message) => {
   const { code, stdout, stderr } = await rayling(...args);

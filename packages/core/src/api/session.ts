@@ -12,7 +12,9 @@ import {
   DriverCodeStopped,
   setCurrentCaller,
 } from "../caller/current.ts";
+import type { RuntimeEnv } from "../rpc/directory.ts";
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
+import { hasSettings } from "../runtime/host.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import { newToken } from "../transport/handshake.ts";
@@ -83,12 +85,11 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
       "init was called twice; call shutdown first, or pass ignoreReinitError: true",
     );
   }
-  const { runtimeEnv } = options;
-  const driver = start(
-    runtimeEnv === undefined
-      ? options
-      : { ...options, runtimeEnv: withWholePath("init", runtimeEnv) },
-  );
+  const runtimeEnv = withWholePath("init", {
+    ...workingDirOfEnvironment(),
+    ...options.runtimeEnv,
+  });
+  const driver = start(hasSettings(runtimeEnv) ? { ...options, runtimeEnv } : options);
   const { namespace } = driver;
   const { metricsPort } = options;
   try {
@@ -101,6 +102,11 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     await shutdown();
     throw error;
   }
+}
+
+function workingDirOfEnvironment(): Pick<RuntimeEnv, "workingDir"> {
+  const given = process.env["RAYLING_WORKING_DIR"] ?? "";
+  return given === "" ? {} : { workingDir: given === "true" ? true : given };
 }
 
 const ofSession: Check = (value) =>

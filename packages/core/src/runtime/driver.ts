@@ -51,7 +51,7 @@ export interface InitOptions {
   readonly reconnectTimeoutMs?: number;
   /**
    * Settings of all threads and processes of the session; those of an actor or a task are stronger, part by part, and variables of `env` one by one.
-   * `permissions` are for a certain actor or task, because they depend on its module.
+   * `permissions` are for a certain actor or task, because they depend on its module. Default of its `workingDir`: the environment variable RAYLING_WORKING_DIR, "true" or a folder.
    */
   readonly runtimeEnv?: Omit<RuntimeEnv, "permissions">;
   /**

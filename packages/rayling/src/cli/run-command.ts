@@ -13,13 +13,16 @@ export interface RunOptions {
   readonly nodes: readonly string[];
   /** A folder with certificates. */
   readonly tls?: string;
+  /** The code that goes to them: a folder, or true for what the script's modules reach. */
+  readonly workingDir?: string | true;
 }
 
 /** Those of a terminal go to all processes in front of it, this one and the script alike. */
 const ofTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT"];
 const passedOn: readonly NodeJS.Signals[] = [...ofTerminal, "SIGTERM", "SIGHUP", "SIGUSR2"];
 
-export async function runScript({ script, args, nodes, tls }: RunOptions): Promise<void> {
+export async function runScript(options: RunOptions): Promise<void> {
+  const { script, args, nodes, tls, workingDir } = options;
   for (const address of nodes) checkAddress(address);
   const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
     stdio: "inherit",
@@ -27,6 +30,7 @@ export async function runScript({ script, args, nodes, tls }: RunOptions): Promi
       ...process.env,
       ...(nodes.length === 0 ? {} : { RAYLING_NODES: nodes.join(",") }),
       ...(tls === undefined ? {} : { RAYLING_TLS: resolve(tls) }),
+      ...(workingDir === undefined ? {} : { RAYLING_WORKING_DIR: placeOf(workingDir) }),
     },
   });
   const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
@@ -51,6 +55,10 @@ export async function runScript({ script, args, nodes, tls }: RunOptions): Promi
   } finally {
     for (const [name, pass] of listeners) process.off(name, pass);
   }
+}
+
+function placeOf(workingDir: string | true): string {
+  return workingDir === true ? "true" : resolve(workingDir);
 }
 
 /** The script would say so, too, but with a stack. */

@@ -1,5 +1,5 @@
 /** The flags of `rayling run`: their texts and checks. The command itself is loaded only when it runs. */
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { RunOptions } from "./run-command.ts";
 
@@ -25,16 +25,29 @@ export function addRunCommand(program: Command, run: (options: RunOptions) => Pr
       "--tls <folder>",
       "with ca.pem, cert.pem and key.pem, as rayling cert makes it (default: RAYLING_TLS, or ~/.rayling/tls)",
     )
+    .option(
+      "--working-dir [folder]",
+      "brings the code to machines that do not have it: what the script's modules reach, or all of a folder, too (default: RAYLING_WORKING_DIR)",
+      folder,
+    )
     .addHelpText("after", help)
     .action(
-      async (script: string, args: readonly string[], flags: Pick<RunOptions, "nodes" | "tls">) =>
-        run({ script, args, ...flags }),
+      async (
+        script: string,
+        args: readonly string[],
+        flags: Pick<RunOptions, "nodes" | "tls" | "workingDir">,
+      ) => run({ script, args, ...flags }),
     );
 }
 
 function existing(path: string): string {
   if (!existsSync(path)) throw new InvalidArgumentError("There is no such file.");
   return path;
+}
+
+function folder(path: string): string {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return path;
+  throw new InvalidArgumentError("There is no such folder.");
 }
 
 function addresses(text: string, others: readonly string[]): readonly string[] {
@@ -45,4 +58,4 @@ const help = `
 A token on the command line can be seen by others on this machine: RAYLING_NODES in the environment cannot.
 
 Example:
-  rayling run train.ts --nodes rayling://TOKEN@127.0.0.1:6399 -- --epochs 3`;
+  rayling run train.ts --nodes rayling://TOKEN@127.0.0.1:6399 --working-dir . -- --epochs 3`;
