@@ -141,7 +141,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   const listener = await listen({
     address,
     // Nobody can say that a driver is gone; its silence does.
-    explain: () => never,
+    explain: never,
     network: { ...network, explainMs: 0 },
     onChannel: (channel, { peerId }) => {
       const session = new DriverSession(channel, machine);
@@ -183,7 +183,8 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   };
 }
 
-const never: Promise<DeathCause> = new Promise(() => undefined);
+/** One of its own for whoever asks: those who wait for a promise live as long as it does. */
+const never = (): Promise<DeathCause> => new Promise(() => undefined);
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);

@@ -76,3 +76,29 @@ test.each<[string, object]>([
   endpoint.postMessage({ id: "1", argumentList: [], ...message });
   expect(await closed).toMatchObject({ kind: "channel-broken" });
 });
+
+/** An endpoint that was used and closed; what answered there. */
+async function closedOne(): Promise<WeakRef<object>> {
+  const { port1, port2 } = new MessageChannel();
+  const channel = threadChannel(port1, async () => lost);
+  const endpoint = channelEndpoint(channel);
+  // As an agent does it: what answers a driver has the way to ask it.
+  const driver = wrap<Offer>(endpoint);
+  const answers: Offer = { ...offer, double: (value) => (value < 0 ? (driver as never) : value) };
+  expose(answers, endpoint);
+  channel.close(lost);
+  port2.close();
+  await channel.closed;
+  return new WeakRef(answers);
+}
+
+test("what was exposed and wrapped over a channel is let go of when that is closed", async () => {
+  const kept: WeakRef<object>[] = [];
+  for (let count = 0; count < 10; count++) kept.push(await closedOne());
+  await expect
+    .poll(() => {
+      globalThis.gc?.();
+      return kept.filter((one) => one.deref() !== undefined).length;
+    })
+    .toBeLessThan(2);
+});

@@ -42,7 +42,7 @@ const frame = (size: number): Buffer =>
   Buffer.concat(frameOf({ bytes: Buffer.alloc(size, 1), buffers: [] }));
 
 async function closed(socket: Socket): Promise<void> {
-  if (!socket.closed) await once(socket, "close");
+  if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
 }
 
 /** Writes, and resolves when the system has it. */

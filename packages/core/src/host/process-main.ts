@@ -31,7 +31,8 @@ interface Lines {
   readonly door: (parts: Pick<DoorParts, "death" | "onChannel">) => Door;
 }
 
-const never: Promise<DeathCause> = new Promise(() => undefined);
+/** One of its own for whoever asks: those who wait for a promise live as long as it does. */
+const never = (): Promise<DeathCause> => new Promise(() => undefined);
 const settings = JSON.parse(process.env[processVariable] ?? "{}") as ProcessSettings;
 // Processes that it starts itself are none of ours.
 delete process.env[processVariable];
@@ -104,7 +105,7 @@ async function dialledLines(): Promise<Lines> {
     ...(publicHost === undefined ? {} : { publicHost }),
     network,
     // Nobody can say that the driver is gone; its silence does.
-    death: (peerId) => (peerId === driverId || known === undefined ? never : known.death(peerId)),
+    death: (peerId) => (peerId === driverId || known === undefined ? never() : known.death(peerId)),
     onChannel: (peerId, channel) => {
       if (known === undefined) early.push([peerId, channel]);
       else known.onChannel(peerId, channel);

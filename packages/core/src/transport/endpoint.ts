@@ -54,6 +54,12 @@ function checkRequest(data: unknown): void {
 
 export function channelEndpoint(channel: Channel): Endpoint {
   const listeners = new Set<Listener>();
+  // comlink keeps an endpoint until nobody has what it made over it, which what listens there may have, or the reason why the channel closed.
+  let open: Channel | undefined = channel;
+  void channel.closed.then(() => {
+    listeners.clear();
+    open = undefined;
+  });
   const receive = (batch: Batch): void => {
     let data: unknown;
     try {
@@ -61,7 +67,7 @@ export function channelEndpoint(channel: Channel): Endpoint {
       checkDepth(batch.bytes, 0, batch.bytes.length);
       data = packr.unpack(batch.bytes);
     } catch (error) {
-      return channel.close(brokenChannel(error));
+      return open?.close(brokenChannel(error));
     } finally {
       buffers = [];
     }
@@ -69,7 +75,7 @@ export function channelEndpoint(channel: Channel): Endpoint {
       checkRequest(data);
       for (const listener of listeners) listener({ data });
     } catch (error) {
-      channel.close(brokenChannel(error));
+      open?.close(brokenChannel(error));
     }
   };
   let isStarted = false;
@@ -80,13 +86,13 @@ export function channelEndpoint(channel: Channel): Endpoint {
     start() {
       if (isStarted) return;
       isStarted = true;
-      channel.onMessage(receive);
+      open?.onMessage(receive);
     },
     postMessage(message: unknown) {
-      if (!channel.isOpen) return;
+      if (open?.isOpen !== true) return;
       try {
         const bytes = packr.pack(message);
-        channel.send({ bytes, buffers });
+        open.send({ bytes, buffers });
       } finally {
         buffers = [];
       }

@@ -5,7 +5,7 @@
  * a frame that is no batch but a word between the two ends of the connection; it has no buffers. A frame that lies whole in
  * one chunk is handed on as a window of it, without a copy; buffers go straight into SharedArrayBuffers, so that everything above
  * sees what it sees between threads. Lengths are checked before anything is allocated for them, and what is said to be long is not believed: memory is
- * taken as bytes arrive (a buffer's is the system's until it is written to).
+ * taken as bytes arrive.
  */
 import type { Batch } from "../protocol/messages.ts";
 import { RaySystemError } from "../shared/errors.ts";
@@ -36,8 +36,15 @@ const maxWordBytes = 64;
 const lengthBytes = 6;
 /** Up to this size the batch is copied behind its head: one write is cheaper than a list of two. */
 const joinedBytes = 64 * 1024;
-/** What is taken at first for a part that does not lie whole in its chunk; doubles as it fills. */
-const firstBytes = 64 * 1024;
+/**
+ * What is taken for a part that does not lie whole in its chunk: at first this much or less, then so many times as much whenever that is full, so that the
+ * last step is all of it. Of a big buffer a fifteenth is copied twice for that. To believe what is said about it, as memory is the system's until it is
+ * written to, made systems refuse to start processes.
+ */
+const growth = {
+  bytes: { first: 64 * 1024, times: 2 },
+  buffer: { first: 1024 * 1024, times: 16 },
+} as const;
 const noBuffers: readonly SharedArrayBuffer[] = [];
 
 /** The pieces to write, in order; buffers are not copied. @throws RaySystemError for a frame that no peer would take */
@@ -73,6 +80,7 @@ export function wordFrame(word: Uint8Array): Uint8Array {
 
 /** What is being read when a chunk ends in the middle of it. */
 interface Part {
+  readonly kind: keyof typeof growth;
   readonly size: number;
   target: Uint8Array;
   filled: number;
@@ -191,17 +199,13 @@ export class FrameReader {
         }
         case "buffer": {
           const { batch, lengths, buffers } = reading;
-          if (buffers.length === lengths.length && this.#part === undefined) {
+          if (buffers.length === lengths.length) {
             this.#reading = head;
             return { bytes: batch, buffers };
           }
-          if (this.#part === undefined) {
-            const size = lengths[buffers.length] as number;
-            const buffer = new SharedArrayBuffer(size);
-            buffers.push(buffer);
-            this.#part = { size, target: new Uint8Array(buffer), filled: 0 };
-          }
+          this.#part ??= newPart("buffer", lengths[buffers.length] as number);
           if (!this.#fill(this.#part)) return undefined;
+          buffers.push(this.#part.target.buffer as SharedArrayBuffer);
           this.#part = undefined;
           break;
         }
@@ -229,28 +233,42 @@ export class FrameReader {
         return bytes;
       }
       if (this.unread === 0) return undefined;
-      const target = Buffer.allocUnsafeSlow(Math.min(size, firstBytes));
-      this.#part = { size, target, filled: 0 };
+      this.#part = newPart("bytes", size);
     }
     const part = this.#part;
-    while (!this.#fill(part)) {
-      if (this.unread === 0) return undefined;
-      const { size: whole, target } = part;
-      part.target = Buffer.allocUnsafeSlow(Math.min(whole, 2 * target.length));
-      part.target.set(target);
-    }
+    if (!this.#fill(part)) return undefined;
     this.#part = undefined;
     return part.target;
   }
 
-  /** Whether it is whole; else the chunk is used up, or the target is full. */
+  /** Whether it is whole; else the chunk is used up. */
   #fill(part: Part): boolean {
-    const wanted = Math.min(part.target.length - part.filled, this.unread);
-    part.target.set(this.#chunk.subarray(this.#at, this.#at + wanted), part.filled);
-    part.filled += wanted;
-    this.#at += wanted;
-    return part.filled === part.size;
+    for (;;) {
+      const wanted = Math.min(part.target.length - part.filled, this.unread);
+      part.target.set(this.#chunk.subarray(this.#at, this.#at + wanted), part.filled);
+      part.filled += wanted;
+      this.#at += wanted;
+      if (part.filled === part.size) return true;
+      if (this.unread === 0) return false;
+      const target = memoryFor(part, growth[part.kind].times * part.target.length);
+      target.set(part.target);
+      part.target = target;
+    }
   }
+}
+
+function newPart(kind: Part["kind"], size: number): Part {
+  const { first, times } = growth[kind];
+  let length = size;
+  while (length > first) length = Math.ceil(length / times);
+  return { kind, size, target: memoryFor({ kind, size }, length), filled: 0 };
+}
+
+function memoryFor({ kind, size }: Pick<Part, "kind" | "size">, length: number): Uint8Array {
+  const taken = Math.min(size, length);
+  return kind === "bytes"
+    ? Buffer.allocUnsafeSlow(taken)
+    : new Uint8Array(new SharedArrayBuffer(taken));
 }
 
 function uint32(bytes: Uint8Array, at: number): number {

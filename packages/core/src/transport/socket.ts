@@ -218,10 +218,8 @@ export class SocketChannel implements Channel {
     // It is read until the other side has closed, too: TCP makes the other side drop what it has not read yet when a socket is closed that holds unread data.
     this.#socket.resume();
     this.#socket.end();
-    // A peer that never reads, or never closes, must not hold it for ever.
-    const timer = setTimeout(() => this.#socket.destroy(), closeMs).unref();
-    this.#socket.once("close", () => clearTimeout(timer));
     clearTimeout(this.#silenceTimer);
+    this.#destroyLater();
     this.#resolveClosed(reason);
   }
 
@@ -246,6 +244,13 @@ export class SocketChannel implements Channel {
       }
       this.#receiver(batch);
     }
+  }
+
+  /** A peer that never reads, or never closes, must not hold it for ever. */
+  #destroyLater(): void {
+    if (this.#socket.closed) return;
+    const timer = setTimeout(() => this.#socket.destroy(), closeMs).unref();
+    this.#socket.once("close", () => clearTimeout(timer));
   }
 
   /** A chunk ended in the middle of a frame. */
