@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { keep } from "../fixtures/keep.ts";
 import { sharesMemory } from "../fixtures/isolation.ts";
 import {
   echo,
@@ -21,17 +22,7 @@ beforeEach(async () => {
     nodes.push(await cluster.addNode({ numCpus: 4, labels: { zone } }));
   }
 });
-afterEach(async () => {
-  await ray.shutdown();
-  kept = [];
-});
-
-/** An actor ends with its last handle; these live as long as their runtime. */
-let kept: unknown[] = [];
-const keep = <T>(handle: T): T => {
-  kept.push(handle);
-  return handle;
-};
+afterEach(() => ray.shutdown());
 
 const inside = (
   placementGroup: ray.PlacementGroup,

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { drainsAtExit } from "../fixtures/isolation.ts";
+import { keep } from "../fixtures/keep.ts";
 import { exits, pidOf, Resident, variableOf } from "../fixtures/processes.ts";
 
 const ownProcess = { isolation: "process" } as const;
@@ -97,7 +98,7 @@ describe("an actor in a process", () => {
   });
 
   test("reads large buffers in place, and they come back as they were", async () => {
-    const actor = InProcess.remote();
+    const actor = keep(InProcess.remote());
     const large = new Uint8Array(3_000_000).map((_, index) => index % 251);
     expect(await ray.get(actor.isShared.remote(large))).toBe(true);
     expect(await ray.get(actor.echo.remote({ large }))).toEqual({ large });
@@ -122,11 +123,12 @@ describe("an actor in a process", () => {
   });
 
   test("reads objects of threads, of other processes and of the driver", async () => {
-    const [left, right] = [InProcess.remote(), InProcess.remote()];
+    const [left, right] = [keep(InProcess.remote()), keep(InProcess.remote())];
+    const thread = keep(Resident.remote());
     const large = new Float64Array(50_000).fill(0.5);
     const refs = [
       await ray.get(right.keep.remote("of a process")),
-      await ray.get(Resident.remote().keep.remote("of a thread")),
+      await ray.get(thread.keep.remote("of a thread")),
       { ref: ray.put(large) },
     ];
     const values = await ray.get(refs.map((given) => left.read.remote(given)));

@@ -1,18 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { sharesMemory } from "../fixtures/isolation.ts";
+import { keep } from "../fixtures/keep.ts";
 import { echo, Gate, Holder, nested, passGate, placeOfTask, spin } from "../fixtures/scheduling.ts";
 
-/** An actor ends with its last handle; these live as long as their runtime. */
-let kept: unknown[] = [];
-const keep = <T>(handle: T): T => {
-  kept.push(handle);
-  return handle;
-};
-const shutdown = async (): Promise<void> => {
-  await ray.shutdown();
-  kept = [];
-};
 const free = async (name: string): Promise<number | undefined> =>
   (await ray.availableResources())[name];
 const isReady = async (ref: ray.ObjectRef): Promise<boolean> =>
@@ -22,7 +13,7 @@ describe("on one node", () => {
   beforeEach(() =>
     ray.init({ numCpus: 2, numGpus: 1, memory: 1000, resources: { tool: 1 }, prewarm: 2 }),
   );
-  afterEach(shutdown);
+  afterEach(ray.shutdown);
 
   test("more actors than CPUs wait, and run when others have ended", async () => {
     const actors = Array.from({ length: 5 }, () => keep(Holder.options({ numCpus: 1 }).remote()));
@@ -168,7 +159,7 @@ describe("on one node", () => {
 
 describe("on one CPU", () => {
   beforeEach(() => ray.init({ numCpus: 1 }));
-  afterEach(shutdown);
+  afterEach(ray.shutdown);
 
   test("tasks that wait for tasks do not block each other", async () => {
     expect(await ray.get([nested.remote(4), nested.remote(3)])).toEqual([4, 3]);
@@ -188,7 +179,7 @@ describe("over several nodes", () => {
       nodes.push(await cluster.addNode({ numCpus: 2, labels: { zone, kind: "worker" } }));
     }
   });
-  afterEach(shutdown);
+  afterEach(ray.shutdown);
 
   const node = (index: number): ray.NodeInfo => nodes[index] as ray.NodeInfo;
   /** How many CPUs are taken on each of the three. */

@@ -12,7 +12,6 @@ import {
   type Address,
   type Amounts,
   causeToData,
-  type Channel,
   channelEndpoint,
   type CredentialFiles,
   type Credentials,
@@ -20,6 +19,7 @@ import {
   findCredentials,
   Guard,
   HostProcess,
+  Link,
   listen,
   namesOf,
   type NetworkSettings,
@@ -30,7 +30,15 @@ import {
 import { formatAddress } from "./address.ts";
 import { CodeCache } from "./code/code-cache.ts";
 import { DriverCode } from "./code/driver-code.ts";
-import type { AgentControl, DriverAnswers, HostOrder, NodeOffer, StartedHost } from "./contract.ts";
+import {
+  type AgentControl,
+  type DriverAnswers,
+  type HostOrder,
+  type NodeOffer,
+  standardReconnectTimeoutMs,
+  type StartedHost,
+} from "./contract.ts";
+import { heartWay, watchDriver } from "./health.ts";
 
 export interface AgentOptions {
   /** What it listens on. Default "127.0.0.1"; anything but a loopback address needs `tls`. */
@@ -74,7 +82,6 @@ export interface Agent {
   close(): Promise<void>;
 }
 
-const standardReconnectTimeoutMs = 30_000;
 /** Ray's limits: of its cache of working directories, and of one of them. */
 const standardCodeCacheBytes = 10 * 1024 ** 3;
 const standardCodeBytes = 500 * 1024 ** 2;
@@ -143,8 +150,14 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     // Nobody can say that a driver is gone; its silence does.
     explain: never,
     network: { ...network, explainMs: 0 },
-    onChannel: (channel, { peerId }) => {
-      const session = new DriverSession(channel, machine);
+    onChannel: (channel, { peerId, wayId }) => {
+      if (wayId === heartWay) {
+        const link = [...sessions].findLast((one) => one.peerId === peerId)?.link;
+        return link === undefined ? channel.close(driverGone) : watchDriver(link, channel);
+      }
+      // Who has the token and asks for no link is none of ours.
+      if (!(channel instanceof Link)) return channel.close(driverGone);
+      const session = new DriverSession(peerId, channel, machine);
       sessions.add(session);
       tell(`driver ${peerId} joined`);
       void channel.closed.then(async ({ message }) => {
@@ -212,21 +225,24 @@ interface Machine {
 
 /** What one driver has on this machine. */
 class DriverSession {
+  readonly peerId: string;
+  readonly link: Link;
   readonly #machine: Machine;
-  readonly #channel: Channel;
   readonly #driver: Remote<DriverAnswers>;
   readonly #hosts: Map<string, HostProcess> = new Map();
   readonly #code: DriverCode;
 
-  constructor(channel: Channel, machine: Machine) {
+  constructor(peerId: string, link: Link, machine: Machine) {
+    this.peerId = peerId;
+    this.link = link;
     this.#machine = machine;
-    this.#channel = channel;
     this.#code = new DriverCode(machine.codeCache, machine.tell);
     const code = this.#code;
-    const endpoint = channelEndpoint(channel);
+    const endpoint = channelEndpoint(link);
     this.#driver = wrap<DriverAnswers>(endpoint);
     const control: AgentControl = {
       describe: () => machine.offer,
+      ping: () => undefined,
       launch: (order) => this.#launch(order),
       terminate: (hostId) =>
         void this.#hosts.get(hostId)?.terminate({ kind: "killed", message: "its driver ended it" }),
@@ -246,7 +262,7 @@ class DriverSession {
   async end(cause: DeathCause): Promise<void> {
     await Promise.all([...this.#hosts.values()].map((host) => host.terminate(cause)));
     await this.#code.end();
-    this.#channel.close(cause);
+    this.link.close(cause);
   }
 
   async #launch(wish: HostOrder): Promise<StartedHost> {
@@ -282,7 +298,7 @@ class DriverSession {
       {
         guard,
         onLine: (stream, owner, line) => {
-          if (this.#channel.isOpen) void this.#driver.wrote(hostId, stream, owner, line);
+          if (this.link.isOpen) void this.#driver.wrote(hostId, stream, owner, line);
         },
       },
     );
@@ -290,7 +306,7 @@ class DriverSession {
     const address = firstLine(child.control).then((line) => JSON.parse(line) as Address);
     const exited = child.exited.then((cause) => {
       this.#hosts.delete(hostId);
-      if (this.#channel.isOpen) void this.#driver.exited(hostId, causeToData(cause));
+      if (this.link.isOpen) void this.#driver.exited(hostId, causeToData(cause));
       return Promise.reject(new RaySystemError(cause.message));
     });
     exited.catch(() => undefined);

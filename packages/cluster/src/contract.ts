@@ -72,6 +72,8 @@ export interface CodeControl {
 /** Driver to agent. */
 export interface AgentControl extends CodeControl {
   describe(): NodeOffer;
+  /** Answers. */
+  ping(): void;
   /** Rejects when the host ended before it could be dialled; `exited` follows in any case. */
   launch(order: HostOrder): Promise<StartedHost>;
   /** Ends a host and what it started; `exited` follows. */
@@ -84,3 +86,6 @@ export interface DriverAnswers {
   /** A line that a host wrote; `owner` is the actor or task, or "". */
   wrote(hostId: string, stream: OutputStream, owner: string, line: string): void;
 }
+
+/** How long a cut may last if nobody says, in ms. */
+export const standardReconnectTimeoutMs = 30_000;

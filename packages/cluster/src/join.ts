@@ -1,12 +1,14 @@
 /** A machine with an agent as a node of this driver: one more launcher. */
 import { expose, type Remote, wrap } from "comlink";
 import {
+  type Address,
   causeFromData,
   channelEndpoint,
   controlUntil,
   type DeathCause,
-  dial,
   dialLater,
+  dialLink,
+  dialOnce,
   dialled,
   type Host,
   type HostControl,
@@ -20,6 +22,7 @@ import {
   type JoinRequest,
   type LauncherControl,
   type LauncherOptions,
+  type Link,
   newId,
   RaySystemError,
   type RuntimeEnv,
@@ -27,7 +30,15 @@ import {
 import { NodeAddressError, parseAddress, redacted } from "./address.ts";
 import { CodeChangedError, CodePackages } from "./code/code-package.ts";
 import { CodeSender } from "./code/send-code.ts";
-import type { AgentControl, DriverAnswers, HostOrder, NodeOffer, ShippedCode } from "./contract.ts";
+import {
+  type AgentControl,
+  type DriverAnswers,
+  type HostOrder,
+  type NodeOffer,
+  type ShippedCode,
+  standardReconnectTimeoutMs,
+} from "./contract.ts";
+import { heartWay, watchAgent } from "./health.ts";
 
 interface RemoteHost {
   readonly end: (cause: DeathCause) => void;
@@ -70,7 +81,7 @@ export class RemoteNode implements NodeLauncher {
   readonly #hosts: Map<string, RemoteHost> = new Map();
   readonly #packages: CodePackages;
   readonly #sender: CodeSender;
-  readonly #channel: Promise<Channel>;
+  readonly #channel: Promise<Link>;
   readonly #closed: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
 
   /** @throws NodeAddressError for what is no address */
@@ -81,6 +92,7 @@ export class RemoteNode implements NodeLauncher {
   ) {
     const { place, ...key } = parseAddress(address);
     const name = redacted(address);
+    const peer = `the agent at ${place.host}:${place.port}`;
     this.#driverId = driverId;
     this.#publicHost = place.host;
     const { reconnectTimeoutMs } = network;
@@ -91,11 +103,11 @@ export class RemoteNode implements NodeLauncher {
         ? error
         : new NodeAddressError(name, error.message, error);
     };
-    this.#channel = dial(
+    this.#channel = dialLink(
       { place, ...key },
       { peerId: driverId, wayId: undefined },
       {
-        peerId: `the agent at ${place.host}:${place.port}`,
+        peerId: peer,
         explain: () => this.#closed.promise,
         network: { ...network, explainMs: 0 },
       },
@@ -111,6 +123,7 @@ export class RemoteNode implements NodeLauncher {
       for (const host of this.#hosts.values()) host.end(cause);
     });
     this.#agent = this.#channel.then((channel) => this.#introduce(channel));
+    this.#watch({ place, ...key }, peer);
     this.#packages = packages;
     this.#sender = new CodeSender(this.#agent, this.lost);
     this.offer = Promise.race([
@@ -248,6 +261,27 @@ export class RemoteNode implements NodeLauncher {
     await this.lost;
   }
 
+  /** Its silence is noticed, too. */
+  #watch(address: Address, peerId: string): void {
+    const { reconnectTimeoutMs: timeoutMs = standardReconnectTimeoutMs } = this.#times;
+    Promise.all([this.#channel, this.#agent]).then(
+      ([link, agent]) =>
+        watchAgent({
+          link,
+          timeoutMs,
+          ask: () => agent.ping(),
+          dialHeart: () =>
+            dialOnce(
+              address,
+              { peerId: this.#driverId, wayId: heartWay },
+              { peerId, explain: async () => cutOff, network: this.#network },
+            ),
+        }),
+      // It was never there.
+      () => undefined,
+    );
+  }
+
   #introduce(channel: Channel): Remote<AgentControl> {
     const endpoint = channelEndpoint(channel);
     const answers: DriverAnswers = {
@@ -263,3 +297,5 @@ export class RemoteNode implements NodeLauncher {
 async function settled(promises: readonly Promise<unknown>[]): Promise<void> {
   await Promise.race(promises).catch(() => undefined);
 }
+
+const cutOff: DeathCause = { kind: "unreachable", message: "the connection was cut" };

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Channel, channelEndpoint, dial, newId } from "@rayling/core/cluster";
+import { type Channel, channelEndpoint, dialLink, newId } from "@rayling/core/cluster";
 import { type Remote, wrap } from "comlink";
 import { parseAddress } from "../src/address.ts";
 import { CodeCache } from "../src/code/code-cache.ts";
@@ -362,7 +362,7 @@ describe("an agent", () => {
 describe("over a connection, an agent", () => {
   const dialled = async (address: string): Promise<[Channel, Remote<AgentControl>]> => {
     const { place, token } = parseAddress(address);
-    const channel = await dial(
+    const channel = await dialLink(
       { place, token },
       { peerId: newId("driver"), wayId: undefined },
       { peerId: "the agent", explain: () => new Promise(() => undefined) },

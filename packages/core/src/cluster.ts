@@ -35,13 +35,15 @@ export { newId } from "./shared/ids.ts";
 export type { Channel } from "./transport/channel.ts";
 export {
   type Address,
-  dial,
   dialLater,
+  dialLink,
+  dialOnce,
   listen,
   type Listener,
   type NetworkSettings,
 } from "./transport/dial.ts";
 export { channelEndpoint } from "./transport/endpoint.ts";
+export { Link } from "./transport/link.ts";
 export { newToken } from "./transport/handshake.ts";
 export { readLines } from "./runtime/lines.ts";
 export {

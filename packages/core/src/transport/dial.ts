@@ -65,6 +65,9 @@ export interface ListenOptions {
   readonly network?: NetworkSettings;
 }
 
+/** A connection on which nothing comes is probed by the system: after this, and every second from then on; the tenth that is not answered ends it. */
+const keepAlive = { keepAlive: true, keepAliveInitialDelay: 5000 };
+
 export interface UnknownLimits {
   /** How many there may be. Default 256. */
   readonly most: number;
@@ -93,8 +96,8 @@ export function listen(options: ListenOptions): Promise<Listener> {
   const leave = (socket: Socket): void => void unknown.delete(socket);
   const server =
     credentials === undefined
-      ? createServer({ noDelay: true }, onSocket)
-      : secureServer({ credentials, handshakeMs: unknownMs, enter, leave, onSocket });
+      ? createServer({ noDelay: true, ...keepAlive }, onSocket)
+      : secureServer({ ...keepAlive, credentials, handshakeMs: unknownMs, enter, leave, onSocket });
   server.unref();
   return new Promise((resolve, reject) => {
     server.on("error", reject);
@@ -188,19 +191,31 @@ export interface DialOptions {
 
 /** Rejects with RaySystemError when nobody listens there, with AuthenticationError or ProtocolVersionError when it does not welcome us. */
 export async function dial(address: Address, hello: Hello, options: DialOptions): Promise<Channel> {
-  if ("path" in address.place) {
-    return (await connectTo(address, { ...hello }, options)).channel;
-  }
+  if ("path" in address.place) return dialOnce(address, hello, options);
+  return dialLink(address, hello, options);
+}
+
+/** A link, whose first connection is there. Rejects as `dial` does. */
+export async function dialLink(
+  address: Address,
+  hello: Hello,
+  options: DialOptions,
+): Promise<Link> {
   const redial = wires(async () => address, hello, options);
   const first = await redial(0);
-  const link = new Link({
-    peer: options.peerId,
-    explain: options.explain,
-    redial,
-    ...options.network,
-  });
+  const { peerId: peer, explain, network } = options;
+  const link = new Link({ peer, explain, redial, ...network });
   link.attach(first);
   return link;
+}
+
+/** One connection and no link: it ends when it is cut. Rejects as `dial` does. */
+export async function dialOnce(
+  address: Address,
+  hello: Hello,
+  options: DialOptions,
+): Promise<Channel> {
+  return (await connectTo(address, { ...hello }, options)).channel;
 }
 
 /** A link to somebody who can be dialled soon: what is sent until then waits. It ends when `explain` says that it never will be. */
@@ -274,8 +289,9 @@ function socketTo(
   peerId: string,
   credentials: Credentials | undefined,
 ): Socket {
-  if (isSecure !== true || "path" in place) return connect({ ...place, noDelay: true });
-  if (credentials !== undefined) return secureSocket(place, credentials);
+  if (isSecure !== true || "path" in place)
+    return connect({ ...place, noDelay: true, ...keepAlive });
+  if (credentials !== undefined) return secureSocket({ ...place, ...keepAlive }, credentials);
   throw new CertificateError(
     "this machine",
     `has no certificate to show to ${peerId}, which is reached over TLS: rayling cert makes one, and init takes it as option tls`,

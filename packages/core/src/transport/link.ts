@@ -134,6 +134,11 @@ export class Link implements Channel {
     if (redial !== undefined) void this.#redial(redial);
   }
 
+  /** Gives up its connection, over which nothing comes any more, as is known otherwise: it goes on over the next one. */
+  cut(): void {
+    this.#wire?.close(givenUp);
+  }
+
   send(batch: Batch): void {
     if (!this.isOpen) throw new RaySystemError("the channel is closed");
     this.#kept.push(batch);
@@ -334,4 +339,5 @@ export class Link implements Channel {
   }
 }
 
+const givenUp: DeathCause = { kind: "unreachable", message: "the connection broke" };
 const replaced: DeathCause = { kind: "unreachable", message: "another connection took its place" };

@@ -115,7 +115,13 @@ function options({ ca, cert, key }: Credentials): SecureContextOptions {
   return { ca, cert, key, minVersion: "TLSv1.3" };
 }
 
-export interface SecureServerOptions {
+/** Whether the system probes connections, and after how long. */
+interface KeepAlive {
+  readonly keepAlive: boolean;
+  readonly keepAliveInitialDelay: number;
+}
+
+export interface SecureServerOptions extends KeepAlive {
   readonly credentials: Credentials;
   /** How long somebody may take to show a certificate. */
   readonly handshakeMs: number;
@@ -128,7 +134,7 @@ export interface SecureServerOptions {
 
 /** A server that gives out sockets of those only who have a certificate of the same authority. */
 export function secureServer(settings: SecureServerOptions): Server {
-  const { credentials, handshakeMs, enter, leave, onSocket } = settings;
+  const { credentials, handshakeMs, enter, leave, onSocket, ...keepAlive } = settings;
   // Node does not say over which socket a secure one speaks; both have the same other end.
   const unknown = new Map<string, Socket>();
   const known = (name: string): void => {
@@ -142,6 +148,7 @@ export function secureServer(settings: SecureServerOptions): Server {
     rejectUnauthorized: true,
     handshakeTimeout: handshakeMs,
     noDelay: true,
+    ...keepAlive,
   });
   server.prependListener("connection", (socket: Socket) => {
     const name = nameOf(socket);
@@ -163,10 +170,13 @@ function nameOf({ remoteAddress, remotePort }: Socket): string {
 
 /** Not connected yet: "secureConnect" follows, or "error". */
 export function secureSocket(
-  place: { readonly host: string; readonly port: number },
+  place: { readonly host: string; readonly port: number } & KeepAlive,
   credentials: Credentials,
 ): TLSSocket {
-  return connect({ ...options(credentials), ...place }).setNoDelay(true);
+  const { keepAlive, keepAliveInitialDelay, ...target } = place;
+  return connect({ ...options(credentials), ...target })
+    .setNoDelay(true)
+    .setKeepAlive(keepAlive, keepAliveInitialDelay);
 }
 
 /** What to do about a connection that TLS did not let through. Undefined if it was not that. */

@@ -1,0 +1,87 @@
+/**
+ * How a driver and an agent notice that the other one is gone when nothing says so: a machine that lost its power, a network that was cut, a process that
+ * was stopped.
+ *
+ * - Beside their link they hold a connection over which nothing is ever sent. The systems of both machines probe it (TCP keep-alive), whatever their
+ *   processes do meanwhile: a driver that computes for minutes answers. When it breaks, what the link has is given up, and made again if that can be.
+ * - The driver asks the agent for an answer every few seconds. An agent does nothing that takes long, so one that does not answer is gone.
+ *
+ * An agent cannot ask in turn: a driver that does not answer may be busy with what it is there for.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Channel, DeathCause, Link } from "@rayling/core/cluster";
+
+/** The way by which a driver opens that connection. */
+export const heartWay = "heart";
+
+/** Between two questions, and before what failed is tried again. */
+const askMs = 5000;
+
+/** What came while this thread was busy is heard within that. */
+const lookMs = 100;
+
+export interface HealthOptions {
+  readonly link: Link;
+  /** Resolves when the agent has answered. */
+  readonly ask: () => Promise<unknown>;
+  readonly dialHeart: () => Promise<Channel>;
+  /** How long the agent may take to answer. */
+  readonly timeoutMs: number;
+}
+
+/** The driver's part, until the link is closed. */
+export function watchAgent(options: HealthOptions): void {
+  void holdHeart(options);
+  void askAgain(options);
+}
+
+/** The agent's part: without that connection the link has none either. */
+export function watchDriver(link: Link, heart: Channel): void {
+  void heart.closed.then(() => link.cut());
+  void link.closed.then((cause) => heart.close(cause));
+}
+
+async function holdHeart({ link, dialHeart }: HealthOptions): Promise<void> {
+  while (link.isOpen) {
+    try {
+      const heart = await dialHeart();
+      await Promise.race([heart.closed, link.closed]);
+      heart.close(over);
+      link.cut();
+    } catch {
+      // The link finds out by itself whether the agent can be reached.
+    }
+    await pause(askMs, undefined, { ref: false });
+  }
+}
+
+async function askAgain({ link, ask, timeoutMs }: HealthOptions): Promise<void> {
+  while (link.isOpen) {
+    await pause(askMs, undefined, { ref: false });
+    const answered = ask().then(
+      () => true,
+      // It was answered, or the link is closed.
+      () => true,
+    );
+    const late = new AbortController();
+    const silence = silent(timeoutMs, late.signal);
+    const isThere = await Promise.race([answered, link.closed.then(() => true), silence]);
+    late.abort();
+    if (isThere) continue;
+    const message = `the agent did not answer for ${timeoutMs / 1000} s`;
+    return link.close({ kind: "unreachable", message });
+  }
+}
+
+/** Resolves with false after so long, in which this thread could hear of an answer: one that was busy looks first. */
+async function silent(ms: number, signal: AbortSignal): Promise<boolean> {
+  try {
+    await pause(ms, undefined, { ref: false, signal });
+    await pause(lookMs, undefined, { ref: false, signal });
+  } catch {
+    // It was answered.
+  }
+  return false;
+}
+
+const over: DeathCause = { kind: "unreachable", message: "the connection to the agent ended" };

@@ -1,0 +1,218 @@
+/** What becomes of actors and calls when networks and machines fail: over TLS between network namespaces, each a machine with a cable that can be pulled. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as ray from "@rayling/core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { enableNodes, makeCertificate } from "../src/index.ts";
+import { Far } from "./fixtures/actors.ts";
+import { Machine, whyNoMachines } from "./fixtures/machines.ts";
+
+enableNodes();
+
+const reason = whyNoMachines();
+const agentMain = fileURLToPath(new URL("fixtures/agent-main.ts", import.meta.url));
+const driverMain = fileURLToPath(new URL("fixtures/driver-main.ts", import.meta.url));
+
+interface FarMachine {
+  readonly machine: Machine;
+  readonly agent: ChildProcess;
+  readonly address: string;
+}
+
+const processes: ChildProcess[] = [];
+const machines: Machine[] = [];
+let tls: string;
+
+async function line(command: readonly string[]): Promise<[ChildProcess, string]> {
+  const [name = "", ...args] = command;
+  const child = spawn(name, args, { stdio: ["ignore", "pipe", "inherit"] });
+  processes.push(child);
+  const [text] = (await once(child.stdout, "data")) as [Buffer];
+  return [child, text.toString().trim()];
+}
+
+/** A machine of that name, with an agent. */
+async function far(name: string, reconnectTimeoutMs = 30_000): Promise<FarMachine> {
+  const machine = new Machine(machines.length);
+  machines.push(machine);
+  const out = join(tls, name);
+  await makeCertificate({ authority: tls, out, hosts: [machine.address] });
+  const options = { host: machine.address, tls: out, reconnectTimeoutMs };
+  const [agent, address] = await line([
+    ...machine.prefix,
+    process.execPath,
+    agentMain,
+    name,
+    "2",
+    JSON.stringify(options),
+  ]);
+  return { machine, agent, address };
+}
+
+const on = async (name: string, soft = false): Promise<ray.ActorOptions> => {
+  const nodes = await ray.nodes();
+  const nodeId = nodes.find(({ nodeName }) => nodeName === name)?.nodeId ?? "";
+  return { schedulingStrategy: { kind: "NODE_AFFINITY", nodeId, soft } };
+};
+const isAlive = async (name: string): Promise<boolean | undefined> =>
+  (await ray.nodes()).find(({ nodeName }) => nodeName === name)?.alive;
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const patience = { timeout: 100_000, interval: 200 };
+
+describe.skipIf(reason !== undefined)(
+  `between machines${reason === undefined ? "" : `: ${reason}`}`,
+  () => {
+    beforeAll(async () => {
+      tls = await mkdtemp(join(tmpdir(), "rayling-net-"));
+      await makeCertificate({ authority: tls, hosts: ["127.0.0.1"] });
+    });
+    afterEach(async () => {
+      await ray.shutdown();
+      for (const child of processes.splice(0)) child.kill("SIGKILL");
+      for (const machine of machines.splice(0)) machine.remove();
+    });
+    afterAll(() => rm(tls, { recursive: true, force: true }));
+
+    test("actors run on both, reach each other and this one, and nothing is as it would not be at home", async () => {
+      const [one, two] = [await far("one"), await far("two")];
+      await ray.init({ numCpus: 1, nodes: [one.address, two.address], tls });
+      const left = Far.options(await on("one")).remote();
+      const right = Far.options(await on("two")).remote();
+      const here = Far.remote();
+      expect(await ray.get(left.addTo.remote(here, 2))).toBe(2);
+      expect(await ray.get(here.addManyTo.remote(right, 500))).toHaveLength(500);
+      const big = left.fill.remote(500_000, 2);
+      expect(await ray.get(here.sum.remote(big))).toBe(1_000_000);
+    });
+
+    test.each<[string, (machine: Machine) => void, (machine: Machine) => void]>([
+      ["pulled", (machine) => machine.pull(), (machine) => machine.plug()],
+      ["one way only", (machine) => machine.mute(), (machine) => machine.unmute()],
+    ])("a cable that is %s for a while loses and repeats no call", async (_, cut, heal) => {
+      const { machine, address } = await far("one");
+      await ray.init({ numCpus: 0, nodes: [address], tls });
+      const actor = Far.options(await on("one")).remote();
+      const count = 10_000;
+      const results = Array.from({ length: count }, () => actor.add.remote(1));
+      await ray.get(results[1000] as ray.ObjectRef<number>);
+      cut(machine);
+      // As long as it takes for somebody to give up a connection for the first time.
+      setTimeout(() => heal(machine), 3000);
+      expect(await ray.get(results)).toEqual(
+        Array.from({ length: count }, (__, index) => index + 1),
+      );
+      expect(await isAlive("one")).toBe(true);
+    });
+
+    test("a machine that cannot be reached for too long is lost: what waits settles, what may restart does so elsewhere, and its hosts end", async () => {
+      const [one, two] = [await far("one", 500), await far("two", 500)];
+      await ray.init({
+        numCpus: 0,
+        nodes: [one.address, two.address],
+        tls,
+        reconnectTimeoutMs: 500,
+      });
+      const stays = Far.options(await on("one")).remote();
+      const moves = Far.options({ ...(await on("one", true)), maxRestarts: 1 }).remote();
+      const { pid } = await ray.get(stays.where.remote());
+      const before = await ray.get(moves.where.remote());
+      const waiting = Array.from({ length: 10_000 }, () => stays.add.remote(1));
+      await ray.get(waiting[0] as ray.ObjectRef<number>);
+      one.machine.pull();
+      await expect(ray.get(waiting)).rejects.toMatchObject({ deathCause: { kind: "node-died" } });
+      const outcomes = await Promise.allSettled(waiting.map((ref) => ray.get(ref)));
+      const done = outcomes.filter(({ status }) => status === "fulfilled").length;
+      // In order, and then no more.
+      expect(outcomes.slice(0, done).every(({ status }) => status === "fulfilled")).toBe(true);
+      expect(outcomes.slice(done).every(({ status }) => status === "rejected")).toBe(true);
+      await expect.poll(() => isAlive("one"), patience).toBe(false);
+      const after = await ray.get(moves.where.remote());
+      expect(after.nodeId).not.toBe(before.nodeId);
+      await expect.poll(() => isRunning(pid) || isRunning(before.pid), patience).toBe(false);
+      // The machine takes the next driver.
+      one.machine.plug();
+      await ray.shutdown();
+      await ray.init({ numCpus: 0, nodes: [one.address], tls });
+      expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
+    });
+
+    test("an agent that is stopped, not ended, is lost as well", async () => {
+      const { agent, address } = await far("one", 500);
+      await ray.init({ numCpus: 1, nodes: [address], tls, reconnectTimeoutMs: 500 });
+      const actor = Far.options({ ...(await on("one", true)), maxRestarts: 1 }).remote();
+      const { nodeId } = await ray.get(actor.where.remote());
+      agent.kill("SIGSTOP");
+      await expect.poll(() => isAlive("one"), patience).toBe(false);
+      expect((await ray.get(actor.where.remote())).nodeId).not.toBe(nodeId);
+      agent.kill("SIGCONT");
+    });
+
+    test.each(["a host", "an agent"])(
+      "%s that is killed in the middle of 10,000 calls: each is counted once, or told lost",
+      async (what) => {
+        const [one, two] = [await far("one", 500), await far("two", 500)];
+        await ray.init({
+          numCpus: 0,
+          nodes: [one.address, two.address],
+          tls,
+          reconnectTimeoutMs: 500,
+        });
+        const actor = Far.options(await on("one")).remote();
+        const other = Far.options(await on("two")).remote();
+        const { pid } = await ray.get(actor.where.remote());
+        const count = 10_000;
+        const calls = Array.from({ length: count }, () => actor.add.remote(1));
+        const others = Array.from({ length: count }, () => other.add.remote(1));
+        await ray.get(calls[1000] as ray.ObjectRef<number>);
+        if (what === "a host") process.kill(pid, "SIGKILL");
+        else one.agent.kill("SIGKILL");
+        const outcomes = await Promise.allSettled(calls.map((ref) => ray.get(ref)));
+        const values = outcomes.flatMap((one_) =>
+          one_.status === "fulfilled" ? [one_.value] : [],
+        );
+        expect(values).toEqual(Array.from({ length: values.length }, (_, index) => index + 1));
+        expect(values.length).toBeGreaterThan(1000);
+        for (const outcome of outcomes) {
+          if (outcome.status === "rejected") {
+            expect(outcome.reason).toBeInstanceOf(ray.ActorDiedError);
+          }
+        }
+        // The others never noticed.
+        expect(await ray.get(others)).toEqual(
+          Array.from({ length: count }, (_, index) => index + 1),
+        );
+      },
+    );
+
+    test("a driver that is killed leaves nothing on the machine, which takes the next one", async () => {
+      const { address } = await far("one", 500);
+      const previous = process.env["RAYLING_TLS"];
+      process.env["RAYLING_TLS"] = tls;
+      try {
+        const [driver, text] = await line([process.execPath, driverMain, address, "hang"]);
+        const [, pid] = text.split(" ");
+        expect(isRunning(Number(pid))).toBe(true);
+        driver.kill("SIGKILL");
+        await expect.poll(() => isRunning(Number(pid)), patience).toBe(false);
+        await ray.init({ numCpus: 0, nodes: [address] });
+        expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
+      } finally {
+        if (previous === undefined) delete process.env["RAYLING_TLS"];
+        else process.env["RAYLING_TLS"] = previous;
+      }
+    });
+  },
+);
