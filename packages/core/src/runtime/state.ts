@@ -4,6 +4,7 @@
  * Every host is asked at the same time and has until the timeout; one that does not answer is named as missing. Finished and failed tasks are
  * known from task events, if those are noted.
  */
+import type { HostStats } from "../host/control.ts";
 import type { TaskEvent } from "../inside/task-events.ts";
 import type {
   ActorRow,
@@ -64,12 +65,16 @@ const detailColumns: ReadonlySet<string> = new Set([
 
 export async function answerState(parts: StateParts, query: StateQuery): Promise<StateAnswer> {
   const { rows, missing } = await collect(parts, query);
-  const matching = rows.filter((row) => query.filters.every((filter) => matches(row, filter)));
+  const matching = rows.filter((row) => matchesAll(row, query));
   return {
     rows: matching.slice(0, query.limit).map((row) => (query.detail ? row : withoutDetail(row))),
     total: matching.length,
     missing,
   };
+}
+
+function matchesAll(row: object, { filters }: StateQuery): boolean {
+  return filters.every((filter) => matches(row, filter));
 }
 
 function matches(row: object, [key, predicate, value]: Filter): boolean {
@@ -154,21 +159,33 @@ export async function answerMemory(
   return { stores, objects, missing };
 }
 
+/** Hosts of those that will be shown are asked, each once; the rows are of the moment when they have answered. */
 async function actorRows(
   directory: LocalDirectory,
-  { detail, timeoutMs }: StateQuery,
+  query: StateQuery,
 ): Promise<{ readonly rows: readonly ActorRow[]; readonly missing: readonly string[] }> {
-  const actors = directory.actors();
-  const rows = await Promise.all(
-    actors.map(async (actor) => (detail ? detailedRow(actor, timeoutMs) : actorRow(actor))),
+  if (!query.detail) return { rows: directory.actors().map(actorRow), missing: [] };
+  const shown = directory
+    .actors()
+    .filter((actor) => matchesAll(actorRow(actor), query))
+    .slice(0, query.limit);
+  const hosts = new Set(
+    shown.flatMap(({ state, host }) => (state === "alive" && host !== undefined ? [host] : [])),
   );
-  const missing = actors.flatMap(({ host, state }, index) =>
-    detail && state === "alive" && host !== undefined && rows[index]?.runningCalls === undefined
-      ? [host.id]
-      : [],
+  const loads = new Map<string, Load>();
+  const missing: string[] = [];
+  await Promise.all(
+    [...hosts].map(async (host) => {
+      const stats = await answerOf(host, (control) => control.stats(), query.timeoutMs);
+      for (const load of stats?.actors ?? []) loads.set(load.actorId, load);
+      if (stats === undefined && host.channel.isOpen) missing.push(host.id);
+    }),
   );
-  return { rows, missing: [...new Set(missing)] };
+  const rows = directory.actors().map((actor) => detailedRow(actor, loads));
+  return { rows, missing };
 }
+
+type Load = HostStats["actors"][number];
 
 function actorRow(actor: Supervisor): ActorRow {
   const { spec, state, namespace, host } = actor;
@@ -186,13 +203,9 @@ function actorRow(actor: Supervisor): ActorRow {
   };
 }
 
-async function detailedRow(actor: Supervisor, timeoutMs: number): Promise<ActorRow> {
-  const { spec, state, cause, waitsFor, incarnation, host } = actor;
-  const stats =
-    state === "alive" && host !== undefined
-      ? await answerOf(host, (control) => control.stats(), timeoutMs)
-      : undefined;
-  const load = stats?.actors.find(({ actorId }) => actorId === spec.info.actorId);
+function detailedRow(actor: Supervisor, loads: ReadonlyMap<string, Load>): ActorRow {
+  const { spec, state, cause, waitsFor, incarnation } = actor;
+  const load = state === "alive" ? loads.get(spec.info.actorId) : undefined;
   return {
     ...actorRow(actor),
     deathCause: state === "dead" ? cause?.message : undefined,
