@@ -9,11 +9,12 @@ const battery = ["test/core/**/*.test.ts", "packages/core/test/references.test.t
 /** They hold threads, and watch them by shared memory; test/conformance has such cases for every isolation. */
 const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
 
-/** The battery where an agent starts all processes and they are spoken to over TCP (test/fixtures/over-agent.ts). */
+/** The battery and Ray's cases where an agent starts all processes and they are spoken to over TCP or TLS (test/fixtures/over-agent.ts). */
 const overAgent = {
+  include: [...battery, "test/conformance/**/*.test.ts"],
   setupFiles: "test/fixtures/over-agent.ts",
   // It counts files in a folder of its own, and an agent keeps them in its own.
-  exclude: [...ofThreads, "test/core/objects.test.ts"],
+  exclude: [...ofThreads, "test/core/objects.test.ts", "test/conformance/table.test.ts"],
 };
 
 export default defineConfig({

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { addOne, Cancel, Counter, Log, Signal, SyncCancel, tree } from "../fixtures/conformance.ts";
-import { initIn, isolations } from "../fixtures/isolations.ts";
+import { initIn, isolations, isOverTls } from "../fixtures/isolations.ts";
 
 const isCancelled = async (ref: ray.ObjectRef): Promise<void> => {
   await expect(ray.get(ref)).rejects.toBeInstanceOf(ray.TaskCancelledError);
@@ -55,16 +55,19 @@ describe.each(isolations)("cancel: %s", (isolation) => {
     expect(await ray.get([unborn.read.remote(), counter.read.remote()])).toEqual([1, 0]);
   });
 
-  test("test_actor_cancel::test_is_canceled_sync_actor_task: the running call sees that it is cancelled, the next one not", async () => {
-    const actor = SyncCancel.remote();
-    const startedFile = join(folder, "started");
-    const call = actor.untilCanceled.remote(startedFile);
-    const next = actor.noticed.remote();
-    await expect.poll(() => existsSync(startedFile), { timeout: 60_000 }).toBe(true);
-    ray.cancel(call);
-    await isCancelled(call);
-    expect(await ray.get(next)).toBe(1);
-  });
+  test.skipIf(isOverTls)(
+    "test_actor_cancel::test_is_canceled_sync_actor_task: the running call sees that it is cancelled, the next one not",
+    async () => {
+      const actor = SyncCancel.remote();
+      const startedFile = join(folder, "started");
+      const call = actor.untilCanceled.remote(startedFile);
+      const next = actor.noticed.remote();
+      await expect.poll(() => existsSync(startedFile), { timeout: 60_000 }).toBe(true);
+      ray.cancel(call);
+      await isCancelled(call);
+      expect(await ray.get(next)).toBe(1);
+    },
+  );
 
   test("test_actor_cancel::test_is_canceled_concurrent_actor_task: of many running calls only that one is cancelled", async () => {
     const actor = Cancel.remote();

@@ -46,6 +46,18 @@ test("an endpoint over a port does, too", async () => {
   port1.close();
 });
 
+test("an endpoint over a port that ends has heard what the other side said last", () => {
+  const { port1, port2 } = new MessageChannel();
+  const heard: string[] = [];
+  const left = portEndpoint(port1);
+  expose({ told: (what: string) => void heard.push(what) }, left);
+  const remote = wrap<{ told(what: string): void }>(portEndpoint(port2));
+  for (const what of ["one", "two"]) void remote.told(what);
+  // In the turn in which it was posted: nothing has been delivered.
+  left.end();
+  expect(heard).toEqual(["one", "two"]);
+});
+
 test.each<[string, object]>([
   [
     "a path to the constructor of functions",

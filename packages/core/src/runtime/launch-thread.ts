@@ -88,13 +88,15 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
     },
     dying: () => undefined,
   };
-  expose(answers, portEndpoint(directory.port1));
+  const asked = portEndpoint(directory.port1);
+  expose(answers, asked);
   directory.port1.unref();
-  const remote = wrap<HostControl>(portEndpoint(control.port1));
+  const asking = portEndpoint(control.port1);
+  const remote = wrap<HostControl>(asking);
   control.port1.unref();
   void exited.then(() => {
-    control.port1.close();
-    directory.port1.close();
+    asking.end();
+    asked.end();
   });
   const use = controlUntil(id, remote, exited);
   const terminate = async (cause: DeathCause): Promise<void> => {

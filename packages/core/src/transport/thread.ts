@@ -89,18 +89,29 @@ export function threadChannel(
   };
 }
 
+export interface PortEndpoint extends Endpoint {
+  /** Hears what the other side posted last, which a port that is closed would drop, and closes the port. */
+  end(): void;
+}
+
 /**
  * comlink over a port. A port has the methods that comlink wants, but what it gives them is an event of the web, for which Node loads its HTTP client in
  * every thread.
  */
-export function portEndpoint(port: MessagePort): Endpoint {
+export function portEndpoint(port: MessagePort): PortEndpoint {
   const heard = new Map<Listener, (data: unknown) => void>();
-  const endpoint: Pick<Endpoint, "start"> & {
+  const endpoint: Pick<PortEndpoint, "start" | "end"> & {
     readonly postMessage: (message: unknown, transfer?: readonly unknown[]) => void;
     readonly addEventListener: (type: string, listener: unknown) => void;
     readonly removeEventListener: (type: string, listener: unknown) => void;
   } = {
     start: () => port.start(),
+    end() {
+      for (let next = receive(port); next !== undefined; next = receive(port)) {
+        for (const hear of heard.values()) hear(next.message);
+      }
+      port.close();
+    },
     postMessage: (message, transfer) => port.postMessage(message, transfer as never),
     addEventListener: (_type, listener) => {
       const hear = (data: unknown): void => (listener as Listener)({ data });
