@@ -71,16 +71,12 @@ export async function measureCalls(
   const subjects: Subject[] = [];
   try {
     for (const start of starts) subjects.push(await start());
-    const sections: Measured[] = [];
-    for (const depth of depths) {
-      const section = depth === 1 ? serial : inFlight(depth);
-      const work = depth === 1 ? addOne : addMany(depth);
-      const contestants = subjects.map((subject) => ({ name: subject.name, run: work(subject) }));
-      const samples = await interleave(contestants, plan, (round) =>
-        say(`${section.title}: round ${round} of ${plan.rounds}`),
-      );
-      sections.push({ ...section, figures: samples.map(figureOf) });
-    }
+    const sections = await measureSubjects(
+      subjects,
+      depths.map((depth) => [depth, depth === 1 ? serial : inFlight(depth)]),
+      plan,
+      say,
+    );
     const peers = new Set(subjects.filter(({ kind }) => kind === "peer").map(({ name }) => name));
     return {
       tables: sections.map(tableOf),
@@ -90,6 +86,25 @@ export async function measureCalls(
   } finally {
     await Promise.all(subjects.map((subject) => subject.close()));
   }
+}
+
+/** All subjects at each depth, in interleaved rounds. */
+export async function measureSubjects(
+  subjects: readonly Subject[],
+  sections: readonly (readonly [depth: number, section: Section])[],
+  plan: RoundPlan,
+  say: Progress,
+): Promise<Measured[]> {
+  const measured: Measured[] = [];
+  for (const [depth, section] of sections) {
+    const work = depth === 1 ? addOne : addMany(depth);
+    const contestants = subjects.map((subject) => ({ name: subject.name, run: work(subject) }));
+    const samples = await interleave(contestants, plan, (round) =>
+      say(`${section.title}: round ${round} of ${plan.rounds}`),
+    );
+    measured.push({ ...section, figures: samples.map(figureOf) });
+  }
+  return measured;
 }
 
 /** For targets.ts. */

@@ -1,6 +1,7 @@
 /** What can be measured by itself, each with its plan: a full one and a quick one. */
 import * as ray from "@rayling/core";
 import { measureCalls } from "./calls.ts";
+import { measureMachines } from "./machines.ts";
 import type { RoundPlan } from "./measure/interleave.ts";
 import type { RatePlan } from "./measure/rates.ts";
 import type { Progress, Report } from "./measure/report.ts";
@@ -9,7 +10,7 @@ import { rowResources } from "./ray/rows.ts";
 import { measureScale, type ScalePlan } from "./scale.ts";
 import { measureValues } from "./values.ts";
 
-export const suites = ["serial", "in-flight", "values", "ray-rows", "scale"] as const;
+export const suites = ["serial", "in-flight", "values", "ray-rows", "scale", "machines"] as const;
 export type Suite = (typeof suites)[number];
 
 export interface Plans {
@@ -43,10 +44,15 @@ const runs: Readonly<Record<Suite, Run>> = {
   values: ({ interleaved, bigElements }, say) => measureValues(interleaved, bigElements, say),
   "ray-rows": ({ rates }, say) => measureRayRows(rates, say),
   scale: ({ scale }, say) => measureScale(scale, say),
+  machines: ({ interleaved, bigElements }, say) =>
+    measureMachines(interleaved, bigElements / 4, say),
 };
 
+/** Those that make their sessions themselves. */
+const ownSession: ReadonlySet<Suite> = new Set(["machines"]);
+
 export async function runSuite(suite: Suite, plans: Plans, say: Progress): Promise<Report> {
-  await ray.init({ resources: rowResources });
+  if (!ownSession.has(suite)) await ray.init({ resources: rowResources });
   try {
     return await runs[suite](plans, say);
   } finally {

@@ -39,6 +39,11 @@ const targets: readonly Target[] = [
   target("shared actors: bytes each", "an idle shared actor, bytes", "at most", 20_000),
   target("calls: heap after x before", "heap after 10,000,000 calls x before", "at most", 1.1),
   target("actors: heap after x before", "heap after 100,000 actors x before", "at most", 1.1),
+  target("machines: TCP x raw", "1,000 in flight over TCP, rate x raw TCP", "at least", 0.5),
+  target("machines: TLS x TCP", "1,000 in flight over TLS, rate x TCP", "at least", 0.75),
+  target("machines: TLS x TCP, serial", "one call at a time over TLS, time x TCP", "at most", 1.25),
+  target("machines: pull GB/s", "a value pulled over TCP of the loopback, GB/s", "at least", 1),
+  target("machines: placement us", "a group placed among 1,000 nodes, us", "at most", 100),
   target("1:1 actor calls sync x Ray", "1:1 actor calls sync, rate x Ray", "at least", 15),
   target("1:1 actor calls async x Ray", "1:1 actor calls async, rate x Ray", "at least", 100),
   target(

@@ -35,6 +35,19 @@ class ProberInstance {
   }
 }
 
+/** Makes big values, and reads those of others. */
+export class MakerInstance {
+  make(elements: number): Float64Array {
+    const values = new Float64Array(new SharedArrayBuffer(8 * elements));
+    values[elements - 1] = elements;
+    return values;
+  }
+  last(values: Float64Array): number {
+    return values.at(-1) ?? 0;
+  }
+}
+
+export const Maker: ray.ActorClass<typeof MakerInstance> = ray.remote(MakerInstance);
 export const Adder: ray.ActorClass<typeof AdderInstance> = ray.remote(AdderInstance);
 export const Holder: ray.ActorClass<typeof HolderInstance> = ray.remote(HolderInstance);
 export const Prober: ray.ActorClass<typeof ProberInstance> = ray.remote(ProberInstance);

@@ -10,16 +10,23 @@ export const processName = "rayling, process";
 
 /** The actor has a thread of its own. Call it inside a session; `close` ends the actor, not the session. */
 export function raylingSubject(): Promise<Subject> {
-  return subjectOf(raylingName, "thread");
+  return subjectOf(raylingName, { isolation: "thread" });
 }
 
 /** The actor has a process of its own, at the other end of a unix socket. */
 export function raylingProcessSubject(): Promise<Subject> {
-  return subjectOf(processName, "process");
+  return subjectOf(processName, { isolation: "process" });
 }
 
-async function subjectOf(name: string, isolation: "thread" | "process"): Promise<Subject> {
-  const adder = Adder.options({ isolation }).remote();
+/** The actor is in a process that the agent of that node started. */
+export function raylingFarSubject(name: string, nodeId: string): Promise<Subject> {
+  return subjectOf(name, {
+    schedulingStrategy: { kind: "NODE_AFFINITY", nodeId, soft: false },
+  });
+}
+
+async function subjectOf(name: string, options: ray.ActorOptions): Promise<Subject> {
+  const adder = Adder.options(options).remote();
   await ray.get(adder.add.remote(1, 1));
   return {
     kind: "own",

@@ -1,14 +1,16 @@
 /**
- * The floor for many calls in flight between processes: raw batched (batched.ts) over a unix socket, to a child process.
+ * The floor for many calls in flight between processes: raw batched (batched.ts) over a unix socket, TCP or TLS, to a child process.
  *
  * A frame is its length in four bytes and one msgpackr buffer with the calls, or the answers, of one turn; it leaves in one write.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createServer as createSecureServer } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { Packr } from "msgpackr";
 import { type Subject, sumOfPromises } from "../subject.ts";
@@ -16,6 +18,8 @@ import type { BatchedCall, BatchedResult } from "./batched.ts";
 import { PendingMap, PendingSlots, type PendingTable } from "./pending-tables.ts";
 
 export const socketName = "raw socket";
+export const tcpName = "raw TCP";
+export const tlsName = "raw TLS";
 
 /** The floor that the aims are written against. */
 export function rawSocketSubject(): Promise<Subject> {
@@ -27,18 +31,35 @@ export function rawSocketSlotsSubject(): Promise<Subject> {
   return start("raw socket, slots", new PendingSlots());
 }
 
+/** Over TCP of the loopback; under TLS with that folder of certificates. */
+export function rawTcpSubject(certificates?: string): Promise<Subject> {
+  const name = certificates === undefined ? tcpName : tlsName;
+  return start(name, new PendingMap(), { certificates });
+}
+
+/** @param network where the socket is not one of the machine alone */
 async function start(
   name: string,
   pending: PendingTable<(result: number) => void>,
+  network?: { readonly certificates: string | undefined },
 ): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), "rayling-bench-"));
   const path = join(folder, "socket");
-  const server = createServer();
-  server.listen(path);
+  const certificates = network?.certificates;
+  const server =
+    certificates === undefined
+      ? createServer({ noDelay: true })
+      : createSecureServer({ ...credentialsIn(certificates), noDelay: true });
+  if (network === undefined) server.listen(path);
+  else server.listen(0, "127.0.0.1");
   await once(server, "listening");
+  const place = network === undefined ? path : String((server.address() as AddressInfo).port);
   const file = fileURLToPath(new URL("./batched-socket-child.ts", import.meta.url));
-  const child = spawn(process.execPath, [file, path], { stdio: ["ignore", "inherit", "inherit"] });
-  const socket = await connected(server, child, name);
+  const child = spawn(process.execPath, [file, place, certificates ?? ""], {
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  const event = certificates === undefined ? "connection" : "secureConnection";
+  const socket = await connected(server, event, child, name);
   const batches = new BatchedSocket<BatchedCall, BatchedResult>(socket, ([id, result]) =>
     pending.take(id)?.(result),
   );
@@ -60,12 +81,23 @@ async function start(
   };
 }
 
-async function connected(server: Server, child: ChildProcess, name: string): Promise<Socket> {
+/** Both ends show the same certificate. */
+export function credentialsIn(folder: string): Readonly<Record<"ca" | "cert" | "key", Buffer>> {
+  const read = (name: string): Buffer => readFileSync(join(folder, `${name}.pem`));
+  return { ca: read("ca"), cert: read("cert"), key: read("key") };
+}
+
+async function connected(
+  server: Server,
+  event: string,
+  child: ChildProcess,
+  name: string,
+): Promise<Socket> {
   const stop = new AbortController();
   const { signal } = stop;
   try {
     return await Promise.race([
-      once(server, "connection", { signal }).then(([socket]) => socket as Socket),
+      once(server, event, { signal }).then(([socket]) => socket as Socket),
       once(child, "exit", { signal }).then(([code]) => {
         throw new Error(`${name}: the child ended with ${String(code)} before it connected`);
       }),
