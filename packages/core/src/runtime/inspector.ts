@@ -3,6 +3,8 @@
  *
  * Hosts tell what they noted at most once a second, and are asked for the rest when somebody looks. Everything kept is bounded.
  */
+import type { Remote } from "comlink";
+import type { HostControl } from "../host/control.ts";
 import { type MetricPart, Metrics, threadMetrics } from "../inside/metrics.ts";
 import { keptEvents, type TaskEvent, TaskEvents } from "../inside/task-events.ts";
 import type {
@@ -204,8 +206,10 @@ export class Inspector implements InsideDirectory {
         .directory()
         .hosts()
         .map(async (host) => {
-          const report = await answerOf<HostReport>(host, (control) => control.report(), timeoutMs);
-          if (report !== undefined) this.reported(host.id, report);
+          // What is told is told once: a report that comes too late for who asked counts all the same.
+          const told = async (control: Remote<HostControl>): Promise<void> =>
+            this.reported(host.id, await control.report());
+          await answerOf<void>(host, told, timeoutMs);
         }),
     );
   }
