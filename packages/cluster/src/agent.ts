@@ -6,11 +6,12 @@ import { availableParallelism, homedir, hostname, totalmem } from "node:os";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { AddressInfo } from "node:net";
-import type { Readable } from "node:stream";
 import { expose, type Remote, wrap } from "comlink";
 import {
   type Address,
   type Amounts,
+  type CauseData,
+  causeFromData,
   causeToData,
   channelEndpoint,
   type CredentialFiles,
@@ -303,7 +304,8 @@ class DriverSession {
       },
     );
     this.#hosts.set(hostId, child);
-    const address = firstLine(child.control).then((line) => JSON.parse(line) as Address);
+    const { address, ended } = hearHost(child);
+    child.hearsUntil(ended);
     const exited = child.exited.then((cause) => {
       this.#hosts.delete(hostId);
       if (this.link.isOpen) void this.#driver.exited(hostId, causeToData(cause));
@@ -316,7 +318,28 @@ class DriverSession {
   }
 }
 
-/** The first is the runtime's own; what comes later is the user's, and nobody reads it. */
-function firstLine(stream: Readable): Promise<string> {
-  return new Promise((resolve) => readLines(stream, resolve));
+/** What a host says to its agent: first where it can be dialled, and at its end why, if it can. The user's code may write there, too. */
+function hearHost(child: HostProcess): {
+  readonly address: Promise<Address>;
+  readonly ended: Promise<unknown>;
+} {
+  const { promise: address, resolve } = Promise.withResolvers<Address>();
+  let isFirst = true;
+  readLines(child.control, (line) => {
+    const said = objectIn(line);
+    const { dying } = said as { readonly dying?: CauseData };
+    if (isFirst) resolve(said as unknown as Address);
+    else if (dying?.kind === "uncaught-exception") child.dying(causeFromData(dying));
+    isFirst = false;
+  });
+  return { address, ended: new Promise((done) => child.control.once("close", done)) };
+}
+
+function objectIn(line: string): object {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null ? value : {};
+  } catch {
+    return {};
+  }
 }

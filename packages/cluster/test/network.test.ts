@@ -1,10 +1,11 @@
 /** What becomes of actors and calls when networks and machines fail: over TLS between network namespaces, each a machine with a cable that can be pulled. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import * as ray from "@rayling/core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { enableNodes, makeCertificate } from "../src/index.ts";
@@ -15,6 +16,9 @@ enableNodes();
 
 const reason = whyNoMachines();
 const agentMain = fileURLToPath(new URL("fixtures/agent-main.ts", import.meta.url));
+const cli = fileURLToPath(new URL("../../rayling/src/cli/main.ts", import.meta.url));
+const script = fileURLToPath(new URL("../../../examples/machines.ts", import.meta.url));
+const execute = promisify(execFile);
 const driverMain = fileURLToPath(new URL("fixtures/driver-main.ts", import.meta.url));
 
 interface FarMachine {
@@ -96,6 +100,40 @@ describe.skipIf(reason !== undefined)(
       expect(await ray.get(here.addManyTo.remote(right, 500))).toHaveLength(500);
       const big = left.fill.remote(500_000, 2);
       expect(await ray.get(here.sum.remote(big))).toBe(1_000_000);
+    });
+
+    test("the README's example gives the same with an agent on another machine, and its actors are on both", async () => {
+      const machine = new Machine(machines.length);
+      machines.push(machine);
+      const out = join(tls, "example");
+      await makeCertificate({ authority: tls, out, hosts: [machine.address] });
+      const [, text] = await line([
+        ...machine.prefix,
+        process.execPath,
+        cli,
+        "node",
+        "--listen",
+        `${machine.address}:0`,
+        "--tls",
+        out,
+        "--name",
+        "far away",
+        "--num-cpus",
+        "2",
+        "--token-file",
+        join(out, "token"),
+      ]);
+      const address = /raylings:\/\/[^"]+/.exec(text)?.[0] ?? "";
+      const example = async (...flags: readonly string[]): Promise<string> => {
+        const { stdout } = await execute(process.execPath, [cli, "run", ...flags, "--", script]);
+        return stdout;
+      };
+      const result = "primes below 20,000 by quarters: [ 669, 560, 525, 508 ]\n";
+      expect(await example()).toBe(`${result}4 of 4 actors on this machine\n`);
+      const both = await example("--nodes", address, "--tls", tls);
+      expect(both).toContain(result);
+      expect(both).toMatch(/^[1-3] of 4 actors on far away$/m);
+      expect(both).toMatch(/^[1-3] of 4 actors on this machine$/m);
     });
 
     test.each<[string, (machine: Machine) => void, (machine: Machine) => void]>([

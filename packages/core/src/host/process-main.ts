@@ -5,8 +5,9 @@
  * control channel: a driver that is gone, however it went, takes it along (a process that is too busy to notice is ended by the guard, runtime/guard.ts, or
  * by its agent). What was answered before it ends leaves with it.
  */
+import { writeSync } from "node:fs";
 import { expose, wrap } from "comlink";
-import { causeToData } from "../protocol/cause.ts";
+import { type CauseData, causeToData } from "../protocol/cause.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { setCodeRoots } from "../shared/code-roots.ts";
 import { newBudget } from "../store/budget.ts";
@@ -29,6 +30,8 @@ interface Lines {
   readonly control: Channel;
   readonly data: (explain: () => Promise<DeathCause>) => Channel;
   readonly door: (parts: Pick<DoorParts, "death" | "onChannel">) => Door;
+  /** Tells the agent, too: what is said to the driver may not leave any more. */
+  readonly dying?: (cause: CauseData) => void;
 }
 
 /** One of its own for whoever asks: those who wait for a promise live as long as it does. */
@@ -72,8 +75,10 @@ expose(
     onFatal: (thrown) => {
       const error = thrown instanceof Error ? thrown : new Error(String(thrown));
       const message = `uncaught in its process: ${error.name}: ${error.message}`;
-      void driver.dying(causeToData({ kind: "uncaught-exception", message, error }));
+      const cause = causeToData({ kind: "uncaught-exception", message, error });
+      void driver.dying(cause);
       control.drainNow();
+      lines.dying?.(cause);
     },
   }),
   endpoint,
@@ -124,6 +129,13 @@ async function dialledLines(): Promise<Lines> {
   return {
     control: toControl,
     data: () => toData,
+    dying: (cause) => {
+      try {
+        writeSync(inherited.control, `${JSON.stringify({ dying: cause })}\n`);
+      } catch {
+        // Its cause is how it ended, then.
+      }
+    },
     door: (parts) => {
       known = parts;
       // When the host is made, which asks for its door in the middle of it.
