@@ -276,6 +276,7 @@ class DriverSession {
       );
     }
     const { hostId } = identity;
+    if (this.#hosts.has(hostId)) throw new RaySystemError(`host ${hostId} runs already`);
     const place = code === undefined ? undefined : this.#code.placeOf(code);
     const child = new HostProcess(
       {

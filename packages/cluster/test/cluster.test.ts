@@ -15,6 +15,7 @@ import {
   TokenFileError,
 } from "../src/index.ts";
 import { double, Far } from "./fixtures/actors.ts";
+import { isRunning } from "./fixtures/processes.ts";
 
 const fixture = (name: string): string =>
   fileURLToPath(new URL(`./fixtures/${name}.ts`, import.meta.url));
@@ -291,14 +292,5 @@ async function retry<T>(work: () => Promise<T>): Promise<T> {
     } catch (error) {
       if (!(error as Error).message.includes("holds no token")) throw error;
     }
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
   }
 }

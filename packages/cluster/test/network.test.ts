@@ -11,6 +11,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { enableNodes, makeCertificate } from "../src/index.ts";
 import { Far } from "./fixtures/actors.ts";
 import { Machine, whyNoMachines } from "./fixtures/machines.ts";
+import { isRunning } from "./fixtures/processes.ts";
 
 enableNodes();
 
@@ -57,6 +58,14 @@ async function far(name: string, reconnectTimeoutMs = 30_000): Promise<FarMachin
   return { machine, agent, address };
 }
 
+/** Two of them as nodes of a session in which nobody waits long for anybody. */
+async function twoImpatient(): Promise<[FarMachine, FarMachine]> {
+  const both: [FarMachine, FarMachine] = [await far("one", 500), await far("two", 500)];
+  const nodes = both.map(({ address }) => address);
+  await ray.init({ numCpus: 0, nodes, tls, reconnectTimeoutMs: 500 });
+  return both;
+}
+
 const on = async (name: string, soft = false): Promise<ray.ActorOptions> => {
   const nodes = await ray.nodes();
   const nodeId = nodes.find(({ nodeName }) => nodeName === name)?.nodeId ?? "";
@@ -64,15 +73,6 @@ const on = async (name: string, soft = false): Promise<ray.ActorOptions> => {
 };
 const isAlive = async (name: string): Promise<boolean | undefined> =>
   (await ray.nodes()).find(({ nodeName }) => nodeName === name)?.alive;
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const patience = { timeout: 100_000, interval: 200 };
 
@@ -156,13 +156,7 @@ describe.skipIf(reason !== undefined)(
     });
 
     test("a machine that cannot be reached for too long is lost: what waits settles, what may restart does so elsewhere, and its hosts end", async () => {
-      const [one, two] = [await far("one", 500), await far("two", 500)];
-      await ray.init({
-        numCpus: 0,
-        nodes: [one.address, two.address],
-        tls,
-        reconnectTimeoutMs: 500,
-      });
+      const [one] = await twoImpatient();
       const stays = Far.options(await on("one")).remote();
       const moves = Far.options({ ...(await on("one", true)), maxRestarts: 1 }).remote();
       const { pid } = await ray.get(stays.where.remote());
@@ -201,13 +195,7 @@ describe.skipIf(reason !== undefined)(
     test.each(["a host", "an agent"])(
       "%s that is killed in the middle of 10,000 calls: each is counted once, or told lost",
       async (what) => {
-        const [one, two] = [await far("one", 500), await far("two", 500)];
-        await ray.init({
-          numCpus: 0,
-          nodes: [one.address, two.address],
-          tls,
-          reconnectTimeoutMs: 500,
-        });
+        const [one] = await twoImpatient();
         const actor = Far.options(await on("one")).remote();
         const other = Far.options(await on("two")).remote();
         const { pid } = await ray.get(actor.where.remote());
