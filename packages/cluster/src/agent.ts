@@ -325,13 +325,11 @@ function hearHost(child: HostProcess): {
   readonly ended: Promise<unknown>;
 } {
   const { promise: address, resolve } = Promise.withResolvers<Address>();
-  let isFirst = true;
   readLines(child.control, (line) => {
     const said = objectIn(line);
     const { dying } = said as { readonly dying?: CauseData };
-    if (isFirst) resolve(said as unknown as Address);
+    if ("place" in said) resolve(said as Address);
     else if (dying?.kind === "uncaught-exception") child.dying(causeFromData(dying));
-    isFirst = false;
   });
   return { address, ended: new Promise((done) => child.control.once("close", done)) };
 }

@@ -56,32 +56,31 @@ async function holdHeart({ link, dialHeart }: HealthOptions): Promise<void> {
 }
 
 async function askAgain({ link, ask, timeoutMs }: HealthOptions): Promise<void> {
+  // Not link.closed in each race: every question would leave its reaction there for as long as the link lives.
+  const ended = new AbortController();
+  void link.closed.then(() => ended.abort());
   while (link.isOpen) {
     await pause(askMs, undefined, { ref: false });
-    const answered = ask().then(
-      () => true,
-      // It was answered, or the link is closed.
-      () => true,
-    );
-    const late = new AbortController();
-    const silence = silent(timeoutMs, late.signal);
-    const isThere = await Promise.race([answered, link.closed.then(() => true), silence]);
-    late.abort();
-    if (isThere) continue;
+    const answered = new AbortController();
+    const isThere = (): void => answered.abort();
+    ask().then(isThere, isThere);
+    const isSilent = await silent(timeoutMs, AbortSignal.any([answered.signal, ended.signal]));
+    if (!isSilent) continue;
     const message = `the agent did not answer for ${timeoutMs / 1000} s`;
     return link.close({ kind: "unreachable", message });
   }
 }
 
-/** Resolves with false after so long, in which this thread could hear of an answer: one that was busy looks first. */
+/** Whether so long passed, in which this thread could hear of an answer: one that was busy looks first. */
 async function silent(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await pause(ms, undefined, { ref: false, signal });
     await pause(lookMs, undefined, { ref: false, signal });
+    return true;
   } catch {
-    // It was answered.
+    // It was answered, or nobody waits for it any longer.
+    return false;
   }
-  return false;
 }
 
 const over: DeathCause = { kind: "unreachable", message: "the connection to the agent ended" };
