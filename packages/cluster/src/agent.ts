@@ -28,14 +28,17 @@ import {
   RaySystemError,
   readLines,
 } from "@rayling/core/cluster";
-import { formatAddress } from "./address.ts";
+import { formatAddress, standardPort } from "./address.ts";
 import { CodeCache } from "./code/code-cache.ts";
 import { DriverCode } from "./code/driver-code.ts";
 import {
   type AgentControl,
+  type DrainReport,
   type DriverAnswers,
   type HostOrder,
   type NodeOffer,
+  type OperatorControl,
+  operatorWay,
   standardReconnectTimeoutMs,
   type StartedHost,
 } from "./contract.ts";
@@ -79,6 +82,13 @@ export interface Agent {
   readonly address: string;
   /** Hosts that run now. */
   readonly hostCount: number;
+  /** Resolves when it has ended, whoever asked for it. */
+  readonly closed: Promise<void>;
+  /**
+   * Takes no more drivers, lets those that are there move what they have here, and ends when nothing is left, at `timeoutMs` at the latest. Who asks again hears
+   * the same.
+   */
+  drain(timeoutMs: number): Promise<DrainReport>;
   /** Ends every host, and then the agent. Idempotent. */
   close(): Promise<void>;
 }
@@ -87,7 +97,11 @@ export interface Agent {
 const standardCodeCacheBytes = 10 * 1024 ** 3;
 const standardCodeBytes = 500 * 1024 ** 2;
 
+/** The longest that a timer takes. */
+const longestMs = 2 ** 31 - 1;
+
 const agentGone: DeathCause = { kind: "shutdown", message: "the agent of its machine was stopped" };
+const drained: DeathCause = { kind: "shutdown", message: "its machine was drained" };
 const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gone" };
 
 /** Rejects with RaySystemError when it cannot listen there, naming the port; with CertificateError for certificates that cannot be used. */
@@ -125,6 +139,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     maxHosts: options.maxHosts ?? 1000,
     objectStoreMemory: options.objectStoreMemory ?? Math.floor(0.3 * memory),
     hostCount: () => [...sessions].reduce((sum, session) => sum + session.hostCount, 0),
+    isDraining: () => draining !== undefined,
     offer: {
       nodeName: options.nodeName ?? hostname(),
       resources: {
@@ -156,6 +171,9 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
         const link = [...sessions].findLast((one) => one.peerId === peerId)?.link;
         return link === undefined ? channel.close(driverGone) : watchDriver(link, channel);
       }
+      if (wayId === operatorWay) {
+        return expose({ drain } satisfies OperatorControl, channelEndpoint(channel));
+      }
       // Who has the token and asks for no link is none of ours.
       if (!(channel instanceof Link)) return channel.close(driverGone);
       const session = new DriverSession(peerId, channel, machine);
@@ -174,27 +192,67 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
       cause: error,
     });
   });
+  const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
   let closing: Promise<void> | undefined;
+  let draining: Promise<DrainReport> | undefined;
+  function close(cause: DeathCause): Promise<void> {
+    closing ??= (async () => {
+      listener.close();
+      await Promise.all([...sessions].map((session) => session.end(cause)));
+      await codeCache.close();
+      await rm(spillDirectory, { recursive: true, force: true });
+      await guard.close();
+    })().finally(onClosed);
+    return closing;
+  }
+  function drain(timeoutMs: number): Promise<DrainReport> {
+    draining ??= (async () => {
+      const all = machine.hostCount();
+      tell(`it is being drained: ${all} hosts have ${timeoutMs / 1000} s to go elsewhere`);
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(), Math.min(timeoutMs, longestMs));
+      await Promise.all([...sessions].map((session) => session.drain(timeoutMs, late.signal)));
+      clearTimeout(timer);
+      if (closing !== undefined) {
+        throw new RaySystemError("the agent was ended before it was drained");
+      }
+      const ended = machine.hostCount();
+      tell(ended === 0 ? "it is drained" : `its time is over; ${ended} hosts end`);
+      await Promise.all([...sessions].map((session) => session.end(drained)));
+      // Who asked hears the answer first.
+      setImmediate(() => void close(drained));
+      return { left: Math.max(0, all - ended), ended };
+    })();
+    return draining;
+  }
   return {
     address: formatAddress(
       address,
       options.publicHost ?? nameOf(host, credentials),
       (listener.address as AddressInfo).port,
     ),
+    closed,
     get hostCount() {
       return machine.hostCount();
     },
-    close: () => {
-      closing ??= (async () => {
-        listener.close();
-        await Promise.all([...sessions].map((session) => session.end(agentGone)));
-        await codeCache.close();
-        await rm(spillDirectory, { recursive: true, force: true });
-        await guard.close();
-      })();
-      return closing;
-    },
+    drain,
+    close: () => close(agentGone),
   };
+}
+
+/** How an agent with these options is reached. @throws CertificateError */
+export function agentAddress({
+  host = "127.0.0.1",
+  port = standardPort,
+  publicHost,
+  tls,
+  token,
+}: Pick<AgentOptions, "host" | "port" | "publicHost" | "tls"> & {
+  readonly token: string;
+}): string {
+  const credentials = findCredentials(tls, !isLoopback(host));
+  const address: Address = { place: { host, port }, token, isSecure: credentials !== undefined };
+  return formatAddress(address, publicHost ?? nameOf(host, credentials), port);
 }
 
 /** One of its own for whoever asks: those who wait for a promise live as long as it does. */
@@ -222,6 +280,7 @@ interface Machine {
   readonly objectStoreMemory: number;
   readonly offer: NodeOffer;
   readonly hostCount: () => number;
+  readonly isDraining: () => boolean;
 }
 
 /** What one driver has on this machine. */
@@ -232,6 +291,7 @@ class DriverSession {
   readonly #driver: Remote<DriverAnswers>;
   readonly #hosts: Map<string, HostProcess> = new Map();
   readonly #code: DriverCode;
+  #onHostGone: () => void = () => undefined;
 
   constructor(peerId: string, link: Link, machine: Machine) {
     this.peerId = peerId;
@@ -242,7 +302,12 @@ class DriverSession {
     const endpoint = channelEndpoint(link);
     this.#driver = wrap<DriverAnswers>(endpoint);
     const control: AgentControl = {
-      describe: () => machine.offer,
+      describe: () => {
+        if (!machine.isDraining()) return machine.offer;
+        throw new RaySystemError(
+          `node ${machine.offer.nodeName} is being drained and takes no more drivers`,
+        );
+      },
       ping: () => undefined,
       launch: (order) => this.#launch(order),
       terminate: (hostId) =>
@@ -258,6 +323,23 @@ class DriverSession {
 
   get hostCount(): number {
     return this.#hosts.size;
+  }
+
+  /** Resolves when its driver orders no more hosts and has none here, or is gone, or the time is over. */
+  async drain(timeoutMs: number, late: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    void this.link.closed.then(() => resolve());
+    late.addEventListener("abort", () => resolve());
+    const look = (): void => void (this.#hosts.size === 0 && resolve());
+    this.#driver.draining(timeoutMs).then(
+      () => {
+        this.#onHostGone = look;
+        look();
+      },
+      // It cannot be told; what it has here has its time.
+      () => undefined,
+    );
+    await promise;
   }
 
   async end(cause: DeathCause): Promise<void> {
@@ -309,6 +391,7 @@ class DriverSession {
     child.hearsUntil(ended);
     const exited = child.exited.then((cause) => {
       this.#hosts.delete(hostId);
+      this.#onHostGone();
       if (this.link.isOpen) void this.#driver.exited(hostId, causeToData(cause));
       return Promise.reject(new RaySystemError(cause.message));
     });

@@ -80,8 +80,27 @@ export interface AgentControl extends CodeControl {
   terminate(hostId: string): void;
 }
 
+/** What became of a machine that was emptied. */
+export interface DrainReport {
+  /** Hosts that left in time. */
+  readonly left: number;
+  /** Hosts that had not, and were ended. */
+  readonly ended: number;
+}
+
+/** Who runs a machine, to its agent. */
+export interface OperatorControl {
+  /** Lets what is there go elsewhere, then ends the agent, at `timeoutMs` at the latest; answers before it ends. */
+  drain(timeoutMs: number): Promise<DrainReport>;
+}
+
+/** The way by which an operator speaks to an agent. */
+export const operatorWay = "operator";
+
 /** Agent to driver. */
 export interface DriverAnswers {
+  /** The machine is to be left within that time. When this has answered, the driver orders no more hosts. */
+  draining(timeoutMs: number): void;
   exited(hostId: string, cause: CauseData): void;
   /** A line that a host wrote; `owner` is the actor or task, or "". */
   wrote(hostId: string, stream: OutputStream, owner: string, line: string): void;

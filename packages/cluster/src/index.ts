@@ -4,10 +4,12 @@ import { provideNodes } from "@rayling/core/cluster";
 export { CertificateError, type CredentialFiles } from "@rayling/core/cluster";
 
 export { NodeAddressError, parseAddress } from "./address.ts";
-export { type Agent, type AgentOptions, startAgent } from "./agent.ts";
+export type { DrainReport } from "./contract.ts";
+export { type Agent, agentAddress, type AgentOptions, startAgent } from "./agent.ts";
 export { type CertificateOptions, type MadeCertificate, makeCertificate } from "./certificates.ts";
-export { joinNode, RemoteNode } from "./join.ts";
-export { defaultTokenFile, readToken, TokenFileError } from "./token-file.ts";
+export { drainAgent, type DrainAgentOptions } from "./drain.ts";
+export { joinNode, nodeJoiner, RemoteNode } from "./join.ts";
+export { defaultTokenFile, readKeptToken, readToken, TokenFileError } from "./token-file.ts";
 
 /** Lets `init` of @rayling/core join the machines that its option `nodes` names. Who imports `rayling` need not call it. */
 export function enableNodes(): void {

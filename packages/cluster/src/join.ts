@@ -58,9 +58,13 @@ export async function joinNode(
   packages?: CodePackages,
 ): Promise<JoinedNode> {
   const node = new RemoteNode(address, request, packages);
-  const offer = await node.offer;
+  const offer = await node.offer.catch(async (error: unknown) => {
+    await node.close();
+    throw error;
+  });
   return {
     ...offer,
+    onDrain: (listener) => node.onDrain(listener),
     lost: node.lost,
     launch: (wish, options) => node.launch(wish, options),
     close: () => node.close(),
@@ -83,6 +87,9 @@ export class RemoteNode implements NodeLauncher {
   readonly #sender: CodeSender;
   readonly #channel: Promise<Link>;
   readonly #closed: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
+  #onDrain: ((timeoutMs: number) => void) | undefined;
+  /** It was to be left before anybody listened. */
+  #leaveWithinMs: number | undefined;
 
   /** @throws NodeAddressError for what is no address */
   constructor(
@@ -132,6 +139,11 @@ export class RemoteNode implements NodeLauncher {
     ]);
     // Who launches without waiting for it hears of it from the host.
     for (const one of [this.#channel, this.#agent, this.offer]) one.catch(() => undefined);
+  }
+
+  onDrain(listener: (timeoutMs: number) => void): void {
+    this.#onDrain = listener;
+    if (this.#leaveWithinMs !== undefined) listener(this.#leaveWithinMs);
   }
 
   launch({ nodeId, runtimeEnv, moduleUrl }: HostRequest, options: LauncherOptions): Host {
@@ -285,6 +297,10 @@ export class RemoteNode implements NodeLauncher {
   #introduce(channel: Channel): Remote<AgentControl> {
     const endpoint = channelEndpoint(channel);
     const answers: DriverAnswers = {
+      draining: (timeoutMs) => {
+        this.#leaveWithinMs = timeoutMs;
+        this.#onDrain?.(timeoutMs);
+      },
       exited: (hostId, cause) => this.#hosts.get(hostId)?.end(causeFromData(cause)),
       wrote: (hostId, ...line) => this.#hosts.get(hostId)?.wrote(hostId, ...line),
     };

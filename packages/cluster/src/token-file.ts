@@ -1,5 +1,6 @@
 /** The token of a machine's agent: made at its first start, in a file that only its user can read. */
-import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { link, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { newToken, RayError } from "@rayling/core/cluster";
@@ -20,18 +21,25 @@ export async function readToken(path: string = defaultTokenFile): Promise<string
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     const token = newToken();
-    // "wx": of two who start at once one makes it, and the other reads it.
-    await writeFile(path, `${token}\n`, { flag: "wx", mode: 0o600 });
+    const draft = `${path}.${randomUUID()}`;
+    try {
+      await writeFile(draft, `${token}\n`, { flag: "wx", mode: 0o600 });
+      // Of two who start at once one makes it, whole, and the other reads it.
+      await link(draft, path);
+    } finally {
+      await rm(draft, { force: true });
+    }
     return token;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
       throw new TokenFileError(path, `cannot be made: ${(error as Error).message}`, error);
     }
   }
-  return readKept(path);
+  return readKeptToken(path);
 }
 
-async function readKept(path: string): Promise<string> {
+/** The same of an agent that was started before. Rejects with TokenFileError. */
+export async function readKeptToken(path: string = defaultTokenFile): Promise<string> {
   let token: string;
   let mode: number;
   try {

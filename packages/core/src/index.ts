@@ -1,8 +1,8 @@
 /** The public names of core. Everything a user may rely on is here, by name; everything else may change. */
 export { getActor, kill, listNamedActors, registerSerializer } from "./api/actors.ts";
 export type { KillOptions } from "./api/actors.ts";
-export { availableResources, Cluster, clusterResources, nodes } from "./api/cluster.ts";
-export type { NodeOptions } from "./api/cluster.ts";
+export { availableResources, Cluster, clusterResources, drainNode, nodes } from "./api/cluster.ts";
+export type { DrainOptions, NodeOptions } from "./api/cluster.ts";
 export type { LabelSelector } from "./api/labels.ts";
 export { get, put, wait } from "./api/objects.ts";
 export type { GetOptions, WaitOptions, WaitResult } from "./api/objects.ts";

@@ -1,7 +1,7 @@
 /** `import * as ray from "rayling"`: core by name, and nothing else, so that a host which imports a user's module starts fast. */
 import { provideNodes } from "@rayling/core/cluster";
 
-provideNodes(async () => (await import("@rayling/cluster")).joinNode);
+provideNodes(async () => (await import("@rayling/cluster")).nodeJoiner());
 
 export {
   ActorAlreadyExistsError,
@@ -17,6 +17,7 @@ export {
   CertificateError,
   Cluster,
   clusterResources,
+  drainNode,
   Empty,
   exitActor,
   Full,
@@ -83,6 +84,7 @@ export type {
   CancelOptions,
   Constructor,
   DeathCause,
+  DrainOptions,
   FallbackStrategy,
   GetOptions,
   GroupInfo,

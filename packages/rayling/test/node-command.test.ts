@@ -6,6 +6,7 @@ import { join } from "node:path";
 import * as ray from "rayling";
 import { afterEach, describe, expect, test } from "vitest";
 import { folder, rayling, start } from "./command.ts";
+import { nodeOfTask, Stays } from "./fixtures/placed.ts";
 
 const started: ChildProcess[] = [];
 afterEach(async () => {
@@ -55,6 +56,50 @@ test("becomes a node with what its flags say, and ends in order", async () => {
     .toBe(false);
 });
 
+test("is drained: what runs there goes elsewhere, and both commands end", async () => {
+  const port = await freePort();
+  const tokenFile = join(await folder(), "token");
+  const flags = ["--listen", `127.0.0.1:${port}`, "--token-file", tokenFile];
+  const none = await rayling("node", ...flags, "--drain");
+  expect(none.stderr).toMatch(/^rayling: token file .*token cannot be read/);
+  expect(none.code).toBe(2);
+  const old = await node(...flags, "--name", "old", "--num-cpus", "1");
+  const next = await node("--name", "next", "--num-cpus", "1");
+  await ray.init({ numCpus: 0, nodes: [old.address, next.address] });
+  const named = async (name: string): Promise<ray.NodeInfo | undefined> =>
+    (await ray.nodes()).find(({ nodeName }) => nodeName === name);
+  const nodeId = (await named("old"))?.nodeId ?? "";
+  const schedulingStrategy = { kind: "NODE_AFFINITY", nodeId, soft: true } as const;
+  const options = { numCpus: 1, schedulingStrategy };
+  const place = nodeOfTask.options({ ...options, maxRetries: 0 });
+  expect(await ray.get(place.remote())).toBe(nodeId);
+  const { code, stdout, stderr } = await rayling("node", ...flags, "--drain");
+  expect(stderr).toBe("");
+  expect(stdout).toMatch(/^The node is drained: [01] hosts left it, and its agent has ended\.\n$/);
+  expect(code).toBe(0);
+  if (old.child.exitCode === null) await once(old.child, "exit");
+  expect(old.child.exitCode).toBe(0);
+  expect(await ray.get(place.remote())).toBe((await named("next"))?.nodeId);
+  const actor = Stays.options({ numCpus: 1 }).remote();
+  await ray.get(actor.ping.remote());
+  const late = await rayling("node", "--drain", next.address, "--drain-timeout", "0");
+  // The worker of the task may still be there.
+  expect(late.stderr).toMatch(
+    /^rayling: ([12]) of \1 hosts had not left the node within 0 s, and ended with it\n$/,
+  );
+  expect(late.code).toBe(1);
+  await expect(ray.get(actor.ping.remote())).rejects.toBeInstanceOf(ray.ActorDiedError);
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
 describe("bad input is one line and exit code 2", () => {
   test.each([
     [["--listen", "here"], /--listen.*host:port/],
@@ -65,6 +110,9 @@ describe("bad input is one line and exit code 2", () => {
     [["--resources", "license"], /--resources.*name=value/],
     [["--resources", "license=many"], /--resources.*name=amount/],
     [["--num-cpus", "-1"], /--num-cpus/],
+    [["--drain", "here"], /here: is no address/],
+    [["--drain", "rayling://secret@127.0.0.1:1"], /rayling:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/],
+    [["--drain", "--drain-timeout", "soon"], /--drain-timeout.*whole number/],
     [["--max-hosts", "0"], /--max-hosts.*at least 1/],
     [["--code-cache", "/dev/null/code"], /code cache \/dev\/null\/code cannot be written/],
     [["--code-cache-size", "much"], /--code-cache-size.*10GiB/],

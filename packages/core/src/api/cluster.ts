@@ -3,7 +3,7 @@ import type { NodeInfo } from "../rpc/cluster.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { nodeAmounts } from "../runtime/driver.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
-import { checkOptions, text } from "../shared/options.ts";
+import { checkOptions, count, text } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { amount, bytes, gpus, resources } from "./amounts.ts";
 import { labels } from "./labels.ts";
@@ -25,6 +25,37 @@ export async function clusterResources(): Promise<Amounts> {
 export async function availableResources(): Promise<Amounts> {
   if (isDriverCode()) return never();
   return (await useCaller().directory.resources()).available;
+}
+
+export interface DrainOptions {
+  /** What has not left the node by then ends with it. Default 600,000. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Empties a node and removes it from the session. Nothing more is placed there. Actors that may be restarted go on elsewhere as soon as there is room: calls
+ * that run end first, those that wait are for the next life, and it counts as no restart. Tasks end where they are, what others hold of their results is handed
+ * over, and placement groups look for new bundles. Actors that may not be restarted stay until they end by themselves, or the time is over.
+ *
+ * Resolves with whether nothing was left there. Rejects with InvalidOptionError for a node that is not alive, or the driver's own.
+ */
+export async function drainNode(
+  node: Pick<NodeInfo, "nodeId">,
+  options: DrainOptions = {},
+): Promise<boolean> {
+  if (isDriverCode()) return never();
+  checkOptions("drainNode", options, { timeoutMs: count(0, "fraction") });
+  const nodeId: unknown = (node as { nodeId?: unknown } | null)?.nodeId;
+  const { timeoutMs = 600_000 } = options;
+  const isEmpty =
+    typeof nodeId === "string"
+      ? await useCaller().directory.drainNode(nodeId, timeoutMs)
+      : undefined;
+  if (isEmpty !== undefined) return isEmpty;
+  throw new InvalidOptionError(
+    "node",
+    `drainNode takes a living node other than the driver's own, not ${show(nodeId ?? node)}`,
+  );
 }
 
 export interface NodeOptions {

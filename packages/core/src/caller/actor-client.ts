@@ -63,8 +63,12 @@ export class ActorClient implements CallOwner {
   /** Told of their loss in this turn. */
   #losses: Loss[] = [];
   #outstanding = 0;
-  /** Those of them that are on the other side. */
+  /** Those of them that are with the life that is called now. */
   #sent = 0;
+  /** Those that are with an earlier one, or on their way back from it. They go first: nothing is sent until it is known which of them go again. */
+  #behind = 0;
+  /** Which of them go again, so far. */
+  #again: Call[] = [];
   #waitingForCredit = false;
   #unwatch: (() => void) | undefined;
   readonly #routes: WeakMap<Route, Route> = new WeakMap();
@@ -145,13 +149,31 @@ export class ActorClient implements CallOwner {
   /** It is not on the other side any more. */
   #back(call: Call): void {
     if (call.session === undefined) return;
+    const isCurrent = this.#isCurrent(call.session, call.incarnation);
     call.session = undefined;
+    if (!isCurrent) return this.#cameBack(1);
     this.#sent -= 1;
     // The session may be full of calls to other actors of the same host, which may never end.
     if (this.#waitingForCredit && this.#sent < 2 * this.#concurrency) {
       this.#waitingForCredit = false;
       this.#drainAll();
     }
+  }
+
+  /** So many calls of an earlier life have their answer, or go again. */
+  #cameBack(count: number): void {
+    this.#behind -= count;
+    if (this.#behind > 0) return;
+    // Each before what was not sent, in the order in which they were made: the last one first.
+    const again = this.#again.toSorted((left, right) => right.entry.sequence - left.entry.sequence);
+    this.#again = [];
+    for (const call of again) call.queue.unshift(call);
+    this.#drainAll();
+  }
+
+  #isCurrent(session: Session | undefined, incarnation: number): boolean {
+    const state = this.#state;
+    return state.kind === "ready" && state.session === session && state.incarnation === incarnation;
   }
 
   lost(call: Call, reason: DeathCause): void {
@@ -196,6 +218,7 @@ export class ActorClient implements CallOwner {
   /** Unanswered calls, for those who look for some of them. */
   *calls(): Iterable<Call> {
     for (const queue of [this.#queue, ...this.#groups.values()]) yield* queue;
+    yield* this.#again;
     yield* this.#parked;
   }
 
@@ -206,7 +229,7 @@ export class ActorClient implements CallOwner {
 
   #drain(queue: Fifo<Call>): void {
     const state = this.#state;
-    if (state.kind !== "ready" || this.#waitingForCredit) return;
+    if (state.kind !== "ready" || this.#waitingForCredit || this.#behind > 0) return;
     const { session } = state;
     for (;;) {
       const head = queue.peek();
@@ -325,7 +348,10 @@ export class ActorClient implements CallOwner {
   /** What is lost in one turn is dealt with together, in its order. */
   #noteLoss(call: Call, reason: DeathCause | undefined): void {
     const { incarnation, session } = call;
-    if (session !== undefined) this.#sent -= 1;
+    if (this.#isCurrent(session, incarnation)) {
+      this.#sent -= 1;
+      this.#behind += 1;
+    }
     call.session = undefined;
     const known = this.#losses.find(
       (loss) => loss.incarnation === incarnation && loss.session === session,
@@ -351,33 +377,27 @@ export class ActorClient implements CallOwner {
         ? new ActorUnavailableError(this.#identity, cause)
         : actorDeath(this.#identity, cause),
     );
-    const again: Call[] = [];
     for (const call of calls) {
       if (restarting && !call.isCancelled && (call.isUnstarted || call.retriesLeft !== 0)) {
         if (!call.isUnstarted) call.retriesLeft -= 1;
         call.isUnstarted = false;
-        again.push(call);
+        this.#again.push(call);
       } else {
         call.fail(failure);
       }
     }
     if (!restarting) return this.#die(failure);
-    if (this.#state.kind === "dead") {
-      for (const call of again) call.fail(this.#state.failure);
-      return;
-    }
-    // Each before what was not sent: the last one first.
-    for (const call of again.toReversed()) call.queue.unshift(call);
+    if (this.#state.kind === "dead") return this.#die(this.#state.failure);
+    this.#cameBack(calls.length);
     if (locating) this.#locate();
-    else this.#drainAll();
   }
 
   /** Nothing is sent to that life any more. Returns whether it was the one in use. */
   #leave(session: Session | undefined, incarnation: number): boolean {
-    const state = this.#state;
-    if (state.kind !== "ready" || state.session !== session) return false;
-    if (state.incarnation !== incarnation) return false;
+    if (!this.#isCurrent(session, incarnation)) return false;
     this.#state = { kind: "locating" };
+    this.#behind += this.#sent;
+    this.#sent = 0;
     this.#waitingForCredit = false;
     return true;
   }
@@ -398,7 +418,8 @@ export class ActorClient implements CallOwner {
     for (const queue of [this.#queue, ...this.#groups.values()]) {
       for (const call of queue.drain()) if (!call.isSettled) call.fail(failure);
     }
-    for (const call of this.#parked) call.fail(failure);
+    for (const call of [...this.#again, ...this.#parked]) if (!call.isSettled) call.fail(failure);
+    this.#again = [];
     this.#parked.clear();
   }
 }

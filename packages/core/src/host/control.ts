@@ -152,7 +152,7 @@ export interface HostControl {
   create(requests: readonly CreateRequest[]): Promise<readonly CreateResult[]>;
   /** Resolves when the driver knows of every actor that was created here before: handles may be quicker than that. */
   registered(): Promise<void>;
-  /** Ends an actor when what runs in it has ended; `exited` follows. */
+  /** Ends an actor when what runs in it has ended; `exited` follows. If it is "drained", its next life gets what it has not begun. */
   terminate(target: string, cause: CauseData): void;
   /** Ends actors at once and leaves the others; what they were called for is answered "gone". */
   discard(targets: readonly string[]): void;
@@ -208,6 +208,7 @@ export interface DriverControl {
   resources(): ClusterResources;
   addNode(spec: NodeSpec): NodeInfo;
   removeNode(nodeId: string): Promise<boolean>;
+  drainNode(nodeId: string, timeoutMs: number): Promise<boolean | undefined>;
   createGroup(spec: GroupSpec): GroupRegistration;
   groupReady(groupId: string): Promise<GroupState>;
   removeGroup(groupId: string): Promise<void>;

@@ -145,6 +145,13 @@ export class Execution implements Running, TaskScope, CallHead {
     this.session.answerGone(this.id);
   }
 
+  /** It never began. */
+  answerAbsent(): void {
+    if (this.#isAnswered) return;
+    this.#end(false);
+    this.session.answerAbsent(this.id);
+  }
+
   /** Its actor was ended: the answer is "gone", and what goes on is told to stop. */
   discard(): void {
     this.answerGone();

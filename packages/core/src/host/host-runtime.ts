@@ -68,13 +68,14 @@ export function startHost(wiring: HostWiring): HostControl {
     causeFromData(await driver.death(peerId));
   const door = wiring.door?.({
     death,
-    onChannel: (peerId, channel) => void caller.addSession(peerId, ways.keep(channel)),
+    onChannel: (peerId, channel) => begin(peerId, ways.keep(channel)),
   });
   const ways: Ways = new Ways({ hostId, door, death, network: identity.network });
   const directory = remoteDirectory(driver, hostId, ways, (values) => {
     for (const value of values) caller.exportReferences(value.references ?? [], driverId);
   });
   let tasksRunning = 0;
+  let isLeaving = false;
   const waiting = new Waiting((isWaiting) => {
     if (tasksRunning > 0 || !arrivals.isEmpty) directory.setBlocked(hostId, isWaiting);
   });
@@ -127,6 +128,8 @@ export function startHost(wiring: HostWiring): HostControl {
   }
 
   function run(call: CallMessage, session: Session): void {
+    // Who sent it has heard that it never began.
+    if (isLeaving) return;
     if (call.route.target === taskTarget) {
       tasksRunning += 1;
       void runTask(call, session, loader, caller).finally(() => {
@@ -199,6 +202,13 @@ export function startHost(wiring: HostWiring): HostControl {
     caller.flush();
   }
 
+  function tellLeaving(sessions: Iterable<Session>): void {
+    for (const session of sessions) {
+      session.leave();
+      session.flush();
+    }
+  }
+
   function failed(kind: FailedCreation["kind"], error: unknown): CreateResult {
     return {
       ok: false,
@@ -208,7 +218,12 @@ export function startHost(wiring: HostWiring): HostControl {
   }
 
   async function accept(peerId: string, way: Way, wayId: string): Promise<void> {
-    caller.addSession(peerId, await ways.open(way, peerId, wayId));
+    begin(peerId, await ways.open(way, peerId, wayId));
+  }
+
+  function begin(peerId: string, channel: Channel): void {
+    const session = caller.addSession(peerId, channel);
+    if (isLeaving) tellLeaving([session]);
   }
 
   function stats(): HostStats {
@@ -229,6 +244,8 @@ export function startHost(wiring: HostWiring): HostControl {
   async function stop(): Promise<void> {
     reporter.flush();
     await caller.handOverAll();
+    isLeaving = instances.size === 0 && tasksRunning === 0;
+    if (isLeaving) tellLeaving(caller.sessions);
     caller.flush();
     await Promise.all(channels().map((channel) => channel.drained()));
   }

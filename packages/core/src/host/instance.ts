@@ -3,7 +3,8 @@
  *
  * Calls start in order of arrival, at most `limit` of a concurrency group at a time (1 for a sync actor). A method that returns a thenable or a
  * stream holds its place until that settles; any other is answered at once. Only public methods of the class can be called: not fields, not the
- * constructor. Once it exits, nothing starts: what waits is answered "gone", what runs may end, then the shutdown hook runs.
+ * constructor. Once it exits, nothing starts: what waits is answered "gone", or "absent" if it goes on elsewhere; what runs may end, then the shutdown
+ * hook runs.
  */
 import type { Caller } from "../caller/caller.ts";
 import {
@@ -166,7 +167,9 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   receive(call: CallMessage, session: Session): void {
     const name = call.route.shape?.group;
     const group = name === undefined ? this.#group : this.#groups.get(name);
-    if (this.#exiting !== undefined) return session.answerGone(call.id);
+    if (this.#exiting !== undefined) {
+      return livesOn(this.#exiting) ? session.answerAbsent(call.id) : session.answerGone(call.id);
+    }
     if (group === undefined) {
       const error = new RaySystemError(
         `${this.info.className} has no concurrency group "${name ?? ""}"`,
@@ -182,10 +185,17 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   }
 
   exit(cause: DeathCause): void {
-    if (this.#exiting !== undefined) return;
+    if (this.#exiting !== undefined) {
+      // It was to go on elsewhere, and now is not.
+      if (livesOn(this.#exiting)) this.#exiting = cause;
+      return;
+    }
     this.#exiting = cause;
     for (const group of this.#allGroups()) {
-      for (const { execution } of group.queue.drain()) execution.answerGone();
+      for (const { execution } of group.queue.drain()) {
+        if (livesOn(cause)) execution.answerAbsent();
+        else execution.answerGone();
+      }
     }
     // What called this may still be on the stack.
     queueMicrotask(() => this.#exitIfIdle());
@@ -364,6 +374,11 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   #allGroups(): Group[] {
     return [this.#group, ...this.#groups.values()];
   }
+}
+
+/** Whether its next life is to have what this one has not begun. */
+function livesOn({ kind }: DeathCause): boolean {
+  return kind === "drained";
 }
 
 function newGroup(limit: number): Group {

@@ -70,6 +70,7 @@ export function remoteDirectory(
     resources: () => driver.resources(),
     addNode: (spec) => driver.addNode(spec),
     removeNode: (nodeId) => driver.removeNode(nodeId),
+    drainNode: (nodeId, timeoutMs) => driver.drainNode(nodeId, timeoutMs),
     createGroup: (spec) => driver.createGroup(spec),
     groupReady: (groupId) => driver.groupReady(groupId),
     removeGroup: (groupId) => driver.removeGroup(groupId),

@@ -71,14 +71,15 @@ export class Groups {
     return planOf(group, nodes, "total") !== undefined;
   }
 
-  /** Forgets the bundles on a node that is gone; gives the groups that are to be placed again. */
-  loseNode(nodeId: string): readonly Group[] {
+  /** Forgets the bundles on a node that is gone, or is emptied; gives the groups that are to be placed again. */
+  loseNode(nodeId: string, isDrained: boolean): readonly Group[] {
     const lost: Group[] = [];
     for (const group of this.#groups.values()) {
       let some = false;
       for (const [index, bundle] of group.bundles.entries()) {
         if (bundle?.nodeId !== nodeId) continue;
-        bundle.end();
+        if (isDrained) bundle.drain();
+        else bundle.end();
         group.bundles[index] = undefined;
         some = true;
       }

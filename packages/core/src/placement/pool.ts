@@ -9,6 +9,7 @@ export class Pool implements PoolView {
   readonly total: Units;
   readonly #available: Map<string, number>;
   #gone = false;
+  #isDrained = false;
   #heir: Pool | undefined;
 
   constructor(nodeId: string, labels: Labels, total: Units) {
@@ -24,6 +25,17 @@ export class Pool implements PoolView {
 
   get isGone(): boolean {
     return this.#gone;
+  }
+
+  /** It goes because its node is emptied. */
+  get isDrained(): boolean {
+    return this.#isDrained;
+  }
+
+  /** Nothing more is given out of it, and who holds some of it is to leave. */
+  drain(): void {
+    this.#isDrained = true;
+    this.#gone = true;
   }
 
   /** @param heir gets what is free now, and the rest when those who hold it release it */
@@ -49,6 +61,8 @@ export interface Allocation {
   readonly nodeId: string;
   /** Its node or its bundle is gone, and what runs on it has to end. */
   readonly isLost: boolean;
+  /** And that is because its node is, or was, emptied. */
+  readonly isDrained: boolean;
   release(): void;
   /** Gives the CPUs back for a while (true) or takes them again (false), beyond the total if need be. */
   lend(lent: boolean): void;
@@ -63,6 +77,9 @@ export function allocate(pool: Pool, hold: Units, onFree: () => void): Allocatio
     nodeId: pool.nodeId,
     get isLost() {
       return pool.isGone;
+    },
+    get isDrained() {
+      return pool.isDrained;
     },
     release: () => {
       if (state === "released") return;

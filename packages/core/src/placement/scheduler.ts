@@ -35,6 +35,8 @@ export interface ResourceRequest {
 
 export class Scheduler {
   readonly #nodes: Map<string, Pool> = new Map();
+  /** Those that are emptied: nothing is given out there. */
+  readonly #draining: Map<string, Pool> = new Map();
   readonly #groups: Groups = new Groups();
   readonly #groupEntries: Map<Group, Entry> = new Map();
   readonly #lines: Lines = new Lines();
@@ -59,18 +61,35 @@ export class Scheduler {
 
   /** What runs there has lost its place, and groups ask again for the bundles that they had there. */
   removeNode(nodeId: string): void {
+    this.#draining.delete(nodeId);
+    this.#loseNode(nodeId, false);
+  }
+
+  /** The same, but it keeps what it has until it goes, and the node is shown until it is removed. */
+  drainNode(nodeId: string): void {
+    const node = this.#nodes.get(nodeId);
+    if (node === undefined) return;
+    this.#draining.set(nodeId, node);
+    this.#loseNode(nodeId, true);
+  }
+
+  #loseNode(nodeId: string, isDrained: boolean): void {
+    const node = this.#nodes.get(nodeId);
+    if (node === undefined) return;
     this.#nodesVersion += 1;
-    this.#nodes.get(nodeId)?.end();
+    if (isDrained) node.drain();
+    else node.end();
     this.#nodes.delete(nodeId);
-    for (const group of this.#groups.loseNode(nodeId)) {
+    for (const group of this.#groups.loseNode(nodeId, isDrained)) {
       this.#groupEntries.get(group)?.leave();
       this.#askFor(group, `group ${group.spec.groupId}`);
     }
     this.#lines.serve();
   }
 
+  /** Those that are emptied, too. */
   get nodes(): readonly PoolView[] {
-    return [...this.#nodes.values()];
+    return [...this.#nodes.values(), ...this.#draining.values()];
   }
 
   /** Of all nodes together; what is free is never below nothing, even while a node is overdrawn. */

@@ -50,6 +50,8 @@ export type Message =
   | { readonly kind: "gone"; readonly id: number }
   /** The actor, or that life of it, is not here: the call never started. */
   | { readonly kind: "absent"; readonly id: number }
+  /** The sender is about to end, and starts nothing more: calls that it has not answered have never begun. */
+  | { readonly kind: "leaving" }
   /** The answer to a call that was cancelled. */
   | { readonly kind: "cancelled"; readonly id: number }
   /** One of a stream's; the stream ends with a result (how many there were) or a failure. */
@@ -103,6 +105,7 @@ const kinds = {
   cancelObject: 13,
   absent: 14,
   value: 15,
+  leaving: 16,
 } as const;
 const text = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 const noDependencies: readonly Encoded[] = [];
@@ -185,6 +188,9 @@ export class BatchWriter {
       case "absent":
       case "cancelled":
         this.#head(kinds[message.kind], message.id);
+        return this.#length - before;
+      case "leaving":
+        this.#head(kinds.leaving, 0);
         return this.#length - before;
       case "consumed":
         this.#head(kinds.consumed, message.id);
@@ -371,6 +377,9 @@ export class BatchReader {
           break;
         case kinds.absent:
           onMessage({ kind: "absent", id });
+          break;
+        case kinds.leaving:
+          onMessage({ kind: "leaving" });
           break;
         case kinds.cancelled:
           onMessage({ kind: "cancelled", id });

@@ -7,6 +7,8 @@ import type { Amounts, LabelConditions } from "./demand.ts";
 export interface NodeInfo {
   readonly nodeId: string;
   readonly alive: boolean;
+  /** It is being emptied: nothing new is placed there. */
+  readonly draining: boolean;
   readonly nodeName: string;
   readonly nodeManagerHostname: string;
   /** What it has in all; nothing when it is dead. */
@@ -70,6 +72,11 @@ export interface ClusterDirectory {
   addNode(spec: NodeSpec): Promise<NodeInfo>;
   /** Resolves when its hosts are gone; false when there is no such living node, or when it is the driver's own. */
   removeNode(nodeId: string): Promise<boolean>;
+  /**
+   * Empties a node and removes it, at `timeoutMs` at the latest. Resolves with whether nothing was left there by then; undefined for what is no living node, or
+   * the driver's own.
+   */
+  drainNode(nodeId: string, timeoutMs: number): Promise<boolean | undefined>;
   createGroup(spec: GroupSpec): GroupRegistration | Promise<GroupRegistration>;
   /** Resolves with CREATED when all bundles are reserved, with REMOVED when they will never be. */
   groupReady(groupId: string): Promise<GroupState>;

@@ -74,6 +74,11 @@ export class PendingTable {
     return this.#ids().flatMap((id) => this.#entries[id] ?? []);
   }
 
+  /** The ids of calls: of those that can be told that they never began. Oldest first. */
+  calls(): number[] {
+    return this.#ids().filter((id) => this.#entries[id]?.absent !== undefined);
+  }
+
   #ids(): number[] {
     const ids = [...this.#entries.keys()].filter((id) => this.#entries[id] !== undefined);
     return ids.toSorted(

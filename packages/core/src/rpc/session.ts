@@ -85,6 +85,8 @@ export class Session {
   #lapSince = 0;
   #unsentMs = 0;
   #state: "open" | "flush-scheduled" | "receiving" | "closed" = "open";
+  /** Which side ends soon, and said so. */
+  #leaving: "we" | "they" | undefined;
 
   constructor(
     peerId: string,
@@ -103,8 +105,9 @@ export class Session {
     channel.onMessage((batch) => this.#receive(batch));
   }
 
+  /** False from the moment on from which no call can be answered. */
   get isOpen(): boolean {
-    return this.#state !== "closed" && this.#channel.isOpen;
+    return this.#state !== "closed" && this.#leaving !== "they" && this.#channel.isOpen;
   }
 
   /** Calls that were sent and not answered. */
@@ -242,6 +245,13 @@ export class Session {
     for (const running of this.#running) if (running !== undefined) yield running;
   }
 
+  /** This side ends soon and starts nothing more: for the other side, what it has no answer to has never begun. */
+  leave(): void {
+    if (this.#state === "closed" || this.#leaving !== undefined) return;
+    this.#send({ kind: "leaving" });
+    this.#leaving = "we";
+  }
+
   /** Takes in what has arrived while this thread was held: cancellations count from now on, the rest has its turn later. */
   poll(): void {
     const batches = this.#channel.poll?.() ?? [];
@@ -367,6 +377,7 @@ export class Session {
         break;
       case "call":
         this.#checkId(message.id);
+        if (this.#leaving === "we") break;
         if (this.isCancelled(message.id)) this.answerCancelled(message.id);
         else this.#receiver.onCall(message, this);
         break;
@@ -378,6 +389,10 @@ export class Session {
         break;
       case "absent":
         this.#take(message.id)?.absent?.();
+        break;
+      case "leaving":
+        this.#leaving = "they";
+        for (const id of this.#pending.calls()) this.#take(id)?.absent?.();
         break;
       case "cancelled":
         this.#take(message.id)?.cancelled?.();

@@ -5,6 +5,7 @@
  * cluster_utils does for tests. Removing one ends its hosts: actors restart elsewhere by their policy, groups ask for new bundles.
  */
 import { hostname } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
 import type {
   ClusterResources,
   GroupInfo,
@@ -22,8 +23,13 @@ import { newId } from "../shared/ids.ts";
 /** Dead nodes that are remembered, as many as Ray's control plane keeps. */
 const maxDeadNodes = 1000;
 
+/** What has left a node that is emptied is looked at so often. */
+const lookAgainMs = 100;
+
 export interface ClusterParts {
   readonly scheduler: Scheduler;
+  /** One step of emptying a node: who can leave does. Returns whether nothing is there. */
+  readonly leaveNode: (nodeId: string, cause: DeathCause) => boolean;
   /** Ends the hosts of a node that is gone. */
   readonly endNode: (nodeId: string, cause: DeathCause) => Promise<void>;
   /** Resolves when that actor is dead for good. */
@@ -57,6 +63,7 @@ export class LocalCluster {
     const node: NodeInfo = {
       nodeId,
       alive: true,
+      draining: false,
       nodeName: spec.nodeName ?? nodeId,
       nodeManagerHostname: hostname(),
       resources,
@@ -85,6 +92,7 @@ export class LocalCluster {
     this.#nodes.set(nodeId, {
       ...node,
       alive: false,
+      draining: false,
       resources: {},
       availableResources: {},
       deathReason: message,
@@ -94,6 +102,42 @@ export class LocalCluster {
     this.#parts.scheduler.removeNode(nodeId);
     await this.#parts.endNode(nodeId, { kind: "node-died", message });
     return true;
+  }
+
+  /** Nothing more is placed there. Returns whether there is such a node that can be emptied. */
+  closeNode(nodeId: string): boolean {
+    const node = this.#nodes.get(nodeId);
+    if (node?.alive !== true || nodeId === this.#headId) return false;
+    this.#nodes.set(nodeId, { ...node, draining: true });
+    this.#parts.scheduler.drainNode(nodeId);
+    return true;
+  }
+
+  isDraining(nodeId: string): boolean {
+    return this.#nodes.get(nodeId)?.draining === true;
+  }
+
+  /**
+   * Lets what is on a closed node go elsewhere. Resolves with whether nothing was left there, at `timeoutMs` at the latest, or when the node is gone.
+   *
+   * @param holds whether the process is to live until then
+   */
+  async emptyNode(nodeId: string, timeoutMs: number, holds: boolean): Promise<boolean> {
+    const name = this.#nodes.get(nodeId)?.nodeName ?? nodeId;
+    const cause: DeathCause = { kind: "drained", message: `node ${name} is being drained` };
+    const deadline = performance.now() + timeoutMs;
+    while (!this.#parts.leaveNode(nodeId, cause)) {
+      if (performance.now() >= deadline || !this.isDraining(nodeId)) return false;
+      await pause(lookAgainMs, undefined, { ref: holds });
+    }
+    return true;
+  }
+
+  async drainNode(nodeId: string, timeoutMs: number): Promise<boolean | undefined> {
+    if (!this.closeNode(nodeId)) return undefined;
+    const isEmpty = await this.emptyNode(nodeId, timeoutMs, true);
+    await this.removeNode(nodeId, "was drained");
+    return isEmpty;
   }
 
   nodes(): readonly NodeInfo[] {

@@ -76,6 +76,7 @@ export class LocalDirectory implements Directory {
     });
     this.cluster = new LocalCluster({
       scheduler: parts.scheduler,
+      leaveNode: (nodeId, cause) => this.#leaveNode(nodeId, cause),
       endNode: (nodeId, cause) => parts.launcher().endNode(nodeId, cause),
       actorEnded: async (actorId) => this.#actors.find(actorId)?.ended(),
       endGroup: (groupId, cause) => this.#endGroup(groupId, cause),
@@ -216,6 +217,10 @@ export class LocalDirectory implements Directory {
     return this.cluster.removeNode(nodeId);
   }
 
+  drainNode(nodeId: string, timeoutMs: number): Promise<boolean | undefined> {
+    return this.cluster.drainNode(nodeId, timeoutMs);
+  }
+
   createGroup(spec: GroupSpec): GroupRegistration {
     return this.cluster.createGroup(spec);
   }
@@ -283,6 +288,7 @@ export class LocalDirectory implements Directory {
       resources: () => this.cluster.resources(),
       addNode: (spec) => this.cluster.addNode(spec),
       removeNode: (nodeId) => this.removeNode(nodeId),
+      drainNode: (nodeId, timeoutMs) => this.drainNode(nodeId, timeoutMs),
       createGroup: (spec) => this.cluster.createGroup(spec),
       groupReady: (groupId) => this.groupReady(groupId),
       removeGroup: (groupId) => this.removeGroup(groupId),
@@ -294,6 +300,15 @@ export class LocalDirectory implements Directory {
     const host = this.#hosts.get(hostId);
     if (host === undefined) throw new RaySystemError(`host ${hostId} is gone`);
     return host;
+  }
+
+  #leaveNode(nodeId: string, cause: DeathCause): boolean {
+    for (const actor of this.#actors.all()) {
+      if (actor.host?.nodeId === nodeId) void actor.leave(cause);
+    }
+    this.#workers.endIdleOn(nodeId);
+    this.#parts.seats.endEmptyOn(nodeId, cause);
+    return this.hosts().every((host) => host.nodeId !== nodeId);
   }
 
   /** Ends what runs in a placement group that is gone. */

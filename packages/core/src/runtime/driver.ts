@@ -261,9 +261,17 @@ export function startDriver(options: InitOptions): Driver {
         const node = one.value;
         const info = directory.cluster.addNode(node);
         launcher.addNode(info.nodeId, node);
-        void node.lost.then(({ message }) =>
-          directory.cluster.removeNode(info.nodeId, `is lost: ${message}`),
-        );
+        node.onDrain((timeoutMs) => {
+          if (directory.cluster.closeNode(info.nodeId)) {
+            void directory.cluster.emptyNode(info.nodeId, timeoutMs, false);
+          }
+        });
+        void node.lost.then(({ message }) => {
+          const reason = directory.cluster.isDraining(info.nodeId)
+            ? "was drained"
+            : `is lost: ${message}`;
+          return directory.cluster.removeNode(info.nodeId, reason);
+        });
       }
       const failed = joined.find((one) => one.status === "rejected");
       if (failed !== undefined) throw failed.reason;

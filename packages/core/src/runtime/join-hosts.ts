@@ -21,9 +21,12 @@ export async function joinHosts(from: Host, to: Host, wayId: string): Promise<Wa
   }
   const { port1, port2 } = new MessageChannel();
   const way: Way = { kind: "port", port: port1 };
-  // It is on its way; if the host dies first, the asker's end closes.
-  to.control((control) => control.accept(from.id, transfer(way, [port1]), wayId)).catch(() =>
-    port2.close(),
-  );
+  // What is sent to a host that ends before it has heard of the way would be lost, and nobody could say that it never began.
+  try {
+    await to.control((control) => control.accept(from.id, transfer(way, [port1]), wayId));
+  } catch (error) {
+    port2.close();
+    throw error;
+  }
   return transfer({ kind: "port", port: port2 }, [port2]);
 }

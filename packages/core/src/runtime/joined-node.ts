@@ -16,6 +16,8 @@ export interface JoinedNode {
   readonly labels: Readonly<Record<string, string>>;
   /** Starts a host process there. */
   launch(request: HostRequest, options: LauncherOptions): Host;
+  /** Called once, when its machine is to be left: everything on it has so many milliseconds. What is placed from then on goes elsewhere. */
+  onDrain(listener: (timeoutMs: number) => void): void;
   /** Resolves when the machine cannot be reached any more. */
   readonly lost: Promise<DeathCause>;
   /** Ends what this session has there. */

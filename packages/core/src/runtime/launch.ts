@@ -121,10 +121,11 @@ export class Launcher {
     }
   }
 
-  /** Ends the hosts of one node. */
+  /** Ends the hosts of one node, and what we have of its machine. */
   async endNode(nodeId: string, cause: DeathCause): Promise<void> {
     const hosts = [...this.#hosts].filter((host) => host.nodeId === nodeId);
     await Promise.all(hosts.map((host) => host.terminate(cause)));
+    await this.#nodes.get(nodeId)?.close();
   }
 
   /** Ends all hosts; resolves when no thread, process or file is left. */

@@ -55,6 +55,13 @@ export class Seats {
     return host === undefined ? undefined : ownSeat(host);
   }
 
+  /** Their node is emptied: threads in which nobody lives any more end. */
+  endEmptyOn(nodeId: string, cause: DeathCause): void {
+    for (const { host, population } of this.#shared.get(nodeId) ?? []) {
+      if (population === 0) void host.stop(cause).catch(() => undefined);
+    }
+  }
+
   /** The one with the fewest actors. */
   #sharedHost(nodeId: string): SharedHost {
     const hosts = this.#shared.get(nodeId) ?? [];

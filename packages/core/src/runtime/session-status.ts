@@ -46,7 +46,7 @@ export function sessionStatus(
 }
 
 function nodeStatus(node: NodeInfo, headId: string): NodeStatus {
-  const { nodeId, nodeName, alive, resources, availableResources, deathReason } = node;
+  const { nodeId, nodeName, alive, draining, resources, availableResources, deathReason } = node;
   const uses = Object.entries(resources).map(([name, total]): [string, ResourceUse] => [
     name,
     { used: rounded(total - (availableResources[name] ?? 0)), total },
@@ -57,7 +57,7 @@ function nodeStatus(node: NodeInfo, headId: string): NodeStatus {
     state: alive ? "ALIVE" : "DEAD",
     isHeadNode: nodeId === headId,
     resources: Object.fromEntries(uses),
-    stateMessage: deathReason,
+    stateMessage: draining ? "it is being drained" : deathReason,
   };
 }
 

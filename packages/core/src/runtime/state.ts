@@ -227,7 +227,7 @@ function nodeRow(
     state: node.alive ? "ALIVE" : "DEAD",
     isHeadNode: node.nodeId === headId,
     resourcesTotal: node.resources,
-    stateMessage: node.deathReason,
+    stateMessage: node.draining ? "it is being drained" : node.deathReason,
     labels: node.labels,
     resourcesAvailable: node.availableResources,
   };

@@ -2,7 +2,8 @@
  * The life of one actor: placed, started, watched, restarted by policy, dead with a cause.
  *
  * One loop per actor, on one screen. It owns the actor's record; the directory reads it. A constructor that throws is not retried; a host that
- * dies is, as long as restarts are left, unless the actor was killed for good.
+ * dies is, as long as restarts are left, unless the actor was killed for good. What a node costs that is emptied is no restart: such an actor looks for a
+ * place elsewhere first, and goes when it has one.
  */
 import type { Caller } from "../caller/caller.ts";
 import type {
@@ -53,6 +54,10 @@ export class Supervisor {
   #request: ResourceRequest | undefined;
   /** For resources, or for its turn to start. */
   #isWaiting = false;
+  /** This life is to go on elsewhere. */
+  #isLeaving = false;
+  /** There. */
+  #next: Allocation | undefined;
   /** Why this life ends before it has begun: it was killed while it waited. */
   #lostTurn: DeathCause | undefined;
 
@@ -92,16 +97,21 @@ export class Supervisor {
       if (gone === undefined) allocation?.release();
       else void gone.then(() => allocation?.release());
       this.#seat = undefined;
+      this.#isLeaving = false;
       this.#cause = cause;
-      if (finalKinds.has(cause.kind) || this.#killed !== undefined || this.#restartsLeft === 0) {
+      const lived = this.state === "alive";
+      const isFree = allocation?.isDrained === true && (!lived || this.spec.maxRestarts !== 0);
+      const isOver = this.#restartsLeft === 0 && !isFree;
+      if (isOver || finalKinds.has(cause.kind) || this.#killed !== undefined) {
         this.#die(this.#killed ?? cause);
         return;
       }
-      const tooOften = this.#diesTooOften(cause);
-      if (tooOften !== undefined) return this.#die(tooOften);
-      this.#restartsLeft -= 1;
+      if (!isFree) {
+        const tooOften = this.#diesTooOften(cause);
+        if (tooOften !== undefined) return this.#die(tooOften);
+        this.#restartsLeft -= 1;
+      }
       this.#incarnation += 1;
-      const lived = this.state === "alive";
       this.#set("restarting");
       this.#failedStarts = lived ? 0 : this.#failedStarts + 1;
       if (this.#failedStarts > 1) await this.#pause(backOffMs(this.#failedStarts));
@@ -154,8 +164,10 @@ export class Supervisor {
 
   /** The resources that it needs, or why it does not get them. */
   async #place(): Promise<Allocation | DeathCause> {
-    const { demand, info } = this.spec;
-    this.#request = this.#parts.scheduler.request(demand, `actor ${info.className}`);
+    const kept = this.#next;
+    this.#next = undefined;
+    if (kept?.isLost === false) return kept;
+    this.#request = this.#ask();
     const outcome = await this.#request.outcome;
     switch (outcome.kind) {
       case "placed":
@@ -167,6 +179,11 @@ export class Supervisor {
       default:
         return assertNever(outcome);
     }
+  }
+
+  #ask(): ResourceRequest {
+    const { demand, info } = this.spec;
+    return this.#parts.scheduler.request(demand, `actor ${info.className}`);
   }
 
   /** Resolves with why this incarnation ended. */
@@ -229,6 +246,27 @@ export class Supervisor {
     return seat.ended;
   }
 
+  /**
+   * Its node is emptied: when there is room elsewhere, what runs in it may end, and the next life is there. One that may not be restarted, or has no other
+   * place, stays. May be asked again.
+   */
+  async leave(cause: DeathCause): Promise<void> {
+    const seat = this.#seat;
+    if (this.#state !== "alive" || seat === undefined) return;
+    if (this.#isLeaving || this.spec.maxRestarts === 0) return;
+    this.#isLeaving = true;
+    const request = this.#ask();
+    this.#request = request;
+    void seat.ended.then(() => request.withdraw());
+    const outcome = await request.outcome.catch(() => undefined);
+    if (outcome?.kind !== "placed") return;
+    if (this.#isDead() || this.#seat !== seat) return outcome.allocation.release();
+    this.#next = outcome.allocation;
+    const target = this.#target;
+    // If its host is gone meanwhile, so is this life.
+    await seat.host.control((control) => control.terminate(target, cause)).catch(() => undefined);
+  }
+
   async kill(cause: DeathCause, noRestart: boolean): Promise<void> {
     if (this.#isDead()) return;
     if (noRestart) this.#killed ??= cause;
@@ -272,7 +310,7 @@ export class Supervisor {
   /** That life of it has ended by itself, for good. Its host is of no use to anybody else. */
   exited(incarnation: number, cause: DeathCause): void {
     if (this.#isDead() || this.#incarnation !== incarnation || this.#seat === undefined) return;
-    this.#killed ??= cause;
+    if (cause.kind !== "drained") this.#killed ??= cause;
     void this.#seat.leave(cause).catch(() => undefined);
   }
 
@@ -329,6 +367,7 @@ export class Supervisor {
     this.#parts.onDead(this);
     // Nobody else waits behind the dead.
     this.#request?.withdraw();
+    this.#next?.release();
     this.#wake?.();
   }
 

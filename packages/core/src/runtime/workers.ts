@@ -33,12 +33,17 @@ export interface WorkersParts {
   readonly ownsActors: (hostId: string) => boolean;
 }
 
+interface Idle {
+  readonly host: Host;
+  readonly kind: string;
+}
+
 export class Workers {
   readonly #parts: WorkersParts;
   readonly #leases: Map<string, Lease> = new Map();
   /** Leases that are asked for, by who asks. */
   readonly #asked: Map<string, Set<ResourceRequest>> = new Map();
-  readonly #idle: { readonly host: Host; readonly kind: string }[] = [];
+  readonly #idle: Idle[] = [];
 
   constructor(parts: WorkersParts) {
     this.#parts = parts;
@@ -95,7 +100,13 @@ export class Workers {
     const { host, kind } = lease;
     if (this.#parts.isLiving(hostId) && host.channel.isOpen) this.#idle.push({ host, kind });
     lease.allocation.release();
-    if (this.#idle.length > this.#parts.maxIdle) void this.#endIdle();
+    if (this.#idle.length <= this.#parts.maxIdle) return;
+    const longest = this.#idle.shift();
+    if (longest === undefined) return;
+    void this.#endIdle(
+      longest,
+      ({ exportedObjects, outstandingCalls }) => exportedObjects > 0 || outstandingCalls > 0,
+    );
   }
 
   /** Ends one that is leased. */
@@ -125,6 +136,15 @@ export class Workers {
     this.#asked.delete(host.id);
   }
 
+  /** Its node is emptied: those that wait for tasks end, unless they are still needed. */
+  endIdleOn(nodeId: string): void {
+    for (const idle of this.#idle.filter(({ host }) => host.nodeId === nodeId)) {
+      this.#idle.splice(this.#idle.indexOf(idle), 1);
+      // What others hold of it is handed over.
+      void this.#endIdle(idle, ({ outstandingCalls }) => outstandingCalls > 0);
+    }
+  }
+
   async #workerOn(
     nodeId: string,
     { isolation, runtimeEnv, moduleUrl, kind }: WorkerRequest,
@@ -140,15 +160,12 @@ export class Workers {
     return this.#parts.launcher().take(request, isWanted);
   }
 
-  /** Ends one idle worker, unless others hold objects that it made, or actors that it made live. */
-  async #endIdle(): Promise<void> {
-    const idle = this.#idle.shift();
-    if (idle === undefined) return;
+  /** Ends an idle worker, unless it is used, or actors that it made live. */
+  async #endIdle(idle: Idle, isUsed: (stats: HostStats) => boolean): Promise<void> {
     const { host } = idle;
     try {
       const stats = await host.control<HostStats>((control) => control.stats());
-      const isUsed = stats.exportedObjects > 0 || stats.outstandingCalls > 0;
-      if (isUsed || this.#parts.ownsActors(host.id)) this.#idle.push(idle);
+      if (isUsed(stats) || this.#parts.ownsActors(host.id)) this.#idle.push(idle);
       else await host.stop({ kind: "exited", message: "it was idle and was ended" });
     } catch (error) {
       // It ended by itself meanwhile, which is what was wanted.

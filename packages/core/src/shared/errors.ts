@@ -56,6 +56,8 @@ export interface DeathCause {
     | "unschedulable"
     | "placement-group-removed"
     | "node-died"
+    /** Its node is being emptied: it was to end there, and to go on elsewhere. */
+    | "drained"
     /** Its host could not be started with the settings that it asks for. */
     | "runtime-env-failed"
     | "channel-broken"

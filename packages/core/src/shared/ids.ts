@@ -6,7 +6,7 @@ const random: (size?: number) => string = customAlphabet(
   16,
 );
 
-export type IdKind = "driver" | "host" | "actor" | "job" | "node" | "group" | "way";
+export type IdKind = "driver" | "host" | "actor" | "job" | "node" | "group" | "way" | "operator";
 
 export function newId(kind: IdKind): string {
   return `${kind}-${random()}`;

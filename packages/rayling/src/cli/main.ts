@@ -28,10 +28,17 @@ async function main(): Promise<void> {
     const { runScore } = await import("./score-command.ts");
     await runScore(options);
   });
-  addNodeCommand(program, async (options) => {
-    const { runNode } = await import("./node-command.ts");
-    await runNode(options);
-  });
+  addNodeCommand(
+    program,
+    async (options) => {
+      const { runNode } = await import("./node-command.ts");
+      await runNode(options);
+    },
+    async (options) => {
+      const { runDrain } = await import("./node-command.ts");
+      await runDrain(options);
+    },
+  );
   addRunCommand(program, async (options) => {
     const { runScript } = await import("./run-command.ts");
     await runScript(options);

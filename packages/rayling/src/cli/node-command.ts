@@ -1,5 +1,14 @@
 /** `rayling node`: makes this machine a node for drivers that have its token, until it is stopped. */
-import { type Agent, type CredentialFiles, readToken, startAgent } from "@rayling/cluster";
+import {
+  type Agent,
+  agentAddress,
+  type CredentialFiles,
+  drainAgent,
+  type DrainReport,
+  readKeptToken,
+  readToken,
+  startAgent,
+} from "@rayling/cluster";
 import { CliError } from "./cli-error.ts";
 import { stopSignal } from "./stop-signal.ts";
 
@@ -21,6 +30,45 @@ export interface NodeOptions {
   readonly tlsCa?: string;
   readonly tlsCert?: string;
   readonly tlsKey?: string;
+}
+
+export interface DrainOptions extends NodeOptions {
+  /** The agent; "": the one that these options would start. */
+  readonly address: string;
+  readonly timeoutMs: number;
+}
+
+/** `rayling node --drain`: lets what runs on a machine go elsewhere, and ends its agent. */
+export async function runDrain({
+  address,
+  timeoutMs,
+  tokenFile,
+  tls,
+  tlsCa,
+  tlsCert,
+  tlsKey,
+  ...options
+}: DrainOptions): Promise<void> {
+  const files = credentialFiles(tls, tlsCa, tlsCert, tlsKey);
+  const own = files === undefined ? {} : { tls: files };
+  let report: DrainReport;
+  try {
+    const agent =
+      address === ""
+        ? agentAddress({ ...options, ...own, token: await readKeptToken(tokenFile) })
+        : address;
+    report = await drainAgent(agent, { ...own, timeoutMs });
+  } catch (error) {
+    throw new CliError(2, (error as Error).message, { cause: error });
+  }
+  const { left, ended } = report;
+  if (ended > 0) {
+    throw new CliError(
+      1,
+      `${ended} of ${left + ended} hosts had not left the node within ${timeoutMs / 1000} s, and ended with it`,
+    );
+  }
+  process.stdout.write(`The node is drained: ${left} hosts left it, and its agent has ended.\n`);
 }
 
 export async function runNode({
@@ -52,10 +100,10 @@ export async function runNode({
   process.stdout.write(
     `This machine is a node. In a driver that may reach it:\n\n  await ray.init({ nodes: [${JSON.stringify(agent.address)}] })\n\nor RAYLING_NODES=${agent.address}\n`,
   );
-  // The agent's connections hold no process; this does, until a signal comes.
+  // The agent's connections hold no process; this does, until a signal comes, or the agent was drained.
   const forever = setInterval(() => undefined, 2 ** 30);
   try {
-    await stop.race(new Promise(() => undefined));
+    await stop.race(agent.closed);
   } catch {
     await agent.close();
   } finally {

@@ -1,18 +1,21 @@
 /** The flags of `rayling node`: their texts, defaults and checks. The command itself is loaded only when it runs. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { byteCount, count } from "./flag-values.ts";
-import type { NodeOptions } from "./node-command.ts";
+import type { DrainOptions, NodeOptions } from "./node-command.ts";
 
 type Flags = Omit<NodeOptions, "host" | "port" | "codeCacheBytes" | "maxCodeBytes"> & {
   readonly listen: readonly [string, number];
   readonly codeCacheSize?: number;
   readonly maxCodeSize?: number;
+  readonly drain?: string | true;
+  readonly drainTimeout: number;
 };
 
-/** @param run does the work; it is loaded when the command is given */
+/** @param run does the work, and so does `drain`; they are loaded when the command is given */
 export function addNodeCommand(
   program: Command,
   run: (options: NodeOptions) => Promise<void>,
+  drain: (options: DrainOptions) => Promise<void>,
 ): void {
   program
     .command("node")
@@ -70,15 +73,27 @@ export function addNodeCommand(
     .addOption(certificateFile("ca", "authorities whose certificates are believed"))
     .addOption(certificateFile("cert", "what this machine shows"))
     .addOption(certificateFile("key", "the key of --tls-cert"))
+    .option(
+      "--drain [address]",
+      "starts no agent: lets what runs on one go elsewhere, and ends it; without an address, the one that the other flags would start",
+    )
+    .option("--drain-timeout <seconds>", "what has not left it by then ends with it", count(0), 600)
     .allowExcessArguments(false)
-    .action(async ({ listen, codeCacheSize, maxCodeSize, ...flags }: Flags) => {
+    .action(async (given: Flags) => {
+      const { listen, codeCacheSize, maxCodeSize, drain: address, drainTimeout, ...flags } = given;
       const [host, port] = listen;
-      await run({
+      const options: NodeOptions = {
         host,
         port,
         ...flags,
         ...(codeCacheSize === undefined ? {} : { codeCacheBytes: codeCacheSize }),
         ...(maxCodeSize === undefined ? {} : { maxCodeBytes: maxCodeSize }),
+      };
+      if (address === undefined) return run(options);
+      await drain({
+        ...options,
+        address: address === true ? "" : address,
+        timeoutMs: 1000 * drainTimeout,
       });
     });
 }
