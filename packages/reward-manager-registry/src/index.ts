@@ -26,6 +26,11 @@ export { NaiveRewardManager } from "./managers/naive.ts";
 export { defaultComputeScore } from "./scorers/default-compute-score.ts";
 export { extractGsm8kSolution, scoreGsm8k } from "./scorers/gsm8k.ts";
 export type { Gsm8kMethod, Gsm8kOptions } from "./scorers/gsm8k.ts";
+export { scoreMathDapo } from "./scorers/math-dapo.ts";
+export type { MathDapoOptions, MathDapoScore } from "./scorers/math-dapo.ts";
+export { scoreMathReward } from "./scorers/math-reward.ts";
+export { scoreSearchR1 } from "./scorers/search-r1.ts";
+export type { SearchR1Options } from "./scorers/search-r1.ts";
 export { routeDataSource } from "./scorers/routes.ts";
 export type { RouteSettings, ScorerName, ScorerRoute } from "./scorers/routes.ts";
 

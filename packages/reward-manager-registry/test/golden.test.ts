@@ -7,12 +7,29 @@ import { describe, expect, test } from "vitest";
 import {
   defaultComputeScore,
   extractGsm8kSolution,
+  InvalidSampleError,
+  InvalidScorerOptionError,
   RewardNotSupportedError,
   routeDataSource,
   scoreGsm8k,
+  scoreMathDapo,
+  scoreMathReward,
+  scoreSearchR1,
   UnknownDataSourceError,
 } from "@rayling/reward-manager-registry";
 import type { Gsm8kMethod, Gsm8kOptions } from "@rayling/reward-manager-registry";
+import { isCorrectMinerva, normalizeFinalAnswer } from "../src/scorers/math-dapo.ts";
+import {
+  isEquivalentMath,
+  lastBoxedOnlyString,
+  stripMathString,
+} from "../src/scorers/math-reward.ts";
+import { extractAnswer } from "../src/scorers/search-r1.ts";
+
+type Texts = {
+  readonly solution_str: string;
+  readonly ground_truth: string;
+};
 
 interface GoldenCase {
   readonly name: string;
@@ -33,21 +50,33 @@ const { cases } = JSON.parse(readFileSync(join(folder, "reward-scores.json"), "u
 
 /** Comes with a later issue: the scorer (or router) does not exist yet. */
 const LATER: Readonly<Record<string, string>> = {
-  "math_dapo.compute_score": "math_dapo",
-  "math_dapo.normalize_final_answer": "math_dapo",
-  "math_dapo.is_correct_minerva": "math_dapo",
-  "math_reward.compute_score": "math_reward",
-  "math_reward.strip_string": "math_reward",
-  "math_reward.is_equiv": "math_reward",
-  "math_batch.compute_score_batched": "math_reward",
   "prime_math.compute_score": "prime_math",
-  "search_r1_like_qa_em.compute_score": "search_r1_like_qa_em",
-  "search_r1_like_qa_em.compute_score_subem": "search_r1_like_qa_em",
   "NaiveRouter.pick_order": "the router of reward-loop",
   GlobalRequestLoadBalancer: "the router of reward-loop",
 };
 
-const SCORERS_THERE: readonly string[] = ["gsm8k"];
+const SCORERS_THERE: readonly string[] = [
+  "gsm8k",
+  "math_reward",
+  "math_dapo",
+  "search_r1_like_qa_em",
+];
+
+function checkSearchR1({ inputs, params, expected }: GoldenCase, substring: boolean): void {
+  const { solution_str: solution, golden_answers: golden } = inputs as {
+    solution_str: string;
+    golden_answers: string | readonly string[];
+  };
+  const { score, format_score: formatScore } = params as { score?: number; format_score?: number };
+  expect({
+    extracted: extractAnswer(solution),
+    score: scoreSearchR1(solution, golden, {
+      substring,
+      ...(score === undefined ? {} : { score }),
+      ...(formatScore === undefined ? {} : { formatScore }),
+    }),
+  }).toEqual(expected);
+}
 
 const CHECKS: Readonly<Record<string, (golden: GoldenCase) => void>> = {
   "gsm8k.compute_score"({ inputs, params, expected }) {
@@ -76,6 +105,68 @@ const CHECKS: Readonly<Record<string, (golden: GoldenCase) => void>> = {
       score: scoreGsm8k(solution, truth, options),
     }).toEqual(expected);
   },
+
+  "math_reward.compute_score"({ inputs, expected }) {
+    const { solution_str: solution, ground_truth: truth } = inputs as Texts;
+    expect({
+      last_boxed: lastBoxedOnlyString(solution),
+      score: scoreMathReward(solution, truth),
+    }).toEqual(expected);
+  },
+
+  "math_reward.strip_string"({ inputs, expected }) {
+    const strip = (): string => stripMathString(inputs["string"] as string);
+    if (expected.error === undefined) expect(strip()).toBe(expected["out"]);
+    else expect(strip).toThrow(RangeError);
+  },
+
+  "math_reward.is_equiv"({ inputs, expected }) {
+    const { str1, str2 } = inputs as { str1: string | null; str2: string | null };
+    expect(isEquivalentMath(str1, str2)).toBe(expected["out"]);
+  },
+
+  "math_batch.compute_score_batched"({ inputs, expected }) {
+    const { solution_strs: solutions, ground_truths: truths } = inputs as {
+      solution_strs: readonly string[];
+      ground_truths: readonly string[];
+    };
+    expect(solutions.map((one, index) => scoreMathReward(one, truths[index] as string))).toEqual(
+      expected["scores"],
+    );
+  },
+
+  "math_dapo.compute_score"({ inputs, params, expected }) {
+    const { solution_str: solution, ground_truth: truth } = inputs as Texts;
+    const { strict_box_verify: strictBoxVerify = false, pause_tokens_index: pauseTokensIndex } =
+      params as { strict_box_verify?: boolean; pause_tokens_index?: readonly number[] };
+    const score = (): object =>
+      scoreMathDapo(solution, truth, {
+        strictBoxVerify,
+        ...(pauseTokensIndex === undefined ? {} : { pauseTokensIndex }),
+      });
+    if (expected.error === undefined) expect(score()).toEqual(expected);
+    else expect(score).toThrow(InvalidScorerOptionError);
+  },
+
+  "math_dapo.normalize_final_answer"({ inputs, expected }) {
+    expect(normalizeFinalAnswer(inputs["final_answer"] as string)).toBe(expected["out"]);
+  },
+
+  "math_dapo.is_correct_minerva"({ inputs, params, expected }) {
+    const { solution_str: solution, gt: truth } = inputs as { solution_str: string; gt: string };
+    const { gt_need_extract: groundTruthNeedsExtraction = false, answer_pattern: pattern } =
+      params as { gt_need_extract?: boolean; answer_pattern?: string };
+    const judge = (): object =>
+      isCorrectMinerva(solution, truth, {
+        groundTruthNeedsExtraction,
+        ...(pattern === undefined ? {} : { answerPattern: new RegExp(pattern, "g") }),
+      });
+    if (expected.error === undefined) expect(judge()).toEqual(expected);
+    else expect(judge).toThrow(InvalidSampleError);
+  },
+
+  "search_r1_like_qa_em.compute_score": (golden) => checkSearchR1(golden, false),
+  "search_r1_like_qa_em.compute_score_subem": (golden) => checkSearchR1(golden, true),
 
   "default_compute_score.route"({ inputs, expected }) {
     const dataSource = inputs["data_source"] as string;

@@ -6,6 +6,7 @@
 
 import { InvalidScorerOptionError } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
+import { lastCodePoints } from "./python-text.ts";
 
 export type Gsm8kMethod = "strict" | "flexible";
 
@@ -54,15 +55,4 @@ export function extractGsm8kSolution(
     default:
       throw new InvalidScorerOptionError("method", '"strict" or "flexible"', describeValue(method));
   }
-}
-
-/** The end of a text as Python's text[-count:] cuts it: a pair of surrogates is one character. */
-function lastCodePoints(text: string, count: number): string {
-  if (text.length <= count) return text;
-  let start = text.length;
-  for (let taken = 0; taken < count && start > 0; taken++) {
-    const isPair = start >= 2 && (text.codePointAt(start - 2) ?? 0) > 0xffff;
-    start -= isPair ? 2 : 1;
-  }
-  return text.slice(start);
 }

@@ -1,0 +1,197 @@
+/**
+ * verl's scorer of DAPO and AIME (verl/utils/reward_score/math_dapo.py, 0.10.0.dev): what follows the last "Answer:", or else the last box, against the ground truth.
+ *
+ * Equal to Python to the character, with its traps: "a " is dropped before spaces are, so "a b" loses a letter of "a ba b". Where Python's expressions try again
+ * and again on hostile texts, these are linear in their length.
+ */
+
+import { InvalidSampleError, InvalidScorerOptionError } from "../errors.ts";
+import type { ScoreRecord } from "../scoring/compute-score.ts";
+import { describeValue } from "../value-description.ts";
+import { lastBoxed } from "./boxed.ts";
+import { isDigits, lastCodePoints, strip, whiteSpace } from "./python-text.ts";
+
+export interface MathDapoOptions {
+  /** Only the box counts, compared as it is. Default false. */
+  readonly strictBoxVerify?: boolean;
+  /** verl's four indices of pause tokens: the box is looked for from 100 characters before the last one on. Only with `strictBoxVerify`. */
+  readonly pauseTokensIndex?: readonly number[];
+}
+
+export interface MathDapoScore extends ScoreRecord {
+  /** 1 or -1. */
+  readonly score: number;
+  readonly acc: boolean;
+  /** The answer that was found; "[INVALID]", or null where only the box counts: none. */
+  readonly pred: string | null;
+}
+
+// verl: the longest answer in MATH-500 has 159 characters.
+const CLIP_CODE_POINTS = 300;
+const BOX_CODE_POINTS = 100;
+const NO_ANSWER = "[INVALID]";
+const ANSWER = new RegExp(`Answer[${whiteSpace}]*:[${whiteSpace}]*([^\\n]+)`, "giu");
+
+/** Throws InvalidScorerOptionError for pause tokens that are not four. */
+export function scoreMathDapo(
+  solutionStr: string,
+  groundTruth: string,
+  options: MathDapoOptions = {},
+): MathDapoScore {
+  const solution = lastCodePoints(solutionStr, CLIP_CODE_POINTS);
+  const answered =
+    options.strictBoxVerify === true ? undefined : isCorrectMinerva(solution, groundTruth);
+  if (answered !== undefined && answered.pred !== NO_ANSWER) {
+    return scored(answered.correct, answered.pred);
+  }
+  const boxed = lastBoxed(placeOfBox(solution, options.pauseTokensIndex));
+  if (boxed === null && answered !== undefined) return scored(answered.correct, answered.pred);
+  return scored(boxed === groundTruth, boxed);
+}
+
+function scored(acc: boolean, pred: string | null): MathDapoScore {
+  return { score: acc ? 1 : -1, acc, pred };
+}
+
+function placeOfBox(solution: string, pauseTokensIndex: readonly number[] | undefined): string {
+  if (pauseTokensIndex === undefined) return lastCodePoints(solution, BOX_CODE_POINTS);
+  const [, , , last] = pauseTokensIndex;
+  if (pauseTokensIndex.length !== 4 || last === undefined) {
+    throw new InvalidScorerOptionError(
+      "pauseTokensIndex",
+      "a list of 4 indices",
+      describeValue(pauseTokensIndex),
+    );
+  }
+  return [...solution].slice(last - BOX_CODE_POINTS).join("");
+}
+
+export interface MinervaOptions {
+  /** The ground truth is a text with its answer in a box. Default false. */
+  readonly groundTruthNeedsExtraction?: boolean;
+  /** Global; its first group is the answer. Default: what follows "Answer:", in whatever case, to the end of the line. */
+  readonly answerPattern?: RegExp;
+}
+
+/** Whether the last answer of the solution is the ground truth, both normalised; `pred` "[INVALID]": there is none. Throws InvalidSampleError for a ground truth without a box that is to have one. */
+export function isCorrectMinerva(
+  solutionStr: string,
+  groundTruth: string,
+  { groundTruthNeedsExtraction = false, answerPattern = ANSWER }: MinervaOptions = {},
+): { readonly correct: boolean; readonly pred: string } {
+  const answer = [...solutionStr.matchAll(answerPattern)].at(-1)?.[1] ?? NO_ANSWER;
+  const pred = normalizeFinalAnswer(answer);
+  const truth = groundTruthNeedsExtraction ? lastBoxed(groundTruth) : groundTruth;
+  if (truth === null) {
+    throw new InvalidSampleError(
+      "groundTruth",
+      String.raw`a text with a \boxed{…}`,
+      describeValue(groundTruth),
+    );
+  }
+  return { correct: pred === normalizeFinalAnswer(truth), pred };
+}
+
+/** An answer without units, words and ways of writing. Linear in its length. */
+export function normalizeFinalAnswer(finalAnswer: string): string {
+  let answer = finalAnswer.slice(finalAnswer.lastIndexOf("=") + 1);
+  for (const [written, meant] of SUBSTITUTIONS) answer = answer.replaceAll(written, meant);
+  for (const word of REMOVED) answer = answer.replaceAll(word, "");
+  answer = byLine(answer, insideDollars);
+  for (const command of [String.raw`\text{`, String.raw`\textbf{`, String.raw`\overline{`]) {
+    answer = unwrapped(answer, command);
+  }
+  answer = byLine(answer, insideBox);
+  answer = answer
+    .replaceAll(/frac([^{])([^\n])/gu, "frac{$1}{$2}")
+    .replaceAll(/sqrt([^{])/gu, "sqrt{$1}")
+    .replaceAll("$", "");
+  const digits = answer.replaceAll(",", "");
+  return strip(isDigits(digits) ? digits : answer);
+}
+
+/** In this order. */
+const SUBSTITUTIONS: readonly (readonly [string, string])[] = [
+  ["an ", ""],
+  ["a ", ""],
+  [".$", "$"],
+  [String.raw`\$`, ""],
+  ["\\ ", ""],
+  [" ", ""],
+  ["mbox", "text"],
+  [String.raw`,\text{and}`, ","],
+  [String.raw`\text{and}`, ","],
+  [String.raw`\text{m}`, String.raw`\text{}`],
+];
+
+/** In this order. */
+const REMOVED: readonly string[] = [
+  ..."square ways integers dollars mph inches hours km units \\ldots sue points feet minutes digits cents".split(
+    " ",
+  ),
+  ..."degrees cm gm pounds meters meals edges students childrentickets multiples".split(" "),
+  String.raw`\text{s}`,
+  String.raw`\text{.}`,
+  "\\text{\ns}",
+  String.raw`\text{}^2`,
+  String.raw`\text{}^3`,
+  "\\text{\n}",
+  String.raw`\text{}`,
+  String.raw`\mathrm{th}`,
+  String.raw`^\circ`,
+  String.raw`^{\circ}`,
+  String.raw`\;`,
+  String.raw`,\!`,
+  "{,}",
+  '"',
+  String.raw`\dots`,
+];
+
+/** An expression of Python's in which "." ends at a line break. */
+function byLine(text: string, change: (line: string) => string): string {
+  return text.split("\n").map(change).join("\n");
+}
+
+/** What stands between the first two dollar signs is the answer. */
+function insideDollars(line: string): string {
+  const start = line.indexOf("$");
+  const end = start < 0 ? -1 : line.indexOf("$", start + 1);
+  return end < 0 ? line : line.slice(start, end + 1);
+}
+
+/** Without the first `\boxed{` and the last brace behind it. */
+function insideBox(line: string): string {
+  const command = String.raw`\boxed{`;
+  const start = line.indexOf(command);
+  const end = line.lastIndexOf("}");
+  const inside = start + command.length;
+  if (start < 0 || end < inside) return line;
+  return line.slice(0, start) + line.slice(inside, end) + line.slice(end + 1);
+}
+
+/** Without the command and the next brace on its line, wherever it stands. */
+function unwrapped(text: string, command: string): string {
+  let all = "";
+  let done = 0;
+  let close = -1;
+  let newline = -1;
+  for (let at = text.indexOf(command); at >= 0; at = text.indexOf(command, at)) {
+    const inside = at + command.length;
+    // Looked for again only when they were passed: each character is looked at once.
+    if (close < inside) close = indexOrEnd(text, "}", inside);
+    if (newline < inside) newline = indexOrEnd(text, "\n", inside);
+    if (close < newline) {
+      all += text.slice(done, at) + text.slice(inside, close);
+      done = close + 1;
+      at = done;
+    } else {
+      at += 1;
+    }
+  }
+  return all + text.slice(done);
+}
+
+function indexOrEnd(text: string, part: string, from: number): number {
+  const index = text.indexOf(part, from);
+  return index < 0 ? text.length : index;
+}
