@@ -31,6 +31,10 @@ export type { MathDapoOptions, MathDapoScore } from "./scorers/math-dapo.ts";
 export { scoreMathReward } from "./scorers/math-reward.ts";
 export { scoreSearchR1 } from "./scorers/search-r1.ts";
 export type { SearchR1Options } from "./scorers/search-r1.ts";
+export { scoreGeo3k } from "./scorers/geo3k.ts";
+export type { Geo3kOptions } from "./scorers/geo3k.ts";
+export { scorePrimeMath } from "./scorers/prime-math.ts";
+export type { PrimeMathScore } from "./scorers/prime-math.ts";
 export { routeDataSource } from "./scorers/routes.ts";
 export type { RouteSettings, ScorerName, ScorerRoute } from "./scorers/routes.ts";
 

@@ -14,16 +14,14 @@ import {
   scoreGsm8k,
   scoreMathDapo,
   scoreMathReward,
+  scorePrimeMath,
   scoreSearchR1,
   UnknownDataSourceError,
 } from "@rayling/reward-manager-registry";
 import type { Gsm8kMethod, Gsm8kOptions } from "@rayling/reward-manager-registry";
 import { isCorrectMinerva, normalizeFinalAnswer } from "../src/scorers/math-dapo.ts";
-import {
-  isEquivalentMath,
-  lastBoxedOnlyString,
-  stripMathString,
-} from "../src/scorers/math-reward.ts";
+import { isEquivalentMath, lastBoxedOnlyString } from "../src/scorers/math-reward.ts";
+import { stripMathString } from "../src/scorers/math/strip-math-string.ts";
 import { extractAnswer } from "../src/scorers/search-r1.ts";
 
 type Texts = {
@@ -50,7 +48,6 @@ const { cases } = JSON.parse(readFileSync(join(folder, "reward-scores.json"), "u
 
 /** Comes with a later issue: the scorer (or router) does not exist yet. */
 const LATER: Readonly<Record<string, string>> = {
-  "prime_math.compute_score": "prime_math",
   "NaiveRouter.pick_order": "the router of reward-loop",
   GlobalRequestLoadBalancer: "the router of reward-loop",
 };
@@ -59,6 +56,8 @@ const SCORERS_THERE: readonly string[] = [
   "gsm8k",
   "math_reward",
   "math_dapo",
+  "prime_math",
+  "geo3k",
   "search_r1_like_qa_em",
 ];
 
@@ -163,6 +162,15 @@ const CHECKS: Readonly<Record<string, (golden: GoldenCase) => void>> = {
       });
     if (expected.error === undefined) expect(judge()).toEqual(expected);
     else expect(judge).toThrow(InvalidSampleError);
+  },
+
+  "prime_math.compute_score"({ inputs, expected }) {
+    const { model_output: output, ground_truth: truth } = inputs as {
+      model_output: string;
+      ground_truth: string;
+    };
+    const { correct, formatCorrect, extracted } = scorePrimeMath(output, truth);
+    expect({ correct, format_correct: formatCorrect, extracted }).toEqual(expected);
   },
 
   "search_r1_like_qa_em.compute_score": (golden) => checkSearchR1(golden, false),

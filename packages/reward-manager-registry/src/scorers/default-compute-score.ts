@@ -6,9 +6,11 @@
 import { InvalidSampleError, RewardNotSupportedError } from "../errors.ts";
 import type { ScoreInput, ScoreOutput } from "../scoring/compute-score.ts";
 import { describeValue } from "../value-description.ts";
+import { scoreGeo3k } from "./geo3k.ts";
 import { scoreGsm8k } from "./gsm8k.ts";
 import { scoreMathDapo } from "./math-dapo.ts";
 import { scoreMathReward } from "./math-reward.ts";
+import { scorePrimeMath } from "./prime-math.ts";
 import { routeDataSource } from "./routes.ts";
 import { scoreSearchR1 } from "./search-r1.ts";
 
@@ -25,6 +27,10 @@ export function defaultComputeScore(input: ScoreInput): ScoreOutput {
       return scoreMathReward(solutionStr, textOf(input));
     case "math_dapo":
       return scoreMathDapo(solutionStr, textOf(input));
+    case "prime_math":
+      return scorePrimeMath(solutionStr, textOf(input)).correct ? 1 : 0;
+    case "geo3k":
+      return scoreGeo3k(solutionStr, textOf(input));
     case "search_r1_like_qa_em":
       return scoreSearchR1(solutionStr, targetOf(input));
     default:

@@ -8,7 +8,7 @@
 import { InvalidSampleError, InvalidScorerOptionError } from "../errors.ts";
 import type { ScoreRecord } from "../scoring/compute-score.ts";
 import { describeValue } from "../value-description.ts";
-import { lastBoxed } from "./boxed.ts";
+import { lastBoxed } from "./math/boxed.ts";
 import { isDigits, lastCodePoints, strip, whiteSpace } from "./python-text.ts";
 
 export interface MathDapoOptions {

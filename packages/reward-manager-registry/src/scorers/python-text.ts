@@ -61,3 +61,23 @@ export function isDigits(text: string): boolean {
 export function hasDigit(text: string): boolean {
   return digit.test(text);
 }
+
+/** `float(text)`: undefined where that is an error. */
+export function toFloat(text: string): number | undefined {
+  const plain = strip(text)
+    .replaceAll(/(?<=\p{Nd})_(?=\p{Nd})/gu, "")
+    .replaceAll(/\p{Nd}/gu, asciiDigit);
+  if (/^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(plain)) return Number(plain);
+  const [, sign = "", name] = /^([+-]?)(?:(inf(?:inity)?)|nan)$/i.exec(plain) ?? [];
+  if (name !== undefined) return sign === "-" ? -Infinity : Infinity;
+  return /^[+-]?nan$/i.test(plain) ? Number.NaN : undefined;
+}
+
+/** Decimal digits stand in runs of ten, zero first. */
+function asciiDigit(character: string): string {
+  let value = 0;
+  const code = character.codePointAt(0) as number;
+  if (code < 0x80) return character;
+  while (/^\p{Nd}$/u.test(String.fromCodePoint(code - value - 1))) value += 1;
+  return String(value % 10);
+}

@@ -1,0 +1,35 @@
+/**
+ * verl's scorer of Geometry3K (verl/utils/reward_score/geo3k.py, 0.10.0.dev, over mathruler 0.1.0): nine tenths for the answer in the last box, one for the form.
+ * What differs is what differs of prime-math.ts.
+ */
+
+import { lastBoxed } from "./math/boxed.ts";
+import { gradeAnswer, mathRulerGrader } from "./math/grade-answer.ts";
+import { strip } from "./python-text.ts";
+
+export interface Geo3kOptions {
+  /** The answer is what the last box holds, else the whole text. Default true. */
+  readonly useBoxed?: boolean;
+  /** The share of the form. Default 0.1. */
+  readonly formatScore?: number;
+}
+
+export function scoreGeo3k(
+  solutionStr: string,
+  groundTruth: string,
+  { useBoxed = true, formatScore = 0.1 }: Geo3kOptions = {},
+): number {
+  // As mathruler: who has no box has said "None".
+  const boxed = lastBoxed(solutionStr);
+  const answer = useBoxed ? (boxed === null ? "None" : strip(boxed)) : solutionStr;
+  const accuracy = gradeAnswer(answer, groundTruth, mathRulerGrader) ? 1 : 0;
+  return (1 - formatScore) * accuracy + formatScore * (hasForm(solutionStr) ? 1 : 0);
+}
+
+/** `<think>…</think>…\boxed{…}…` */
+function hasForm(text: string): boolean {
+  if (!text.startsWith("<think>")) return false;
+  const thought = text.indexOf("</think>", "<think>".length);
+  const box = thought < 0 ? -1 : text.indexOf(String.raw`\boxed{`, thought);
+  return box >= 0 && text.includes("}", box);
+}

@@ -1,0 +1,157 @@
+/**
+ * The grader of prm800k as verl's scorers carry it: an answer is right if it is the ground truth in another way of writing, or part by part the same expression.
+ *
+ * prime_math and geo3k have it in two versions. What sympy simplifies there is compared at points here (expression.ts).
+ */
+
+import { isDigits, strip, toFloat } from "../python-text.ts";
+import { areEqualExpressions } from "./expression.ts";
+import { latexToText } from "./latex-text.ts";
+import { stripMathString } from "./strip-math-string.ts";
+
+export interface GraderVersion {
+  readonly units: readonly string[];
+  /** Spaces and braces that are left are dropped. */
+  readonly dropsBraces: boolean;
+}
+
+const units =
+  "degree cm centimeter meter mile second minute hour day week month year foot feet inch yard".split(
+    " ",
+  );
+
+export const primeGrader: GraderVersion = { units: [...units, "liter"], dropsBraces: false };
+export const mathRulerGrader: GraderVersion = { units, dropsBraces: true };
+
+export function gradeAnswer(given: string, groundTruth: string, version: GraderVersion): boolean {
+  if (spelled(groundTruth) === spelled(given)) return true;
+  const truth = normalized(groundTruth, version);
+  const answer = normalized(given, version);
+  if (truth === answer) return true;
+  if (answer === "") return false;
+  const wanted = partsOf(truth);
+  const parts = partsOf(answer);
+  if (wanted.length !== parts.length) return false;
+  // An interval is open or closed as the truth is.
+  if (wanted.length > 1 && edges(truth) !== edges(answer)) return false;
+  return wanted.every((part, index) => areSameParts(part, parts[index] as string));
+}
+
+function edges(text: string): string {
+  return `${text.at(0) ?? ""}${text.at(-1) ?? ""}`;
+}
+
+/** Texts as the MATH data set compares them. */
+function spelled(text: string): string {
+  const whole = strip(text);
+  const answer = textIn(whole) === undefined ? whole : strip(textIn(whole) ?? "");
+  try {
+    return stripMathString(answer);
+  } catch (error) {
+    if (error instanceof RangeError) return answer;
+    throw error;
+  }
+}
+
+/** What `\text{…}` holds, if that is all there is. */
+function textIn(text: string): string | undefined {
+  return /^\\text\{([^\n]+?)\}\n?$/.exec(text)?.[1];
+}
+
+const words: readonly (readonly [string, string])[] = [
+  ["\\%", "%"],
+  ["\\$", "$"],
+  ["$", ""],
+  ["%", ""],
+  [" or ", " , "],
+  [" and ", " , "],
+  ["million", "*10^6"],
+  ["billion", "*10^9"],
+  ["trillion", "*10^12"],
+];
+
+function normalized(text: string, version: GraderVersion): string {
+  let answer = textIn(text) ?? text;
+  for (const [written, meant] of words) answer = answer.replaceAll(written, meant);
+  for (const unit of version.units) {
+    answer = answer.replaceAll(new RegExp(`${unit}(?:es)?s? *(?:\\^[0-9]+)?`, "g"), "");
+  }
+  answer = answer.replaceAll(/\^ *\\circ/g, "");
+  if (answer.startsWith("{") && answer.endsWith("}")) answer = answer.slice(1, -1);
+  answer = answer.replaceAll(/,\\! */g, "");
+  const number = toFloat(answer);
+  if (number !== undefined && isWhole(number)) answer = BigInt(Math.round(number)).toString();
+  if (answer.includes("\\")) answer = asText(answer) ?? answer;
+  answer = answer.replaceAll(/- */g, "-").replaceAll(/([0-9]) +([0-9])/g, "$1+$2");
+  if (version.dropsBraces) answer = answer.replaceAll(/[ {}]/g, "");
+  answer = answer.toLowerCase();
+  if (!isWholeText(answer)) return answer;
+  const whole = toFloat(answer.replaceAll(",", ""));
+  return whole === undefined ? answer : BigInt(Math.trunc(whole)).toString();
+}
+
+/** As sympy reads it. */
+function asText(latex: string): string | undefined {
+  const text = latexToText(
+    latex
+      .replaceAll("\\tfrac", "\\frac")
+      .replaceAll("\\dfrac", "\\frac")
+      // "1 1/2" is a mixed number.
+      .replaceAll("\\frac", " \\frac"),
+  );
+  if (text === undefined) return undefined;
+  return strip(
+    text
+      .replaceAll("√", "sqrt")
+      .replaceAll("π", "pi")
+      .replaceAll("∞", "inf")
+      .replaceAll("∪", "U")
+      .replaceAll(/[·×]/g, "*"),
+  );
+}
+
+function isWhole(value: number): boolean {
+  return Number.isFinite(value) && Math.abs(value - Math.round(value)) <= 1e-7;
+}
+
+function isWholeText(text: string): boolean {
+  const value = toFloat(withoutThousands(text));
+  return value !== undefined && isWhole(value);
+}
+
+/** "1,000,000", and not the commas of a tuple. */
+function withoutThousands(text: string): string {
+  for (let before = text; ;) {
+    const after = before.replaceAll(/(\p{Nd}),(\p{Nd}{3})($|\P{Nd})/gu, "$1$2$3");
+    if (after === before) return after;
+    before = after;
+  }
+}
+
+/** Of a tuple or an interval; anything else is one. */
+function partsOf(text: string): readonly string[] {
+  const plain = withoutThousands(text);
+  if (plain === "") return [];
+  const inside = plain.slice(1, -1);
+  const isTuple = [...plain].length > 2 && /^[()[\]]/.test(plain) && /[()[\]]$/.test(plain);
+  return isTuple && !/[()[\]]/.test(inside) ? inside.split(",").map(strip) : [plain];
+}
+
+function areSameParts(wanted: string, given: string): boolean {
+  // Fractions are to be reduced, and a whole number is to be given as one.
+  if (isFraction(wanted) && isFraction(given)) return wanted === given;
+  if (isWholeText(wanted) !== isWholeText(given)) return false;
+  return isSimple(`(${wanted})-(${given})`) && areEqualExpressions(wanted, given);
+}
+
+function isFraction(text: string): boolean {
+  return /^-?[0-9]+[^\n]?\/0*[1-9][0-9]*[^\n]?\n?$/.test(text);
+}
+
+/** Few enough letters, and no powers that take for ever. */
+function isSimple(expression: string): boolean {
+  const letters = new Set(
+    expression.replaceAll("sqrt", "").replaceAll("frac", "").match(/\p{L}/gu) ?? [],
+  );
+  return letters.size <= 2 && !/\^[{(]|\^[0-9]+\^|\^[0-9][0-9]+/.test(expression);
+}

@@ -1,0 +1,88 @@
+/** An answer of the MATH data set in one way of writing, as its authors compare them: LaTeX lets people write the same in several ways. */
+
+/** The answer in one way of writing. @throws RangeError for `\frac` or `\sqrt` at the very end, and for two units */
+export function stripMathString(text: string): string {
+  let answer = text;
+  for (const [written, meant] of spellings) answer = answer.replaceAll(written, meant);
+  answer = withoutUnit(answer);
+  for (const [written, meant] of marks) answer = answer.replaceAll(written, meant);
+  if (answer === "") return answer;
+  if (answer.startsWith(".")) answer = `0${answer}`;
+  const [name = "", value, ...more] = answer.split("=");
+  // "x = 5": so short a name says nothing.
+  if (value !== undefined && more.length === 0 && [...name].length <= 2) answer = value;
+  answer = withBraces(answer).replaceAll(" ", "");
+  answer = withFractions(answer);
+  return asFraction(answer === "0.5" ? half : answer);
+}
+
+/** In this order. */
+const spellings: readonly (readonly [string, string])[] = [
+  ["\n", ""],
+  [String.raw`\!`, ""],
+  ["\\\\", "\\"],
+  ["tfrac", "frac"],
+  ["dfrac", "frac"],
+  [String.raw`\left`, ""],
+  [String.raw`\right`, ""],
+  [String.raw`^{\circ}`, ""],
+  [String.raw`^\circ`, ""],
+  [String.raw`\$`, ""],
+];
+
+const marks: readonly (readonly [string, string])[] = [
+  [String.raw`\\%`, ""],
+  [String.raw`\%`, ""],
+  [" .", " 0."],
+  ["{.", "{0."],
+];
+
+const half = String.raw`\frac{1}{2}`;
+
+/** `5\text{ cm}` */
+function withoutUnit(text: string): string {
+  const [value = "", ...units] = text.split(String.raw`\text{ `);
+  if (units.length > 1) throw new RangeError("more than one unit");
+  return value;
+}
+
+/** `\sqrt3` is `\sqrt{3}`: the first character alone. */
+function withBraces(text: string): string {
+  const [before = "", ...roots] = text.split(String.raw`\sqrt`);
+  return roots.reduce((all, root) => {
+    if (root.startsWith("{")) return `${all}\\sqrt${root}`;
+    const [first, rest] = firstOf(root);
+    return `${all}\\sqrt{${first}}${rest}`;
+  }, before);
+}
+
+/** `\frac12`, `\frac1{72}` and `\frac{1}2`, of which the last stays as it is; nothing is changed where one has no denominator. */
+function withFractions(text: string): string {
+  const [before = "", ...fractions] = text.split(String.raw`\frac`);
+  let all = before;
+  for (const fraction of fractions) {
+    if (fraction.startsWith("{")) {
+      all += String.raw`\frac` + fraction;
+      continue;
+    }
+    const [above, rest] = firstOf(fraction);
+    if (rest === "") return text;
+    const [below, after] = firstOf(rest);
+    all += below === "{" ? `\\frac{${above}}${rest}` : `\\frac{${above}}{${below}}${after}`;
+  }
+  return all;
+}
+
+/** `3/4`, of whole numbers as Python writes them. */
+function asFraction(text: string): string {
+  const [, above, below] = /^(0|-?[1-9]\d*)\/(0|-?[1-9]\d*)$/.exec(text) ?? [];
+  return above === undefined || below === undefined ? text : `\\frac{${above}}{${below}}`;
+}
+
+/** @throws RangeError for an empty text */
+function firstOf(text: string): [string, string] {
+  const first = text.codePointAt(0);
+  if (first === undefined) throw new RangeError("nothing follows");
+  const character = String.fromCodePoint(first);
+  return [character, text.slice(character.length)];
+}

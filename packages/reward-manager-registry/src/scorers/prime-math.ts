@@ -1,0 +1,184 @@
+/**
+ * verl's scorer of PRIME's math questions (verl/utils/reward_score/prime_math, 0.10.0.dev): the answer is looked for in several ways, and compared as text, as
+ * expressions and as numbers.
+ *
+ * What differs: expressions are compared at points of the complex plane instead of by sympy, which finds the same equalities of sums, products, powers and roots and
+ * knows no functions; matrices are compared as text. In verl itself answers that only sympy's LaTeX parser could read are never equal.
+ */
+
+import { hasDigit, strip, toFloat } from "./python-text.ts";
+import { lastBalanced } from "./math/boxed.ts";
+import { evaluateArithmetic } from "./math/expression.ts";
+import { gradeAnswer, primeGrader } from "./math/grade-answer.ts";
+
+export interface PrimeMathScore {
+  readonly correct: boolean;
+  /** As verl says: also true for whatever is right by its text. */
+  readonly formatCorrect: boolean;
+  /** The answer that was compared. */
+  readonly extracted: string;
+}
+
+export function scorePrimeMath(modelOutput: string, groundTruth: string): PrimeMathScore {
+  const extracted = extractAnswer(modelOutput);
+  if (gradeAnswer(extracted, groundTruth, primeGrader)) {
+    return { correct: true, formatCorrect: true, extracted };
+  }
+  const formatCorrect = modelOutput.includes("Step 2:") && modelOutput.includes(String.raw`\box`);
+  const usesPi = (extracted + groundTruth).includes(PI);
+  const correct = (usesPi ? [Math.PI, 3.14] : [Math.PI]).some((pi) =>
+    isMathEqual(extracted, groundTruth, pi),
+  );
+  return { correct, formatCorrect, extracted };
+}
+
+const PI = String.raw`\pi`;
+
+const beforeAnswer = ["answer:", "answer is", "answers are"];
+const afterAnswer = ["is answer", "is the answer", "are answers", "are the answers"];
+const lastWords = [
+  "be ",
+  "is ",
+  "are ",
+  "=",
+  ": ",
+  "get ",
+  "be\n",
+  "is\n",
+  "are\n",
+  ":\n",
+  "get\n",
+];
+
+function extractAnswer(output: string): string {
+  let answer = output;
+  for (const marker of beforeAnswer) answer = behind(answer, marker);
+  for (const marker of afterAnswer) {
+    const at = answer.toLowerCase().lastIndexOf(marker);
+    if (at >= 0) answer = strip(answer.slice(0, at));
+  }
+  answer = lastBox(answer) ?? answer;
+  const stop = answer.lastIndexOf(". ");
+  if (stop >= 0) answer = strip(answer.slice(0, stop));
+  for (const marker of lastWords) answer = behind(answer, marker);
+  return answer;
+}
+
+function behind(text: string, marker: string): string {
+  const at = text.toLowerCase().lastIndexOf(marker);
+  return at < 0 ? text : strip(text.slice(at + marker.length));
+}
+
+/** What is in the last box; undefined when it is empty, too. */
+function lastBox(text: string): string | undefined {
+  const command = text.includes(String.raw`\boxed`) ? String.raw`\boxed` : String.raw`\fbox`;
+  const range = lastBalanced(text, command);
+  if (range === undefined) return undefined;
+  const box = text.slice(...range);
+  return strip(box.slice(box.indexOf("{") + 1, -1)) || undefined;
+}
+
+/** A number, or a text that is none. */
+type Value = number | string;
+
+/** Texts, numbers within 1e-4 (percent and share alike), tuples part by part. */
+function isMathEqual(prediction: string, reference: string, pi: number): boolean {
+  let given: Value;
+  let wanted: Value;
+  try {
+    given = valueOf(prediction, pi);
+    wanted = valueOf(reference, pi);
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+  if (typeof given === "string") given = given.slice(0, 1000);
+  if (typeof given === "string" && typeof wanted === "string") {
+    if (strip(given).toLowerCase() === strip(wanted).toLowerCase()) return true;
+    if (given.replaceAll(" ", "") === wanted.replaceAll(" ", "")) return true;
+  }
+  const number = numberOf(given);
+  const wantedNumber = numberOf(wanted);
+  if (number !== undefined && wantedNumber !== undefined) {
+    return [wantedNumber / 100, wantedNumber, wantedNumber * 100].some((one) =>
+      isClose(one, number),
+    );
+  }
+  if (given === "") return false;
+  return areEqualTexts(asInterval(strip(String(given))), strip(String(wanted)));
+}
+
+function areEqualTexts(given: string, wanted: string): boolean {
+  const isList = given.startsWith("[") && given.endsWith("]") && !wanted.startsWith("(");
+  const isTuple = given.startsWith("(") && given.endsWith(")") && !wanted.startsWith("[");
+  const bare = (text: string): string =>
+    (isList || isTuple ? text.replaceAll(/^[[\]()]+|[[\]()]+$/g, "") : text).replaceAll(
+      /[{}()]/g,
+      "",
+    );
+  if (bare(given) === bare(wanted)) return true;
+  const isSequence = /^[([]/.test(given) && /[)\]]$/.test(given);
+  if (isSequence && given.at(0) === wanted.at(0) && given.at(-1) === wanted.at(-1)) {
+    if (areEqualLists(given.slice(1, -1), wanted.slice(1, -1))) return true;
+  }
+  if (given.includes(",") && wanted.includes(",")) {
+    const parts = given.split(",").map(strip).join(",");
+    const others = wanted.split(",").map(strip).join(",");
+    if (given.split(",").length === wanted.split(",").length) return areEqualLists(parts, others);
+  }
+  const isPoint = given.startsWith("Point") && wanted.startsWith("(") && wanted.endsWith(")");
+  return isPoint && areEqualLists(given.slice(given.indexOf("(") + 1, -1), wanted.slice(1, -1));
+}
+
+/** With pi as it is, as in verl. */
+function areEqualLists(given: string, wanted: string): boolean {
+  const parts = given.split(",");
+  const others = wanted.split(",");
+  return (
+    parts.length === others.length &&
+    parts.every((part, index) => isMathEqual(part, others[index] as string, Math.PI))
+  );
+}
+
+/** @throws RangeError for a number in a base that is none */
+function valueOf(text: string, pi: number): Value {
+  if (/^\$\p{Nd}+(?:\.\p{Nd}+)?/u.test(text)) return text.slice(1);
+  if (/^\p{Nd}+(?:\.\p{Nd}+)?\\?%\n?$/u.test(text)) return text.replaceAll(/\\?%/g, "");
+  if (!text.includes("_")) return withPi(text, pi);
+  const digits = toFloat(text.split("_", 1)[0] ?? "");
+  if (digits === undefined || !Number.isFinite(digits)) throw new RangeError("no number in a base");
+  return Math.trunc(digits);
+}
+
+/** Arithmetic with pi is worked out; what is more than that stays a text. */
+function withPi(text: string, pi: number): Value {
+  if (!text.includes(PI)) return text;
+  let all = "";
+  for (const [index, part] of text.split(PI).entries()) {
+    if (index > 0) all += `${hasDigit(all.at(-1) ?? "") ? "" : "1"}*${pi}`;
+    all += part;
+  }
+  return evaluateArithmetic(all) ?? all;
+}
+
+function numberOf(value: Value): number | undefined {
+  if (typeof value === "number") return value;
+  return toFloat(value.replaceAll(value.includes("{,}") ? "{,}" : ",", ""));
+}
+
+/** Python's `isclose` with a relative tolerance of 1e-4. */
+function isClose(left: number, right: number): boolean {
+  if (left === right) return true;
+  if (!Number.isFinite(left) || !Number.isFinite(right)) return false;
+  return Math.abs(left - right) <= 1e-4 * Math.max(Math.abs(left), Math.abs(right));
+}
+
+/** As sympy writes intervals. */
+function asInterval(text: string): string {
+  const [, kind = "", inside] =
+    /^Interval(\.Ropen|\.Lopen|\.open)?\(([^\n]*)\)\n?$/.exec(text) ?? [];
+  if (inside === undefined) return text;
+  const opens = kind === ".Lopen" || kind === ".open" ? "(" : "[";
+  const closes = kind === ".Ropen" || kind === ".open" ? ")" : "]";
+  return opens + inside + closes;
+}

@@ -1,0 +1,176 @@
+/** Scorers on answers written in many ways, as verl's own code scored them (fixtures/written-answers.json), and on texts made to keep them busy. */
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import {
+  defaultComputeScore,
+  scoreGeo3k,
+  scoreMathDapo,
+  scoreMathReward,
+  scorePrimeMath,
+  scoreSearchR1,
+} from "@rayling/reward-manager-registry";
+import { lastBoxed } from "../src/scorers/math/boxed.ts";
+import { areEqualExpressions } from "../src/scorers/math/expression.ts";
+import { gradeAnswer, mathRulerGrader } from "../src/scorers/math/grade-answer.ts";
+import { latexToText } from "../src/scorers/math/latex-text.ts";
+import { isCorrectMinerva, normalizeFinalAnswer } from "../src/scorers/math-dapo.ts";
+import { isEquivalentMath } from "../src/scorers/math-reward.ts";
+import { lastCodePoints, strip, toFloat } from "../src/scorers/python-text.ts";
+import { normalizeAnswer } from "../src/scorers/search-r1.ts";
+
+type Case = readonly [
+  solution: string,
+  truth: string,
+  reward: number,
+  minerva: readonly [boolean, string],
+  prime: readonly [boolean, boolean, string],
+  ruler: boolean,
+  words: string,
+  answer: string,
+  isEquivalent: boolean,
+  normalized: string,
+];
+const { cases } = JSON.parse(
+  readFileSync(new URL("fixtures/written-answers.json", import.meta.url), "utf8"),
+) as { cases: readonly Case[] };
+
+describe("answers written in many ways", () => {
+  test.each(cases.map((one, index) => [index, one] as const))("%d", (_index, one) => {
+    const [solution, truth, reward, minerva, prime, ruler, words, answer, isEquivalent, plain] =
+      one;
+    const { correct, pred } = isCorrectMinerva(lastCodePoints(solution, 300), truth);
+    const graded = scorePrimeMath(solution, truth);
+    const box = lastBoxed(solution);
+    expect({
+      reward: scoreMathReward(solution, truth),
+      minerva: [correct, pred],
+      prime: [graded.correct, graded.formatCorrect, graded.extracted],
+      ruler: gradeAnswer(box === null ? "None" : strip(box), truth, mathRulerGrader),
+      words: normalizeAnswer(solution),
+      isEquivalent: isEquivalentMath(answer, truth),
+      plain: normalizeFinalAnswer(answer),
+    }).toEqual({ reward, minerva, prime, ruler, words, isEquivalent, plain });
+  });
+});
+
+describe("expressions are equal for all values of their letters", () => {
+  test.each([
+    ["2x", "x*2"],
+    ["(x+1)^2", "x^2+2x+1"],
+    ["sqrt(12)", "2sqrt(3)"],
+    ["1/2x", "x/2"],
+    ["x(y+1)", "xy + x"],
+    ["-x^2", "-(x^2)"],
+    ["2^-1", "0.5"],
+    ["5!", "120"],
+    ["1e3", "1000"],
+    ["2pi", "pi*2"],
+    ["x_1+1", "1+x_1"],
+  ])("%s and %s", (left, right) => {
+    expect(areEqualExpressions(left, right)).toBe(true);
+  });
+
+  test.each([
+    ["sqrt(x^2)", "x"],
+    ["x", "y"],
+    ["x_1", "x_2"],
+    ["1/3", "0.3333333333"],
+    ["pi", "3.14159265"],
+    ["1/0", "1/0"],
+    ["x", "x+"],
+    ["x", "(x"],
+    ["x=1", "x=1"],
+    ["ln(x)", "ln(x)"],
+    ["171!", "171!"],
+    ["(".repeat(5000) + "x" + ")".repeat(5000), "x"],
+  ])("not %s and %s", (left, right) => {
+    expect(areEqualExpressions(left, right)).toBe(false);
+  });
+});
+
+test.each([
+  [String.raw`\frac{x+1}{y-2}`, "x+1/y-2"],
+  [String.raw`\sqrt[3]{2}`, "√(2)"],
+  [String.raw`2\pi r`, "2πr"],
+  [String.raw`\left[1,2\right)`, "[1,2)"],
+  [String.raw`\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}`, "[ 1 2; 3 4 ]"],
+  [String.raw`x\in\mathbb{R}`, "x∈ℝ"],
+  [String.raw`\mathbf{v}\hat{x}`, "𝐯x̂"],
+  [String.raw`\foo{3} 90^\circ`, "3 90^∘"],
+  [String.raw`1{,}000\;a\!b`, "1,000 ab"],
+  [String.raw`\frac{1}`, "%s/%s1"],
+  ["}{", ""],
+])("LaTeX as text: %s", (latex, text) => {
+  expect(latexToText(latex)).toBe(text);
+});
+
+test.each([
+  ["1_000", 1000],
+  [" 1e3\n", 1000],
+  ["١٢", 12],
+  ["𝟗", 9],
+  ["-inf", -Infinity],
+  ["nan", Number.NaN],
+  ["1__0", undefined],
+  ["", undefined],
+  ["0x10", undefined],
+])("Python's float of %j is %j", (text, value) => {
+  expect(toFloat(text)).toEqual(value);
+});
+
+test("geo3k: nine tenths for the answer, one for the form", () => {
+  const form = (answer: string): string => `<think>so</think> it is \\boxed{${answer}}.`;
+  expect(scoreGeo3k(form("42"), "42")).toBe(1);
+  expect(scoreGeo3k(form("41"), "42")).toBeCloseTo(0.1);
+  expect(scoreGeo3k(String.raw`\boxed{2\sqrt{3}}`, String.raw`\sqrt{12}`)).toBeCloseTo(0.9);
+  expect(scoreGeo3k("42", "42")).toBe(0);
+  expect(scoreGeo3k("42", "42", { useBoxed: false, formatScore: 0.5 })).toBe(0.5);
+  expect(scoreGeo3k("</think><think>x\\boxed{1}", "1")).toBeCloseTo(0.9);
+});
+
+describe("the default function", () => {
+  const score = (dataSource: string, solutionStr: string, groundTruth: unknown): unknown =>
+    defaultComputeScore({ dataSource, solutionStr, groundTruth, extraInfo: {} });
+
+  test("gives each data source its scorer", () => {
+    expect(score("hiyouga/geometry3k", String.raw`\boxed{5}`, "5")).toBeCloseTo(0.9);
+    expect(score("numina_cn_k12", String.raw`\boxed{1/2}`, "0.5")).toBe(1);
+    expect(score("searchR1_nq", "<answer>The Paris</answer>", { target: ["paris"] })).toBe(1);
+    expect(score("aime24", "Answer: 7", "7")).toEqual({ score: 1, acc: true, pred: "7" });
+  });
+
+  test.each([
+    ["searchR1_nq", "paris"],
+    ["searchR1_nq", { target: [1] }],
+    ["math", 5],
+    ["numina_cn_k12", null],
+  ])("refuses the ground truth of %s that is %j", (dataSource, truth) => {
+    expect(() => score(dataSource, "5", truth)).toThrow(
+      expect.objectContaining({ code: "INVALID_SAMPLE", field: "groundTruth" }),
+    );
+  });
+});
+
+/** Each would take hours where time grows with the square of the length. */
+describe("texts made to keep a scorer busy", () => {
+  const long = 1_000_000;
+  test.each([
+    ["dollars", "$ ".repeat(long / 2)],
+    ["open texts", String.raw`\text{`.repeat(long / 6)],
+    ["closed texts", String.raw`\text{}a`.repeat(long / 8)],
+    ["boxes", String.raw`\boxed{`.repeat(long / 7)],
+    ["spaces", " ".repeat(long)],
+    ["fractions", "frac{".repeat(long / 5)],
+    ["commas", "1,".repeat(long / 2)],
+    ["tags", "<answer>".repeat(long / 8)],
+    ["answers", "answer".repeat(long / 6)],
+    ["thoughts", `<think>${"</think>".repeat(long / 8)}`],
+  ])("%s", (_what, text) => {
+    normalizeFinalAnswer(text);
+    scoreMathDapo(text, "1");
+    scoreMathReward(text, "1");
+    scoreSearchR1(text, "1");
+    scoreGeo3k(text, "1");
+    scorePrimeMath(text, "1");
+  });
+});
