@@ -36,6 +36,24 @@ export class InvalidSampleError extends Error {
   }
 }
 
+/** A reward manager's own settings. */
+export class InvalidManagerOptionError extends Error {
+  override readonly name = "InvalidManagerOptionError";
+  readonly code = "INVALID_MANAGER_OPTION";
+  readonly manager: string;
+  readonly option: string;
+  readonly received: string;
+
+  constructor(manager: string, option: string, expected: string, received: string) {
+    super(
+      `Option ${option} of reward manager "${manager}" must be ${expected}; it is ${received}.`,
+    );
+    this.manager = manager;
+    this.option = option;
+    this.received = received;
+  }
+}
+
 /** The response came as token ids and nobody gave a tokenizer. */
 export class MissingTokenizerError extends Error {
   override readonly name = "MissingTokenizerError";

@@ -21,6 +21,10 @@ export type {
   RewardManagerArguments,
   RewardManagerClass,
 } from "./managers/reward-manager.ts";
+export { DapoRewardManager } from "./managers/dapo.ts";
+export type { DapoOptions, OverlongBuffer } from "./managers/dapo.ts";
+export { GdpoRewardManager } from "./managers/gdpo.ts";
+export type { GdpoOptions } from "./managers/gdpo.ts";
 export { NaiveRewardManager } from "./managers/naive.ts";
 
 export { defaultComputeScore } from "./scorers/default-compute-score.ts";
@@ -44,6 +48,7 @@ export { parseRewardSpec } from "./loader/reward-spec.ts";
 export type { RewardSpec } from "./loader/reward-spec.ts";
 
 export {
+  InvalidManagerOptionError,
   InvalidRewardManagerError,
   InvalidRewardSpecError,
   InvalidSampleError,

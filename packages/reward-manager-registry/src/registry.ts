@@ -9,6 +9,8 @@ import {
   RewardManagerConflictError,
   UnknownRewardManagerError,
 } from "./errors.ts";
+import { DapoRewardManager } from "./managers/dapo.ts";
+import { GdpoRewardManager } from "./managers/gdpo.ts";
 import { NaiveRewardManager } from "./managers/naive.ts";
 import type {
   RewardManager,
@@ -79,10 +81,12 @@ export function createRegistry(): RewardManagerRegistry {
   };
 }
 
-/** A registry with every manager of this package: naive. */
+/** A registry with every manager of this package: naive, dapo, gdpo. */
 export function createDefaultRegistry(): RewardManagerRegistry {
   const registry = createRegistry();
   registry.register("naive", NaiveRewardManager);
+  registry.register("dapo", DapoRewardManager);
+  registry.register("gdpo", GdpoRewardManager);
   return registry;
 }
 

@@ -66,8 +66,8 @@ describe("names", () => {
         expect.objectContaining({
           code: "UNKNOWN_REWARD_MANAGER",
           managerName: name,
-          known: ["naive"],
-          message: expect.stringContaining("Known: naive"),
+          known: ["naive", "dapo", "gdpo"],
+          message: expect.stringContaining("Known: naive, dapo, gdpo"),
         }),
       );
     }
@@ -76,7 +76,7 @@ describe("names", () => {
 
   test("two registries know nothing of each other", () => {
     createDefaultRegistry().register("mine", Constant);
-    expect(createDefaultRegistry().names()).toEqual(["naive"]);
+    expect(createDefaultRegistry().names()).toEqual(["naive", "dapo", "gdpo"]);
   });
 });
 

@@ -1,0 +1,101 @@
+/**
+ * verl's dapo manager: the bare pipeline, minus a penalty for responses that come near the limit of their length (verl/experimental/reward_loop/reward_manager/dapo.py).
+ * The penalty grows from 0, `len` tokens before `maxRespLen`, to `penaltyFactor` there, and further beyond. `score` and `acc` among the extra info stay as they were.
+ */
+
+import { InvalidManagerOptionError, InvalidSampleError } from "../errors.ts";
+import { defaultComputeScore } from "../scorers/default-compute-score.ts";
+import type { RewardResult } from "../scoring/reward-result.ts";
+import type { RewardSample } from "../scoring/sample.ts";
+import { scoreSample } from "../scoring/score-sample.ts";
+import { describeValue } from "../value-description.ts";
+import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
+
+/** The manager's `options` (verl `reward.reward_kwargs`). */
+export interface DapoOptions {
+  /** verl `max_resp_len`: tokens that a response may have. Needed with the buffer. */
+  readonly maxRespLen?: number;
+  /** verl `overlong_buffer_cfg`. Default: no penalty. */
+  readonly overlongBuffer?: OverlongBuffer;
+}
+
+export interface OverlongBuffer {
+  /** Default true. */
+  readonly enable?: boolean;
+  /** Tokens before the limit in which the penalty grows. */
+  readonly len: number;
+  /** The penalty at the limit. Default 1. */
+  readonly penaltyFactor?: number;
+  /** Adds `overlong_reward` (the penalty, 0 or less) and `overlong` to the extra info. Default false. */
+  readonly log?: boolean;
+}
+
+interface Buffer {
+  readonly expected: number;
+  readonly len: number;
+  readonly penaltyFactor: number;
+  readonly log: boolean;
+}
+
+export class DapoRewardManager implements RewardManager {
+  readonly #args: RewardManagerArguments;
+  readonly #buffer: Buffer | undefined;
+
+  /** Throws InvalidManagerOptionError. */
+  constructor(args: RewardManagerArguments = {}) {
+    this.#args = args;
+    this.#buffer = readBuffer(args.options ?? {});
+  }
+
+  /** Rejects as scoreSample does, and with InvalidSampleError for a response without token ids where the penalty counts them. */
+  async runSingle(sample: RewardSample): Promise<RewardResult> {
+    const { computeScore = defaultComputeScore, ...rest } = this.#args;
+    const { tokenizer, rewardRouterAddress, rewardModelTokenizer } = rest;
+    const settings = { tokenizer, rewardRouterAddress, rewardModelTokenizer };
+    const buffer = this.#buffer;
+    if (buffer === undefined) return await scoreSample(sample, computeScore, settings);
+    const length = lengthOf(sample);
+    const { rewardScore, rewardExtraInfo } = await scoreSample(sample, computeScore, settings);
+    const penalty = penaltyOf(length, buffer);
+    return {
+      rewardScore: rewardScore + penalty,
+      rewardExtraInfo: buffer.log
+        ? { ...rewardExtraInfo, overlong_reward: penalty, overlong: penalty < 0 }
+        : rewardExtraInfo,
+    };
+  }
+}
+
+/** 0 or less. */
+function penaltyOf(length: number, { expected, len, penaltyFactor }: Buffer): number {
+  // Not -0.
+  return Math.min((-(length - expected) / len) * penaltyFactor, 0) + 0;
+}
+
+function lengthOf({ response }: RewardSample): number {
+  if (typeof response !== "string") return response.length;
+  throw new InvalidSampleError("response", "token ids for the overlong buffer", "a text");
+}
+
+function readBuffer(options: Readonly<Record<string, unknown>>): Buffer | undefined {
+  const { maxRespLen, overlongBuffer } = options;
+  if (overlongBuffer === undefined || overlongBuffer === null) return undefined;
+  if (typeof overlongBuffer !== "object") refuse("overlongBuffer", "an object", overlongBuffer);
+  const { enable = true, len, penaltyFactor = 1, log = false } = overlongBuffer as OverlongBuffer;
+  if (typeof enable !== "boolean") refuse("overlongBuffer.enable", "true or false", enable);
+  if (!enable) return undefined;
+  const isCount = (value: unknown): value is number =>
+    Number.isInteger(value) && (value as number) > 0;
+  if (!isCount(len)) refuse("overlongBuffer.len", "a whole number above 0", len);
+  if (!isCount(maxRespLen))
+    refuse("maxRespLen", "a whole number above 0, with the overlong buffer", maxRespLen);
+  if (maxRespLen < len) refuse("maxRespLen", `at least overlongBuffer.len, ${len}`, maxRespLen);
+  if (!Number.isFinite(penaltyFactor))
+    refuse("overlongBuffer.penaltyFactor", "a finite number", penaltyFactor);
+  if (typeof log !== "boolean") refuse("overlongBuffer.log", "true or false", log);
+  return { expected: maxRespLen - len, len, penaltyFactor, log };
+}
+
+function refuse(option: string, expected: string, received: unknown): never {
+  throw new InvalidManagerOptionError("dapo", option, expected, describeValue(received));
+}

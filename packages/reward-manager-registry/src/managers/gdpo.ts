@@ -1,0 +1,49 @@
+/**
+ * verl's gdpo manager: the bare pipeline for score functions that return several components, which GDPO normalises one by one.
+ * Mapping: extra_info["experiment_name"] -> extraInfo.experimentName (null if unknown).
+ */
+
+import { InvalidManagerOptionError } from "../errors.ts";
+import { defaultComputeScore } from "../scorers/default-compute-score.ts";
+import type { RewardResult } from "../scoring/reward-result.ts";
+import type { RewardSample } from "../scoring/sample.ts";
+import { scoreSample } from "../scoring/score-sample.ts";
+import { describeValue } from "../value-description.ts";
+import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
+
+/** The manager's `options`. */
+export interface GdpoOptions {
+  /** verl `trainer.experiment_name`: score functions may depend on it. */
+  readonly experimentName?: string;
+}
+
+export class GdpoRewardManager implements RewardManager {
+  readonly #args: RewardManagerArguments;
+  readonly #experimentName: string | null;
+
+  /** Throws InvalidManagerOptionError. */
+  constructor(args: RewardManagerArguments = {}) {
+    const experimentName = args.options?.["experimentName"] ?? null;
+    if (experimentName !== null && typeof experimentName !== "string") {
+      throw new InvalidManagerOptionError(
+        "gdpo",
+        "experimentName",
+        "a string",
+        describeValue(experimentName),
+      );
+    }
+    this.#args = args;
+    this.#experimentName = experimentName;
+  }
+
+  async runSingle(sample: RewardSample): Promise<RewardResult> {
+    const { computeScore = defaultComputeScore, ...rest } = this.#args;
+    const { tokenizer, rewardRouterAddress, rewardModelTokenizer } = rest;
+    return await scoreSample(sample, computeScore, {
+      tokenizer,
+      rewardRouterAddress,
+      rewardModelTokenizer,
+      extraInfo: { experimentName: this.#experimentName },
+    });
+  }
+}
