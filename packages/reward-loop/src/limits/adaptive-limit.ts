@@ -1,0 +1,125 @@
+/**
+ * How many calls an endpoint takes at once, found out while it is used: grows while all goes well, and falls back to what is known to work when it does not.
+ *
+ * - It doubles with each round trip until the first refusal: each answer allows one call more.
+ * - A refusal (429, 503) says how many were under way when the refused call was sent: one less is what there was room for. Calls that were sent before the limit
+ *   was last lowered say nothing new.
+ * - Then it probes: one more with each round trip, less often what was refused again and again. Where that works, it grows by a tenth with each round trip again: the
+ *   endpoint has more room than it had.
+ * - Failures and slow answers lower it by a tenth, once for a round trip: an endpoint that queues instead of refusing has no room either.
+ *
+ * It grows only while it is used up. Pure: knows no calls and no clock.
+ */
+
+export interface AdaptiveLimitSettings {
+  /** Default 1. */
+  readonly min?: number;
+  /** Default 4,096. */
+  readonly max?: number;
+  /** To begin with. Default 16. */
+  readonly initial?: number;
+  /** An answer that takes so many times as long as the quickest ones did is slow. Default: none is. */
+  readonly latencyTolerance?: number;
+}
+
+export interface Answered {
+  /** When it was sent: what `sent` returned. */
+  readonly ticket: Ticket;
+  readonly latencyMs: number;
+  readonly outcome: "ok" | "refused" | "failed";
+}
+
+/** What is noted of a call when it is sent. */
+export interface Ticket {
+  readonly inFlight: number;
+  readonly epoch: number;
+}
+
+const lowered = 0.9;
+/** Round trips between two tries of what was refused again and again. */
+const maxPatience = 16;
+/** Answers without a refusal after which it is believed that there is more room. */
+const enough = 20;
+/** Until the first refusal, and when what was refused is not any more. */
+const growth = { atFirst: 1, found: 0.1 } as const;
+
+export class AdaptiveLimit {
+  readonly #min: number;
+  readonly #max: number;
+  readonly #latencyTolerance: number;
+  #limit: number;
+  /** Of itself, with each round trip. */
+  #growth: number = growth.atFirst;
+  /** Counts how often it was lowered. */
+  #epoch = 0;
+  /** How many calls were too many last time, and round trips before that is tried again. */
+  #refusedAt = Infinity;
+  #patience = 1;
+  /** So many were taken since, one after the other. */
+  #taken = 0;
+  #quickestMs = Infinity;
+
+  constructor({
+    min = 1,
+    max = 4096,
+    initial = 16,
+    latencyTolerance = Infinity,
+  }: AdaptiveLimitSettings = {}) {
+    this.#min = min;
+    this.#max = Math.max(min, max);
+    this.#limit = Math.min(this.#max, Math.max(min, initial));
+    this.#latencyTolerance = latencyTolerance;
+  }
+
+  /** Calls that may be under way. */
+  get limit(): number {
+    return Math.floor(this.#limit);
+  }
+
+  /** @param inFlight calls under way, with this one */
+  sent(inFlight: number): Ticket {
+    return { inFlight, epoch: this.#epoch };
+  }
+
+  /** @param inFlight calls under way, with this one */
+  answered({ ticket, latencyMs, outcome }: Answered, inFlight: number): void {
+    if (outcome === "refused") return this.#refused(ticket);
+    if (outcome === "failed") return this.#lower(ticket, this.#limit * lowered);
+    this.#quickestMs = Math.min(this.#quickestMs, latencyMs);
+    if (latencyMs > this.#latencyTolerance * this.#quickestMs) {
+      return this.#lower(ticket, this.#limit * lowered);
+    }
+    if (ticket.inFlight >= this.#refusedAt && ticket.epoch === this.#epoch) this.#found();
+    // Of a limit that nobody reaches it is not known whether it holds.
+    if (inFlight < this.limit - 1) return;
+    const perRoundTrip = Math.max(1 / this.#patience, this.#growth * this.#limit);
+    this.#limit = Math.min(this.#max, this.#limit + perRoundTrip / this.#limit);
+  }
+
+  /** What was too much was not; some answers say little, as those that were refused on the way were under way, too. */
+  #found(): void {
+    this.#taken += 1;
+    if (this.#taken < enough) return;
+    this.#refusedAt = Infinity;
+    this.#patience = 1;
+    this.#growth = growth.found;
+  }
+
+  #refused(ticket: Ticket): void {
+    // Others of the same burst may tell of less room than the first one did.
+    if (ticket.epoch !== this.#epoch && ticket.inFlight - 1 >= this.#limit) return;
+    if (ticket.epoch === this.#epoch && ticket.inFlight >= this.#refusedAt) {
+      this.#patience = Math.min(maxPatience, 2 * this.#patience);
+    }
+    this.#refusedAt = ticket.inFlight;
+    this.#lower(ticket, Math.min(ticket.inFlight - 1, this.#limit), true);
+  }
+
+  #lower(ticket: Ticket, limit: number, isCertain = false): void {
+    if (!isCertain && ticket.epoch !== this.#epoch) return;
+    this.#growth = 0;
+    this.#taken = 0;
+    this.#epoch += 1;
+    this.#limit = Math.max(this.#min, limit);
+  }
+}

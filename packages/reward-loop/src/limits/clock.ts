@@ -1,0 +1,19 @@
+/** Time as limits see it: a test has one of its own, which waits for nobody. */
+export interface Clock {
+  /** Milliseconds that only grow. */
+  now(): number;
+  /** Calls back once, after so many milliseconds, unless the result is called before. */
+  after(ms: number, run: () => void): () => void;
+}
+
+/** The machine's. Its timers keep no process alive: who waits does. */
+export const realClock: Clock = {
+  now: () => performance.now(),
+  after(ms, run) {
+    const timer = setTimeout(run, Math.min(Math.max(0, Math.ceil(ms)), longestTimer));
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+const longestTimer = 2 ** 31 - 1;

@@ -1,0 +1,89 @@
+/**
+ * Who waits, by lane: each lane is served in order, and lanes by their shares. A lane that is empty leaves its share to the others, and does not save it up.
+ */
+
+import Queue from "yocto-queue";
+
+export interface Place<Item> {
+  readonly item: Item;
+  readonly lane: string;
+  /** It waits no longer, and is passed over. */
+  isGone: boolean;
+}
+
+export class Lanes<Item> {
+  readonly #shares: ReadonlyMap<string, number>;
+  readonly #queues: Map<string, Queue<Place<Item>>> = new Map();
+  /** What each lane was served, over its share. */
+  readonly #served: Map<string, number> = new Map();
+
+  /** @param shares lanes that are not named have 1 */
+  constructor(shares: Readonly<Record<string, number>> = {}) {
+    this.#shares = new Map(Object.entries(shares));
+  }
+
+  /** Returns its place, for who may want to leave. */
+  push(lane: string, item: Item): Place<Item> {
+    let queue = this.#queues.get(lane);
+    if (queue === undefined) {
+      // It begins where the others are now: it has waited for nothing.
+      this.#served.set(lane, Math.max(this.#servedOf(lane), this.#leastServed()));
+      queue = new Queue();
+      this.#queues.set(lane, queue);
+    }
+    const place = { item, lane, isGone: false };
+    queue.enqueue(place);
+    return place;
+  }
+
+  /** Whose turn it is: the first of the lane that was served least. */
+  peek(): Place<Item> | undefined {
+    for (;;) {
+      const lane = this.#first();
+      const queue = lane === undefined ? undefined : this.#queues.get(lane);
+      if (lane === undefined || queue === undefined) return undefined;
+      const place = queue.peek();
+      if (place?.isGone === false) return place;
+      this.#drop(lane, queue);
+    }
+  }
+
+  /** The same, who has been served with it. */
+  shift(): Item | undefined {
+    const place = this.peek();
+    if (place === undefined) return undefined;
+    const { lane, item } = place;
+    this.#served.set(lane, this.#servedOf(lane) + 1 / (this.#shares.get(lane) ?? 1));
+    this.#drop(lane, this.#queues.get(lane));
+    return item;
+  }
+
+  /** All who wait, lane by lane; nobody does any more. */
+  drain(): Item[] {
+    const places = [...this.#queues.values()].flatMap((queue) => [...queue]);
+    this.#queues.clear();
+    return places.filter(({ isGone }) => !isGone).map(({ item }) => item);
+  }
+
+  #first(): string | undefined {
+    let first: string | undefined;
+    for (const lane of this.#queues.keys()) {
+      if (first === undefined || this.#servedOf(lane) < this.#servedOf(first)) first = lane;
+    }
+    return first;
+  }
+
+  #drop(lane: string, queue: Queue<Place<Item>> | undefined): void {
+    queue?.dequeue();
+    if (queue === undefined || queue.size === 0) this.#queues.delete(lane);
+  }
+
+  #servedOf(lane: string): number {
+    return this.#served.get(lane) ?? 0;
+  }
+
+  #leastServed(): number {
+    const lane = this.#first();
+    return lane === undefined ? 0 : this.#servedOf(lane);
+  }
+}

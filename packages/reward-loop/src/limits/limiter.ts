@@ -1,0 +1,213 @@
+/**
+ * The limits of one endpoint, for all who call it: requests and tokens a minute, and calls at once, fixed or found out.
+ *
+ * A call waits in its lane until all of them allow it, and gives a lease back when it is answered: with what it used, and with what the endpoint said. Nothing is taken
+ * ahead of time, so that whoever is first when there is room is first by its lane and not by when the room was foreseen. Pure but for the clock.
+ */
+
+import { AdaptiveLimit, type AdaptiveLimitSettings, type Ticket } from "./adaptive-limit.ts";
+import { type Clock, realClock } from "./clock.ts";
+import { Lanes } from "./lanes.ts";
+import { TokenBucket } from "./token-bucket.ts";
+
+export interface LimiterSettings {
+  readonly requestsPerMinute?: number;
+  /** Counted as they are estimated, and put right when it is known what was used. */
+  readonly tokensPerMinute?: number;
+  /** Calls at once. Default: as many as come. */
+  readonly concurrency?: number | AdaptiveLimitSettings;
+  /** Of lanes that wait at the same time: `{ training: 3, validation: 1 }`. Those that are not named have 1. */
+  readonly shares?: Readonly<Record<string, number>>;
+}
+
+export interface LimitRequest {
+  /** Default "training". */
+  readonly lane?: string;
+  /** What it may use. Default 0. */
+  readonly tokens?: number;
+}
+
+/** How a call went. */
+export interface LimitReport {
+  /** "refused": the endpoint had no room for it (429, 503); "failed": it did not answer, or with an error of its own (timeout, 5xx). */
+  readonly outcome: "ok" | "refused" | "failed";
+  /** What it used, if that is known. */
+  readonly tokens?: number;
+  /** The endpoint wants no call for so long. */
+  readonly retryAfterMs?: number;
+}
+
+export interface Lease {
+  /** How long it was waited for. */
+  readonly waitedMs: number;
+  /** Once; later calls do nothing. */
+  release(report: LimitReport): void;
+}
+
+export interface LimiterState {
+  readonly waiting: number;
+  readonly inFlight: number;
+  /** Calls that may be under way now. */
+  readonly limit: number;
+  readonly granted: number;
+  readonly refused: number;
+}
+
+interface Waiting {
+  readonly tokens: number;
+  readonly sinceMs: number;
+  readonly grant: (lease: Lease) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class Limiter {
+  readonly #clock: Clock;
+  readonly #requests: TokenBucket | undefined;
+  readonly #tokens: TokenBucket | undefined;
+  readonly #concurrency: number | AdaptiveLimit;
+  readonly #lanes: Lanes<Waiting>;
+  #waiting = 0;
+  #inFlight = 0;
+  #granted = 0;
+  #refused = 0;
+  #pausedUntilMs = 0;
+  #stopTimer: (() => void) | undefined;
+  #closed: Error | undefined;
+
+  constructor(settings: LimiterSettings, clock: Clock = realClock) {
+    const { requestsPerMinute, tokensPerMinute, concurrency = Infinity, shares } = settings;
+    this.#clock = clock;
+    this.#requests = bucketOf(requestsPerMinute);
+    this.#tokens = bucketOf(tokensPerMinute);
+    this.#concurrency =
+      typeof concurrency === "number" ? concurrency : new AdaptiveLimit(concurrency);
+    this.#lanes = new Lanes(shares);
+  }
+
+  get state(): LimiterState {
+    return {
+      waiting: this.#waiting,
+      inFlight: this.#inFlight,
+      limit: this.#limit,
+      granted: this.#granted,
+      refused: this.#refused,
+    };
+  }
+
+  /** Rejects when the signal is aborted before, with its reason, or the limiter was closed. */
+  acquire(
+    { lane = "training", tokens = 0 }: LimitRequest = {},
+    signal?: AbortSignal,
+  ): Promise<Lease> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed);
+    if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        place.isGone = true;
+        this.#waiting -= 1;
+        reject(signal?.reason as Error);
+        // Who waits behind it may need less.
+        this.#serve();
+      };
+      const place = this.#lanes.push(lane, {
+        tokens,
+        sinceMs: this.#clock.now(),
+        grant: (lease) => {
+          signal?.removeEventListener("abort", onAbort);
+          resolve(lease);
+        },
+        reject: (error) => {
+          signal?.removeEventListener("abort", onAbort);
+          reject(error);
+        },
+      });
+      this.#waiting += 1;
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#serve();
+    });
+  }
+
+  /** Whoever waits is rejected; leases that are out may still be given back. */
+  close(error: Error): void {
+    this.#closed = error;
+    this.#stopTimer?.();
+    this.#waiting = 0;
+    for (const { reject } of this.#lanes.drain()) reject(error);
+  }
+
+  get #limit(): number {
+    return typeof this.#concurrency === "number" ? this.#concurrency : this.#concurrency.limit;
+  }
+
+  #serve(): void {
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+    while (this.#inFlight < this.#limit) {
+      const next = this.#lanes.peek()?.item;
+      if (next === undefined) return;
+      const nowMs = this.#clock.now();
+      const waitMs = this.#waitMs(next.tokens, nowMs);
+      if (waitMs > 0) {
+        this.#stopTimer = this.#clock.after(waitMs, () => this.#serve());
+        return;
+      }
+      this.#lanes.shift();
+      this.#waiting -= 1;
+      next.grant(this.#lease(next, nowMs));
+    }
+  }
+
+  /** Until every bucket has enough; one that never holds so much has to be full. */
+  #waitMs(tokens: number, nowMs: number): number {
+    return Math.max(
+      this.#pausedUntilMs - nowMs,
+      waitFor(this.#requests, 1, nowMs),
+      waitFor(this.#tokens, tokens, nowMs),
+    );
+  }
+
+  #lease({ tokens, sinceMs }: Waiting, sentMs: number): Lease {
+    this.#requests?.take(1, sentMs);
+    this.#tokens?.take(tokens, sentMs);
+    this.#inFlight += 1;
+    this.#granted += 1;
+    const adaptive = typeof this.#concurrency === "number" ? undefined : this.#concurrency;
+    const ticket = adaptive?.sent(this.#inFlight);
+    let isOut = true;
+    return {
+      waitedMs: sentMs - sinceMs,
+      release: (report) => {
+        if (!isOut) return;
+        isOut = false;
+        if (ticket !== undefined) this.#learn(ticket, sentMs, report);
+        this.#released(tokens, report);
+      },
+    };
+  }
+
+  #learn(ticket: Ticket, sentMs: number, { outcome }: LimitReport): void {
+    if (typeof this.#concurrency === "number") return;
+    const latencyMs = this.#clock.now() - sentMs;
+    this.#concurrency.answered({ ticket, latencyMs, outcome }, this.#inFlight);
+  }
+
+  #released(estimate: number, { outcome, tokens, retryAfterMs }: LimitReport): void {
+    const nowMs = this.#clock.now();
+    this.#inFlight -= 1;
+    if (tokens !== undefined) this.#tokens?.giveBack(estimate - tokens, nowMs);
+    if (outcome === "refused") this.#refused += 1;
+    if (retryAfterMs !== undefined) {
+      this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + retryAfterMs);
+    }
+    this.#serve();
+  }
+}
+
+/** A minute's worth is spread over it: at once, a second's worth goes. */
+function bucketOf(perMinute: number | undefined): TokenBucket | undefined {
+  return perMinute === undefined ? undefined : new TokenBucket({ rate: perMinute / 60 });
+}
+
+function waitFor(bucket: TokenBucket | undefined, count: number, nowMs: number): number {
+  return bucket === undefined ? 0 : bucket.waitMs(Math.min(count, bucket.capacity), nowMs);
+}

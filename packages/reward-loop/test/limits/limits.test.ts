@@ -1,0 +1,343 @@
+/** Token buckets against verl's traces, lanes, adaptive limits and the limiter, on a clock of their own. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { AdaptiveLimit } from "../../src/limits/adaptive-limit.ts";
+import { Lanes } from "../../src/limits/lanes.ts";
+import { type Lease, Limiter, type LimiterSettings } from "../../src/limits/limiter.ts";
+import { TokenBucket } from "../../src/limits/token-bucket.ts";
+import { VirtualClock } from "./virtual-clock.ts";
+
+const folder =
+  process.env["RAYLING_GOLDEN_DIR"] ??
+  fileURLToPath(new URL("../../../../test/golden", import.meta.url));
+
+type TraceCase = {
+  readonly note: string;
+  readonly rate: number;
+  readonly capacity: number | null;
+} & (
+  | {
+      readonly kind: "sequential";
+      readonly ops: readonly (readonly ["acquire" | "sleep", number])[];
+      readonly grants: readonly { readonly start: number; readonly granted: number }[];
+    }
+  | {
+      readonly kind: "concurrent";
+      readonly requests: readonly (readonly [at: number, count: number])[];
+      readonly result: { readonly order: readonly { readonly i: number; readonly at: number }[] };
+    }
+);
+const { cases } = JSON.parse(readFileSync(join(folder, "token-bucket.json"), "utf8")) as {
+  cases: readonly TraceCase[];
+};
+
+describe("a token bucket grants when verl's does", () => {
+  const bucketOf = ({ rate, capacity }: TraceCase): TokenBucket =>
+    new TokenBucket({ rate, capacity: capacity ?? rate });
+
+  test.each(cases.filter(({ kind }) => kind === "sequential"))("$note", (trace) => {
+    if (trace.kind !== "sequential") return;
+    const bucket = bucketOf(trace);
+    let nowMs = 0;
+    const grants: { start: number; granted: number }[] = [];
+    for (const [op, amount] of trace.ops) {
+      const start = nowMs / 1000;
+      nowMs += op === "sleep" ? 1000 * amount : bucket.reserve(amount, nowMs);
+      if (op === "acquire") grants.push({ start, granted: nowMs / 1000 });
+    }
+    const wanted = trace.grants.map(({ start, granted }) => ({ start, granted }));
+    for (const [index, { start, granted }] of grants.entries()) {
+      expect(start).toBeCloseTo(wanted[index]?.start ?? Number.NaN, 9);
+      expect(granted).toBeCloseTo(wanted[index]?.granted ?? Number.NaN, 9);
+    }
+    expect(grants).toHaveLength(wanted.length);
+  });
+
+  test.each(cases.filter(({ kind }) => kind === "concurrent"))("$note", (trace) => {
+    if (trace.kind !== "concurrent") return;
+    const bucket = bucketOf(trace);
+    const times = trace.requests.map(([at, count]) => at + bucket.reserve(count, 1000 * at) / 1000);
+    // The times are verl's; who waits gets them in order, which there depends on who wakes first.
+    const wanted = trace.result.order.map(({ at }) => at).toSorted((left, right) => left - right);
+    for (const [index, time] of times.entries()) {
+      expect(time).toBeCloseTo(wanted[index] ?? Number.NaN, 9);
+    }
+    expect(times).toHaveLength(wanted.length);
+  });
+});
+
+describe("lanes", () => {
+  test("share by their shares, each in order, and save up nothing", () => {
+    const lanes = new Lanes<string>({ training: 3, validation: 1 });
+    for (let n = 0; n < 8; n++) lanes.push("training", `t${n}`);
+    for (let n = 0; n < 3; n++) lanes.push("validation", `v${n}`);
+    const first = Array.from({ length: 8 }, () => lanes.shift());
+    expect(first.filter((one) => one?.startsWith("v"))).toEqual(["v0", "v1"]);
+    expect(first.filter((one) => one?.startsWith("t"))).toEqual([
+      "t0",
+      "t1",
+      "t2",
+      "t3",
+      "t4",
+      "t5",
+    ]);
+    // It comes late, and is not given what it did not ask for.
+    lanes.push("recovery", "r0");
+    lanes.push("recovery", "r1");
+    const rest = Array.from({ length: 5 }, () => lanes.shift());
+    expect(rest.slice(0, 3).filter((one) => one?.startsWith("r"))).toHaveLength(1);
+    expect(rest.toSorted()).toEqual(["r0", "r1", "t6", "t7", "v2"]);
+    expect(lanes.shift()).toBeUndefined();
+  });
+
+  test("who has left is passed over", () => {
+    const lanes = new Lanes<number>();
+    const places = [1, 2, 3].map((n) => lanes.push("a", n));
+    (places[0] as { isGone: boolean }).isGone = true;
+    (places[1] as { isGone: boolean }).isGone = true;
+    expect(lanes.shift()).toBe(3);
+    expect(lanes.peek()).toBeUndefined();
+    lanes.push("a", 4);
+    expect(lanes.drain()).toEqual([4]);
+  });
+});
+
+/** A server of that capacity, which refuses at once; answers take as long as the seed says. */
+async function useUp(
+  limiter: Limiter,
+  clock: VirtualClock,
+  capacityAt: (ms: number) => number,
+  untilMs: number,
+  latencyOf: () => number,
+): Promise<{ readonly calls: number; readonly refused: number; readonly busyMs: number }> {
+  let atServer = 0;
+  let calls = 0;
+  let refused = 0;
+  let busyMs = 0;
+  let isOver = false;
+  const worker = async (): Promise<void> => {
+    while (!isOver) {
+      const lease = await limiter.acquire();
+      if (isOver) return lease.release({ outcome: "ok" });
+      calls += 1;
+      if (atServer >= capacityAt(clock.now())) {
+        refused += 1;
+        await clock.sleep(5);
+        lease.release({ outcome: "refused" });
+        continue;
+      }
+      atServer += 1;
+      const latency = latencyOf();
+      await clock.sleep(latency);
+      atServer -= 1;
+      busyMs += latency;
+      lease.release({ outcome: "ok" });
+    }
+  };
+  const workers = Array.from({ length: 1500 }, worker);
+  await clock.advanceTo(untilMs);
+  isOver = true;
+  await clock.advanceTo(untilMs + 100_000);
+  await Promise.all(workers);
+  return { calls, refused, busyMs };
+}
+
+function seeded(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+describe("an adaptive limit", () => {
+  test.each([1, 2, 3])(
+    "finds a capacity of 448 within 20 round trips, with few refused (seed %d)",
+    async (seed) => {
+      const random = seeded(seed);
+      const clock = new VirtualClock();
+      const limiter = new Limiter({ concurrency: {} }, clock);
+      const latency = 1000;
+      const jittered = (): number => latency * (0.5 + random());
+      await useUp(limiter, clock, () => 448, 20 * latency, jittered);
+      expect(limiter.state.limit).toBeGreaterThanOrEqual(0.95 * 448);
+      const again = new VirtualClock();
+      const { calls, refused } = await useUp(
+        new Limiter({ concurrency: {} }, again),
+        again,
+        () => 448,
+        40 * latency,
+        jittered,
+      );
+      expect(refused / calls).toBeLessThan(0.01);
+    },
+  );
+
+  test("follows a capacity that falls and rises", async () => {
+    const random = seeded(7);
+    const clock = new VirtualClock();
+    const limiter = new Limiter({ concurrency: {} }, clock);
+    const limits: number[] = [];
+    for (const at of [29_000, 59_000, 119_000])
+      clock.after(at, () => limits.push(limiter.state.limit));
+    await useUp(
+      limiter,
+      clock,
+      (ms) => (ms < 30_000 ? 200 : ms < 60_000 ? 50 : 300),
+      120_000,
+      () => 1000 * (0.5 + random()),
+    );
+    expect(limits[0]).toBeGreaterThan(180);
+    expect(limits[1]).toBeLessThan(60);
+    expect(limits[1]).toBeGreaterThan(40);
+    expect(limits[2]).toBeGreaterThan(280);
+  });
+
+  test("does not grow while it is not used up, and is lowered once for a burst", () => {
+    const limit = new AdaptiveLimit({ initial: 100 });
+    const ticket = limit.sent(10);
+    for (let n = 0; n < 1000; n++) limit.answered({ ticket, latencyMs: 1, outcome: "ok" }, 10);
+    expect(limit.limit).toBe(100);
+    const burst = Array.from({ length: 20 }, (_, index) => limit.sent(81 + index));
+    for (const one of burst) limit.answered({ ticket: one, latencyMs: 1, outcome: "refused" }, 100);
+    expect(limit.limit).toBe(80);
+    const failing = Array.from({ length: 20 }, () => limit.sent(80));
+    for (const one of failing) limit.answered({ ticket: one, latencyMs: 1, outcome: "failed" }, 80);
+    expect(limit.limit).toBe(72);
+  });
+
+  test("slow answers lower it, if they are to", () => {
+    const limit = new AdaptiveLimit({ initial: 10, latencyTolerance: 3, min: 2 });
+    limit.answered({ ticket: limit.sent(1), latencyMs: 100, outcome: "ok" }, 1);
+    limit.answered({ ticket: limit.sent(1), latencyMs: 299, outcome: "ok" }, 1);
+    expect(limit.limit).toBe(10);
+    for (let n = 0; n < 100; n++)
+      limit.answered({ ticket: limit.sent(1), latencyMs: 301, outcome: "ok" }, 1);
+    expect(limit.limit).toBe(2);
+  });
+});
+
+describe("a limiter", () => {
+  const start = (
+    settings: LimiterSettings,
+  ): {
+    clock: VirtualClock;
+    limiter: Limiter;
+    times: number[];
+    leases: Lease[];
+    ask: (request?: { lane?: string; tokens?: number }) => Promise<void>;
+  } => {
+    const clock = new VirtualClock();
+    const limiter = new Limiter(settings, clock);
+    const times: number[] = [];
+    const leases: Lease[] = [];
+    return {
+      clock,
+      limiter,
+      times,
+      leases,
+      async ask(request) {
+        leases.push(await limiter.acquire(request));
+        times.push(clock.now());
+      },
+    };
+  };
+
+  test("keeps requests a minute, in order", async () => {
+    const { clock, times, ask, leases } = start({ requestsPerMinute: 60 });
+    for (let n = 0; n < 4; n++) void ask();
+    await clock.advanceTo(10_000);
+    expect(times).toEqual([0, 1000, 2000, 3000]);
+    expect(leases.map(({ waitedMs }) => waitedMs)).toEqual([0, 1000, 2000, 3000]);
+  });
+
+  test("keeps tokens a minute, and puts its estimates right", async () => {
+    const { clock, times, ask, leases } = start({ tokensPerMinute: 6000 });
+    for (let n = 0; n < 3; n++) void ask({ tokens: 100 });
+    await clock.advanceTo(0);
+    expect(times).toEqual([0]);
+    // It used a tenth of it.
+    leases[0]?.release({ outcome: "ok", tokens: 10 });
+    await clock.advanceTo(100);
+    expect(times).toEqual([0, 100]);
+    // Twice as much as it was thought to.
+    leases[1]?.release({ outcome: "ok", tokens: 200 });
+    leases[1]?.release({ outcome: "ok", tokens: 0 });
+    await clock.advanceTo(10_000);
+    expect(times).toEqual([0, 100, 2100]);
+  });
+
+  test("lets one through that asks for more than a second's worth, and the next one pays for it", async () => {
+    const { clock, times, ask } = start({ tokensPerMinute: 600 });
+    void ask({ tokens: 50 });
+    void ask({ tokens: 1 });
+    await clock.advanceTo(60_000);
+    expect(times).toEqual([0, 4100]);
+  });
+
+  test("keeps calls at once; who gives back a lease lets the next one in", async () => {
+    const { clock, times, ask, leases, limiter } = start({ concurrency: 2 });
+    for (let n = 0; n < 4; n++) void ask();
+    await clock.advanceTo(50);
+    expect(times).toEqual([0, 0]);
+    expect(limiter.state).toMatchObject({ waiting: 2, inFlight: 2, limit: 2, granted: 2 });
+    leases[0]?.release({ outcome: "ok" });
+    await clock.advanceTo(60);
+    leases[1]?.release({ outcome: "failed" });
+    await clock.advanceTo(70);
+    expect(times).toEqual([0, 0, 50, 60]);
+  });
+
+  test("waits as long as the endpoint says", async () => {
+    const { clock, times, ask, leases, limiter } = start({});
+    await ask();
+    leases[0]?.release({ outcome: "refused", retryAfterMs: 500 });
+    void ask();
+    await clock.advanceTo(2000);
+    expect(times).toEqual([0, 500]);
+    expect(limiter.state.refused).toBe(1);
+  });
+
+  test("serves lanes by their shares, and forgets who has left", async () => {
+    const { clock, limiter } = start({ concurrency: 1, shares: { training: 2 } });
+    const order: string[] = [];
+    const held = await limiter.acquire();
+    const left = new AbortController();
+    const gone = expect(limiter.acquire({ lane: "training" }, left.signal)).rejects.toThrow(
+      "enough",
+    );
+    for (const lane of [
+      "training",
+      "training",
+      "training",
+      "training",
+      "validation",
+      "validation",
+    ]) {
+      void limiter.acquire({ lane }).then((lease) => {
+        order.push(lane);
+        lease.release({ outcome: "ok" });
+      });
+    }
+    left.abort(new Error("enough"));
+    await gone;
+    held.release({ outcome: "ok" });
+    await clock.advanceTo(1);
+    expect(order.slice(0, 3).filter((lane) => lane === "validation")).toHaveLength(1);
+    expect(order).toHaveLength(6);
+    await expect(limiter.acquire({}, left.signal)).rejects.toThrow("enough");
+    const waiting = limiter.acquire();
+    (await waiting).release({ outcome: "ok" });
+    const last = await limiter.acquire();
+    const never = expect(limiter.acquire()).rejects.toThrow("closed");
+    limiter.close(new Error("closed"));
+    await never;
+    last.release({ outcome: "ok" });
+    await expect(limiter.acquire()).rejects.toThrow("closed");
+    expect(limiter.state).toMatchObject({ waiting: 0, inFlight: 0 });
+  });
+});
