@@ -12,6 +12,7 @@ import {
   UnknownDataSourceError,
 } from "@rayling/reward-manager-registry";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+import { httpDetailsOf } from "./faults/http-details.ts";
 
 export type ScoreFailureCode =
   /** The score function (or a manager or tokenizer of the user's) threw or rejected. */
@@ -36,6 +37,10 @@ export interface ScoreFailure {
   readonly message: string;
   /** `code` of the user's own error, if it had one. */
   readonly errorCode?: string;
+  /** Of HTTP, where the user's error came from a client of it. */
+  readonly status?: number;
+  /** How long the endpoint wants to be left alone, where it said so. */
+  readonly retryAfterMs?: number;
   /** Where the user's error was thrown. */
   readonly stack?: string;
   /** How the executor ended, with EXECUTOR_DIED. */
@@ -73,6 +78,7 @@ export function failureOf(thrown: unknown): ScoreFailure {
     code: "SCORE_THREW",
     ...error,
     ...(typeof errorCode === "string" ? { errorCode } : {}),
+    ...httpDetailsOf(thrown),
     ...(typeof thrown.stack === "string" ? { stack: thrown.stack } : {}),
   };
 }

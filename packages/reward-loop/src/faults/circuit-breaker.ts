@@ -1,0 +1,100 @@
+/**
+ * Stops calling an endpoint that fails: each call would cost its deadline, and the endpoint the rest of its strength.
+ *
+ * Closed, it counts the last calls; when too many of them failed it opens, and nobody is let through for a while, which doubles each time. Then a few probes are: if all of
+ * them succeed it closes, at the first that fails it opens again. Pure: the caller has the clock.
+ */
+
+export interface BreakerSettings {
+  /** Calls that are looked at. Default 50; none is judged by fewer than half of them. */
+  readonly window?: number;
+  /** The share of failures at which it opens. Default 0.5. */
+  readonly threshold?: number;
+  /** How long it stays open first. Default 5,000; at most 16 times that. */
+  readonly openMs?: number;
+  /** Probes that have to succeed. Default 3. */
+  readonly probes?: number;
+}
+
+export type BreakerState = "closed" | "open" | "half-open";
+
+const longest = 16;
+
+export class CircuitBreaker {
+  readonly #window: number;
+  readonly #threshold: number;
+  readonly #openMs: number;
+  readonly #probes: number;
+  /** Of the last calls, as a ring: whether they failed. */
+  #failed: boolean[] = [];
+  #next = 0;
+  #failures = 0;
+  #state: BreakerState = "closed";
+  #openUntilMs = 0;
+  #times = 1;
+  #probing = 0;
+  #succeeded = 0;
+
+  constructor({ window = 50, threshold = 0.5, openMs = 5000, probes = 3 }: BreakerSettings = {}) {
+    this.#window = window;
+    this.#threshold = threshold;
+    this.#openMs = openMs;
+    this.#probes = probes;
+  }
+
+  get state(): BreakerState {
+    return this.#state;
+  }
+
+  /** How long until somebody may be let through; 0: now; Infinity: when the probes that are under way are answered. */
+  waitMs(nowMs: number): number {
+    if (this.#state === "open" && nowMs < this.#openUntilMs) return this.#openUntilMs - nowMs;
+    const isProbing = this.#state === "half-open";
+    return isProbing && this.#probing + this.#succeeded >= this.#probes ? Infinity : 0;
+  }
+
+  /** A call goes out, which `waitMs` allowed. */
+  sent(): void {
+    if (this.#state === "open") {
+      this.#state = "half-open";
+      this.#probing = 0;
+      this.#succeeded = 0;
+    }
+    if (this.#state === "half-open") this.#probing += 1;
+  }
+
+  /** It was answered. What was sent before the breaker opened counts for nothing any more. */
+  answered(ok: boolean, nowMs: number): void {
+    if (this.#state === "closed") this.#note(ok, nowMs);
+    else if (this.#state === "half-open") this.#probed(ok, nowMs);
+  }
+
+  #note(ok: boolean, nowMs: number): void {
+    if (this.#failed[this.#next] === true) this.#failures -= 1;
+    this.#failed[this.#next] = !ok;
+    if (!ok) this.#failures += 1;
+    this.#next = (this.#next + 1) % this.#window;
+    const seen = this.#failed.length;
+    if (2 * seen >= this.#window && this.#failures >= this.#threshold * seen) this.#open(nowMs);
+  }
+
+  #probed(ok: boolean, nowMs: number): void {
+    this.#probing = Math.max(0, this.#probing - 1);
+    if (!ok) {
+      this.#times = Math.min(longest, 2 * this.#times);
+      return this.#open(nowMs);
+    }
+    this.#succeeded += 1;
+    if (this.#succeeded < this.#probes) return;
+    this.#state = "closed";
+    this.#times = 1;
+  }
+
+  #open(nowMs: number): void {
+    this.#state = "open";
+    this.#openUntilMs = nowMs + this.#openMs * this.#times;
+    this.#failed = [];
+    this.#next = 0;
+    this.#failures = 0;
+  }
+}

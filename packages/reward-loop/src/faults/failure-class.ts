@@ -1,0 +1,52 @@
+/**
+ * What kind of failure it was, as far as it decides what is done about it: who is at fault, and whether the same call may go better later.
+ *
+ * Errors of the user's are judged by what clients of HTTP services put on them: `status` (or `statusCode`, or `response.status`), `code` of Node and undici, the name.
+ */
+
+import type { ScoreFailure } from "../outcome.ts";
+
+export type FailureClass =
+  /** The endpoint or the way to it: 5xx, 408, a connection that broke. */
+  | "infrastructure"
+  /** The endpoint had no room: 429, or 503 with a time to wait. */
+  | "rate-limit"
+  /** It did not answer in time. */
+  | "timeout"
+  /** This sample can never be scored: it lacks something, or the endpoint refuses it (4xx). */
+  | "data"
+  /** The score function threw, returned no score, or ended its thread. */
+  | "user-code";
+
+export function classOf(failure: ScoreFailure): FailureClass {
+  switch (failure.code) {
+    case "SCORE_TIMEOUT":
+      return "timeout";
+    case "EXECUTOR_DIED":
+    case "INVALID_SCORE":
+      return "user-code";
+    case "INVALID_SAMPLE":
+    case "MISSING_TOKENIZER":
+    case "NOT_ENCODABLE":
+    case "REWARD_NOT_SUPPORTED":
+    case "UNKNOWN_DATA_SOURCE":
+      return "data";
+    case "SCORE_THREW":
+      return classOfThrown(failure);
+  }
+}
+
+function classOfThrown({ status, retryAfterMs, errorCode, name }: ScoreFailure): FailureClass {
+  if (status === 429 || (status === 503 && retryAfterMs !== undefined)) return "rate-limit";
+  if (status === 408 || status === 504) return "timeout";
+  if (status !== undefined && status >= 500) return "infrastructure";
+  if (status !== undefined && status >= 400) return "data";
+  if (errorCode !== undefined && late.test(errorCode)) return "timeout";
+  if (errorCode !== undefined && broken.test(errorCode)) return "infrastructure";
+  if (/^(Timeout|Abort)Error$|TimeoutError$/.test(name)) return "timeout";
+  return /ConnectionError$/.test(name) ? "infrastructure" : "user-code";
+}
+
+const late = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS_|BODY_|CONNECT_)TIMEOUT)$/;
+const broken =
+  /^(ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_[A-Z_]+)$/;

@@ -1,0 +1,77 @@
+/** What an error of an HTTP client says besides its message, wherever clients put it. Nothing here throws, whatever the error is. */
+
+export interface HttpDetails {
+  readonly status?: number;
+  /** How long the server wants to be left alone. */
+  readonly retryAfterMs?: number;
+}
+
+/** @param nowMs of the date, for servers that name one */
+export function httpDetailsOf(error: unknown, nowMs: number = Date.now()): HttpDetails {
+  const status = firstOf(error, ["status", "statusCode"], isStatus);
+  const retryAfterMs = retryAfterOf(error, nowMs);
+  return {
+    ...(status === undefined ? {} : { status }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
+}
+
+function isStatus(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 100 && (value as number) <= 599;
+}
+
+/** On the error itself, on its response, or on its cause. */
+function firstOf<Value>(
+  error: unknown,
+  names: readonly string[],
+  fits: (value: unknown) => value is Value,
+): Value | undefined {
+  const places = [error, partOf(error, "response"), partOf(error, "cause")];
+  for (const place of places) {
+    for (const name of names) {
+      const value = partOf(place, name);
+      if (fits(value)) return value;
+    }
+  }
+  return undefined;
+}
+
+/** `retry-after-ms` (OpenAI), or `retry-after` in seconds or as a date. */
+function retryAfterOf(error: unknown, nowMs: number): number | undefined {
+  const headers = firstOf(error, ["headers", "responseHeaders"], isObject);
+  const exact = Number(headerOf(headers, "retry-after-ms") ?? Number.NaN);
+  if (Number.isFinite(exact) && exact >= 0) return exact;
+  const text = headerOf(headers, "retry-after");
+  if (text === undefined || text.trim() === "") return undefined;
+  const seconds = Number(text);
+  if (Number.isFinite(seconds)) return seconds < 0 ? undefined : 1000 * seconds;
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+function headerOf(headers: object | undefined, name: string): string | undefined {
+  if (headers === undefined) return undefined;
+  const { get } = headers as { readonly get?: unknown };
+  try {
+    const value: unknown =
+      typeof get === "function"
+        ? (get as (name: string) => unknown).call(headers, name)
+        : Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
+    return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function partOf(value: unknown, name: string): unknown {
+  try {
+    return isObject(value) ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
+  } catch {
+    // A getter of the user's that throws.
+    return undefined;
+  }
+}
