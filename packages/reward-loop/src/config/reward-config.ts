@@ -1,0 +1,213 @@
+/**
+ * verl's configuration of rewards: the keys of `reward` in its YAML files, with its defaults, and ours besides. Read strictly: a key that is misspelt is an error that
+ * names the nearest one, never a setting that is missing.
+ */
+
+import { readFile } from "node:fs/promises";
+import { parseDocument } from "yaml";
+import { z } from "zod";
+import type { RewardLoopOptions } from "../settings.ts";
+import { withoutLegacyKeys } from "./legacy.ts";
+import { applyOverrides } from "./overrides.ts";
+import {
+  type ConfigTree,
+  isTree,
+  keysOf,
+  merged,
+  nearestOf,
+  RewardConfigError,
+  valueAt,
+} from "./tree.ts";
+
+const wholeNumber = z.number().int();
+const counted = wholeNumber.min(1);
+const free = z.record(z.string(), z.unknown());
+
+const rewardSchema = z.strictObject({
+  num_workers: counted.default(8),
+  custom_reward_function: z
+    .strictObject({
+      path: z.string().min(1).nullable().default(null),
+      name: z.string().min(1).default("compute_score"),
+      reward_kwargs: free.default({}),
+    })
+    .prefault({}),
+  reward_manager: z
+    .strictObject({
+      source: z.enum(["register", "importlib"]).default("register"),
+      name: z.string().min(1).default("naive"),
+      module: z
+        .strictObject({
+          path: z.string().min(1).nullable().default(null),
+          name: z.string().min(1).default("custom_reward_manager"),
+        })
+        .prefault({}),
+    })
+    .prefault({}),
+  reward_model: z
+    .strictObject({
+      enable: z.boolean().default(false),
+      enable_resource_pool: z.boolean().default(false),
+      n_gpus_per_node: wholeNumber.min(0).default(8),
+      nnodes: wholeNumber.min(0).default(0),
+      model_path: z.string().min(1).nullable().default(null),
+      // Settings of the engine: its own business.
+      rollout: free.default({}),
+    })
+    .prefault({}),
+  sandbox_fusion: z
+    .strictObject({
+      url: z.string().min(1).nullable().default(null),
+      max_concurrent: counted.default(64),
+      memory_limit_mb: counted.default(1024),
+    })
+    .prefault({}),
+  reward_kwargs: free.default({}),
+  max_concurrent: counted.default(1),
+  max_rpm: z.number().positive().nullable().default(null),
+  max_tpm: z.number().positive().nullable().default(null),
+  estimated_tokens_per_request: wholeNumber.min(0).default(2000),
+  timeout: z.number().positive().default(300),
+});
+
+export type RewardConfig = z.output<typeof rewardSchema>;
+
+/** Without what is null everywhere: verl's own defaults. */
+export const defaultRewardConfig: RewardConfig = rewardSchema.parse({});
+
+/**
+ * The rewards of a configuration, as YAML reads it: today's keys under `reward`, or those of verl 0.7 at the root; other keys of the root are not looked at.
+ *
+ * Throws RewardConfigError, which names the key, its value and the nearest key.
+ */
+export function readRewardConfig(
+  tree: Readonly<Record<string, unknown>>,
+  overrides: readonly string[] = [],
+): RewardConfig {
+  const own = Object.fromEntries(
+    Object.entries(tree).filter(([key]) => rewardRoots.has(key)),
+  ) as ConfigTree;
+  // On a command line what has a default may be changed without being there.
+  const given = applyOverrides(withDefaults(own), overrides);
+  const { reward } = withoutLegacyKeys(given);
+  return checked(reward ?? {});
+}
+
+const rewardRoots: ReadonlySet<string> = new Set([
+  "reward",
+  "reward_model",
+  "custom_reward_function",
+  "sandbox_fusion",
+]);
+
+function withDefaults(tree: ConfigTree): ConfigTree {
+  const reward = tree["reward"] ?? {};
+  if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
+  const usesLegacy = [...rewardRoots].some((key) => key !== "reward" && tree[key] !== undefined);
+  // A default is nobody's word, and contradicts none that is given at the old place.
+  if (usesLegacy) return tree;
+  return { ...tree, reward: merged(defaultRewardConfig as unknown as ConfigTree, reward) };
+}
+
+function checked(reward: unknown): RewardConfig {
+  const result = rewardSchema.safeParse(reward);
+  if (result.success) return consistent(result.data);
+  const [issue] = result.error.issues;
+  if (issue === undefined) throw new RewardConfigError("reward", "cannot be read");
+  const path = ["reward", ...issue.path.map(String)];
+  const known = keysOf({ reward: defaultRewardConfig as unknown as ConfigTree });
+  if (issue.code === "unrecognized_keys") {
+    const key = [...path, issue.keys[0] ?? ""].join(".");
+    const value = valueAt({ reward: reward as ConfigTree }, key.split("."));
+    throw new RewardConfigError(key, "there is no such key", value, nearestOf(key, known));
+  }
+  const value = isTree(reward) ? valueAt({ reward }, path) : reward;
+  throw new RewardConfigError(
+    path.join("."),
+    `is ${JSON.stringify(value)}: ${issue.message}`,
+    value,
+  );
+}
+
+function consistent(config: RewardConfig): RewardConfig {
+  const { source, module } = config.reward_manager;
+  if (source === "importlib" && module.path === null) {
+    throw new RewardConfigError(
+      "reward.reward_manager.module.path",
+      "is needed where reward.reward_manager.source is importlib",
+      null,
+    );
+  }
+  const { enable, model_path: modelPath } = config.reward_model;
+  if (enable && modelPath === null) {
+    throw new RewardConfigError(
+      "reward.reward_model.model_path",
+      "is needed where reward.reward_model.enable is true",
+      null,
+    );
+  }
+  return config;
+}
+
+/** A YAML file. Rejects with RewardConfigError, also for a file that cannot be read, or is no YAML (with its line). */
+export async function loadRewardConfig(
+  path: string,
+  overrides: readonly string[] = [],
+): Promise<RewardConfig> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    throw new RewardConfigError(path, `cannot be read: ${(error as Error).message}`);
+  }
+  const document = parseDocument(text);
+  const [error] = document.errors;
+  if (error !== undefined) {
+    throw new RewardConfigError(path, `is no YAML: ${error.message.split("\n", 1)[0] ?? ""}`);
+  }
+  const tree: unknown = document.toJS() ?? {};
+  if (!isTree(tree)) throw new RewardConfigError(path, "must hold keys");
+  return readRewardConfig(tree, overrides);
+}
+
+/** The same as options of a reward loop. What the loop has no option for is the manager's. */
+export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
+  const { custom_reward_function: custom, reward_manager: manager, reward_kwargs: kwargs } = config;
+  const isLimited = ["rate_limited", "limited"].includes(manager.name);
+  return {
+    workers: config.num_workers,
+    ...(custom.path === null
+      ? {}
+      : { reward: { path: custom.path, name: custom.name, rewardKwargs: custom.reward_kwargs } }),
+    manager:
+      manager.source === "register"
+        ? manager.name
+        : { path: manager.module.path ?? "", name: manager.name },
+    managerOptions: camelCased(
+      isLimited
+        ? {
+            ...kwargs,
+            max_concurrent: config.max_concurrent,
+            max_rpm: config.max_rpm,
+            max_tpm: config.max_tpm,
+            estimated_tokens_per_request: config.estimated_tokens_per_request,
+          }
+        : kwargs,
+    ),
+    ...(isLimited ? { timeoutMs: 1000 * config.timeout } : {}),
+  };
+}
+
+/** Of the managers' own options: `overlong_buffer_cfg` is `overlongBuffer`, and so on. */
+function camelCased(options: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(options)
+      .filter(([, value]) => value !== null)
+      .map(([key, value]) => [
+        key
+          .replace(/_cfg$/, "")
+          .replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase()),
+        isTree(value) ? camelCased(value) : value,
+      ]),
+  );
+}

@@ -1,0 +1,214 @@
+/** verl's configuration of rewards: its keys of today and of yesterday, its overrides, and what is said of those that are wrong. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { applyOverrides } from "../../src/config/overrides.ts";
+import {
+  defaultRewardConfig,
+  loadRewardConfig,
+  readRewardConfig,
+  rewardLoopOptionsOf,
+} from "../../src/config/reward-config.ts";
+import { RewardConfigError } from "../../src/config/tree.ts";
+
+const refusal = (run: () => unknown): RewardConfigError => {
+  try {
+    run();
+  } catch (error) {
+    expect(error).toBeInstanceOf(RewardConfigError);
+    return error as RewardConfigError;
+  }
+  throw new Error("it was not refused");
+};
+
+describe("overrides", () => {
+  const tree = { a: { b: 1, c: null }, list: [1], text: "x" };
+
+  test.each([
+    ["a.b=2", { ...tree, a: { b: 2, c: null } }],
+    ["a.c=True", { ...tree, a: { b: 1, c: true } }],
+    ["a.c=0.5", { ...tree, a: { b: 1, c: 0.5 } }],
+    ["a.c=null", tree],
+    ["a.c=", { ...tree, a: { b: 1, c: "" } }],
+    ["text='1=2'", { ...tree, text: "1=2" }],
+    ["text=a/b.ts", { ...tree, text: "a/b.ts" }],
+    ["list=[1,two]", { ...tree, list: [1, "two"] }],
+    ["+a.d.e={f: 1}", { ...tree, a: { b: 1, c: null, d: { e: { f: 1 } } } }],
+    ["++a.b=3", { ...tree, a: { b: 3, c: null } }],
+    ["++z=3", { ...tree, z: 3 }],
+    ["~a.b", { list: [1], text: "x", a: { c: null } }],
+    ["~a.b=1", { list: [1], text: "x", a: { c: null } }],
+    ["~a", { list: [1], text: "x" }],
+  ])("%s", (override, result) => {
+    expect(applyOverrides(tree, [override])).toEqual(result);
+    expect(tree).toEqual({ a: { b: 1, c: null }, list: [1], text: "x" });
+  });
+
+  test.each([
+    ["a.bb=2", "a.bb: there is no such key; +a.bb=2 would add it; did you mean a.b?"],
+    ["+a.b=2", "a.b: is there already, as 1; a.b=2 changes it"],
+    ["~a.x", "a.x: there is no such key to take away; did you mean a.b?"],
+    ["~a.b=2", "a.b: is 1, not 2, and is not taken away"],
+    ["a.b", "a.b: has no value; write key=value"],
+    ["=2", "=2: is no override; write key.key=value, +key=value or ~key"],
+    ["a..b=2", "a..b=2: is no override; write key.key=value, +key=value or ~key"],
+    ["a.b=[1", "a.b: its value [1 is no YAML"],
+  ])("%s is refused", (override, message) => {
+    expect(refusal(() => applyOverrides(tree, [override])).message).toContain(message);
+  });
+
+  test("__proto__ is a key like any other, and nobody's prototype", () => {
+    const result = applyOverrides(tree, ["+__proto__.polluted=1"]);
+    expect(Object.hasOwn(result, "__proto__")).toBe(true);
+    expect(({} as { polluted?: number }).polluted).toBeUndefined();
+  });
+});
+
+describe("a configuration", () => {
+  test("has verl's defaults", () => {
+    expect(readRewardConfig({})).toEqual(defaultRewardConfig);
+    expect(defaultRewardConfig).toMatchObject({
+      num_workers: 8,
+      custom_reward_function: { path: null, name: "compute_score" },
+      reward_manager: { source: "register", name: "naive" },
+      sandbox_fusion: { url: null, max_concurrent: 64, memory_limit_mb: 1024 },
+      max_concurrent: 1,
+      timeout: 300,
+    });
+  });
+
+  test("is changed on the command line, as in verl's examples", () => {
+    const config = readRewardConfig({ trainer: { total_epochs: 1 } }, [
+      "reward.custom_reward_function.path=./reward.ts",
+      "+reward.custom_reward_function.reward_kwargs.weight=0.5",
+      "reward.reward_manager.name=dapo",
+      "+reward.reward_kwargs.overlong_buffer_cfg={enable: True, len: 512, penalty_factor: 1.0, log: False}",
+      "+reward.reward_kwargs.max_resp_len=4096",
+    ]);
+    expect(rewardLoopOptionsOf(config)).toEqual({
+      workers: 8,
+      reward: { path: "./reward.ts", name: "compute_score", rewardKwargs: { weight: 0.5 } },
+      manager: "dapo",
+      managerOptions: {
+        maxRespLen: 4096,
+        overlongBuffer: { enable: true, len: 512, penaltyFactor: 1, log: false },
+      },
+    });
+  });
+
+  test("of verl 0.7 means the same", () => {
+    const config = readRewardConfig(
+      {
+        reward_model: {
+          use_reward_loop: true,
+          launch_reward_fn_async: false,
+          num_workers: 4,
+          reward_manager: "rate_limited",
+          reward_loop_source: "register",
+          reward_loop_module_path: null,
+          enable_resource_pool: false,
+          max_rpm: 120,
+          timeout: 60,
+          model: { path: null },
+          sandbox_fusion: { url: null, max_concurrent: 32 },
+        },
+        custom_reward_function: { path: "judge.ts", name: "score" },
+      },
+      ["reward_model.num_workers=2"],
+    );
+    expect(config).toMatchObject({
+      num_workers: 2,
+      max_rpm: 120,
+      sandbox_fusion: { url: null, max_concurrent: 32 },
+    });
+    expect(rewardLoopOptionsOf(config)).toEqual({
+      workers: 2,
+      reward: { path: "judge.ts", name: "score", rewardKwargs: {} },
+      manager: "rate_limited",
+      managerOptions: { maxConcurrent: 1, maxRpm: 120, estimatedTokensPerRequest: 2000 },
+      timeoutMs: 60_000,
+    });
+  });
+
+  test("may name the class of a manager", () => {
+    const config = readRewardConfig({
+      reward: {
+        reward_manager: { source: "importlib", name: "Mine", module: { path: "./mine.ts" } },
+      },
+    });
+    expect(rewardLoopOptionsOf(config).manager).toEqual({ path: "./mine.ts", name: "Mine" });
+  });
+
+  test.each([
+    [{ reward: { num_worker: 4 } }, "reward.num_worker", "reward.num_workers"],
+    [
+      { reward: { reward_manager: { nmae: "x" } } },
+      "reward.reward_manager.nmae",
+      "reward.reward_manager.name",
+    ],
+    [{ reward: { path: "x.ts" } }, "reward.path", "reward.custom_reward_function.path"],
+    [{ reward: { num_workers: 0 } }, "reward.num_workers", undefined],
+    [{ reward: { num_workers: "4" } }, "reward.num_workers", undefined],
+    [
+      { reward: { reward_manager: { source: "import" } } },
+      "reward.reward_manager.source",
+      undefined,
+    ],
+    [
+      { reward: { reward_manager: { source: "importlib" } } },
+      "reward.reward_manager.module.path",
+      undefined,
+    ],
+    [{ reward: { reward_model: { enable: true } } }, "reward.reward_model.model_path", undefined],
+    [{ reward: 5 }, "reward", undefined],
+    [
+      { reward_model: { reward_manger: "dapo" } },
+      "reward_model.reward_manger",
+      "reward_model.reward_manager",
+    ],
+    [{ reward_model: 5 }, "reward_model", undefined],
+    [
+      { reward: { num_workers: 2 }, reward_model: { num_workers: 3 } },
+      "reward_model.num_workers",
+      undefined,
+    ],
+  ])("%j names %s", (tree, key, nearest) => {
+    const error = refusal(() => readRewardConfig(tree));
+    expect({ key: error.key, nearest: error.nearest, code: error.code }).toEqual({
+      key,
+      nearest,
+      code: "REWARD_CONFIG",
+    });
+    expect(error.message.startsWith(`${key}: `)).toBe(true);
+  });
+});
+
+describe("a file", () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "rayling-config-"));
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  test("is YAML, with the rest of verl's configuration around it", async () => {
+    const path = join(folder, "ppo.yaml");
+    await writeFile(
+      path,
+      "data:\n  train_files: x\nreward:\n  num_workers: 3 # few\n  max_rpm: null\n",
+    );
+    expect((await loadRewardConfig(path, ["reward.max_rpm=60"])).max_rpm).toBe(60);
+    expect((await loadRewardConfig(path)).num_workers).toBe(3);
+  });
+
+  test.each([
+    ["a: [1\n", /is no YAML: .*line 2/],
+    ["- 1\n", /must hold keys/],
+  ])("%j is refused by its name", async (text, message) => {
+    const path = join(folder, "bad.yaml");
+    await writeFile(path, text);
+    await expect(loadRewardConfig(path)).rejects.toThrow(message);
+    await expect(loadRewardConfig(path)).rejects.toMatchObject({ key: path });
+    await expect(loadRewardConfig(join(folder, "none.yaml"))).rejects.toThrow("cannot be read");
+  });
+});
