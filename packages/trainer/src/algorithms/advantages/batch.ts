@@ -1,0 +1,126 @@
+/** What advantage estimators are given, and give. */
+
+import type { Tensor } from "@rayling/data-proto";
+import { TrainerInputError } from "../../errors.ts";
+import type { GroupId } from "../groups.ts";
+import { filled, type Matrix, matrixOf, newMatrix, rowSums, tensorOf } from "../matrix.ts";
+
+/** Columns of a batch by verl's names in camelCase. All matrices are [rows, tokens]. */
+export interface AdvantageBatch {
+  /** Rewards of tokens; of an outcome, at its last one. */
+  readonly tokenLevelRewards: Tensor;
+  /** 1 for tokens of the response, 0 for padding and observations. */
+  readonly responseMask: Tensor;
+  /** verl `index`, `uid`: rows with the same one answer the same prompt. */
+  readonly groups?: readonly GroupId[];
+  /** False for a row whose score is invalid: it is left out of all statistics, and its advantages are 0. Default: all are valid. */
+  readonly valid?: readonly boolean[];
+  /** Of gae. */
+  readonly values?: Tensor;
+  /** Of remax: what the greedy answer was rewarded with, one for each row. */
+  readonly rewardBaselines?: Tensor;
+  /** Of the optimal token baselines. */
+  readonly oldLogProbs?: Tensor;
+  /** Of the optimal token baselines: the sum of squared probabilities over the vocabulary. */
+  readonly sumPiSquared?: Tensor;
+  readonly rolloutIsWeights?: Tensor;
+  /** Of gdpo: scores of each row by component. */
+  readonly rewardComponents?: Readonly<Record<string, readonly number[]>>;
+}
+
+/** verl's `algorithm.*`. */
+export interface AdvantageSettings {
+  /** Default 1. */
+  readonly gamma?: number;
+  /** Default 1. */
+  readonly lam?: number;
+  /** `norm_adv_by_std_in_grpo`. Default true. */
+  readonly normAdvByStdInGrpo?: boolean;
+  /** Beside the standard deviation of a group. Default 1e-6. */
+  readonly epsilon?: number;
+  /** Of gpg. Default 1. */
+  readonly fNorm?: number;
+  readonly gdpoRewardKeys?: readonly string[];
+  /** As long as the keys. Default: 1 each. */
+  readonly gdpoRewardWeights?: readonly number[];
+  /** Of the optimal token baselines: no baseline where only the longest row of a group goes on. Default true. */
+  readonly handleZeroTail?: boolean;
+}
+
+export interface Advantages {
+  readonly advantages: Tensor<"float32">;
+  readonly returns: Tensor<"float32">;
+}
+
+/** Throws TrainerInputError for inputs that are missing, of another shape, or too few. */
+export type AdvantageEstimator = (
+  batch: AdvantageBatch,
+  settings?: AdvantageSettings,
+) => Advantages;
+
+/** The batch as matrices. */
+export interface Rows {
+  readonly rewards: Matrix;
+  /** With nothing of invalid rows. */
+  readonly mask: Matrix;
+  /** What each row was rewarded with: all of its tokens, masked or not. */
+  readonly scores: Float64Array;
+  readonly isValid: (row: number) => boolean;
+}
+
+export function rowsOf({ tokenLevelRewards, responseMask, valid }: AdvantageBatch): Rows {
+  const rewards = matrixOf("tokenLevelRewards", tokenLevelRewards);
+  const given = matrixOf("responseMask", responseMask, rewards);
+  if (valid !== undefined && valid.length !== rewards.rows) {
+    throw new TrainerInputError(
+      "valid",
+      `valid must have one entry for each of ${rewards.rows} rows; it has ${valid.length}`,
+    );
+  }
+  const isValid = (row: number): boolean => valid?.[row] ?? true;
+  const mask = filled(given, (row, _column, at) => (isValid(row) ? (given.data[at] as number) : 0));
+  return { rewards, mask, scores: rowSums(rewards), isValid };
+}
+
+/** @throws TrainerInputError when there are none, or not one for each row */
+export function groupIdsOf({ groups }: AdvantageBatch, { rewards }: Rows): readonly GroupId[] {
+  if (groups?.length === rewards.rows) return groups;
+  const problem = groups === undefined ? "are missing" : `are ${groups.length}`;
+  throw new TrainerInputError("groups", `groups of ${rewards.rows} rows ${problem}`);
+}
+
+/** @throws TrainerInputError when it is missing */
+export function neededMatrix(
+  name: keyof AdvantageBatch,
+  tensor: Tensor | undefined,
+  { rewards }: Rows,
+): Matrix {
+  if (tensor !== undefined) return matrixOf(name, tensor, rewards);
+  throw new TrainerInputError(name, `${name} is missing, which this estimator needs`);
+}
+
+/** One value for each row, at each of its tokens. */
+export function broadcast(values: Float64Array, mask: Matrix): Matrix {
+  return filled(mask, (row, _column, at) => {
+    const weight = mask.data[at] as number;
+    return weight === 0 ? 0 : (values[row] as number) * weight;
+  });
+}
+
+export function advantagesOf(advantages: Matrix, returns: Matrix = advantages): Advantages {
+  return { advantages: tensorOf(advantages), returns: tensorOf(returns) };
+}
+
+/** At each token, the sum of what is rewarded from there on. */
+export function rewardToGo(rewards: Matrix, mask: Matrix): Matrix {
+  const returns = newMatrix(rewards.rows, rewards.columns);
+  for (let row = 0; row < rewards.rows; row++) {
+    let sum = 0;
+    for (let at = (row + 1) * rewards.columns - 1; at >= row * rewards.columns; at--) {
+      const weight = mask.data[at] as number;
+      if (weight !== 0) sum += (rewards.data[at] as number) * weight;
+      returns.data[at] = sum;
+    }
+  }
+  return returns;
+}

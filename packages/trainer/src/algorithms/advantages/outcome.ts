@@ -1,0 +1,193 @@
+/**
+ * Estimators that give each token of a row the same: its score, compared with others of its group.
+ */
+
+import { TrainerInputError } from "../../errors.ts";
+import { groupsOf, meanOf, statisticsOf } from "../groups.ts";
+import { masked, maskedWhiten } from "../masked.ts";
+import { newMatrix, rowSums } from "../matrix.ts";
+import {
+  type AdvantageBatch,
+  type AdvantageEstimator,
+  type Advantages,
+  type AdvantageSettings,
+  advantagesOf,
+  broadcast,
+  groupIdsOf,
+  type Rows,
+  rowsOf,
+} from "./batch.ts";
+
+/** (R - mean) / (std + epsilon) of its group, or without the division. A group of one keeps its score. */
+export const grpo: AdvantageEstimator = (batch, settings = {}) => {
+  const rows = rowsOf(batch);
+  return outcome(rows, normalized(batch, rows, rows.scores, settings));
+};
+
+function normalized(
+  batch: AdvantageBatch,
+  rows: Rows,
+  scores: Float64Array,
+  { normAdvByStdInGrpo = true, epsilon = 1e-6 }: AdvantageSettings,
+): Float64Array {
+  return byGroup(batch, rows, (group, advantages) => {
+    const { mean, std } = statisticsOf(group, scores);
+    for (const row of group) {
+      const difference = (scores[row] as number) - mean;
+      advantages[row] = normAdvByStdInGrpo ? difference / (std + epsilon) : difference;
+    }
+  });
+}
+
+/** Only the best row of a group: by how much it is better than the second. */
+export const grpoPassk: AdvantageEstimator = (batch, settings = {}) => {
+  const { normAdvByStdInGrpo = true, epsilon = 1e-6 } = settings;
+  const rows = rowsOf(batch);
+  const ids = groupIdsOf(batch, rows);
+  return outcome(
+    rows,
+    byGroup(batch, rows, (group, advantages) => {
+      if (group.length < 2) {
+        throw new TrainerInputError(
+          "groups",
+          `pass@k needs at least 2 rows of each group; group ${String(ids[group[0] ?? 0])} has ${group.length}`,
+        );
+      }
+      const [best = 0, second = 0] = group.toSorted(
+        (left, right) => (rows.scores[right] as number) - (rows.scores[left] as number),
+      );
+      const lead = (rows.scores[best] as number) - (rows.scores[second] as number);
+      const { std } = statisticsOf(group, rows.scores);
+      advantages[best] = normAdvByStdInGrpo ? lead / (std + epsilon) : lead;
+    }),
+  );
+};
+
+/** Leave one out: n / (n - 1) (R - mean). */
+export const rloo: AdvantageEstimator = (batch) => leaveOneOut(batch, 1);
+
+/** The same, but of a group of one: 0. */
+export const rlooVectorized: AdvantageEstimator = (batch) => leaveOneOut(batch, 0);
+
+/** @param alone by what the score of a group of one is multiplied */
+function leaveOneOut(batch: AdvantageBatch, alone: number): Advantages {
+  const rows = rowsOf(batch);
+  return outcome(
+    rows,
+    byGroup(batch, rows, (group, advantages) => {
+      const mean = meanOf(group, rows.scores);
+      const factor = group.length / (group.length - 1);
+      for (const row of group) {
+        const score = rows.scores[row] as number;
+        advantages[row] = group.length === 1 ? alone * score : factor * (score - mean);
+      }
+    }),
+  );
+}
+
+/** R minus the mean of its group weighted by lengths. */
+export const opo: AdvantageEstimator = (batch) => {
+  const rows = rowsOf(batch);
+  const lengths = rowSums(rows.mask);
+  return outcome(
+    rows,
+    byGroup(batch, rows, (group, advantages) => {
+      let weighted = 0;
+      let length = 0;
+      for (const row of group) {
+        weighted += (lengths[row] as number) * (rows.scores[row] as number);
+        length += lengths[row] as number;
+      }
+      const baseline = group.length === 1 ? 0 : weighted / length;
+      for (const row of group) advantages[row] = (rows.scores[row] as number) - baseline;
+    }),
+  );
+};
+
+/** alpha (R - mean) / f_norm, where alpha makes up for rows that score 0. */
+export const gpg: AdvantageEstimator = (batch, { fNorm = 1 } = {}) => {
+  const rows = rowsOf(batch);
+  let used = 0;
+  let scoring = 0;
+  for (const [row, score] of rows.scores.entries()) {
+    if (!rows.isValid(row)) continue;
+    used += 1;
+    if (score !== 0) scoring += 1;
+  }
+  const alpha = used / Math.max(scoring, 1);
+  return outcome(
+    rows,
+    byGroup(batch, rows, (group, advantages) => {
+      const { mean } = statisticsOf(group, rows.scores);
+      for (const row of group)
+        advantages[row] = (alpha * ((rows.scores[row] as number) - mean)) / fNorm;
+    }),
+  );
+};
+
+/** R - mean of its group, whitened over all tokens. */
+export const reinforcePlusPlusBaseline: AdvantageEstimator = (batch) => {
+  const rows = rowsOf(batch);
+  const centred = byGroup(batch, rows, (group, advantages) => {
+    const { mean } = statisticsOf(group, rows.scores);
+    for (const row of group) advantages[row] = (rows.scores[row] as number) - mean;
+  });
+  const values = broadcast(centred, rows.mask);
+  return advantagesOf(masked(maskedWhiten(values, rows.mask), rows.mask));
+};
+
+/** Each component normalised by itself in its group, their weighted sum whitened; without components, the score is the only one. */
+export const gdpo: AdvantageEstimator = (batch, settings = {}) => {
+  const rows = rowsOf(batch);
+  const components = componentsOf(batch, settings, rows);
+  const sum = newMatrix(rows.mask.rows, rows.mask.columns);
+  for (const { scores, weight } of components) {
+    const advantages = broadcast(normalized(batch, rows, scores, settings), rows.mask);
+    for (let at = 0; at < sum.data.length; at++) {
+      (sum.data[at] as number) += weight * (advantages.data[at] as number);
+    }
+  }
+  return advantagesOf(masked(maskedWhiten(sum, rows.mask), rows.mask));
+};
+
+function componentsOf(
+  { rewardComponents }: AdvantageBatch,
+  { gdpoRewardKeys, gdpoRewardWeights }: AdvantageSettings,
+  rows: Rows,
+): { readonly scores: Float64Array; readonly weight: number }[] {
+  if (rewardComponents === undefined || gdpoRewardKeys === undefined) {
+    return [{ scores: rows.scores, weight: 1 }];
+  }
+  if (gdpoRewardWeights !== undefined && gdpoRewardWeights.length !== gdpoRewardKeys.length) {
+    throw new TrainerInputError(
+      "gdpoRewardWeights",
+      `${gdpoRewardKeys.length} components have ${gdpoRewardWeights.length} weights`,
+    );
+  }
+  return gdpoRewardKeys.map((key, index) => {
+    const scores = Object.hasOwn(rewardComponents, key) ? rewardComponents[key] : undefined;
+    if (scores === undefined || scores.length !== rows.rewards.rows) {
+      throw new TrainerInputError(
+        "rewardComponents",
+        `component "${key}" is not there for each row; there are ${Object.keys(rewardComponents).join(", ")}. The score function must return it`,
+      );
+    }
+    return { scores: Float64Array.from(scores), weight: gdpoRewardWeights?.[index] ?? 1 };
+  });
+}
+
+/** One value for each row, group by group; 0 for rows that are not valid. */
+function byGroup(
+  batch: AdvantageBatch,
+  rows: Rows,
+  fill: (group: readonly number[], advantages: Float64Array) => void,
+): Float64Array {
+  const advantages = new Float64Array(rows.rewards.rows);
+  for (const group of groupsOf(groupIdsOf(batch, rows), rows.isValid).values())
+    fill(group, advantages);
+  return advantages;
+}
+
+function outcome({ mask }: Rows, values: Float64Array): Advantages {
+  return advantagesOf(broadcast(values, mask));
+}

@@ -1,0 +1,76 @@
+/** Rows of one prompt: which belong together, and what their scores are like (verl/utils/groupwise.py). */
+
+export type GroupId = string | number;
+
+export interface GroupStatistics {
+  readonly rows: readonly number[];
+  readonly mean: number;
+  /** Of a sample: by n - 1. 1 for a group of one. */
+  readonly std: number;
+}
+
+/** In order of their first row. */
+export function groupsOf(
+  ids: readonly GroupId[],
+  isUsed: (row: number) => boolean,
+): Map<GroupId, number[]> {
+  const groups = new Map<GroupId, number[]>();
+  for (const [row, id] of ids.entries()) {
+    if (!isUsed(row)) continue;
+    const rows = groups.get(id);
+    if (rows === undefined) groups.set(id, [row]);
+    else rows.push(row);
+  }
+  return groups;
+}
+
+/** Of a group of one nothing is taken off and nothing is scaled: mean 0, std 1. */
+export function statisticsOf(rows: readonly number[], scores: Float64Array): GroupStatistics {
+  if (rows.length < 2) return { rows, mean: 0, std: 1 };
+  const mean = meanOf(rows, scores);
+  const squares = rows.reduce((sum, row) => sum + ((scores[row] as number) - mean) ** 2, 0);
+  return { rows, mean, std: Math.sqrt(Math.max(0, squares / (rows.length - 1))) };
+}
+
+export function meanOf(rows: readonly number[], scores: Float64Array): number {
+  return rows.reduce((sum, row) => sum + (scores[row] as number), 0) / rows.length;
+}
+
+/**
+ * Numbers for ids (verl `as_torch_index`): whole numbers, and texts of such, are kept; of all else the place in the sorted list of those that there are.
+ */
+export function groupIndexOf(ids: readonly GroupId[]): readonly number[] {
+  const numbers = ids.map((id) =>
+    typeof id === "number" || id.trim() !== "" ? Number(id) : Number.NaN,
+  );
+  const isWhole = numbers.every(
+    (one) => Number.isFinite(one) && Math.abs(one - Math.round(one)) <= 1e-6,
+  );
+  if (isWhole) return numbers.map(Math.round);
+  const names = [...new Set(ids.map(String))].toSorted((left, right) => (left < right ? -1 : 1));
+  const places = new Map(names.map((name, place) => [name, place]));
+  return ids.map((id) => places.get(String(id)) as number);
+}
+
+/** Of each group by its number (verl `group_mean_std`); those that no row has are empty: mean 0, std 1. A variance is at least `eps`. */
+export function groupMeanStd(
+  scores: readonly number[],
+  index: readonly number[],
+  eps = 1e-6,
+): {
+  readonly mean: readonly number[];
+  readonly std: readonly number[];
+  readonly count: readonly number[];
+} {
+  const values = Float64Array.from(scores);
+  const groups = groupsOf(index, () => true);
+  const size = 1 + Math.max(-1, ...index);
+  const statistics = Array.from({ length: size }, (_, id) =>
+    statisticsOf(groups.get(id) ?? [], values),
+  );
+  return {
+    mean: statistics.map(({ mean }) => mean),
+    std: statistics.map(({ std }) => Math.sqrt(Math.max(std * std, eps))),
+    count: statistics.map(({ rows }) => rows.length),
+  };
+}

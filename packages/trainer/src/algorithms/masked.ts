@@ -1,0 +1,51 @@
+/** Sums, means and spreads over the tokens that count (verl/utils/torch_functional.py). Whatever stands where the mask is 0 does no harm, NaN included. */
+
+import { TrainerInputError } from "../errors.ts";
+import { filled, type Matrix } from "./matrix.ts";
+
+export function maskedSum(values: Matrix, mask: Matrix): number {
+  let sum = 0;
+  for (let at = 0; at < values.data.length; at++) {
+    const weight = mask.data[at] as number;
+    if (weight !== 0) sum += (values.data[at] as number) * weight;
+  }
+  return sum;
+}
+
+export function countOf(mask: Matrix): number {
+  return mask.data.reduce((sum, one) => sum + one, 0);
+}
+
+/** verl's: the sum over the count and 1e-8, so that of nothing it is 0. */
+export function maskedMean(values: Matrix, mask: Matrix): number {
+  return maskedSum(values, mask) / (countOf(mask) + 1e-8);
+}
+
+/** Of a sample: by n - 1. @throws TrainerInputError where one token counts, or none */
+export function maskedVariance(values: Matrix, mask: Matrix): number {
+  const count = countOf(mask);
+  if (count === 0 || count === 1) {
+    throw new TrainerInputError(
+      "responseMask",
+      `the variance of ${count === 0 ? "no token" : "one token"} is not defined: at least two tokens must count`,
+    );
+  }
+  const mean = maskedMean(values, mask);
+  const squares = filled(values, (_row, _column, at) => ((values.data[at] as number) - mean) ** 2);
+  return (maskedMean(squares, mask) * count) / (count - 1);
+}
+
+/** Mean 0, variance 1 over the tokens that count; the others are shifted and scaled with them. @throws TrainerInputError as maskedVariance */
+export function maskedWhiten(values: Matrix, mask: Matrix): Matrix {
+  const mean = maskedMean(values, mask);
+  const scale = 1 / Math.sqrt(maskedVariance(values, mask) + 1e-8);
+  return filled(values, (_row, _column, at) => ((values.data[at] as number) - mean) * scale);
+}
+
+/** Where the mask is 0, 0: also of NaN. */
+export function masked(values: Matrix, mask: Matrix): Matrix {
+  return filled(values, (_row, _column, at) => {
+    const weight = mask.data[at] as number;
+    return weight === 0 ? 0 : (values.data[at] as number) * weight;
+  });
+}

@@ -1,0 +1,64 @@
+/**
+ * Rows of tokens, as formulas see them: float64, row by row. Tensors of a batch come in and go out as float32; what is between is exact enough that only the input's own
+ * rounding is left.
+ */
+
+import { asTensor, type Tensor } from "@rayling/data-proto";
+import { TrainerInputError } from "../errors.ts";
+
+export interface Matrix {
+  readonly rows: number;
+  readonly columns: number;
+  readonly data: Float64Array;
+}
+
+export function newMatrix(rows: number, columns: number): Matrix {
+  return { rows, columns, data: new Float64Array(rows * columns) };
+}
+
+/** @throws TrainerInputError for what has not that shape, if one is given, or is no matrix */
+export function matrixOf(
+  name: string,
+  tensor: Tensor,
+  like?: Pick<Matrix, "rows" | "columns">,
+): Matrix {
+  const [rows = 0, columns = 0, ...more] = tensor.shape;
+  const isMatrix = tensor.shape.length === 2 && more.length === 0;
+  if (!isMatrix || (like !== undefined && (rows !== like.rows || columns !== like.columns))) {
+    const wanted = like === undefined ? "[rows, tokens]" : `[${like.rows}, ${like.columns}]`;
+    throw new TrainerInputError(
+      name,
+      `${name} must have shape ${wanted}; it has [${tensor.shape.join(", ")}]`,
+    );
+  }
+  return { rows, columns, data: Float64Array.from(tensor.data) };
+}
+
+export function tensorOf({ rows, columns, data }: Matrix): Tensor<"float32"> {
+  return asTensor(Float32Array.from(data), [rows, columns]) as Tensor<"float32">;
+}
+
+/** @param value of row, column, and place in the data */
+export function filled(
+  { rows, columns }: Pick<Matrix, "rows" | "columns">,
+  value: (row: number, column: number, at: number) => number,
+): Matrix {
+  const result = newMatrix(rows, columns);
+  for (let row = 0, at = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++, at++) {
+      result.data[at] = value(row, column, at);
+    }
+  }
+  return result;
+}
+
+/** Of each row, all of its columns. */
+export function rowSums({ rows, columns, data }: Matrix): Float64Array {
+  const sums = new Float64Array(rows);
+  for (let row = 0, at = 0; row < rows; row++) {
+    let sum = 0;
+    for (let column = 0; column < columns; column++, at++) sum += data[at] as number;
+    sums[row] = sum;
+  }
+  return sums;
+}

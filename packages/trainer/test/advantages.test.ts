@@ -1,0 +1,246 @@
+/** Every advantage estimator: verl's own numbers (test/golden/advantages.json), rows that are not valid, and bad input. */
+import { type Nested, tensor } from "@rayling/data-proto";
+import {
+  type AdvantageBatch,
+  type Advantages,
+  type AdvantageSettings,
+  createAdvantageRegistry,
+  TrainerInputError,
+} from "@rayling/trainer";
+import { describe, expect, test } from "vitest";
+import { groupIndexOf, groupMeanStd } from "../src/algorithms/groups.ts";
+import { expectClose, type GoldenCase, goldenCases } from "./golden.ts";
+
+const cases = goldenCases("advantages.json");
+const registry = createAdvantageRegistry();
+
+/** verl asserts that a config was given; here there is a default. */
+const differs = new Set(["grpo_passk/config-missing"]);
+
+/** Comes with the schedules: it draws rows of a batch. */
+const later = new Set(["compute_pf_ppo_reweight_data"]);
+
+const matrices = {
+  token_level_rewards: "tokenLevelRewards",
+  response_mask: "responseMask",
+  values: "values",
+  reward_baselines: "rewardBaselines",
+  old_log_probs: "oldLogProbs",
+  sum_pi_squared: "sumPiSquared",
+  rollout_is_weights: "rolloutIsWeights",
+} as const;
+
+function withNaN(value: unknown): Nested {
+  if (value === null) return Number.NaN;
+  return Array.isArray(value) ? value.map(withNaN) : (value as Nested);
+}
+
+function batchOf({ inputs }: GoldenCase): AdvantageBatch {
+  const tensors = Object.entries(matrices).flatMap(([theirs, ours]) =>
+    inputs[theirs] === undefined || inputs[theirs] === null
+      ? []
+      : [[ours, tensor(withNaN(inputs[theirs]), "float32")] as const],
+  );
+  return {
+    ...Object.fromEntries(tensors),
+    ...(inputs["index"] === undefined ? {} : { groups: inputs["index"] }),
+    ...(inputs["reward_components"] === undefined
+      ? {}
+      : { rewardComponents: inputs["reward_components"] }),
+  } as unknown as AdvantageBatch;
+}
+
+function settingsOf({ params }: GoldenCase): AdvantageSettings {
+  const { config, ...own } = params as { config?: Readonly<Record<string, unknown>> };
+  return Object.fromEntries(
+    Object.entries({ ...own, ...config }).map(([key, value]) => [
+      key.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase()),
+      value,
+    ]),
+  );
+}
+
+test("every fn of the file is checked or listed as later", () => {
+  const there = new Set(cases.map(({ fn }) => fn));
+  const known = [...registry.names(), "as_torch_index", "group_mean_std", ...later];
+  expect([...there].toSorted()).toEqual(known.toSorted());
+});
+
+describe.each(registry.names())("%s", (name) => {
+  const own = cases.filter(({ fn, name: title }) => fn === name && !differs.has(title));
+  test.each(own)("$name", (golden) => {
+    const run = (): Advantages => registry.get(name)(batchOf(golden), settingsOf(golden));
+    if (golden.expected["error"] !== undefined) {
+      expect(run).toThrow(TrainerInputError);
+      return;
+    }
+    const { advantages, returns } = run();
+    expectClose(golden, { advantages, returns });
+  });
+});
+
+test.each(cases.filter(({ fn }) => fn === "as_torch_index"))("$name", ({ inputs, expected }) => {
+  expect(groupIndexOf(inputs["index"] as string[])).toEqual(expected["group_index"]);
+});
+
+test.each(cases.filter(({ fn }) => fn === "group_mean_std"))("$name", (golden) => {
+  const { scores, gidx } = golden.inputs as { scores: number[]; gidx: number[] };
+  expectClose(golden, groupMeanStd(scores, gidx));
+});
+
+const six: AdvantageBatch = {
+  tokenLevelRewards: tensor(
+    [
+      [0, 1],
+      [0, 3],
+      [0, 2],
+      [5, 0],
+      [0, 1],
+      [0, 4],
+    ],
+    "float32",
+  ),
+  responseMask: tensor(
+    [
+      [1, 1],
+      [1, 1],
+      [1, 1],
+      [1, 0],
+      [1, 1],
+      [1, 1],
+    ],
+    "int32",
+  ),
+  groups: ["a", "a", "a", "b", "b", "b"],
+  values: tensor(
+    [
+      [1, 2],
+      [0, 1],
+      [2, 2],
+      [1, 0],
+      [0, 0],
+      [1, 1],
+    ],
+    "float32",
+  ),
+  rewardBaselines: tensor([1, 1, 1, 2, 2, 2], "float32"),
+  oldLogProbs: tensor(
+    [
+      [-1, -2],
+      [-1, -1],
+      [-2, -1],
+      [-1, -1],
+      [-3, -1],
+      [-1, -2],
+    ],
+    "float32",
+  ),
+  sumPiSquared: tensor(
+    [
+      [0.5, 0.2],
+      [0.3, 0.4],
+      [0.5, 0.1],
+      [0.2, 0.3],
+      [0.4, 0.4],
+      [0.1, 0.6],
+    ],
+    "float32",
+  ),
+};
+const allValid = [true, true, true, true, true, true];
+
+/** The same rows without one of them. */
+function without(row: number, batch: AdvantageBatch): AdvantageBatch {
+  const drop = <T>(values: ArrayLike<T>, width: number): T[] =>
+    Array.from(values).filter((_, at) => Math.floor(at / width) !== row);
+  return Object.fromEntries(
+    Object.entries(batch).map(([key, value]) => {
+      if (Array.isArray(value)) return [key, drop(value as unknown[], 1)];
+      const { data, shape, dtype } = value as AdvantageBatch["tokenLevelRewards"];
+      const kept = drop(data, shape[1] ?? 1);
+      const nested =
+        shape.length === 1
+          ? kept
+          : Array.from({ length: 5 }, (_, at) => kept.slice(2 * at, 2 * at + 2));
+      return [key, tensor(nested as Nested, dtype)];
+    }),
+  ) as unknown as AdvantageBatch;
+}
+
+describe("a row whose score is invalid", () => {
+  test.each(registry.names())("counts for nothing in %s, and has advantage 0", (name) => {
+    const estimate = registry.get(name);
+    const valid = allValid.with(2, false);
+    const garbage = tensor(
+      [
+        [0, 1],
+        [0, 3],
+        [7, Number.NaN],
+        [5, 0],
+        [0, 1],
+        [0, 4],
+      ],
+      "float32",
+    );
+    const { advantages } = estimate({ ...six, tokenLevelRewards: garbage, valid });
+    const others = estimate(without(2, six)).advantages;
+    expect([...advantages.data.slice(4, 6)]).toEqual([0, 0]);
+    const rest = [...advantages.data.slice(0, 4), ...advantages.data.slice(6)];
+    for (const [at, value] of rest.entries()) {
+      expect(value).toBeCloseTo(others.data[at] as number, 5);
+    }
+    expect(rest).toHaveLength(others.data.length);
+  });
+});
+
+describe("bad input", () => {
+  const run = (
+    name: string,
+    batch: Partial<AdvantageBatch>,
+    settings?: AdvantageSettings,
+  ): TrainerInputError => {
+    try {
+      registry.get(name)({ ...six, ...batch }, settings);
+    } catch (error) {
+      expect(error).toBeInstanceOf(TrainerInputError);
+      return error as TrainerInputError;
+    }
+    throw new Error("it was not refused");
+  };
+
+  test("names what is missing, or has another shape", () => {
+    const { groups: _, ...groupless } = six;
+    expect(() => registry.get("grpo")(groupless)).toThrow("groups of 6 rows are missing");
+    expect(run("grpo", { groups: ["a"] }).input).toBe("groups");
+    expect(run("gae", { values: tensor([[1]], "float32") }).message).toBe(
+      "values must have shape [6, 2]; it has [1, 1]",
+    );
+    expect(run("grpo", { tokenLevelRewards: tensor([1, 2], "float32") }).message).toContain(
+      "[rows, tokens]",
+    );
+    expect(run("grpo", { valid: [true] }).input).toBe("valid");
+    const { rewardBaselines: __, ...greedless } = six;
+    expect(() => registry.get("remax")(greedless)).toThrow(
+      "remax needs the reward of the greedy answer",
+    );
+    const { oldLogProbs: ___, ...probless } = six;
+    expect(() => registry.get("optimal_token_baseline")(probless)).toThrow(
+      "oldLogProbs is missing",
+    );
+    const settings = { gdpoRewardKeys: ["a", "b"], gdpoRewardWeights: [1] };
+    const components = { rewardComponents: { a: [1, 2, 3, 4, 5, 6], b: [1, 2, 3, 4, 5, 6] } };
+    expect(run("gdpo", components, settings).input).toBe("gdpoRewardWeights");
+  });
+
+  test("a registry knows its names, and keeps them", () => {
+    const own = createAdvantageRegistry();
+    expect(() => own.get("GRPO")).toThrow(
+      'there is no advantage estimator "GRPO"; there are gae, grpo',
+    );
+    const mine = own.get("grpo");
+    own.register("mine", mine);
+    expect(own.get("mine")).toBe(mine);
+    expect(() => own.register("mine", own.get("gae"))).toThrow('"mine"');
+    expect(() => registry.get("mine")).toThrow(TrainerInputError);
+  });
+});

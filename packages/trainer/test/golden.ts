@@ -1,0 +1,60 @@
+/** verl's own numbers, in test/golden or where RAYLING_GOLDEN_DIR says: the cases of a file, and what counts as equal. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "vitest";
+
+export interface GoldenCase {
+  readonly name: string;
+  readonly fn: string;
+  readonly inputs: Readonly<Record<string, unknown>>;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly expected: Readonly<Record<string, unknown>>;
+  /** Absolute, on top: nested like `expected`. */
+  readonly tol?: Readonly<Record<string, unknown>>;
+}
+
+export function goldenCases(file: string): readonly GoldenCase[] {
+  const folder =
+    process.env["RAYLING_GOLDEN_DIR"] ??
+    fileURLToPath(new URL("../../../test/golden", import.meta.url));
+  const { cases } = JSON.parse(readFileSync(join(folder, file), "utf8")) as {
+    cases: readonly GoldenCase[];
+  };
+  return cases;
+}
+
+/** Numbers and tensors within 1e-6 + 1e-5 of what is expected, and what the case allows; NaN is null, infinities are texts. */
+export function expectClose(
+  { name, expected, tol }: GoldenCase,
+  got: Readonly<Record<string, unknown>>,
+): void {
+  expect(Object.keys(got).toSorted()).toEqual(Object.keys(expected).toSorted());
+  for (const [key, wanted] of Object.entries(expected)) {
+    const allowed = tol?.[key];
+    compare(`${name}: ${key}`, got[key], wanted, allowed);
+  }
+}
+
+function compare(where: string, got: unknown, wanted: unknown, allowed: unknown): void {
+  const values = numbersOf(got);
+  const targets = numbersOf(wanted);
+  const extra = typeof allowed === "number" ? allowed : 0;
+  expect(values.length, where).toBe(targets.length);
+  for (const [at, target] of targets.entries()) {
+    const value = values[at] as number;
+    const isSame = Object.is(value + 0, target + 0);
+    const isClose = Math.abs(value - target) <= 1e-6 + 1e-5 * Math.abs(target) + extra;
+    if (!isSame && !isClose) expect.fail(`${where}[${at}] is ${value}, not ${target}`);
+  }
+}
+
+function numbersOf(value: unknown): number[] {
+  if (value === null) return [Number.NaN];
+  if (typeof value === "number") return [value];
+  if (value === "Infinity" || value === "-Infinity") return [Number(value)];
+  if (Array.isArray(value)) return value.flatMap(numbersOf);
+  const { data } = value as { readonly data?: ArrayLike<number> };
+  if (data !== undefined) return Array.from(data);
+  throw new Error(`no numbers: ${JSON.stringify(value)}`);
+}
