@@ -8,5 +8,18 @@ export type {
 } from "./algorithms/advantages/batch.ts";
 export { createAdvantageRegistry } from "./algorithms/advantages/registry.ts";
 export type { AdvantageRegistry } from "./algorithms/advantages/registry.ts";
+export { aggLoss } from "./algorithms/losses/aggregation.ts";
+export type { Aggregated, GlobalBatchInfo, LossAggMode } from "./algorithms/losses/aggregation.ts";
+export type {
+  PolicyLoss,
+  PolicyLossBatch,
+  PolicyLossResult,
+  PolicyLossSettings,
+} from "./algorithms/losses/policy-loss.ts";
+export { createPolicyLossRegistry } from "./algorithms/losses/registry.ts";
+export type { PolicyLossRegistry } from "./algorithms/losses/registry.ts";
+export { decoupled, reinforce } from "./algorithms/losses/tokenwise.ts";
+export type { DecoupledBatch, DecoupledSettings } from "./algorithms/losses/tokenwise.ts";
+export type { Matrix } from "./algorithms/matrix.ts";
 export type { GroupId } from "./algorithms/groups.ts";
 export { TrainerInputError } from "./errors.ts";

@@ -9,7 +9,7 @@ import {
 } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
 import { groupIndexOf, groupMeanStd } from "../src/algorithms/groups.ts";
-import { expectClose, type GoldenCase, goldenCases } from "./golden.ts";
+import { camelCased, expectClose, type GoldenCase, goldenCases, nestedOf } from "./golden.ts";
 
 const cases = goldenCases("advantages.json");
 const registry = createAdvantageRegistry();
@@ -30,16 +30,11 @@ const matrices = {
   rollout_is_weights: "rolloutIsWeights",
 } as const;
 
-function withNaN(value: unknown): Nested {
-  if (value === null) return Number.NaN;
-  return Array.isArray(value) ? value.map(withNaN) : (value as Nested);
-}
-
 function batchOf({ inputs }: GoldenCase): AdvantageBatch {
   const tensors = Object.entries(matrices).flatMap(([theirs, ours]) =>
     inputs[theirs] === undefined || inputs[theirs] === null
       ? []
-      : [[ours, tensor(withNaN(inputs[theirs]), "float32")] as const],
+      : [[ours, tensor(nestedOf(inputs[theirs]), "float32")] as const],
   );
   return {
     ...Object.fromEntries(tensors),
@@ -52,12 +47,7 @@ function batchOf({ inputs }: GoldenCase): AdvantageBatch {
 
 function settingsOf({ params }: GoldenCase): AdvantageSettings {
   const { config, ...own } = params as { config?: Readonly<Record<string, unknown>> };
-  return Object.fromEntries(
-    Object.entries({ ...own, ...config }).map(([key, value]) => [
-      key.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase()),
-      value,
-    ]),
-  );
+  return camelCased({ ...own, ...config });
 }
 
 test("every fn of the file is checked or listed as later", () => {

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Nested } from "@rayling/data-proto";
 import { expect } from "vitest";
 
 export interface GoldenCase {
@@ -37,6 +38,13 @@ export function expectClose(
 }
 
 function compare(where: string, got: unknown, wanted: unknown, allowed: unknown): void {
+  if (isRecord(got) && isRecord(wanted) && !("data" in got)) {
+    expect(Object.keys(got).toSorted(), where).toEqual(Object.keys(wanted).toSorted());
+    for (const [key, one] of Object.entries(wanted)) {
+      compare(`${where}.${key}`, got[key], one, isRecord(allowed) ? allowed[key] : allowed);
+    }
+    return;
+  }
   const values = numbersOf(got);
   const targets = numbersOf(wanted);
   const extra = typeof allowed === "number" ? allowed : 0;
@@ -49,6 +57,10 @@ function compare(where: string, got: unknown, wanted: unknown, allowed: unknown)
   }
 }
 
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 function numbersOf(value: unknown): number[] {
   if (value === null) return [Number.NaN];
   if (typeof value === "number") return [value];
@@ -57,4 +69,20 @@ function numbersOf(value: unknown): number[] {
   const { data } = value as { readonly data?: ArrayLike<number> };
   if (data !== undefined) return Array.from(data);
   throw new Error(`no numbers: ${JSON.stringify(value)}`);
+}
+
+/** As a tensor takes it: null is NaN. */
+export function nestedOf(value: unknown): Nested {
+  if (value === null) return Number.NaN;
+  return Array.isArray(value) ? value.map(nestedOf) : (value as Nested);
+}
+
+/** verl's names of settings in ours. */
+export function camelCased(settings: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(settings).map(([key, value]) => [
+      key.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase()),
+      value,
+    ]),
+  );
 }

@@ -1,0 +1,128 @@
+/**
+ * How the losses of tokens become one (verl `agg_loss`). All modes are weighted sums, so the weights are the gradient, too.
+ *
+ * In token modes what is masked does no harm whatever it is; in sequence modes a NaN there does, as in verl. Of no token at all the loss is NaN where verl divides by
+ * their count, and its gradient 0.
+ */
+
+import { TrainerInputError } from "../../errors.ts";
+import { maskedSum } from "../masked.ts";
+import { filled, type Matrix, rowSums } from "../matrix.ts";
+
+export type LossAggMode =
+  | "token-mean"
+  | "token-sum"
+  | "seq-mean-token-sum"
+  | "seq-mean-token-sum-norm"
+  | "seq-mean-token-mean";
+
+/** Of the whole batch, where this is a part of it that its own process works on (verl `global_batch_info`). */
+export interface GlobalBatchInfo {
+  /** Default 1. */
+  readonly dpSize?: number;
+  /** Tokens that count. Default: those that are here. */
+  readonly batchNumTokens?: number;
+  /** Rows. Default: those that are here and have tokens that count. */
+  readonly globalBatchSize?: number;
+  /** Of seq-mean-token-sum-norm. Default: the width of a row. */
+  readonly lossScaleFactor?: number;
+}
+
+export interface Aggregated {
+  readonly loss: number;
+  /** By how much each token's loss counts: d loss / d its loss. */
+  readonly weights: Matrix;
+}
+
+/** @throws TrainerInputError for an unknown mode, and for several parts without the count of the whole */
+export function aggLoss(
+  losses: Matrix,
+  mask: Matrix,
+  mode: LossAggMode = "token-mean",
+  info: GlobalBatchInfo = {},
+): Aggregated {
+  switch (mode) {
+    case "token-mean": {
+      const tokens = wholeCount("batchNumTokens", info.batchNumTokens, info, () =>
+        sumOf(mask.data),
+      );
+      return tokenwise(losses, mask, (info.dpSize ?? 1) / tokens);
+    }
+    case "token-sum":
+      return tokenwise(losses, mask, info.dpSize ?? 1);
+    case "seq-mean-token-sum":
+      return rowwise(losses, mask, info, () => 1);
+    case "seq-mean-token-sum-norm": {
+      const scale = info.lossScaleFactor ?? mask.columns;
+      return rowwise(losses, mask, info, () => 1 / scale);
+    }
+    case "seq-mean-token-mean":
+      return rowwise(losses, mask, info, (length) => 1 / (length + 1e-8));
+    default:
+      throw new TrainerInputError(
+        "lossAggMode",
+        `there is no loss_agg_mode "${String(mode)}"; there are token-mean, token-sum, seq-mean-token-sum, seq-mean-token-sum-norm, seq-mean-token-mean`,
+      );
+  }
+}
+
+function tokenwise(losses: Matrix, mask: Matrix, factor: number): Aggregated {
+  return {
+    loss: maskedSum(losses, mask) * factor,
+    weights: filled(mask, (_row, _column, at) => weightOf(mask.data[at] as number, factor)),
+  };
+}
+
+/** @param ofLength by what the sum of a row counts */
+function rowwise(
+  losses: Matrix,
+  mask: Matrix,
+  info: GlobalBatchInfo,
+  ofLength: (length: number) => number,
+): Aggregated {
+  const lengths = rowSums(mask);
+  const rows = wholeCount(
+    "globalBatchSize",
+    info.globalBatchSize,
+    info,
+    () => lengths.filter((length) => length > 0).length,
+  );
+  const factor = (info.dpSize ?? 1) / rows;
+  let sum = 0;
+  for (let row = 0; row < mask.rows; row++) {
+    const length = lengths[row] as number;
+    if (length === 0) continue;
+    let inRow = 0;
+    for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
+      inRow += (losses.data[at] as number) * (mask.data[at] as number);
+    }
+    sum += inRow * ofLength(length);
+  }
+  return {
+    loss: sum * factor,
+    weights: filled(mask, (row, _column, at) =>
+      weightOf(mask.data[at] as number, factor * ofLength(lengths[row] as number)),
+    ),
+  };
+}
+
+function weightOf(mask: number, factor: number): number {
+  return mask === 0 ? 0 : mask * factor;
+}
+
+function wholeCount(
+  name: keyof GlobalBatchInfo,
+  given: number | undefined,
+  { dpSize = 1 }: GlobalBatchInfo,
+  here: () => number,
+): number {
+  if (given !== undefined) return given;
+  if (dpSize > 1) {
+    throw new TrainerInputError(name, `${name} is needed where dpSize is above 1; it is ${dpSize}`);
+  }
+  return here();
+}
+
+function sumOf(values: Float64Array): number {
+  return values.reduce((sum, one) => sum + one, 0);
+}
