@@ -26,6 +26,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   cluster: ["@rayling/core/cluster"],
   "data-proto": [],
   "reward-manager-registry": [],
+  trainer: ["@rayling/data-proto"],
   "reward-loop": ["@rayling/core", "@rayling/data-proto", "@rayling/reward-manager-registry"],
   rayling: [
     "@rayling/cluster",

@@ -13,6 +13,7 @@ const packages = [
   "data-proto",
   "reward-manager-registry",
   "reward-loop",
+  "trainer",
   "rayling",
 ];
 

@@ -20,6 +20,22 @@ export { createPolicyLossRegistry } from "./algorithms/losses/registry.ts";
 export type { PolicyLossRegistry } from "./algorithms/losses/registry.ts";
 export { decoupled, reinforce } from "./algorithms/losses/tokenwise.ts";
 export type { DecoupledBatch, DecoupledSettings } from "./algorithms/losses/tokenwise.ts";
+export { entropyLoss, valueLoss } from "./algorithms/losses/value-loss.ts";
+export type {
+  EntropyLossResult,
+  ValueLossBatch,
+  ValueLossResult,
+  ValueLossSettings,
+} from "./algorithms/losses/value-loss.ts";
+export { applyKlPenalty, createKlController, klPenalty } from "./algorithms/kl.ts";
+export type {
+  KlController,
+  KlControllerSettings,
+  KlInReward,
+  KlInRewardBatch,
+  KlPenalty,
+  KlPenaltyKind,
+} from "./algorithms/kl.ts";
 export type { Matrix } from "./algorithms/matrix.ts";
 export type { GroupId } from "./algorithms/groups.ts";
 export { TrainerInputError } from "./errors.ts";

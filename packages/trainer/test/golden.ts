@@ -71,9 +71,10 @@ function numbersOf(value: unknown): number[] {
   throw new Error(`no numbers: ${JSON.stringify(value)}`);
 }
 
-/** As a tensor takes it: null is NaN. */
+/** As a tensor takes it: null is NaN, infinities are numbers. */
 export function nestedOf(value: unknown): Nested {
   if (value === null) return Number.NaN;
+  if (value === "Infinity" || value === "-Infinity") return Number(value);
   return Array.isArray(value) ? value.map(nestedOf) : (value as Nested);
 }
 

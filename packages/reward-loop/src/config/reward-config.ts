@@ -19,11 +19,48 @@ import {
   valueAt,
 } from "./tree.ts";
 
+/** `reward` of verl's configuration, by its own names. What is null is not set. */
+export interface RewardConfig {
+  readonly num_workers: number;
+  readonly custom_reward_function: {
+    readonly path: string | null;
+    readonly name: string;
+    readonly reward_kwargs: Readonly<Record<string, unknown>>;
+  };
+  readonly reward_manager: {
+    readonly source: "register" | "importlib";
+    readonly name: string;
+    readonly module: { readonly path: string | null; readonly name: string };
+  };
+  readonly reward_model: {
+    readonly enable: boolean;
+    readonly enable_resource_pool: boolean;
+    readonly n_gpus_per_node: number;
+    readonly nnodes: number;
+    readonly model_path: string | null;
+    /** Settings of the engine: its own business. */
+    readonly rollout: Readonly<Record<string, unknown>>;
+  };
+  readonly sandbox_fusion: {
+    readonly url: string | null;
+    readonly max_concurrent: number;
+    readonly memory_limit_mb: number;
+  };
+  readonly reward_kwargs: Readonly<Record<string, unknown>>;
+  /** Of the rate_limited manager, as the next four. */
+  readonly max_concurrent: number;
+  readonly max_rpm: number | null;
+  readonly max_tpm: number | null;
+  readonly estimated_tokens_per_request: number;
+  /** Seconds. */
+  readonly timeout: number;
+}
+
 const wholeNumber = z.number().int();
 const counted = wholeNumber.min(1);
 const free = z.record(z.string(), z.unknown());
 
-const rewardSchema = z.strictObject({
+const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
   num_workers: counted.default(8),
   custom_reward_function: z
     .strictObject({
@@ -51,7 +88,6 @@ const rewardSchema = z.strictObject({
       n_gpus_per_node: wholeNumber.min(0).default(8),
       nnodes: wholeNumber.min(0).default(0),
       model_path: z.string().min(1).nullable().default(null),
-      // Settings of the engine: its own business.
       rollout: free.default({}),
     })
     .prefault({}),
@@ -69,8 +105,6 @@ const rewardSchema = z.strictObject({
   estimated_tokens_per_request: wholeNumber.min(0).default(2000),
   timeout: z.number().positive().default(300),
 });
-
-export type RewardConfig = z.output<typeof rewardSchema>;
 
 /** Without what is null everywhere: verl's own defaults. */
 export const defaultRewardConfig: RewardConfig = rewardSchema.parse({});

@@ -31,7 +31,7 @@ export function classOf(failure: ScoreFailure): FailureClass {
     case "REWARD_NOT_SUPPORTED":
     case "UNKNOWN_DATA_SOURCE":
       return "data";
-    case "SCORE_THREW":
+    default:
       return classOfThrown(failure);
   }
 }
@@ -43,8 +43,8 @@ function classOfThrown({ status, retryAfterMs, errorCode, name }: ScoreFailure):
   if (status !== undefined && status >= 400) return "data";
   if (errorCode !== undefined && late.test(errorCode)) return "timeout";
   if (errorCode !== undefined && broken.test(errorCode)) return "infrastructure";
-  if (/^(Timeout|Abort)Error$|TimeoutError$/.test(name)) return "timeout";
-  return /ConnectionError$/.test(name) ? "infrastructure" : "user-code";
+  if (name === "AbortError" || name.endsWith("TimeoutError")) return "timeout";
+  return name.endsWith("ConnectionError") ? "infrastructure" : "user-code";
 }
 
 const late = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS_|BODY_|CONNECT_)TIMEOUT)$/;

@@ -63,7 +63,9 @@ function placeOfBox(solution: string, pauseTokensIndex: readonly number[] | unde
       describeValue(pauseTokensIndex),
     );
   }
-  return [...solution].slice(last - BOX_CODE_POINTS).join("");
+  return Array.from(solution)
+    .slice(last - BOX_CODE_POINTS)
+    .join("");
 }
 
 export interface MinervaOptions {

@@ -1,7 +1,7 @@
 /** Texts as Python sees them: characters are code points, and its notions of white space, digits and words are its own. Scorers that must agree with verl's use these. */
 
 /** The inside of a character class: what `str.isspace` and `\s` take for white space. */
-export const whiteSpace = String.raw`\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000`;
+export const whiteSpace: string = String.raw`\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000`;
 
 const gaps = new RegExp(`[${whiteSpace}]+`, "g");
 

@@ -177,7 +177,7 @@ class Parser {
     // Functions to sympy, and not to us.
     if (/^(re|im|ln|li|rf|ff)$/.test(name)) throw new SyntaxError(`${name} is no letter`);
     // A name with an index is one.
-    const parts = name.includes("_") ? [name] : [...name];
+    const parts = name.includes("_") ? [name] : Array.from(name);
     return parts.map((letter) => this.#letter(letter)).reduce(productOf);
   }
 

@@ -4,7 +4,7 @@
  * prime_math and geo3k have it in two versions. What sympy simplifies there is compared at points here (expression.ts).
  */
 
-import { isDigits, strip, toFloat } from "../python-text.ts";
+import { strip, toFloat } from "../python-text.ts";
 import { areEqualExpressions } from "./expression.ts";
 import { latexToText } from "./latex-text.ts";
 import { stripMathString } from "./strip-math-string.ts";
@@ -133,7 +133,7 @@ function partsOf(text: string): readonly string[] {
   const plain = withoutThousands(text);
   if (plain === "") return [];
   const inside = plain.slice(1, -1);
-  const isTuple = [...plain].length > 2 && /^[()[\]]/.test(plain) && /[()[\]]$/.test(plain);
+  const isTuple = Array.from(plain).length > 2 && /^[()[\]]/.test(plain) && /[()[\]]$/.test(plain);
   return isTuple && !/[()[\]]/.test(inside) ? inside.split(",").map(strip) : [plain];
 }
 

@@ -244,7 +244,7 @@ class Reader {
 
 function inAlphabet(name: string, text: string): string {
   const { upper, lower } = alphabets[name] ?? { upper: 0, lower: 0 };
-  return [...text]
+  return Array.from(text)
     .map((character) => {
       const other = elsewhere[name + character];
       if (other !== undefined) return other;

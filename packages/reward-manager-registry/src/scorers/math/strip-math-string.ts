@@ -10,7 +10,7 @@ export function stripMathString(text: string): string {
   if (answer.startsWith(".")) answer = `0${answer}`;
   const [name = "", value, ...more] = answer.split("=");
   // "x = 5": so short a name says nothing.
-  if (value !== undefined && more.length === 0 && [...name].length <= 2) answer = value;
+  if (value !== undefined && more.length === 0 && Array.from(name).length <= 2) answer = value;
   answer = withBraces(answer).replaceAll(" ", "");
   answer = withFractions(answer);
   return asFraction(answer === "0.5" ? half : answer);

@@ -142,7 +142,7 @@ export function shareOf({ mask }: PolicyRows, holds: (at: number) => boolean): n
 }
 
 /** The mean of -logRatio, within what is kept of it. */
-export function ppoKlOf({ mask, logRatio }: PolicyRows, kept = Infinity): number {
+export function ppoKlOf({ mask, logRatio }: PolicyRows, kept: number = Infinity): number {
   return maskedMean(
     filled(mask, (_row, _column, at) => -clamp(logRatio.data[at] as number, -kept, kept)),
     mask,

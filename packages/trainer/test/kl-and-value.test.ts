@@ -1,0 +1,115 @@
+/** KL penalties, their controllers, the critic's loss and entropy: verl's own numbers and gradients (test/golden/kl-and-value.json). */
+import { asTensor, type Tensor, tensor } from "@rayling/data-proto";
+import {
+  applyKlPenalty,
+  createKlController,
+  entropyLoss,
+  type KlControllerSettings,
+  klPenalty,
+  type KlPenaltyKind,
+  TrainerInputError,
+  valueLoss,
+  type ValueLossBatch,
+  type ValueLossSettings,
+} from "@rayling/trainer";
+import { describe, expect, test } from "vitest";
+import { camelCased, expectClose, type GoldenCase, goldenCases, nestedOf } from "./golden.ts";
+
+const cases = goldenCases("kl-and-value.json");
+const tensorAt = ({ inputs }: GoldenCase, name: string): Tensor =>
+  tensor(nestedOf(inputs[name]), "float32");
+
+const checks: Readonly<Record<string, (golden: GoldenCase) => Record<string, unknown>>> = {
+  kl_penalty(golden) {
+    const logProb = tensorAt(golden, "logprob");
+    const kind = golden.params["kl_penalty"] as KlPenaltyKind;
+    const { kl, gradLogProb } = klPenalty(logProb, tensorAt(golden, "ref_logprob"), kind);
+    // verl's gradient is of a weighted sum.
+    const weights = tensorAt(golden, "weights").data;
+    const weighted = gradLogProb.data.map((slope, at) => slope * (weights[at] as number));
+    return { kl, grad_logprob: asTensor(weighted, logProb.shape) };
+  },
+
+  compute_value_loss(golden) {
+    const { loss, clipfrac, gradVpreds } = valueLoss(
+      {
+        vpreds: tensorAt(golden, "vpreds"),
+        returns: tensorAt(golden, "returns"),
+        values: tensorAt(golden, "values"),
+        responseMask: tensorAt(golden, "response_mask"),
+      } satisfies ValueLossBatch,
+      camelCased(golden.params) as unknown as ValueLossSettings,
+    );
+    return { loss, clipfrac, grad_vpreds: gradVpreds };
+  },
+
+  compute_entropy_loss(golden) {
+    const { loss, gradLogits } = entropyLoss(
+      tensorAt(golden, "logits"),
+      tensorAt(golden, "response_mask"),
+      golden.params["loss_agg_mode"] as never,
+    );
+    return { loss, grad_logits: gradLogits };
+  },
+
+  /** Every token counts, and the coefficient stays. */
+  compute_rewards(golden) {
+    const scores = tensorAt(golden, "token_level_scores");
+    const { tokenLevelRewards } = applyKlPenalty(
+      {
+        tokenLevelScores: scores,
+        oldLogProbs: tensorAt(golden, "old_log_prob"),
+        refLogProb: tensorAt(golden, "ref_log_prob"),
+        responseMask: asTensor(new Int32Array(scores.data.length).fill(1), scores.shape),
+      },
+      createKlController({ klCoef: golden.params["kl_ratio"] as number }),
+    );
+    return { token_level_rewards: tokenLevelRewards };
+  },
+
+  get_kl_controller({ inputs, params }) {
+    const controller = createKlController(camelCased(params) as unknown as KlControllerSettings);
+    const values = ((inputs["updates"] ?? []) as [number, number][]).map(([kl, steps]) => {
+      controller.update(kl, steps);
+      return controller.value;
+    });
+    return { values };
+  },
+
+  apply_kl_penalty(golden) {
+    const { controller: settings, kl_penalty: kind } = golden.params as {
+      controller: Record<string, unknown>;
+      kl_penalty: KlPenaltyKind;
+    };
+    const controller = createKlController(camelCased(settings) as unknown as KlControllerSettings);
+    const { tokenLevelRewards, metrics } = applyKlPenalty(
+      {
+        tokenLevelScores: tensorAt(golden, "token_level_scores"),
+        oldLogProbs: tensorAt(golden, "old_log_probs"),
+        refLogProb: tensorAt(golden, "ref_log_prob"),
+        responseMask: tensorAt(golden, "response_mask"),
+      },
+      controller,
+      kind,
+    );
+    return { token_level_rewards: tokenLevelRewards, metrics, kl_coef_after: controller.value };
+  },
+};
+
+test("every fn of the file is checked", () => {
+  expect([...new Set(cases.map(({ fn }) => fn))].toSorted()).toEqual(
+    Object.keys(checks).toSorted(),
+  );
+});
+
+describe.each(Object.entries(checks))("%s", (name, check) => {
+  test.each(cases.filter(({ fn }) => fn === name))("$name", (golden) => {
+    if (golden.expected["error"] !== undefined) {
+      expect(() => check(golden)).toThrow(TrainerInputError);
+      return;
+    }
+    // Of a controller verl tells its class, too.
+    const { class: _, ...expected } = golden.expected;
+    expectClose({ ...golden, expected }, check(golden));
+  });
+});
