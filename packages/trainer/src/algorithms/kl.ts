@@ -3,7 +3,7 @@
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
 import { clamp } from "./losses/policy-loss.ts";
-import { maskedSum } from "./masked.ts";
+import { masked } from "./masked.ts";
 import { filled, type Matrix, matrixOf, rowSums, tensorOf } from "./matrix.ts";
 
 /** verl's names; with "+" behind it, the value is of that kind and the gradient that of k2. */
@@ -150,23 +150,17 @@ export function applyKlPenalty(
   const old = matrixOf("oldLogProbs", batch.oldLogProbs, scores);
   const reference = matrixOf("refLogProb", batch.refLogProb, scores);
   const estimates = estimatesOf(old, reference, kind);
-  const divergence = filled(
-    mask,
-    (_row, _column, at) => (estimates[at] as Estimate).value * (mask.data[at] as number),
-  );
+  const values = filled(mask, (_row, _column, at) => (estimates[at] as Estimate).value);
+  const divergence = masked(values, mask);
   const beta = controller.value;
   const rewards = filled(
     scores,
     (_row, _column, at) => (scores.data[at] as number) - beta * (divergence.data[at] as number),
   );
   const lengths = rowSums(mask);
-  let currentKl = 0;
-  for (let row = 0; row < mask.rows; row++) {
-    const only = filled(mask, (other, _column, at) =>
-      other === row ? (mask.data[at] as number) : 0,
-    );
-    currentKl += maskedSum(divergence, only) / ((lengths[row] as number) + 1e-8) / mask.rows;
-  }
+  const sums = rowSums(divergence);
+  const means = sums.map((sum, row) => sum / ((lengths[row] as number) + 1e-8));
+  const currentKl = means.reduce((total, mean) => total + mean, 0) / mask.rows;
   controller.update(currentKl, mask.rows);
   return {
     tokenLevelRewards: tensorOf(rewards),

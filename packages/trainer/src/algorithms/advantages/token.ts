@@ -86,10 +86,9 @@ export const remax: AdvantageEstimator = (batch) => {
 
 /** Per token, the mean of the returns of its group weighted by how much each row has varied up to there. */
 export const optimalTokenBaseline: AdvantageEstimator = (batch, settings = {}) =>
-  tokenBaseline(batch, settings, (row, { mask }) => {
-    void row;
-    return Array.from({ length: mask.columns }, (_, column) => column);
-  });
+  tokenBaseline(batch, settings, (_row, { mask }) =>
+    Array.from({ length: mask.columns }, (_, column) => column),
+  );
 
 /** The same for rows of several turns: the n-th token that counts is compared with the n-th of the others. */
 export const tirOptimalTokenBaseline: AdvantageEstimator = (batch, settings = {}) =>
