@@ -12,6 +12,7 @@ export type {
   ScoreTuple,
   ScoreValue,
 } from "./scoring/compute-score.ts";
+export type { Scorer, ScoreLogEntry } from "./scoring/scorer.ts";
 export type { RewardResult } from "./scoring/reward-result.ts";
 
 export { createDefaultRegistry, createRegistry } from "./registry.ts";
@@ -42,8 +43,9 @@ export type { PrimeMathScore } from "./scorers/prime-math.ts";
 export { routeDataSource } from "./scorers/routes.ts";
 export type { RouteSettings, ScorerName, ScorerRoute } from "./scorers/routes.ts";
 
-export { loadComputeScore, loadRewardManagerClass } from "./loader/load.ts";
+export { loadComputeScore, loadRewardManagerClass, loadScorer } from "./loader/load.ts";
 export type { LoadOptions } from "./loader/load.ts";
+export { resolveRewardModule } from "./loader/module-url.ts";
 export { parseRewardSpec } from "./loader/reward-spec.ts";
 export type { RewardSpec } from "./loader/reward-spec.ts";
 

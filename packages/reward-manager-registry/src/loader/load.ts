@@ -12,8 +12,9 @@ import {
 import type { RewardManagerClass } from "../managers/reward-manager.ts";
 import { withRewardKwargs } from "../scoring/compute-score.ts";
 import type { ComputeScore } from "../scoring/compute-score.ts";
+import type { Scorer } from "../scoring/scorer.ts";
 import { describeValue, isClass } from "../value-description.ts";
-import { resolveModuleUrl } from "./module-url.ts";
+import { resolveRewardModule } from "./module-url.ts";
 import { parseRewardSpec } from "./reward-spec.ts";
 import type { RewardSpec } from "./reward-spec.ts";
 
@@ -33,14 +34,45 @@ export async function loadComputeScore(
   spec: string | RewardSpec,
   options: LoadOptions = {},
 ): Promise<ComputeScore> {
+  const { computeScore } = await loadScorer(spec, options);
+  return computeScore;
+}
+
+/**
+ * The same with what may come with it: the spec may also name an object or a class with a method computeScore, and postProcessScores and log if it has them. A class is made
+ * without arguments, once for each thread that loads it; what its constructor throws is thrown on.
+ */
+export async function loadScorer(
+  spec: string | RewardSpec,
+  options: LoadOptions = {},
+): Promise<Scorer> {
   const { path, name, rewardKwargs } = typeof spec === "string" ? parseRewardSpec(spec) : spec;
   const exports = await importModule(path, options);
   const wanted = name === undefined ? FUNCTION_NAMES : [name];
   const exportName = pickExport(path, exports, wanted);
   const value = exports[exportName];
-  if (typeof value !== "function" || isClass(value))
+  if (typeof value === "function" && !isClass(value)) {
+    return { computeScore: withRewardKwargs(value as ComputeScore, rewardKwargs) };
+  }
+  const scorer = isClass(value) ? new (value as new () => Partial<Scorer>)() : value;
+  if (!isScorer(scorer)) {
     throw new RewardExportTypeError(path, exportName, "function", describeValue(value));
-  return withRewardKwargs(value as ComputeScore, rewardKwargs);
+  }
+  const { postProcessScores, log } = scorer;
+  return {
+    computeScore: withRewardKwargs((input) => scorer.computeScore(input), rewardKwargs),
+    ...(postProcessScores === undefined
+      ? {}
+      : { postProcessScores: (scores) => scorer.postProcessScores?.(scores) ?? scores }),
+    ...(log === undefined ? {} : { log: (entry) => scorer.log?.(entry) }),
+  };
+}
+
+function isScorer(value: unknown): value is Scorer {
+  if (typeof value !== "object" || value === null) return false;
+  const { computeScore, postProcessScores, log } = value as Partial<Scorer>;
+  const isMethod = (part: unknown): boolean => part === undefined || typeof part === "function";
+  return typeof computeScore === "function" && isMethod(postProcessScores) && isMethod(log);
 }
 
 /**
@@ -64,7 +96,7 @@ export async function loadRewardManagerClass(
 }
 
 async function importModule(path: string, options: LoadOptions): Promise<Record<string, unknown>> {
-  const url = resolveModuleUrl(path, options.baseDirectory ?? process.cwd());
+  const url = resolveRewardModule(path, options.baseDirectory ?? process.cwd());
   try {
     return (await import(url)) as Record<string, unknown>;
   } catch (cause) {

@@ -10,7 +10,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { InvalidRewardSpecError, RewardModuleNotFoundError } from "../errors.ts";
 
 /** Throws RewardModuleNotFoundError or InvalidRewardSpecError. */
-export function resolveModuleUrl(path: string, baseDirectory: string): string {
+export function resolveRewardModule(path: string, baseDirectory: string): string {
   if (path.startsWith("pkg:")) return packageUrl(path, baseDirectory);
   const file = filePath(path, baseDirectory);
   if (!isFile(file))

@@ -16,6 +16,8 @@ export interface ScoreInput {
   readonly rewardRouterAddress?: string;
   /** Present only together with rewardRouterAddress. */
   readonly rewardModelTokenizer?: Tokenizer;
+  /** Aborted when the loop has given this call up: past its deadline, or scored by another one. Present in a reward loop. */
+  readonly signal?: AbortSignal;
   readonly [rewardKwarg: string]: unknown;
 }
 

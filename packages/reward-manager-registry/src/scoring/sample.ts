@@ -12,6 +12,8 @@ export interface RewardSample {
   readonly dataSource: string;
   /** The response text, or its valid token ids without padding. */
   readonly response: string | ArrayLike<number>;
+  /** verl `raw_prompt`: the conversation that was answered. Reward models read it. */
+  readonly rawPrompt?: readonly { readonly role: string; readonly content: unknown }[] | undefined;
   /** verl `reward_model.ground_truth`. */
   readonly groundTruth: unknown;
   /** verl `extra_info`. The score function gets a copy. */

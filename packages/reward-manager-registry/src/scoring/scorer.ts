@@ -1,0 +1,30 @@
+/**
+ * The user's score function with what may come with it: an object of these, or a class that is made without arguments (verl's async_reward_agent recipe).
+ * A bare function is a Scorer with computeScore alone.
+ */
+
+import type { ComputeScore } from "./compute-score.ts";
+
+export interface Scorer {
+  readonly computeScore: ComputeScore;
+  /** The scores of one group (the rollouts of one prompt) that are valid, by their order in the batch; returns as many. */
+  readonly postProcessScores?: (
+    scores: readonly number[],
+  ) => readonly number[] | PromiseLike<readonly number[]>;
+  /** Told once for each request to an AsyncRewardAgent, when all of its samples have an outcome. */
+  readonly log?: (entry: ScoreLogEntry) => void | PromiseLike<void>;
+}
+
+/** Lists of equal length, in the order in which the samples were done. */
+export interface ScoreLogEntry {
+  /** ISO 8601, when each was done. */
+  readonly timestamps: readonly string[];
+  /** What the score function said of them: the parts of [score, query, response]; null where it said nothing. */
+  readonly queries: readonly unknown[];
+  readonly responses: readonly unknown[];
+  /** null: invalid. */
+  readonly results: readonly (number | null)[];
+  /** From the request to the outcome, with all waiting. */
+  readonly latenciesMs: readonly number[];
+  readonly groupUids: readonly string[];
+}
