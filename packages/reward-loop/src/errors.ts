@@ -63,6 +63,79 @@ export class RewardLoopWorkerLostError extends Error {
   }
 }
 
+/** Another reward loop uses this endpoint with other limits. */
+export class RewardLimiterConflictError extends Error {
+  override readonly name = "RewardLimiterConflictError";
+  readonly code = "REWARD_LIMITER_CONFLICT";
+  readonly endpoint: string;
+
+  constructor(endpoint: string) {
+    super(
+      `Endpoint "${endpoint}" is used with other limits by another reward loop: give both the same, or endpoints of different names.`,
+    );
+    this.endpoint = endpoint;
+  }
+}
+
+/** An AsyncRewardAgent was asked for rows that it cannot give. */
+export class RewardChunkError extends RangeError {
+  override readonly name = "RewardChunkError";
+  readonly code = "REWARD_CHUNK";
+
+  constructor(problem: string) {
+    super(`The reward agent cannot give that chunk: ${problem}.`);
+  }
+}
+
+/** A reward-model server that was to be started is not there. */
+export class RewardModelStartError extends Error {
+  override readonly name = "RewardModelStartError";
+  readonly code = "REWARD_MODEL_START";
+  readonly address: string;
+  /** The last lines of its standard error. */
+  readonly stderr: string;
+
+  constructor(address: string, reason: string, stderr: string) {
+    super(
+      `The reward model's server at ${address} did not start: ${reason}.${stderr === "" ? "" : `\n${stderr}`}`,
+    );
+    this.address = address;
+    this.stderr = stderr;
+  }
+}
+
+/** More samples of a batch are invalid than `onFailure.failAbove` allows. */
+export class RewardFailuresError extends Error {
+  override readonly name = "RewardFailuresError";
+  readonly code = "REWARD_FAILURES";
+  readonly invalid: number;
+  readonly total: number;
+  /** How many, by the code of their failure. */
+  readonly counts: Readonly<Record<string, number>>;
+
+  constructor(invalid: number, total: number, counts: Readonly<Record<string, number>>) {
+    const reasons = Object.entries(counts).map(([code, count]) => `${count} x ${code}`);
+    super(`${invalid} of ${total} samples have no score: ${reasons.join(", ")}.`);
+    this.invalid = invalid;
+    this.total = total;
+    this.counts = counts;
+  }
+}
+
+/** A line of a reward log is no record of one. */
+export class RewardLogError extends Error {
+  override readonly name = "RewardLogError";
+  readonly code = "REWARD_LOG";
+  readonly path: string;
+  readonly line: number;
+
+  constructor(path: string, line: number) {
+    super(`${path}:${line}: the line is no record of a reward.`);
+    this.path = path;
+    this.line = line;
+  }
+}
+
 /** The manager was closed before or while this ran. */
 export class RewardLoopClosedError extends Error {
   override readonly name = "RewardLoopClosedError";

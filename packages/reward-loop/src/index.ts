@@ -1,10 +1,40 @@
 /** Public names of @rayling/reward-loop. */
 
+export { AsyncRewardAgent } from "./agent/async-reward-agent.ts";
+export type { RewardChunk } from "./agent/async-reward-agent.ts";
 export { RewardLoopManager } from "./manager/reward-loop-manager.ts";
+export type { ScoreOptions } from "./manager/reward-loop-manager.ts";
 export type { ScoreStreamOptions } from "./manager/score-stream.ts";
 export type { RewardProgress } from "./manager/progress.ts";
+export { RewardModelManager } from "./reward-model/reward-model-manager.ts";
+export type { RewardModelOptions } from "./reward-model/reward-model-manager.ts";
+export { RewardModelRouter } from "./reward-model/router.ts";
+export type { RouterOptions } from "./reward-model/router.ts";
+export type { LaunchOptions } from "./reward-model/server-process.ts";
+export type { RouterStrategy, UpstreamState } from "./reward-model/upstreams.ts";
 export { RewardLoopWorker, RewardLoopWorkerActor } from "./worker/reward-loop-worker.ts";
-export type { ExecutorSettings, PipelineSettings, RewardLoopOptions } from "./settings.ts";
+export type {
+  ExecutorSettings,
+  PipelineSettings,
+  RewardLoopOptions,
+  RewardModelUse,
+} from "./settings.ts";
+export type { OnFailure, PolicyOptions, RewardLimits } from "./policy-settings.ts";
+export type { BreakerSettings, BreakerState } from "./faults/circuit-breaker.ts";
+export type { FailureClass } from "./faults/failure-class.ts";
+export type { HedgeSettings } from "./faults/hedge.ts";
+export type { RetrySettings } from "./faults/retry-policy.ts";
+export type { AdaptiveLimitSettings } from "./limits/adaptive-limit.ts";
+export { RewardLimiter, RewardLimiterActor, rewardLimiterOf } from "./limits/reward-limiter.ts";
+export type { RewardLimiterSettings } from "./limits/reward-limiter.ts";
+export type { LimiterSettings, LimiterState, LimitReport, LimitRequest } from "./limits/limiter.ts";
+export { outcomesIn, readRewardLog, RewardLog } from "./record/reward-log.ts";
+export type { RewardLogOptions } from "./record/reward-log.ts";
+export { outcomeOf } from "./record/reward-record.ts";
+export type { RecordPlace, RewardRecord } from "./record/reward-record.ts";
+export { sampleKey } from "./record/sample-key.ts";
+export { usageOf } from "./usage.ts";
+export type { TokenUsage } from "./usage.ts";
 export type {
   InvalidOutcome,
   SampleOutcome,
@@ -16,6 +46,11 @@ export type {
 export {
   ExecutorStartError,
   InvalidBatchError,
+  RewardChunkError,
+  RewardFailuresError,
+  RewardLimiterConflictError,
+  RewardLogError,
+  RewardModelStartError,
   RewardLoopClosedError,
   RewardLoopOptionError,
   RewardLoopWorkerLostError,

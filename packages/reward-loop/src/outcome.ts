@@ -48,16 +48,27 @@ export interface ScoreFailure {
   readonly exitCode?: number;
 }
 
-interface Measured {
+/** What one attempt measures. */
+export interface Attempted {
   /** From the start of the score function on this sample to its end; waiting before it is not counted. */
   readonly latencyMs: number;
   /** How often the score function was started on this sample. */
   readonly attempts: number;
 }
 
+interface Measured extends Attempted {
+  /** How long it waited for a slot, for its endpoint's limits and between its tries. */
+  readonly waitedMs: number;
+}
+
 export type ValidOutcome = { readonly valid: true } & RewardResult & Measured;
 export type InvalidOutcome = { readonly valid: false; readonly error: ScoreFailure } & Measured;
 export type SampleOutcome = ValidOutcome | InvalidOutcome;
+
+/** What one attempt came to. */
+export type AttemptOutcome =
+  | ({ readonly valid: true } & RewardResult & Attempted)
+  | ({ readonly valid: false; readonly error: ScoreFailure } & Attempted);
 
 /** An outcome of a stream, with its sample and the sample's place in the input, from 0. */
 export interface ScoredSample<Sample extends RewardSample = RewardSample> {
@@ -73,18 +84,33 @@ export function failureOf(thrown: unknown): ScoreFailure {
   }
   const error = { name: textOf(thrown.name), message: textOf(thrown.message) };
   if (isPipelineError(thrown)) return { code: thrown.code, ...error };
-  const errorCode: unknown = (thrown as { code?: unknown }).code;
+  const errorCode = errorCodeOf(thrown);
   return {
     code: "SCORE_THREW",
     ...error,
-    ...(typeof errorCode === "string" ? { errorCode } : {}),
+    ...(errorCode === undefined ? {} : { errorCode }),
     ...httpDetailsOf(thrown),
     ...(typeof thrown.stack === "string" ? { stack: thrown.stack } : {}),
   };
 }
 
+/** fetch has it on the cause, and clients that use fetch on the cause of that. */
+function errorCodeOf(thrown: unknown): string | undefined {
+  let error = thrown as { readonly code?: unknown; readonly cause?: unknown } | null | undefined;
+  for (let depth = 0; depth < 4 && typeof error === "object" && error !== null; depth++) {
+    if (typeof error.code === "string") return error.code;
+    error = error.cause as typeof error;
+  }
+  return undefined;
+}
+
 export function timeoutFailure(timeoutMs: number): ScoreFailure {
   const message = `the score function did not finish within ${timeoutMs} ms`;
+  return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };
+}
+
+export function totalTimeoutFailure(totalTimeoutMs: number): ScoreFailure {
+  const message = `there was no score within ${totalTimeoutMs} ms, with all waiting and tries`;
   return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };
 }
 

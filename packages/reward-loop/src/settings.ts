@@ -4,12 +4,19 @@
  */
 
 import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
 import type { ResourceLimits } from "@rayling/core";
+import type { DiscriminativeSettings } from "./reward-model/discriminative.ts";
+import type { RewardModelOptions } from "./reward-model/reward-model-manager.ts";
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { RewardLoopOptionError } from "./errors.ts";
+import { between, checkKeys, notAnOption } from "./option-checks.ts";
+import { readPolicy } from "./policy-settings.ts";
+import type { PolicyOptions, PolicySettings } from "./policy-settings.ts";
+import { withoutRateLimited } from "./rate-limited.ts";
 
-export interface RewardLoopOptions {
+export interface RewardLoopOptions extends PolicyOptions {
   /** RewardLoopWorkers. Default: one per CPU, at least 2, at most 8 (verl: 8). */
   readonly workers?: number | undefined;
   /** Samples in flight per worker. Default 16. */
@@ -28,14 +35,36 @@ export interface RewardLoopOptions {
   readonly managerOptions?: Readonly<Record<string, unknown>> | undefined;
   /** Exports a function that makes the tokenizer (default name createTokenizer); it gets `rewardKwargs`. */
   readonly tokenizer?: string | RewardSpec | undefined;
-  /** host:port of a reward model's router, handed to the score function. */
+  /** host:port of a reward model's router, handed to the score function. Default: that of `rewardModel`. */
   readonly rewardRouterAddress?: string | undefined;
+  /** A reward model, for score functions of yours that ask it, or without one to score by itself. */
+  readonly rewardModel?: RewardModelUse | undefined;
   /** Where relative paths start. Default: the current directory. */
   readonly baseDirectory?: string | undefined;
   /** Workers are named `{name}_{i}`. Default reward_loop_worker, with a suffix where that is taken. */
   readonly name?: string | undefined;
   /** Heap limits of an executor's thread: a score function that reaches one is reported, the others go on. */
   readonly resourceLimits?: ResourceLimits | undefined;
+}
+
+/** verl `reward.reward_model`. */
+export interface RewardModelUse extends RewardModelOptions {
+  /** By the name under which its servers have it. */
+  readonly model: string;
+  /** Folder of its tokenizer and chat template; needed where it scores by itself. */
+  readonly tokenizer?: string;
+  /** Folder of the policy's tokenizer: responses that come as token ids, and its end of sequence. */
+  readonly policyTokenizer?: string;
+  /** Tries of a request. Default 16. */
+  readonly maxRetries?: number;
+  /** Of one try. Default: as long as it takes. */
+  readonly timeoutMs?: number;
+}
+
+/** Where a score comes from if there is no function. */
+export interface DiscriminativeUse extends DiscriminativeSettings {
+  readonly tokenizer: string;
+  readonly policyTokenizer: string | undefined;
 }
 
 /** What runs one sample: the same in every executor. */
@@ -45,6 +74,7 @@ export interface PipelineSettings {
   readonly managerOptions: Readonly<Record<string, unknown>>;
   readonly tokenizer: RewardSpec | undefined;
   readonly rewardRouterAddress: string | undefined;
+  readonly discriminative: DiscriminativeUse | undefined;
   readonly baseDirectory: string;
 }
 
@@ -55,6 +85,7 @@ export interface ExecutorSettings {
   readonly startTimeoutMs: number;
   readonly resourceLimits: ResourceLimits | undefined;
   readonly pipeline: PipelineSettings;
+  readonly policy: PolicySettings;
 }
 
 export interface RewardLoopSettings extends ExecutorSettings {
@@ -63,24 +94,30 @@ export interface RewardLoopSettings extends ExecutorSettings {
 }
 
 /** Throws RewardLoopOptionError, InvalidRewardSpecError. */
-export function readSettings(options: RewardLoopOptions): RewardLoopSettings {
-  checkNames(options);
-  const { reward, manager = "naive", tokenizer } = options;
+export function readSettings(given: RewardLoopOptions): RewardLoopSettings {
+  checkKeys<RewardLoopOptions>("", given, optionNames);
+  const options = withoutRateLimited(given);
+  const { manager = "naive", tokenizer } = options;
+  const reward = specOf("reward", options.reward);
+  const policy = readPolicy(options, reward?.path ?? "default");
+  const longest = { above: 0, most: 2 ** 31 - 1 };
   return {
     workers: whole("workers", options.workers, Math.min(8, Math.max(2, availableParallelism()))),
     concurrency: whole("concurrency", options.concurrency, 16),
     executors: whole("executors", options.executors, 2),
-    timeoutMs:
-      options.timeoutMs === undefined ? undefined : duration("timeoutMs", options.timeoutMs),
-    startTimeoutMs: duration("startTimeoutMs", options.startTimeoutMs ?? 60_000),
+    // What may not go on for longer than all of its tries together is ended then.
+    timeoutMs: between("timeoutMs", options.timeoutMs, longest) ?? policy.totalTimeoutMs,
+    startTimeoutMs: between("startTimeoutMs", options.startTimeoutMs, longest) ?? 60_000,
     resourceLimits: options.resourceLimits,
     name: options.name === undefined ? undefined : filled("name", options.name),
+    policy,
     pipeline: {
-      reward: specOf("reward", reward),
+      reward,
       manager: typeof manager === "string" ? filled("manager", manager) : manager,
       managerOptions: options.managerOptions ?? {},
       tokenizer: tokenizerOf(specOf("tokenizer", tokenizer)),
       rewardRouterAddress: options.rewardRouterAddress,
+      discriminative: undefined,
       baseDirectory: options.baseDirectory ?? process.cwd(),
     },
   };
@@ -90,51 +127,76 @@ function specOf(option: string, spec: string | RewardSpec | undefined): RewardSp
   if (typeof spec === "string") return parseRewardSpec(spec);
   if (spec === undefined || (typeof spec === "object" && typeof spec?.path === "string"))
     return spec;
-  throw new RewardLoopOptionError(option, "a text or { path, name?, rewardKwargs? }", spec);
+  return notAnOption(option, "a text or { path, name?, rewardKwargs? }", spec);
 }
 
-/** A misspelt option must not be a missing deadline. */
-function checkNames(options: RewardLoopOptions): void {
-  if (typeof options !== "object" || options === null) {
-    throw new RewardLoopOptionError("options", "an object", options);
-  }
-  for (const name of Object.keys(options)) {
-    if (!optionNames.has(name)) {
-      throw new RewardLoopOptionError(name, `one of ${[...optionNames].join(", ")}`, "unknown");
-    }
-  }
-}
-
-const optionNames: ReadonlySet<string> = new Set<keyof RewardLoopOptions>([
+const optionNames: readonly (keyof RewardLoopOptions)[] = [
   "workers",
   "concurrency",
   "executors",
   "timeoutMs",
+  "totalTimeoutMs",
   "startTimeoutMs",
   "reward",
   "manager",
   "managerOptions",
   "tokenizer",
   "rewardRouterAddress",
+  "rewardModel",
   "baseDirectory",
   "name",
   "resourceLimits",
-]);
+  "limits",
+  "retry",
+  "hedge",
+  "onFailure",
+];
+
+/**
+ * The settings when the reward model's router is there.
+ *
+ * @param address host:port of it
+ */
+export function withRewardModel(
+  settings: RewardLoopSettings,
+  use: RewardModelUse,
+  address: string,
+): RewardLoopSettings {
+  const { pipeline } = settings;
+  const { engine, model, tokenizer, policyTokenizer, maxRetries, timeoutMs } = use;
+  const scoresItself = pipeline.reward === undefined;
+  if (scoresItself && tokenizer === undefined) {
+    notAnOption("rewardModel.tokenizer", "the folder of the reward model's tokenizer", tokenizer);
+  }
+  const discriminative: DiscriminativeUse | undefined =
+    !scoresItself || tokenizer === undefined
+      ? undefined
+      : {
+          engine,
+          model,
+          address,
+          tokenizer: resolve(pipeline.baseDirectory, tokenizer),
+          policyTokenizer: policyTokenizer && resolve(pipeline.baseDirectory, policyTokenizer),
+          ...(maxRetries === undefined ? {} : { maxRetries }),
+          ...(timeoutMs === undefined ? {} : { timeoutMs }),
+        };
+  const rewardRouterAddress = pipeline.rewardRouterAddress ?? address;
+  return { ...settings, pipeline: { ...pipeline, rewardRouterAddress, discriminative } };
+}
+
+/** Without what is the loop's own business. */
+export function modelOptionsOf(use: RewardModelUse): RewardModelOptions {
+  const own = new Set(["model", "tokenizer", "policyTokenizer", "maxRetries", "timeoutMs"]);
+  const options = Object.entries(use).filter(([name]) => !own.has(name));
+  return Object.fromEntries(options) as unknown as RewardModelOptions;
+}
 
 function tokenizerOf(spec: RewardSpec | undefined): RewardSpec | undefined {
   return spec && { ...spec, name: spec.name ?? "createTokenizer" };
 }
 
 function whole(option: string, value: number | undefined, fallback: number): number {
-  if (value === undefined) return fallback;
-  if (Number.isSafeInteger(value) && value >= 1) return value;
-  throw new RewardLoopOptionError(option, "a whole number of at least 1", value);
-}
-
-/** setTimeout's longest: 2^31 - 1 ms. */
-function duration(option: string, value: number): number {
-  if (Number.isFinite(value) && value > 0 && value < 2 ** 31) return value;
-  throw new RewardLoopOptionError(option, "a number of milliseconds above 0", value);
+  return between(option, value, { least: 1, whole: true }) ?? fallback;
 }
 
 function filled(option: string, value: string): string {

@@ -3,7 +3,7 @@
  *
  * Tensors: responses [rows, length] of token ids, right-padded; attention_mask [rows, prompt + length]; prompts only for their width.
  * Values: data_source, reward_model ({ ground_truth }), and where they are there extra_info, tool_extra_fields, __num_turns__,
- * reward_scores. A column `response` of texts takes the place of token ids, and then no tokenizer is needed.
+ * reward_scores, raw_prompt (a list of { role, content }). A column `response` of texts takes the place of token ids, and then no tokenizer is needed.
  * A missing column is an error of the batch; a bad value in one row is the outcome of that row, unless it
  * cannot travel to a worker at all: that rejects the batch and names the place.
  */
@@ -65,6 +65,7 @@ export function samplesOf(data: DataProto): RewardSample[] {
         dataSource,
         response: response(row),
         groundTruth: (rewardModels[row] as { ground_truth?: unknown } | null)?.ground_truth,
+        rawPrompt: valueAt(nonTensorBatch, "raw_prompt", row),
         extraInfo: valueAt(nonTensorBatch, "extra_info", row),
         toolExtraFields: valueAt(nonTensorBatch, "tool_extra_fields", row),
         numTurns: valueAt(nonTensorBatch, "__num_turns__", row),

@@ -8,19 +8,22 @@ import {
   defaultComputeScore,
   loadComputeScore,
   loadRewardManagerClass,
-  withRewardKwargs,
+  loadScorer,
 } from "@rayling/reward-manager-registry";
 import type {
   ComputeScore,
   RewardManager,
+  RewardSample,
   RewardSpec,
+  ScoreInput,
+  Scorer,
   Tokenizer,
 } from "@rayling/reward-manager-registry";
 import { RewardLoopOptionError } from "../errors.ts";
-import type { PipelineSettings } from "../settings.ts";
+import type { DiscriminativeUse, PipelineSettings } from "../settings.ts";
 import type { RunTracker } from "./run-tracker.ts";
 
-export interface Pipeline extends RewardManager {
+export interface Pipeline extends RewardManager, Pick<Scorer, "postProcessScores" | "log"> {
   /** Whether several samples may be at work at once: known for async functions, learned from the first promise of others. */
   readonly overlaps: boolean;
 }
@@ -30,18 +33,28 @@ export async function loadPipeline(
   settings: PipelineSettings,
   tracker: RunTracker,
 ): Promise<Pipeline> {
-  const { reward, baseDirectory } = settings;
+  const { reward, discriminative, baseDirectory } = settings;
+  if (discriminative !== undefined) return discriminativePipeline(discriminative, tracker);
   let overlaps = false;
   const onThenable = (): void => void (overlaps = true);
-  let computeScore: ComputeScore = defaultComputeScore;
+  let scorer: Scorer = { computeScore: defaultComputeScore };
+  let fixed: Readonly<Record<string, unknown>> = {};
   if (reward !== undefined) {
     const { path, name, rewardKwargs } = reward;
-    const loaded = await loadComputeScore({ path, name }, { baseDirectory });
-    overlaps = isAsyncFunction(loaded);
-    computeScore = withRewardKwargs(loaded, rewardKwargs);
+    const loaded = await loadScorer({ path, name }, { baseDirectory });
+    overlaps = isAsyncFunction(loaded.computeScore);
+    scorer = loaded;
+    fixed = rewardKwargs ?? {};
   }
+  const { computeScore, postProcessScores, log } = scorer;
+  const forGroups = {
+    ...(postProcessScores === undefined
+      ? {}
+      : { postProcessScores: tracker.timed(postProcessScores) }),
+    ...(log === undefined ? {} : { log: tracker.timed(log) }),
+  };
   const manager = await createManager(settings, {
-    computeScore: tracker.timed(computeScore, onThenable),
+    computeScore: tracker.timed(withSignal(computeScore, fixed, tracker), onThenable),
     tokenizer: await loadTokenizer(settings, tracker),
     rewardRouterAddress: settings.rewardRouterAddress,
     options: settings.managerOptions,
@@ -52,12 +65,54 @@ export async function loadPipeline(
         return overlaps;
       },
       runSingle: (sample) => manager.runSingle(sample),
+      ...forGroups,
     };
   }
   const runSingle = tracker.timed<Parameters<RewardManager["runSingle"]>, unknown>((sample) =>
     manager.runSingle(sample),
   );
-  return { overlaps: true, runSingle: runSingle as RewardManager["runSingle"] };
+  return { overlaps: true, runSingle: runSingle as RewardManager["runSingle"], ...forGroups };
+}
+
+/** The reward model scores by itself; its requests are on the clock as a function's. */
+async function discriminativePipeline(
+  use: DiscriminativeUse,
+  tracker: RunTracker,
+): Promise<Pipeline> {
+  const [{ DiscriminativeReward }, { createTokenizer }] = await Promise.all([
+    import("../reward-model/discriminative.ts"),
+    import("../tokenizer/index.ts"),
+  ]);
+  const { tokenizer, policyTokenizer, ...settings } = use;
+  const reward = new DiscriminativeReward(settings, {
+    tokenizer: await createTokenizer({ path: tokenizer }),
+    policyTokenizer:
+      policyTokenizer === undefined ? undefined : await createTokenizer({ path: policyTokenizer }),
+    signal: () => tracker.signal,
+  });
+  const runSingle = tracker.timed((sample: RewardSample) => reward.runSingle(sample));
+  return { overlaps: true, runSingle: async (sample) => runSingle(sample) };
+}
+
+/** The function with its fixed arguments, and with a signal that is made when it asks for it: most do not. */
+function withSignal(
+  computeScore: ComputeScore,
+  rewardKwargs: Readonly<Record<string, unknown>>,
+  tracker: RunTracker,
+): ComputeScore {
+  // On the prototype: an accessor of its own would cost each input more than all else.
+  class LoopInput {
+    constructor(input: ScoreInput) {
+      Object.assign(this, input, rewardKwargs);
+    }
+    get signal(): AbortSignal {
+      return tracker.signal;
+    }
+    set signal(value: unknown) {
+      Object.defineProperty(this, "signal", { value, enumerable: true });
+    }
+  }
+  return (input) => computeScore(new LoopInput(input) as unknown as ScoreInput);
 }
 
 async function createManager(

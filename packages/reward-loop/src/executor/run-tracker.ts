@@ -17,6 +17,9 @@ export interface Run {
   /** How many of the user's functions are at work on it: a manager calls a score function. */
   depth: number;
   startedAt: number | undefined;
+  /** Made when somebody asks for its signal. */
+  abort: AbortController | undefined;
+  isAborted: boolean;
 }
 
 export class RunTracker {
@@ -41,6 +44,15 @@ export class RunTracker {
     } finally {
       this.#unmark();
     }
+  }
+
+  /** Of the run that asks: aborted when nobody waits for it any more. */
+  get signal(): AbortSignal {
+    const run = this.#context.getStore();
+    if (run === undefined) return never;
+    run.abort ??= new AbortController();
+    if (run.isAborted) run.abort.abort();
+    return run.abort.signal;
   }
 
   /** The same function; the clock of the run that calls it starts with it. */
@@ -89,6 +101,8 @@ export class RunTracker {
     this.#table.runningId = this.#below.pop() ?? 0;
   }
 }
+
+const never: AbortSignal = new AbortController().signal;
 
 function isThenable<Result>(value: Result | PromiseLike<Result>): value is PromiseLike<Result> {
   return (

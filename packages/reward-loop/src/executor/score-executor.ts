@@ -6,7 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
-import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+import type { RewardResult } from "@rayling/reward-manager-registry";
 import { failureOf } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
 import type { PipelineSettings } from "../settings.ts";
@@ -15,6 +15,8 @@ import type { Pipeline } from "./pipeline.ts";
 import { RunTable } from "./run-table.ts";
 import { RunTracker } from "./run-tracker.ts";
 import type { Run } from "./run-tracker.ts";
+import { runWork } from "./score-work.ts";
+import type { ScoreWork } from "./score-work.ts";
 
 /** What one run came to. A result that cannot travel rejects with NotEncodableError instead. */
 export type ScoreReply = { readonly latencyMs: number; readonly overlaps: boolean } & (
@@ -22,9 +24,19 @@ export type ScoreReply = { readonly latencyMs: number; readonly overlaps: boolea
   | { readonly ok: false; readonly error: ScoreFailure }
 );
 
+/** What is known of the user's functions when they are loaded. */
+export interface ExecutorTraits {
+  /** Whether samples overlap in one thread. */
+  readonly overlaps: boolean;
+  readonly postProcesses: boolean;
+  readonly logs: boolean;
+}
+
 export class ScoreExecutor {
   readonly #tracker: RunTracker;
   readonly #pipeline: Promise<Pipeline>;
+  /** At work. */
+  readonly #runs: Map<number, Run> = new Map();
 
   constructor(settings: PipelineSettings, memory: SharedArrayBuffer) {
     const table = RunTable.over(memory);
@@ -37,24 +49,42 @@ export class ScoreExecutor {
   }
 
   /** Resolves when the user's modules are loaded; rejects with why they are not. */
-  async ready(): Promise<{ readonly overlaps: boolean }> {
-    const { overlaps } = await this.#pipeline;
-    return { overlaps };
+  async ready(): Promise<ExecutorTraits> {
+    const { overlaps, postProcessScores, log } = await this.#pipeline;
+    return { overlaps, postProcesses: postProcessScores !== undefined, logs: log !== undefined };
   }
 
-  async score(id: number, slot: number, sample: RewardSample): Promise<ScoreReply> {
+  async score(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {
     const pipeline = await this.#pipeline;
-    const run: Run = { id, slot, depth: 0, startedAt: undefined };
+    const run: Run = {
+      id,
+      slot,
+      depth: 0,
+      startedAt: undefined,
+      abort: undefined,
+      isAborted: false,
+    };
+    this.#runs.set(id, run);
     const measured = (): { latencyMs: number; overlaps: boolean } => {
       const now = performance.now();
       return { latencyMs: now - (run.startedAt ?? now), overlaps: pipeline.overlaps };
     };
     try {
-      const result = await this.#tracker.follow(run, () => pipeline.runSingle(sample));
+      const result = await this.#tracker.follow(run, () => runWork(pipeline, work));
       return { ok: true, result, ...measured() };
     } catch (error) {
       return { ok: false, error: failureOf(error), ...measured() };
+    } finally {
+      this.#runs.delete(id);
     }
+  }
+
+  /** Nobody waits for that run any more: its signal says so. */
+  abort(id: number): void {
+    const run = this.#runs.get(id);
+    if (run === undefined) return;
+    run.isAborted = true;
+    run.abort?.abort();
   }
 
   /** Answers after a full turn of the event loop: every timer that was due and every answer that had come was heard. */

@@ -30,6 +30,8 @@ export class CircuitBreaker {
   #next = 0;
   #failures = 0;
   #state: BreakerState = "closed";
+  /** How often it has opened. */
+  #opened = 0;
   #openUntilMs = 0;
   #times = 1;
   #probing = 0;
@@ -53,18 +55,20 @@ export class CircuitBreaker {
     return isProbing && this.#probing + this.#succeeded >= this.#probes ? Infinity : 0;
   }
 
-  /** A call goes out, which `waitMs` allowed. */
-  sent(): void {
+  /** A call goes out, which `waitMs` allowed. Returns what `answered` wants to know of it. */
+  sent(): number {
     if (this.#state === "open") {
       this.#state = "half-open";
       this.#probing = 0;
       this.#succeeded = 0;
     }
     if (this.#state === "half-open") this.#probing += 1;
+    return this.#opened;
   }
 
   /** It was answered. What was sent before the breaker opened counts for nothing any more. */
-  answered(ok: boolean, nowMs: number): void {
+  answered(sent: number, ok: boolean, nowMs: number): void {
+    if (sent !== this.#opened) return;
     if (this.#state === "closed") this.#note(ok, nowMs);
     else if (this.#state === "half-open") this.#probed(ok, nowMs);
   }
@@ -92,6 +96,7 @@ export class CircuitBreaker {
 
   #open(nowMs: number): void {
     this.#state = "open";
+    this.#opened += 1;
     this.#openUntilMs = nowMs + this.#openMs * this.#times;
     this.#failed = [];
     this.#next = 0;

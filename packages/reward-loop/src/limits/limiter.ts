@@ -5,17 +5,27 @@
  * ahead of time, so that whoever is first when there is room is first by its lane and not by when the room was foreseen. Pure but for the clock.
  */
 
+import {
+  type BreakerSettings,
+  type BreakerState,
+  CircuitBreaker,
+} from "../faults/circuit-breaker.ts";
 import { AdaptiveLimit, type AdaptiveLimitSettings, type Ticket } from "./adaptive-limit.ts";
 import { type Clock, realClock } from "./clock.ts";
 import { Lanes } from "./lanes.ts";
-import { TokenBucket } from "./token-bucket.ts";
+import { RateLimit } from "./rate-limit.ts";
 
 export interface LimiterSettings {
+  /** In any minute, and spread over it. */
   readonly requestsPerMinute?: number;
   /** Counted as they are estimated, and put right when it is known what was used. */
   readonly tokensPerMinute?: number;
   /** Calls at once. Default: as many as come. */
   readonly concurrency?: number | AdaptiveLimitSettings;
+  /** How long a minute is, for an endpoint whose time goes faster. Default 60,000. */
+  readonly minuteMs?: number;
+  /** Stops calling an endpoint that fails. Default: it is called on. */
+  readonly breaker?: BreakerSettings;
   /** Of lanes that wait at the same time: `{ training: 3, validation: 1 }`. Those that are not named have 1. */
   readonly shares?: Readonly<Record<string, number>>;
 }
@@ -31,6 +41,8 @@ export interface LimitRequest {
 export interface LimitReport {
   /** "refused": the endpoint had no room for it (429, 503); "failed": it did not answer, or with an error of its own (timeout, 5xx). */
   readonly outcome: "ok" | "refused" | "failed";
+  /** It was cut off by us: its endpoint hears of that a little later. */
+  readonly isCut?: boolean;
   /** What it used, if that is known. */
   readonly tokens?: number;
   /** The endpoint wants no call for so long. */
@@ -51,6 +63,7 @@ export interface LimiterState {
   readonly limit: number;
   readonly granted: number;
   readonly refused: number;
+  readonly breaker: BreakerState | undefined;
 }
 
 interface Waiting {
@@ -62,8 +75,9 @@ interface Waiting {
 
 export class Limiter {
   readonly #clock: Clock;
-  readonly #requests: TokenBucket | undefined;
-  readonly #tokens: TokenBucket | undefined;
+  readonly #requests: RateLimit | undefined;
+  readonly #tokens: RateLimit | undefined;
+  readonly #breaker: CircuitBreaker | undefined;
   readonly #concurrency: number | AdaptiveLimit;
   readonly #lanes: Lanes<Waiting>;
   #waiting = 0;
@@ -75,10 +89,12 @@ export class Limiter {
   #closed: Error | undefined;
 
   constructor(settings: LimiterSettings, clock: Clock = realClock) {
-    const { requestsPerMinute, tokensPerMinute, concurrency = Infinity, shares } = settings;
+    const { requestsPerMinute, tokensPerMinute, minuteMs = 60_000 } = settings;
+    const { concurrency = Infinity, breaker, shares } = settings;
     this.#clock = clock;
-    this.#requests = bucketOf(requestsPerMinute);
-    this.#tokens = bucketOf(tokensPerMinute);
+    this.#requests = rateOf(requestsPerMinute, minuteMs);
+    this.#tokens = rateOf(tokensPerMinute, minuteMs);
+    this.#breaker = breaker && new CircuitBreaker(breaker);
     this.#concurrency =
       typeof concurrency === "number" ? concurrency : new AdaptiveLimit(concurrency);
     this.#lanes = new Lanes(shares);
@@ -91,7 +107,20 @@ export class Limiter {
       limit: this.#limit,
       granted: this.#granted,
       refused: this.#refused,
+      breaker: this.#breaker?.state,
     };
+  }
+
+  /** Nobody is let through for so long. */
+  pause(ms: number): void {
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.#clock.now() + ms);
+    this.#serve();
+  }
+
+  /** A lease for a call that is under way already: one that another limiter gave before this one took its place. */
+  adopt(tokens: number = 0): Lease {
+    const nowMs = this.#clock.now();
+    return this.#lease({ tokens, sinceMs: nowMs }, nowMs);
   }
 
   /** Rejects when the signal is aborted before, with its reason, or the limiter was closed. */
@@ -147,6 +176,8 @@ export class Limiter {
       if (next === undefined) return;
       const nowMs = this.#clock.now();
       const waitMs = this.#waitMs(next.tokens, nowMs);
+      // The answers of others will tell.
+      if (waitMs === Infinity) return;
       if (waitMs > 0) {
         this.#stopTimer = this.#clock.after(waitMs, () => this.#serve());
         return;
@@ -161,18 +192,20 @@ export class Limiter {
   #waitMs(tokens: number, nowMs: number): number {
     return Math.max(
       this.#pausedUntilMs - nowMs,
-      waitFor(this.#requests, 1, nowMs),
-      waitFor(this.#tokens, tokens, nowMs),
+      this.#requests?.waitMs(1, nowMs) ?? 0,
+      this.#tokens?.waitMs(tokens, nowMs) ?? 0,
+      this.#breaker?.waitMs(nowMs) ?? 0,
     );
   }
 
-  #lease({ tokens, sinceMs }: Waiting, sentMs: number): Lease {
+  #lease({ tokens, sinceMs }: Pick<Waiting, "tokens" | "sinceMs">, sentMs: number): Lease {
     this.#requests?.take(1, sentMs);
     this.#tokens?.take(tokens, sentMs);
     this.#inFlight += 1;
     this.#granted += 1;
     const adaptive = typeof this.#concurrency === "number" ? undefined : this.#concurrency;
     const ticket = adaptive?.sent(this.#inFlight);
+    const sent = this.#breaker?.sent();
     let isOut = true;
     return {
       waitedMs: sentMs - sinceMs,
@@ -180,7 +213,11 @@ export class Limiter {
         if (!isOut) return;
         isOut = false;
         if (ticket !== undefined) this.#learn(ticket, sentMs, report);
-        this.#released(tokens, report);
+        // Who has no room is there.
+        if (sent !== undefined) {
+          this.#breaker?.answered(sent, report.outcome !== "failed", this.#clock.now());
+        }
+        this.#released(tokens, sentMs, report);
       },
     };
   }
@@ -191,10 +228,14 @@ export class Limiter {
     this.#concurrency.answered({ ticket, latencyMs, outcome }, this.#inFlight);
   }
 
-  #released(estimate: number, { outcome, tokens, retryAfterMs }: LimitReport): void {
+  #released(
+    estimate: number,
+    sentMs: number,
+    { outcome, tokens, retryAfterMs }: LimitReport,
+  ): void {
     const nowMs = this.#clock.now();
     this.#inFlight -= 1;
-    if (tokens !== undefined) this.#tokens?.giveBack(estimate - tokens, nowMs);
+    if (tokens !== undefined) this.#tokens?.giveBack(estimate - tokens, sentMs, nowMs);
     if (outcome === "refused") this.#refused += 1;
     if (retryAfterMs !== undefined) {
       this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + retryAfterMs);
@@ -203,11 +244,6 @@ export class Limiter {
   }
 }
 
-/** A minute's worth is spread over it: at once, a second's worth goes. */
-function bucketOf(perMinute: number | undefined): TokenBucket | undefined {
-  return perMinute === undefined ? undefined : new TokenBucket({ rate: perMinute / 60 });
-}
-
-function waitFor(bucket: TokenBucket | undefined, count: number, nowMs: number): number {
-  return bucket === undefined ? 0 : bucket.waitMs(Math.min(count, bucket.capacity), nowMs);
+function rateOf(perMinute: number | undefined, minuteMs: number): RateLimit | undefined {
+  return perMinute === undefined ? undefined : new RateLimit(perMinute, minuteMs);
 }

@@ -1,5 +1,5 @@
 /**
- * Single samples to workers: the one with the least to do gets the next, none more than its concurrency. No barrier, no polling.
+ * Single samples to workers: the one with the least to do gets the next, none more than its concurrency, lanes by their shares. No barrier, no polling.
  *
  * Invariant: every sample settles exactly once. One that was with a worker that died had no outcome and goes first when it is sent again.
  */
@@ -7,6 +7,7 @@
 import * as ray from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLoopClosedError } from "../errors.ts";
+import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings.ts";
 import type { WorkerSeat } from "./worker-seat.ts";
@@ -14,8 +15,12 @@ import type { WorkerSeat } from "./worker-seat.ts";
 /** One at work, one ready in its thread, two on their way to and from the worker (measured on 2 cores: 16 give a fifth more). */
 const SYNC_PER_EXECUTOR = 4;
 
+/** How many may be with a worker for each slot, most of them between two tries: an endpoint that is down must not take in the whole input. */
+const HELD_PER_SLOT = 8;
+
 interface Waiting {
   readonly sample: RewardSample;
+  readonly lane: string;
   readonly resolve: (outcome: SampleOutcome) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -23,24 +28,41 @@ interface Waiting {
 export class Dispatcher {
   readonly #seats: readonly WorkerSeat[];
   readonly #settings: RewardLoopSettings;
-  #waiting: Waiting[] = [];
+  readonly #waiting: Lanes<Waiting>;
+  /** Whose worker died: they go first. */
+  #again: Waiting[] = [];
+  readonly #listeners: Set<() => void> = new Set();
   #closed = false;
 
   constructor(seats: readonly WorkerSeat[], settings: RewardLoopSettings) {
     this.#seats = seats;
     this.#settings = settings;
-    for (const seat of seats) seat.onChange(() => this.#pump());
+    this.#waiting = new Lanes(settings.policy.limits?.settings.shares);
+    for (const seat of seats) {
+      seat.onChange(() => {
+        this.#pump();
+        this.#tell();
+      });
+    }
   }
 
-  /** How many samples can be with the workers at once. */
-  get slots(): number {
-    return this.#seats.reduce((sum, seat) => sum + this.#slotsOf(seat), 0);
+  /** Whether a sample would be sent at once, or rejected. */
+  get hasRoom(): boolean {
+    if (this.#closed || this.#isLost) return true;
+    return this.#next() === undefined && this.#leastLoaded() !== undefined;
   }
 
-  submit(sample: RewardSample): Promise<SampleOutcome> {
+  /** Called whenever there may be room. Returns what ends it. */
+  onRoom(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** @param lane whose share of workers and endpoint it takes */
+  submit(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new RewardLoopClosedError());
-      this.#waiting.push({ sample, resolve, reject });
+      this.#waiting.push(lane, { sample, lane, resolve, reject });
       this.#pump();
     });
   }
@@ -48,26 +70,44 @@ export class Dispatcher {
   close(): void {
     this.#closed = true;
     this.#rejectAll(new RewardLoopClosedError());
+    this.#tell();
   }
 
   #pump(): void {
-    while (this.#waiting.length > 0) {
+    for (;;) {
+      const waiting = this.#next();
+      if (waiting === undefined) return;
       const seat = this.#leastLoaded();
       if (seat === undefined) break;
-      void this.#send(seat, this.#waiting.shift() as Waiting);
+      if (this.#again.length > 0) this.#again.shift();
+      else this.#waiting.shift();
+      void this.#send(seat, waiting);
     }
-    if (this.#waiting.length > 0 && this.#seats.every(({ state }) => state === "lost")) {
+    if (this.#isLost) {
       void this.#seats[0]?.failure.then((error) => this.#rejectAll(error));
     }
   }
 
+  get #isLost(): boolean {
+    return this.#seats.every(({ state }) => state === "lost");
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  #next(): Waiting | undefined {
+    return this.#again[0] ?? this.#waiting.peek()?.item;
+  }
+
   async #send(seat: WorkerSeat, waiting: Waiting): Promise<void> {
+    const { sample, lane } = waiting;
     seat.take(1);
     try {
-      const answer = await seat.call((worker) => worker.computeScore.remote(waiting.sample));
+      const answer = await seat.call((worker) => worker.computeScore.remote(sample, lane));
       if (answer !== undefined) waiting.resolve(answer.value);
       else if (this.#closed) waiting.reject(new RewardLoopClosedError());
-      else this.#waiting.unshift(waiting);
+      else this.#again.push(waiting);
     } catch (error) {
       if (error instanceof ray.NotEncodableError) waiting.resolve(unsendable(error));
       else waiting.reject(error);
@@ -77,24 +117,25 @@ export class Dispatcher {
   }
 
   /** Behind a synchronous function samples would only queue up, out of reach of workers that have nothing to do. */
-  #slotsOf({ overlaps }: WorkerSeat): number {
+  #slotsOf({ traits: { overlaps } }: WorkerSeat): number {
     const { concurrency, executors } = this.#settings;
     return overlaps ? concurrency : Math.min(concurrency, SYNC_PER_EXECUTOR * executors);
   }
 
   #leastLoaded(): WorkerSeat | undefined {
-    const free = this.#seats.filter(
-      (seat) => seat.state === "alive" && seat.load < this.#slotsOf(seat),
-    );
-    return free.reduce<WorkerSeat | undefined>(
-      (least, seat) => (least === undefined || seat.load < least.load ? seat : least),
-      undefined,
-    );
+    let least: WorkerSeat | undefined;
+    for (const seat of this.#seats) {
+      const slots = this.#slotsOf(seat);
+      const isFree =
+        seat.state === "alive" && seat.load < slots && seat.held < HELD_PER_SLOT * slots;
+      if (isFree && (least === undefined || seat.load < least.load)) least = seat;
+    }
+    return least;
   }
 
   #rejectAll(error: unknown): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
+    const waiting = [...this.#again, ...this.#waiting.drain()];
+    this.#again = [];
     for (const { reject } of waiting) reject(error);
   }
 }
@@ -107,5 +148,6 @@ function unsendable(error: ray.NotEncodableError): SampleOutcome {
     error: { code: "INVALID_SAMPLE", name, message },
     latencyMs: 0,
     attempts: 0,
+    waitedMs: 0,
   };
 }

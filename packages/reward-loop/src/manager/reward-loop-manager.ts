@@ -4,43 +4,91 @@
  */
 
 import * as ray from "@rayling/core";
-import { padDataProtoToDivisor } from "@rayling/data-proto";
 import type { DataProto } from "@rayling/data-proto";
-import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { assembleRewards } from "../batch/rewards.ts";
 import { responseShape, samplesOf } from "../batch/rows.ts";
 import { RewardLoopClosedError } from "../errors.ts";
-import type { SampleOutcome, ScoredSample } from "../outcome.ts";
-import { readSettings } from "../settings.ts";
+import type { ExecutorTraits } from "../executor/score-executor.ts";
+import type { AttemptOutcome, SampleOutcome, ScoredSample, ScoreFailure } from "../outcome.ts";
+import { rewardVersion } from "../record/reward-version.ts";
+import { RewardModelManager } from "../reward-model/reward-model-manager.ts";
+import { modelOptionsOf, readSettings, withRewardModel } from "../settings.ts";
 import type { RewardLoopOptions, RewardLoopSettings } from "../settings.ts";
+import type { OnFailure } from "../policy-settings.ts";
 import { Dispatcher } from "./dispatcher.ts";
+import { checkFailures, isWorthAgain, withFallback } from "./failures.ts";
 import { scoreStream } from "./score-stream.ts";
 import type { ScoreStreamOptions } from "./score-stream.ts";
+import { SharedLimiter } from "./shared-limiter.ts";
 import { WorkerSeat } from "./worker-seat.ts";
+
+/** A group's scores after the user's postProcessScores, or why there are none. */
+export type GroupScores =
+  | { readonly valid: true; readonly scores: readonly number[] }
+  | { readonly valid: false; readonly error: ScoreFailure };
+
+export interface ScoreOptions {
+  /** Whose share of workers and endpoint it takes: "training" (default), "validation", or any other. */
+  readonly lane?: string | undefined;
+}
 
 export class RewardLoopManager implements AsyncDisposable {
   readonly #seats: readonly WorkerSeat[];
   readonly #dispatcher: Dispatcher;
+  readonly #onFailure: OnFailure;
+  /** Which reward function it is, by its module's text and settings: stands in every record of a reward log. */
+  readonly version: string;
+  /** Of the option `rewardModel`; closed with the loop. */
+  readonly rewardModel: RewardModelManager | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(seats: readonly WorkerSeat[], settings: RewardLoopSettings) {
+  private constructor(
+    seats: readonly WorkerSeat[],
+    settings: RewardLoopSettings,
+    version: string,
+    model: RewardModelManager | undefined,
+  ) {
+    this.rewardModel = model;
+    this.#onFailure = settings.policy.onFailure;
     this.#seats = seats;
+    this.version = version;
     this.#dispatcher = new Dispatcher(seats, settings);
   }
 
   /**
-   * Resolves when every worker has loaded the user's modules. Rejects with RewardLoopOptionError, ExecutorStartError, or why a module
+   * Resolves when every worker has loaded the user's modules. Rejects with RewardLoopOptionError, ExecutorStartError, RewardLimiterConflictError, or why a module
    * cannot be loaded (errors of reward-manager-registry); no actor is left then.
    */
   static async create(options: RewardLoopOptions = {}): Promise<RewardLoopManager> {
+    const { rewardModel } = options;
     const settings = readSettings(options);
+    if (rewardModel === undefined) return RewardLoopManager.#open(settings, undefined);
+    const model = await RewardModelManager.create(modelOptionsOf(rewardModel));
+    try {
+      const known = withRewardModel(settings, rewardModel, model.routerAddress);
+      return await RewardLoopManager.#open(known, model);
+    } catch (error) {
+      await model.close();
+      throw error;
+    }
+  }
+
+  static async #open(
+    settings: RewardLoopSettings,
+    model: RewardModelManager | undefined,
+  ): Promise<RewardLoopManager> {
+    const limiter = SharedLimiter.of(settings.policy);
     const opening = Array.from({ length: settings.workers }, (_, index) =>
-      openSeat(settings, index),
+      openSeat(settings, index, limiter),
     );
     const opened = await Promise.allSettled(opening);
     const seats = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
     const failed = opened.find((one) => one.status === "rejected");
-    if (failed === undefined) return new RewardLoopManager(seats, settings);
+    if (failed === undefined) {
+      const version = await rewardVersion(settings.pipeline);
+      return new RewardLoopManager(seats, settings, version, model);
+    }
     await Promise.all(seats.map((seat) => seat.close()));
     throw failed.reason;
   }
@@ -54,20 +102,50 @@ export class RewardLoopManager implements AsyncDisposable {
    * Scores a batch (verl `compute_rm_score`) and returns new columns for it: batch.rmScores (float32 [rows, response length], the score
    * at the last valid token) and batch.rewardValid (bool [rows]); nonTensorBatch.rewardError (null or why there is no score) and one
    * column per key of extra info, named in metaInfo.rewardExtraKeys.
-   * Rejects with InvalidBatchError, ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError.
+   * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError.
    */
-  async computeRmScore(data: DataProto): Promise<DataProto> {
+  async computeRmScore(data: DataProto, options: ScoreOptions = {}): Promise<DataProto> {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
     const shape = responseShape(data);
-    // What a worker would refuse is refused here, before anything is sent.
-    samplesOf(data.slice(0, 1));
-    const outcomes = shape.rows === 0 ? [] : await this.#scoreChunks(data);
-    return assembleRewards(shape, outcomes);
+    const samples = samplesOf(data);
+    const score = (): Promise<SampleOutcome[]> => this.#scoreAll(samples, options);
+    const outcomes = await (this.rewardModel === undefined
+      ? score()
+      : this.rewardModel.awake(score));
+    const settled = outcomes.map((outcome) => withFallback(outcome, this.#onFailure));
+    checkFailures(settled, this.#onFailure);
+    return assembleRewards(shape, settled);
   }
 
-  /** One sample, by the worker with the least to do. */
-  computeScore(sample: RewardSample): Promise<SampleOutcome> {
-    return this.#dispatcher.submit(sample);
+  /** One sample, by the worker with the least to do. Rejects as computeRmScore does, but for the batch. */
+  computeScore(
+    sample: RewardSample,
+    { lane = "training" }: ScoreOptions = {},
+  ): Promise<SampleOutcome> {
+    return this.#score(sample, lane);
+  }
+
+  /** What the user's functions do besides: postProcessScores, log. */
+  get traits(): ExecutorTraits {
+    return (this.#seats[0] as WorkerSeat).traits;
+  }
+
+  /**
+   * What the user's postProcessScores makes of a group's scores; they are as they were if there is none. Rejects as computeScore.
+   *
+   * @param scores of a group's valid samples, by their order in the batch
+   */
+  async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+    const after = await this.#seat.callUntilDone((worker) =>
+      worker.postProcessScores.remote(scores),
+    );
+    if (!after.valid) return after;
+    return { valid: true, scores: after.rewardExtraInfo["scores"] as readonly number[] };
+  }
+
+  /** Tells the user's log, if there is one. Rejects as computeScore. */
+  async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+    return this.#seat.callUntilDone((worker) => worker.log.remote(entry));
   }
 
   /**
@@ -78,7 +156,9 @@ export class RewardLoopManager implements AsyncDisposable {
     samples: Iterable<Sample> | AsyncIterable<Sample>,
     options: ScoreStreamOptions = {},
   ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
-    return scoreStream(samples, this.#dispatcher, options);
+    const score = (sample: Sample, lane: string): Promise<SampleOutcome> =>
+      this.#score(sample, lane);
+    return scoreStream(samples, this.#dispatcher, score, options);
   }
 
   /** Ends all workers and executors; what is pending rejects with RewardLoopClosedError. Idempotent. */
@@ -86,6 +166,7 @@ export class RewardLoopManager implements AsyncDisposable {
     this.#closing ??= (async () => {
       this.#dispatcher.close();
       await Promise.all(this.#seats.map((seat) => seat.close()));
+      await this.rewardModel?.close();
     })();
     return this.#closing;
   }
@@ -94,40 +175,46 @@ export class RewardLoopManager implements AsyncDisposable {
     return this.close();
   }
 
-  /** Pads to a multiple of the workers, one chunk each, gathers in order, drops the padding. */
-  async #scoreChunks(data: DataProto): Promise<SampleOutcome[]> {
-    const needed = data.select({
-      batchKeys: Object.keys(data.batch ?? {}).filter((key) => scoringTensors.has(key)),
-      metaInfoKeys: [],
-    });
-    const { padded } = padDataProtoToDivisor(needed, this.#seats.length);
-    const chunks = padded.chunk(this.#seats.length);
-    const outcomes = await Promise.all(
-      chunks.map(async (chunk, index) => {
-        const seat = this.#seats[index] as WorkerSeat;
-        seat.take(chunk.length);
-        try {
-          const sent = chunk.toData();
-          return await seat.callUntilDone((worker) => worker.computeScoreBatch.remote(sent));
-        } finally {
-          seat.release(chunk.length);
-        }
+  async #score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+    const outcome = await this.#dispatcher.submit(sample, lane);
+    return withFallback(outcome, this.#onFailure);
+  }
+
+  /** Without fallbacks; what is worth it is scored once more when all others are done. */
+  async #scoreAll(
+    samples: readonly RewardSample[],
+    { lane = "training" }: ScoreOptions,
+  ): Promise<SampleOutcome[]> {
+    const submit = (sample: RewardSample): Promise<SampleOutcome> =>
+      this.#dispatcher.submit(sample, lane);
+    const outcomes = await Promise.all(samples.map(submit));
+    if (this.#onFailure.again !== true) return outcomes;
+    return Promise.all(
+      outcomes.map(async (first, row) => {
+        if (!isWorthAgain(first)) return first;
+        const second = await this.#dispatcher.submit(samples[row] as RewardSample, "recovery");
+        return { ...second, attempts: first.attempts + second.attempts };
       }),
     );
-    return outcomes.flat().slice(0, data.length);
+  }
+
+  /** With the least to do. */
+  get #seat(): WorkerSeat {
+    return this.#seats.reduce((least, seat) => (seat.load < least.load ? seat : least));
   }
 }
 
-/** The tensors that workers read; log-probs and their like stay here. */
-const scoringTensors: ReadonlySet<string> = new Set(["prompts", "responses", "attention_mask"]);
-
 /** verl's names; where another manager of the session has one already, with a number behind it. */
-async function openSeat(settings: RewardLoopSettings, index: number): Promise<WorkerSeat> {
+async function openSeat(
+  settings: RewardLoopSettings,
+  index: number,
+  limiter: SharedLimiter | undefined,
+): Promise<WorkerSeat> {
   const { name = "reward_loop_worker" } = settings;
   for (let copy = 1; ; copy++) {
     const seatName = copy === 1 ? `${name}_${index}` : `${name}_${index}_${copy}`;
     try {
-      return await WorkerSeat.open(seatName, settings);
+      return await WorkerSeat.open(seatName, settings, limiter);
     } catch (error) {
       const isTaken = error instanceof ray.ActorAlreadyExistsError && settings.name === undefined;
       if (!isTaken) throw error;

@@ -4,7 +4,7 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import type { ScoredSample } from "../outcome.ts";
+import type { SampleOutcome, ScoredSample } from "../outcome.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { ProgressCounter } from "./progress.ts";
 import type { RewardProgress } from "./progress.ts";
@@ -16,6 +16,10 @@ export interface ScoreStreamOptions {
   readonly progressEveryMs?: number | undefined;
   /** How many samples there are, for the progress. Known by itself for arrays. */
   readonly total?: number | undefined;
+  /** Whose share of workers and endpoint it takes: "training" (default), "validation", or any other. */
+  readonly lane?: string | undefined;
+  /** Stops the reading: what is in flight is finished and yielded, and then the stream ends. */
+  readonly drain?: AbortSignal | undefined;
   /** Stops the stream: it rejects with the signal's reason. What is in flight is finished by the workers and dropped. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -24,10 +28,11 @@ type Input<Sample> = Iterable<Sample> | AsyncIterable<Sample>;
 
 export async function* scoreStream<Sample extends RewardSample>(
   samples: Input<Sample>,
-  dispatcher: Dispatcher,
+  room: Pick<Dispatcher, "hasRoom" | "onRoom">,
+  score: (sample: Sample, lane: string) => Promise<SampleOutcome>,
   options: ScoreStreamOptions = {},
 ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
-  const { onProgress, progressEveryMs = 100, signal } = options;
+  const { onProgress, progressEveryMs = 100, lane = "training", signal, drain } = options;
   signal?.throwIfAborted();
   const counter = new ProgressCounter(
     options.total ?? (Array.isArray(samples) ? samples.length : undefined),
@@ -36,6 +41,7 @@ export async function* scoreStream<Sample extends RewardSample>(
   const finished: ScoredSample<Sample>[] = [];
   let failure: { readonly error: unknown } | undefined;
   let state = "idle" as "idle" | "reading" | "exhausted";
+  let isDraining = drain?.aborted === true;
   let count = 0;
   let wake = Promise.withResolvers<void>();
 
@@ -48,17 +54,19 @@ export async function* scoreStream<Sample extends RewardSample>(
     try {
       const next = await source.next();
       state = next.done === true ? "exhausted" : "idle";
-      if (next.done !== true) void send(next.value, count++);
-      else counter.total = count;
+      if (next.done === true) counter.total = count;
+      else if (!isDraining) void send(next.value, count++);
     } catch (error) {
-      fail(error);
+      state = "exhausted";
+      // Of an input that nobody wants more of it does not matter how it ends.
+      if (!isDraining) fail(error);
     }
     wake.resolve();
   };
   const send = async (sample: Sample, index: number): Promise<void> => {
     counter.started(index);
     try {
-      const outcome = await dispatcher.submit(sample);
+      const outcome = await score(sample, lane);
       counter.finished(index, outcome);
       finished.push({ index, sample, outcome });
       wake.resolve();
@@ -68,6 +76,12 @@ export async function* scoreStream<Sample extends RewardSample>(
   };
   const onAbort = (): void => fail(signal?.reason);
   signal?.addEventListener("abort", onAbort, { once: true });
+  const onDrain = (): void => {
+    isDraining = true;
+    wake.resolve();
+  };
+  drain?.addEventListener("abort", onDrain, { once: true });
+  const stopListening = room.onRoom(() => wake.resolve());
   const timer = onProgress && setInterval(() => onProgress(counter.snapshot()), progressEveryMs);
   try {
     for (;;) {
@@ -75,14 +89,16 @@ export async function* scoreStream<Sample extends RewardSample>(
       const ready = finished.splice(0);
       for (const one of ready) yield one;
       if (failure !== undefined) throw failure.error;
-      if (state === "idle" && counter.inFlight < dispatcher.slots) void read();
+      if (state === "idle" && !isDraining && room.hasRoom) void read();
       if (ready.length > 0 || finished.length > 0) continue;
-      if (state === "exhausted" && counter.inFlight === 0) return;
+      if ((state === "exhausted" || isDraining) && counter.inFlight === 0) return;
       await wake.promise;
     }
   } finally {
     clearInterval(timer);
+    stopListening();
     signal?.removeEventListener("abort", onAbort);
+    drain?.removeEventListener("abort", onDrain);
     onProgress?.(counter.snapshot());
     // An input that is a file closes it. One that hangs in a read cannot be waited for.
     if (state === "idle") await source.return?.();

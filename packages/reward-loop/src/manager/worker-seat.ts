@@ -8,9 +8,11 @@
 import * as ray from "@rayling/core";
 import type { ActorHandle, ObjectRef } from "@rayling/core";
 import { RewardLoopClosedError, RewardLoopWorkerLostError } from "../errors.ts";
+import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { RewardLoopSettings } from "../settings.ts";
 import { RewardLoopWorkerActor } from "../worker/reward-loop-worker.ts";
 import type { RewardLoopWorker } from "../worker/reward-loop-worker.ts";
+import type { SharedLimiter } from "./shared-limiter.ts";
 
 export type WorkerHandle = ActorHandle<RewardLoopWorker>;
 
@@ -20,29 +22,41 @@ const MOST_DEATHS_IN_A_ROW = 5;
 export class WorkerSeat {
   readonly name: string;
   readonly #settings: RewardLoopSettings;
+  readonly #limiter: SharedLimiter | undefined;
   #worker: Promise<WorkerHandle>;
   #incarnation = 0;
   #deathsInARow = 0;
   #closed = false;
-  #overlaps = false;
+  #traits: ExecutorTraits = { overlaps: false, postProcesses: false, logs: false };
   #hasAnswered = false;
   #load = 0;
+  /** Of those, who wait for their next try. */
+  #paused = 0;
   #state: "alive" | "replacing" | "lost" = "alive";
   #onChange: () => void = () => undefined;
 
-  private constructor(name: string, settings: RewardLoopSettings, first: WorkerHandle) {
+  private constructor(
+    name: string,
+    settings: RewardLoopSettings,
+    limiter: SharedLimiter | undefined,
+  ) {
     this.name = name;
     this.#settings = settings;
-    this.#worker = Promise.resolve(first);
+    this.#limiter = limiter;
+    this.#worker = Promise.resolve(this.#start());
   }
 
   /** Resolves when its executors have loaded the user's modules. Rejects with why they cannot, or ActorAlreadyExistsError. */
-  static async open(name: string, settings: RewardLoopSettings): Promise<WorkerSeat> {
-    const worker = startWorker(name, settings, 0);
-    const seat = new WorkerSeat(name, settings, worker);
+  static async open(
+    name: string,
+    settings: RewardLoopSettings,
+    limiter: SharedLimiter | undefined,
+  ): Promise<WorkerSeat> {
+    const seat = new WorkerSeat(name, settings, limiter);
+    const worker = await seat.#worker;
     try {
       await ray.get(worker.ready.remote());
-      seat.#overlaps = await ray.get(worker.overlaps.remote());
+      seat.#traits = await ray.get(worker.traits.remote());
     } catch (error) {
       if (!(error instanceof ray.ActorAlreadyExistsError)) await seat.close();
       throw error;
@@ -50,13 +64,18 @@ export class WorkerSeat {
     return seat;
   }
 
-  /** Whether samples overlap there: what was known at its start and after its first answer. */
-  get overlaps(): boolean {
-    return this.#overlaps;
+  /** What the user's functions do: what was known at its start and after its first answer. */
+  get traits(): ExecutorTraits {
+    return this.#traits;
   }
 
-  /** Samples that were sent there and not answered. */
+  /** Samples that were sent there, not answered, and do not wait for their next try: those take no slot. */
   get load(): number {
+    return this.#load - this.#paused;
+  }
+
+  /** With those. */
+  get held(): number {
     return this.#load;
   }
 
@@ -121,6 +140,33 @@ export class WorkerSeat {
     if (!ray.isInitialized()) return;
     if (worker !== undefined) await kill(worker);
     await this.#endExecutors();
+    await this.#limiter?.forget(this.name);
+  }
+
+  #start(): WorkerHandle {
+    const prefix = executorPrefix(this.name);
+    const worker = RewardLoopWorkerActor.options({
+      name: this.name,
+      maxConcurrency: 100_000,
+    }).remote(this.#settings, {
+      executorName: `${prefix}${this.#incarnation}_`,
+      limiter: this.#limiter?.placeOf(this.name, this.#incarnation),
+    });
+    if (this.#settings.policy.retry !== undefined) void this.#followPauses(worker);
+    return worker;
+  }
+
+  async #followPauses(worker: WorkerHandle): Promise<void> {
+    try {
+      for await (const paused of worker.pauses.remote()) {
+        this.#paused = await ray.get(paused);
+        this.#onChange();
+      }
+    } catch {
+      // It is gone, and nobody pauses there any more.
+    }
+    this.#paused = 0;
+    this.#onChange();
   }
 
   #replace(reason: string): void {
@@ -138,9 +184,9 @@ export class WorkerSeat {
   /** A function that returns promises without being declared async is known by its first one. */
   #learn(worker: WorkerHandle): void {
     this.#hasAnswered = true;
-    ray.get(worker.overlaps.remote()).then(
-      (overlaps) => {
-        this.#overlaps = overlaps;
+    ray.get(worker.traits.remote()).then(
+      (traits) => {
+        this.#traits = traits;
         this.#onChange();
       },
       // Its death is told to whoever has samples there.
@@ -158,8 +204,10 @@ export class WorkerSeat {
       throw new RewardLoopWorkerLostError(this.name, this.#deathsInARow, reason);
     }
     await this.#endExecutors();
+    // What they had under way is cut off.
+    await this.#limiter?.forget(this.name);
     if (this.#closed) throw new RewardLoopClosedError();
-    return startWorker(this.name, this.#settings, this.#incarnation);
+    return this.#start();
   }
 
   /** Nobody else knows them: a worker creates its executors itself, and takes their handles with it. */
@@ -170,17 +218,6 @@ export class WorkerSeat {
       named.filter(({ name }) => name.startsWith(prefix)).map(({ name }) => killNamed(name)),
     );
   }
-}
-
-function startWorker(
-  name: string,
-  settings: RewardLoopSettings,
-  incarnation: number,
-): WorkerHandle {
-  return RewardLoopWorkerActor.options({ name, maxConcurrency: 100_000 }).remote(
-    settings,
-    `${executorPrefix(name)}${incarnation}_`,
-  );
 }
 
 function executorPrefix(workerName: string): string {

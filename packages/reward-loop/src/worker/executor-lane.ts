@@ -12,7 +12,7 @@ import * as ray from "@rayling/core";
 import type { ActorHandle, DeathCause } from "@rayling/core";
 import { RunTable } from "../executor/run-table.ts";
 import { ScoreExecutorActor } from "../executor/score-executor.ts";
-import type { ScoreExecutor } from "../executor/score-executor.ts";
+import type { ExecutorTraits, ScoreExecutor } from "../executor/score-executor.ts";
 import { deathFailure, timeoutFailure } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
 import type { ExecutorSettings } from "../settings.ts";
@@ -51,6 +51,8 @@ interface Flight {
   readonly id: number;
   readonly slot: number;
   readonly job: Job;
+  /** Tells the function that nobody waits any more. */
+  readonly abort: () => void;
 }
 
 export class ExecutorLane {
@@ -61,8 +63,9 @@ export class ExecutorLane {
   readonly #freeSlots: number[];
   readonly #flights: Map<number, Flight> = new Map();
   /** Runs that were reported as timed out and still wait for something in there. */
-  readonly #overdue: Set<number> = new Set();
+  readonly #overdue: Map<number, Flight> = new Map();
   #overlaps = false;
+  #traits: ExecutorTraits | undefined;
   #runs = 0;
   #state: "starting" | "ready" | "ended" = "starting";
   #timer: NodeJS.Timeout | undefined;
@@ -97,6 +100,11 @@ export class ExecutorLane {
     return this.#overlaps;
   }
 
+  /** Known when it is ready. */
+  get traits(): ExecutorTraits | undefined {
+    return this.#traits;
+  }
+
   /** Nothing has ever run in this thread. */
   get isFresh(): boolean {
     return this.#runs === 0;
@@ -123,16 +131,18 @@ export class ExecutorLane {
     if (slot === undefined) throw new Error("an executor was given more samples than it has slots");
     this.#table.clear(slot);
     this.#runs += 1;
-    const flight: Flight = { id: this.#runs, slot, job };
-    this.#flights.set(flight.id, flight);
+    const id = this.#runs;
+    const abort = (): void => void this.#actor.abort.remote(id);
+    const flight: Flight = { id, slot, job, abort };
+    this.#flights.set(id, flight);
+    job.signal?.addEventListener("abort", abort, { once: true });
     this.#watch();
     void this.#fly(flight);
   }
 
   /** Ends the thread; what is in flight is left for others. */
   stop(): Promise<void> {
-    this.#end("stopped", undefined, false);
-    return this.#kill();
+    return this.#end("stopped", undefined, false);
   }
 
   /** So many overdue runs hold its slots and its memory that a new thread is better. */
@@ -143,17 +153,17 @@ export class ExecutorLane {
   async #start(): Promise<void> {
     try {
       const { startTimeoutMs: timeoutMs } = this.#settings;
-      const { overlaps } = await ray.get(this.#actor.ready.remote(), { timeoutMs });
+      const traits = await ray.get(this.#actor.ready.remote(), { timeoutMs });
       if (this.#state !== "starting") return;
-      this.#overlaps = overlaps;
+      this.#traits = traits;
+      this.#overlaps = traits.overlaps;
       this.#state = "ready";
       this.#owner.changed();
     } catch (error) {
       const cause = deathCauseOf(error);
       if (cause !== undefined) return this.#died(cause);
       const kind = error instanceof ray.GetTimeoutError ? "start-timeout" : "start-failed";
-      this.#end(kind, error, false);
-      await this.#kill();
+      await this.#end(kind, error, false);
     }
   }
 
@@ -161,7 +171,7 @@ export class ExecutorLane {
     try {
       this.#landed(
         flight,
-        await ray.get(this.#actor.score.remote(flight.id, flight.slot, flight.job.sample)),
+        await ray.get(this.#actor.score.remote(flight.id, flight.slot, flight.job.work)),
       );
     } catch (error) {
       const cause = deathCauseOf(error);
@@ -172,9 +182,12 @@ export class ExecutorLane {
 
   #landed(flight: Flight, reply: unknown): void {
     if (this.#state === "ended") return;
-    this.#freeSlots.push(flight.slot);
-    if (this.#flights.delete(flight.id)) settleByReply(flight.job, reply);
-    else this.#overdue.delete(flight.id);
+    const { id, slot, job, abort } = flight;
+    this.#freeSlots.push(slot);
+    job.signal?.removeEventListener("abort", abort);
+    if (this.#flights.delete(id)) settleByReply(job, reply);
+    else this.#overdue.delete(id);
+    job.over();
     if (isReply(reply)) this.#overlaps ||= reply.overlaps;
     this.#owner.changed();
   }
@@ -215,8 +228,9 @@ export class ExecutorLane {
       const ageMs = this.#table.ageMs(flight.slot);
       if (ageMs === undefined || ageMs < timeoutMs) continue;
       this.#flights.delete(flight.id);
-      this.#overdue.add(flight.id);
+      this.#overdue.set(flight.id, flight);
       settleInvalid(flight.job, timeoutFailure(timeoutMs), ageMs);
+      flight.abort();
     }
     this.#owner.changed();
   }
@@ -234,9 +248,7 @@ export class ExecutorLane {
     }
     if (this.#overdue.has(runningId)) {
       // By one that was reported already: the others are innocent.
-      this.#end("stopped", undefined, true);
-      void this.#kill();
-      return;
+      return void this.#end("stopped", undefined, true);
     }
     // Blocked by code that nobody can be named for. A whole timeout of that is too much, whoever it is.
     if (performance.now() - (this.#askedAt ?? 0) < timeoutMs) return;
@@ -244,48 +256,68 @@ export class ExecutorLane {
     if (only !== undefined && this.#runs === 1) {
       return this.#endBy(only, timeoutFailure(timeoutMs), this.#table.ageMs(only.slot) ?? 0);
     }
-    this.#end("stopped", undefined, false, true);
-    void this.#kill();
+    void this.#end("stopped", undefined, false, true);
   }
 
   #endBy(culprit: Flight, failure: ScoreFailure, ageMs: number): void {
+    this.#settleCulprit(culprit, failure, ageMs);
+    void this.#end("stopped", undefined, true);
+  }
+
+  /** It is over with its thread. */
+  #settleCulprit(culprit: Flight, failure: ScoreFailure, ageMs: number): void {
     this.#flights.delete(culprit.id);
+    this.#overdue.set(culprit.id, culprit);
     settleInvalid(culprit.job, failure, ageMs);
-    this.#end("stopped", undefined, true);
-    void this.#kill();
   }
 
   #died(cause: DeathCause): void {
     if (this.#state === "ended") return;
     // Somebody ended it from outside: no sample is to blame.
     const isOwnDeath = ["exited", "uncaught-exception", "out-of-memory"].includes(cause.kind);
-    if (!isOwnDeath) return this.#end("died", cause, false);
+    if (!isOwnDeath) return void this.#end("died", cause, false);
     const { runningId } = this.#table;
-    if (this.#overdue.has(runningId)) return this.#end("died", cause, true);
+    if (this.#overdue.has(runningId)) return void this.#end("died", cause, true);
     const [only] = this.#flights.values();
     const culprit = this.#flights.get(runningId) ?? (this.#runs === 1 ? only : undefined);
     if (culprit !== undefined) {
-      this.#flights.delete(culprit.id);
-      settleInvalid(culprit.job, deathFailure(cause), this.#table.ageMs(culprit.slot) ?? 0);
+      this.#settleCulprit(culprit, deathFailure(cause), this.#table.ageMs(culprit.slot) ?? 0);
     }
-    this.#end("died", cause, culprit !== undefined, culprit === undefined);
+    void this.#end("died", cause, culprit !== undefined, culprit === undefined);
   }
 
-  /** @param suspicious whether those at work in there are to be tried one by one */
-  #end(kind: LaneEnd["kind"], reason: unknown, blamed: boolean, suspicious = false): void {
+  /**
+   * What is left goes on elsewhere when the thread is gone, and not beside it.
+   *
+   * @param suspicious whether those at work in there are to be tried one by one
+   */
+  async #end(
+    kind: LaneEnd["kind"],
+    reason: unknown,
+    blamed: boolean,
+    suspicious = false,
+  ): Promise<void> {
     if (this.#state === "ended") return;
     this.#state = "ended";
     clearTimeout(this.#timer);
     const again: Job[] = [];
     const suspects: Job[] = [];
-    for (const { slot, job } of this.#flights.values()) {
+    const flights = [...this.#flights.values()];
+    const overdue = [...this.#overdue.values()];
+    for (const { job, abort } of [...flights, ...overdue]) {
+      job.signal?.removeEventListener("abort", abort);
+    }
+    for (const { slot, job } of flights) {
       const hadStarted = this.#table.hasStarted(slot);
       if (hadStarted) job.attempts += 1;
       (suspicious && hadStarted ? suspects : again).push(job);
     }
     this.#flights.clear();
+    this.#overdue.clear();
     const cause = kind === "died" ? (reason as DeathCause) : undefined;
     const error = kind === "died" ? undefined : reason;
+    if (kind !== "died") await this.#kill();
+    for (const { job } of overdue) job.over();
     this.#owner.ended(this, { kind, cause, error, blamed, again, suspects });
   }
 

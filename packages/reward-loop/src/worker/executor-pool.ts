@@ -6,15 +6,26 @@
  */
 
 import { ExecutorStartError, RewardLoopClosedError } from "../errors.ts";
-import type { SampleOutcome } from "../outcome.ts";
-import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { AttemptOutcome } from "../outcome.ts";
+import type { ExecutorTraits } from "../executor/score-executor.ts";
+import type { ScoreWork } from "../executor/score-work.ts";
 import type { ExecutorSettings } from "../settings.ts";
 import { ExecutorLane } from "./executor-lane.ts";
 import type { LaneEnd } from "./executor-lane.ts";
+import { giveUp } from "./job.ts";
 import type { Job } from "./job.ts";
 
 /** Ends in a row without one outcome. Five: as Erlang's supervisors a handful, since the next start would very likely end alike. */
 const MOST_ENDS_IN_A_ROW = 5;
+
+export interface SubmitOptions {
+  /** Tells the score function that nobody waits any more. */
+  readonly signal?: AbortSignal | undefined;
+  /** It has its outcome: at once, before the promise says so. */
+  readonly settled?: (outcome: AttemptOutcome) => void;
+  /** Nothing of it goes on any more: a function that was given up may go on after its outcome. */
+  readonly over?: () => void;
+}
 
 export class ExecutorPool {
   readonly #settings: ExecutorSettings;
@@ -22,6 +33,7 @@ export class ExecutorPool {
   readonly #lanes: Set<ExecutorLane> = new Set();
   /** Runs suspects, one at a time. There only while there are some. */
   #quarantine: ExecutorLane | undefined;
+  #traits: ExecutorTraits = { overlaps: false, postProcesses: false, logs: false };
   #waiting: Job[] = [];
   #suspects: Job[] = [];
   #laneCount = 0;
@@ -48,15 +60,29 @@ export class ExecutorPool {
     return [...this.#lanes].some((lane) => lane.overlaps);
   }
 
+  /** What else the user's functions do; known when it is ready. */
+  get traits(): ExecutorTraits {
+    const known = [...this.#lanes].find((lane) => lane.traits !== undefined)?.traits;
+    this.#traits = known ?? this.#traits;
+    return { ...this.#traits, overlaps: this.overlaps };
+  }
+
   /** Rejects only if no executor can be kept alive. */
-  submit(sample: RewardSample): Promise<SampleOutcome> {
+  submit(
+    work: ScoreWork,
+    { signal, settled = ignore, over = ignore }: SubmitOptions = {},
+  ): Promise<AttemptOutcome> {
     return new Promise((resolve, reject) => {
-      if (this.#failure !== undefined) return reject(this.#failure.error);
-      const settle = (outcome: SampleOutcome): void => {
+      if (this.#failure !== undefined) {
+        reject(this.#failure.error);
+        return over();
+      }
+      const settle = (outcome: AttemptOutcome): void => {
         this.#endsInARow = 0;
+        settled(outcome);
         resolve(outcome);
       };
-      this.#waiting.push({ sample, attempts: 0, place: "shared", settle, reject });
+      this.#waiting.push({ work, attempts: 0, place: "shared", settle, reject, over, signal });
       this.#pump();
     });
   }
@@ -89,7 +115,9 @@ export class ExecutorPool {
     while (this.#waiting.length > 0) {
       const lane = leastLoaded(this.#lanes);
       if (lane === undefined) return;
-      lane.run(this.#waiting.shift() as Job);
+      const job = this.#waiting.shift() as Job;
+      if (job.signal?.aborted === true) giveUp(job);
+      else lane.run(job);
     }
   }
 
@@ -149,9 +177,14 @@ export class ExecutorPool {
     const jobs = [...this.#waiting, ...this.#suspects];
     this.#waiting = [];
     this.#suspects = [];
-    for (const job of jobs) job.reject(this.#failure?.error);
+    for (const job of jobs) {
+      job.reject(this.#failure?.error);
+      job.over();
+    }
   }
 }
+
+function ignore(): void {}
 
 function leastLoaded(lanes: Iterable<ExecutorLane>): ExecutorLane | undefined {
   let least: ExecutorLane | undefined;

@@ -1,12 +1,12 @@
-/** One sample on its way through a worker: settled exactly once, whatever becomes of the executors it visits. */
+/** One sample (or what else there is to do for the user's functions) on its way through a worker: settled exactly once, whatever becomes of the executors it visits. */
 
-import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { ScoreReply } from "../executor/score-executor.ts";
+import type { ScoreWork } from "../executor/score-work.ts";
 import { failureOf } from "../outcome.ts";
-import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
+import type { AttemptOutcome, ScoreFailure } from "../outcome.ts";
 
 export interface Job {
-  readonly sample: RewardSample;
+  readonly work: ScoreWork;
   /** Starts of the score function that are over. */
   attempts: number;
   /**
@@ -14,8 +14,20 @@ export interface Job {
    * run nothing else) if a thread was lost again.
    */
   place: "shared" | "alone" | "fresh";
-  readonly settle: (outcome: SampleOutcome) => void;
+  /** What it came to. What was given up may go on after it. */
+  readonly settle: (outcome: AttemptOutcome) => void;
+  /** Nothing of it goes on any more; after `settle` or `reject`, and once. */
+  readonly over: () => void;
+  /** Nobody waits for it any more. */
+  readonly signal: AbortSignal | undefined;
   readonly reject: (error: unknown) => void;
+}
+
+/** Nobody waits for it, and it has not begun. */
+export function giveUp(job: Job): void {
+  const error = { code: "SCORE_TIMEOUT", name: "AbortError", message: "it was given up" } as const;
+  job.settle({ valid: false, error, latencyMs: 0, attempts: job.attempts });
+  job.over();
 }
 
 export function settleInvalid(job: Job, error: ScoreFailure, latencyMs: number): void {

@@ -1,48 +1,94 @@
 /**
- * verl's RewardLoopWorker: takes samples one by one or as a chunk of a batch, keeps at most `concurrency` of them going, gives back
+ * verl's RewardLoopWorker: takes samples one by one or as a chunk of a batch, keeps at most `concurrency` of them going within the limits of their endpoint, gives back
  * outcomes in order. It coordinates and runs no user code, so it answers while its executors are blocked or dead.
  */
 
 import * as ray from "@rayling/core";
+import type { ActorHandle } from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import type { DataProtoData } from "@rayling/data-proto";
-import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import pLimit from "p-limit";
-import type { LimitFunction } from "p-limit";
 import { samplesOf } from "../batch/rows.ts";
-import type { SampleOutcome } from "../outcome.ts";
+import { LimiterClient } from "../limits/limiter-client.ts";
+import type { RewardLimiter } from "../limits/reward-limiter.ts";
+import type { ExecutorTraits } from "../executor/score-executor.ts";
+import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import type { ExecutorSettings } from "../settings.ts";
 import { ExecutorPool } from "./executor-pool.ts";
+import { PauseCount } from "./pause-count.ts";
+import { ScoreAttempts } from "./score-attempts.ts";
+
+/** Where a worker stands among its kind. */
+export interface WorkerPlace {
+  /** Its executors are called this and a number. */
+  readonly executorName: string;
+  /** Of the endpoint, with the name under which this life of the worker holds its leases. */
+  readonly limiter:
+    | { readonly handle: ActorHandle<RewardLimiter>; readonly holder: string }
+    | undefined;
+}
 
 export class RewardLoopWorker {
   readonly #pool: ExecutorPool;
-  readonly #limit: LimitFunction;
+  readonly #attempts: ScoreAttempts;
+  readonly #limiter: LimiterClient | undefined;
+  readonly #pauses: PauseCount = new PauseCount();
 
-  /** @param executorName its executors are called this and a number */
-  constructor(settings: ExecutorSettings, executorName: string) {
-    this.#limit = pLimit(settings.concurrency);
+  constructor(settings: ExecutorSettings, { executorName, limiter }: WorkerPlace) {
+    const { policy, concurrency } = settings;
+    const slots = pLimit(concurrency);
     this.#pool = new ExecutorPool(settings, (count) => `${executorName}${count}`);
+    this.#limiter =
+      limiter &&
+      policy.limits &&
+      new LimiterClient(limiter.handle, limiter.holder, policy.limits.settings);
+    this.#attempts = new ScoreAttempts(policy, {
+      run: (sample, options) => this.#pool.submit({ kind: "sample", sample }, options),
+      inSlot: (work) => slots(work),
+      limiter: this.#limiter,
+      onPause: (change) => this.#pauses.add(change),
+    });
   }
 
-  /** Resolves when all executors have loaded the user's modules; rejects with why they cannot. */
+  /** Resolves when all executors have loaded the user's modules; rejects with why they cannot, and with RewardLimiterConflictError. */
   async ready(): Promise<void> {
-    await this.#pool.ready();
+    await Promise.all([this.#pool.ready(), this.#limiter?.ready()]);
   }
 
-  /** Whether it is worth having more samples here than executors: not with a synchronous score function. */
-  async overlaps(): Promise<boolean> {
-    return this.#pool.overlaps;
+  /** What the user's functions do, as far as is known. */
+  async traits(): Promise<ExecutorTraits> {
+    return this.#pool.traits;
   }
 
-  /** Rejects only if no executor can be kept alive: ExecutorStartError, or why the user's modules do not load. */
-  async computeScore(sample: RewardSample): Promise<SampleOutcome> {
-    return this.#limit(() => this.#pool.submit(sample));
+  /** What the user's postProcessScores makes of a group's scores, under the deadline of a sample; without one they are as they were. */
+  async postProcessScores(scores: readonly number[]): Promise<AttemptOutcome> {
+    return this.#pool.submit({ kind: "group", scores });
+  }
+
+  /** Tells the user's log, under the deadline of a sample. */
+  async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+    return this.#pool.submit({ kind: "log", entry });
+  }
+
+  /** How many samples wait for their next try and have no slot, whenever that has changed. Never ends. */
+  async *pauses(): AsyncGenerator<number> {
+    yield* this.#pauses.changes();
+  }
+
+  /**
+   * Rejects only if nothing can be scored any more: ExecutorStartError, why the user's modules do not load, or why the limiter is gone.
+   *
+   * @param lane whose share of the endpoint it takes
+   */
+  async computeScore(sample: RewardSample, lane: string = "training"): Promise<SampleOutcome> {
+    return this.#attempts.score(sample, lane);
   }
 
   /** One outcome per row, in order. Takes `DataProto.toData()`. Rejects also with InvalidBatchError. */
-  async computeScoreBatch(data: DataProtoData): Promise<SampleOutcome[]> {
+  async computeScoreBatch(data: DataProtoData, lane?: string): Promise<SampleOutcome[]> {
     const samples = samplesOf(DataProto.fromData(data));
-    return Promise.all(samples.map((sample) => this.computeScore(sample)));
+    return Promise.all(samples.map((sample) => this.computeScore(sample, lane)));
   }
 }
 

@@ -118,18 +118,15 @@ describe("a retry policy", () => {
 });
 
 describe("a circuit breaker", () => {
-  const failing = (breaker: CircuitBreaker, count: number, nowMs: number): void => {
-    for (let n = 0; n < count; n++) {
-      breaker.sent();
-      breaker.answered(false, nowMs);
-    }
+  const answering = (breaker: CircuitBreaker, count: number, ok: boolean, nowMs = 0): void => {
+    for (let n = 0; n < count; n++) breaker.answered(breaker.sent(), ok, nowMs);
   };
 
   test("opens when half of the last calls failed, and is not judged by a few", () => {
     const breaker = new CircuitBreaker({ window: 20 });
-    failing(breaker, 9, 0);
+    answering(breaker, 9, false);
     expect(breaker.state).toBe("closed");
-    failing(breaker, 1, 0);
+    answering(breaker, 1, false);
     expect(breaker.state).toBe("open");
     expect(breaker.waitMs(1000)).toBe(4000);
     expect(breaker.waitMs(5000)).toBe(0);
@@ -137,37 +134,38 @@ describe("a circuit breaker", () => {
 
   test("looks at the last calls only", () => {
     const breaker = new CircuitBreaker({ window: 10 });
-    for (let n = 0; n < 100; n++) breaker.answered(true, 0);
-    for (let n = 0; n < 4; n++) breaker.answered(false, 0);
-    for (let n = 0; n < 10; n++) breaker.answered(true, 0);
-    for (let n = 0; n < 4; n++) breaker.answered(false, 0);
+    answering(breaker, 100, true);
+    answering(breaker, 4, false);
+    answering(breaker, 10, true);
+    answering(breaker, 4, false);
     expect(breaker.state).toBe("closed");
-    breaker.answered(false, 0);
+    answering(breaker, 1, false);
     expect(breaker.state).toBe("open");
   });
 
   test("lets probes through: it closes when all succeed, and waits twice as long when one fails", () => {
     const breaker = new CircuitBreaker({ window: 2, openMs: 100, probes: 2 });
-    failing(breaker, 1, 0);
+    const before = breaker.sent();
+    answering(breaker, 1, false);
     // What was sent before it opened says nothing.
-    breaker.answered(true, 50);
+    breaker.answered(before, true, 50);
     expect(breaker.state).toBe("open");
-    breaker.sent();
+    const first = breaker.sent();
     expect(breaker.state).toBe("half-open");
     expect(breaker.waitMs(100)).toBe(0);
-    breaker.sent();
+    breaker.answered(before, true, 105);
+    const second = breaker.sent();
     expect(breaker.waitMs(100)).toBe(Infinity);
-    breaker.answered(true, 110);
-    breaker.answered(false, 120);
+    breaker.answered(first, true, 110);
+    breaker.answered(second, false, 120);
     expect(breaker.state).toBe("open");
     expect(breaker.waitMs(120)).toBe(200);
-    breaker.sent();
-    breaker.sent();
-    breaker.answered(true, 330);
+    const probes = [breaker.sent(), breaker.sent()] as const;
+    breaker.answered(probes[0], true, 330);
     expect(breaker.state).toBe("half-open");
-    breaker.answered(true, 340);
+    breaker.answered(probes[1], true, 340);
     expect(breaker.state).toBe("closed");
-    failing(breaker, 1, 400);
+    answering(breaker, 1, false, 400);
     expect(breaker.waitMs(400)).toBe(100);
   });
 });

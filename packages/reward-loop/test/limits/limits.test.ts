@@ -221,6 +221,11 @@ describe("an adaptive limit", () => {
   });
 });
 
+/** A second of a limit that spreads a minute's worth over 61 s; to the thousandth. */
+function inItsSeconds(ms: number): number {
+  return Math.round((ms * 60) / 61) / 1000;
+}
+
 describe("a limiter", () => {
   const start = (
     settings: LimiterSettings,
@@ -251,8 +256,8 @@ describe("a limiter", () => {
     const { clock, times, ask, leases } = start({ requestsPerMinute: 60 });
     for (let n = 0; n < 4; n++) void ask();
     await clock.advanceTo(10_000);
-    expect(times).toEqual([0, 1000, 2000, 3000]);
-    expect(leases.map(({ waitedMs }) => waitedMs)).toEqual([0, 1000, 2000, 3000]);
+    expect(times.map(inItsSeconds)).toEqual([0, 1, 2, 3]);
+    expect(leases.map(({ waitedMs }) => inItsSeconds(waitedMs))).toEqual([0, 1, 2, 3]);
   });
 
   test("keeps tokens a minute, and puts its estimates right", async () => {
@@ -262,13 +267,13 @@ describe("a limiter", () => {
     expect(times).toEqual([0]);
     // It used a tenth of it.
     leases[0]?.release({ outcome: "ok", tokens: 10 });
-    await clock.advanceTo(100);
-    expect(times).toEqual([0, 100]);
+    await clock.advanceTo(105);
+    expect(times.map(inItsSeconds)).toEqual([0, 0.1]);
     // Twice as much as it was thought to.
     leases[1]?.release({ outcome: "ok", tokens: 200 });
     leases[1]?.release({ outcome: "ok", tokens: 0 });
     await clock.advanceTo(10_000);
-    expect(times).toEqual([0, 100, 2100]);
+    expect(times.map(inItsSeconds)).toEqual([0, 0.1, 2.1]);
   });
 
   test("lets one through that asks for more than a second's worth, and the next one pays for it", async () => {
@@ -276,7 +281,76 @@ describe("a limiter", () => {
     void ask({ tokens: 50 });
     void ask({ tokens: 1 });
     await clock.advanceTo(60_000);
-    expect(times).toEqual([0, 4100]);
+    expect(times.map(inItsSeconds)).toEqual([0, 4.1]);
+  });
+
+  test.each([
+    ["requests", 1, 7],
+    ["requests", 2, 600],
+    ["tokens", 3, 50_000],
+  ] as const)(
+    "never more than the limit in any minute, and nearly all of it (%s, seed %d)",
+    async (kind, seed, perMinute) => {
+      const random = seeded(seed);
+      const { clock, limiter } = start(
+        kind === "requests" ? { requestsPerMinute: perMinute } : { tokensPerMinute: perMinute },
+      );
+      const taken: { readonly atMs: number; readonly count: number }[] = [];
+      const over = new AbortController();
+      const caller = async (): Promise<void> => {
+        while (!over.signal.aborted) {
+          const tokens = Math.ceil(random() * 3000);
+          const lease = await limiter.acquire({ tokens });
+          // Calls take up to a second to get there.
+          taken.push({
+            atMs: clock.now() + 999 * random(),
+            count: kind === "requests" ? 1 : tokens,
+          });
+          await clock.sleep(100 * random());
+          lease.release({ outcome: "ok" });
+        }
+      };
+      const callers = Array.from({ length: 20 }, caller);
+      await clock.advanceTo(300_000);
+      over.abort();
+      await clock.advanceTo(600_000);
+      await Promise.all(callers);
+      const inFive = taken.filter(({ atMs }) => atMs < 300_000);
+      const total = inFive.reduce((sum, { count }) => sum + count, 0);
+      expect(total).toBeGreaterThan(0.9 * 5 * perMinute);
+      for (const { atMs } of inFive) {
+        const minute = inFive.filter((one) => one.atMs >= atMs && one.atMs < atMs + 60_000);
+        expect(minute.reduce((sum, { count }) => sum + count, 0)).toBeLessThanOrEqual(perMinute);
+      }
+    },
+  );
+
+  test("stops calling an endpoint that fails, and lets a probe through", async () => {
+    const { clock, limiter, times, ask, leases } = start({
+      breaker: { window: 2, openMs: 1000, probes: 1 },
+    });
+    await ask();
+    leases[0]?.release({ outcome: "failed" });
+    expect(limiter.state.breaker).toBe("open");
+    for (let n = 0; n < 3; n++) void ask();
+    await clock.advanceTo(5000);
+    expect(times).toEqual([0, 1000]);
+    leases[1]?.release({ outcome: "ok" });
+    await clock.advanceTo(5000);
+    expect(times).toEqual([0, 1000, 5000, 5000]);
+    expect(limiter.state.breaker).toBe("closed");
+  });
+
+  test("can be paused, and counts calls that it did not let through itself", async () => {
+    const { clock, limiter, times, ask } = start({ concurrency: 2 });
+    limiter.pause(300);
+    const adopted = limiter.adopt();
+    for (let n = 0; n < 2; n++) void ask();
+    await clock.advanceTo(500);
+    expect(times).toEqual([300]);
+    adopted.release({ outcome: "ok" });
+    await clock.advanceTo(600);
+    expect(times).toEqual([300, 500]);
   });
 
   test("keeps calls at once; who gives back a lease lets the next one in", async () => {

@@ -1,0 +1,87 @@
+/** One answer of a generative model behind an OpenAI-compatible server (`/v1/chat/completions`), for score functions that ask a judge. */
+
+import { EndpointError } from "./endpoint-error.ts";
+import { postJson } from "./post-json.ts";
+
+export interface ChatMessage {
+  readonly role: "system" | "user" | "assistant" | "tool" | "developer";
+  readonly content: string;
+}
+
+export interface ChatOptions {
+  /** Of the API: `http://host:port/v1`; a bare host:port (a router's address) stands for that. */
+  readonly baseUrl: string;
+  readonly model: string;
+  readonly messages: readonly ChatMessage[];
+  readonly apiKey?: string | undefined;
+  readonly temperature?: number | undefined;
+  readonly maxTokens?: number | undefined;
+  /** Any other field of the request, by the API's own name. */
+  readonly body?: Readonly<Record<string, unknown>> | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Default: as long as it takes; the loop's own deadlines hold besides. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ChatUsage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+}
+
+export interface ChatAnswer {
+  readonly text: string;
+  readonly finishReason: string | undefined;
+  /** Return it among your score's extra info, as `usage`: limits and costs are settled by it. */
+  readonly usage: ChatUsage | undefined;
+  /** The whole answer, as it came. */
+  readonly raw: unknown;
+}
+
+/** Rejects with EndpointError, which the loop's retries and limits understand, or with the signal's reason. */
+export async function chatComplete(options: ChatOptions): Promise<ChatAnswer> {
+  const { baseUrl, model, messages, apiKey, temperature, maxTokens, body } = options;
+  const { timeoutMs, signal } = options;
+  const url = `${apiRootOf(baseUrl)}/chat/completions`;
+  const raw = await postJson(
+    url,
+    {
+      model,
+      messages,
+      ...(temperature === undefined ? {} : { temperature }),
+      ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
+      ...body,
+    },
+    {
+      headers: {
+        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+        ...options.headers,
+      },
+      timeoutMs,
+      signal,
+    },
+  );
+  const { choices, usage } = (raw ?? {}) as Partial<Completion>;
+  const text = choices?.[0]?.message?.content;
+  if (typeof text !== "string") {
+    throw new EndpointError(url, "answered without choices[0].message.content", {
+      code: "MALFORMED_ANSWER",
+      body: JSON.stringify(raw),
+    });
+  }
+  return { text, finishReason: choices?.[0]?.finish_reason ?? undefined, usage, raw };
+}
+
+interface Completion {
+  readonly choices: readonly {
+    readonly message?: { readonly content?: unknown };
+    readonly finish_reason?: string | null;
+  }[];
+  readonly usage: ChatUsage;
+}
+
+function apiRootOf(baseUrl: string): string {
+  const url = /^https?:\/\//.test(baseUrl) ? baseUrl : `http://${baseUrl}/v1`;
+  return url.replace(/\/+$/, "");
+}

@@ -1,0 +1,9 @@
+/** For score functions that call a model: public names of @rayling/reward-loop/client, which loads nothing else of the package. */
+
+export { chatComplete } from "./chat-complete.ts";
+export type { ChatAnswer, ChatMessage, ChatOptions, ChatUsage } from "./chat-complete.ts";
+export { EndpointError } from "./endpoint-error.ts";
+export { postRequest } from "./post-request.ts";
+export type { PostRequestOptions } from "./post-request.ts";
+export { postJson } from "./post-json.ts";
+export type { PostOptions } from "./post-json.ts";

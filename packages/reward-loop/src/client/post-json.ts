@@ -1,0 +1,85 @@
+/** JSON to an endpoint and what it answers, with a deadline; all that goes wrong is an EndpointError that says what. */
+
+import { EndpointError } from "./endpoint-error.ts";
+
+export interface PostOptions {
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Default: as long as it takes. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The answer's JSON. Rejects with EndpointError, or with the signal's reason. */
+export async function postJson(
+  url: string,
+  body: unknown,
+  options: PostOptions = {},
+): Promise<unknown> {
+  return parsed(url, await postText(url, body, options));
+}
+
+/**
+ * The answer's text, which may be empty. Rejects as postJson.
+ *
+ * @param body undefined: none
+ */
+export async function postText(
+  url: string,
+  body: unknown,
+  { headers, timeoutMs, signal }: PostOptions = {},
+): Promise<string> {
+  const late = timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)];
+  const signals = signal === undefined ? late : [signal, ...late];
+  let status: number | undefined;
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
+    });
+    ({ status } = response);
+    const text = await response.text();
+    if (!response.ok) {
+      throw new EndpointError(url, `answered ${status}`, {
+        code: "HTTP_STATUS",
+        status,
+        headers: response.headers,
+        body: text,
+      });
+    }
+    return text;
+  } catch (error) {
+    if (error instanceof EndpointError) throw error;
+    signal?.throwIfAborted();
+    if (late[0]?.aborted === true) {
+      throw new EndpointError(url, `did not answer within ${timeoutMs} ms`, {
+        code: "ETIMEDOUT",
+        cause: error,
+      });
+    }
+    throw broken(url, error);
+  }
+}
+
+function parsed(url: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new EndpointError(url, "answered something that is no JSON", {
+      code: "MALFORMED_ANSWER",
+      body: text,
+      cause,
+    });
+  }
+}
+
+/** fetch says "fetch failed", and why in the cause. */
+function broken(url: string, error: unknown): EndpointError {
+  const { cause = error } = error as { readonly cause?: unknown };
+  const { code, message } = cause as { readonly code?: unknown; readonly message?: unknown };
+  return new EndpointError(url, `could not be asked: ${String(message ?? error)}`, {
+    code: typeof code === "string" ? code : "UND_ERR_SOCKET",
+    cause: error,
+  });
+}

@@ -1,0 +1,39 @@
+/**
+ * A request that is sent again until it is answered (verl `_post_request`): after a pause of 1, 2, 4, … seconds, at most 30, up to 16 times in all. A status that says that the
+ * request itself is wrong (4xx) is final; 408 and 429 are not, which verl takes for final, too.
+ */
+
+import { setTimeout as delay } from "node:timers/promises";
+import { EndpointError } from "./endpoint-error.ts";
+import { postJson } from "./post-json.ts";
+import type { PostOptions } from "./post-json.ts";
+
+export interface PostRequestOptions extends PostOptions {
+  /** Tries in all. Default 16. */
+  readonly maxRetries?: number | undefined;
+  /** Of one second; for tests. Default 1,000. */
+  readonly secondMs?: number;
+}
+
+/** Rejects with the last EndpointError, or with the signal's reason. */
+export async function postRequest(
+  url: string,
+  body: unknown,
+  { maxRetries = 16, secondMs = 1000, ...options }: PostRequestOptions = {},
+): Promise<unknown> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await postJson(url, body, options);
+    } catch (error) {
+      if (!(error instanceof EndpointError) || isFinal(error) || attempt + 1 >= maxRetries) {
+        throw error;
+      }
+      const pauseMs = Math.min(2 ** attempt, 30) * secondMs;
+      await delay(pauseMs, undefined, { signal: options.signal });
+    }
+  }
+}
+
+function isFinal({ status }: EndpointError): boolean {
+  return status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429;
+}

@@ -1,0 +1,39 @@
+/** What an executor does with the user's functions: scores a sample, puts a group's scores right, or tells a request's log. */
+
+import { InvalidScoreError } from "@rayling/reward-manager-registry";
+import type { RewardResult, RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { Pipeline } from "./pipeline.ts";
+
+export type ScoreWork =
+  | { readonly kind: "sample"; readonly sample: RewardSample }
+  | { readonly kind: "group"; readonly scores: readonly number[] }
+  | { readonly kind: "log"; readonly entry: ScoreLogEntry };
+
+/** A group's scores come back as the extra info `scores`. */
+export async function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
+  if (work.kind === "sample") return pipeline.runSingle(work.sample);
+  if (work.kind === "group") {
+    const { scores } = work;
+    return resultOf(await (pipeline.postProcessScores?.(scores) ?? scores), scores);
+  }
+  await pipeline.log?.(work.entry);
+  return nothing;
+}
+
+const nothing: RewardResult = { rewardScore: 0, rewardExtraInfo: {} };
+
+function resultOf(after: unknown, before: readonly number[]): RewardResult {
+  const isScores =
+    Array.isArray(after) && after.length === before.length && after.every(Number.isFinite);
+  if (isScores) return { rewardScore: 0, rewardExtraInfo: { scores: after } };
+  const wanted = `not ${before.length} finite numbers from postProcessScores, but ${describe(after)}`;
+  throw new InvalidScoreError("a group", wanted);
+}
+
+function describe(value: unknown): string {
+  if (!Array.isArray(value)) return typeof value;
+  const odd = value.find((one) => !Number.isFinite(one)) as unknown;
+  return odd === undefined
+    ? `${value.length} of them`
+    : `${typeof odd === "number" ? odd : typeof odd} among them`;
+}

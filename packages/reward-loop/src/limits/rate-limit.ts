@@ -1,0 +1,33 @@
+/** So many a minute: spread over it by a token bucket that holds a second's worth, and never more in any minute by a window. */
+
+import { RateWindow } from "./rate-window.ts";
+import { TokenBucket } from "./token-bucket.ts";
+
+export class RateLimit {
+  readonly #bucket: TokenBucket;
+  readonly #window: RateWindow;
+
+  /** @param minuteMs how long a minute is */
+  constructor(perMinute: number, minuteMs: number) {
+    // As much slower as the window is longer than a minute: else it would have to stop at the end of each.
+    const rate = (perMinute * 1000 * 60) / (minuteMs * 61);
+    this.#bucket = new TokenBucket({ rate, capacity: Math.max(1, perMinute / 60) });
+    this.#window = new RateWindow(perMinute, minuteMs);
+  }
+
+  waitMs(count: number, nowMs: number): number {
+    const inBucket = Math.min(count, this.#bucket.capacity);
+    return Math.max(this.#bucket.waitMs(inBucket, nowMs), this.#window.waitMs(count, nowMs));
+  }
+
+  take(count: number, nowMs: number): void {
+    this.#bucket.take(count, nowMs);
+    this.#window.take(count, nowMs);
+  }
+
+  /** Some that were taken then were not needed (or more were, if negative). */
+  giveBack(count: number, takenMs: number, nowMs: number): void {
+    this.#bucket.giveBack(count, nowMs);
+    this.#window.giveBack(count, takenMs, nowMs);
+  }
+}

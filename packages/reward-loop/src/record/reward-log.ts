@@ -1,0 +1,98 @@
+/**
+ * The reward log: one line for each outcome, appended as it comes and never changed (JSONL). From it a run is audited, scored again in part, and gone on with.
+ *
+ * Of several lines for one index the last valid one counts, else the last: what was scored again is not counted twice. A line that was cut off when the process was killed is
+ * passed over; its sample is scored again.
+ */
+
+import { JsonlError, openJsonlWriter, readJsonl } from "@rayling/data-proto";
+import type { JsonlWriter } from "@rayling/data-proto";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { RewardLogError } from "../errors.ts";
+import type { SampleOutcome } from "../outcome.ts";
+import { isRecord, recordOf } from "./reward-record.ts";
+import type { RecordPlace, RewardRecord } from "./reward-record.ts";
+
+export interface RewardLogOptions {
+  /** Keep what the file has, and go on behind it. Default: an empty file. */
+  readonly append?: boolean;
+}
+
+export class RewardLog implements AsyncDisposable {
+  readonly #writer: JsonlWriter;
+  #records = 0;
+
+  private constructor(writer: JsonlWriter) {
+    this.#writer = writer;
+  }
+
+  /** Rejects with JsonlError if it cannot be written. */
+  static async open(path: string, { append = false }: RewardLogOptions = {}): Promise<RewardLog> {
+    return new RewardLog(await openJsonlWriter(path, { append }));
+  }
+
+  get path(): string {
+    return this.#writer.path;
+  }
+
+  /** Written by this one. */
+  get records(): number {
+    return this.#records;
+  }
+
+  /**
+   * Resolves when there is room for the next one. Rejects with JsonlError when the file cannot be written any more.
+   *
+   * @param about further fields of the line, of the caller's own
+   */
+  async write(
+    sample: RewardSample,
+    outcome: SampleOutcome,
+    place: Omit<RecordPlace, "at">,
+    about: Readonly<Record<string, unknown>> = {},
+  ): Promise<RewardRecord> {
+    const record = recordOf(sample, outcome, { ...place, at: new Date() });
+    const written = await this.#write({ ...about, ...record });
+    this.#records += 1;
+    return written;
+  }
+
+  async close(): Promise<void> {
+    await this.#writer.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #write(record: RewardRecord): Promise<RewardRecord> {
+    try {
+      await this.#writer.write(record);
+      return record;
+    } catch (error) {
+      if (!(error instanceof JsonlError) || error.code !== "JSONL_BAD_VALUE") throw error;
+      // The score counts; extras that JSON cannot carry are told, not guessed at.
+      const without = { ...record, extra: {}, extraDropped: error.reason };
+      await this.#writer.write(without);
+      return without;
+    }
+  }
+}
+
+/** All lines of a log, in their order; one that was cut off is passed over. Rejects with JsonlError, or RewardLogError for a line that is no record. */
+export async function* readRewardLog(path: string): AsyncGenerator<RewardRecord, void, undefined> {
+  for await (const { line, value } of readJsonl(path, { onMalformed: () => undefined })) {
+    if (!isRecord(value)) throw new RewardLogError(path, line);
+    yield value;
+  }
+}
+
+/** What counts of a log, by index. */
+export async function outcomesIn(path: string): Promise<Map<number, RewardRecord>> {
+  const records = new Map<number, RewardRecord>();
+  for await (const record of readRewardLog(path)) {
+    const known = records.get(record.index);
+    if (known?.valid !== true || record.valid) records.set(record.index, record);
+  }
+  return records;
+}

@@ -1,0 +1,103 @@
+/** What is kept of one outcome: a line of a reward log, and back. Field names are data that other programs read: they stay. */
+
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { classOf } from "../faults/failure-class.ts";
+import type { FailureClass } from "../faults/failure-class.ts";
+import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
+import { usageOf } from "../usage.ts";
+import type { TokenUsage } from "../usage.ts";
+import { sampleKey } from "./sample-key.ts";
+
+export interface RewardRecord {
+  /** The sample's place in its input, from 0. */
+  readonly index: number;
+  /** Which sample it is, by what it says. */
+  readonly sample: string;
+  /** verl `uid`, or what the sample's extraInfo calls its group; null without. */
+  readonly group: string | null;
+  /** Of the reward function: its source and settings. */
+  readonly version: string;
+  /** ISO 8601, when the outcome was there. */
+  readonly at: string;
+  readonly lane: string;
+  readonly valid: boolean;
+  readonly score: number | null;
+  readonly error: ScoreFailure | null;
+  readonly errorClass: FailureClass | null;
+  readonly attempts: number;
+  readonly waitedMs: number;
+  readonly latencyMs: number;
+  /** Tokens, where the score's extra info tells them. */
+  readonly usage: TokenUsage | null;
+  readonly extra: Readonly<Record<string, unknown>>;
+  /** Why `extra` is empty, where JSON cannot carry what it was. */
+  readonly extraDropped?: string;
+}
+
+export interface RecordPlace {
+  readonly index: number;
+  readonly lane: string;
+  readonly version: string;
+  readonly at: Date;
+}
+
+export function recordOf(
+  sample: RewardSample,
+  outcome: SampleOutcome,
+  { index, lane, version, at }: RecordPlace,
+): RewardRecord {
+  const group = sample.extraInfo?.["group_uid"] ?? sample.extraInfo?.["uid"];
+  return {
+    index,
+    sample: sampleKey(sample),
+    group: typeof group === "string" ? group : null,
+    version,
+    at: at.toISOString(),
+    lane,
+    valid: outcome.valid,
+    score: outcome.valid ? outcome.rewardScore : null,
+    error: outcome.valid ? null : outcome.error,
+    errorClass: outcome.valid ? null : classOf(outcome.error),
+    attempts: outcome.attempts,
+    waitedMs: rounded(outcome.waitedMs),
+    latencyMs: rounded(outcome.latencyMs),
+    usage: outcome.valid ? (usageOf(outcome.rewardExtraInfo) ?? null) : null,
+    extra: outcome.valid ? outcome.rewardExtraInfo : {},
+  };
+}
+
+/** What the loop gave when the record was made. */
+export function outcomeOf(record: RewardRecord): SampleOutcome {
+  const { attempts, waitedMs, latencyMs } = record;
+  const measured = { attempts, waitedMs, latencyMs };
+  if (record.valid && record.score !== null) {
+    return {
+      valid: true,
+      rewardScore: record.score,
+      rewardExtraInfo: { ...record.extra },
+      ...measured,
+    };
+  }
+  const unknown = {
+    code: "SCORE_THREW",
+    name: "Error",
+    message: "the record has no error",
+  } as const;
+  return { valid: false, error: record.error ?? unknown, ...measured };
+}
+
+/** Whether a line of a log is one of these. */
+export function isRecord(value: unknown): value is RewardRecord {
+  if (typeof value !== "object" || value === null) return false;
+  const { index, sample, valid, score } = value as Readonly<Record<string, unknown>>;
+  return (
+    Number.isSafeInteger(index) &&
+    typeof sample === "string" &&
+    typeof valid === "boolean" &&
+    (valid ? typeof score === "number" : score === null)
+  );
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}

@@ -1,0 +1,91 @@
+/**
+ * A sample's score by a discriminative reward model (verl `compute_score_disrm`): the conversation with the response in it, as the reward model's chat template writes it, goes to
+ * its server, and what that says is the score.
+ *
+ * The response keeps its special tokens but for the policy's end-of-sequence text; of the template's text a leading beginning-of-sequence token is taken off, which the server
+ * puts there itself.
+ */
+
+import { InvalidSampleError, MissingTokenizerError } from "@rayling/reward-manager-registry";
+import type { RewardManager, RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+import { EndpointError } from "../client/endpoint-error.ts";
+import { postRequest } from "../client/post-request.ts";
+import type { ChatMessage, ChatTokenizer } from "../tokenizer/index.ts";
+import { engines } from "./engines.ts";
+import type { EngineName } from "./engines.ts";
+
+export interface DiscriminativeSettings {
+  readonly engine: EngineName;
+  /** By the name under which its servers have it. */
+  readonly model: string;
+  /** host:port of a server, or of the router before several. */
+  readonly address: string;
+  /** Tries of a request. Default 16. */
+  readonly maxRetries?: number;
+  /** Of one try. Default: as long as it takes. */
+  readonly timeoutMs?: number;
+}
+
+export interface DiscriminativeParts {
+  /** Of the reward model. */
+  readonly tokenizer: ChatTokenizer;
+  /** Of the policy: decodes responses that come as token ids, and knows their end. */
+  readonly policyTokenizer?: ChatTokenizer | undefined;
+  /** Of the sample that is being scored. */
+  readonly signal?: () => AbortSignal;
+}
+
+export class DiscriminativeReward implements RewardManager {
+  readonly #settings: DiscriminativeSettings;
+  readonly #parts: DiscriminativeParts;
+
+  constructor(settings: DiscriminativeSettings, parts: DiscriminativeParts) {
+    this.#settings = settings;
+    this.#parts = parts;
+  }
+
+  /** Rejects with InvalidSampleError, MissingTokenizerError or EndpointError. */
+  async runSingle(sample: RewardSample): Promise<RewardResult> {
+    const { engine, model, address, maxRetries, timeoutMs } = this.#settings;
+    const dialect = engines[engine];
+    const url = `http://${address}${dialect.scorePath}`;
+    const signal = this.#parts.signal?.();
+    const answer = await postRequest(url, dialect.scoreBody(model, this.#inputOf(sample)), {
+      maxRetries,
+      timeoutMs,
+      signal,
+    });
+    const score = dialect.scoreOf(answer);
+    if (score === undefined) {
+      const body = JSON.stringify(answer);
+      throw new EndpointError(url, "answered without a score", { code: "MALFORMED_ANSWER", body });
+    }
+    return { rewardScore: score, rewardExtraInfo: { acc: score } };
+  }
+
+  #inputOf(sample: RewardSample): string {
+    const { rawPrompt } = sample;
+    if (rawPrompt === undefined || !Array.isArray(rawPrompt)) {
+      throw new InvalidSampleError("rawPrompt", "a list of { role, content }", typeof rawPrompt);
+    }
+    const { tokenizer } = this.#parts;
+    const content = this.#contentOf(sample);
+    const messages: readonly ChatMessage[] = [...rawPrompt, { role: "assistant", content }];
+    const text = tokenizer.applyChatTemplate(messages);
+    const { bosToken } = tokenizer;
+    return bosToken !== undefined && text.startsWith(bosToken) ? text.slice(bosToken.length) : text;
+  }
+
+  #contentOf({ response, dataSource }: RewardSample): string {
+    const { policyTokenizer } = this.#parts;
+    if (typeof response !== "string" && policyTokenizer === undefined) {
+      throw new MissingTokenizerError(dataSource);
+    }
+    const text =
+      typeof response === "string"
+        ? response
+        : (policyTokenizer as ChatTokenizer).decode(response, { skipSpecialTokens: false });
+    const { eosToken } = policyTokenizer ?? {};
+    return eosToken === undefined ? text : text.replaceAll(eosToken, "");
+  }
+}

@@ -1,0 +1,44 @@
+/** What differs between the servers of reward models: how a text is scored, and how the model is put to sleep and woken. */
+
+export interface RewardModelEngine {
+  readonly scorePath: string;
+  scoreBody(model: string, input: string): unknown;
+  /** Undefined where the answer has none. */
+  scoreOf(answer: unknown): number | undefined;
+  readonly healthPath: string;
+  readonly sleep: { readonly path: string; readonly body?: unknown };
+  readonly wakeUp: { readonly path: string; readonly body?: unknown };
+}
+
+export type EngineName = "vllm" | "sglang";
+
+interface Answer {
+  readonly data?: readonly {
+    readonly probs?: readonly unknown[];
+    readonly embedding?: readonly unknown[];
+  }[];
+}
+
+/** As verl asks them (reward_loop.py, compute_score_disrm). */
+export const engines: Readonly<Record<EngineName, RewardModelEngine>> = {
+  vllm: {
+    scorePath: "/classify",
+    scoreBody: (model, input) => ({ model, input, use_activation: false }),
+    scoreOf: (answer) => numberOf((answer as Answer | null)?.data?.at(-1)?.probs?.at(-1)),
+    healthPath: "/health",
+    sleep: { path: "/sleep?level=1" },
+    wakeUp: { path: "/wake_up" },
+  },
+  sglang: {
+    scorePath: "/v1/embeddings",
+    scoreBody: (model, input) => ({ model, input }),
+    scoreOf: (answer) => numberOf((answer as Answer | null)?.data?.at(-1)?.embedding?.at(-1)),
+    healthPath: "/health",
+    sleep: { path: "/release_memory_occupation", body: {} },
+    wakeUp: { path: "/resume_memory_occupation", body: {} },
+  },
+};
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}

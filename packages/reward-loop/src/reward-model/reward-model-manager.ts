@@ -1,0 +1,175 @@
+/**
+ * The servers of a reward model (verl RewardModelManager): started or taken as they are, behind one router, put to sleep and woken together.
+ *
+ * While a reward model sleeps its memory is free for the policy: `awake` wakes it for a piece of work and puts it to sleep again, however that ends.
+ */
+
+import * as ray from "@rayling/core";
+import type { ActorHandle } from "@rayling/core";
+import { postText } from "../client/post-json.ts";
+import { RewardLoopOptionError } from "../errors.ts";
+import { checkKeys } from "../option-checks.ts";
+import { engines } from "./engines.ts";
+import type { EngineName } from "./engines.ts";
+import { RewardModelRouterActor } from "./router-actor.ts";
+import type { RewardModelRouterHost } from "./router-actor.ts";
+import type { RouterOptions } from "./router.ts";
+import { ServerProcess } from "./server-process.ts";
+import type { LaunchOptions } from "./server-process.ts";
+import type { UpstreamState } from "./upstreams.ts";
+
+export interface RewardModelOptions {
+  readonly engine: EngineName;
+  /** host:port of servers that run already. */
+  readonly servers?: readonly string[];
+  /** Servers to be started, and ended with the manager. */
+  readonly launch?: LaunchOptions;
+  readonly router?: RouterOptions;
+  /** Asleep but for `awake` and between `wakeUp` and `sleep` (verl `free_cache_engine`). Default false. */
+  readonly sleeps?: boolean;
+  /** How long waking up or going to sleep may take. Default 300,000. */
+  readonly sleepTimeoutMs?: number;
+}
+
+export class RewardModelManager implements AsyncDisposable {
+  readonly #options: RewardModelOptions;
+  readonly #processes: readonly ServerProcess[];
+  readonly #servers: readonly string[];
+  readonly #router: ActorHandle<RewardModelRouterHost>;
+  /** host:port: what score functions are given as `rewardRouterAddress`. */
+  readonly routerAddress: string;
+  #closing: Promise<void> | undefined;
+
+  private constructor(
+    options: RewardModelOptions,
+    processes: readonly ServerProcess[],
+    servers: readonly string[],
+    router: ActorHandle<RewardModelRouterHost>,
+    routerAddress: string,
+  ) {
+    this.#options = options;
+    this.#processes = processes;
+    this.#servers = servers;
+    this.#router = router;
+    this.routerAddress = routerAddress;
+  }
+
+  /**
+   * Resolves when all servers are well and the router listens. Rejects with RewardLoopOptionError, RewardModelStartError, or as servers do that are put to sleep; nothing that it
+   * started is left then.
+   */
+  static async create(options: RewardModelOptions): Promise<RewardModelManager> {
+    checkOptions(options);
+    const { servers = [], launch, router: routerOptions = {}, sleeps = false } = options;
+    const { healthPath } = engines[options.engine];
+    const processes = await startAll(launch, healthPath);
+    const router = RewardModelRouterActor.remote();
+    try {
+      const all = [...servers, ...processes.map(({ address }) => address)];
+      const address = await ray.get(router.start.remote(all, { healthPath, ...routerOptions }));
+      const manager = new RewardModelManager(options, processes, all, router, address);
+      if (sleeps) await manager.sleep();
+      return manager;
+    } catch (error) {
+      await ray.kill(router);
+      await Promise.all(processes.map((one) => one.stop()));
+      throw error;
+    }
+  }
+
+  /** All servers at once. Rejects with EndpointError if one does not. */
+  async wakeUp(): Promise<void> {
+    await this.#tellAll("wakeUp");
+  }
+
+  /** All servers at once, each of them also if another does not. Rejects with EndpointError then. */
+  async sleep(): Promise<void> {
+    await this.#tellAll("sleep");
+  }
+
+  /** What `work` comes to, with the model awake; afterwards it sleeps again, also if that or the waking has failed. Without `sleeps` it is awake anyway. */
+  async awake<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#options.sleeps !== true) return work();
+    let failure: { readonly error: unknown } | undefined;
+    try {
+      await this.wakeUp();
+      return await work();
+    } catch (error) {
+      failure = { error };
+      throw error;
+    } finally {
+      // Of two failures the first one is told.
+      await this.sleep().catch((error: unknown) => {
+        if (failure === undefined) throw error;
+      });
+    }
+  }
+
+  /** What the router knows of them. */
+  async servers(): Promise<readonly UpstreamState[]> {
+    return ray.get(this.#router.servers.remote());
+  }
+
+  /** The router finishes what is in flight; servers that were started are ended. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      if (ray.isInitialized()) {
+        await ray.get(this.#router.close.remote()).catch(() => undefined);
+        await ray.kill(this.#router);
+      }
+      await Promise.all(this.#processes.map((one) => one.stop()));
+    })();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #tellAll(what: "wakeUp" | "sleep"): Promise<void> {
+    const { path, body } = engines[this.#options.engine][what];
+    const { sleepTimeoutMs: timeoutMs = 300_000 } = this.#options;
+    const told = await Promise.allSettled(
+      this.#servers.map((server) => postText(`http://${server}${path}`, body, { timeoutMs })),
+    );
+    const failed = told.find((one) => one.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  }
+}
+
+function checkOptions(options: RewardModelOptions): void {
+  checkKeys<RewardModelOptions>("rewardModel", options, [
+    "engine",
+    "servers",
+    "launch",
+    "router",
+    "sleeps",
+    "sleepTimeoutMs",
+  ]);
+  const { engine, servers = [], launch } = options;
+  if (!Object.hasOwn(engines, engine)) {
+    const known = Object.keys(engines).join(" or ");
+    throw new RewardLoopOptionError("rewardModel.engine", known, engine);
+  }
+  if (servers.length === 0 && launch === undefined) {
+    const wanted = "at least one host:port, or `launch`";
+    throw new RewardLoopOptionError("rewardModel.servers", wanted, "empty");
+  }
+}
+
+/** All or none. */
+async function startAll(
+  launch: LaunchOptions | undefined,
+  healthPath: string,
+): Promise<ServerProcess[]> {
+  if (launch === undefined) return [];
+  const starting = Array.from({ length: launch.replicas ?? 1 }, (_, index) =>
+    ServerProcess.start(launch, index, healthPath),
+  );
+  const started = await Promise.allSettled(starting);
+  const processes = started.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const failed = started.find((one) => one.status === "rejected");
+  if (failed === undefined) return processes;
+  await Promise.all(processes.map((one) => one.stop()));
+  throw failed.reason;
+}

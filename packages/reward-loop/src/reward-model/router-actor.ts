@@ -1,0 +1,28 @@
+/** The router in a thread of its own, so that no score function and no driver keeps requests waiting. */
+
+import * as ray from "@rayling/core";
+import { RewardModelRouter } from "./router.ts";
+import type { RouterOptions } from "./router.ts";
+import type { UpstreamState } from "./upstreams.ts";
+
+export class RewardModelRouterHost {
+  #router: RewardModelRouter | undefined;
+
+  /** Returns its address when it listens. */
+  async start(servers: readonly string[], options: RouterOptions): Promise<string> {
+    this.#router = await RewardModelRouter.start(servers, options);
+    return this.#router.address;
+  }
+
+  servers(): readonly UpstreamState[] {
+    return this.#router?.servers ?? [];
+  }
+
+  /** Resolves when what was in flight is finished. */
+  async close(): Promise<void> {
+    await this.#router?.close();
+  }
+}
+
+export const RewardModelRouterActor: ray.ActorClass<typeof RewardModelRouterHost> =
+  ray.remote(RewardModelRouterHost);

@@ -1,0 +1,117 @@
+/** A reward-model server as a process of ours: started on a free port, ready when it is well, and gone when we are, however we end. */
+
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { RewardModelStartError } from "../errors.ts";
+
+export interface LaunchOptions {
+  readonly command: string;
+  /** `{port}` in them stands for the port, `{index}` for the replica's number. */
+  readonly args: readonly string[];
+  /** Default 1. */
+  readonly replicas?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  /** How long a server may take to be well. Default 600,000. */
+  readonly startTimeoutMs?: number;
+}
+
+/** It ends the server when its own standard input ends, which is when we are gone. */
+const watched =
+  'exec 3<&0; "$@" </dev/null & child=$!; (cat <&3 >/dev/null; kill $child && sleep 10 && kill -9 $child) 2>/dev/null & wait $child';
+
+const keptLines = 20;
+const killAfterMs = 10_000;
+const pollMs = 200;
+
+export class ServerProcess {
+  readonly address: string;
+  readonly #process: ChildProcess;
+  readonly #ended: Promise<unknown>;
+  readonly #lastLines: string[] = [];
+
+  private constructor(address: string, child: ChildProcess) {
+    this.address = address;
+    this.#process = child;
+    this.#ended = once(child, "exit");
+    this.#ended.catch(() => undefined);
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#lastLines.push(...text.trimEnd().split("\n"));
+      this.#lastLines.splice(0, this.#lastLines.length - keptLines);
+    });
+  }
+
+  /** Rejects with RewardModelStartError, and leaves no process. */
+  static async start(
+    launch: LaunchOptions,
+    index: number,
+    healthPath: string,
+  ): Promise<ServerProcess> {
+    const port = await freePort();
+    const args = launch.args.map((arg) =>
+      arg.replaceAll("{port}", String(port)).replaceAll("{index}", String(index)),
+    );
+    const child = spawn("sh", ["-c", watched, "sh", launch.command, ...args], {
+      env: { ...process.env, ...launch.env },
+      stdio: ["pipe", "ignore", "pipe"],
+      // A group of its own, so that all of it can be ended.
+      detached: true,
+    });
+    const server = new ServerProcess(`127.0.0.1:${port}`, child);
+    try {
+      await server.#untilWell(healthPath, launch.startTimeoutMs ?? 600_000);
+      return server;
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
+  }
+
+  /** Asks it to end, and ends it if it does not. */
+  async stop(): Promise<void> {
+    const { exitCode, signalCode } = this.#process;
+    if (exitCode !== null || signalCode !== null) return;
+    this.#process.stdin?.destroy();
+    const { pid } = this.#process;
+    const killing = setTimeout(() => pid && process.kill(-pid, "SIGKILL"), killAfterMs);
+    await this.#ended.catch(() => undefined);
+    clearTimeout(killing);
+  }
+
+  async #untilWell(healthPath: string, timeoutMs: number): Promise<void> {
+    const late = AbortSignal.timeout(timeoutMs);
+    const ended = this.#ended.then(
+      () => this.#failed(`it ended with ${this.#process.exitCode ?? this.#process.signalCode}`),
+      (error: unknown) => this.#failed(String(error)),
+    );
+    const well = (async () => {
+      for (;;) {
+        if (late.aborted) throw this.#failed(`it was not well after ${timeoutMs} ms`);
+        const answer = await fetch(`http://${this.address}${healthPath}`, { signal: late }).catch(
+          () => undefined,
+        );
+        if (answer?.ok === true) return undefined;
+        await delay(pollMs);
+      }
+    })();
+    well.catch(() => undefined);
+    const error = await Promise.race([well, ended]);
+    if (error !== undefined) throw error;
+  }
+
+  #failed(reason: string): RewardModelStartError {
+    return new RewardModelStartError(this.address, reason, this.#lastLines.join("\n"));
+  }
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  probe.listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  return port;
+}

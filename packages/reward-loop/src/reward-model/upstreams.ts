@@ -1,0 +1,131 @@
+/**
+ * The servers behind a router: which one gets the next request, and which ones get none because they failed. Pure but for the numbers it is given.
+ *
+ * Least in flight first, as verl's NaiveRouter: of several the first, or for a run that has to be repeated the one that the body's CRC-32 says. A server that fails several
+ * times in a row is left out until it answers its health check again; if all are out, all are tried: a router that has nowhere to go is worse.
+ */
+
+import { crc32 } from "node:zlib";
+
+export type RouterStrategy = "least-in-flight" | "round-robin";
+
+export interface UpstreamSettings {
+  readonly strategy?: RouterStrategy;
+  /** Failures in a row after which a server is left out. Default 3. */
+  readonly failures?: number;
+}
+
+export interface UpstreamState {
+  readonly url: string;
+  readonly inFlight: number;
+  readonly isOut: boolean;
+  readonly served: number;
+  readonly failed: number;
+}
+
+interface Upstream {
+  readonly url: string;
+  inFlight: number;
+  failuresInARow: number;
+  isOut: boolean;
+  served: number;
+  failed: number;
+}
+
+export class Upstreams {
+  readonly #all: readonly Upstream[];
+  readonly #strategy: RouterStrategy;
+  readonly #failures: number;
+  #next = 0;
+
+  constructor(urls: readonly string[], settings: UpstreamSettings = {}) {
+    this.#all = urls.map((url) => ({
+      url,
+      inFlight: 0,
+      failuresInARow: 0,
+      isOut: false,
+      served: 0,
+      failed: 0,
+    }));
+    this.#strategy = settings.strategy ?? "least-in-flight";
+    this.#failures = settings.failures ?? 3;
+  }
+
+  /**
+   * Where the next request goes, which counts as in flight there until it is released. Undefined: there is no server, or each was tried.
+   *
+   * @param tried servers that had it already
+   * @param tieBreaker the request's body, where equal servers are to be told apart by it
+   */
+  select(
+    tried: ReadonlySet<string> = new Set(),
+    tieBreaker?: string | Uint8Array,
+  ): string | undefined {
+    const left = this.#all.filter(({ url }) => !tried.has(url));
+    const healthy = left.filter(({ isOut }) => !isOut);
+    const chosen = this.#choose(healthy.length > 0 ? healthy : left, tieBreaker);
+    if (chosen === undefined) return undefined;
+    chosen.inFlight += 1;
+    return chosen.url;
+  }
+
+  /** It is over there. */
+  release(url: string): void {
+    const upstream = this.#of(url);
+    if (upstream !== undefined) upstream.inFlight = Math.max(0, upstream.inFlight - 1);
+  }
+
+  succeeded(url: string): void {
+    const upstream = this.#of(url);
+    if (upstream === undefined) return;
+    upstream.served += 1;
+    upstream.failuresInARow = 0;
+    upstream.isOut = false;
+  }
+
+  failed(url: string): void {
+    const upstream = this.#of(url);
+    if (upstream === undefined) return;
+    upstream.failed += 1;
+    upstream.failuresInARow += 1;
+    if (upstream.failuresInARow >= this.#failures) upstream.isOut = true;
+  }
+
+  /** What its health check said. */
+  checked(url: string, isHealthy: boolean): void {
+    const upstream = this.#of(url);
+    if (upstream === undefined) return;
+    upstream.isOut = !isHealthy;
+    if (isHealthy) upstream.failuresInARow = 0;
+  }
+
+  get states(): UpstreamState[] {
+    return this.#all.map(({ url, inFlight, isOut, served, failed }) => ({
+      url,
+      inFlight,
+      isOut,
+      served,
+      failed,
+    }));
+  }
+
+  #choose(from: readonly Upstream[], tieBreaker?: string | Uint8Array): Upstream | undefined {
+    if (this.#strategy === "round-robin") return this.#inTurn(from);
+    const least = Math.min(...from.map(({ inFlight }) => inFlight));
+    const tied = from.filter(({ inFlight }) => inFlight === least);
+    return tied[tieBreaker === undefined ? 0 : crc32(tieBreaker) % tied.length];
+  }
+
+  #inTurn(from: readonly Upstream[]): Upstream | undefined {
+    for (let step = 0; step < this.#all.length; step++) {
+      const one = this.#all[this.#next % this.#all.length] as Upstream;
+      this.#next += 1;
+      if (from.includes(one)) return one;
+    }
+    return undefined;
+  }
+
+  #of(url: string): Upstream | undefined {
+    return this.#all.find((one) => one.url === url);
+  }
+}

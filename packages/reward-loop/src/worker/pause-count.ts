@@ -1,0 +1,27 @@
+/** A number that somebody watches: it is told when it has changed, and now and then, so that nobody takes the watching for stuck. */
+
+import { setTimeout as delay } from "node:timers/promises";
+
+const againMs = 5000;
+
+export class PauseCount {
+  #count = 0;
+  #changed = Promise.withResolvers<void>();
+
+  add(change: 1 | -1): void {
+    this.#count += change;
+    this.#changed.resolve();
+  }
+
+  /** Changes that come before somebody looks again are one. */
+  async *changes(): AsyncGenerator<number> {
+    for (;;) {
+      yield this.#count;
+      const later = new AbortController();
+      const again = delay(againMs, undefined, { ref: false, signal: later.signal });
+      await Promise.race([this.#changed.promise, again.catch(() => undefined)]);
+      later.abort();
+      this.#changed = Promise.withResolvers();
+    }
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * What one sample is worth: how often it is scored, when again, and for how long in all. An attempt takes a slot of the worker, then a lease of its endpoint, then an executor;
+ * a failure that may go better later pauses without a slot and comes back in the lane "recovery"; one that takes longer than most is begun a second time beside it.
+ *
+ * Every sample settles exactly once, and every lease is given back when its call is over, whoever still waits for it.
+ */
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { classOf } from "../faults/failure-class.ts";
+import { HedgePolicy } from "../faults/hedge.ts";
+import { RetryPolicy } from "../faults/retry-policy.ts";
+import type { LimiterClient } from "../limits/limiter-client.ts";
+import type { LimitReport } from "../limits/limiter.ts";
+import { totalTimeoutFailure } from "../outcome.ts";
+import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import type { PolicySettings } from "../policy-settings.ts";
+import type { SubmitOptions } from "./executor-pool.ts";
+import { usageOf } from "../usage.ts";
+
+export interface AttemptParts {
+  /** One attempt, in an executor. */
+  readonly run: (sample: RewardSample, options: SubmitOptions) => Promise<AttemptOutcome>;
+  /** Resolves to what `work` does when there is a slot for it. */
+  readonly inSlot: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  readonly limiter: LimiterClient | undefined;
+  /** One more, or one less, waits for its next try and has no slot. */
+  readonly onPause: (change: 1 | -1) => void;
+}
+
+/** Of one sample, over all of its attempts. */
+interface Tally {
+  /** With those that are under way. */
+  attempts: number;
+  waitedMs: number;
+}
+
+export class ScoreAttempts {
+  readonly #settings: PolicySettings;
+  readonly #parts: AttemptParts;
+  readonly #retry: RetryPolicy | undefined;
+  readonly #hedge: HedgePolicy | undefined;
+  readonly #isPlain: boolean;
+
+  constructor(settings: PolicySettings, parts: AttemptParts) {
+    this.#settings = settings;
+    this.#parts = parts;
+    this.#retry = settings.retry && new RetryPolicy(settings.retry);
+    this.#hedge = settings.hedge && new HedgePolicy(settings.hedge);
+    this.#isPlain = [settings.retry, settings.hedge, settings.totalTimeoutMs, parts.limiter].every(
+      (one) => one === undefined,
+    );
+  }
+
+  /** Rejects only as `run` and the limiter do: when nothing can be scored any more. */
+  async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+    if (this.#isPlain) return this.#once(sample);
+    const { totalTimeoutMs } = this.#settings;
+    const tally: Tally = { attempts: 0, waitedMs: 0 };
+    if (totalTimeoutMs === undefined) return this.#untilDone(sample, lane, tally, undefined);
+    const over = new AbortController();
+    const late = Promise.withResolvers<SampleOutcome>();
+    const timer = setTimeout(() => {
+      const error = totalTimeoutFailure(totalTimeoutMs);
+      late.resolve({ valid: false, error, latencyMs: 0, ...tally });
+      over.abort(error);
+    }, totalTimeoutMs);
+    try {
+      return await Promise.race([late.promise, this.#untilDone(sample, lane, tally, over.signal)]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Where there is nothing to decide. */
+  #once(sample: RewardSample): Promise<SampleOutcome> {
+    const askedMs = performance.now();
+    const { inSlot, run } = this.#parts;
+    return inSlot(async () => {
+      const waitedMs = performance.now() - askedMs;
+      return { ...(await run(sample, {})), waitedMs };
+    });
+  }
+
+  /** Rejects with the signal's reason, too, when nobody waits any more. */
+  async #untilDone(
+    sample: RewardSample,
+    lane: string,
+    tally: Tally,
+    signal: AbortSignal | undefined,
+  ): Promise<SampleOutcome> {
+    this.#retry?.began();
+    for (let tries = 1; ; tries++) {
+      const outcome = await this.#try(sample, tries === 1 ? lane : "recovery", tally, signal);
+      const pauseMs = this.#pauseMs(outcome, tries);
+      if (pauseMs === undefined) return { ...outcome, ...tally };
+      await this.#pause(pauseMs, tally, signal);
+    }
+  }
+
+  /** How long until the next try; undefined: this is the outcome. */
+  #pauseMs(outcome: AttemptOutcome, tries: number): number | undefined {
+    if (outcome.valid) return undefined;
+    return this.#retry?.delayMs(tries, classOf(outcome.error), outcome.error.retryAfterMs);
+  }
+
+  async #pause(ms: number, tally: Tally, signal: AbortSignal | undefined): Promise<void> {
+    this.#parts.onPause(1);
+    try {
+      await delay(ms, undefined, signal === undefined ? {} : { signal });
+      tally.waitedMs += ms;
+    } finally {
+      this.#parts.onPause(-1);
+    }
+  }
+
+  /** One try: a call, and a second one beside it if that is worth it. */
+  #try(
+    sample: RewardSample,
+    lane: string,
+    tally: Tally,
+    signal: AbortSignal | undefined,
+  ): Promise<AttemptOutcome> {
+    const askedMs = performance.now();
+    return this.#parts.inSlot(async () => {
+      signal?.throwIfAborted();
+      const call = { sample, lane, tally, signal, askedMs };
+      const hedgeMs = this.#hedge?.began();
+      return hedgeMs === undefined ? this.#call(call) : this.#hedged(call, hedgeMs);
+    });
+  }
+
+  async #call({ sample, lane, tally, signal, askedMs, onSent }: Call): Promise<AttemptOutcome> {
+    const { limiter, run } = this.#parts;
+    const { tokensPerRequest = 0 } = this.#settings.limits ?? {};
+    const lease = await limiter?.acquire({ lane, tokens: tokensPerRequest }, signal);
+    const sentMs = performance.now();
+    onSent?.();
+    tally.waitedMs += sentMs - askedMs;
+    tally.attempts += 1;
+    let report: LimitReport = { outcome: "failed" };
+    // What was given up may still be under way, and is until then for its endpoint.
+    const outcome = await run(sample, {
+      signal,
+      settled: (one) => void (report = reportOf(one)),
+      over: () => lease?.release(report),
+    });
+    tally.attempts += outcome.attempts - 1;
+    if (outcome.valid) this.#hedge?.answered(performance.now() - sentMs);
+    return outcome;
+  }
+
+  /** The first that is valid, and the other is given up; what the first call came to where none is. */
+  async #hedged(call: Call, afterMs: number): Promise<AttemptOutcome> {
+    const sent = Promise.withResolvers<void>();
+    const [one, other] = [new AbortController(), new AbortController()];
+    const first = this.#call({ ...withSignal(call, one), onSent: sent.resolve });
+    try {
+      const isLate = sent.promise.then(() => delay(afterMs, undefined, { signal: one.signal }));
+      const early = await Promise.race([first, isLate]);
+      if (early !== undefined || this.#hedge?.take() !== true) return await first;
+      const askedMs = performance.now();
+      const second = this.#call({ ...withSignal(call, other), lane: "recovery", askedMs });
+      const seconded = second.catch(() => undefined);
+      const winner = await Promise.race([first, seconded]);
+      if (winner?.valid === true) return winner;
+      const [own, its] = [await first, await seconded];
+      return its?.valid === true ? its : own;
+    } finally {
+      one.abort();
+      other.abort();
+    }
+  }
+}
+
+interface Call {
+  readonly sample: RewardSample;
+  readonly lane: string;
+  readonly tally: Tally;
+  readonly signal: AbortSignal | undefined;
+  /** When it began to wait. */
+  readonly askedMs: number;
+  readonly onSent?: () => void;
+}
+
+function withSignal(call: Call, own: AbortController): Call {
+  const { signal } = call;
+  return {
+    ...call,
+    signal: signal === undefined ? own.signal : AbortSignal.any([signal, own.signal]),
+  };
+}
+
+/** To the endpoint's limiter: what was not its fault went well there. */
+function reportOf(outcome: AttemptOutcome): LimitReport {
+  if (outcome.valid) {
+    const tokens = usageOf(outcome.rewardExtraInfo)?.totalTokens;
+    return { outcome: "ok", ...(tokens === undefined ? {} : { tokens }) };
+  }
+  const { code, retryAfterMs } = outcome.error;
+  const pause = retryAfterMs === undefined ? {} : { retryAfterMs };
+  const failure = classOf(outcome.error);
+  // A call that was refused used nothing.
+  if (failure === "rate-limit") return { outcome: "refused", tokens: 0, ...pause };
+  const isCut = failure === "timeout" || code === "EXECUTOR_DIED";
+  const isItsFault = failure === "infrastructure" || failure === "timeout";
+  return { outcome: isItsFault ? "failed" : "ok", isCut, ...pause };
+}

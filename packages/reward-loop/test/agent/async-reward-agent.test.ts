@@ -1,0 +1,297 @@
+/** The asynchronous reward agent: traces of verl's recipe, the defects that are repaired, and what a user may do wrong. */
+
+import { readFileSync } from "node:fs";
+import { readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as ray from "@rayling/core";
+import { DataProto, tensor, toNested } from "@rayling/data-proto";
+import type { Tensor } from "@rayling/data-proto";
+import { AsyncRewardAgent } from "@rayling/reward-loop";
+import type { RewardChunk, RewardLoopOptions } from "@rayling/reward-loop";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { fixture } from "../loop.ts";
+
+afterAll(() => ray.shutdown());
+
+const agents = fixture("agents.ts");
+
+interface Trace {
+  readonly name: string;
+  readonly scores: readonly unknown[];
+  readonly max_concurrency: number;
+  readonly group_size: number;
+  readonly chunks: readonly number[];
+  readonly valid_lengths: readonly number[];
+  readonly max_seq_len: number;
+  readonly completion_times: readonly number[];
+  readonly result_of_real_code: readonly {
+    readonly data_idxs?: readonly number[];
+    readonly reward_tensor?: readonly (readonly number[])[];
+    readonly extra?: Readonly<Record<string, readonly unknown[]>>;
+  }[];
+}
+
+const traces = (
+  JSON.parse(
+    readFileSync(
+      new URL("../../../../test/golden/async-reward-agent.json", import.meta.url),
+      "utf8",
+    ),
+  ) as { cases: readonly Trace[] }
+).cases;
+
+/** Responses of those lengths, in groups of neighbours. */
+function batchOf(lengths: readonly number[], width: number, groupSize: number): DataProto {
+  const rows = lengths.map((_, row) => row);
+  const mask = lengths.map((length) =>
+    Array.from({ length: width }, (__, at) => (at < length ? 1 : 0)),
+  );
+  return DataProto.fromDict({
+    tensors: { responses: tensor(mask, "int32"), attention_mask: tensor(mask, "int32") },
+    nonTensors: {
+      uid: rows.map((row) => `group ${Math.floor(row / groupSize)}`),
+      data_source: rows.map(() => "test"),
+      reward_model: rows.map(() => ({ ground_truth: "" })),
+      extra_info: rows.map((row) => ({ row })),
+      response: rows.map((row) => `response ${row}`),
+    },
+  });
+}
+
+function textsOf(texts: readonly string[], groupSize: number): DataProto {
+  return DataProto.fromDict({
+    nonTensors: {
+      uid: texts.map((_, row) => `g${Math.floor(row / groupSize)}`),
+      response: texts,
+      data_source: texts.map(() => "test"),
+      reward_model: texts.map(() => ({ ground_truth: "" })),
+    },
+  });
+}
+
+/** Where each row's score belongs: at its own last valid token, which verl's recipe gets wrong. */
+function ownRows(trace: Trace, indices: readonly number[], scores: readonly number[]): number[][] {
+  return indices.map((row, at) =>
+    Array.from({ length: trace.max_seq_len }, (_, column) =>
+      column === (trace.valid_lengths[row] ?? 0) - 1 ? (scores[at] ?? 0) : 0,
+    ),
+  );
+}
+
+function rowsOf({ rewards }: RewardChunk): unknown {
+  return toNested(rewards.batch?.["rmScores"] as Tensor);
+}
+
+describe("verl's traces", () => {
+  test.each(traces.filter(({ name }) => !/IndexError|post_process/.test(name)))(
+    "$name",
+    async (trace) => {
+      const { scores, max_concurrency: concurrency, group_size: groupSize } = trace;
+      const turns = new SharedArrayBuffer(4 * scores.length);
+      const view = new Int32Array(turns);
+      const reward = { path: agents, name: "inTurn", rewardKwargs: { turns, scores } };
+      await using agent = await AsyncRewardAgent.create({
+        workers: 1,
+        executors: 1,
+        concurrency,
+        reward,
+      });
+      const { valid_lengths: lengths, max_seq_len: width } = trace;
+      expect(agent.computeRewardPipeline(batchOf(lengths, width, groupSize), groupSize)).toBe(
+        scores.length,
+      );
+      const chunks = trace.chunks.map((size) => agent.get(size));
+      const inOrder = trace.completion_times
+        .map((at, row) => ({ at, row }))
+        .toSorted((a, b) => a.at - b.at || a.row - b.row);
+      for (const { row } of inOrder) {
+        Atomics.store(view, row, 1);
+        Atomics.notify(view, row);
+        const answered = Atomics.waitAsync(view, row, 1);
+        if (answered.async) await answered.value;
+      }
+      for (const [at, wanted] of trace.result_of_real_code.entries()) {
+        const chunk = (await chunks[at]) as RewardChunk;
+        expect(chunk.indices).toEqual(wanted.data_idxs);
+        const rowScores = chunk.indices.map((row) => {
+          const score = scores[row];
+          return typeof score === "number" ? score : (score as { score: number }).score;
+        });
+        expect(rowsOf(chunk)).toEqual(ownRows(trace, chunk.indices, rowScores));
+        for (const [key, values] of Object.entries(wanted.extra ?? {})) {
+          expect(chunk.rewards.nonTensorBatch[key]).toEqual(values);
+        }
+      }
+    },
+  );
+
+  test("a group's scores are put right by the user's class", async () => {
+    const trace = traces.find(({ name }) => name.startsWith("post_process")) as Trace;
+    await using agent = await AsyncRewardAgent.create({
+      workers: 2,
+      reward: `${agents}:MeanFree`,
+    });
+    agent.computeRewardPipeline(textsOf(trace.scores.map(String), 3), 3);
+    const chunk = await agent.get(6);
+    const [result] = trace.result_of_real_code;
+    expect(rowsOf(chunk)).toEqual(result?.reward_tensor?.map((row) => [row[1]]));
+  });
+
+  test("scalars among dicts: rows without a key have null, where the recipe fails", async () => {
+    const trace = traces.find(({ name }) => name.startsWith("mixed")) as Trace;
+    const turns = new SharedArrayBuffer(16);
+    new Int32Array(turns).fill(1);
+    const reward = { path: agents, name: "inTurn", rewardKwargs: { turns, scores: trace.scores } };
+    await using agent = await AsyncRewardAgent.create({ workers: 1, reward });
+    agent.computeRewardPipeline(batchOf(trace.valid_lengths, 4, 2), 2);
+    const { rewards } = await agent.get(4);
+    expect(rewards.nonTensorBatch["acc"]).toEqual([1, 0, 1, 0]);
+    expect(rewards.nonTensorBatch["score"]).toEqual([1, null, 1, 0.5]);
+  });
+});
+
+describe("chunks", () => {
+  const options: RewardLoopOptions = { workers: 2, reward: `${fixture("rewards.ts")}:slowValue` };
+
+  test("never mix batches; the next batch does not wait for the one before to be done", async () => {
+    const turns = new SharedArrayBuffer(4 * 8);
+    const view = new Int32Array(turns);
+    const reward = { path: agents, name: "inTurn", rewardKwargs: { turns, scores: [0, 1, 2, 3] } };
+    await using agent = await AsyncRewardAgent.create({
+      workers: 1,
+      executors: 1,
+      concurrency: 8,
+      reward,
+    });
+    const batch = batchOf([1, 1, 1, 1], 1, 2);
+    agent.computeRewardPipeline(batch.slice(0, 2), 2);
+    agent.computeRewardPipeline(batch.slice(2, 4), 2);
+    const [first, second] = [agent.get(2), agent.get(2)];
+    for (const row of [2, 3]) {
+      Atomics.store(view, row, 1);
+      Atomics.notify(view, row);
+    }
+    expect(rowsOf(await second)).toEqual([[2], [3]]);
+    for (const row of [0, 1]) {
+      Atomics.store(view, row, 1);
+      Atomics.notify(view, row);
+    }
+    expect(await first).toMatchObject({ indices: [0, 1] });
+    expect(rowsOf(await first)).toEqual([[0], [1]]);
+  });
+
+  test("a hook makes of them what it likes, and its error is the caller's", async () => {
+    await using agent = await AsyncRewardAgent.create(options);
+    agent.computeRewardPipeline(textsOf(["1", "2", "3", "4"], 2), 2);
+    expect(await agent.get(2, ({ indices }) => indices.length)).toBe(2);
+    const failing = agent.get(2, () => Promise.reject(new Error("not now")));
+    await expect(failing).rejects.toThrow("not now");
+  });
+
+  test("what cannot be given is refused at once", async () => {
+    await using agent = await AsyncRewardAgent.create(options);
+    await expect(agent.get(1)).rejects.toThrow("nothing was asked for");
+    agent.computeRewardPipeline(textsOf(["1", "2", "3", "4", "5", "6"], 3), 3);
+    await expect(agent.get(4)).rejects.toMatchObject({
+      code: "REWARD_CHUNK",
+      message: expect.stringContaining("4 rows are no whole groups of 3") as string,
+    });
+    await expect(agent.get(9)).rejects.toThrow("the batch has 6 rows left, not 9");
+    await expect(agent.get(0)).rejects.toThrow("no whole groups");
+    expect((await agent.get(3)).indices).toHaveLength(3);
+    await expect(agent.get(6)).rejects.toThrow("3 rows left");
+    expect(() => agent.computeRewardPipeline(textsOf(["1", "2", "3"], 2), 2)).toThrow(
+      '"uid" "g1" has 1 rows, not 2',
+    );
+    expect(() => agent.computeRewardPipeline(textsOf(["1"], 1), 0)).toThrow("at least 1 row");
+    expect(agent.computeRewardPipeline(textsOf([], 1), 1)).toBe(0);
+  });
+
+  test("who waits when it is closed hears so, and so does who asks then", async () => {
+    const agent = await AsyncRewardAgent.create({
+      workers: 1,
+      reward: `${fixture("troublemaker.ts")}:later`,
+    });
+    agent.computeRewardPipeline(textsOf(["wait forever", "1"], 1));
+    const waiting = expect(agent.get(2)).rejects.toThrow("closed");
+    await agent.close();
+    await waiting;
+    await expect(agent.get(1)).rejects.toThrow("nothing was asked for");
+  });
+});
+
+describe("groups", () => {
+  test("whose sample is invalid have the others put right without it; a group that cannot be is invalid", async () => {
+    await using agent = await AsyncRewardAgent.create({
+      workers: 1,
+      timeoutMs: 2000,
+      reward: `${agents}:BadGroups`,
+    });
+    const texts = [
+      "5",
+      "throw",
+      "7",
+      "1",
+      "1",
+      "1",
+      "2",
+      "2",
+      "2",
+      "3",
+      "3",
+      "3",
+      "throw",
+      "throw",
+      "throw",
+    ];
+    const rewards = await agent.computeReward(textsOf(texts, 3), { groupSize: 3 });
+    const valid = Array.from(rewards.batch?.["rewardValid"]?.data ?? []);
+    expect(valid).toEqual([1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    expect(Array.from(rewards.batch?.["rmScores"]?.data ?? []).slice(0, 3)).toEqual([-1, 0, 1]);
+    const codes = (rewards.nonTensorBatch["rewardError"] as ({ code: string } | null)[]).map(
+      (one) => one?.code ?? null,
+    );
+    const [invalid, threw, late] = ["INVALID_SCORE", "SCORE_THREW", "SCORE_TIMEOUT"];
+    expect(codes.slice(0, 9)).toEqual([
+      null,
+      threw,
+      null,
+      invalid,
+      invalid,
+      invalid,
+      threw,
+      threw,
+      threw,
+    ]);
+    expect(codes.slice(9)).toEqual([late, late, late, threw, threw, threw]);
+  });
+
+  test("a batch that has rewards keeps them", async () => {
+    await using agent = await AsyncRewardAgent.create({ workers: 1, reward: `${agents}:MeanFree` });
+    const scored = DataProto.fromDict({ tensors: { rmScores: tensor([[0.5]], "float32") } });
+    expect(rowsOf({ indices: [], rewards: await agent.computeReward(scored) })).toEqual([[0.5]]);
+  });
+
+  test("the user's log hears of a request once, when all of it is done", async () => {
+    const path = join(tmpdir(), `rayling-agent-log-${process.pid}.jsonl`);
+    onTestFinished(() => rm(path));
+    await using agent = await AsyncRewardAgent.create({ workers: 2, reward: `${agents}:Logging` });
+    agent.computeRewardPipeline(textsOf(["1", "throw", "3", "4"], 2), 2);
+    await agent.get(4);
+    await expect
+      .poll(() => readFile(path, "utf8").catch(() => ""), { timeout: 60_000 })
+      .toContain("\n");
+    const [entry = {}, ...more] = (await readFile(path, "utf8"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown[]>);
+    expect(more).toEqual([]);
+    expect(entry["results"]?.toSorted()).toEqual([1, 3, 4, null]);
+    expect(entry["responses"]?.toSorted()).toEqual(["1", "3", "4", null]);
+    expect(entry["groupUids"]?.toSorted()).toEqual(["g0", "g0", "g1", "g1"]);
+    expect(entry["queries"]).toContain("query g1");
+    expect(entry["timestamps"]).toHaveLength(4);
+    expect(entry["latenciesMs"]?.every((ms) => Number(ms) > 0)).toBe(true);
+  });
+});

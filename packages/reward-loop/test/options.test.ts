@@ -1,0 +1,65 @@
+/** Options that are wrong are refused at once, each by its name. */
+
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { expect, test } from "vitest";
+import { HedgePolicy } from "../src/faults/hedge.ts";
+
+test.each([
+  [{ worker: 2 }, "worker must be one of workers, concurrency"],
+  [{ workers: 0 }, "workers must be a whole number of at least 1; it is 0"],
+  [{ concurrency: 1.5 }, "concurrency must be a whole number"],
+  [{ timeoutMs: 0 }, "timeoutMs must be a number above 0"],
+  [{ timeoutMs: Infinity }, "timeoutMs must be a number"],
+  [{ totalTimeoutMs: 2 ** 31 }, "totalTimeoutMs must be"],
+  [{ limits: { rpm: 3 } }, "limits.rpm must be one of endpoint, requestsPerMinute"],
+  [{ limits: { endpoint: " " } }, "limits.endpoint must be"],
+  [{ limits: { requestsPerMinute: 0 } }, "limits.requestsPerMinute must be a number above 0"],
+  [{ limits: { tokensPerMinute: "9" } }, "limits.tokensPerMinute must be"],
+  [{ limits: { concurrency: 0 } }, "limits.concurrency must be a whole number of at least 1"],
+  [
+    { limits: { concurrency: "many" } },
+    'limits.concurrency must be a whole number of at least 1, "auto"',
+  ],
+  [
+    { limits: { concurrency: { min: 5, max: 2 } } },
+    "limits.concurrency.max must be a whole number of at least 5",
+  ],
+  [{ limits: { concurrency: { start: 5 } } }, "limits.concurrency.start must be one of min"],
+  [{ limits: { shares: { training: 0 } } }, "limits.shares.training must be a number above 0"],
+  [
+    { limits: { breaker: { threshold: 2 } } },
+    "limits.breaker.threshold must be a number above 0 and of at most 1",
+  ],
+  [
+    { manager: "rate_limited", managerOptions: { rpm: 3 } },
+    "managerOptions.rpm must be one of maxConcurrent",
+  ],
+  [
+    { manager: "limited", managerOptions: { maxRpm: 0 } },
+    "limits.requestsPerMinute must be a number above 0",
+  ],
+  [{ retry: { tries: 3 } }, "retry.tries must be one of attempts"],
+  [{ retry: { attempts: 0 } }, "retry.attempts must be"],
+  [{ retry: { classes: ["bad-luck"] } }, "retry.classes must be some of infrastructure"],
+  [{ retry: { budget: -1 } }, "retry.budget must be a number of at least 0"],
+  [{ hedge: { quantile: 1 } }, "hedge.quantile must be a number above 0 and below 1"],
+] as const)("%j", async (options, message) => {
+  await expect(RewardLoopManager.create(options as unknown as RewardLoopOptions)).rejects.toThrow(
+    `Reward loop option ${message}`,
+  );
+});
+
+test("a second call is allowed when it is known how long most take, and for a share of all", () => {
+  const hedge = new HedgePolicy({ quantile: 0.5, budget: 0.1 });
+  expect(hedge.began()).toBeUndefined();
+  for (let n = 0; n < 100; n++) hedge.answered(n);
+  expect(hedge.began()).toBe(49);
+  let second = 0;
+  for (let n = 0; n < 1000; n++) {
+    hedge.began();
+    if (hedge.take()) second += 1;
+  }
+  expect(second).toBeGreaterThanOrEqual(100);
+  expect(second).toBeLessThanOrEqual(102);
+});

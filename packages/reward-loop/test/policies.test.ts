@@ -1,0 +1,188 @@
+/** What is done about failures, one by one: tries, total time, hedges, signals, lanes, and what becomes of samples that cannot be scored. */
+
+import * as ray from "@rayling/core";
+import { DataProto } from "@rayling/data-proto";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import { afterAll, describe, expect, test } from "vitest";
+import { fixture, sampleOf } from "./loop.ts";
+
+afterAll(() => ray.shutdown());
+
+const flaky = fixture("flaky.ts");
+
+async function scored(
+  options: RewardLoopOptions,
+  ...texts: readonly string[]
+): Promise<SampleOutcome[]> {
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, ...options });
+  return await Promise.all(texts.map((text) => loop.computeScore(sampleOf(text))));
+}
+
+function textsOf(...texts: readonly string[]): DataProto {
+  return DataProto.fromDict({
+    nonTensors: {
+      response: texts,
+      data_source: texts.map(() => "test"),
+      reward_model: texts.map(() => ({ ground_truth: "" })),
+    },
+  });
+}
+
+/** Fails `times` times with the status, then scores 1. */
+const failing = (key: string, times: number, status: number): string => `${key} ${times} ${status}`;
+
+describe("tries", () => {
+  const retry = { attempts: 3, baseMs: 1, budget: Infinity };
+
+  test("only of what may go better later, and as often as they are allowed", async () => {
+    const outcomes = await scored(
+      { reward: flaky, retry },
+      failing("a", 2, 503),
+      failing("b", 3, 503),
+      failing("c", 1, 429),
+      failing("d", 1, 400),
+      failing("e", 1, 0),
+    );
+    expect(
+      outcomes.map((one) => [one.valid || one.error.status || one.error.code, one.attempts]),
+    ).toEqual([
+      [true, 3],
+      [503, 3],
+      [true, 2],
+      [400, 1],
+      ["SCORE_THREW", 1],
+    ]);
+    // At least as long as the endpoint asked for.
+    expect(outcomes[2]?.waitedMs).toBeGreaterThan(20);
+  });
+
+  test("a sample that pauses takes no slot", async () => {
+    const options = {
+      reward: flaky,
+      concurrency: 1,
+      retry: { attempts: 2, baseMs: 0, budget: Infinity },
+    };
+    await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, ...options });
+    // It may come back after an hour.
+    const paused = loop.computeScore(sampleOf("late 1 429 3600000"));
+    paused.catch(() => undefined);
+    for await (const { outcome } of loop.scoreStream(["x 0 0", "y 0 0", "z 0 0"].map(sampleOf))) {
+      expect(outcome.valid).toBe(true);
+    }
+  });
+
+  test("end with the total time, whatever is under way then", async () => {
+    const [waiting, trying] = await scored(
+      { reward: flaky, totalTimeoutMs: 1500, retry: { attempts: 9, baseMs: 1, budget: Infinity } },
+      "never",
+      "often 1 429 3600000",
+    );
+    expect(waiting).toMatchObject({ valid: false, error: { code: "SCORE_TIMEOUT" }, attempts: 1 });
+    expect(trying).toMatchObject({
+      valid: false,
+      error: { message: expect.stringContaining("within 1500 ms, with all waiting") as string },
+      attempts: 1,
+    });
+  });
+});
+
+test("the function hears when nobody waits any more", async () => {
+  const before = fixture("flaky.ts:untilAborted");
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    timeoutMs: 500,
+    reward: before,
+  });
+  expect(await loop.computeScore(sampleOf("wait"))).toMatchObject({
+    valid: false,
+    error: { code: "SCORE_TIMEOUT" },
+  });
+  await expect
+    .poll(async () => await loop.computeScore(sampleOf("how many were aborted?")))
+    .toMatchObject({ valid: true, rewardScore: 1 });
+});
+
+test("a call that takes longer than most is begun a second time, and the first one hears of it", async () => {
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    concurrency: 8,
+    hedge: { quantile: 0.5, budget: 1 },
+    reward: fixture("flaky.ts:slowFirst"),
+  });
+  const quick = Array.from({ length: 100 }, (_, index) => sampleOf(`quick ${index}`));
+  for await (const { outcome } of loop.scoreStream(quick)) expect(outcome.valid).toBe(true);
+  // Its first call never ends by itself.
+  expect(await loop.computeScore(sampleOf("slow"))).toMatchObject({
+    valid: true,
+    rewardScore: 2,
+    attempts: 2,
+  });
+  await expect
+    .poll(async () => await loop.computeScore(sampleOf("how many were aborted?")))
+    .toMatchObject({ valid: true, rewardScore: 1 });
+});
+
+describe("what cannot be scored", () => {
+  test("gets a fallback value that says so", async () => {
+    const options = { reward: flaky, onFailure: { fallback: -1 } };
+    const [good, bad] = await scored(options, "x 0 0", "y 9 400");
+    expect(good).toMatchObject({ valid: true, rewardScore: 1 });
+    expect(bad).toMatchObject({
+      valid: true,
+      rewardScore: -1,
+      rewardExtraInfo: { fallback: true, error: "SCORE_THREW" },
+    });
+  });
+
+  test("is scored once more when all others are done", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      reward: flaky,
+      onFailure: { again: true },
+    });
+    const batch = textsOf("a 1 503", "b 0 0", "c 2 503", "d 1 400");
+    const rewards = await loop.computeRmScore(batch);
+    expect(Array.from(rewards.batch?.["rewardValid"]?.data ?? [])).toEqual([1, 1, 0, 0]);
+  });
+
+  test("fails the batch above a share, with the reasons", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      reward: flaky,
+      onFailure: { failAbove: 0.25 },
+    });
+    const rewards = await loop.computeRmScore(textsOf("a 0 0", "b 0 0", "c 0 0", "d 9 503"));
+    expect(rewards.length).toBe(4);
+    const failed = loop.computeRmScore(textsOf("e 0 0", "f 0 0", "g 9 503", "h 9 400"));
+    await expect(failed).rejects.toMatchObject({
+      name: "RewardFailuresError",
+      invalid: 2,
+      total: 4,
+      counts: { SCORE_THREW: 2 },
+    });
+  });
+});
+
+test("a batch for validation does not wait behind one for training", async () => {
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    concurrency: 1,
+    reward: flaky,
+  });
+  const done: string[] = [];
+  const training = Promise.all(
+    Array.from({ length: 50 }, async (_, index) => {
+      await loop.computeScore(sampleOf(`t${index} 0 0`));
+      done.push("training");
+    }),
+  );
+  const validation = loop
+    .computeRmScore(textsOf("v1 0 0", "v2 0 0"), { lane: "validation" })
+    .then(() => done.push("validation"));
+  await Promise.all([training, validation]);
+  expect(done.indexOf("validation")).toBeLessThan(10);
+});

@@ -1,0 +1,146 @@
+/** The reward log: what is written, what counts of it, and what a kill leaves. */
+
+import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  outcomeOf,
+  outcomesIn,
+  readRewardLog,
+  RewardLog,
+  sampleKey,
+  usageOf,
+} from "@rayling/reward-loop";
+import type { SampleOutcome } from "@rayling/reward-loop";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+
+let path = "";
+beforeEach(async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-log-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  path = join(folder, "rewards.jsonl");
+});
+
+const sample: RewardSample = {
+  dataSource: "d",
+  response: "r",
+  groundTruth: "g",
+  extraInfo: { uid: "group-1" },
+};
+const valid = (score: number): SampleOutcome => ({
+  valid: true,
+  rewardScore: score,
+  rewardExtraInfo: { score, usage: { prompt_tokens: 7, completion_tokens: 3 } },
+  latencyMs: 1.23456,
+  attempts: 2,
+  waitedMs: 10,
+});
+const refused: SampleOutcome = {
+  valid: false,
+  error: { code: "SCORE_THREW", name: "EndpointError", message: "busy", status: 429 },
+  latencyMs: 5,
+  attempts: 3,
+  waitedMs: 0,
+};
+const place = { index: 4, lane: "training", version: "v1" };
+
+test("a line says all that is to know of an outcome, and gives it back", async () => {
+  await using log = await RewardLog.open(path);
+  const written = await log.write(sample, valid(1), place, { question: 9 });
+  await log.write(sample, refused, { ...place, index: 5 });
+  expect(log.records).toBe(2);
+  await log.close();
+  const records = await Array.fromAsync(readRewardLog(path));
+  expect(records[0]).toEqual(written);
+  expect(records[0]).toMatchObject({
+    question: 9,
+    index: 4,
+    sample: sampleKey(sample),
+    group: "group-1",
+    version: "v1",
+    lane: "training",
+    valid: true,
+    score: 1,
+    error: null,
+    errorClass: null,
+    latencyMs: 1.235,
+    usage: { inputTokens: 7, outputTokens: 3, totalTokens: 10 },
+  });
+  expect(records[1]).toMatchObject({ valid: false, score: null, errorClass: "rate-limit" });
+  expect(records.map(outcomeOf)).toEqual([{ ...valid(1), latencyMs: 1.235 }, refused]);
+});
+
+test("of several lines for one index the last valid one counts, and a line that was cut off does not", async () => {
+  {
+    await using log = await RewardLog.open(path);
+    await log.write(sample, refused, place);
+    await log.write(sample, valid(1), place);
+    await log.write(sample, refused, place);
+    await log.write(sample, refused, { ...place, index: 7 });
+    await log.write(sample, valid(0), { ...place, index: 8 });
+  }
+  const text = await readFile(path, "utf8");
+  await writeFile(path, text.slice(0, -20));
+  {
+    await using log = await RewardLog.open(path, { append: true });
+    await log.write(sample, valid(0.5), { ...place, index: 9 });
+  }
+  const counted = [...(await outcomesIn(path)).values()];
+  expect(counted.map(({ index, valid: isValid, score }) => [index, isValid, score])).toEqual([
+    [4, true, 1],
+    [7, false, null],
+    [9, true, 0.5],
+  ]);
+});
+
+test("extras that JSON cannot carry are told; a line that is no record is named", async () => {
+  await using log = await RewardLog.open(path);
+  const odd = { ...valid(1), rewardExtraInfo: { count: 10n } } as SampleOutcome;
+  expect(await log.write(sample, odd, place)).toMatchObject({
+    score: 1,
+    extra: {},
+    extraDropped: expect.stringContaining("$.extra.count") as string,
+  });
+  await log.close();
+  await appendFile(path, '{"index": 1}\n');
+  await expect(outcomesIn(path)).rejects.toThrow(`${path}:2: the line is no record of a reward.`);
+});
+
+describe("which sample it is", () => {
+  test("hangs on what is scored, and not on the order of keys or the kind of list", () => {
+    const ids = { ...sample, response: [1, 2, 300] };
+    expect(sampleKey({ ...ids, response: Int32Array.of(1, 2, 300) })).toBe(sampleKey(ids));
+    const [one, other] = [
+      { ...sample, extraInfo: { a: { x: 1, y: [2] }, b: 10n } },
+      { ...sample, extraInfo: { b: 10n, a: { y: [2], x: 1 } } },
+    ];
+    expect(sampleKey(one)).toBe(sampleKey(other));
+    const keys = [
+      sample,
+      ids,
+      one,
+      { ...sample, groundTruth: null },
+      { ...sample, dataSource: "e" },
+      { ...sample, numTurns: 2 },
+      { ...ids, response: [1, 2, 301] },
+    ].map(sampleKey);
+    expect(new Set(keys).size).toBe(keys.length);
+  });
+});
+
+test.each([
+  [{ prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }, [5, 2, 7]],
+  [{ inputTokens: 5, outputTokens: 2 }, [5, 2, 7]],
+  [{ input_tokens: 5, output_tokens: 0 }, [5, 0, 5]],
+  [{ totalTokens: 9 }, [9, 0, 9]],
+  [{ total_tokens: 9, completion_tokens: 4 }, [5, 4, 9]],
+  [{ prompt_tokens: -1 }, undefined],
+  [{}, undefined],
+  ["many", undefined],
+  [null, undefined],
+])("usage %j", (usage, wanted) => {
+  const counted = usageOf({ usage });
+  const { inputTokens, outputTokens, totalTokens } = counted ?? {};
+  expect(counted && [inputTokens, outputTokens, totalTokens]).toEqual(wanted);
+});

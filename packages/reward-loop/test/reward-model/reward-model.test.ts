@@ -1,0 +1,230 @@
+/** Reward models behind a router: scores as verl asks for them, sleep and waking, servers that are started and ended. */
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import * as ray from "@rayling/core";
+import { DataProto, tensor } from "@rayling/data-proto";
+import { RewardLoopManager, RewardModelManager } from "@rayling/reward-loop";
+import { chatComplete, postRequest } from "@rayling/reward-loop/client";
+import { createTokenizer } from "@rayling/reward-loop/tokenizer";
+import { afterAll, describe, expect, test } from "vitest";
+import { startJudge } from "../../../../test/servers/judge.ts";
+import { fixture } from "../loop.ts";
+
+afterAll(() => ray.shutdown());
+
+const model = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
+const serverProgram = fileURLToPath(
+  new URL("../../../../test/servers/judge-server.ts", import.meta.url),
+);
+
+/** Answers to "how many?": right, wrong, right. */
+async function batch(): Promise<DataProto> {
+  const tokenizer = await createTokenizer({ path: model });
+  const ids = ["18<|eos|>", "19<|eos|>", "18<|eos|>"].map((text) => tokenizer.encode(text));
+  const width = 5;
+  const padded = ids.map((row) => [...row, ...Array<number>(width - row.length).fill(0)]);
+  return DataProto.fromDict({
+    tensors: {
+      responses: tensor(padded, "int32"),
+      attention_mask: tensor(
+        ids.map((row) => Array.from({ length: width }, (_, at) => (at < row.length ? 1 : 0))),
+        "int32",
+      ),
+    },
+    nonTensors: {
+      raw_prompt: ids.map(() => [{ role: "user", content: "18" }]),
+      data_source: ids.map(() => "test"),
+      reward_model: ids.map(() => ({ ground_truth: "unused" })),
+    },
+  });
+}
+
+describe.each(["vllm", "sglang"] as const)("%s", (engine) => {
+  test("scores by itself, awake for that and no longer", async () => {
+    await using one = await startJudge();
+    await using other = await startJudge();
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      rewardModel: {
+        engine,
+        model: "judge",
+        servers: [one.address, other.address],
+        tokenizer: model,
+        policyTokenizer: model,
+        sleeps: true,
+      },
+    });
+    expect(
+      await Promise.all([one, other].map(async (judge) => (await judge.stats()).isAsleep)),
+    ).toEqual([true, true]);
+    const rewards = await loop.computeRmScore(await batch());
+    expect(rewards.nonTensorBatch["rewardError"]).toEqual([null, null, null]);
+    expect(Array.from(rewards.batch?.["rmScores"]?.data ?? [])).toEqual([
+      0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
+    ]);
+    expect(await one.stats()).toMatchObject({ isAsleep: true, wakeUps: 1 });
+    expect((await one.stats()).answered + (await other.stats()).answered).toBe(3);
+  });
+});
+
+test("it sleeps again when the work fails, and when waking does; the first failure is told", async () => {
+  await using judge = await startJudge();
+  await using gone = await startJudge();
+  const servers = [judge.address, gone.address];
+  await using manager = await RewardModelManager.create({ engine: "vllm", servers, sleeps: true });
+  const failing = manager.awake(() => Promise.reject(new Error("no luck")));
+  await expect(failing).rejects.toThrow("no luck");
+  expect(await judge.stats()).toMatchObject({ isAsleep: true, wakeUps: 1 });
+  await gone[Symbol.asyncDispose]();
+  await expect(manager.awake(async () => "never")).rejects.toMatchObject({
+    name: "EndpointError",
+    url: expect.stringContaining(gone.address) as string,
+  });
+  expect(await judge.stats()).toMatchObject({ isAsleep: true, wakeUps: 2 });
+});
+
+test("a function of yours gets the router's address, and asks a generative model there", async () => {
+  await using judge = await startJudge({ faults: { error: 0.3, "cut-body": 0.2 } });
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    retry: { attempts: 5, baseMs: 1, budget: Infinity },
+    reward: fixture("by-router.ts"),
+    rewardModel: { engine: "vllm", model: "judge", servers: [judge.address] },
+  });
+  const outcomes = await Promise.all(
+    Array.from({ length: 20 }, (_, index) =>
+      loop.computeScore({
+        dataSource: "test",
+        response: String(index),
+        groundTruth: String(index - (index % 2)),
+      }),
+    ),
+  );
+  expect(outcomes.map((one) => (one.valid ? one.rewardScore : one.error))).toEqual(
+    outcomes.map((_, index) => 1 - (index % 2)),
+  );
+  expect(outcomes.some(({ attempts }) => attempts > 1)).toBe(true);
+  await expect(
+    chatComplete({
+      baseUrl: judge.address,
+      model: "m",
+      messages: [{ role: "user", content: "?" }],
+    }),
+  ).rejects.toMatchObject({ code: "HTTP_STATUS", status: 400 });
+});
+
+test("requests are sent again but for what is wrong with them", async () => {
+  await using judge = await startJudge({
+    timesPerText: 3,
+    faults: { error: 0.25, overload: 0.25, malformed: 0.25, cut: 0.25 },
+  });
+  const url = `${judge.baseUrl}/chat/completions`;
+  const bodyOf = (solution: string): unknown => ({
+    messages: [{ role: "user", content: JSON.stringify({ solution, groundTruth: "1" }) }],
+  });
+  const answers = Array.from({ length: 10 }, (_, index) =>
+    postRequest(url, bodyOf(String(index)), { secondMs: 1 }),
+  );
+  await expect(Promise.all(answers)).resolves.toHaveLength(10);
+  expect((await judge.stats()).requests).toBe(40);
+  await expect(postRequest(url, {}, { secondMs: 1 })).rejects.toMatchObject({ status: 400 });
+  expect((await judge.stats()).requests).toBe(41);
+  await expect(
+    postRequest(url, bodyOf("new"), { secondMs: 1, maxRetries: 2 }),
+  ).rejects.toMatchObject({ name: "EndpointError" });
+  expect((await judge.stats()).requests).toBe(43);
+});
+
+test("what cannot be is refused: an engine, no servers, no tokenizer, no prompt", async () => {
+  const create = (rewardModel: object): Promise<RewardLoopManager> =>
+    RewardLoopManager.create({ rewardModel } as never);
+  await expect(create({ engine: "trtllm", model: "m", servers: ["x"] })).rejects.toThrow(
+    "rewardModel.engine must be vllm or sglang; it is trtllm",
+  );
+  await expect(create({ engine: "vllm", model: "m" })).rejects.toThrow("rewardModel.servers");
+  await expect(create({ engine: "vllm", model: "m", server: "x" })).rejects.toThrow(
+    "rewardModel.server must be one of engine",
+  );
+  await using judge = await startJudge();
+  const servers = [judge.address];
+  await expect(create({ engine: "vllm", model: "m", servers })).rejects.toThrow(
+    "rewardModel.tokenizer must be the folder",
+  );
+  await using loop = await create({ engine: "vllm", model: "m", servers, tokenizer: model });
+  const sample = { dataSource: "test", response: "18", groundTruth: "" };
+  expect(await loop.computeScore(sample)).toMatchObject({
+    valid: false,
+    error: { code: "INVALID_SAMPLE", message: expect.stringContaining("rawPrompt") as string },
+  });
+});
+
+describe("servers that are started", () => {
+  const launch = {
+    command: process.execPath,
+    args: [serverProgram, '{"port": {port}}'],
+    replicas: 2,
+  };
+
+  test("are ended with the manager", async () => {
+    const manager = await RewardModelManager.create({ engine: "vllm", launch });
+    const urls = (await manager.servers()).map(({ url }) => url);
+    expect(urls).toHaveLength(2);
+    const health = (url: string): Promise<number> =>
+      fetch(`${url}/health`).then(({ status }) => status);
+    expect(await Promise.all(urls.map(health))).toEqual([200, 200]);
+    expect(await health(`http://${manager.routerAddress}`)).toBe(200);
+    await manager.close();
+    for (const url of [...urls, `http://${manager.routerAddress}`]) {
+      await expect(health(url)).rejects.toThrow("fetch failed");
+    }
+  });
+
+  test("that do not come up are told with their last words, and none is left", async () => {
+    const program = `if (process.argv[1] === "0") setInterval(() => {}, 1000); else { console.error("no GPU"); process.exit(3); }`;
+    const failing = RewardModelManager.create({
+      engine: "vllm",
+      launch: {
+        command: process.execPath,
+        args: ["-e", program, "{index}"],
+        replicas: 2,
+        startTimeoutMs: 3000,
+      },
+    });
+    await expect(failing).rejects.toMatchObject({
+      name: "RewardModelStartError",
+      message: expect.stringMatching(
+        /was not well after 3000 ms|ended with 3.*\nno GPU/s,
+      ) as string,
+    });
+    const missing = RewardModelManager.create({
+      engine: "vllm",
+      launch: { command: "/no/such/server", args: [] },
+    });
+    await expect(missing).rejects.toThrow(/did not start: it ended with 127/);
+  });
+
+  test("end with a driver that is killed", async () => {
+    const driver = spawn(process.execPath, [fixture("launching.ts"), JSON.stringify(launch)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [line] = (await once(createInterface({ input: driver.stdout }), "line")) as [string];
+    const urls = JSON.parse(line) as string[];
+    driver.kill("SIGKILL");
+    await once(driver, "exit");
+    for (const url of urls) {
+      await expect
+        .poll(
+          () =>
+            fetch(`${url}/health`).then(
+              () => "there",
+              () => "gone",
+            ),
+          { timeout: 60_000 },
+        )
+        .toBe("gone");
+    }
+  });
+});

@@ -1,0 +1,252 @@
+/** The router before reward-model servers: real servers, real connections. */
+
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import { connect } from "node:net";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, test } from "vitest";
+import { RewardModelRouter } from "../../src/reward-model/router.ts";
+import { Upstreams } from "../../src/reward-model/upstreams.ts";
+
+interface Golden {
+  readonly name: string;
+  readonly fn: string;
+  readonly inputs: {
+    readonly worker_urls: readonly string[];
+    readonly ops: readonly (readonly ["select" | "release", string | null])[];
+  };
+  readonly expected: {
+    readonly picked: readonly (string | null)[];
+    readonly counts: Readonly<Record<string, number>>;
+  };
+}
+
+const golden = (
+  JSON.parse(
+    readFileSync(new URL("../../../../test/golden/reward-scores.json", import.meta.url), "utf8"),
+  ) as { cases: readonly Golden[] }
+).cases.filter(({ fn }) => fn === "NaiveRouter.pick_order");
+
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end();
+});
+
+async function serverOf(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  ends.push(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function routerOf(
+  servers: readonly string[],
+  options: Parameters<typeof RewardModelRouter.start>[1] = {},
+): Promise<RewardModelRouter> {
+  const router = await RewardModelRouter.start(servers, { healthEveryMs: 2 ** 30, ...options });
+  ends.push(() => router.close());
+  return router;
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of request) text += String(chunk);
+  return text;
+}
+
+const named =
+  (name: string): RequestListener =>
+  (_, response) =>
+    void response.end(name);
+
+/** A port where nobody listens. */
+async function nobody(): Promise<string> {
+  const address = await serverOf(() => undefined);
+  await ends.pop()?.();
+  return address;
+}
+
+describe("who gets the next one", () => {
+  test.each(golden)("$name", ({ inputs, expected }) => {
+    const upstreams = new Upstreams(inputs.worker_urls);
+    const picked = inputs.ops.map(([op, value]) => {
+      if (op === "select") return upstreams.select(new Set(), value ?? undefined);
+      upstreams.release(value as string);
+      return null;
+    });
+    expect(picked).toEqual(expected.picked);
+    const counts = upstreams.states.map(({ url, inFlight }) => [url, inFlight]);
+    expect(Object.fromEntries(counts)).toEqual(expected.counts);
+  });
+
+  test("in turn, without those that failed until they are well again", () => {
+    const upstreams = new Upstreams(["a", "b", "c"], { strategy: "round-robin", failures: 2 });
+    const picks = (count: number): (string | undefined)[] =>
+      Array.from({ length: count }, () => upstreams.select());
+    expect(picks(4)).toEqual(["a", "b", "c", "a"]);
+    upstreams.failed("b");
+    expect(picks(2)).toEqual(["b", "c"]);
+    upstreams.failed("b");
+    expect(picks(4)).toEqual(["a", "c", "a", "c"]);
+    upstreams.checked("b", true);
+    expect(picks(3)).toEqual(["a", "b", "c"]);
+    for (const url of ["a", "b", "c"]) upstreams.checked(url, false);
+    expect(picks(1)).toEqual(["a"]);
+    expect(upstreams.select(new Set(["a", "b", "c"]))).toBeUndefined();
+  });
+});
+
+describe("a request", () => {
+  test("goes on as it is, and the answer comes back as it is, status and all", async () => {
+    const server = await serverOf(async (request, response) => {
+      const { method, url, headers } = request;
+      const body = await textOf(request);
+      response.writeHead(418, { "x-own": "1", "content-type": "application/json" });
+      response.end(
+        JSON.stringify({ method, url, body, key: headers["x-key"], host: headers.host }),
+      );
+    });
+    const { address } = await routerOf([server]);
+    const answer = await fetch(`http://${address}/v1/x?y=1`, {
+      method: "POST",
+      headers: { "x-key": "k" },
+      body: "the body",
+    });
+    expect(answer.status).toBe(418);
+    expect(answer.headers.get("x-own")).toBe("1");
+    expect(await answer.json()).toEqual({
+      method: "POST",
+      url: "/v1/x?y=1",
+      body: "the body",
+      key: "k",
+      host: server,
+    });
+  });
+
+  test("that a server does not take goes to another one; the status of the last is passed on", async () => {
+    let refused = 0;
+    const busy = await serverOf((_, response) => {
+      refused += 1;
+      response.writeHead(503, { "retry-after": "7" }).end("busy");
+    });
+    const cutting = await serverOf((request) => request.socket.destroy());
+    const good = await serverOf(named("good"));
+    const router = await routerOf([busy, await nobody(), cutting, good], { attempts: 4 });
+    expect(await (await fetch(`http://${router.address}/`)).text()).toBe("good");
+    expect(refused).toBe(1);
+    expect(router.servers.map(({ failed }) => failed)).toEqual([1, 1, 1, 0]);
+    const alone = await routerOf([busy]);
+    const answer = await fetch(`http://${alone.address}/`);
+    expect([answer.status, answer.headers.get("retry-after"), await answer.text()]).toEqual([
+      503,
+      "7",
+      "busy",
+    ]);
+  });
+
+  test("that nobody takes says why: 502, 503, 504", async () => {
+    const [away, none] = [await nobody(), await routerOf([])];
+    const dead = await fetch(`http://${(await routerOf([away])).address}/`);
+    expect([dead.status, await dead.json()]).toEqual([
+      502,
+      { error: expect.stringContaining(away) as string },
+    ]);
+    const empty = await fetch(`http://${none.address}/`);
+    expect([empty.status, await empty.json()]).toEqual([503, { error: "No available workers" }]);
+    const silent = await serverOf(() => undefined);
+    const late = await fetch(`http://${(await routerOf([silent], { timeoutMs: 50 })).address}/`);
+    expect([late.status, await late.json()]).toEqual([
+      504,
+      { error: expect.stringContaining("did not answer in time") as string },
+    ]);
+  });
+
+  test("whose body is too large is refused", async () => {
+    const { address } = await routerOf([await serverOf(named("no"))], { maxBodyBytes: 1000 });
+    const answer = await fetch(`http://${address}/`, { method: "POST", body: "x".repeat(1001) });
+    expect(answer.status).toBe(413);
+  });
+
+  test("comes back part by part, and is given up with its client", async () => {
+    const asked = Promise.withResolvers<ServerResponse>();
+    const gone = Promise.withResolvers<void>();
+    const server = await serverOf((_, response) => {
+      response.write("first ");
+      response.once("close", gone.resolve);
+      asked.resolve(response);
+    });
+    const router = await routerOf([server]);
+    const client = new AbortController();
+    const answer = await fetch(`http://${router.address}/`, { signal: client.signal });
+    const parts = (answer.body as ReadableStream<Uint8Array>).getReader();
+    const first = await parts.read();
+    expect(Buffer.from(first.value ?? []).toString()).toBe("first ");
+    expect(router.servers[0]?.inFlight).toBe(1);
+    client.abort();
+    await parts.closed.catch(() => undefined);
+    await gone.promise;
+    await asked.promise;
+    await expect.poll(() => router.servers[0]?.inFlight).toBe(0);
+    expect(router.servers[0]).toMatchObject({ failed: 0 });
+  });
+});
+
+test("a server that fails is left out, and comes back when its health check is well", async () => {
+  let isWell = false;
+  const flaky = await serverOf((request, response) => {
+    response.writeHead(isWell ? 200 : 500).end("flaky");
+    if (request.url !== "/health" && !isWell) request.socket.destroy();
+  });
+  const good = await serverOf(named("good"));
+  const router = await routerOf([flaky, good]);
+  await router.checkHealth();
+  expect(router.servers.map(({ isOut }) => isOut)).toEqual([true, false]);
+  const texts = async (): Promise<string[]> =>
+    Promise.all(
+      Array.from({ length: 4 }, async () => (await fetch(`http://${router.address}/`)).text()),
+    );
+  expect(await texts()).toEqual(["good", "good", "good", "good"]);
+  isWell = true;
+  await router.checkHealth();
+  expect(new Set(await texts())).toEqual(new Set(["flaky", "good"]));
+});
+
+test("no more connections than allowed go to a server", async () => {
+  let open = 0;
+  let most = 0;
+  const waiting: ServerResponse[] = [];
+  const server = await serverOf((_, response) => {
+    open += 1;
+    most = Math.max(most, open);
+    response.once("finish", () => (open -= 1));
+    waiting.push(response);
+    if (waiting.length === 3) for (const one of waiting.splice(0)) one.end();
+  });
+  const router = await routerOf([server], { connections: 3 });
+  await Promise.all(Array.from({ length: 30 }, () => fetch(`http://${router.address}/`)));
+  expect(most).toBe(3);
+});
+
+test("it drains: what is in flight is finished, and nobody is let in any more", async () => {
+  const asked = Promise.withResolvers<ServerResponse>();
+  const server = await serverOf((_, response) => asked.resolve(response));
+  const router = await RewardModelRouter.start([server]);
+  const { address } = router;
+  const answer = fetch(`http://${address}/`);
+  const response = await asked.promise;
+  const closed = router.close();
+  const [host = "", port = ""] = address.split(":");
+  const refused = await new Promise<boolean>((resolve) => {
+    const socket = connect(Number(port), host);
+    socket.once("connect", () => resolve(false));
+    socket.once("error", () => resolve(true));
+  });
+  expect(refused).toBe(true);
+  response.end("finished");
+  expect(await (await answer).text()).toBe("finished");
+  await closed;
+});
