@@ -20,7 +20,13 @@ describe("flags", () => {
     [["--seed", "x"], /--seed/],
     [["--baseline", "-3"], /--baseline/],
     [["--workers"], /--workers.*argument missing/],
-    [["more"], /too many arguments/],
+    [["one.jsonl", "more"], /too many arguments/],
+    [["one.jsonl", "--solutions", "two.jsonl"], /one\.jsonl and --solutions two\.jsonl/],
+    [["--reward-kwarg", "novalue"], /--reward-kwarg.*KEY=VALUE/],
+    [["--manager", "nobody"], /--manager nobody.*naive, dapo, gdpo/],
+    [["--rpm", "0"], /--rpm.*at least 1/],
+    [["--max-in-flight", "many"], /--max-in-flight.*or auto/],
+    [["--retries", "-1"], /--retries/],
     [["--solutions", "/no/such/file.jsonl"], /\/no\/such\/file\.jsonl/],
     [["--solutions", "/tmp"], /\/tmp: .*EISDIR/],
     [["--reward", "/no/such/reward.ts"], /reward\.ts.*not found/],
@@ -115,6 +121,9 @@ test("--help names every flag, and --version the version", async () => {
     "out",
     "seed",
     "baseline",
+    "resume",
+    "rpm",
+    "retries",
   ]) {
     expect(stdout).toContain(`--${flag}`);
   }

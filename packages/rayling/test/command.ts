@@ -102,9 +102,21 @@ export interface RewardRecord {
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
-/** In order of index. */
-export async function recordsOf(path: string): Promise<RewardRecord[]> {
+/**
+ * In order of index.
+ *
+ * @param torn whether one line may have been cut off
+ */
+export async function recordsOf(path: string, { torn = false } = {}): Promise<RewardRecord[]> {
   const lines = (await readFile(path, "utf8")).trimEnd().split("\n");
-  const records = lines.map((line) => JSON.parse(line) as RewardRecord);
+  let broken = torn ? 1 : 0;
+  const records = lines.flatMap((line) => {
+    try {
+      return [JSON.parse(line) as RewardRecord];
+    } catch (error) {
+      if (broken-- > 0) return [];
+      throw error;
+    }
+  });
   return records.toSorted((a, b) => a.index - b.index);
 }

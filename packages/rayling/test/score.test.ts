@@ -184,7 +184,10 @@ test("Ctrl-C stops the run, tells what was written, and that stays", async () =>
   const { code, stdout, stderr } = await ended;
   expect(code).toBe(130);
   expect(stdout).toBe("");
-  const told = /^rayling: stopped; ([\d,]+) of 2,560 rewards are in (.+)\.$/m.exec(stderr);
+  const told =
+    /^rayling: stopped; ([\d,]+) of 2,560 rewards are in (\S+) \(--resume goes on\)\.$/m.exec(
+      stderr,
+    );
   expect(told?.[2]).toBe(out);
   const records = await recordsOf(out);
   expect(records.length).toBe(Number(told?.[1]?.replaceAll(",", "")));

@@ -25,3 +25,21 @@ export function count(least: number): (text: string) => number {
     throw new InvalidArgumentError(`It must be a whole number of at least ${least}.`);
   };
 }
+
+/** `key=value`, several of them into one object; a value that is JSON is what it says, else a text. */
+export function settings(
+  text: string,
+  before: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  const [, key, value = ""] = /^([^=\s]+)=(.*)$/s.exec(text) ?? [];
+  if (key === undefined) throw new InvalidArgumentError("It must be KEY=VALUE.");
+  return { ...before, [key]: jsonOr(value) };
+}
+
+function jsonOr(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}

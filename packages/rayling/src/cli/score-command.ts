@@ -8,7 +8,8 @@
 import { stat } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
-import { RewardLoopManager } from "@rayling/reward-loop";
+import { outcomeOf, RewardLoopManager } from "@rayling/reward-loop";
+import type { SampleOutcome } from "@rayling/reward-loop";
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { BaselineActor } from "./baseline.ts";
@@ -33,11 +34,11 @@ export async function runScore(options: ScoreOptions): Promise<void> {
   const stop = stopSignal();
   try {
     const solutions = await openSolutions(options.solutions, stop.signal);
-    const reward = readSpec(options.reward);
+    const reward = { ...readSpec(options.reward), rewardKwargs: options.rewardKwargs };
     await ray.init({ prewarm: 2 });
     const loop = await stop.race(openLoop(options, reward));
     await refuseInput(options, reward);
-    const file = await RewardsFile.open(options.out);
+    const file = await RewardsFile.open(options.out, loop.version, options.resume);
     const run = await scoreAll(loop, solutions, file, options, stop.signal);
     await loop.close();
     const baseline = await stop.race(runBaseline(run.baselineSamples, options, reward));
@@ -67,18 +68,27 @@ async function scoreAll(
   const baselineSamples: SolutionSample[] = [];
   const subset = spreadOver(total, options.baseline);
   const startedAt = performance.now();
+  const onStop = (): void => {
+    process.stderr.write("stopping: what is in flight is finished; Ctrl-C again stops at once\n");
+  };
+  signal.addEventListener("abort", onStop, { once: true });
   try {
-    const scored = loop.scoreStream(read(), {
-      total,
-      signal,
+    const rest = withoutScored(read(), file, (sample, outcome) => {
+      summary.add({ index: sample.extraInfo.index, sample, outcome });
+    });
+    const scored = loop.scoreStream(rest, {
+      total: total - file.kept,
+      drain: signal,
       onProgress: (progress) => view.show(progress),
       progressEveryMs: view.everyMs,
     });
     for await (const one of scored) {
       await file.write(one);
       summary.add(one);
-      if (one.outcome.valid && subset.has(one.index)) baselineSamples.push(one.sample);
+      const { index } = one.sample.extraInfo;
+      if (one.outcome.valid && subset.has(index)) baselineSamples.push(one.sample);
     }
+    signal.throwIfAborted();
     if (file.records !== total) {
       throw new CliError(1, `${options.solutions} changed while it was read`);
     }
@@ -87,10 +97,27 @@ async function scoreAll(
     const exitCode = error instanceof CliError ? error.exitCode : 1;
     const reason = error instanceof Error ? error.message : String(error);
     const written = `${grouped(file.records)} of ${grouped(total)} rewards are in ${file.path}`;
-    throw new CliError(exitCode, `${reason.replace(/\.$/, "")}; ${written}.`, { cause: error });
+    const goOn = exitCode === 2 ? "" : " (--resume goes on)";
+    throw new CliError(exitCode, `${reason.replace(/\.$/, "")}; ${written}${goOn}.`, {
+      cause: error,
+    });
   } finally {
+    signal.removeEventListener("abort", onStop);
     view.close();
     await file.close();
+  }
+}
+
+/** Those that have no score yet; the others are told. */
+async function* withoutScored(
+  samples: AsyncIterable<SolutionSample> | Iterable<SolutionSample>,
+  file: RewardsFile,
+  onScored: (sample: SolutionSample, outcome: SampleOutcome) => void,
+): AsyncGenerator<SolutionSample> {
+  for await (const sample of samples) {
+    const record = file.recordOf(sample);
+    if (record === undefined) yield sample;
+    else onScored(sample, outcomeOf(record));
   }
 }
 
@@ -102,7 +129,7 @@ function spreadOver(total: number, count: number): ReadonlySet<number> {
 }
 
 async function openLoop(options: ScoreOptions, reward: RewardSpec): Promise<RewardLoopManager> {
-  const { workers, concurrency, executors, timeoutMs } = options;
+  const { workers, concurrency, executors, timeoutMs, manager, managerOptions, policy } = options;
   const spec = options.latencyMs === undefined ? reward : judged(reward, options);
   // The judge would find a bad reward module only at its first sample.
   const checking = BaselineActor.remote();
@@ -113,6 +140,9 @@ async function openLoop(options: ScoreOptions, reward: RewardSpec): Promise<Rewa
     timeoutMs,
     startTimeoutMs: LOAD_TIMEOUT_MS,
     reward: spec,
+    manager: managerOf(manager),
+    managerOptions,
+    ...policy,
   });
   try {
     const [loop] = await Promise.all([
@@ -122,11 +152,19 @@ async function openLoop(options: ScoreOptions, reward: RewardSpec): Promise<Rewa
     return loop;
   } catch (error) {
     const reason = loadFailure(error);
-    throw new CliError(2, `--reward ${options.reward}: ${reason}`, { cause: error });
+    const isOfManager = managerCodes.has((error as { readonly code?: unknown }).code);
+    const flag = isOfManager ? `--manager ${manager}` : `--reward ${options.reward}`;
+    throw new CliError(2, `${flag}: ${reason}`, { cause: error });
   } finally {
     await ray.kill(checking);
   }
 }
+
+const managerCodes: ReadonlySet<unknown> = new Set([
+  "UNKNOWN_REWARD_MANAGER",
+  "INVALID_REWARD_MANAGER",
+  "INVALID_MANAGER_OPTION",
+]);
 
 /** In the user's words, not in those of the actors behind it. */
 function loadFailure(error: unknown): string {
@@ -178,6 +216,11 @@ function judged(reward: RewardSpec, options: ScoreOptions): RewardSpec {
   const { latencyMs = [0, 0], seed } = options;
   const judge: SimulatedJudge = { reward, latencyMs, seed, baseDirectory: process.cwd() };
   return { path: simulatedJudgeUrl, rewardKwargs: { judge } };
+}
+
+/** A name of the registry, or a path as a reward's. */
+function managerOf(text: string): string | RewardSpec {
+  return /^[\w-]+$/.test(text) ? text : readSpec(text);
 }
 
 function readSpec(text: string): RewardSpec {

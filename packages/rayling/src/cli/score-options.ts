@@ -6,14 +6,24 @@ import { fileURLToPath } from "node:url";
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import { CliError } from "./cli-error.ts";
-import { count } from "./flag-values.ts";
+import type { PolicyOptions } from "@rayling/reward-loop";
+import { count, settings } from "./flag-values.ts";
+import { addPolicyFlags, policyOf } from "./policy-flags.ts";
+import type { PolicyFlags } from "./policy-flags.ts";
 
 export interface ScoreOptions {
   readonly solutions: string;
   readonly reward: string;
+  readonly rewardKwargs: Readonly<Record<string, unknown>>;
+  /** A manager's name, or the path of its class. */
+  readonly manager: string;
+  readonly managerOptions: Readonly<Record<string, unknown>>;
   readonly workers: number;
   readonly concurrency: number;
   readonly executors: number;
+  readonly policy: PolicyOptions;
+  /** Go on with what is in `out`. */
+  readonly resume: boolean;
   /** Of the simulated judge; undefined for none. */
   readonly latencyMs: readonly [number, number] | undefined;
   readonly timeoutMs: number | undefined;
@@ -22,9 +32,13 @@ export interface ScoreOptions {
   readonly baseline: number;
 }
 
-interface Flags {
+interface Flags extends PolicyFlags {
   readonly demo: boolean;
   readonly solutions?: string;
+  readonly rewardKwarg: Readonly<Record<string, unknown>>;
+  readonly manager: string;
+  readonly managerOption: Readonly<Record<string, unknown>>;
+  readonly resume: boolean;
   readonly reward?: string;
   readonly workers: number;
   readonly concurrency: number;
@@ -47,20 +61,29 @@ export function addScoreCommand(
   program: Command,
   run: (options: ScoreOptions) => Promise<void>,
 ): void {
-  program
+  const command = program
     .command("score")
+    .argument("[input]", "the file of --solutions; - for stdin")
     .summary("score model solutions with a reward function")
     .description(
       "Scores every solution of a JSONL file with a reward loop of many workers, and a part of them one at a time to compare with.",
     )
     .option(
       "--solutions <path>",
-      "JSON Lines: question, ground_truth, and any keys with { solution, is_correct? }",
+      "JSON Lines of { question, ground_truth, any keys with { solution, is_correct? } }, or of { response, ground_truth, data_source?, extra_info? }",
     )
     .option(
       "--reward <path[:name]>",
       "module of the reward function, and its export (default: computeScore)",
     )
+    .option(
+      "--reward-kwarg <key=value>",
+      "given to the reward function; may be repeated",
+      settings,
+      {},
+    )
+    .option("--manager <name|path[:name]>", "reward manager: naive, dapo, gdpo or a class", "naive")
+    .option("--manager-option <key=value>", "of the manager; may be repeated", settings, {})
     .option("--demo", "use the example's solutions, reward and latency where none are given", false)
     .option("--workers <count>", "reward loop workers", count(1), DEFAULT_WORKERS)
     .option("--concurrency <count>", "samples in flight per worker", count(1), 64)
@@ -81,17 +104,23 @@ export function addScoreCommand(
       "where the rewards are written, one JSON line per sample",
       "rewards.jsonl",
     )
+    .option(
+      "--resume",
+      "go on with the rewards in --out: what has a score is not scored again",
+      false,
+    )
     .option("--seed <number>", "seed of the simulated latency", count(0), 1)
     .option(
       "--baseline <count>",
       "samples to score one at a time for comparison; 0 for none",
       count(0),
       64,
-    )
+    );
+  addPolicyFlags(command)
     .allowExcessArguments(false)
     .addHelpText("after", HELP)
-    .action(async (flags: Flags) => {
-      const options = readOptions(flags);
+    .action(async (input: string | undefined, flags: Flags) => {
+      const options = readOptions(input, flags);
       await run(options);
     });
 }
@@ -100,18 +129,29 @@ const HELP = `
 The reward function gets { dataSource, solutionStr, groundTruth, extraInfo } and returns a number, { score, ...extras }
 or a promise of one. A sample whose function throws, hangs, ends its thread or returns no score is invalid, never 0.
 
+Ctrl-C finishes what is in flight, a second one stops at once; --resume goes on from there, and scores again what was invalid.
 Exit codes: 0 done, 1 the run failed, 2 wrong input, 130 stopped by Ctrl-C. Rewards written so far always stay.
 
 Examples:
   rayling score --solutions solutions.jsonl --reward ./reward.ts
   rayling score --solutions solutions.jsonl --reward ./reward.ts:strict --workers 8 --timeout 5000
+  rayling score solutions.jsonl --reward ./judge.ts --rpm 3000 --max-in-flight auto --retries 5 --resume
   rayling score --demo --latency 5,80 --baseline 128`;
 
-function readOptions(flags: Flags): ScoreOptions {
-  const { demo } = flags;
+function readOptions(input: string | undefined, flags: Flags): ScoreOptions {
+  const { demo, rewardKwarg, managerOption } = flags;
+  if (input !== undefined && flags.solutions !== undefined) {
+    throw new CliError(2, `${input} and --solutions ${flags.solutions}: give one of them.`);
+  }
   return {
     ...flags,
-    solutions: flags.solutions ?? example("--solutions", demo, "data/arithmetic-solutions.jsonl"),
+    policy: policyOf(flags),
+    rewardKwargs: rewardKwarg,
+    managerOptions: managerOption,
+    solutions:
+      (input === "-" ? "/dev/stdin" : input) ??
+      flags.solutions ??
+      example("--solutions", demo, "data/arithmetic-solutions.jsonl"),
     reward: flags.reward ?? example("--reward", demo, "arithmetic-reward.ts"),
     latencyMs: simulated(flags.latency ?? (demo ? DEMO_LATENCY_MS : [0, 0])),
     timeoutMs: flags.timeout === 0 ? undefined : flags.timeout,

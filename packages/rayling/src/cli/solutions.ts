@@ -1,6 +1,6 @@
 /**
- * Reads model solutions in the shape of GSM8K's example_model_solutions.jsonl: one question per line with its ground truth and any
- * number of solutions, each under a key of its own. Owns what a good line is; a bad one is told with its number and reason.
+ * Reads model solutions: in the shape of GSM8K's example_model_solutions.jsonl (one question per line with its ground truth and any
+ * number of solutions, each under a key of its own), or one rollout per line by verl's names. Owns what a good line is; a bad one is told with its number and reason.
  */
 
 import { basename } from "node:path";
@@ -10,7 +10,7 @@ import type { JsonlRecord } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CliError } from "./cli-error.ts";
 
-/** One solution of one question. */
+/** One solution of one question; a rollout's `solutionKey` is "response". */
 export interface SolutionSample extends RewardSample {
   /** `index` numbers the samples of the file from 0: the simulated judge's latency hangs on it. */
   readonly extraInfo: {
@@ -18,6 +18,7 @@ export interface SolutionSample extends RewardSample {
     readonly questionIndex: number;
     readonly question: string;
     readonly solutionKey: string;
+    readonly [key: string]: unknown;
   };
   /** Of the data, to compare with; not told to the reward function. */
   readonly isCorrect: boolean | undefined;
@@ -71,6 +72,7 @@ function samplesOf(
 ): SolutionSample[] {
   const bad = (reason: string): CliError => new CliError(2, `${path}:${line}: ${reason}`);
   if (!isRecord(value)) throw bad("the line is not an object");
+  if ("response" in value) return [rolloutOf(value, bad, dataSource, questionIndex, firstIndex)];
   const { question, ground_truth: groundTruth } = value;
   if (typeof question !== "string") throw bad(`"question" is not a text`);
   if (groundTruth === undefined) throw bad(`"ground_truth" is missing`);
@@ -87,6 +89,36 @@ function samplesOf(
     const extraInfo = { index: firstIndex + offset, questionIndex, question, solutionKey };
     return { dataSource, response: solution, groundTruth, extraInfo, isCorrect };
   });
+}
+
+/** { response, ground_truth or reward_model.ground_truth, data_source?, extra_info?, question?, is_correct? } */
+function rolloutOf(
+  value: Record<string, unknown>,
+  bad: (reason: string) => CliError,
+  source: string,
+  questionIndex: number,
+  index: number,
+): SolutionSample {
+  const { response, data_source: dataSource = source, extra_info: extraInfo = {} } = value;
+  const { question = "", is_correct: isCorrect, reward_model: rewardModel = {} } = value;
+  const {
+    ground_truth: groundTruth = isRecord(rewardModel) ? rewardModel["ground_truth"] : undefined,
+  } = value;
+  if (typeof response !== "string") throw bad(`"response" is not a text`);
+  if (groundTruth === undefined) throw bad(`"ground_truth" is missing`);
+  if (typeof dataSource !== "string") throw bad(`"data_source" is not a text`);
+  if (!isRecord(extraInfo)) throw bad(`"extra_info" is not an object`);
+  if (typeof question !== "string") throw bad(`"question" is not a text`);
+  if (isCorrect !== undefined && typeof isCorrect !== "boolean") {
+    throw bad(`"is_correct" is neither true nor false`);
+  }
+  return {
+    dataSource,
+    response,
+    groundTruth,
+    extraInfo: { ...extraInfo, index, questionIndex, question, solutionKey: "response" },
+    isCorrect,
+  };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,0 +1,150 @@
+/** `rayling score` with a judge that is a server: it fails in every way, the run is killed in the middle and gone on with, and every solution has one score. */
+
+import { existsSync } from "node:fs";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { faults } from "../../../test/servers/judge-server.ts";
+import { startJudge } from "../../../test/servers/judge.ts";
+import { fileOf, folder, rayling, recordsOf, start, workspace } from "./command.ts";
+import type { RewardRecord } from "./command.ts";
+
+const dataDir = process.env["RAYLING_DATA_DIR"] ?? join(workspace, "../shared/data");
+const gsm8k = join(dataDir, "gsm8k/example_model_solutions.jsonl");
+const judged = join(workspace, "test/fixtures/judged.ts:judged");
+
+/** The last valid one of each index, else the last. */
+function counted(records: readonly RewardRecord[]): RewardRecord[] {
+  const byIndex = new Map<number, RewardRecord>();
+  for (const record of records) {
+    if (byIndex.get(record.index)?.valid !== true) byIndex.set(record.index, record);
+  }
+  return [...byIndex.values()];
+}
+
+test.skipIf(!existsSync(gsm8k))(
+  "5,276 solutions, 5 % faults of every kind, kill -9 in the middle: 5,276 outcomes, all valid, all right",
+  async () => {
+    await using judge = await startJudge({
+      seed: 3,
+      reward: join(workspace, "examples/gsm8k-reward.ts"),
+      latency: { uniform: [1, 10] },
+      faults: Object.fromEntries(faults.map((fault) => [fault, 0.05])),
+      limits: { concurrency: 96 },
+    });
+    const out = join(await folder(), "rewards.jsonl");
+    const flags = [gsm8k, "--reward", judged, "--out", out, "--baseline", "0", "--workers", "2"];
+    flags.push(
+      "--reward-kwarg",
+      `judgeUrl=${judge.baseUrl}`,
+      "--reward-kwarg",
+      "judgeTimeoutMs=500",
+    );
+    flags.push("--retries", "6", "--max-in-flight", "96", "--resume");
+    const { child, ended } = start("score", ...flags);
+    await expect
+      .poll(async () => (await judge.stats()).answered, { timeout: 100_000, interval: 50 })
+      .toBeGreaterThan(2000);
+    child.kill("SIGKILL");
+    expect(await ended).toMatchObject({ signal: "SIGKILL" });
+    const before = await recordsOf(out, { torn: true });
+    expect(before.length).toBeGreaterThan(1000);
+    expect(before.length).toBeLessThan(5276);
+
+    const { code, stdout, stderr } = await rayling("score", ...flags);
+    expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain("is_correct: 5,276 of 5,276 scores agree with it");
+    expect(stdout).toMatch(/^invalid +0$/m);
+    const records = counted(await recordsOf(out, { torn: true }));
+    expect(records).toHaveLength(5276);
+    expect(records.filter(({ valid }) => !valid)).toEqual([]);
+    const lines = (await readFile(gsm8k, "utf8"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, { is_correct: boolean }>);
+    const wrong = records.filter(
+      ({ question, solution, score }) => (score === 1) !== lines[question]?.[solution]?.is_correct,
+    );
+    expect(wrong).toEqual([]);
+    const { violations, failed, mostPerText } = await judge.stats();
+    expect(violations).toEqual({});
+    expect(Object.keys(failed).toSorted()).toEqual([...faults].toSorted());
+    // Those that were under way when it was killed, and those that two solutions of a question share.
+    expect(mostPerText).toBeLessThanOrEqual(8);
+  },
+);
+
+describe("--resume", () => {
+  const solutions = Array.from({ length: 20 }, (_, question) => ({
+    question: `q${question}`,
+    ground_truth: "A: 1",
+    a: { solution: question % 2 === 0 ? "A: 1" : "A: 2" },
+  }));
+  const reward = join(workspace, "examples/gsm8k-reward.ts");
+
+  test("scores what has no score, and passes over a line that was cut off", async () => {
+    const input = await fileOf(solutions);
+    const out = join(await folder(), "rewards.jsonl");
+    const flags = [input, "--reward", reward, "--out", out, "--baseline", "0", "--resume"];
+    expect((await rayling("score", ...flags)).code).toBe(0);
+    const all = (await readFile(out, "utf8")).trimEnd().split("\n");
+    const invalid = JSON.stringify({ ...JSON.parse(all[3] ?? ""), valid: false, score: null });
+    await writeFile(out, [...all.slice(0, 3), invalid, all[4]?.slice(0, 40)].join("\n"));
+    const { code, stdout } = await rayling("score", ...flags);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^samples +20$/m);
+    expect(stdout).toMatch(/^mean score +0\.5000$/m);
+    const records = await recordsOf(out, { torn: true });
+    // The three that had a score, one that was invalid and is scored now, and all others.
+    expect(records).toHaveLength(21);
+    expect(counted(records).map(({ score }) => score)).toEqual(
+      solutions.map(({ a }) => (a.solution === "A: 1" ? 1 : 0)),
+    );
+  });
+
+  test("refuses rewards of other samples, and lines that are none", async () => {
+    const input = await fileOf(solutions);
+    const other = await fileOf(solutions.map((one) => ({ ...one, question: "another" })));
+    const out = join(await folder(), "rewards.jsonl");
+    const flags = ["--reward", reward, "--out", out, "--baseline", "0", "--resume"];
+    expect((await rayling("score", input, ...flags)).code).toBe(0);
+    const refused = await rayling("score", other, ...flags);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain("are of other samples, first at index 0");
+    await appendFile(out, '{"no": "record"}\n');
+    const broken = await rayling("score", input, ...flags);
+    expect(broken).toMatchObject({ code: 2, stdout: "" });
+    expect(broken.stderr).toContain(`${out}:21: the line is no record of a reward`);
+  });
+});
+
+test("Ctrl-C finishes what is in flight; what was not begun is left for --resume", async () => {
+  const out = join(await folder(), "rewards.jsonl");
+  const flags = ["--demo", "--latency", "100,200", "--out", out, "--baseline", "0"];
+  const { child, ended } = start("score", ...flags);
+  child.stderr?.once("data", () => child.kill("SIGINT"));
+  const { code, stderr } = await ended;
+  expect(code).toBe(130);
+  expect(stderr).toContain("what is in flight is finished");
+  expect(stderr).toContain("--resume goes on");
+  const before = (await recordsOf(out)).length;
+  expect(before).toBeGreaterThan(0);
+  const { code: second, stdout } = await rayling("score", ...flags, "--latency", "0", "--resume");
+  expect(second).toBe(0);
+  expect(stdout).toContain("is_correct: 2,560 of 2,560 scores agree with it");
+  const records = await recordsOf(out);
+  expect(records.map(({ index }) => index)).toEqual([...Array(2560).keys()]);
+});
+
+test("rollouts by verl's names are input, too, and rewards get what they are given", async () => {
+  const input = await fileOf([
+    { response: "4", ground_truth: "", data_source: "own", extra_info: { question: "2 + 2?" } },
+    { response: "5", reward_model: { ground_truth: "" }, is_correct: true },
+  ]);
+  const out = join(await folder(), "rewards.jsonl");
+  const reward = join(workspace, "packages/reward-loop/test/fixtures/rewards.ts:scaled");
+  const flags = ["--reward", reward, "--reward-kwarg", "factor=10", "--reward-kwarg", "offset=1"];
+  const { code } = await rayling("score", input, ...flags, "--out", out, "--baseline", "0");
+  expect(code).toBe(0);
+  expect((await recordsOf(out)).map(({ score }) => score)).toEqual([41, 51]);
+});
