@@ -1,0 +1,151 @@
+/**
+ * A reward loop against a server that fails in every way, by a seed: every sample has exactly one outcome, valid scores are the oracle's, and the limits hold as counted by
+ * the server, for all loops that share it, also when workers and the limiter are killed meanwhile.
+ *
+ * RAYLING_STORM_SEEDS=20 runs it with so many seeds.
+ */
+
+import { fileURLToPath } from "node:url";
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { startJudge } from "../servers/judge.ts";
+import type { JudgeOptions } from "../servers/judge.ts";
+import { seededRandom } from "../servers/seeded.ts";
+
+vi.setConfig({ testTimeout: 600_000 });
+// Workers and executors ask for a CPU each to be placed, and wait most of their time.
+beforeAll(() => ray.init({ numCpus: 64 }));
+afterAll(() => ray.shutdown());
+
+const seeds = Array.from(
+  { length: Number(process.env["RAYLING_STORM_SEEDS"] ?? 1) },
+  (_, n) => n + 1,
+);
+
+/** Each 2 %: nearly a fifth of all texts fails, twice. */
+const storm = {
+  latency: { uniform: [1, 20] },
+  timesPerText: 2,
+  faults: {
+    refuse: 0.02,
+    error: 0.02,
+    overload: 0.02,
+    hang: 0.01,
+    slow: 0.01,
+    cut: 0.02,
+    "cut-body": 0.02,
+    malformed: 0.02,
+    empty: 0.02,
+  },
+  brownOuts: { everyMs: 1500, forMs: 50 },
+} as const satisfies JudgeOptions;
+
+const endpoint = {
+  requestsPerMinute: 30_000,
+  tokensPerMinute: 4_000_000,
+  concurrency: 24,
+  minuteMs: 6000,
+};
+
+function loopOptions(judgeUrl: string): RewardLoopOptions {
+  return {
+    workers: 2,
+    concurrency: 16,
+    executors: 1,
+    reward: {
+      path: fileURLToPath(new URL("../fixtures/judged.ts", import.meta.url)),
+      name: "judged",
+      rewardKwargs: { judgeUrl, judgeTimeoutMs: 300 },
+    },
+    timeoutMs: 5000,
+    retry: { attempts: 12, baseMs: 20, maxMs: 200, budget: Infinity },
+    limits: { endpoint: judgeUrl, ...endpoint, tokensPerRequest: 100 },
+  };
+}
+
+function samplesOf(seed: number, count: number): RewardSample[] {
+  const random = seededRandom(seed);
+  return Array.from({ length: count }, (_, index) => {
+    const groundTruth = String(Math.floor(1000 * random()));
+    const answer = random() < 0.5 ? groundTruth : `${groundTruth}1`;
+    return {
+      dataSource: "storm",
+      response: `Sample ${index} of ${seed}. A: ${answer}`,
+      groundTruth,
+    };
+  });
+}
+
+function oracle({ response, groundTruth }: RewardSample): number {
+  return (response as string).endsWith(`: ${String(groundTruth)}`) ? 1 : 0;
+}
+
+function expectAllScored(
+  samples: readonly RewardSample[],
+  outcomes: readonly SampleOutcome[],
+): void {
+  const scores = outcomes.map((one) => (one.valid ? one.rewardScore : one.error));
+  expect(scores).toEqual(samples.map(oracle));
+}
+
+/** Exactly one outcome for each, whatever `meanwhile` does after a third of them. */
+async function scoreAll(
+  loop: RewardLoopManager,
+  samples: readonly RewardSample[],
+  meanwhile: () => Promise<void> = async () => undefined,
+): Promise<SampleOutcome[]> {
+  const outcomes: SampleOutcome[] = [];
+  let done = 0;
+  for await (const { index, outcome } of loop.scoreStream(samples)) {
+    expect(outcomes[index], `sample ${index} has one outcome`).toBeUndefined();
+    outcomes[index] = outcome;
+    done += 1;
+    if (done === Math.floor(samples.length / 3)) await meanwhile();
+  }
+  expect(done).toBe(samples.length);
+  return outcomes;
+}
+
+test.each(seeds)("three loops of eight workers share one limiter (seed %d)", async (seed) => {
+  await using judge = await startJudge({ ...storm, seed, limits: endpoint });
+  const loops = await Promise.all(
+    [8, 8, 8].map((workers) =>
+      RewardLoopManager.create({ ...loopOptions(judge.baseUrl), workers, concurrency: 8 }),
+    ),
+  );
+  try {
+    await Promise.all(
+      loops.map(async (loop, job) => {
+        const samples = samplesOf(100 * seed + job, 400);
+        expectAllScored(samples, await scoreAll(loop, samples));
+      }),
+    );
+    const { violations, failed, mostInFlight, answered } = await judge.stats();
+    expect(violations).toEqual({});
+    expect(mostInFlight).toBeLessThanOrEqual(endpoint.concurrency);
+    // More only where an answer came too late for who had asked.
+    expect(answered).toBeGreaterThanOrEqual(1200);
+    expect(Object.keys(failed).length).toBeGreaterThanOrEqual(8);
+  } finally {
+    await Promise.all(loops.map((loop) => loop.close()));
+  }
+});
+
+test.each(seeds)("workers and the limiter are killed meanwhile (seed %d)", async (seed) => {
+  await using judge = await startJudge({ ...storm, seed, limits: endpoint });
+  await using loop = await RewardLoopManager.create(loopOptions(judge.baseUrl));
+  const samples = samplesOf(seed, 600);
+  const outcomes = await scoreAll(loop, samples, async () => {
+    const [first = ""] = loop.workerNames;
+    await ray.kill(await ray.getActor(first));
+    const limiter = await ray.getActor(`reward_limiter:${judge.baseUrl}`);
+    await ray.kill(limiter, { noRestart: false });
+  });
+  expectAllScored(samples, outcomes);
+  const { violations, mostInFlight } = await judge.stats();
+  expect(violations).toEqual({});
+  expect(mostInFlight).toBeLessThanOrEqual(endpoint.concurrency);
+});

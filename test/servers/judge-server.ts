@@ -1,0 +1,411 @@
+/**
+ * A server that judges: OpenAI's chat completions, vLLM's classify and SGLang's embeddings, by a reward function in place of a model. It takes its time, fails in every way
+ * that servers do, and keeps limits of its own; all by a seed, so that a run can be repeated.
+ *
+ * Whether a request is to fail is decided by its text, and how often: after that it is answered. So every client that tries again comes to the same end.
+ * As a program: `node test/servers/judge-server.ts '{"latency": {"uniform": [1, 40]}}'` prints its address as JSON.
+ */
+
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { loadComputeScore, scoreSample } from "@rayling/reward-manager-registry";
+import type { ComputeScore } from "@rayling/reward-manager-registry";
+import { LimitCounter } from "./own-limits.ts";
+import type { OwnLimits, Violation } from "./own-limits.ts";
+import { chanceOf } from "./seeded.ts";
+
+export type Latency =
+  | { readonly uniform: readonly [minMs: number, maxMs: number] }
+  | { readonly lognormal: { readonly meanMs: number; readonly sigma: number } };
+
+export type Fault =
+  /** 429 with a time to come back. */
+  | "refuse"
+  /** 500. */
+  | "error"
+  /** 503 with a time to come back. */
+  | "overload"
+  /** No answer at all. */
+  | "hang"
+  /** The head of an answer, and then nothing for long. */
+  | "slow"
+  /** The connection ends before an answer, or in the middle of it. */
+  | "cut"
+  | "cut-body"
+  /** An answer that is no JSON, or lacks what matters. */
+  | "malformed"
+  | "empty";
+
+export const faults: readonly Fault[] = [
+  "refuse",
+  "error",
+  "overload",
+  "hang",
+  "slow",
+  "cut",
+  "cut-body",
+  "malformed",
+  "empty",
+];
+
+export interface JudgeOptions {
+  readonly seed?: number;
+  readonly port?: number;
+  /** Default: none. */
+  readonly latency?: Latency;
+  readonly limits?: OwnLimits;
+  /** Of all texts, the share that fails so. */
+  readonly faults?: Readonly<Partial<Record<Fault, number>>>;
+  /** How often a text fails that does. Default 1. */
+  readonly timesPerText?: number;
+  /** Everything is answered with 503 for so long, now and then. */
+  readonly brownOuts?: { readonly everyMs: number; readonly forMs: number };
+  /** PATH[:name] of the reward function that judges. Default: the answers' last numbers have to be equal. */
+  readonly reward?: string;
+}
+
+/** What it saw. */
+export interface JudgeStats {
+  readonly requests: number;
+  readonly answered: number;
+  readonly failed: Readonly<Partial<Record<Fault | "brown-out", number>>>;
+  readonly violations: Readonly<Partial<Record<Violation, number>>>;
+  readonly mostInFlight: number;
+  readonly isAsleep: boolean;
+  readonly wakeUps: number;
+  /** How often each text was answered with a score, at most. */
+  readonly mostPerText: number;
+}
+
+/** What a judge is asked, as the content of the last message (JSON). */
+export interface Question {
+  readonly solution: string;
+  readonly groundTruth: unknown;
+}
+
+const comeBack = { "retry-after-ms": "20" };
+
+export class JudgeServer {
+  readonly #options: JudgeOptions;
+  readonly #score: ComputeScore;
+  readonly #limits: LimitCounter;
+  readonly #server: Server;
+  readonly #startedMs: number = performance.now();
+  readonly #tries: Map<string, number> = new Map();
+  readonly #answers: Map<string, number> = new Map();
+  #isAsleep = false;
+  #wakeUps = 0;
+  readonly #stats = {
+    requests: 0,
+    answered: 0,
+    failed: {} as Partial<Record<Fault | "brown-out", number>>,
+    violations: {} as Partial<Record<Violation, number>>,
+  };
+
+  private constructor(options: JudgeOptions, score: ComputeScore) {
+    this.#options = options;
+    this.#score = score;
+    this.#limits = new LimitCounter(options.limits ?? {});
+    this.#server = createServer((request, response) => void this.#serve(request, response));
+  }
+
+  static async start(options: JudgeOptions = {}): Promise<JudgeServer> {
+    const { reward, port = 0 } = options;
+    const score = reward === undefined ? lastNumbers : await loadComputeScore(reward);
+    const judge = new JudgeServer(options, score);
+    await new Promise<void>((resolve, reject) => {
+      judge.#server.once("error", reject);
+      judge.#server.listen(port, "127.0.0.1", resolve);
+    });
+    return judge;
+  }
+
+  /** host:port */
+  get address(): string {
+    const { address, port } = this.#server.address() as AddressInfo;
+    return `${address}:${port}`;
+  }
+
+  stats(): JudgeStats {
+    const { requests, answered, failed, violations } = this.#stats;
+    const mostPerText = Math.max(0, ...this.#answers.values());
+    return {
+      isAsleep: this.#isAsleep,
+      wakeUps: this.#wakeUps,
+      requests,
+      answered,
+      failed,
+      violations,
+      mostInFlight: this.#limits.mostInFlight,
+      mostPerText,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { url = "/", method } = request;
+    if (method === "GET") {
+      const known = { "/health": {}, "/stats": this.stats(), "/v1/models": models }[url];
+      return send(response, known === undefined ? 404 : 200, known ?? notFound(url));
+    }
+    const text = await textOf(request);
+    const [path = "/"] = url.split("?");
+    if (sleeping.has(path) || waking.has(path)) {
+      this.#isAsleep = sleeping.has(path);
+      this.#wakeUps += this.#isAsleep ? 0 : 1;
+      return void response.writeHead(200).end();
+    }
+    if (this.#isAsleep) return send(response, 400, problem("asleep"));
+    const answer = answers[url];
+    if (answer === undefined) return send(response, 404, notFound(url));
+    this.#stats.requests += 1;
+    const tokens = countTokens(text);
+    const place = this.#limits.enter(tokens, performance.now());
+    if (typeof place === "string") {
+      count(this.#stats.violations, place);
+      return send(response, 429, problem(`${place} limit reached`), comeBack);
+    }
+    // A client that has gone away takes no place any more; nor does who is about to be answered.
+    const leave = (): void => place.left(tokens);
+    response.once("close", leave);
+    const respond = await this.#judge(text, tokens, answer);
+    if (respond === undefined || response.destroyed) return;
+    if (!respond.staysIn) leave();
+    respond.send(response);
+  }
+
+  /** What to do about it, when it is time; undefined: nothing at all. */
+  async #judge(text: string, tokens: number, answer: Answer): Promise<Respond | undefined> {
+    const request = (parsed(text) ?? {}) as ChatRequest;
+    const question = questionOf(request);
+    if (question === undefined) return sending(400, problem("the question is no JSON"));
+    const key = JSON.stringify(question);
+    const { seed = 1, timesPerText = 1 } = this.#options;
+    const tries = this.#tries.get(key) ?? 0;
+    this.#tries.set(key, tries + 1);
+    const fault = tries < timesPerText ? this.#faultOf(chanceOf(seed, key, "fault")) : undefined;
+    if (fault !== undefined) count(this.#stats.failed, fault);
+    if (fault === "hang") return undefined;
+    await delay(latencyOf(this.#options.latency, chanceOf(seed, key, `latency ${tries}`)));
+    if (this.#isBrownOut()) {
+      count(this.#stats.failed, "brown-out");
+      return sending(503, problem("overloaded"), comeBack);
+    }
+    if (fault !== undefined) return failing[fault];
+    const { rewardScore } = await scoreSample(
+      { dataSource: "judged", response: question.solution, groundTruth: question.groundTruth },
+      this.#score,
+    );
+    this.#stats.answered += 1;
+    this.#answers.set(key, (this.#answers.get(key) ?? 0) + 1);
+    return sending(200, answer(rewardScore, tokens, request));
+  }
+
+  #faultOf(chance: number): Fault | undefined {
+    let sum = 0;
+    for (const [fault, share] of Object.entries(this.#options.faults ?? {})) {
+      sum += share;
+      if (chance < sum) return fault as Fault;
+    }
+    return undefined;
+  }
+
+  #isBrownOut(): boolean {
+    const { brownOuts } = this.#options;
+    if (brownOuts === undefined) return false;
+    return (performance.now() - this.#startedMs) % brownOuts.everyMs < brownOuts.forMs;
+  }
+}
+
+/** Of vLLM, of SGLang. */
+const sleeping: ReadonlySet<string> = new Set(["/sleep", "/release_memory_occupation"]);
+const waking: ReadonlySet<string> = new Set(["/wake_up", "/resume_memory_occupation"]);
+
+type Answer = (score: number, tokens: number, request: ChatRequest) => unknown;
+
+const answers: Readonly<Record<string, Answer>> = {
+  "/v1/chat/completions": (score, tokens, request) => ({
+    id: "chatcmpl-judge",
+    object: "chat.completion",
+    created: 0,
+    model: "judge",
+    choices: [
+      {
+        index: 0,
+        message: messageOf(score, request),
+        finish_reason: "stop",
+      },
+    ],
+    usage: { prompt_tokens: tokens - 10, completion_tokens: 10, total_tokens: tokens },
+  }),
+  "/classify": (score) => ({
+    id: "classify-judge",
+    object: "list",
+    model: "judge",
+    data: [{ index: 0, label: "LABEL_0", probs: [score], num_classes: 1 }],
+  }),
+  "/v1/embeddings": (score, tokens) => ({
+    object: "list",
+    model: "judge",
+    data: [{ object: "embedding", index: 0, embedding: [0, score] }],
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+  }),
+};
+
+const models = { object: "list", data: [{ id: "judge", object: "model" }] };
+
+interface Respond {
+  readonly send: (response: ServerResponse) => void;
+  /** It is not over with that. */
+  readonly staysIn: boolean;
+}
+
+function sending(
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Respond {
+  return { staysIn: false, send: (response) => send(response, status, body, headers) };
+}
+
+const failing: Readonly<Record<Exclude<Fault, "hang">, Respond>> = {
+  refuse: sending(429, problem("too many requests"), comeBack),
+  error: sending(500, problem("internal error")),
+  overload: sending(503, problem("overloaded"), comeBack),
+  empty: sending(200, {}),
+  slow: { staysIn: true, send: begin },
+  cut: { staysIn: false, send: cut },
+  "cut-body": {
+    staysIn: false,
+    send: (response) => {
+      begin(response, () => cut(response));
+    },
+  },
+  malformed: {
+    staysIn: false,
+    send: (response) => {
+      begin(response, () => response.end());
+    },
+  },
+};
+
+function cut(response: ServerResponse): void {
+  response.socket?.destroy();
+}
+
+/** The beginning of an answer. */
+function begin(response: ServerResponse, then?: () => void): void {
+  response.writeHead(200, { "content-type": "application/json" });
+  response.write('{"choices": [', then);
+}
+
+function latencyOf(latency: Latency | undefined, chance: number): number {
+  if (latency === undefined) return 0;
+  if ("uniform" in latency) {
+    const [min, max] = latency.uniform;
+    return min + chance * (max - min);
+  }
+  const { meanMs, sigma } = latency.lognormal;
+  // Two numbers out of one: Box and Muller want them independent.
+  const second = (chance * 65_536) % 1;
+  const normal = Math.sqrt(-2 * Math.log(Math.max(1e-12, chance))) * Math.cos(2 * Math.PI * second);
+  return meanMs * Math.exp(sigma * normal - (sigma * sigma) / 2);
+}
+
+/** Both end in the same number, without dollar signs and thousands' commas. */
+function lastNumbers({ solutionStr, groundTruth }: Parameters<ComputeScore>[0]): number {
+  const last = (text: string): string | undefined =>
+    text
+      .replaceAll(/(?<=\d),(?=\d)/g, "")
+      .match(/-?\d+(\.\d+)?/g)
+      ?.at(-1);
+  return Number(last(solutionStr)) === Number(last(String(groundTruth))) ? 1 : 0;
+}
+
+/** Chat: the last message's content; the others: `input`. JSON, alone or within a text. */
+function questionOf(request: ChatRequest): Question | undefined {
+  const asked = request.messages?.at(-1)?.content ?? request.input;
+  const [json = ""] = /\{.*\}/s.exec(String(asked)) ?? [];
+  const question = parsed(json) as Partial<Question> | undefined;
+  return typeof question?.solution === "string" ? (question as Question) : undefined;
+}
+
+interface ChatRequest {
+  readonly messages?: readonly { readonly content: string }[];
+  readonly input?: string;
+  readonly tools?: readonly { readonly function: ChoiceTool }[];
+}
+
+/** A function that is to be called with one of several choices, the first for a right answer, the last for a wrong one. */
+interface ChoiceTool {
+  readonly name: string;
+  readonly parameters?: {
+    readonly properties?: { readonly choice?: { readonly enum?: readonly string[] } };
+  };
+}
+
+/** Undefined: it is no JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function messageOf(score: number, { tools }: ChatRequest): unknown {
+  const tool = tools?.[0]?.function;
+  if (tool === undefined) return { role: "assistant", content: JSON.stringify({ score }) };
+  const choices = tool.parameters?.properties?.choice?.enum ?? [];
+  const choice = score > 0.5 ? choices.at(0) : choices.at(-1);
+  const call = { name: tool.name, arguments: JSON.stringify({ choice }) };
+  const toolCalls = [{ id: "call-judge", type: "function", function: call }];
+  return { role: "assistant", content: null, tool_calls: toolCalls };
+}
+
+function countTokens(text: string): number {
+  return Math.ceil(text.length / 4) + 10;
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}
+
+function send(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  response.writeHead(status, { "content-type": "application/json", ...headers });
+  response.end(JSON.stringify(body));
+}
+
+function problem(message: string): unknown {
+  return { error: { message, type: "judge_error" } };
+}
+
+function notFound(url: string): unknown {
+  return problem(`there is no ${url}`);
+}
+
+function count<Key extends string>(counts: Partial<Record<Key, number>>, key: Key): void {
+  const known: number = counts[key] ?? 0;
+  counts[key] = known + 1;
+}
+
+if (import.meta.main) {
+  const judge = await JudgeServer.start(JSON.parse(process.argv[2] ?? "{}") as JudgeOptions);
+  process.once("disconnect", () => process.exit());
+  const { address } = judge;
+  if (process.send === undefined) console.log(JSON.stringify({ address }));
+  else process.send({ address });
+}
