@@ -1,0 +1,57 @@
+/** Each adapter of examples/judges, run by its own command against a judge server that fails now and then. */
+
+import { execFile } from "node:child_process";
+import { globSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { startJudge } from "../servers/judge.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const adapters = globSync("examples/judges/*.ts", { cwd: root }).toSorted();
+const run = promisify(execFile);
+
+test("there are four of them", () => {
+  expect(adapters.map((path) => path.replace("examples/judges/", ""))).toEqual([
+    "ai-sdk.ts",
+    "autoevals.ts",
+    "openai-sdk.ts",
+    "plain-http.ts",
+  ]);
+});
+
+test.each(adapters)("%s", async (path) => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-judges-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await using judge = await startJudge({
+    seed: 5,
+    latency: { uniform: [1, 5] },
+    reward: join(root, "examples/arithmetic-reward.ts"),
+    faults: { refuse: 0.1, error: 0.1, cut: 0.05 },
+  });
+  const out = join(folder, "rewards.jsonl");
+  const [, command = ""] =
+    /pnpm rayling (score .*)/.exec(await readFile(join(root, path), "utf8")) ?? [];
+  const args = command
+    .replace("solutions.jsonl", "examples/data/arithmetic-solutions.jsonl")
+    .split(" ");
+  const { stdout } = await run(
+    process.execPath,
+    ["packages/rayling/src/cli/main.ts", ...args, "--out", out, "--baseline", "0"],
+    { cwd: root, env: { ...process.env, JUDGE_URL: judge.baseUrl } },
+  );
+  expect(stdout).toContain("is_correct: 2,560 of 2,560 scores agree with it");
+  expect(stdout).toMatch(/^invalid +0$/m);
+  const records = (await readFile(out, "utf8"))
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { attempts: number });
+  expect(records).toHaveLength(2560);
+  const { failed } = await judge.stats();
+  expect(Object.keys(failed).toSorted()).toEqual(["cut", "error", "refuse"]);
+});
