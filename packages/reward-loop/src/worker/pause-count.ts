@@ -16,7 +16,8 @@ export class PauseCount {
   /** Changes that come before somebody looks again are one. */
   async *changes(): AsyncGenerator<number> {
     for (;;) {
-      yield this.#count;
+      const count = this.#count;
+      yield count;
       const later = new AbortController();
       const again = delay(againMs, undefined, { ref: false, signal: later.signal });
       await Promise.race([this.#changed.promise, again.catch(() => undefined)]);
