@@ -136,6 +136,39 @@ test("Ctrl-C finishes what is in flight; what was not begun is left for --resume
   expect(records.map(({ index }) => index)).toEqual([...Array(2560).keys()]);
 });
 
+test("what is known is not paid for again, and not more is spent than may be", async () => {
+  await using judge = await startJudge();
+  const input = await fileOf(
+    Array.from({ length: 30 }, (_, index) => ({ response: String(index), ground_truth: "1" })),
+  );
+  const directory = await folder();
+  const flags = [input, "--reward", judged, "--reward-kwarg", `judgeUrl=${judge.baseUrl}`];
+  flags.push("--baseline", "0", "--workers", "1", "--concurrency", "1", "--price", "0,0,1");
+  flags.push("--cache", join(directory, "scores.sqlite"));
+  const score = async (name: string, ...more: string[]): Promise<string> => {
+    const { code, stdout } = await rayling(
+      "score",
+      ...flags,
+      "--out",
+      join(directory, name),
+      ...more,
+    );
+    expect(code).toBe(0);
+    return stdout;
+  };
+  const capped = await score("one.jsonl", "--budget", "10");
+  expect(capped).toMatch(/^invalid +20$/m);
+  expect(capped).toContain("invalid: 20 x SPEND_CAP");
+  expect(capped).toContain("spent: 10.0000");
+  expect((await judge.stats()).answered).toBe(10);
+  const all = await score("two.jsonl");
+  expect(all).toMatch(/^invalid +0$/m);
+  expect(all).toContain("spent: 20.0000");
+  expect((await judge.stats()).answered).toBe(30);
+  const records = await recordsOf(join(directory, "two.jsonl"));
+  expect(records.filter(({ attempts }) => attempts === 0)).toHaveLength(10);
+});
+
 test("rollouts by verl's names are input, too, and rewards get what they are given", async () => {
   const input = await fileOf([
     { response: "4", ground_truth: "", data_source: "own", extra_info: { question: "2 + 2?" } },

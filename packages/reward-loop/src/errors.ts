@@ -122,6 +122,19 @@ export class RewardFailuresError extends Error {
   }
 }
 
+/** The file of a score cache cannot be used. */
+export class RewardCacheError extends Error {
+  override readonly name = "RewardCacheError";
+  readonly code = "REWARD_CACHE";
+  readonly path: string;
+
+  constructor(path: string, cause: unknown) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    super(`The score cache ${path} cannot be used: ${reason}.`, { cause });
+    this.path = path;
+  }
+}
+
 /** A line of a reward log is no record of one. */
 export class RewardLogError extends Error {
   override readonly name = "RewardLogError";

@@ -33,8 +33,9 @@ export type { RewardLogOptions } from "./record/reward-log.ts";
 export { outcomeOf } from "./record/reward-record.ts";
 export type { RecordPlace, RewardRecord } from "./record/reward-record.ts";
 export { sampleKey } from "./record/sample-key.ts";
-export { usageOf } from "./usage.ts";
-export type { TokenUsage } from "./usage.ts";
+export type { Prices, SpendSettings } from "./spend/purse.ts";
+export { usageOf } from "./spend/usage.ts";
+export type { TokenUsage } from "./spend/usage.ts";
 export type {
   InvalidOutcome,
   SampleOutcome,
@@ -46,6 +47,7 @@ export type {
 export {
   ExecutorStartError,
   InvalidBatchError,
+  RewardCacheError,
   RewardChunkError,
   RewardFailuresError,
   RewardLimiterConflictError,

@@ -25,6 +25,8 @@ export type ScoreFailureCode =
   | "SCORE_TIMEOUT"
   /** It ended its thread: process.exit, out of memory, an exception nobody caught. */
   | "EXECUTOR_DIED"
+  /** All that may be spent is spent: it was not called. */
+  | "SPEND_CAP"
   | "INVALID_SAMPLE"
   | "MISSING_TOKENIZER"
   | "UNKNOWN_DATA_SOURCE"
@@ -59,6 +61,10 @@ export interface Attempted {
 interface Measured extends Attempted {
   /** How long it waited for a slot, for its endpoint's limits and between its tries. */
   readonly waitedMs: number;
+  /** Where prices are known. */
+  readonly cost?: number;
+  /** Its score was known from before, or asked for by another sample that says the same: nothing was called. */
+  readonly cached?: boolean;
 }
 
 export type ValidOutcome = { readonly valid: true } & RewardResult & Measured;

@@ -6,6 +6,7 @@ import type { RetrySettings } from "./faults/retry-policy.ts";
 import type { AdaptiveLimitSettings } from "./limits/adaptive-limit.ts";
 import type { RewardLimiterSettings } from "./limits/reward-limiter.ts";
 import { between, checkKeys, notAnOption } from "./option-checks.ts";
+import type { Prices, SpendSettings } from "./spend/purse.ts";
 
 /** Limits of the endpoint that the score function calls: they hold for all workers of all reward loops that name it. */
 export interface RewardLimits {
@@ -38,6 +39,12 @@ export interface OnFailure {
 }
 
 export interface PolicyOptions {
+  /** File of scores that were given before, and are not paid for again; SQLite, made if it is not there. Default: none. */
+  readonly cache?: string | undefined;
+  /** Samples that say the same are asked for once while the first is under way. Default: with a cache. */
+  readonly joinSame?: boolean | undefined;
+  /** Prices by what scores say they used (`usage`), and what may be spent. Default: nobody counts. */
+  readonly spend?: SpendSettings | undefined;
   readonly onFailure?: OnFailure | undefined;
   readonly limits?: RewardLimits | undefined;
   /** What failed and may go better later is scored again: true for the standard (RetrySettings). Default: nothing is. */
@@ -60,6 +67,9 @@ export interface PolicySettings {
   readonly hedge: HedgeSettings | undefined;
   readonly totalTimeoutMs: number | undefined;
   readonly onFailure: OnFailure;
+  readonly cache: string | undefined;
+  readonly joinSame: boolean;
+  readonly spend: SpendSettings | undefined;
 }
 
 /** @param defaultEndpoint the name of the limits, if they have none. Throws RewardLoopOptionError. */
@@ -69,6 +79,9 @@ export function readPolicy(options: PolicyOptions, defaultEndpoint: string): Pol
     limits: limits === undefined ? undefined : readLimits(limits, defaultEndpoint),
     retry: readRetry(retry),
     onFailure: readOnFailure(options.onFailure),
+    cache: options.cache,
+    joinSame: options.joinSame ?? options.cache !== undefined,
+    spend: options.spend === undefined ? undefined : readSpend(options.spend),
     hedge: readHedge(hedge),
     totalTimeoutMs: between("totalTimeoutMs", totalTimeoutMs, { above: 0, most: 2 ** 31 - 1 }),
   };
@@ -192,6 +205,16 @@ function readOnFailure(onFailure: OnFailure = {}): OnFailure {
     notAnOption("onFailure.again", "true or false", again);
   }
   return onFailure;
+}
+
+function readSpend(spend: SpendSettings): SpendSettings {
+  checkKeys<SpendSettings>("spend", spend, ["prices", "cap"]);
+  const { prices, cap } = spend;
+  const names = ["perMillionInputTokens", "perMillionOutputTokens", "perCall"] as const;
+  checkKeys<Prices>("spend.prices", prices, names);
+  for (const name of names) between(`spend.prices.${name}`, prices[name], { least: 0 });
+  between("spend.cap", cap, { least: 0 });
+  return spend;
 }
 
 function readHedge(hedge: PolicyOptions["hedge"]): HedgeSettings | undefined {

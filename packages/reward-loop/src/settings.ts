@@ -150,6 +150,9 @@ const optionNames: readonly (keyof RewardLoopOptions)[] = [
   "retry",
   "hedge",
   "onFailure",
+  "cache",
+  "joinSame",
+  "spend",
 ];
 
 /**

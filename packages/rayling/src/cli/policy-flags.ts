@@ -2,7 +2,8 @@
 
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
-import type { PolicyOptions, RewardLimits } from "@rayling/reward-loop";
+import type { PolicyOptions, Prices, RewardLimits } from "@rayling/reward-loop";
+import { CliError } from "./cli-error.ts";
 import { count } from "./flag-values.ts";
 
 export interface PolicyFlags {
@@ -14,6 +15,9 @@ export interface PolicyFlags {
   readonly retries: number;
   readonly hedge: boolean;
   readonly totalTimeout: number;
+  readonly cache?: string;
+  readonly price?: Prices;
+  readonly budget?: number;
 }
 
 export function addPolicyFlags(command: Command): Command {
@@ -43,7 +47,14 @@ export function addPolicyFlags(command: Command): Command {
       "longest time for one sample with all waiting and tries; 0 for no limit",
       count(0),
       0,
-    );
+    )
+    .option("--cache <path>", "file of scores that were given before, and are not paid for again")
+    .option(
+      "--price <in,out[,call]>",
+      "of a million input tokens, a million output tokens, and a call",
+      prices,
+    )
+    .option("--budget <amount>", "begin no sample when that much is spent (with --price)", amount);
 }
 
 export function policyOf(flags: PolicyFlags): PolicyOptions {
@@ -60,8 +71,32 @@ export function policyOf(flags: PolicyFlags): PolicyOptions {
     // As many again as there are samples: an endpoint that is down is not called on for ever.
     retry: flags.retries === 0 ? undefined : { attempts: flags.retries + 1, budget: 1 },
     hedge: flags.hedge,
+    cache: flags.cache,
+    spend: spendOf(flags),
     totalTimeoutMs: flags.totalTimeout === 0 ? undefined : flags.totalTimeout,
   };
+}
+
+function spendOf({ price, budget }: PolicyFlags): PolicyOptions["spend"] {
+  if (price === undefined) {
+    if (budget === undefined) return undefined;
+    throw new CliError(2, "--budget needs --price: without it nobody knows what is spent.");
+  }
+  return { prices: price, ...(budget === undefined ? {} : { cap: budget }) };
+}
+
+function prices(text: string): Prices {
+  const parts = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
+  const [perMillionInputTokens = 0, perMillionOutputTokens = 0, perCall = 0] = parts;
+  const isPrice = parts.length >= 2 && parts.length <= 3 && parts.every((one) => one >= 0);
+  if (isPrice) return { perMillionInputTokens, perMillionOutputTokens, perCall };
+  throw new InvalidArgumentError("It must be IN,OUT or IN,OUT,CALL, each at least 0.");
+}
+
+function amount(text: string): number {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (Number.isFinite(value) && value > 0) return value;
+  throw new InvalidArgumentError("It must be a number above 0.");
 }
 
 function countOrAuto(text: string): number | "auto" {

@@ -10,6 +10,8 @@ export interface Report {
   /** What the reward loop was made of, in words. */
   readonly loop: string;
   readonly baseline: BaselineResult | undefined;
+  /** What the scores cost; undefined where nobody counts. */
+  readonly spent: number | undefined;
   readonly out: string;
 }
 
@@ -28,6 +30,7 @@ export function reportText(report: Report): string {
     ...(compared === 0
       ? []
       : [`is_correct: ${grouped(equal)} of ${grouped(compared)} scores agree with it`]),
+    ...(report.spent === undefined ? [] : [`spent: ${report.spent.toFixed(4)}`]),
     `wrote ${grouped(summary.done)} records to ${report.out}`,
     "",
   ].join("\n");

@@ -40,10 +40,11 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     await refuseInput(options, reward);
     const file = await RewardsFile.open(options.out, loop.version, options.resume);
     const run = await scoreAll(loop, solutions, file, options, stop.signal);
+    const spent = options.policy.spend === undefined ? undefined : loop.spent;
     await loop.close();
     const baseline = await stop.race(runBaseline(run.baselineSamples, options, reward));
     const words = `${options.workers} workers x ${options.concurrency}`;
-    process.stdout.write(reportText({ ...run, loop: words, baseline, out: file.path }));
+    process.stdout.write(reportText({ ...run, loop: words, baseline, spent, out: file.path }));
   } finally {
     await ray.shutdown();
     stop.close();

@@ -25,6 +25,7 @@ export function classOf(failure: ScoreFailure): FailureClass {
     case "EXECUTOR_DIED":
     case "INVALID_SCORE":
       return "user-code";
+    case "SPEND_CAP":
     case "INVALID_SAMPLE":
     case "MISSING_TOKENIZER":
     case "NOT_ENCODABLE":

@@ -18,6 +18,9 @@ import type { RewardLoopOptions, RewardLoopSettings } from "../settings.ts";
 import type { OnFailure } from "../policy-settings.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { checkFailures, isWorthAgain, withFallback } from "./failures.ts";
+import { KnownScores } from "./known-scores.ts";
+import { Purse } from "../spend/purse.ts";
+import { ScoreCache } from "../spend/score-cache.ts";
 import { scoreStream } from "./score-stream.ts";
 import type { ScoreStreamOptions } from "./score-stream.ts";
 import { SharedLimiter } from "./shared-limiter.ts";
@@ -37,6 +40,8 @@ export class RewardLoopManager implements AsyncDisposable {
   readonly #seats: readonly WorkerSeat[];
   readonly #dispatcher: Dispatcher;
   readonly #onFailure: OnFailure;
+  /** Where scores may be known, or have a price. */
+  readonly #known: KnownScores | undefined;
   /** Which reward function it is, by its module's text and settings: stands in every record of a reward log. */
   readonly version: string;
   /** Of the option `rewardModel`; closed with the loop. */
@@ -48,8 +53,10 @@ export class RewardLoopManager implements AsyncDisposable {
     settings: RewardLoopSettings,
     version: string,
     model: RewardModelManager | undefined,
+    known: KnownScores | undefined,
   ) {
     this.rewardModel = model;
+    this.#known = known;
     this.#onFailure = settings.policy.onFailure;
     this.#seats = seats;
     this.version = version;
@@ -57,7 +64,7 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   /**
-   * Resolves when every worker has loaded the user's modules. Rejects with RewardLoopOptionError, ExecutorStartError, RewardLimiterConflictError, or why a module
+   * Resolves when every worker has loaded the user's modules. Rejects with RewardLoopOptionError, ExecutorStartError, RewardLimiterConflictError, RewardCacheError, or why a module
    * cannot be loaded (errors of reward-manager-registry); no actor is left then.
    */
   static async create(options: RewardLoopOptions = {}): Promise<RewardLoopManager> {
@@ -78,6 +85,8 @@ export class RewardLoopManager implements AsyncDisposable {
     settings: RewardLoopSettings,
     model: RewardModelManager | undefined,
   ): Promise<RewardLoopManager> {
+    const version = await rewardVersion(settings.pipeline);
+    const known = await knownScores(settings.policy, version);
     const limiter = SharedLimiter.of(settings.policy);
     const opening = Array.from({ length: settings.workers }, (_, index) =>
       openSeat(settings, index, limiter),
@@ -86,9 +95,9 @@ export class RewardLoopManager implements AsyncDisposable {
     const seats = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
     const failed = opened.find((one) => one.status === "rejected");
     if (failed === undefined) {
-      const version = await rewardVersion(settings.pipeline);
-      return new RewardLoopManager(seats, settings, version, model);
+      return new RewardLoopManager(seats, settings, version, model, known);
     }
+    known?.close();
     await Promise.all(seats.map((seat) => seat.close()));
     throw failed.reason;
   }
@@ -123,6 +132,11 @@ export class RewardLoopManager implements AsyncDisposable {
     { lane = "training" }: ScoreOptions = {},
   ): Promise<SampleOutcome> {
     return this.#score(sample, lane);
+  }
+
+  /** What all scores cost so far, with the option `spend`. */
+  get spent(): number {
+    return this.#known?.spent ?? 0;
   }
 
   /** What the user's functions do besides: postProcessScores, log. */
@@ -167,6 +181,7 @@ export class RewardLoopManager implements AsyncDisposable {
       this.#dispatcher.close();
       await Promise.all(this.#seats.map((seat) => seat.close()));
       await this.rewardModel?.close();
+      this.#known?.close();
     })();
     return this.#closing;
   }
@@ -176,8 +191,12 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   async #score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
-    const outcome = await this.#dispatcher.submit(sample, lane);
-    return withFallback(outcome, this.#onFailure);
+    return withFallback(await this.#submit(sample, lane), this.#onFailure);
+  }
+
+  #submit(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(sample, lane);
+    return this.#known === undefined ? ask() : this.#known.of(sample, ask);
   }
 
   /** Without fallbacks; what is worth it is scored once more when all others are done. */
@@ -185,14 +204,12 @@ export class RewardLoopManager implements AsyncDisposable {
     samples: readonly RewardSample[],
     { lane = "training" }: ScoreOptions,
   ): Promise<SampleOutcome[]> {
-    const submit = (sample: RewardSample): Promise<SampleOutcome> =>
-      this.#dispatcher.submit(sample, lane);
-    const outcomes = await Promise.all(samples.map(submit));
+    const outcomes = await Promise.all(samples.map((sample) => this.#submit(sample, lane)));
     if (this.#onFailure.again !== true) return outcomes;
     return Promise.all(
       outcomes.map(async (first, row) => {
         if (!isWorthAgain(first)) return first;
-        const second = await this.#dispatcher.submit(samples[row] as RewardSample, "recovery");
+        const second = await this.#submit(samples[row] as RewardSample, "recovery");
         return { ...second, attempts: first.attempts + second.attempts };
       }),
     );
@@ -202,6 +219,19 @@ export class RewardLoopManager implements AsyncDisposable {
   get #seat(): WorkerSeat {
     return this.#seats.reduce((least, seat) => (seat.load < least.load ? seat : least));
   }
+}
+
+async function knownScores(
+  { cache, joinSame, spend }: RewardLoopSettings["policy"],
+  version: string,
+): Promise<KnownScores | undefined> {
+  if (cache === undefined && !joinSame && spend === undefined) return undefined;
+  return new KnownScores({
+    version,
+    cache: cache === undefined ? undefined : await ScoreCache.open(cache),
+    purse: spend && new Purse(spend),
+    joins: joinSame,
+  });
 }
 
 /** verl's names; where another manager of the session has one already, with a number behind it. */

@@ -4,8 +4,8 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import { classOf } from "../faults/failure-class.ts";
 import type { FailureClass } from "../faults/failure-class.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
-import { usageOf } from "../usage.ts";
-import type { TokenUsage } from "../usage.ts";
+import { usageOf } from "../spend/usage.ts";
+import type { TokenUsage } from "../spend/usage.ts";
 import { sampleKey } from "./sample-key.ts";
 
 export interface RewardRecord {
@@ -27,6 +27,10 @@ export interface RewardRecord {
   readonly attempts: number;
   readonly waitedMs: number;
   readonly latencyMs: number;
+  /** Where prices are known. */
+  readonly cost: number | null;
+  /** Nothing was called for it. */
+  readonly cached: boolean;
   /** Tokens, where the score's extra info tells them. */
   readonly usage: TokenUsage | null;
   readonly extra: Readonly<Record<string, unknown>>;
@@ -61,6 +65,8 @@ export function recordOf(
     attempts: outcome.attempts,
     waitedMs: rounded(outcome.waitedMs),
     latencyMs: rounded(outcome.latencyMs),
+    cost: outcome.cost ?? null,
+    cached: outcome.cached ?? false,
     usage: outcome.valid ? (usageOf(outcome.rewardExtraInfo) ?? null) : null,
     extra: outcome.valid ? outcome.rewardExtraInfo : {},
   };
@@ -68,8 +74,14 @@ export function recordOf(
 
 /** What the loop gave when the record was made. */
 export function outcomeOf(record: RewardRecord): SampleOutcome {
-  const { attempts, waitedMs, latencyMs } = record;
-  const measured = { attempts, waitedMs, latencyMs };
+  const { attempts, waitedMs, latencyMs, cost, cached } = record;
+  const measured = {
+    attempts,
+    waitedMs,
+    latencyMs,
+    ...(typeof cost === "number" ? { cost } : {}),
+    ...(cached ? { cached } : {}),
+  };
   if (record.valid && record.score !== null) {
     return {
       valid: true,

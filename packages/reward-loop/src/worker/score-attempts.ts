@@ -16,7 +16,7 @@ import { totalTimeoutFailure } from "../outcome.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import type { PolicySettings } from "../policy-settings.ts";
 import type { SubmitOptions } from "./executor-pool.ts";
-import { usageOf } from "../usage.ts";
+import { usageOf } from "../spend/usage.ts";
 
 export interface AttemptParts {
   /** One attempt, in an executor. */

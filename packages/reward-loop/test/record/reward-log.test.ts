@@ -65,6 +65,8 @@ test("a line says all that is to know of an outcome, and gives it back", async (
     error: null,
     errorClass: null,
     latencyMs: 1.235,
+    cost: null,
+    cached: false,
     usage: { inputTokens: 7, outputTokens: 3, totalTokens: 10 },
   });
   expect(records[1]).toMatchObject({ valid: false, score: null, errorClass: "rate-limit" });

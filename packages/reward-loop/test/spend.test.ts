@@ -1,0 +1,147 @@
+/** Not paying twice, and not more than is to be spent. */
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { Purse } from "../src/spend/purse.ts";
+import { ScoreCache } from "../src/spend/score-cache.ts";
+import { fixture, sampleOf } from "./loop.ts";
+
+afterAll(() => ray.shutdown());
+
+let cache = "";
+beforeEach(async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-cache-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  cache = join(folder, "scores.sqlite");
+});
+
+const priced = fixture("priced.ts");
+
+async function scored(
+  options: RewardLoopOptions,
+  texts: readonly string[],
+): Promise<SampleOutcome[]> {
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, ...options });
+  return await Promise.all(texts.map((text) => loop.computeScore(sampleOf(text))));
+}
+
+const called = (outcomes: readonly SampleOutcome[]): number[] =>
+  outcomes.map(({ attempts }) => attempts);
+
+describe("a cache", () => {
+  test("knows what was scored before, by that function with those settings, and nothing that failed", async () => {
+    const options = { reward: { path: priced, rewardKwargs: { factor: 2 } }, cache };
+    const first = await scored(options, ["1", "2", "bad", "2"]);
+    expect(first.map((one) => (one.valid ? one.rewardScore : null))).toEqual([2, 4, null, 4]);
+    expect(called(first)).toEqual([1, 1, 1, 0]);
+    const second = await scored(options, ["1", "2", "bad", "3"]);
+    expect(called(second)).toEqual([0, 0, 1, 1]);
+    expect(second[0]).toEqual({
+      valid: true,
+      rewardScore: 2,
+      rewardExtraInfo: { score: 2, usage: { prompt_tokens: 100, completion_tokens: 10 } },
+      attempts: 0,
+      latencyMs: 0,
+      waitedMs: 0,
+      cached: true,
+      cost: 0,
+    });
+    const other = { reward: { path: priced, rewardKwargs: { factor: 3 } }, cache };
+    expect(called(await scored(other, ["1", "2"]))).toEqual([1, 1]);
+  });
+
+  test("is no place for what JSON would change", async () => {
+    const own = await ScoreCache.open(cache);
+    own.keep("v", "plain", { rewardScore: 1, rewardExtraInfo: { a: [null, "x", { b: true }] } });
+    own.keep("v", "odd", { rewardScore: 1, rewardExtraInfo: { when: new Date(0) } });
+    own.keep("v", "nan", { rewardScore: 1, rewardExtraInfo: { n: Number.NaN } });
+    own.keep("v", "big", { rewardScore: 1, rewardExtraInfo: { n: 1n } });
+    expect(own.find("v", "plain")?.rewardExtraInfo).toEqual({ a: [null, "x", { b: true }] });
+    expect(["odd", "nan", "big", "none"].map((key) => own.find("v", key))).toEqual(
+      Array(4).fill(undefined),
+    );
+    expect(own.find("w", "plain")).toBeUndefined();
+    own.close();
+  });
+
+  test("that is none, or of another layout, is refused and left as it is", async () => {
+    await writeFile(
+      cache,
+      "this is a text and no database, and long enough to be seen as one".repeat(99),
+    );
+    await expect(scored({ reward: priced, cache }, [])).rejects.toMatchObject({
+      name: "RewardCacheError",
+      path: cache,
+    });
+    await rm(cache);
+    const other = new DatabaseSync(cache);
+    other.exec("PRAGMA user_version = 77");
+    other.close();
+    await expect(scored({ reward: priced, cache }, [])).rejects.toThrow(
+      "it has the layout 77, not 1",
+    );
+  });
+});
+
+test("samples that say the same and come together are asked for once", async () => {
+  const texts = ["1", "1", "bad", "bad", "2"];
+  const joined = await scored({ reward: priced, joinSame: true }, texts);
+  expect(called(joined)).toEqual([1, 0, 1, 0, 1]);
+  expect(joined.map(({ valid }) => valid)).toEqual([true, true, false, false, true]);
+  expect(called(await scored({ reward: priced }, texts))).toEqual([1, 1, 1, 1, 1]);
+});
+
+describe("spending", () => {
+  test("is what scores say they used, at their prices", () => {
+    const purse = new Purse({
+      prices: { perMillionInputTokens: 2, perMillionOutputTokens: 10, perCall: 0.001 },
+      cap: 0.01,
+    });
+    const usage = { prompt_tokens: 1000, completion_tokens: 100 };
+    const outcome = { latencyMs: 1, waitedMs: 0, attempts: 2 };
+    expect(
+      purse.pay({ valid: true, rewardScore: 1, rewardExtraInfo: { usage }, ...outcome }),
+    ).toBeCloseTo(0.005, 12);
+    const error = { code: "SCORE_THREW", name: "Error", message: "" } as const;
+    expect(purse.pay({ valid: false, error, ...outcome })).toBeCloseTo(0.002, 12);
+    expect(purse.isEmpty).toBe(false);
+    purse.pay({ valid: true, rewardScore: 1, rewardExtraInfo: {}, ...outcome, attempts: 3 });
+    expect(purse.spent).toBeCloseTo(0.01, 12);
+    expect(purse.isEmpty).toBe(true);
+  });
+
+  test("ends at its cap: what comes after is not called, and says so", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      executors: 1,
+      reward: priced,
+      spend: { prices: { perCall: 1 }, cap: 3 },
+    });
+    const outcomes: SampleOutcome[] = [];
+    for (const text of ["1", "2", "3", "4", "5"])
+      outcomes.push(await loop.computeScore(sampleOf(text)));
+    expect(outcomes.map((one) => (one.valid ? one.cost : one.error.code))).toEqual([
+      1,
+      1,
+      1,
+      "SPEND_CAP",
+      "SPEND_CAP",
+    ]);
+    expect(loop.spent).toBe(3);
+  });
+
+  test.each([
+    [{ prices: { perToken: 1 } }, "spend.prices.perToken must be one of"],
+    [{ prices: { perCall: -1 } }, "spend.prices.perCall must be a number of at least 0"],
+    [{ price: {} }, "spend.price must be one of prices, cap"],
+    [{ prices: {}, cap: -1 }, "spend.cap must be"],
+  ])("%j is refused", async (spend, message) => {
+    await expect(scored({ spend } as never, [])).rejects.toThrow(message);
+  });
+});
