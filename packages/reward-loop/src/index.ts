@@ -32,6 +32,8 @@ export { outcomesIn, readRewardLog, RewardLog } from "./record/reward-log.ts";
 export type { RewardLogOptions } from "./record/reward-log.ts";
 export { outcomeOf } from "./record/reward-record.ts";
 export type { RecordPlace, RewardRecord } from "./record/reward-record.ts";
+export { reportOf as rewardReport } from "./record/reward-report.ts";
+export type { Quantiles, RewardReport } from "./record/reward-report.ts";
 export { sampleKey } from "./record/sample-key.ts";
 export type { Prices, SpendSettings } from "./spend/purse.ts";
 export { usageOf } from "./spend/usage.ts";

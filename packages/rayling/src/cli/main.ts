@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The command line: `rayling score`, `rayling node`, `rayling cert`, `rayling run`, and the commands that speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
+ * The command line: `rayling score`, `rayling rewards`, `rayling node`, `rayling cert`, `rayling run`, and the commands that speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
  * 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 stopped by Ctrl-C.
  * The process ends by itself when nothing is left to do.
  */
@@ -11,6 +11,7 @@ import { CliError } from "./cli-error.ts";
 import { addDriverCommands } from "./driver-commands.ts";
 import { addNodeCommand } from "./node-options.ts";
 import { addRunCommand } from "./run-options.ts";
+import { addRewardsCommand } from "./rewards-options.ts";
 import { addScoreCommand } from "./score-options.ts";
 
 /** Of the package, beside src and dist alike. */
@@ -42,6 +43,10 @@ async function main(): Promise<void> {
   addRunCommand(program, async (options) => {
     const { runScript } = await import("./run-command.ts");
     await runScript(options);
+  });
+  addRewardsCommand(program, async (options) => {
+    const { runRewardsReport } = await import("./rewards-command.ts");
+    await runRewardsReport(options);
   });
   addDriverCommands(program);
   addCertCommand(program, async (options) => {

@@ -1,0 +1,26 @@
+/** The figures of a reward log as people read them: the same in the table and on the page. */
+
+import type { RewardReport } from "@rayling/reward-loop";
+import { duration, grouped } from "./numbers.ts";
+
+/** Names and values. */
+export function figuresOf(report: RewardReport): readonly (readonly [string, string])[] {
+  const { latencyMs, waitedMs, tokens } = report;
+  const ms = (value: number | null): string => (value === null ? "-" : duration(value));
+  return [
+    ["samples", grouped(report.samples)],
+    ["valid", grouped(report.valid)],
+    ["invalid", grouped(report.invalid)],
+    ["scored again", grouped(report.superseded)],
+    ["mean score", report.meanScore?.toFixed(4) ?? "-"],
+    ["calls", grouped(report.attempts)],
+    ["known before", grouped(report.cached)],
+    ["latency p50 / p95 / p99", [latencyMs.p50, latencyMs.p95, latencyMs.p99].map(ms).join(" / ")],
+    ["waited p50 / p95 / p99", [waitedMs.p50, waitedMs.p95, waitedMs.p99].map(ms).join(" / ")],
+    ["tokens in / out", `${grouped(tokens.input)} / ${grouped(tokens.output)}`],
+    ["cost", report.cost.toFixed(4)],
+    ["outcomes per second", report.perSecond === null ? "-" : grouped(report.perSecond, 1)],
+    ["from", report.from ?? "-"],
+    ["to", report.to ?? "-"],
+  ];
+}

@@ -1,0 +1,113 @@
+/** `rayling rewards report`: what a log says, as a table, as data, as a page. */
+
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { folder, rayling } from "./command.ts";
+
+const line = (index: number, more: object): string =>
+  JSON.stringify({
+    index,
+    sample: `sample ${index}`,
+    group: null,
+    version: "v1",
+    at: new Date(1_700_000_000_000 + 1000 * index).toISOString(),
+    lane: "training",
+    valid: true,
+    score: 1,
+    error: null,
+    errorClass: null,
+    attempts: 1,
+    waitedMs: 5,
+    latencyMs: 10 * (index + 1),
+    cost: 0.25,
+    cached: false,
+    usage: { inputTokens: 100, outputTokens: 10, totalTokens: 110 },
+    extra: {},
+    ...more,
+  });
+
+const failed = (message: string): object => ({
+  valid: false,
+  score: null,
+  error: { code: "SCORE_THREW", name: "Error", message },
+  errorClass: "infrastructure",
+  attempts: 3,
+  usage: null,
+});
+
+async function logOf(...lines: readonly string[]): Promise<string> {
+  const path = join(await folder(), "rewards.jsonl");
+  await writeFile(path, `${lines.join("\n")}\n`);
+  return path;
+}
+
+test("counts what counts, and shows failures and versions", async () => {
+  const log = await logOf(
+    line(0, {}),
+    line(1, failed("down")),
+    line(2, failed("down\u001b[31m again")),
+    line(3, { score: 0, version: "v2" }),
+    line(1, { score: 0.5, version: "v2" }),
+  );
+  const { code, stdout } = await rayling("rewards", "report", log);
+  expect(code).toBe(0);
+  for (const [name, value] of [
+    ["samples", "4"],
+    ["valid", "3"],
+    ["invalid", "1"],
+    ["scored again", "1"],
+    ["mean score", "0.5000"],
+    ["calls", "9"],
+    ["latency p50 / p95 / p99", "20 ms / 40 ms / 40 ms"],
+    ["tokens in / out", "300 / 30"],
+    ["cost", "1.2500"],
+    ["outcomes per second", "1.7"],
+  ] as const) {
+    expect(stdout).toMatch(new RegExp(`^${name} +${value}$`, "m"));
+  }
+  expect(stdout).toMatch(/^1 +infrastructure +SCORE_THREW +down.\[31m again$/m);
+  expect(stdout).toMatch(/^v2 +2 +0.2500$/m);
+  expect(stdout).not.toContain("\u001b");
+  const json = await rayling("rewards", "report", log, "--format", "json");
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    samples: 4,
+    superseded: 1,
+    failures: [{ class: "infrastructure", code: "SCORE_THREW", count: 1 }],
+  });
+});
+
+test("as a page: figures and plots, and no text of others as markup", async () => {
+  const log = await logOf(line(0, {}), line(1, failed("<script>alert(1)</script>")));
+  const html = join(await folder(), "rewards.html");
+  expect((await rayling("rewards", "report", log, "--html", html)).code).toBe(0);
+  const page = await readFile(html, "utf8");
+  for (const title of ["Throughput", "Latency", "Failures", "Cost"]) {
+    expect(page).toContain(`aria-label="${title}"`);
+  }
+  expect(page.match(/<polyline [^>]*points="[\d., ]+"/g)).toHaveLength(5);
+  expect(page).toContain("&lt;script&gt;alert(1)&lt;/script&gt;");
+  expect(page).not.toContain("<script>");
+});
+
+test("an empty log says so; what is no log is refused with its line", async () => {
+  const empty = await rayling("rewards", "report", await logOf(""));
+  expect(empty).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^samples +0$/m) as string,
+  });
+  const wrong = await logOf(line(0, {}), '{"index": 1}');
+  const refused = await rayling("rewards", "report", wrong);
+  expect(refused).toMatchObject({ code: 2, stdout: "" });
+  expect(refused.stderr).toBe(`rayling: ${wrong}:2: the line is no record of a reward.\n`);
+  const missing = await rayling("rewards", "report", "/no/such/log");
+  expect(missing).toMatchObject({ code: 2, stdout: "" });
+  const nowhere = await rayling(
+    "rewards",
+    "report",
+    await logOf(line(0, {})),
+    "--html",
+    "/no/such/x",
+  );
+  expect(nowhere).toMatchObject({ code: 2, stdout: "" });
+});

@@ -1,0 +1,151 @@
+/** What a reward log says as a whole: counts, scores, failures, times and costs. Of several lines for one index the one that counts is looked at; tries and costs are of all. */
+
+import { outcomesIn, readRewardLog } from "./reward-log.ts";
+import type { RewardRecord } from "./reward-record.ts";
+
+export interface RewardReport {
+  readonly samples: number;
+  readonly valid: number;
+  readonly invalid: number;
+  /** Lines that others took the place of: what was scored again. */
+  readonly superseded: number;
+  readonly meanScore: number | null;
+  readonly failures: readonly {
+    readonly class: string;
+    readonly code: string;
+    readonly count: number;
+    readonly example: string;
+  }[];
+  readonly versions: readonly {
+    readonly version: string;
+    readonly samples: number;
+    readonly meanScore: number | null;
+  }[];
+  /** Of the calls, with those that failed. */
+  readonly attempts: number;
+  readonly cached: number;
+  readonly latencyMs: Quantiles;
+  readonly waitedMs: Quantiles;
+  readonly tokens: { readonly input: number; readonly output: number };
+  readonly cost: number;
+  /** Of the first line and of the last one. */
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly perSecond: number | null;
+  /** Outcomes in equal parts of that time. */
+  readonly timeline: readonly {
+    readonly at: string;
+    readonly done: number;
+    readonly invalid: number;
+    readonly cost: number;
+    readonly latencyP50Ms: number | null;
+    readonly latencyP95Ms: number | null;
+  }[];
+}
+
+export interface Quantiles {
+  readonly p50: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+  readonly max: number | null;
+}
+
+/** Rejects as readRewardLog. */
+export async function reportOf(path: string): Promise<RewardReport> {
+  const lines = await Array.fromAsync(readRewardLog(path));
+  const records = [...(await outcomesIn(path)).values()];
+  const valid = records.filter((record) => record.valid);
+  const called = records.filter(({ cached, attempts }) => !cached && attempts > 0);
+  const times = lines.map(({ at }) => Date.parse(at)).toSorted((a, b) => a - b);
+  const [firstMs] = times;
+  const lastMs = times.at(-1);
+  const seconds = firstMs === undefined || lastMs === undefined ? 0 : (lastMs - firstMs) / 1000;
+  return {
+    samples: records.length,
+    valid: valid.length,
+    invalid: records.length - valid.length,
+    superseded: lines.length - records.length,
+    meanScore: meanOf(valid),
+    failures: failuresOf(records),
+    versions: [...Map.groupBy(records, ({ version }) => version)].map(([version, own]) => ({
+      version,
+      samples: own.length,
+      meanScore: meanOf(own.filter((record) => record.valid)),
+    })),
+    attempts: sumOf(lines, ({ attempts }) => attempts),
+    cached: records.filter(({ cached }) => cached).length,
+    latencyMs: quantilesOf(called.map(({ latencyMs }) => latencyMs)),
+    waitedMs: quantilesOf(called.map(({ waitedMs }) => waitedMs)),
+    tokens: {
+      input: sumOf(lines, ({ usage }) => usage?.inputTokens ?? 0),
+      output: sumOf(lines, ({ usage }) => usage?.outputTokens ?? 0),
+    },
+    cost: sumOf(lines, ({ cost }) => cost ?? 0),
+    from: isoOf(firstMs),
+    to: isoOf(lastMs),
+    perSecond: seconds > 0 ? lines.length / seconds : null,
+    timeline: timelineOf(lines, firstMs, lastMs),
+  };
+}
+
+const parts = 60;
+
+function timelineOf(
+  lines: readonly RewardRecord[],
+  firstMs: number | undefined,
+  lastMs: number | undefined,
+): RewardReport["timeline"] {
+  if (firstMs === undefined || lastMs === undefined) return [];
+  const partMs = Math.max(1, (lastMs - firstMs) / parts);
+  const byPart = Map.groupBy(lines, ({ at }) =>
+    Math.min(parts - 1, Math.floor((Date.parse(at) - firstMs) / partMs)),
+  );
+  const count = Math.min(parts, Math.ceil((lastMs - firstMs) / partMs) || 1);
+  return Array.from({ length: count }, (_, part) => {
+    const own = byPart.get(part) ?? [];
+    const { p50, p95 } = quantilesOf(own.map(({ latencyMs }) => latencyMs));
+    return {
+      at: new Date(firstMs + part * partMs).toISOString(),
+      done: own.length,
+      invalid: own.filter((record) => !record.valid).length,
+      cost: sumOf(own, ({ cost }) => cost ?? 0),
+      latencyP50Ms: p50,
+      latencyP95Ms: p95,
+    };
+  });
+}
+
+function failuresOf(records: readonly RewardRecord[]): RewardReport["failures"] {
+  const invalid = records.filter((record) => !record.valid);
+  const keyOf = ({ errorClass, error }: RewardRecord): string =>
+    `${errorClass ?? "unknown"} ${error?.code ?? "unknown"}`;
+  return [...Map.groupBy(invalid, keyOf)]
+    .map(([key, own]) => {
+      const [failure = "", code = ""] = key.split(" ");
+      return { class: failure, code, count: own.length, example: own[0]?.error?.message ?? "" };
+    })
+    .toSorted((a, b) => b.count - a.count);
+}
+
+function quantilesOf(values: readonly number[]): Quantiles {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (share: number): number | null =>
+    sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: sorted.at(-1) ?? null };
+}
+
+function meanOf(records: readonly RewardRecord[]): number | null {
+  if (records.length === 0) return null;
+  return sumOf(records, ({ score }) => score ?? 0) / records.length;
+}
+
+function sumOf(
+  records: readonly RewardRecord[],
+  valueOf: (record: RewardRecord) => number,
+): number {
+  return records.reduce((sum, record) => sum + valueOf(record), 0);
+}
+
+function isoOf(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString();
+}
