@@ -65,10 +65,14 @@ function startProcess(command: string, args: readonly string[]): Started {
 }
 
 /** What of its output is like that, when it is there. */
-export async function shown({ child }: Started, wanted: RegExp): Promise<RegExpExecArray> {
+export async function shown(
+  { child }: Pick<Started, "child">,
+  wanted: RegExp,
+  where: "stdout" | "stderr" = "stdout",
+): Promise<RegExpExecArray> {
   let text = "";
   return new Promise((resolve) => {
-    child.stdout?.on("data", (chunk: string) => {
+    child[where]?.on("data", (chunk: string) => {
       text += chunk;
       const match = wanted.exec(text);
       if (match !== null) resolve(match);

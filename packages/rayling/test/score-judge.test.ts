@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { faults } from "../../../test/servers/judge-server.ts";
 import { startJudge } from "../../../test/servers/judge.ts";
-import { fileOf, folder, rayling, recordsOf, start, workspace } from "./command.ts";
+import { fileOf, folder, rayling, recordsOf, shown, start, workspace } from "./command.ts";
 import type { RewardRecord } from "./command.ts";
 
 const dataDir = process.env["RAYLING_DATA_DIR"] ?? join(workspace, "../shared/data");
@@ -102,6 +102,25 @@ describe("--resume", () => {
     );
   });
 
+  test("scores again what another version of the reward function scored, if it is to", async () => {
+    const input = await fileOf(solutions);
+    const directory = await folder();
+    const [out, own] = [join(directory, "rewards.jsonl"), join(directory, "reward.mjs")];
+    await writeFile(own, "export const computeScore = () => 1;");
+    const flags = [input, "--reward", own, "--out", out, "--baseline", "0", "--resume"];
+    expect((await rayling("score", ...flags)).code).toBe(0);
+    await writeFile(own, "export const computeScore = () => 0.25;");
+    expect((await rayling("score", ...flags)).stdout).toMatch(/^mean score +1\.0000$/m);
+    expect((await recordsOf(out)).length).toBe(20);
+    const { stdout } = await rayling("score", ...flags, "--rescore-stale");
+    expect(stdout).toMatch(/^mean score +0\.2500$/m);
+    expect((await recordsOf(out)).length).toBe(40);
+    const { stdout: report } = await rayling("rewards", "report", out);
+    expect(report).toMatch(/^samples +20$/m);
+    expect(report).toMatch(/^scored again +20$/m);
+    expect(report).toMatch(/^mean score +0\.2500$/m);
+  });
+
   test("refuses rewards of other samples, and lines that are none", async () => {
     const input = await fileOf(solutions);
     const other = await fileOf(solutions.map((one) => ({ ...one, question: "another" })));
@@ -122,7 +141,8 @@ test("Ctrl-C finishes what is in flight; what was not begun is left for --resume
   const out = join(await folder(), "rewards.jsonl");
   const flags = ["--demo", "--latency", "100,200", "--out", out, "--baseline", "0"];
   const { child, ended } = start("score", ...flags);
-  child.stderr?.once("data", () => child.kill("SIGINT"));
+  await shown({ child }, / 2,560, /, "stderr");
+  child.kill("SIGINT");
   const { code, stderr } = await ended;
   expect(code).toBe(130);
   expect(stderr).toContain("what is in flight is finished");

@@ -4,7 +4,16 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { fileOf, folder, rayling, recordsOf, start, startPiped, workspace } from "./command.ts";
+import {
+  fileOf,
+  folder,
+  rayling,
+  recordsOf,
+  shown,
+  start,
+  startPiped,
+  workspace,
+} from "./command.ts";
 
 const dataDir = process.env["RAYLING_DATA_DIR"] ?? join(workspace, "../shared/data");
 const gsm8k = join(dataDir, "gsm8k/example_model_solutions.jsonl");
@@ -180,7 +189,8 @@ test("solutions come from a pipe as well", async () => {
 test("Ctrl-C stops the run, tells what was written, and that stays", async () => {
   const out = join(await folder(), "rewards.jsonl");
   const { child, ended } = start("score", "--demo", "--latency", "400,500", "--out", out);
-  child.stderr?.once("data", () => child.kill("SIGINT"));
+  await shown({ child }, / 2,560, /, "stderr");
+  child.kill("SIGINT");
   const { code, stdout, stderr } = await ended;
   expect(code).toBe(130);
   expect(stdout).toBe("");

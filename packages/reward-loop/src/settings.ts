@@ -3,6 +3,7 @@
  * Names and paths only, never functions: user code is loaded where it runs.
  */
 
+import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { ResourceLimits } from "@rayling/core";
@@ -33,7 +34,7 @@ export interface RewardLoopOptions extends PolicyOptions {
   readonly manager?: string | RewardSpec | undefined;
   /** The manager's own settings. */
   readonly managerOptions?: Readonly<Record<string, unknown>> | undefined;
-  /** Exports a function that makes the tokenizer (default name createTokenizer); it gets `rewardKwargs`. */
+  /** A model's folder, or a module that exports a function that makes the tokenizer (default name createTokenizer); it gets `rewardKwargs`. */
   readonly tokenizer?: string | RewardSpec | undefined;
   /** host:port of a reward model's router, handed to the score function. Default: that of `rewardModel`. */
   readonly rewardRouterAddress?: string | undefined;
@@ -115,7 +116,10 @@ export function readSettings(given: RewardLoopOptions): RewardLoopSettings {
       reward,
       manager: typeof manager === "string" ? filled("manager", manager) : manager,
       managerOptions: options.managerOptions ?? {},
-      tokenizer: tokenizerOf(specOf("tokenizer", tokenizer)),
+      tokenizer: tokenizerOf(
+        specOf("tokenizer", tokenizer),
+        options.baseDirectory ?? process.cwd(),
+      ),
       rewardRouterAddress: options.rewardRouterAddress,
       discriminative: undefined,
       baseDirectory: options.baseDirectory ?? process.cwd(),
@@ -194,9 +198,21 @@ export function modelOptionsOf(use: RewardModelUse): RewardModelOptions {
   return Object.fromEntries(options) as unknown as RewardModelOptions;
 }
 
-function tokenizerOf(spec: RewardSpec | undefined): RewardSpec | undefined {
-  return spec && { ...spec, name: spec.name ?? "createTokenizer" };
+/** A folder is a model's: our own module reads it. */
+function tokenizerOf(spec: RewardSpec | undefined, baseDirectory: string): RewardSpec | undefined {
+  if (spec === undefined) return undefined;
+  const path = resolve(baseDirectory, spec.path);
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) {
+    return { path: ownTokenizer, name: "createTokenizer", rewardKwargs: { path } };
+  }
+  return { ...spec, name: spec.name ?? "createTokenizer" };
 }
+
+/** From source and installed. */
+const ownTokenizer: string = new URL(
+  `./tokenizer/index${import.meta.url.slice(-3)}`,
+  import.meta.url,
+).href;
 
 function whole(option: string, value: number | undefined, fallback: number): number {
   return between(option, value, { least: 1, whole: true }) ?? fallback;

@@ -1,8 +1,10 @@
 /** Batches in, columns out, as verl's compute_rm_score. */
 
+import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { asTensor, DataProto, tensor, toNested } from "@rayling/data-proto";
 import { RewardLoopManager } from "@rayling/reward-loop";
+import { createTokenizer } from "@rayling/reward-loop/tokenizer";
 import { afterAll, describe, expect, test } from "vitest";
 import { fixture } from "./loop.ts";
 
@@ -55,6 +57,23 @@ function textsOf(texts: readonly string[]): DataProto {
 
 const rewards = fixture("rewards.ts");
 const tokenizer = fixture("own-parts.ts");
+
+test("a model's folder is a tokenizer: special tokens are left out of what is scored", async () => {
+  const folder = fileURLToPath(new URL("../../../test/fixtures/tiny-model", import.meta.url));
+  const policy = await createTokenizer({ path: folder });
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    reward: `${rewards}:value`,
+    tokenizer: folder,
+  });
+  const result = await loop.computeRmScore(
+    batchOf([policy.encode("42<|eos|>"), policy.encode("7")], 4),
+  );
+  expect(toNested(result.batch?.["rmScores"] ?? asTensor(new Float32Array()))).toEqual([
+    [0, 0, 42, 0],
+    [7, 0, 0, 0],
+  ]);
+});
 
 describe("token ids", () => {
   test("each score stands at the last valid token, for any number of rows and workers", async () => {

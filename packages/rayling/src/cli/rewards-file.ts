@@ -4,6 +4,7 @@ import { JsonlError } from "@rayling/data-proto";
 import { outcomesIn, RewardLog, RewardLogError, sampleKey } from "@rayling/reward-loop";
 import type { RewardRecord, ScoredSample } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
+import type { ScoreOptions } from "./score-options.ts";
 import type { SolutionSample } from "./solutions.ts";
 
 export class RewardsFile {
@@ -19,9 +20,16 @@ export class RewardsFile {
   }
 
   /** Starts an empty file, or goes on with what is there. Throws CliError 2 if it cannot be written, or is no log. */
-  static async open(path: string, version: string, resume: boolean): Promise<RewardsFile> {
+  static async open(
+    path: string,
+    version: string,
+    { resume, rescoreStale }: Pick<ScoreOptions, "resume" | "rescoreStale">,
+  ): Promise<RewardsFile> {
     try {
-      const before = resume ? await scoredIn(path) : new Map<number, RewardRecord>();
+      const known = resume ? await scoredIn(path) : new Map<number, RewardRecord>();
+      const before = rescoreStale
+        ? new Map([...known].filter(([, record]) => record.version === version))
+        : known;
       return new RewardsFile(await RewardLog.open(path, { append: resume }), version, before);
     } catch (error) {
       const isOfFile = error instanceof JsonlError || error instanceof RewardLogError;

@@ -38,7 +38,7 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     await ray.init({ prewarm: 2 });
     const loop = await stop.race(openLoop(options, reward));
     await refuseInput(options, reward);
-    const file = await RewardsFile.open(options.out, loop.version, options.resume);
+    const file = await RewardsFile.open(options.out, loop.version, options);
     const run = await scoreAll(loop, solutions, file, options, stop.signal);
     const spent = options.policy.spend === undefined ? undefined : loop.spent;
     await loop.close();

@@ -24,6 +24,8 @@ export interface ScoreOptions {
   readonly policy: PolicyOptions;
   /** Go on with what is in `out`. */
   readonly resume: boolean;
+  /** Of that, score again what another version of the reward function scored. */
+  readonly rescoreStale: boolean;
   /** Of the simulated judge; undefined for none. */
   readonly latencyMs: readonly [number, number] | undefined;
   readonly timeoutMs: number | undefined;
@@ -39,6 +41,7 @@ interface Flags extends PolicyFlags {
   readonly manager: string;
   readonly managerOption: Readonly<Record<string, unknown>>;
   readonly resume: boolean;
+  readonly rescoreStale: boolean;
   readonly reward?: string;
   readonly workers: number;
   readonly concurrency: number;
@@ -107,6 +110,11 @@ export function addScoreCommand(
     .option(
       "--resume",
       "go on with the rewards in --out: what has a score is not scored again",
+      false,
+    )
+    .option(
+      "--rescore-stale",
+      "with --resume: score again what another version of the reward function scored",
       false,
     )
     .option("--seed <number>", "seed of the simulated latency", count(0), 1)

@@ -157,21 +157,23 @@ export class WorkerSeat {
   }
 
   async #followPauses(worker: WorkerHandle): Promise<void> {
+    const life = this.#incarnation;
     try {
       for await (const paused of worker.pauses.remote()) {
-        this.#paused = await ray.get(paused);
+        const count = await ray.get(paused);
+        if (life !== this.#incarnation) return;
+        this.#paused = count;
         this.#onChange();
       }
     } catch {
-      // It is gone, and nobody pauses there any more.
+      // It is gone; whoever has samples there hears of it.
     }
-    this.#paused = 0;
-    this.#onChange();
   }
 
   #replace(reason: string): void {
     this.#incarnation += 1;
     this.#deathsInARow += 1;
+    this.#paused = 0;
     this.#become("replacing");
     this.#worker = this.#successor(reason);
     this.#worker.then(
