@@ -7,10 +7,19 @@ import type { RatePlan } from "./measure/rates.ts";
 import type { Progress, Report } from "./measure/report.ts";
 import { measureRayRows } from "./ray-rows.ts";
 import { rowResources } from "./ray/rows.ts";
+import { measureRewards, type RewardsPlan } from "./rewards.ts";
 import { measureScale, type ScalePlan } from "./scale.ts";
 import { measureValues } from "./values.ts";
 
-export const suites = ["serial", "in-flight", "values", "ray-rows", "scale", "machines"] as const;
+export const suites = [
+  "serial",
+  "in-flight",
+  "values",
+  "ray-rows",
+  "scale",
+  "machines",
+  "rewards",
+] as const;
 export type Suite = (typeof suites)[number];
 
 export interface Plans {
@@ -19,6 +28,7 @@ export interface Plans {
   readonly bigElements: number;
   readonly rates: RatePlan;
   readonly scale: ScalePlan;
+  readonly rewards: RewardsPlan;
 }
 
 /** Ten rounds of a third of a second: the median of rounds moves by a few percent between runs on a quiet machine. Rates as Ray's own. */
@@ -27,6 +37,7 @@ export const fullPlans: Plans = {
   bigElements: 100_000_000,
   rates: { warmUpMs: 1000, rounds: 4, roundMs: 2000 },
   scale: { pendingCalls: 1_000_000, actors: 10_000, calls: 10_000_000, actorLives: 100_000 },
+  rewards: { samples: 5120, slots: 256, free: 100_000, rounds: 5 },
 };
 
 export const quickPlans: Plans = {
@@ -34,6 +45,7 @@ export const quickPlans: Plans = {
   bigElements: 10_000_000,
   rates: { warmUpMs: 100, rounds: 2, roundMs: 200 },
   scale: { pendingCalls: 100_000, actors: 1000, calls: 200_000, actorLives: 5000 },
+  rewards: { samples: 512, slots: 256, free: 5000, rounds: 2 },
 };
 
 type Run = (plans: Plans, say: Progress) => Promise<Report>;
@@ -46,6 +58,7 @@ const runs: Readonly<Record<Suite, Run>> = {
   scale: ({ scale }, say) => measureScale(scale, say),
   machines: ({ interleaved, bigElements }, say) =>
     measureMachines(interleaved, bigElements / 4, say),
+  rewards: ({ rewards }, say) => measureRewards(rewards, say),
 };
 
 /** Those that make their sessions themselves. */

@@ -44,6 +44,25 @@ const targets: readonly Target[] = [
   target("machines: TLS x TCP, serial", "one call at a time over TLS, time x TCP", "at most", 1.25),
   target("machines: pull GB/s", "a value pulled over TCP of the loopback, GB/s", "at least", 1),
   target("machines: placement us", "a group placed among 1,000 nodes, us", "at most", 100),
+  target(
+    "rewards: makespan x shortest",
+    "5,120 calls, 256 at once, time x shortest",
+    "at most",
+    1.02,
+  ),
+  target(
+    "rewards: hedged heavy tail x light",
+    "heavy tail with hedges, time x light",
+    "at most",
+    1.1,
+  ),
+  target(
+    "rewards: samples/s",
+    "a score function that costs nothing, samples/s",
+    "at least",
+    100_000,
+  ),
+  target("rewards: us CPU each", "the same, us CPU a sample", "at most", 30),
   target("1:1 actor calls sync x Ray", "1:1 actor calls sync, rate x Ray", "at least", 15),
   target("1:1 actor calls async x Ray", "1:1 actor calls async, rate x Ray", "at least", 100),
   target(

@@ -1,0 +1,186 @@
+/**
+ * What does the reward loop add to the waiting of its score functions? A step of the published runs at 1:1000 (5,120 calls, 256 at once, 0 to 40 ms each), against the shortest time that
+ * is possible, and against libraries that bound promises; a heavy tail, with hedges and without; and a function that costs nothing.
+ *
+ * The latency of a sample hangs on its number alone, so all of them wait for the same. The shortest time is that of the same samples, in order, each on the slot that is free first.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import Bottleneck from "bottleneck";
+import pLimit from "p-limit";
+import PQueue from "p-queue";
+import type { Progress, Report, Table } from "./measure/report.ts";
+import { lightMs } from "./subjects/judged.ts";
+
+export interface RewardsPlan {
+  readonly samples: number;
+  readonly slots: number;
+  /** For the function that costs nothing. */
+  readonly free: number;
+  readonly rounds: number;
+}
+
+interface Run {
+  readonly name: string;
+  readonly ms: number;
+}
+
+const workers = 2;
+const module = new URL("subjects/judged.ts", import.meta.url).href;
+
+/** Call it inside a session. */
+export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<Report> {
+  const { samples, slots } = plan;
+  const shortest = shortestMs(samples, slots);
+  const runs: Run[] = [];
+  for (let round = 0; round < plan.rounds; round++) {
+    for (const [name, run] of Object.entries(bounded(plan))) {
+      say(`${name}, round ${round + 1}`);
+      runs.push({ name, ms: await timed(run) });
+    }
+    say(`reward loop, round ${round + 1}`);
+    runs.push({ name: "reward loop", ms: await loopMs("light", plan) });
+  }
+  say("heavy tail");
+  const heavy = await loopMs("heavy", plan);
+  const hedged = await loopMs("heavy", plan, { hedge: { quantile: 0.9, budget: 0.2 } });
+  say("a function that costs nothing");
+  const free = await freeRate(plan);
+  const loop = medianOf(runs, "reward loop");
+  const makespan: Table = {
+    title: `${grouped(samples)} calls of 0 to 40 ms, ${slots} at once`,
+    rows: [
+      ["", "ms", "x shortest"],
+      ["shortest possible", shortest.toFixed(0), "1"],
+      ...[...new Set(runs.map(({ name }) => name))].map((name) => {
+        const ms = medianOf(runs, name);
+        return [name, ms.toFixed(0), (ms / shortest).toFixed(3)];
+      }),
+      ["reward loop, heavy tail (lognormal, sigma 1)", heavy.toFixed(0), (heavy / loop).toFixed(3)],
+      ["the same with hedges", hedged.toFixed(0), (hedged / loop).toFixed(3)],
+    ],
+  };
+  const overhead: Table = {
+    title: "A score function that costs nothing",
+    rows: [
+      ["", "samples/s", "us CPU each"],
+      ["reward loop", grouped(free.perSecond), free.cpuUs.toFixed(0)],
+    ],
+  };
+  return {
+    tables: [makespan, overhead],
+    measured: {
+      "rewards: makespan x shortest": loop / shortest,
+      "rewards: hedged heavy tail x light": hedged / loop,
+      "rewards: samples/s": free.perSecond,
+      "rewards: us CPU each": free.cpuUs,
+    },
+    details: { plan, shortest, runs, heavy, hedged, free },
+  };
+}
+
+function bounded({
+  samples,
+  slots,
+}: RewardsPlan): Readonly<Record<string, () => Promise<unknown>>> {
+  const indices = [...Array(samples).keys()];
+  const judge = (index: number): Promise<void> => delay(lightMs(index));
+  return {
+    "p-limit": () => {
+      const limit = pLimit(slots);
+      return Promise.all(indices.map((index) => limit(() => judge(index))));
+    },
+    "p-queue": () => {
+      const queue = new PQueue({ concurrency: slots });
+      return Promise.all(indices.map((index) => queue.add(() => judge(index))));
+    },
+    bottleneck: () => {
+      const limiter = new Bottleneck({ maxConcurrent: slots });
+      return Promise.all(indices.map((index) => limiter.schedule(() => judge(index))));
+    },
+  };
+}
+
+async function loopMs(
+  name: "light" | "heavy",
+  { samples, slots }: RewardsPlan,
+  options: RewardLoopOptions = {},
+): Promise<number> {
+  await using loop = await RewardLoopManager.create({
+    workers,
+    executors: 1,
+    concurrency: slots / workers,
+    reward: `${module}:${name}`,
+    ...options,
+  });
+  return await timed(() =>
+    Promise.all(samplesOf(samples).map((sample) => loop.computeScore(sample))),
+  );
+}
+
+/** The best of a few rounds, after the first ones have warmed up what runs. */
+async function freeRate({
+  free,
+  rounds,
+}: RewardsPlan): Promise<{ perSecond: number; cpuUs: number }> {
+  await using loop = await RewardLoopManager.create({
+    workers,
+    executors: 1,
+    concurrency: 256,
+    reward: `${module}:nothing`,
+  });
+  let best = { perSecond: 0, cpuUs: Infinity };
+  for (let round = 0; round < rounds + 2; round++) {
+    const before = process.cpuUsage();
+    const startMs = performance.now();
+    for await (const { outcome } of loop.scoreStream(samplesOf(free))) {
+      if (!outcome.valid) throw new Error(outcome.error.message);
+    }
+    const perSecond = (free * 1000) / (performance.now() - startMs);
+    const { user, system } = process.cpuUsage(before);
+    if (perSecond > best.perSecond) best = { perSecond, cpuUs: (user + system) / free };
+  }
+  return best;
+}
+
+interface Sample {
+  readonly dataSource: string;
+  readonly response: string;
+  readonly groundTruth: string;
+}
+
+function samplesOf(count: number): Sample[] {
+  return Array.from({ length: count }, (_, index) => ({
+    dataSource: "bench",
+    response: String(index),
+    groundTruth: "",
+  }));
+}
+
+function shortestMs(samples: number, slots: number): number {
+  const freeAt = Array<number>(slots).fill(0);
+  for (let index = 0; index < samples; index++) {
+    const slot = freeAt.indexOf(Math.min(...freeAt));
+    freeAt[slot] = (freeAt[slot] ?? 0) + lightMs(index);
+  }
+  return Math.max(...freeAt);
+}
+
+async function timed(run: () => Promise<unknown>): Promise<number> {
+  const startMs = performance.now();
+  await run();
+  return performance.now() - startMs;
+}
+
+function medianOf(runs: readonly Run[], wanted: string): number {
+  const sorted = runs
+    .filter(({ name }) => name === wanted)
+    .map(({ ms }) => ms)
+    .toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+function grouped(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}

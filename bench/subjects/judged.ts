@@ -1,0 +1,41 @@
+/** Score functions that wait as a judge does: so long as the number of the sample says, and for a call that is begun a second time so long as that says. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { ScoreInput } from "@rayling/reward-manager-registry";
+
+const calls = new Map<string, number>();
+
+export async function light({ solutionStr }: ScoreInput): Promise<number> {
+  await delay(lightMs(Number(solutionStr)));
+  return 1;
+}
+
+export async function heavy({ solutionStr, signal }: ScoreInput): Promise<number> {
+  const before = calls.get(solutionStr) ?? 0;
+  calls.set(solutionStr, before + 1);
+  await delay(heavyMs(Number(solutionStr) + 100_000 * before), undefined, { signal });
+  return 1;
+}
+
+export async function nothing(): Promise<number> {
+  return 1;
+}
+
+/** Uniform, 0 to 40 ms: the recipe's judge at 1:1000. */
+export function lightMs(index: number): number {
+  return 40 * uniform(index, 1);
+}
+
+/** Lognormal, sigma 1, with the same mean. */
+export function heavyMs(index: number): number {
+  const [one, other] = [Math.max(1e-9, uniform(index, 2)), uniform(index, 3)];
+  const normal = Math.sqrt(-2 * Math.log(one)) * Math.cos(2 * Math.PI * other);
+  return 20 * Math.exp(normal - 0.5);
+}
+
+/** In [0, 1): the finaliser of MurmurHash3 over both numbers. */
+function uniform(index: number, stream: number): number {
+  let bits = Math.imul(index + 1, 0x9e3779b1) ^ Math.imul(stream, 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
+  return ((bits ^ (bits >>> 16)) >>> 0) / 2 ** 32;
+}
