@@ -26,7 +26,12 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   cluster: ["@rayling/core/cluster"],
   "data-proto": [],
   "reward-manager-registry": [],
-  trainer: ["@rayling/data-proto"],
+  trainer: [
+    "@rayling/core",
+    "@rayling/data-proto",
+    "@rayling/reward-loop",
+    "@rayling/reward-manager-registry",
+  ],
   "reward-loop": ["@rayling/core", "@rayling/data-proto", "@rayling/reward-manager-registry"],
   rayling: [
     "@rayling/cluster",

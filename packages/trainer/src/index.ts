@@ -39,3 +39,19 @@ export type {
 export type { Matrix } from "./algorithms/matrix.ts";
 export type { GroupId } from "./algorithms/groups.ts";
 export { TrainerInputError } from "./errors.ts";
+export type {
+  ChatMessage,
+  Critic,
+  CriticHandle,
+  CriticUpdate,
+  GenerateRequest,
+  LogProbs,
+  Policy,
+  PolicyHandle,
+  PolicyInfo,
+  PolicyState,
+  PolicyUpdate,
+  Rollout,
+  TokenRows,
+  UpdateMetrics,
+} from "./policy/policy.ts";

@@ -1,0 +1,135 @@
+/**
+ * What a trainer needs of a policy, and of a critic. Both are actors: a class with these methods, made remote where it is defined, and handed to the trainer as a handle.
+ * A call sees the weights that the calls before it left, because an actor runs the calls of one caller in their order.
+ *
+ * Rows travel as tensors by verl's names: prompts [rows, P] padded on the left, responses [rows, R] padded on the right, attentionMask [rows, P + R].
+ */
+
+import type { ActorHandle } from "@rayling/core";
+import type { Tensor } from "@rayling/data-proto";
+
+export interface ChatMessage {
+  readonly role: string;
+  readonly content: string;
+}
+
+export interface GenerateRequest {
+  readonly prompts: readonly (readonly ChatMessage[])[];
+  /** Samples of each prompt. Default 1. */
+  readonly n?: number;
+  /** In tokens; what is longer is cut there. */
+  readonly maxResponseLength: number;
+  /** False: always the likeliest token. Default true. */
+  readonly doSample?: boolean;
+  /** Default 1. Log-probabilities are those after it. */
+  readonly temperature?: number;
+  /** Default 1: all. */
+  readonly topP?: number;
+  /** Default -1: all. */
+  readonly topK?: number;
+  /** The same seed, prompts and weights give the same rollouts, where the policy can promise it. */
+  readonly seed?: number;
+}
+
+/** One finished answer. */
+export interface Rollout {
+  /** Which prompt of the request. */
+  readonly prompt: number;
+  /** Which of its n, from 0. */
+  readonly sample: number;
+  readonly promptIds: Int32Array;
+  /** With the end of sequence, if it came to one. */
+  readonly responseIds: Int32Array;
+  /** Without special tokens. */
+  readonly response: string;
+  /** Of each of `responseIds` when it was drawn; where the policy does not tell, it lacks. */
+  readonly rolloutLogProbs?: Float32Array;
+  readonly finishReason: "stop" | "length";
+  /** How many updates the weights had seen. */
+  readonly version: number;
+}
+
+export interface TokenRows {
+  readonly prompts: Tensor;
+  readonly responses: Tensor;
+  readonly attentionMask: Tensor;
+  /** What log-probabilities are divided by before the softmax. Default 1. */
+  readonly temperature?: number;
+}
+
+/** All [rows, R]; what stands at padding does not matter. */
+export interface LogProbs {
+  readonly logProbs: Tensor<"float32">;
+  readonly entropys: Tensor<"float32">;
+  /** The sum of squared probabilities over the vocabulary, for the optimal token baselines, where the policy tells. */
+  readonly sumPiSquared?: Tensor<"float32">;
+}
+
+export interface PolicyUpdate extends TokenRows {
+  /** d loss / d log-probability, [rows, R]. */
+  readonly gradLogProbs: Tensor;
+  /** d loss / d entropy, [rows, R]. */
+  readonly gradEntropys?: Tensor;
+  /** Whether the learning rate goes on by one step: true for the last update of a training step. Default true. */
+  readonly stepsSchedule?: boolean;
+}
+
+export interface UpdateMetrics {
+  /** Before it was clipped. */
+  readonly gradNorm: number;
+  /** The learning rate that this update had. */
+  readonly lr: number;
+}
+
+/** Everything that training changed, to be kept and put back. */
+export interface PolicyState {
+  /** Updates so far. */
+  readonly version: number;
+  readonly weights: Readonly<Record<string, Float32Array>>;
+  /** Moments of the optimiser and whatever else it needs to go on exactly; empty where there is none. */
+  readonly optimizer: Readonly<Record<string, Float32Array>>;
+}
+
+export interface PolicyInfo {
+  /** For people: which model it is. */
+  readonly name: string;
+  /** Whether `logProbs` works. Without it the log-probabilities of the rollout are taken. */
+  readonly scoresTokens: boolean;
+  /** Whether `update` works. Without it the trainer evaluates only. */
+  readonly trains: boolean;
+  /** The token that fills rows up. */
+  readonly padTokenId: number;
+}
+
+/** Each method may also return what it returns at once. */
+export interface Policy {
+  describe(): Promise<PolicyInfo>;
+  /** Tokens of each prompt as the policy would read it. */
+  promptLengths(prompts: readonly (readonly ChatMessage[])[]): Promise<readonly number[]>;
+  /** Yields the rollouts as they are finished, in any order, each of prompts x n once. */
+  generate(request: GenerateRequest): AsyncGenerator<Rollout, void, undefined>;
+  logProbs(rows: TokenRows): Promise<LogProbs>;
+  /** One step of the optimiser over all of the rows. */
+  update(update: PolicyUpdate): Promise<UpdateMetrics>;
+  state(): Promise<PolicyState>;
+  /** Rejects a state of another shape. */
+  setState(state: PolicyState): Promise<void>;
+}
+
+export interface CriticUpdate extends TokenRows {
+  /** d loss / d value, [rows, R]. */
+  readonly gradValues: Tensor;
+  readonly stepsSchedule?: boolean;
+}
+
+/** What gae needs: the value of each token of the response before it is written. */
+export interface Critic {
+  /** [rows, R]. */
+  values(rows: TokenRows): Promise<Tensor<"float32">>;
+  update(update: CriticUpdate): Promise<UpdateMetrics>;
+  state(): Promise<PolicyState>;
+  setState(state: PolicyState): Promise<void>;
+}
+
+export type PolicyHandle = ActorHandle<Policy>;
+export type CriticHandle = ActorHandle<Critic>;
