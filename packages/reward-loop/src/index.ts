@@ -2,6 +2,8 @@
 
 export { AsyncRewardAgent } from "./agent/async-reward-agent.ts";
 export type { RewardChunk } from "./agent/async-reward-agent.ts";
+export { RewardRequest } from "./agent/reward-request.ts";
+export type { RewardRequestOptions, TakeRange } from "./agent/reward-request.ts";
 export { RewardLoopManager } from "./manager/reward-loop-manager.ts";
 export type { ScoreOptions } from "./manager/reward-loop-manager.ts";
 export type { ScoreStreamOptions } from "./manager/score-stream.ts";

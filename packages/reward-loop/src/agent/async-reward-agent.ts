@@ -7,11 +7,14 @@
 
 import type { DataProto } from "@rayling/data-proto";
 import { assembleRewards } from "../batch/rewards.ts";
-import { RewardChunkError } from "../errors.ts";
+import { responseShape, samplesOf } from "../batch/rows.ts";
+import type { ResponseShape } from "../batch/rows.ts";
+import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopOptions } from "../settings.ts";
 import { RewardRequest } from "./reward-request.ts";
+import type { RewardRequestOptions } from "./reward-request.ts";
 
 /** Rewards of some rows of the batch that was asked for. */
 export interface RewardChunk {
@@ -21,10 +24,16 @@ export interface RewardChunk {
   readonly rewards: DataProto;
 }
 
+/** A request with all of its rows on their way. */
+interface BatchRequest {
+  readonly request: RewardRequest;
+  readonly shape: ResponseShape;
+}
+
 export class AsyncRewardAgent implements AsyncDisposable {
   readonly #loop: RewardLoopManager;
   /** With rows that nobody has asked for. */
-  #requests: { readonly request: RewardRequest; readonly groupSize: number }[] = [];
+  #requests: BatchRequest[] = [];
 
   private constructor(loop: RewardLoopManager) {
     this.#loop = loop;
@@ -41,6 +50,13 @@ export class AsyncRewardAgent implements AsyncDisposable {
   }
 
   /**
+   * A batch whose rows come one by one, as their rollouts are finished: `submit` each, `take` whole groups. It is not one of those that `get` gives. Throws InvalidBatchError.
+   */
+  request(options: RewardRequestOptions): RewardRequest {
+    return new RewardRequest(this.#loop, options);
+  }
+
+  /**
    * Begins to score the batch and returns how many samples that are.
    *
    * @param groupSize rows that share a `uid` and come back together. Throws InvalidBatchError.
@@ -49,8 +65,8 @@ export class AsyncRewardAgent implements AsyncDisposable {
     if (!Number.isSafeInteger(groupSize) || groupSize < 1) {
       throw new RewardChunkError(`a group has at least 1 row, not ${groupSize}`);
     }
-    const request = new RewardRequest(this.#loop, data, groupSize, "training");
-    if (data.length > 0) this.#requests.push({ request, groupSize });
+    const asked = this.#ask(data, groupSize, "training");
+    if (data.length > 0) this.#requests.push(asked);
     return data.length;
   }
 
@@ -70,16 +86,9 @@ export class AsyncRewardAgent implements AsyncDisposable {
     chunkSize: number,
     hook?: (chunk: RewardChunk) => Result | PromiseLike<Result>,
   ): Promise<RewardChunk | Result> {
-    const request = this.#requestFor(chunkSize);
-    const indices = await request.take(chunkSize);
-    const { width, lengths } = request.shape;
-    const shape = {
-      rows: indices.length,
-      width,
-      lengths: Int32Array.from(indices, (row) => lengths[row] ?? 0),
-    };
-    const outcomes = indices.map((row) => request.outcomes[row] as SampleOutcome);
-    const chunk = { indices, rewards: assembleRewards(shape, outcomes) };
+    const asked = this.#takeFrom(chunkSize);
+    const indices = await asked.rows;
+    const chunk = { indices, rewards: rewardsOf(asked, indices) };
     return hook === undefined ? chunk : hook(chunk);
   }
 
@@ -96,9 +105,9 @@ export class AsyncRewardAgent implements AsyncDisposable {
     if (data.batch?.["rmScores"] !== undefined) {
       return data.select({ batchKeys: ["rmScores"], nonTensorBatchKeys: [], metaInfoKeys: [] });
     }
-    const request = new RewardRequest(this.#loop, data, groupSize, lane);
-    if (data.length > 0) await request.take(data.length);
-    return assembleRewards(request.shape, request.outcomes);
+    const asked = this.#ask(data, groupSize, lane);
+    const rows = data.length === 0 ? [] : await asked.request.take(data.length);
+    return rewardsOf(asked, rows);
   }
 
   /** What nobody has taken is dropped; who waits is rejected with RewardLoopClosedError. Idempotent. */
@@ -111,18 +120,34 @@ export class AsyncRewardAgent implements AsyncDisposable {
     return this.close();
   }
 
-  /** Takes that many rows from it: it is asked for nothing else before. */
-  #requestFor(chunkSize: number): RewardRequest {
+  /** Throws InvalidBatchError. */
+  #ask(data: DataProto, groupSize: number, lane: string): BatchRequest {
+    const shape = responseShape(data);
+    const samples = samplesOf(data);
+    const request = this.request({ uids: uidsOf(data, groupSize), groupSize, lane });
+    for (const [row, sample] of samples.entries()) request.submit(row, sample);
+    return { request, shape };
+  }
+
+  #takeFrom(chunkSize: number): BatchRequest & { readonly rows: Promise<number[]> } {
     const [oldest] = this.#requests;
     if (oldest === undefined) throw new RewardChunkError("nothing was asked for");
-    const { request, groupSize } = oldest;
-    if (!Number.isSafeInteger(chunkSize) || chunkSize < 1 || chunkSize % groupSize !== 0) {
-      throw new RewardChunkError(`${chunkSize} rows are no whole groups of ${groupSize}`);
-    }
-    if (chunkSize > request.unasked) {
-      throw new RewardChunkError(`the batch has ${request.unasked} rows left, not ${chunkSize}`);
-    }
-    if (chunkSize === request.unasked) this.#requests.shift();
-    return request;
+    const rows = oldest.request.take(chunkSize);
+    if (oldest.request.unasked === 0) this.#requests.shift();
+    return { ...oldest, rows };
   }
+}
+
+/** Groups of one need no names. */
+function uidsOf(data: DataProto, groupSize: number): string[] {
+  const uids = data.nonTensorBatch["uid"];
+  if (uids !== undefined) return uids.map(String);
+  if (groupSize !== 1) throw new InvalidBatchError("uid", "is missing");
+  return Array.from({ length: data.length }, (_, row) => String(row));
+}
+
+function rewardsOf({ request, shape }: BatchRequest, rows: readonly number[]): DataProto {
+  const lengths = Int32Array.from(rows, (row) => shape.lengths[row] ?? 0);
+  const outcomes = rows.map((row) => request.outcomeOf(row) as SampleOutcome);
+  return assembleRewards({ rows: rows.length, width: shape.width, lengths }, outcomes);
 }

@@ -1,14 +1,11 @@
 /**
- * One batch that an AsyncRewardAgent was asked for: its samples on their way, its groups as they become whole, and who waits for them.
+ * The rewards of one batch on their way: its rows as they are submitted, at once or as their rollouts are finished, its groups as they become whole, and who waits for them.
  *
  * Groups come out in the order in which their slowest samples are done, each once and whole; who asked first is served first. If the loop fails, whoever waits hears why.
  */
 
-import type { DataProto } from "@rayling/data-proto";
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
-import { responseShape, samplesOf } from "../batch/rows.ts";
-import type { ResponseShape } from "../batch/rows.ts";
-import { InvalidBatchError } from "../errors.ts";
+import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import type { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { SampleOutcome } from "../outcome.ts";
 
@@ -19,7 +16,8 @@ interface Group {
 }
 
 interface Waiter {
-  readonly size: number;
+  readonly least: number;
+  readonly most: number;
   readonly rows: number[];
   readonly resolve: (rows: number[]) => void;
   readonly reject: (error: unknown) => void;
@@ -27,12 +25,31 @@ interface Waiter {
 
 type LogLists = { readonly [Key in keyof ScoreLogEntry]: ScoreLogEntry[Key][number][] };
 
+export interface RewardRequestOptions {
+  /** One for each row; rows with the same one come back together. */
+  readonly uids: readonly string[];
+  /** How many rows each uid has. Default 1. */
+  readonly groupSize?: number | undefined;
+  /** Whose share of workers and endpoint it takes. Default "training". */
+  readonly lane?: string | undefined;
+}
+
+/** How many rows, in whole groups. */
+export interface TakeRange {
+  readonly least: number;
+  /** What is done anyway comes along, up to so many. Default: `least`. */
+  readonly most?: number | undefined;
+}
+
 export class RewardRequest {
-  readonly shape: ResponseShape;
-  readonly outcomes: SampleOutcome[];
+  readonly rows: number;
+  readonly groupSize: number;
   readonly #loop: RewardLoopManager;
   readonly #lane: string;
   readonly #groupOf: readonly Group[];
+  /** By row, where they are there. */
+  readonly #outcomes: (SampleOutcome | undefined)[];
+  readonly #submitted: Uint8Array;
   /** Whole and put right, in their order; taken by waiters as they are there. */
   #done: Promise<readonly number[]>[] = [];
   #waiters: Waiter[] = [];
@@ -45,62 +62,117 @@ export class RewardRequest {
     latenciesMs: [],
     groupUids: [],
   };
+  /** Rows without an outcome. */
+  #left: number;
   /** Rows that nobody has asked for yet. */
   #unasked: number;
 
-  /** Throws InvalidBatchError, also where a group has not `groupSize` rows. */
-  constructor(loop: RewardLoopManager, data: DataProto, groupSize: number, lane: string) {
+  /** Throws InvalidBatchError where a group has not `groupSize` rows. */
+  constructor(
+    loop: RewardLoopManager,
+    { uids, groupSize = 1, lane = "training" }: RewardRequestOptions,
+  ) {
     this.#loop = loop;
     this.#lane = lane;
-    this.shape = responseShape(data);
-    const samples = samplesOf(data);
-    this.#groupOf = groupsOf(data, groupSize);
-    this.outcomes = Array<SampleOutcome>(samples.length);
-    this.#unasked = samples.length;
-    const sentMs = performance.now();
-    const scored = samples.map((sample, row) => this.#score(sample, row, groupSize, sentMs));
-    if (loop.traits.logs) void this.#tellLog(scored);
+    this.rows = uids.length;
+    this.groupSize = groupSize;
+    this.#groupOf = groupsOf(uids, groupSize);
+    this.#outcomes = Array<SampleOutcome | undefined>(uids.length);
+    this.#submitted = new Uint8Array(uids.length);
+    this.#left = uids.length;
+    this.#unasked = uids.length;
   }
 
+  /** Rows that `take` has not been asked for. */
   get unasked(): number {
     return this.#unasked;
   }
 
-  /** Rows of whole groups, sorted. Rejects with why the loop has failed. @param size at most `unasked` */
-  take(size: number): Promise<number[]> {
-    this.#unasked -= size;
+  /** Rows without an outcome yet. */
+  get left(): number {
+    return this.#left;
+  }
+
+  /** Of a row, or undefined as long as there is none. After `take` gave the row it is what the user's postProcessScores made of it. */
+  outcomeOf(row: number): SampleOutcome | undefined {
+    return this.#outcomes[row];
+  }
+
+  /** Begins to score a row, each once. Throws RewardChunkError. */
+  submit(row: number, sample: RewardSample): void {
+    const group = this.#claim(row);
+    const extraInfo = {
+      group_uid: group.uid,
+      group_size: this.groupSize,
+      ...sample.extraInfo,
+    };
+    const sentMs = performance.now();
+    this.#loop.computeScore({ ...sample, extraInfo }, { lane: this.#lane }).then(
+      (outcome) => {
+        this.#note(outcome, group.uid, sentMs);
+        this.#settle(row, outcome);
+      },
+      (error: unknown) => this.#fail(error),
+    );
+  }
+
+  /** For a row whose outcome is known from before: nothing is called. Throws RewardChunkError. */
+  know(row: number, outcome: SampleOutcome): void {
+    this.#claim(row);
+    this.#settle(row, outcome);
+  }
+
+  /**
+   * Rows of whole groups, sorted, when they are done. Rejects with why the loop has failed; throws RewardChunkError for what are no whole groups, or more than `unasked`.
+   *
+   * Who asked first is served first.
+   */
+  take(size: number | TakeRange): Promise<number[]> {
+    const { least, most = least } = typeof size === "number" ? { least: size } : size;
+    for (const rows of [least, most]) this.#checkSize(rows);
+    this.#unasked -= most;
     return new Promise((resolve, reject) => {
-      this.#waiters.push({ size, rows: [], resolve, reject });
+      this.#waiters.push({ least, most, rows: [], resolve, reject });
       void this.#serve();
     });
   }
 
-  async #score(
-    sample: RewardSample,
-    row: number,
-    groupSize: number,
-    sentMs: number,
-  ): Promise<void> {
-    const group = this.#groupOf[row] as Group;
-    const extraInfo = { group_uid: group.uid, group_size: groupSize, ...sample.extraInfo };
-    try {
-      const outcome = await this.#loop.computeScore({ ...sample, extraInfo }, { lane: this.#lane });
-      this.outcomes[row] = outcome;
-      this.#note(outcome, group.uid, sentMs);
-    } catch (error) {
-      return this.#fail(error);
+  #checkSize(rows: number): void {
+    if (!Number.isSafeInteger(rows) || rows < 1 || rows % this.groupSize !== 0) {
+      throw new RewardChunkError(`${rows} rows are no whole groups of ${this.groupSize}`);
     }
+    if (rows > this.#unasked) {
+      throw new RewardChunkError(`the batch has ${this.#unasked} rows left, not ${rows}`);
+    }
+  }
+
+  #claim(row: number): Group {
+    const group = this.#groupOf[row];
+    if (group === undefined) throw new RewardChunkError(`there is no row ${row} of ${this.rows}`);
+    if (this.#submitted[row] === 1) throw new RewardChunkError(`row ${row} is scored already`);
+    this.#submitted[row] = 1;
+    return group;
+  }
+
+  #settle(row: number, outcome: SampleOutcome): void {
+    this.#outcomes[row] = outcome;
+    this.#left -= 1;
+    if (this.#left === 0 && this.#loop.traits.logs) void this.#tellLog();
+    const group = this.#groupOf[row] as Group;
     group.left -= 1;
     if (group.left > 0) return;
-    this.#done.push(this.#putRight(group));
-    await this.#serve();
+    const putRight = this.#putRight(group);
+    // Whoever waits hears of it by `serve`; if nobody does, later.
+    putRight.catch((error: unknown) => this.#fail(error));
+    this.#done.push(putRight);
+    void this.#serve();
   }
 
   /** By the user's postProcessScores: the valid ones; if that fails they are not valid either. */
   async #putRight({ rows }: Group): Promise<readonly number[]> {
     if (!this.#loop.traits.postProcesses) return rows;
     const valid = rows.flatMap((row) => {
-      const outcome = this.outcomes[row];
+      const outcome = this.#outcomes[row];
       return outcome?.valid === true ? [{ row, outcome }] : [];
     });
     if (valid.length === 0) return rows;
@@ -109,7 +181,7 @@ export class RewardRequest {
     );
     for (const [index, { row, outcome }] of valid.entries()) {
       const { attempts, latencyMs, waitedMs } = outcome;
-      this.outcomes[row] = after.valid
+      this.#outcomes[row] = after.valid
         ? { ...outcome, rewardScore: after.scores[index] as number }
         : { valid: false, error: after.error, attempts, latencyMs, waitedMs };
     }
@@ -127,9 +199,7 @@ export class RewardRequest {
         const rows = (await group) ?? [];
         const [waiter] = this.#waiters;
         waiter?.rows.push(...rows);
-        if (waiter === undefined || waiter.rows.length < waiter.size) continue;
-        this.#waiters.shift();
-        waiter.resolve(waiter.rows.toSorted((a, b) => a - b));
+        if (waiter !== undefined) this.#giveIfEnough(waiter);
       }
     } catch (error) {
       this.#fail(error);
@@ -137,6 +207,15 @@ export class RewardRequest {
       this.#isServing = false;
     }
     if (this.#failure !== undefined) this.#fail(this.#failure.error);
+  }
+
+  #giveIfEnough(waiter: Waiter): void {
+    const { least, most, rows } = waiter;
+    const waitsForMore = rows.length < most && this.#done.length > 0;
+    if (rows.length < least || waitsForMore) return;
+    this.#waiters.shift();
+    this.#unasked += most - rows.length;
+    waiter.resolve(rows.toSorted((a, b) => a - b));
   }
 
   #fail(error: unknown): void {
@@ -157,9 +236,7 @@ export class RewardRequest {
     groupUids.push(uid);
   }
 
-  async #tellLog(scored: readonly Promise<void>[]): Promise<void> {
-    await Promise.all(scored);
-    if (this.#failure !== undefined) return;
+  async #tellLog(): Promise<void> {
     const told = await this.#loop.log(this.#log).catch((error: unknown) => ({ error }));
     if ("valid" in told && told.valid) return;
     const { message } = told.error as { readonly message: string };
@@ -168,13 +245,11 @@ export class RewardRequest {
 }
 
 /** By row. */
-function groupsOf(data: DataProto, groupSize: number): Group[] {
-  const uids = data.nonTensorBatch["uid"] ?? rowsAsGroups(data, groupSize);
+function groupsOf(uids: readonly string[], groupSize: number): Group[] {
   const rowsOf = new Map<string, number[]>();
   for (const [row, uid] of uids.entries()) {
-    const key = String(uid);
-    const rows = rowsOf.get(key);
-    if (rows === undefined) rowsOf.set(key, [row]);
+    const rows = rowsOf.get(uid);
+    if (rows === undefined) rowsOf.set(uid, [row]);
     else rows.push(row);
   }
   const groups = new Map(
@@ -185,11 +260,5 @@ function groupsOf(data: DataProto, groupSize: number): Group[] {
       return [uid, { uid, rows, left: rows.length }];
     }),
   );
-  return uids.map((uid) => groups.get(String(uid)) as Group);
-}
-
-/** Groups of one need no names. */
-function rowsAsGroups(data: DataProto, groupSize: number): string[] {
-  if (groupSize !== 1) throw new InvalidBatchError("uid", "is missing");
-  return Array.from({ length: data.length }, (_, row) => String(row));
+  return uids.map((uid) => groups.get(uid) as Group);
 }

@@ -8,7 +8,8 @@ import * as ray from "@rayling/core";
 import { DataProto, tensor, toNested } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { AsyncRewardAgent } from "@rayling/reward-loop";
-import type { RewardChunk, RewardLoopOptions } from "@rayling/reward-loop";
+import type { RewardChunk, RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { fixture } from "../loop.ts";
 
@@ -295,3 +296,49 @@ describe("groups", () => {
     expect(entry["latenciesMs"]?.every((ms) => Number(ms) > 0)).toBe(true);
   });
 });
+
+describe("a request whose rows come one by one", () => {
+  test("groups come back as they are whole; what is done anyway comes along", async () => {
+    await using agent = await AsyncRewardAgent.create({ reward: `${agents}:lengths` });
+    const request = agent.request({ uids: ["a", "a", "b", "b", "c", "c"], groupSize: 2 });
+    const sample = (response: string): RewardSample => ({
+      dataSource: "test",
+      response,
+      groundTruth: "",
+    });
+    request.submit(2, sample("xx"));
+    request.know(3, known(7));
+    expect(await request.take(2)).toEqual([2, 3]);
+    expect(request.outcomeOf(2)).toMatchObject({ valid: true, rewardScore: 2 });
+    expect(request.outcomeOf(3)).toEqual(known(7));
+    for (const row of [0, 1, 4, 5]) request.know(row, known(row));
+    expect(await request.take({ least: 2, most: 4 })).toEqual([0, 1, 4, 5]);
+    expect([request.left, request.unasked]).toEqual([0, 0]);
+  });
+
+  test("a range that was not used up may be asked for again", async () => {
+    await using agent = await AsyncRewardAgent.create({ reward: `${agents}:lengths` });
+    const request = agent.request({ uids: ["a", "b", "c"] });
+    request.know(1, known(1));
+    expect(await request.take({ least: 1, most: 3 })).toEqual([1]);
+    expect(request.unasked).toBe(2);
+    request.know(2, known(2));
+    request.know(0, known(0));
+    expect(await request.take(2)).toEqual([0, 2]);
+  });
+
+  test("a row is scored once, and there is no other", async () => {
+    await using agent = await AsyncRewardAgent.create({ reward: `${agents}:lengths` });
+    const request = agent.request({ uids: ["a", "b"] });
+    request.know(0, known(1));
+    expect(() => request.know(0, known(1))).toThrow("row 0 is scored already");
+    expect(() => request.know(2, known(1))).toThrow("there is no row 2 of 2");
+    expect(() => agent.request({ uids: ["a", "a", "b"], groupSize: 2 })).toThrow(
+      '"b" has 1 rows, not 2',
+    );
+  });
+});
+
+function known(rewardScore: number): SampleOutcome {
+  return { valid: true, rewardScore, rewardExtraInfo: {}, attempts: 1, latencyMs: 0, waitedMs: 0 };
+}
