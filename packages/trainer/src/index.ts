@@ -40,6 +40,7 @@ export type { Matrix } from "./algorithms/matrix.ts";
 export type { GroupId } from "./algorithms/groups.ts";
 export { TrainerInputError } from "./errors.ts";
 export type {
+  Account,
   ChatMessage,
   Critic,
   CriticHandle,

@@ -13,6 +13,14 @@ export interface ChatMessage {
   readonly content: string;
 }
 
+/** Which part of which training step a call is of, for policies that account for their time or write it down. */
+export interface Account {
+  /** verl's name of its timer: gen, testing, old_log_prob, ref, values, update_actor, update_critic. */
+  readonly phase: string;
+  /** From 1; 0 is before the training. */
+  readonly step: number;
+}
+
 export interface GenerateRequest {
   readonly prompts: readonly (readonly ChatMessage[])[];
   /** Samples of each prompt. Default 1. */
@@ -29,6 +37,7 @@ export interface GenerateRequest {
   readonly topK?: number;
   /** The same seed, prompts and weights give the same rollouts, where the policy can promise it. */
   readonly seed?: number;
+  readonly account?: Account;
 }
 
 /** One finished answer. */
@@ -53,8 +62,9 @@ export interface TokenRows {
   readonly prompts: Tensor;
   readonly responses: Tensor;
   readonly attentionMask: Tensor;
-  /** What log-probabilities are divided by before the softmax. Default 1. */
+  /** What logits are divided by before the softmax. Default 1. */
   readonly temperature?: number;
+  readonly account?: Account;
 }
 
 /** All [rows, R]; what stands at padding does not matter. */
@@ -106,8 +116,8 @@ export interface Policy {
   describe(): Promise<PolicyInfo>;
   /** Tokens of each prompt as the policy would read it. */
   promptLengths(prompts: readonly (readonly ChatMessage[])[]): Promise<readonly number[]>;
-  /** Yields the rollouts as they are finished, in any order, each of prompts x n once. */
-  generate(request: GenerateRequest): AsyncGenerator<Rollout, void, undefined>;
+  /** Yields rollouts as they are finished, those of one moment together, in any order; each of prompts x n once. */
+  generate(request: GenerateRequest): AsyncGenerator<readonly Rollout[], void, undefined>;
   logProbs(rows: TokenRows): Promise<LogProbs>;
   /** One step of the optimiser over all of the rows. */
   update(update: PolicyUpdate): Promise<UpdateMetrics>;
