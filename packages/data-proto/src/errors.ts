@@ -3,8 +3,8 @@
  *
  * DataProtoError: a batch, tensor or argument is not what an operation needs; `key`, `expected` and
  * `actual` are set where they exist. JsonlError: a JSONL file or record failed; `path`, and `line`
- * (1-based) where one line is to blame. Knows nothing of tensors, batches or files: all of them
- * import this file.
+ * (1-based) where one line is to blame. ParquetError: the same for Parquet, with `row` (0-based) and
+ * `column`. Knows nothing of tensors, batches or files: all of them import this file.
  */
 
 export type DataProtoErrorCode =
@@ -91,6 +91,49 @@ export class JsonlError extends Error {
     this.reason = fields.reason;
     this.line = fields.line;
     this.unterminated = fields.unterminated ?? false;
+  }
+}
+
+export type ParquetErrorCode =
+  /** The file, or the folder of a file to be written, does not exist. */
+  | "PARQUET_NOT_FOUND"
+  /** It is no Parquet file, it is cut off, or uses what is not read here (LZ4, encryption, BSON). */
+  | "PARQUET_MALFORMED"
+  /** A column that was asked for is not there. */
+  | "PARQUET_NO_COLUMN"
+  /** A value that does not fit its column. */
+  | "PARQUET_BAD_VALUE"
+  /** Any other failure of the file system. The cause has its `code`. */
+  | "PARQUET_IO";
+
+export interface ParquetErrorFields {
+  readonly path: string;
+  readonly reason: string;
+  readonly row?: number;
+  readonly column?: string;
+  readonly cause?: unknown;
+}
+
+export class ParquetError extends Error {
+  override readonly name = "ParquetError";
+  readonly code: ParquetErrorCode;
+  readonly path: string;
+  readonly reason: string;
+  /** 0-based; undefined where no row is to blame. */
+  readonly row: number | undefined;
+  readonly column: string | undefined;
+
+  constructor(code: ParquetErrorCode, { path, reason, row, column, cause }: ParquetErrorFields) {
+    const place = [
+      ...(row === undefined ? [] : [`row ${row}`]),
+      ...(column === undefined ? [] : [column]),
+    ];
+    super(`${[path, ...place].join(", ")}: ${reason}`, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.path = path;
+    this.reason = reason;
+    this.row = row;
+    this.column = column;
   }
 }
 

@@ -8,17 +8,23 @@ export type { MiniBatchOptions } from "./batch/epochs.ts";
 export { foldBatchDim, unfoldBatchDim } from "./batch/fold.ts";
 export { padDataProtoToDivisor, unpadDataProto } from "./batch/padding.ts";
 export { deepEqual } from "./deep-equal.ts";
-export { DataProtoError, JsonlError } from "./errors.ts";
+export { DataProtoError, JsonlError, ParquetError } from "./errors.ts";
 export type {
   DataProtoErrorCode,
   DataProtoErrorFields,
   JsonlErrorCode,
   JsonlErrorFields,
+  ParquetErrorCode,
+  ParquetErrorFields,
 } from "./errors.ts";
 export { DEFAULT_MAX_LINE_BYTES, readJsonl } from "./jsonl/reader.ts";
 export type { JsonlRecord, ReadJsonlOptions } from "./jsonl/reader.ts";
 export { openJsonlWriter } from "./jsonl/writer.ts";
 export type { JsonlWriter, JsonlWriterOptions } from "./jsonl/writer.ts";
+export { parquetInfo, readParquet } from "./parquet/reader.ts";
+export type { ParquetInfo, ParquetRecord, ReadParquetOptions } from "./parquet/reader.ts";
+export { writeParquet } from "./parquet/writer.ts";
+export type { ParquetColumn, WriteParquetOptions } from "./parquet/writer.ts";
 export type { RowIdxs, RowSlice } from "./tensor/row-index.ts";
 export { concatRows, gatherRows, rowAt, rowCount, sliceRows } from "./tensor/rows.ts";
 export {

@@ -1,0 +1,66 @@
+/**
+ * A Parquet file as its library wants it (any range of bytes, at any time) over one open handle, and failures of node:fs as ParquetErrors. The one place
+ * here that touches the file system for reading.
+ */
+import { open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
+import type { AsyncBuffer } from "hyparquet";
+import { ParquetError } from "../errors.ts";
+
+export interface ParquetFile {
+  readonly path: string;
+  readonly bytes: AsyncBuffer;
+  readonly close: () => Promise<void>;
+}
+
+/** Throws PARQUET_NOT_FOUND, PARQUET_IO, and PARQUET_MALFORMED for what is no plain file: its end is read first. */
+export async function openParquet(path: string): Promise<ParquetFile> {
+  const handle = await ofFile(path, open(path, "r"));
+  try {
+    const stats = await ofFile(path, handle.stat());
+    if (!stats.isFile()) {
+      const reason = "it must be a plain file: a Parquet file is read from its end";
+      throw new ParquetError("PARQUET_MALFORMED", { path, reason });
+    }
+    const slice = (start: number, end: number = stats.size): Promise<ArrayBuffer> =>
+      readRange(handle, path, start, end);
+    return { path, bytes: { byteLength: stats.size, slice }, close: () => handle.close() };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+export function ioError(path: string, cause: unknown): ParquetError {
+  if (cause instanceof ParquetError) return cause;
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const isMissing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+  return new ParquetError(isMissing ? "PARQUET_NOT_FOUND" : "PARQUET_IO", { path, reason, cause });
+}
+
+async function readRange(
+  handle: FileHandle,
+  path: string,
+  start: number,
+  end: number,
+): Promise<ArrayBuffer> {
+  const bytes = new Uint8Array(Math.max(0, end - start));
+  for (let filled = 0; filled < bytes.length;) {
+    const left = bytes.length - filled;
+    const { bytesRead } = await ofFile(path, handle.read(bytes, filled, left, start + filled));
+    if (bytesRead === 0) {
+      const reason = `it ends before byte ${end}: it was cut off or is being written`;
+      throw new ParquetError("PARQUET_MALFORMED", { path, reason });
+    }
+    filled += bytesRead;
+  }
+  return bytes.buffer;
+}
+
+async function ofFile<Value>(path: string, work: Promise<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw ioError(path, cause);
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * Reads Parquet as a stream of rows: one row group is in memory at a time, with only the columns that were asked for. Owns what a value becomes: what a line of
+ * JSON would have held, nested lists and structs as arrays and objects.
+ *
+ * Missing is null, also inside structs. An int64 is a number if one can hold it, else a bigint: nothing is rounded. Bytes are a Uint8Array, times a Date, maps
+ * an object. Snappy, gzip, brotli and zstd are read; LZ4 is not. Must not know what the columns mean.
+ */
+import { fileURLToPath } from "node:url";
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
+import type { Compressors, FileMetaData } from "hyparquet";
+import { ParquetError, requireInteger } from "../errors.ts";
+import { openParquet } from "./file.ts";
+import type { ParquetFile } from "./file.ts";
+
+export interface ParquetRecord {
+  /** 0-based. */
+  readonly row: number;
+  readonly value: Readonly<Record<string, unknown>>;
+}
+
+export interface ParquetInfo {
+  readonly rows: number;
+  /** At the top, in order. */
+  readonly columns: readonly string[];
+  /** How many rows each row group has: what is in memory at once. */
+  readonly rowGroups: readonly number[];
+}
+
+export interface ReadParquetOptions {
+  /** Those at the top that are read; default all. The others cost nothing. */
+  readonly columns?: readonly string[];
+  /** The first row, 0-based; default 0. */
+  readonly rowStart?: number;
+  /** Behind the last row; default the end. */
+  readonly rowEnd?: number;
+  /** Checked between rows; the iterator rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+}
+
+/** What a file holds, by its footer alone. Rejects as readParquet. */
+export async function parquetInfo(path: string | URL): Promise<ParquetInfo> {
+  const file = await openParquet(textOf(path));
+  try {
+    return await infoOf(file, await metadataOf(file));
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Throws ParquetError: PARQUET_NOT_FOUND, PARQUET_IO, PARQUET_MALFORMED, PARQUET_NO_COLUMN. Leaving the loop early closes the file.
+ */
+export async function* readParquet(
+  path: string | URL,
+  options: ReadParquetOptions = {},
+): AsyncGenerator<ParquetRecord, void, undefined> {
+  const { columns, rowStart = 0, rowEnd = Number.MAX_SAFE_INTEGER, signal } = options;
+  requireInteger("rowStart", rowStart, 0);
+  requireInteger("rowEnd", rowEnd, rowStart);
+  signal?.throwIfAborted();
+  const file = await openParquet(textOf(path));
+  try {
+    const metadata = await metadataOf(file);
+    const { columns: known, rowGroups } = await infoOf(file, metadata);
+    const missing = columns?.find((column) => !known.includes(column));
+    if (missing !== undefined) {
+      const reason = `there is no such column; there are ${known.join(", ")}`;
+      throw new ParquetError("PARQUET_NO_COLUMN", { path: file.path, column: missing, reason });
+    }
+    let groupStart = 0;
+    for (const rows of rowGroups) {
+      const from = Math.max(rowStart, groupStart);
+      const to = Math.min(rowEnd, groupStart + rows);
+      groupStart += rows;
+      if (from >= to) continue;
+      signal?.throwIfAborted();
+      const values = await readRows(file, metadata, columns, from, to);
+      for (const [offset, value] of values.entries()) {
+        yield { row: from + offset, value: plainOf(value) as ParquetRecord["value"] };
+        signal?.throwIfAborted();
+      }
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function readRows(
+  file: ParquetFile,
+  metadata: FileMetaData,
+  columns: readonly string[] | undefined,
+  rowStart: number,
+  rowEnd: number,
+): Promise<Record<string, unknown>[]> {
+  const { parquetReadObjects } = await import("hyparquet");
+  const rows = await ofFormat(
+    file.path,
+    parquetReadObjects({
+      file: file.bytes,
+      metadata,
+      rowStart,
+      rowEnd,
+      compressors,
+      // Bytes that are not said to be a text are none.
+      utf8: false,
+      geoparquet: false,
+      ...(columns === undefined ? {} : { columns: [...columns] }),
+    }),
+  );
+  if (rows.length === rowEnd - rowStart) return rows;
+  const reason = `its rows ${rowStart} to ${rowEnd} are not all there`;
+  throw new ParquetError("PARQUET_MALFORMED", { path: file.path, reason });
+}
+
+async function metadataOf({ path, bytes }: ParquetFile): Promise<FileMetaData> {
+  const { parquetMetadataAsync } = await import("hyparquet");
+  return await ofFormat(path, parquetMetadataAsync(bytes));
+}
+
+async function infoOf({ path }: ParquetFile, metadata: FileMetaData): Promise<ParquetInfo> {
+  const { parquetSchema } = await import("hyparquet");
+  const schema = await ofFormat(
+    path,
+    // What it throws of a footer that makes no sense is of the file, too.
+    Promise.resolve().then(() => parquetSchema(metadata)),
+  );
+  return {
+    rows: Number(metadata.num_rows),
+    columns: schema.children.map(({ element }) => element.name),
+    rowGroups: metadata.row_groups.map(({ num_rows: rows }) => Number(rows)),
+  };
+}
+
+/** What the library throws, as an error that names the file. */
+async function ofFormat<Value>(path: string, work: Promise<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (cause) {
+    if (cause instanceof ParquetError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ParquetError("PARQUET_MALFORMED", { path, reason, cause });
+  }
+}
+
+/** What Node brings itself; the library has snappy. */
+const compressors: Compressors = {
+  GZIP: (input) => gunzipSync(input),
+  BROTLI: (input) => brotliDecompressSync(input),
+  ZSTD: (input) => zstdDecompressSync(input),
+};
+
+/** In place where it can be: the rows are ours. */
+function plainOf(value: unknown): unknown {
+  if (value === undefined) return null;
+  if (typeof value === "bigint") return numberOf(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) {
+    for (const [index, part] of value.entries()) value[index] = plainOf(part);
+    return value;
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return value;
+  const parts = value as Record<string, unknown>;
+  for (const key of Object.keys(parts)) parts[key] = plainOf(parts[key]);
+  return parts;
+}
+
+function numberOf(value: bigint): number | bigint {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value;
+}
+
+function textOf(path: string | URL): string {
+  return typeof path === "string" ? path : fileURLToPath(path);
+}

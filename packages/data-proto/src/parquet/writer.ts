@@ -1,0 +1,130 @@
+/**
+ * Writes rows as Parquet, row group by row group: so many rows and their bytes are in memory, however many there are. The file is there when it is whole: until then it
+ * has another name, and what stood under its own stays.
+ *
+ * The columns and their types are given, not guessed: a value that does not fit its column is an error that names both, never another value. Missing values are null.
+ */
+import { open, rename, rm } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import type { BasicType, Writer } from "hyparquet-writer";
+import { describe, JsonlError, ParquetError, requireInteger } from "../errors.ts";
+import { encodeRecord } from "../jsonl/record.ts";
+import { DEFAULT_MAX_LINE_BYTES } from "../jsonl/reader.ts";
+import { ioError } from "./file.ts";
+
+/** `json`: any value that JSON can carry, as text that readers take for JSON. `timestamp`: a Date, to the millisecond. */
+export type ParquetColumn = "string" | "double" | "int32" | "boolean" | "timestamp" | "json";
+
+export interface WriteParquetOptions {
+  /** By name, in order. */
+  readonly columns: Readonly<Record<string, ParquetColumn>>;
+  /** In one row group; default 10,000. */
+  readonly rowsPerGroup?: number;
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+/**
+ * Resolves to how many rows it wrote. Rejects with ParquetError (PARQUET_NOT_FOUND: no such folder, PARQUET_IO, PARQUET_BAD_VALUE) and with what `rows` throws;
+ * then there is no new file.
+ */
+export async function writeParquet(
+  path: string | URL,
+  rows: Iterable<Row> | AsyncIterable<Row>,
+  { columns, rowsPerGroup = 10_000 }: WriteParquetOptions,
+): Promise<number> {
+  requireInteger("rowsPerGroup", rowsPerGroup, 1);
+  const file = typeof path === "string" ? path : fileURLToPath(path);
+  const { ByteWriter, parquetWriteRows } = await import("hyparquet-writer");
+  const unfinished = `${file}.${process.pid}.unfinished`;
+  let written = 0;
+  async function* checked(): AsyncGenerator<Record<string, unknown>> {
+    for await (const row of rows) yield checkedRow(row, columns, { path: file, row: written++ });
+  }
+  const handle = await ofFile(file, open(unfinished, "w"));
+  try {
+    await parquetWriteRows({
+      writer: intoFile(new ByteWriter(), handle, file),
+      rows: checked(),
+      columns: Object.entries(columns).map(([name, type]) => ({ name, type: types[type] })),
+      rowGroupSize: rowsPerGroup,
+      createdBy: "rayling",
+    });
+    await ofFile(file, handle.close());
+    await ofFile(file, rename(unfinished, file));
+    return written;
+  } catch (error) {
+    await handle.close();
+    await rm(unfinished, { force: true });
+    throw error;
+  }
+}
+
+const types: Readonly<Record<ParquetColumn, BasicType>> = {
+  string: "STRING",
+  double: "DOUBLE",
+  int32: "INT32",
+  boolean: "BOOLEAN",
+  timestamp: "TIMESTAMP",
+  json: "JSON",
+};
+
+/** The library's buffer; what is in it goes to the file after each row group. */
+function intoFile(buffer: Writer & { index: number }, handle: FileHandle, path: string): Writer {
+  const flush = async (): Promise<void> => {
+    const bytes = new Uint8Array(buffer.buffer, 0, buffer.index);
+    for (let offset = 0; offset < bytes.length;) {
+      const { bytesWritten } = await ofFile(path, handle.write(bytes, offset));
+      offset += bytesWritten;
+    }
+    buffer.index = 0;
+  };
+  return Object.assign(buffer, { flush, finish: flush });
+}
+
+function checkedRow(
+  row: Row,
+  columns: WriteParquetOptions["columns"],
+  place: { readonly path: string; readonly row: number },
+): Record<string, unknown> {
+  const values = Object.entries(columns).map(([column, type]) => {
+    const value = row[column] ?? null;
+    if (value === null) return [column, null];
+    if (type === "json") return [column, jsonOf(value, { ...place, column })];
+    if (fits[type](value)) return [column, value];
+    const reason = `${describe(value)} is no ${type}`;
+    throw new ParquetError("PARQUET_BAD_VALUE", { ...place, column, reason });
+  });
+  return Object.fromEntries(values) as Record<string, unknown>;
+}
+
+const fits: Readonly<Record<Exclude<ParquetColumn, "json">, (value: unknown) => boolean>> = {
+  string: (value) => typeof value === "string",
+  double: (value) => typeof value === "number",
+  int32: (value) => Number.isInteger(value) && (value as number) === ((value as number) | 0),
+  boolean: (value) => typeof value === "boolean",
+  timestamp: (value) => value instanceof Date && !Number.isNaN(value.getTime()),
+};
+
+/** As a line of JSON would have it: what that refuses is refused here. */
+function jsonOf(
+  value: unknown,
+  place: { readonly path: string; readonly row: number; readonly column: string },
+): unknown {
+  try {
+    const line = encodeRecord(value, place.path, DEFAULT_MAX_LINE_BYTES);
+    return JSON.parse(line.toString()) as unknown;
+  } catch (cause) {
+    if (!(cause instanceof JsonlError)) throw cause;
+    throw new ParquetError("PARQUET_BAD_VALUE", { ...place, reason: cause.reason, cause });
+  }
+}
+
+async function ofFile<Value>(path: string, work: Promise<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw ioError(path, cause);
+  }
+}

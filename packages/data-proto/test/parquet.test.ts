@@ -1,0 +1,265 @@
+/** Parquet: files that pyarrow wrote (fixtures/parquet.py) are read as JSON would have them, and what is written here is read back. */
+
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { fileURLToPath } from "node:url";
+import { ParquetError, parquetInfo, readParquet, writeParquet } from "@rayling/data-proto";
+import type { ParquetRecord, ReadParquetOptions } from "@rayling/data-proto";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+
+const fixture = (name: string): string =>
+  fileURLToPath(new URL(`./fixtures/${name}.parquet`, import.meta.url));
+
+let folder = "";
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "rayling-parquet-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+});
+
+async function rowsOf(path: string, options?: ReadParquetOptions): Promise<ParquetRecord[]> {
+  return Array.fromAsync(readParquet(path, options));
+}
+
+async function valuesOf(path: string, options?: ReadParquetOptions): Promise<unknown[]> {
+  return (await rowsOf(path, options)).map(({ value }) => value);
+}
+
+describe("reading", () => {
+  test("verl's columns come as JSON would have them: nested, int64 as numbers, missing as null", async () => {
+    const rows = await rowsOf(fixture("verl"));
+    expect(rows.map(({ row }) => row)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    expect(rows[3]?.value).toEqual({
+      data_source: "openai/gsm8k",
+      prompt: [
+        { role: "system", content: "Answer." },
+        { role: "user", content: "What is 3 + 3? é✓" },
+      ],
+      ability: "math",
+      reward_model: { style: "rule", ground_truth: "6" },
+      extra_info: {
+        split: "train",
+        index: 3,
+        answer: null,
+        question: "What is 3 + 3?",
+        need_tools_kwargs: false,
+        tools_kwargs: { calc: { create_kwargs: { ground_truth: "6" } } },
+      },
+      level: 0.75,
+      tags: ["a", "b", null],
+      image: Uint8Array.of(255, 0, 3),
+    });
+    const extra = rows.map(({ value }) => value["extra_info"] as Record<string, unknown>);
+    expect(extra.map((one) => one["tools_kwargs"] === null)).toEqual(
+      [0, 1, 2, 3, 4, 5, 6].map((index) => index === 4),
+    );
+    expect(rows.map(({ value }) => value["level"])).toEqual([0, 0.25, 0.5, 0.75, 1, null, 1.5]);
+    expect(rows.map(({ value }) => value["tags"]).slice(0, 3)).toEqual([[], null, ["a", "b"]]);
+  });
+
+  test("its footer tells what there is", async () => {
+    expect(await parquetInfo(fixture("verl"))).toMatchObject({
+      rows: 7,
+      rowGroups: [3, 3, 1],
+      columns: expect.arrayContaining(["prompt", "extra_info"]) as string[],
+    });
+  });
+
+  test.each([
+    [{ rowStart: 2, rowEnd: 5 }, [2, 3, 4]],
+    [{ rowStart: 6 }, [6]],
+    [{ rowEnd: 1 }, [0]],
+    [{ rowStart: 3, rowEnd: 3 }, []],
+    [{ rowStart: 100 }, []],
+  ])("rows %j are these alone, with their numbers", async (options, expected) => {
+    const rows = await rowsOf(fixture("verl"), { ...options, columns: ["extra_info"] });
+    expect(rows.map(({ row }) => row)).toEqual(expected);
+    for (const { row, value } of rows) {
+      expect(Object.keys(value)).toEqual(["extra_info"]);
+      expect(value).toMatchObject({ extra_info: { index: row } });
+    }
+  });
+
+  test("nothing is rounded, and maps, lists of lists, dates and dictionaries are what they say", async () => {
+    expect(await valuesOf(fixture("odd"))).toEqual([
+      {
+        big: 2n ** 53n + 1n,
+        when: new Date(0),
+        nested: [[1, 2], []],
+        map: { a: 1 },
+        large: "x",
+        dictionary: "x",
+      },
+      { big: 1, when: new Date(1), nested: null, map: {}, large: "y", dictionary: "y" },
+      { big: null, when: new Date(2), nested: [[3]], map: null, large: null, dictionary: null },
+    ]);
+  });
+
+  test("of what compresses it, all but LZ4 is read, and that is said", async () => {
+    const codecs = ["none", "snappy", "gzip", "brotli", "zstd"];
+    expect(await valuesOf(fixture("codecs"))).toEqual(
+      [0, 1, 2, 3].map((index) =>
+        Object.fromEntries(codecs.map((codec) => [codec, `${codec} ${index} `.repeat(20)])),
+      ),
+    );
+    await expect(rowsOf(fixture("lz4"))).rejects.toThrow(/lz4\.parquet: .*LZ4/);
+  });
+
+  test("what is no Parquet file, is cut off, or lacks a column is refused by name", async () => {
+    const path = join(folder, "wrong.parquet");
+    await expect(rowsOf(path)).rejects.toMatchObject({ code: "PARQUET_NOT_FOUND", path });
+    await expect(rowsOf(folder)).rejects.toMatchObject({ name: "ParquetError", path: folder });
+    for (const text of ["", "x", "this is a text, and long enough to be a footer"]) {
+      await writeFile(path, text);
+      await expect(rowsOf(path)).rejects.toMatchObject({ code: "PARQUET_MALFORMED", path });
+    }
+    const whole = await readFile(fixture("verl"));
+    // Every page and the footer, each at its own place; what may be read is never wrong.
+    const expected = await valuesOf(fixture("verl"));
+    for (let at = 0; at < whole.length; at += 97) {
+      const bytes = Buffer.from(whole);
+      bytes[at] = (bytes[at] ?? 0) ^ 0xff;
+      await writeFile(path, bytes);
+      const rows = await rowsOf(path).catch((error: unknown) => error);
+      if (Array.isArray(rows)) expect(rows).toHaveLength(expected.length);
+      else expect(rows).toBeInstanceOf(ParquetError);
+    }
+    await writeFile(path, whole);
+    await truncate(path, whole.length - 20);
+    await expect(rowsOf(path)).rejects.toMatchObject({ code: "PARQUET_MALFORMED" });
+    await expect(rowsOf(fixture("verl"), { columns: ["promt"] })).rejects.toMatchObject({
+      code: "PARQUET_NO_COLUMN",
+      column: "promt",
+      reason: expect.stringContaining("data_source, prompt") as string,
+    });
+  });
+
+  test("a signal ends it between rows", async () => {
+    const stop = new AbortController();
+    const seen: number[] = [];
+    const reading = (async () => {
+      for await (const { row } of readParquet(fixture("verl"), { signal: stop.signal })) {
+        seen.push(row);
+        if (row === 1) stop.abort(new Error("enough"));
+      }
+    })();
+    await expect(reading).rejects.toThrow("enough");
+    expect(seen).toEqual([0, 1]);
+  });
+});
+
+describe("writing", () => {
+  const columns = {
+    name: "string",
+    score: "double",
+    count: "int32",
+    valid: "boolean",
+    at: "timestamp",
+    extra: "json",
+  } as const;
+
+  test("row group by row group; what is read back is what was written", async () => {
+    const path = join(folder, "new.parquet");
+    const rows = Array.from({ length: 25 }, (_, index) => ({
+      name: index === 3 ? null : `row ${index} é✓`,
+      score: index === 4 ? null : index / 7,
+      count: 100 - index,
+      valid: index % 2 === 0,
+      at: new Date(1_700_000_000_000 + index),
+      extra: index === 5 ? null : { index, parts: [null, "x", { deep: true }] },
+    }));
+    const written = await writeParquet(path, rows, { columns, rowsPerGroup: 10 });
+    expect(written).toBe(25);
+    expect(await parquetInfo(path)).toEqual({
+      rows: 25,
+      columns: Object.keys(columns),
+      rowGroups: [10, 10, 5],
+    });
+    expect(await valuesOf(path)).toEqual(rows);
+    expect(await readdir(folder)).toEqual(["new.parquet"]);
+  });
+
+  test("no rows make a file with its columns", async () => {
+    const path = join(folder, "empty.parquet");
+    expect(await writeParquet(path, [], { columns })).toBe(0);
+    expect(await parquetInfo(path)).toEqual({
+      rows: 0,
+      columns: Object.keys(columns),
+      rowGroups: [],
+    });
+    expect(await rowsOf(path)).toEqual([]);
+  });
+
+  test.each([
+    [{ name: 1 }, "name", "1 is no string"],
+    [{ score: "1" }, "score", '"1" is no double'],
+    [{ count: 2 ** 31 }, "count", "2147483648 is no int32"],
+    [{ count: 1.5 }, "count", "1.5 is no int32"],
+    [{ valid: 1 }, "valid", "1 is no boolean"],
+    [{ at: new Date(Number.NaN) }, "at", "an instance of Date is no timestamp"],
+    [{ extra: { n: Number.NaN } }, "extra", "$.n is NaN, which JSON cannot carry"],
+  ])("%j is refused by row and column, and what was there stays", async (bad, column, reason) => {
+    const path = join(folder, "kept.parquet");
+    await writeParquet(path, [{ name: "before" }], { columns });
+    const before = await readFile(path);
+    const writing = writeParquet(path, [{}, bad], { columns, rowsPerGroup: 1 });
+    await expect(writing).rejects.toMatchObject({
+      code: "PARQUET_BAD_VALUE",
+      row: 1,
+      column,
+      reason,
+    });
+    expect(await readFile(path)).toEqual(before);
+    expect(await readdir(folder)).toEqual(["kept.parquet"]);
+  });
+
+  test("rows that end with an error, or have no folder to go to, leave nothing", async () => {
+    const broken = (async function* () {
+      yield { name: "one" };
+      await Promise.reject(new Error("the source broke"));
+    })();
+    const path = join(folder, "new.parquet");
+    await expect(writeParquet(path, broken, { columns, rowsPerGroup: 1 })).rejects.toThrow(
+      "the source broke",
+    );
+    expect(await readdir(folder)).toEqual([]);
+    await expect(writeParquet(join(folder, "no", "x"), [], { columns })).rejects.toMatchObject({
+      code: "PARQUET_NOT_FOUND",
+    });
+  });
+
+  /** In a process of its own: how much memory 60 row groups of 4 MB take. */
+  test("memory is that of a row group, not of the file", async () => {
+    const script = join(folder, "big.mjs");
+    const module = new URL("../src/index.ts", import.meta.url).href;
+    await writeFile(
+      script,
+      `import { readParquet, writeParquet } from ${JSON.stringify(module)};
+      let text = 1;
+      function* rows() {
+        for (let row = 0; row < 60_000; row++) {
+          let name = "";
+          for (let part = 0; part < 400; part++) name += (text = (text * 48271) % 2147483647).toString(36);
+          yield { row, name };
+        }
+      }
+      const path = process.argv[2];
+      await writeParquet(path, rows(), { columns: { row: "int32", name: "string" }, rowsPerGroup: 1000 });
+      let next = 0;
+      for await (const { row, value } of readParquet(path)) {
+        if (row !== next++ || value.row !== row) throw new Error("row " + row);
+      }
+      console.log(next);`,
+    );
+    const path = join(folder, "big.parquet");
+    // 240 MB of text do not fit into this heap, nor do 60 times its row groups.
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      "--max-old-space-size=100",
+      script,
+      path,
+    ]);
+    expect(stdout).toBe("60000\n");
+  });
+});
