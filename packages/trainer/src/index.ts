@@ -6,6 +6,8 @@ export type {
   Advantages,
   AdvantageSettings,
 } from "./algorithms/advantages/batch.ts";
+export { drawRows, pfPpoWeights } from "./algorithms/advantages/pf-ppo.ts";
+export type { PfPpoBatch, PfPpoSettings } from "./algorithms/advantages/pf-ppo.ts";
 export { createAdvantageRegistry } from "./algorithms/advantages/registry.ts";
 export type { AdvantageRegistry } from "./algorithms/advantages/registry.ts";
 export { aggLoss } from "./algorithms/losses/aggregation.ts";
@@ -38,6 +40,20 @@ export type {
 } from "./algorithms/kl.ts";
 export type { Matrix } from "./algorithms/matrix.ts";
 export type { GroupId } from "./algorithms/groups.ts";
+export {
+  bypassed,
+  correctRollouts,
+  rolloutCorrectionMetrics,
+} from "./algorithms/rollout-correction/rollout-correction.ts";
+export type {
+  RolloutCorrection,
+  RolloutCorrectionBatch,
+} from "./algorithms/rollout-correction/rollout-correction.ts";
+export { rolloutCorrectionPreset } from "./algorithms/rollout-correction/settings.ts";
+export type {
+  RolloutCorrectionPreset,
+  RolloutCorrectionSettings,
+} from "./algorithms/rollout-correction/settings.ts";
 export { TrainerInputError } from "./errors.ts";
 export type {
   Account,

@@ -2,23 +2,17 @@
 import { type Nested, tensor } from "@rayling/data-proto";
 import {
   type AdvantageBatch,
-  type Advantages,
   type AdvantageSettings,
   createAdvantageRegistry,
+  drawRows,
+  pfPpoWeights,
   TrainerInputError,
 } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
 import { groupIndexOf, groupMeanStd } from "../src/algorithms/groups.ts";
-import { camelCased, expectClose, type GoldenCase, goldenCases, nestedOf } from "./golden.ts";
+import { type Adapter, camelCased, checkGolden, type GoldenCase, nestedOf } from "./golden.ts";
 
-const cases = goldenCases("advantages.json");
 const registry = createAdvantageRegistry();
-
-/** verl asserts that a config was given; here there is a default. */
-const differs = new Set(["grpo_passk/config-missing"]);
-
-/** Comes with the schedules: it draws rows of a batch. */
-const later = new Set(["compute_pf_ppo_reweight_data"]);
 
 const matrices = {
   token_level_rewards: "tokenLevelRewards",
@@ -50,33 +44,51 @@ function settingsOf({ params }: GoldenCase): AdvantageSettings {
   return camelCased({ ...own, ...config });
 }
 
-test("every fn of the file is checked or listed as later", () => {
-  const there = new Set(cases.map(({ fn }) => fn));
-  const known = [...registry.names(), "as_torch_index", "group_mean_std", ...later];
-  expect([...there].toSorted()).toEqual(known.toSorted());
-});
+const estimators = registry
+  .names()
+  .map((name): [string, Adapter] => [
+    name,
+    (golden) => ({ ...registry.get(name)(batchOf(golden), settingsOf(golden)) }),
+  ]);
 
-describe.each(registry.names())("%s", (name) => {
-  const own = cases.filter(({ fn, name: title }) => fn === name && !differs.has(title));
-  test.each(own)("$name", (golden) => {
-    const run = (): Advantages => registry.get(name)(batchOf(golden), settingsOf(golden));
-    if (golden.expected["error"] !== undefined) {
-      expect(run).toThrow(TrainerInputError);
-      return;
-    }
-    const { advantages, returns } = run();
-    expectClose(golden, { advantages, returns });
-  });
-});
+checkGolden(
+  "advantages.json",
+  {
+    ...Object.fromEntries(estimators),
 
-test.each(cases.filter(({ fn }) => fn === "as_torch_index"))("$name", ({ inputs, expected }) => {
-  expect(groupIndexOf(inputs["index"] as string[])).toEqual(expected["group_index"]);
-});
+    as_torch_index: ({ inputs }) => ({ group_index: groupIndexOf(inputs["index"] as string[]) }),
 
-test.each(cases.filter(({ fn }) => fn === "group_mean_std"))("$name", (golden) => {
-  const { scores, gidx } = golden.inputs as { scores: number[]; gidx: number[] };
-  expectClose(golden, groupMeanStd(scores, gidx));
-});
+    group_mean_std({ inputs }) {
+      const { scores, gidx } = inputs as { scores: number[]; gidx: number[] };
+      return groupMeanStd(scores, gidx);
+    },
+
+    /** Which rows torch draws is its own: their weights must be verl's, and the rows that it drew must be found by them. */
+    compute_pf_ppo_reweight_data({ inputs, params, expected }) {
+      const weights = pfPpoWeights(
+        { tokenLevelScores: tensor(nestedOf(inputs["token_level_scores"]), "float32") },
+        camelCased(params),
+      );
+      const sampled = expected["sampled_rows"] as number[];
+      const sum = weights.reduce((total, weight) => total + weight, 0);
+      let drawn = 0;
+      const rows = drawRows(weights, () => {
+        const row = sampled[drawn++] as number;
+        const before = weights.subarray(0, row).reduce((total, weight) => total + weight, 0);
+        return (before + 0.5 * (weights[row] as number)) / sum;
+      });
+      const tags = Array.from(rows, (row) => (inputs["tag_values"] as string[])[row]);
+      return {
+        weights: [...weights],
+        sampled_rows: [...rows],
+        row: [...rows],
+        tag: tags,
+        meta_per_row: tags,
+      };
+    },
+  },
+  { "grpo_passk/config-missing": "verl asserts that a config was given; here there is a default" },
+);
 
 const six: AdvantageBatch = {
   tokenLevelRewards: tensor(

@@ -1,9 +1,10 @@
 /** verl's own numbers, in test/golden or where RAYLING_GOLDEN_DIR says: the cases of a file, and what counts as equal. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Nested } from "@rayling/data-proto";
-import { expect } from "vitest";
+import { type Nested, type Tensor, tensor, zeros } from "@rayling/data-proto";
+import { TrainerInputError } from "@rayling/trainer";
+import { describe, expect, test } from "vitest";
 
 export interface GoldenCase {
   readonly name: string;
@@ -16,13 +17,54 @@ export interface GoldenCase {
 }
 
 export function goldenCases(file: string): readonly GoldenCase[] {
+  return (goldenFile(file) as { readonly cases: readonly GoldenCase[] }).cases;
+}
+
+/** Traces may have a folder of their own, as where they come from. */
+export function goldenFile(file: string): unknown {
   const folder =
     process.env["RAYLING_GOLDEN_DIR"] ??
     fileURLToPath(new URL("../../../test/golden", import.meta.url));
-  const { cases } = JSON.parse(readFileSync(join(folder, file), "utf8")) as {
-    cases: readonly GoldenCase[];
-  };
-  return cases;
+  const path = [join(folder, file), join(folder, "traces", file)].find((one) => existsSync(one));
+  if (path === undefined) throw new Error(`${folder} has no ${file}`);
+  return JSON.parse(readFileSync(path, "utf8"));
+}
+
+/** What ours gives where verl's function gives `expected`, by the same keys. */
+export type Adapter = (golden: GoldenCase) => Readonly<Record<string, unknown>>;
+
+/**
+ * Every case of a file through the adapter of its fn: a fn without an adapter fails. Where verl raised, ours must refuse its input, too.
+ * @param differs names of cases where ours means to do otherwise, and why
+ */
+export function checkGolden(
+  file: string,
+  adapters: Readonly<Record<string, Adapter>>,
+  differs: Readonly<Record<string, string>> = {},
+): void {
+  const cases = goldenCases(file);
+  test(`every fn of ${file} has an adapter`, () => {
+    const fns = new Set(cases.map(({ fn }) => fn));
+    expect([...fns].filter((fn) => !Object.hasOwn(adapters, fn))).toEqual([]);
+    expect(fns.size).toBeGreaterThan(0);
+  });
+  for (const [fn, adapter] of Object.entries(adapters)) {
+    const own = cases.filter((golden) => golden.fn === fn && differs[golden.name] === undefined);
+    if (own.length === 0) continue;
+    describe(fn, () => {
+      test.each(own)("$name", (golden) => {
+        if (golden.expected["error"] === undefined) expectClose(golden, adapter(golden));
+        else expect(() => adapter(golden)).toThrow(TrainerInputError);
+      });
+    });
+  }
+}
+
+/** A real array was float32; of rows that are none, a matrix of none. */
+export function tensorAt({ inputs }: GoldenCase, name: string): Tensor {
+  const value = inputs[name];
+  if (Array.isArray(value) && value.length === 0) return zeros([0, 0], "float32");
+  return tensor(nestedOf(value), "float32");
 }
 
 /** Numbers and tensors within 1e-6 + 1e-5 of what is expected, and what the case allows; NaN is null, infinities are texts. */
@@ -43,6 +85,14 @@ function compare(where: string, got: unknown, wanted: unknown, allowed: unknown)
     for (const [key, one] of Object.entries(wanted)) {
       compare(`${where}.${key}`, got[key], one, isRecord(allowed) ? allowed[key] : allowed);
     }
+    return;
+  }
+  if (typeof got === "string" || typeof got === "boolean" || got === null) {
+    expect(got, where).toBe(wanted);
+    return;
+  }
+  if (Array.isArray(got) && typeof got[0] === "string") {
+    expect(got, where).toEqual(wanted);
     return;
   }
   const values = numbersOf(got);

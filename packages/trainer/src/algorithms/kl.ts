@@ -2,9 +2,8 @@
 
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
-import { clamp } from "./losses/policy-loss.ts";
 import { masked } from "./masked.ts";
-import { filled, type Matrix, matrixOf, rowSums, tensorOf } from "./matrix.ts";
+import { clamp, filled, type Matrix, matrixOf, rowSums, tensorOf } from "./matrix.ts";
 
 /** verl's names; with "+" behind it, the value is of that kind and the gradient that of k2. */
 export type KlPenaltyKind =

@@ -1,7 +1,7 @@
 /** Sums, means and spreads over the tokens that count (verl/utils/torch_functional.py). Whatever stands where the mask is 0 does no harm, NaN included. */
 
 import { TrainerInputError } from "../errors.ts";
-import { filled, type Matrix } from "./matrix.ts";
+import { filled, type Matrix, rowSums } from "./matrix.ts";
 
 export function maskedSum(values: Matrix, mask: Matrix): number {
   let sum = 0;
@@ -19,6 +19,26 @@ export function countOf(mask: Matrix): number {
 /** verl's: the sum over the count and 1e-8, so that of nothing it is 0. */
 export function maskedMean(values: Matrix, mask: Matrix): number {
   return maskedSum(values, mask) / (countOf(mask) + 1e-8);
+}
+
+/** Of each row. */
+export function maskedRowSums(values: Matrix, mask: Matrix): Float64Array {
+  const sums = new Float64Array(mask.rows);
+  for (let row = 0, at = 0; row < mask.rows; row++) {
+    let sum = 0;
+    for (const end = at + mask.columns; at < end; at++) {
+      const weight = mask.data[at] as number;
+      if (weight !== 0) sum += (values.data[at] as number) * weight;
+    }
+    sums[row] = sum;
+  }
+  return sums;
+}
+
+/** Of each row; of one without tokens 0. */
+export function maskedRowMeans(values: Matrix, mask: Matrix): Float64Array {
+  const lengths = rowSums(mask);
+  return maskedRowSums(values, mask).map((sum, row) => sum / ((lengths[row] as number) + 1e-8));
 }
 
 /** Of a sample: by n - 1. @throws TrainerInputError where one token counts, or none */

@@ -62,3 +62,8 @@ export function rowSums({ rows, columns, data }: Matrix): Float64Array {
   }
   return sums;
 }
+
+/** NaN stays NaN. */
+export function clamp(value: number, low: number, high: number): number {
+  return Math.min(Math.max(value, low), high);
+}

@@ -3,7 +3,8 @@
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { maskedMean } from "../masked.ts";
-import { filled, type Matrix, matrixOf, tensorOf } from "../matrix.ts";
+import { clamp, filled, type Matrix, matrixOf, tensorOf } from "../matrix.ts";
+import type { RolloutCorrectionSettings } from "../rollout-correction/settings.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
 
 /** All are [rows, tokens]. */
@@ -44,6 +45,8 @@ export interface PolicyLossSettings {
   readonly klCovRatio?: number;
   /** Of kl_cov. Default 1. */
   readonly ppoKlCoef?: number;
+  /** Of bypass_mode; needed there. */
+  readonly rolloutCorrection?: RolloutCorrectionSettings;
   readonly globalBatchInfo?: GlobalBatchInfo;
 }
 
@@ -147,10 +150,6 @@ export function ppoKlOf({ mask, logRatio }: PolicyRows, kept: number = Infinity)
     filled(mask, (_row, _column, at) => -clamp(logRatio.data[at] as number, -kept, kept)),
     mask,
   );
-}
-
-export function clamp(value: number, low: number, high: number): number {
-  return Math.min(Math.max(value, low), high);
 }
 
 /** The larger (or, with `sign` -1, the smaller) of two; where they are the same, half of each gradient, as torch has it. */

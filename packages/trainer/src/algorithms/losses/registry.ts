@@ -1,6 +1,7 @@
 /** Policy losses by verl's names (`actor.policy_loss.loss_mode`). A registry is a value that somebody makes and passes on. */
 
 import { TrainerInputError } from "../../errors.ts";
+import { bypassMode } from "./bypass.ts";
 import type { PolicyLoss } from "./policy-loss.ts";
 import { clipCov, geoMean, klCov } from "./rowwise.ts";
 import { cispo, dppoKl, dppoTv, dro, gpg, gspo, sapo, vanilla } from "./tokenwise.ts";
@@ -49,4 +50,5 @@ const verl: Readonly<Record<string, PolicyLoss>> = {
   geo_mean: geoMean,
   dro,
   cispo,
+  bypass_mode: bypassMode,
 };

@@ -2,9 +2,8 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { maskedMean } from "../masked.ts";
-import { filled, rowSums, tensorOf } from "../matrix.ts";
+import { clamp, filled, rowSums, tensorOf } from "../matrix.ts";
 import {
-  clamp,
   clippedLosses,
   clipRangeOf,
   larger,

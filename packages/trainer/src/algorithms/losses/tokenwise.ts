@@ -1,10 +1,9 @@
 /** Losses of tokens by themselves: vanilla and what was made of it (verl/trainer/ppo/core_algos.py). */
 
 import { TrainerInputError } from "../../errors.ts";
-import { matrixOf, rowSums } from "../matrix.ts";
+import { clamp, matrixOf, rowSums } from "../matrix.ts";
 import {
   checkDualClip,
-  clamp,
   clippedLosses,
   clipRangeOf,
   larger,
@@ -28,7 +27,7 @@ const maxLogRatio = 20;
 export const vanilla: PolicyLoss = (batch, settings = {}) =>
   dualClip(policyRowsOf(batch), settings);
 
-function dualClip(
+export function dualClip(
   rows: PolicyRows,
   settings: PolicyLossSettings,
   prefix = "actor/",
@@ -188,7 +187,7 @@ export const reinforce: PolicyLoss = (batch, settings = {}) => {
   return policyGradient(rows, settings, { "actor/ppo_kl": ppoKlOf(rows) });
 };
 
-function policyGradient(
+export function policyGradient(
   rows: PolicyRows,
   settings: PolicyLossSettings,
   metrics: Readonly<Record<string, number>>,

@@ -3,9 +3,9 @@
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { maskedMean } from "../masked.ts";
-import { filled, matrixOf, newMatrix, tensorOf } from "../matrix.ts";
+import { clamp, filled, matrixOf, newMatrix, tensorOf } from "../matrix.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
-import { clamp, larger, type TokenLoss } from "./policy-loss.ts";
+import { larger, type TokenLoss } from "./policy-loss.ts";
 
 /** All are [rows, tokens]. */
 export interface ValueLossBatch {

@@ -1,0 +1,49 @@
+/**
+ * The loss of the bypass: what the rollout said of its own log-probs stands for the old policy's, so that what is too far off is found, and weighted, while the loss is worked
+ * out (verl `compute_policy_loss_bypass_mode`). Mask and weights are not part of what is differentiated.
+ */
+
+import { TrainerInputError } from "../../errors.ts";
+import { matrixOf } from "../matrix.ts";
+import { correction } from "../rollout-correction/rollout-correction.ts";
+import { type PolicyLoss, type PolicyLossResult, policyRowsOf, ppoKlOf } from "./policy-loss.ts";
+import { dualClip, policyGradient } from "./tokenwise.ts";
+
+/** `oldLogProb` is the rollout's. Weights that come with the batch are not looked at. */
+export const bypassMode: PolicyLoss = (batch, settings = {}) => {
+  const { rolloutCorrection } = settings;
+  if (rolloutCorrection === undefined) {
+    throw new TrainerInputError(
+      "rolloutCorrection",
+      "rolloutCorrection is missing, which bypass_mode needs",
+    );
+  }
+  const given = policyRowsOf(batch);
+  const rollout = matrixOf("oldLogProb", batch.oldLogProb, given.logProb);
+  const { weights, mask, metrics } = correction(
+    given.logProb,
+    rollout,
+    given.mask,
+    rolloutCorrection,
+  );
+  const rows = { ...given, mask };
+  const { lossType = "ppo_clip" } = rolloutCorrection;
+  const withMetrics = (result: PolicyLossResult): PolicyLossResult => ({
+    ...result,
+    metrics: { ...result.metrics, ...metrics },
+  });
+  switch (lossType) {
+    case "ppo_clip":
+      // The ratio of the clip is that of the weights: with both it would count twice.
+      return withMetrics(dualClip({ ...rows, weights: undefined }, settings));
+    case "reinforce":
+      return withMetrics(
+        policyGradient({ ...rows, weights }, settings, { "actor/ppo_kl": ppoKlOf(rows) }),
+      );
+    default:
+      throw new TrainerInputError(
+        "lossType",
+        `there is no loss_type "${String(lossType)}" of bypass_mode; there are ppo_clip, reinforce`,
+      );
+  }
+};

@@ -1,0 +1,54 @@
+/** How far the policy that is trained is from the one that made the rollouts (verl `compute_offpolicy_metrics`). Rows without tokens count with a mean of 0. */
+
+import { maskedMean, maskedRowMeans, maskedRowSums } from "../masked.ts";
+import { clamp, filled, type Matrix } from "../matrix.ts";
+import { checkTokens } from "./rejection.ts";
+import { meanOf, spreadOf } from "./statistics.ts";
+import { safetyBound } from "./weights.ts";
+
+/** Without a prefix. @throws TrainerInputError where no token counts */
+export function offPolicyMetrics(
+  logProb: Matrix,
+  rolloutLogProb: Matrix | undefined,
+  mask: Matrix,
+): Record<string, number> {
+  checkTokens(mask);
+  const training = maskedRowMeans(logProb, mask);
+  const own = {
+    training_ppl: meanOf(training.map((mean) => Math.exp(-mean))),
+    training_log_ppl: -meanOf(training),
+  };
+  if (rolloutLogProb === undefined) return own;
+  const rollout = maskedRowMeans(rolloutLogProb, mask);
+  const logRatio = filled(
+    mask,
+    (_row, _column, at) => (logProb.data[at] as number) - (rolloutLogProb.data[at] as number),
+  );
+  const differences = rollout.map((mean, row) => mean - (training[row] as number));
+  const { mean, max, min } = spreadOf(differences);
+  return {
+    ...own,
+    kl: -maskedMean(logRatio, mask),
+    k3_kl: maskedMean(
+      mapped(logRatio, (one) => Math.exp(one) - one - 1),
+      mask,
+    ),
+    rollout_ppl: meanOf(rollout.map((one) => Math.exp(-one))),
+    rollout_log_ppl: -meanOf(rollout),
+    log_ppl_diff: mean,
+    log_ppl_abs_diff: meanOf(differences.map(Math.abs)),
+    log_ppl_diff_max: max,
+    log_ppl_diff_min: min,
+    ppl_ratio: meanOf(differences.map(Math.exp)),
+    chi2_token: maskedMean(mapped(logRatio, squaredRatio), mask) - 1,
+    chi2_seq: meanOf(maskedRowSums(logRatio, mask).map(squaredRatio)) - 1,
+  };
+}
+
+function squaredRatio(logRatio: number): number {
+  return Math.exp(2 * clamp(logRatio, -safetyBound, safetyBound));
+}
+
+function mapped(values: Matrix, value: (one: number) => number): Matrix {
+  return { ...values, data: values.data.map(value) };
+}

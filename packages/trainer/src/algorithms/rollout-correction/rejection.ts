@@ -1,0 +1,196 @@
+/**
+ * Which tokens and rows are too far from the rollout to learn from (verl `compute_rollout_rejection_mask`).
+ *
+ * With r the ratio of the trained policy's probability to the rollout's: k1 is -log r, k2 is (log r)^2 / 2, k3 is r - 1 - log r. Bounds of k1 are given for the ratio and
+ * compared as logarithms, with the sign that k1 has: of "0.5_2.0" a token passes whose -log r is from log 0.5 to log 2.
+ */
+
+import { TrainerInputError } from "../../errors.ts";
+import { maskedMean, maskedRowMeans, maskedRowSums } from "../masked.ts";
+import { clamp, filled, type Matrix, rowSums } from "../matrix.ts";
+import { meanOf, shareOf, spreadOf, tokenRange } from "./statistics.ts";
+import { type Band, rejectionBandsOf } from "./thresholds.ts";
+import { safetyBound } from "./weights.ts";
+
+const options = [
+  "token_k1",
+  "token_k2",
+  "token_k3",
+  "seq_sum_k1",
+  "seq_sum_k2",
+  "seq_sum_k3",
+  "seq_mean_k1",
+  "seq_mean_k2",
+  "seq_mean_k3",
+  "seq_max_k2",
+  "seq_max_k3",
+] as const;
+type Option = (typeof options)[number];
+
+export interface Rejection {
+  readonly mask: Matrix;
+  /** Without a prefix. */
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+/** @throws TrainerInputError for an unknown option, for bounds that do not fit, and where no token counts */
+export function rejectRollouts(
+  logRatio: Matrix,
+  mask: Matrix,
+  rolloutRs: string,
+  rolloutRsThreshold: unknown,
+): Rejection {
+  if (mask.rows === 0) return { mask, metrics: {} };
+  const wanted = optionsOf(rolloutRs);
+  const bands = rejectionBandsOf(wanted, rolloutRsThreshold);
+  checkTokens(mask);
+  const passed = new Uint8Array(mask.data.length).fill(1);
+  const metrics: Record<string, number> = {};
+  for (const [index, option] of wanted.entries()) {
+    const band = boundsOf(bands[index] as Band);
+    const statistic = statisticOf(option, logRatio, mask);
+    const passes = (at: number): boolean => {
+      const value = statistic.ofTokens.data[at] as number;
+      return value <= band.upper && (band.lower === null || value >= band.lower);
+    };
+    for (let at = 0; at < passed.length; at++) if (!passes(at)) passed[at] = 0;
+    const prefix = `rollout_rs_${option}`;
+    Object.assign(
+      metrics,
+      statisticMetrics(prefix, statistic, mask, band),
+      maskedFractions(prefix, mask, passes),
+    );
+  }
+  const passesAll = (at: number): boolean => passed[at] === 1;
+  Object.assign(metrics, maskedFractions("rollout_rs", mask, passesAll, mask.rows));
+  const kept = filled(mask, (_row, _column, at) => (passesAll(at) ? (mask.data[at] as number) : 0));
+  return { mask: kept, metrics };
+}
+
+/** @throws TrainerInputError */
+export function checkTokens(mask: Matrix): void {
+  if (mask.data.some((weight) => weight !== 0)) return;
+  throw new TrainerInputError("responseMask", "at least one token of responseMask must count");
+}
+
+function optionsOf(rolloutRs: string): readonly Option[] {
+  const wanted = [
+    ...new Set(
+      rolloutRs
+        .split(",")
+        .map((one) => one.trim())
+        .filter((one) => one !== ""),
+    ),
+  ];
+  const unknown = wanted.find((one) => !(options as readonly string[]).includes(one));
+  if (unknown === undefined && wanted.length > 0) return wanted as Option[];
+  throw new TrainerInputError(
+    "rolloutRs",
+    `there is no rollout_rs "${unknown ?? rolloutRs}"; there are ${options.join(", ")}`,
+  );
+}
+
+/** Of k1 as logarithms. */
+function boundsOf({ lower, upper }: Band): Band {
+  return lower === null ? { lower, upper } : { lower: Math.log(lower), upper: Math.log(upper) };
+}
+
+interface Statistic {
+  /** Of a row, at each of its tokens. */
+  readonly ofTokens: Matrix;
+  /** Of tokens, their mean. */
+  readonly ofRows: Float64Array;
+  readonly isOfRows: boolean;
+}
+
+function statisticOf(option: Option, logRatio: Matrix, mask: Matrix): Statistic {
+  const tokens = filled(logRatio, (_row, _column, at) => {
+    const own = clamp(logRatio.data[at] as number, -safetyBound, safetyBound);
+    if (option.endsWith("k1")) return -own;
+    return option.endsWith("k2") ? 0.5 * own * own : Math.exp(own) - 1 - own;
+  });
+  if (option.startsWith("token")) {
+    return { ofTokens: tokens, ofRows: maskedRowMeans(tokens, mask), isOfRows: false };
+  }
+  const ofRows = option.startsWith("seq_sum")
+    ? maskedRowSums(tokens, mask)
+    : option.startsWith("seq_mean")
+      ? maskedRowMeans(tokens, mask)
+      : maskedRowMaxima(tokens, mask);
+  return { ofTokens: filled(mask, (row) => ofRows[row] as number), ofRows, isOfRows: true };
+}
+
+/** Of a row without tokens 0. */
+function maskedRowMaxima(values: Matrix, mask: Matrix): Float64Array {
+  return Float64Array.from({ length: mask.rows }, (_, row) => {
+    let most = -Infinity;
+    for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
+      if (mask.data[at] !== 0) most = Math.max(most, values.data[at] as number);
+    }
+    return most === -Infinity ? 0 : most;
+  });
+}
+
+function statisticMetrics(
+  prefix: string,
+  { ofTokens, ofRows, isOfRows }: Statistic,
+  mask: Matrix,
+  { lower, upper }: Band,
+): Record<string, number> {
+  const lengths = rowSums(mask);
+  const rows = ofRows.filter((_, row) => (lengths[row] as number) > 0);
+  const ofRow = spreadOf(rows);
+  const range = isOfRows ? ofRow : tokenRange(ofTokens, mask);
+  const rowsAbove = meanOf(rows.map((one) => (one > upper ? 1 : 0)));
+  const rowsBelow = lower === null ? 0 : meanOf(rows.map((one) => (one < lower ? 1 : 0)));
+  const above = shareOf(mask, (at) => (ofTokens.data[at] as number) > upper);
+  const below = lower === null ? 0 : shareOf(mask, (at) => (ofTokens.data[at] as number) < lower);
+  return {
+    [`${prefix}_mean`]: maskedMean(ofTokens, mask),
+    [`${prefix}_max`]: range.max,
+    [`${prefix}_min`]: range.min,
+    [`${prefix}_fraction_high`]: isOfRows ? rowsAbove : above,
+    [`${prefix}_fraction_low`]: isOfRows ? rowsBelow : below,
+    [`${prefix}_std`]: clampedStd(ofTokens, mask, lower ?? 0, upper),
+    [`${prefix}_seq_mean`]: ofRow.mean,
+    [`${prefix}_seq_std`]: ofRow.std,
+    [`${prefix}_seq_max`]: ofRow.max,
+    [`${prefix}_seq_min`]: ofRow.min,
+    [`${prefix}_seq_max_deviation`]: Math.max(Math.abs(ofRow.max), Math.abs(ofRow.min)),
+    [`${prefix}_seq_fraction_high`]: rowsAbove,
+    ...(lower === null ? {} : { [`${prefix}_seq_fraction_low`]: rowsBelow }),
+  };
+}
+
+/** Over tokens, of what is within the bounds; what is not counts as the bound. */
+function clampedStd(values: Matrix, mask: Matrix, lower: number, upper: number): number {
+  let tokens = 0;
+  for (const weight of mask.data) tokens += weight;
+  if (tokens <= 1) return 0;
+  const kept = filled(values, (_row, _column, at) =>
+    clamp(values.data[at] as number, lower, upper),
+  );
+  const squares = { ...kept, data: kept.data.map((one) => one * one) };
+  return Math.sqrt(Math.max(0, maskedMean(squares, mask) - maskedMean(kept, mask) ** 2));
+}
+
+/** Of tokens, and of rows that lose at least one. @param rows what they are a share of. Default: rows with tokens */
+function maskedFractions(
+  prefix: string,
+  mask: Matrix,
+  passes: (at: number) => boolean,
+  rows: number = rowSums(mask).filter((length) => length > 0).length,
+): Record<string, number> {
+  let losing = 0;
+  for (let row = 0; row < mask.rows; row++) {
+    let loses = false;
+    for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
+      if (mask.data[at] !== 0 && !passes(at)) loses = true;
+    }
+    if (loses) losing += 1;
+  }
+  return {
+    [`${prefix}_masked_fraction`]: shareOf(mask, (at) => !passes(at)),
+    [`${prefix}_seq_masked_fraction`]: losing / rows,
+  };
+}

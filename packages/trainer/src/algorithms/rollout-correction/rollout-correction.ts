@@ -1,0 +1,131 @@
+/**
+ * Rollouts of another policy than the one that is trained (an older one, or the same at another precision): weights that make up for it, and a mask without what is too
+ * far off (verl/trainer/ppo/rollout_corr_helper.py).
+ */
+
+import { asTensor, type Tensor, zeros } from "@rayling/data-proto";
+import { TrainerInputError } from "../../errors.ts";
+import { filled, type Matrix, matrixOf, tensorOf } from "../matrix.ts";
+import { offPolicyMetrics } from "./off-policy.ts";
+import { checkTokens, rejectRollouts } from "./rejection.ts";
+import { type RolloutCorrectionSettings, withDefaults } from "./settings.ts";
+import { rolloutWeights } from "./weights.ts";
+
+/** All are [rows, tokens]. */
+export interface RolloutCorrectionBatch {
+  /** Of the policy that is trained, before the step. In the bypass: of the one that is trained now. */
+  readonly oldLogProbs: Tensor;
+  /** Of the policy that made the rollout, as it said itself. */
+  readonly rolloutLogProbs: Tensor;
+  readonly responseMask: Tensor;
+}
+
+export interface RolloutCorrection {
+  /** For the losses. Absent where no weights are asked for. */
+  readonly rolloutIsWeights?: Tensor<"float32">;
+  /** Without what was rejected, in the dtype that it had. Takes the place of the mask before advantages are worked out. */
+  readonly responseMask: Tensor;
+  /** `rollout_corr/*`. */
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+/** verl `compute_rollout_correction_and_rejection_mask`. Throws TrainerInputError for settings that are none, shapes that differ, and where no token counts or no weight is left. */
+export function correctRollouts(
+  batch: RolloutCorrectionBatch,
+  settings: RolloutCorrectionSettings = {},
+): RolloutCorrection {
+  const old = matrixOf("oldLogProbs", batch.oldLogProbs);
+  const rollout = matrixOf("rolloutLogProbs", batch.rolloutLogProbs, old);
+  const mask = matrixOf("responseMask", batch.responseMask, old);
+  const corrected = correction(old, rollout, mask, settings);
+  return {
+    ...(corrected.weights === undefined ? {} : { rolloutIsWeights: tensorOf(corrected.weights) }),
+    responseMask: likeTensor(corrected.mask, batch.responseMask),
+    metrics: corrected.metrics,
+  };
+}
+
+export interface Correction {
+  readonly weights: Matrix | undefined;
+  readonly mask: Matrix;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+/** The same on matrices. @throws TrainerInputError */
+export function correction(
+  logProb: Matrix,
+  rolloutLogProb: Matrix,
+  mask: Matrix,
+  settings: RolloutCorrectionSettings,
+): Correction {
+  checkTokens(mask);
+  const { rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize, rolloutRs, rolloutRsThreshold } =
+    withDefaults(settings);
+  const logRatio = filled(
+    mask,
+    (_row, _column, at) => (logProb.data[at] as number) - (rolloutLogProb.data[at] as number),
+  );
+  const weighted =
+    rolloutIs === null || rolloutIsThreshold === null
+      ? undefined
+      : rolloutWeights(logRatio, mask, { rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize });
+  const rejected =
+    rolloutRs === null
+      ? { mask, metrics: {} }
+      : rejectRollouts(logRatio, mask, rolloutRs, rolloutRsThreshold);
+  const metrics = {
+    ...weighted?.metrics,
+    ...rejected.metrics,
+    ...offPolicyMetrics(logProb, rolloutLogProb, mask),
+  };
+  return { weights: weighted?.weights, mask: rejected.mask, metrics: prefixed(metrics) };
+}
+
+/**
+ * verl `compute_rollout_corr_metrics_from_logprobs`: how far the policy of now is from the rollout's, while it is trained. Throws TrainerInputError.
+ */
+export function rolloutCorrectionMetrics(batch: {
+  readonly logProb: Tensor;
+  readonly rolloutLogProbs: Tensor;
+  readonly responseMask: Tensor;
+}): Record<string, number> {
+  const own = matrixOf("logProb", batch.logProb);
+  const rollout = matrixOf("rolloutLogProbs", batch.rolloutLogProbs, own);
+  return prefixed(
+    offPolicyMetrics(own, rollout, matrixOf("responseMask", batch.responseMask, own)),
+  );
+}
+
+/**
+ * The bypass (verl `apply_bypass_mode`): what the rollout said of its own log-probs is taken for the old policy's, and the loss makes up for the rest.
+ * Throws TrainerInputError where the rollout said nothing.
+ */
+export function bypassed(
+  rolloutLogProbs: Tensor | undefined,
+  rolloutCorrection: RolloutCorrectionSettings,
+): {
+  readonly oldLogProbs: Tensor;
+  /** Of the policy loss. */
+  readonly lossMode: "bypass_mode";
+  readonly rolloutCorrection: RolloutCorrectionSettings;
+} {
+  if (rolloutLogProbs !== undefined) {
+    return { oldLogProbs: rolloutLogProbs, lossMode: "bypass_mode", rolloutCorrection };
+  }
+  throw new TrainerInputError(
+    "rolloutLogProbs",
+    "rolloutLogProbs are missing, which bypassMode needs: let the rollout return log-probs",
+  );
+}
+
+function prefixed(metrics: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(metrics).map(([name, value]) => [`rollout_corr/${name}`, value]),
+  );
+}
+
+function likeTensor({ data }: Matrix, { dtype, shape }: Tensor): Tensor {
+  const result = zeros(shape, dtype);
+  result.data.set(data);
+  return asTensor(result.data, shape, dtype);
+}

@@ -1,0 +1,56 @@
+/** Mean, spread and range of rows, and of tokens that count. */
+
+import { countOf } from "../masked.ts";
+import type { Matrix } from "../matrix.ts";
+
+export function meanOf(values: Float64Array): number {
+  let sum = 0;
+  for (const value of values) sum += value;
+  return sum / values.length;
+}
+
+export interface Spread {
+  readonly mean: number;
+  /** Of a sample: by n - 1. 0 of one. */
+  readonly std: number;
+  readonly max: number;
+  readonly min: number;
+}
+
+export function spreadOf(values: Float64Array): Spread {
+  const mean = meanOf(values);
+  let squares = 0;
+  let max = -Infinity;
+  let min = Infinity;
+  for (const value of values) {
+    squares += (value - mean) ** 2;
+    max = Math.max(max, value);
+    min = Math.min(min, value);
+  }
+  return { mean, std: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0, max, min };
+}
+
+/** Of the tokens that count. */
+export function tokenRange(
+  values: Matrix,
+  mask: Matrix,
+): { readonly max: number; readonly min: number } {
+  let max = -Infinity;
+  let min = Infinity;
+  for (let at = 0; at < mask.data.length; at++) {
+    if (mask.data[at] === 0) continue;
+    max = Math.max(max, values.data[at] as number);
+    min = Math.min(min, values.data[at] as number);
+  }
+  return { max, min };
+}
+
+/** Of the tokens that count, the share for which it holds. */
+export function shareOf(mask: Matrix, holds: (at: number) => boolean): number {
+  let sum = 0;
+  for (let at = 0; at < mask.data.length; at++) {
+    const weight = mask.data[at] as number;
+    if (weight !== 0 && holds(at)) sum += weight;
+  }
+  return sum / (countOf(mask) + 1e-8);
+}

@@ -1,0 +1,154 @@
+/**
+ * Importance weights: by how much more likely the policy that is trained is to say what the rollout said (verl `compute_rollout_correction_weights`).
+ *
+ * They are weights, not part of what is differentiated. What is NaN off the mask stays NaN there, as in verl; no metric sees it.
+ */
+
+import { TrainerInputError } from "../../errors.ts";
+import { maskedMean, maskedRowMeans, maskedRowSums } from "../masked.ts";
+import { clamp, filled, type Matrix, rowSums } from "../matrix.ts";
+import { meanOf, shareOf, spreadOf, tokenRange } from "./statistics.ts";
+import { weightBandOf } from "./thresholds.ts";
+
+/** A log ratio beyond this is taken for this: exp of it is still a number to work with. */
+export const safetyBound = 20;
+
+export interface WeightSettings {
+  readonly rolloutIs: "token" | "sequence";
+  readonly rolloutIsThreshold: number | string;
+  readonly rolloutIsBatchNormalize: boolean;
+}
+
+export interface RolloutWeights {
+  readonly weights: Matrix;
+  /** Without a prefix. */
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+/** @param mask at least one token must count. @throws TrainerInputError */
+export function rolloutWeights(
+  logRatio: Matrix,
+  mask: Matrix,
+  { rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize }: WeightSettings,
+): RolloutWeights {
+  if (rolloutIs !== "token" && rolloutIs !== "sequence") {
+    throw new TrainerInputError(
+      "rolloutIs",
+      `there is no rollout_is "${String(rolloutIs)}"; there are token, sequence`,
+    );
+  }
+  const { lower, upper } = weightBandOf(rolloutIsThreshold);
+  const sums = maskedRowSums(logRatio, mask);
+  const isOfToken = rolloutIs === "token";
+  const raw = filled(mask, (row, _column, at) => {
+    const own = (isOfToken ? logRatio.data[at] : sums[row]) as number;
+    return Math.exp(clamp(own, -safetyBound, safetyBound)) * (mask.data[at] as number);
+  });
+  const weights = filled(raw, (_row, _column, at) => {
+    const weight = raw.data[at] as number;
+    if (lower === null) return Math.min(weight, upper);
+    return weight >= lower && weight <= upper ? weight : 0;
+  });
+  const bounds = { lower: lower ?? 1 / upper, upper };
+  const metrics: Record<string, number> = {
+    ...(isOfToken
+      ? tokenMetrics(weights, raw, mask, bounds)
+      : sequenceMetrics(weights, sums, mask, bounds)),
+    ...spreadMetrics(weights, mask, upper),
+    ...rowMetrics(weights, raw, mask, bounds),
+  };
+  if (lower !== null) {
+    metrics["rollout_is_oob_ratio"] = shareOf(mask, (at) => {
+      const weight = raw.data[at] as number;
+      return weight < lower || weight > upper;
+    });
+  }
+  if (!rolloutIsBatchNormalize) return { weights, metrics };
+  const mean = isOfToken ? maskedMean(weights, mask) : meanOfRows(weights, mask);
+  const factor = mean > 1e-8 ? mean : 1;
+  metrics["rollout_is_batch_norm_factor"] = factor;
+  return { weights: { ...weights, data: weights.data.map((weight) => weight / factor) }, metrics };
+}
+
+interface Bounds {
+  readonly lower: number;
+  readonly upper: number;
+}
+
+function tokenMetrics(
+  weights: Matrix,
+  raw: Matrix,
+  mask: Matrix,
+  { lower, upper }: Bounds,
+): Record<string, number> {
+  const range = tokenRange(weights, mask);
+  return {
+    rollout_is_mean: maskedMean(weights, mask),
+    rollout_is_ratio_fraction_high: shareOf(mask, (at) => (raw.data[at] as number) > upper),
+    rollout_is_ratio_fraction_low: shareOf(mask, (at) => (raw.data[at] as number) < lower),
+    rollout_is_max: range.max,
+    rollout_is_min: range.min,
+  };
+}
+
+/** Largest and smallest are of what the weights were before they were cut. Rows without tokens count: their ratio is 1. */
+function sequenceMetrics(
+  weights: Matrix,
+  sums: Float64Array,
+  mask: Matrix,
+  { lower, upper }: Bounds,
+): Record<string, number> {
+  const { max, min } = spreadOf(sums);
+  return {
+    rollout_is_mean: maskedMean(weights, mask),
+    rollout_is_ratio_fraction_high: meanOf(sums.map((sum) => (sum > Math.log(upper) ? 1 : 0))),
+    rollout_is_ratio_fraction_low: meanOf(sums.map((sum) => (sum < Math.log(lower) ? 1 : 0))),
+    rollout_is_max: Math.exp(Math.min(max, safetyBound)),
+    rollout_is_min: Math.exp(min),
+  };
+}
+
+/** Of the weights as they are applied, but for the normalisation. @throws TrainerInputError where all of them are 0 */
+function spreadMetrics(weights: Matrix, mask: Matrix, upper: number): Record<string, number> {
+  const mean = maskedMean(weights, mask);
+  const squares = filled(weights, (_row, _column, at) => (weights.data[at] as number) ** 2);
+  const ofSquares = maskedMean(squares, mask);
+  if (ofSquares === 0) {
+    throw new TrainerInputError(
+      "rolloutIsThreshold",
+      `every importance weight is outside of rolloutIsThreshold (at most ${upper}): nothing is left to learn from`,
+    );
+  }
+  let tokens = 0;
+  for (const weight of mask.data) tokens += weight;
+  return {
+    rollout_is_std: tokens > 1 ? Math.sqrt(Math.max(0, ofSquares - mean * mean)) : 0,
+    rollout_is_eff_sample_size: (mean + 1e-8) ** 2 / ofSquares,
+  };
+}
+
+function rowMetrics(
+  weights: Matrix,
+  raw: Matrix,
+  mask: Matrix,
+  { lower, upper }: Bounds,
+): Record<string, number> {
+  const { mean, std, max, min } = spreadOf(maskedRowMeans(weights, mask));
+  const rawMeans = maskedRowMeans(raw, mask);
+  return {
+    rollout_is_seq_mean: mean,
+    rollout_is_seq_std: std,
+    rollout_is_seq_max: max,
+    rollout_is_seq_min: min,
+    rollout_is_seq_max_deviation: Math.max(Math.abs(max - 1), Math.abs(min - 1)),
+    rollout_is_seq_fraction_high: meanOf(rawMeans.map((one) => (one > upper ? 1 : 0))),
+    rollout_is_seq_fraction_low: meanOf(rawMeans.map((one) => (one < lower ? 1 : 0))),
+  };
+}
+
+/** Each row as long as any other; those without tokens do not count. */
+function meanOfRows(weights: Matrix, mask: Matrix): number {
+  const lengths = rowSums(mask);
+  const used = maskedRowMeans(weights, mask).filter((_, row) => (lengths[row] as number) > 0);
+  return used.length === 0 ? 0 : meanOf(used);
+}
