@@ -153,6 +153,36 @@ describe.each([
   });
 });
 
+test("--manager remote: what aborts its process costs its own sample, and neither the run nor the baseline", async () => {
+  const solutions = await fileOf(
+    Array.from({ length: 20 }, (_, question) => ({
+      question: `q${question}`,
+      ground_truth: "g",
+      only: { solution: question === 7 ? "abort" : String(question) },
+    })),
+  );
+  const out = join(await folder(), "rewards.jsonl");
+  const { code, stdout, stderr } = await rayling(
+    "score",
+    "--solutions",
+    solutions,
+    "--reward",
+    `${troublemaker}:sync`,
+    "--manager",
+    "remote",
+    "--baseline",
+    "20",
+    "--out",
+    out,
+  );
+  expect(code).toBe(0);
+  expect(stdout).toContain("invalid: 1 x EXECUTOR_DIED");
+  expect(stderr).not.toContain("baseline: given up");
+  expect((await recordsOf(out)).map(({ score }) => score)).toEqual(
+    Array.from({ length: 20 }, (_, index) => (index === 7 ? null : index)),
+  );
+});
+
 test("extras that JSON cannot carry are told and cost no score", async () => {
   const solutions = await fileOf([{ question: "q", ground_truth: "g", a: { solution: "s" } }]);
   const out = join(await folder(), "rewards.jsonl");

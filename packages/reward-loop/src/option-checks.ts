@@ -50,7 +50,8 @@ export function checkKeys<Options extends object>(
   }
   for (const key of Object.keys(options)) {
     if ((known as readonly string[]).includes(key)) continue;
-    notAnOption(option === "" ? key : `${option}.${key}`, `one of ${known.join(", ")}`, "unknown");
+    const expected = known.length === 0 ? "left out" : `one of ${known.join(", ")}`;
+    notAnOption(option === "" ? key : `${option}.${key}`, expected, "unknown");
   }
 }
 

@@ -23,7 +23,7 @@ export type ScoreFailureCode =
   | "NOT_ENCODABLE"
   /** It did not finish within timeoutMs. */
   | "SCORE_TIMEOUT"
-  /** It ended its thread: process.exit, out of memory, an exception nobody caught. */
+  /** It ended its thread or process: process.exit, out of memory, an exception nobody caught, a signal. */
   | "EXECUTOR_DIED"
   /** All that may be spent is spent: it was not called. */
   | "SPEND_CAP"
@@ -48,6 +48,8 @@ export interface ScoreFailure {
   /** How the executor ended, with EXECUTOR_DIED. */
   readonly deathKind?: DeathCause["kind"];
   readonly exitCode?: number;
+  /** What ended its process. */
+  readonly signal?: string;
 }
 
 /** What one attempt measures. */
@@ -124,9 +126,10 @@ export function deathFailure(cause: DeathCause): ScoreFailure {
   return {
     code: "EXECUTOR_DIED",
     name: "ExecutorDiedError",
-    message: `the score function ended its thread: ${cause.message}`,
+    message: `the score function ended its executor: ${cause.message}`,
     deathKind: cause.kind,
     ...(cause.exitCode === undefined ? {} : { exitCode: cause.exitCode }),
+    ...(cause.signal === undefined ? {} : { signal: cause.signal }),
   };
 }
 

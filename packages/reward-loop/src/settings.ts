@@ -16,14 +16,20 @@ import { between, checkKeys, notAnOption } from "./option-checks.ts";
 import { readPolicy } from "./policy-settings.ts";
 import type { PolicyOptions, PolicySettings } from "./policy-settings.ts";
 import { withoutRateLimited } from "./rate-limited.ts";
+import { withoutRemote } from "./remote.ts";
 
 export interface RewardLoopOptions extends PolicyOptions {
   /** RewardLoopWorkers. Default: one per CPU, at least 2, at most 8 (verl: 8). */
   readonly workers?: number | undefined;
   /** Samples in flight per worker. Default 16. */
   readonly concurrency?: number | undefined;
-  /** Threads per worker in which score functions run. Default 2: while one is blocked, one goes on. */
+  /** Threads (or processes) per worker in which score functions run. Default 2: while one is blocked, one goes on. */
   readonly executors?: number | undefined;
+  /**
+   * What an executor is: a thread, or a process of its own for code that may crash (native add-ons, process.abort, memory beyond any limit): that costs its own sample then. A process
+   * takes longer to start and some 50 MB. Default "thread"; "process" with the manager remote.
+   */
+  readonly executorIsolation?: "thread" | "process" | undefined;
   /** How long a score function may take on one sample, from its start. Default: as long as it takes. */
   readonly timeoutMs?: number | undefined;
   /** How long the user's modules may take to load. Default 60 s. */
@@ -44,7 +50,7 @@ export interface RewardLoopOptions extends PolicyOptions {
   readonly baseDirectory?: string | undefined;
   /** Workers are named `{name}_{i}`. Default reward_loop_worker, with a suffix where that is taken. */
   readonly name?: string | undefined;
-  /** Heap limits of an executor's thread: a score function that reaches one is reported, the others go on. */
+  /** Heap limits of an executor: a score function that reaches one is reported, the others go on. */
   readonly resourceLimits?: ResourceLimits | undefined;
 }
 
@@ -81,6 +87,7 @@ export interface PipelineSettings {
 
 export interface ExecutorSettings {
   readonly executors: number;
+  readonly isolation: "thread" | "process";
   readonly concurrency: number;
   readonly timeoutMs: number | undefined;
   readonly startTimeoutMs: number;
@@ -97,7 +104,7 @@ export interface RewardLoopSettings extends ExecutorSettings {
 /** Throws RewardLoopOptionError, InvalidRewardSpecError. */
 export function readSettings(given: RewardLoopOptions): RewardLoopSettings {
   checkKeys<RewardLoopOptions>("", given, optionNames);
-  const options = withoutRateLimited(given);
+  const options = withoutRemote(withoutRateLimited(given));
   const { manager = "naive", tokenizer } = options;
   const reward = specOf("reward", options.reward);
   const policy = readPolicy(options, reward?.path ?? "default");
@@ -106,6 +113,7 @@ export function readSettings(given: RewardLoopOptions): RewardLoopSettings {
     workers: whole("workers", options.workers, Math.min(8, Math.max(2, availableParallelism()))),
     concurrency: whole("concurrency", options.concurrency, 16),
     executors: whole("executors", options.executors, 2),
+    isolation: isolationOf(options.executorIsolation),
     // What may not go on for longer than all of its tries together is ended then.
     timeoutMs: between("timeoutMs", options.timeoutMs, longest) ?? policy.totalTimeoutMs,
     startTimeoutMs: between("startTimeoutMs", options.startTimeoutMs, longest) ?? 60_000,
@@ -138,6 +146,7 @@ const optionNames: readonly (keyof RewardLoopOptions)[] = [
   "workers",
   "concurrency",
   "executors",
+  "executorIsolation",
   "timeoutMs",
   "totalTimeoutMs",
   "startTimeoutMs",
@@ -216,6 +225,11 @@ const ownTokenizer: string = new URL(
 
 function whole(option: string, value: number | undefined, fallback: number): number {
   return between(option, value, { least: 1, whole: true }) ?? fallback;
+}
+
+function isolationOf(value: "thread" | "process" = "thread"): "thread" | "process" {
+  if (value === "thread" || value === "process") return value;
+  return notAnOption("executorIsolation", '"thread" or "process"', value);
 }
 
 function filled(option: string, value: string): string {

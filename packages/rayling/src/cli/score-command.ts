@@ -133,7 +133,7 @@ async function openLoop(options: ScoreOptions, reward: RewardSpec): Promise<Rewa
   const { workers, concurrency, executors, timeoutMs, manager, managerOptions, policy } = options;
   const spec = options.latencyMs === undefined ? reward : judged(reward, options);
   // The judge would find a bad reward module only at its first sample.
-  const checking = BaselineActor.remote();
+  const checking = baselineOf(options);
   const opening = RewardLoopManager.create({
     workers,
     concurrency,
@@ -200,7 +200,7 @@ async function runBaseline(
   if (samples.length === 0) return undefined;
   process.stderr.write(`baseline: ${grouped(samples.length)} samples, one at a time\n`);
   const spec = options.latencyMs === undefined ? reward : judged(reward, options);
-  const baseline = BaselineActor.remote();
+  const baseline = baselineOf(options);
   // They were scored once; a function that now hangs must not hold the report back.
   const limit =
     options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs * samples.length };
@@ -211,6 +211,11 @@ async function runBaseline(
     process.stderr.write(`baseline: given up, ${reason.split("\n", 1)[0]}\n`);
     return undefined;
   }
+}
+
+/** What is to crash in a process only must not do so in this one. */
+function baselineOf({ manager }: ScoreOptions): ReturnType<typeof BaselineActor.remote> {
+  return BaselineActor.options(manager === "remote" ? { isolation: "process" } : {}).remote();
 }
 
 function judged(reward: RewardSpec, options: ScoreOptions): RewardSpec {

@@ -85,12 +85,21 @@ export function addScoreCommand(
       settings,
       {},
     )
-    .option("--manager <name|path[:name]>", "reward manager: naive, dapo, gdpo or a class", "naive")
+    .option(
+      "--manager <name|path[:name]>",
+      "reward manager: naive, dapo, gdpo, rate_limited, remote (score functions in processes of their own) or a class",
+      "naive",
+    )
     .option("--manager-option <key=value>", "of the manager; may be repeated", settings, {})
     .option("--demo", "use the example's solutions, reward and latency where none are given", false)
     .option("--workers <count>", "reward loop workers", count(1), DEFAULT_WORKERS)
     .option("--concurrency <count>", "samples in flight per worker", count(1), 64)
-    .option("--executors <count>", "threads per worker in which reward functions run", count(1), 1)
+    .option(
+      "--executors <count>",
+      "threads (with --manager remote: processes) per worker in which reward functions run",
+      count(1),
+      1,
+    )
     .option(
       "--latency <min,max>",
       "ms that a simulated judge takes before the reward is computed; 0 for none (default: 0; demo: 1,40)",

@@ -208,8 +208,11 @@ export async function loadRewardConfig(
 export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
   const { custom_reward_function: custom, reward_manager: manager, reward_kwargs: kwargs } = config;
   const isLimited = ["rate_limited", "limited"].includes(manager.name);
+  const isRemote = manager.source === "register" && manager.name === "remote";
   return {
     workers: config.num_workers,
+    // In verl each worker has a pool of as many processes as there are workers.
+    ...(isRemote ? { executors: config.num_workers } : {}),
     ...(custom.path === null
       ? {}
       : { reward: { path: custom.path, name: custom.name, rewardKwargs: custom.reward_kwargs } }),
@@ -226,7 +229,9 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
             max_tpm: config.max_tpm,
             estimated_tokens_per_request: config.estimated_tokens_per_request,
           }
-        : kwargs,
+        : isRemote
+          ? {}
+          : kwargs,
     ),
     ...(isLimited ? { timeoutMs: 1000 * config.timeout } : {}),
   };

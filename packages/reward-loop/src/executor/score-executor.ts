@@ -1,5 +1,5 @@
 /**
- * The actor in whose thread the user's code runs: one score at a time if it is synchronous, many if it waits.
+ * The actor in whose thread or process the user's code runs: one score at a time if it is synchronous, many if it waits.
  * It may be blocked or dead at any moment; what is known of it then stands in the run table. Knows no deadlines and no other executor.
  */
 
@@ -12,7 +12,8 @@ import type { ScoreFailure } from "../outcome.ts";
 import type { PipelineSettings } from "../settings.ts";
 import { loadPipeline } from "./pipeline.ts";
 import type { Pipeline } from "./pipeline.ts";
-import { RunTable } from "./run-table.ts";
+import type { RunTablePlace } from "./run-table.ts";
+import { runTableAt } from "./run-tables.ts";
 import { RunTracker } from "./run-tracker.ts";
 import type { Run } from "./run-tracker.ts";
 import { runWork } from "./score-work.ts";
@@ -38,8 +39,8 @@ export class ScoreExecutor {
   /** At work. */
   readonly #runs: Map<number, Run> = new Map();
 
-  constructor(settings: PipelineSettings, memory: SharedArrayBuffer) {
-    const table = RunTable.over(memory);
+  constructor(settings: PipelineSettings, place: RunTablePlace) {
+    const table = runTableAt(place);
     this.#tracker = new RunTracker(table);
     // Before the handlers of the user's modules, which may take their time.
     process.prependListener("exit", () => table.exiting());
@@ -94,6 +95,7 @@ export class ScoreExecutor {
   }
 }
 
+/** A thread unless its options say otherwise. */
 export const ScoreExecutorActor: ray.ActorClass<typeof ScoreExecutor> = ray.remote(ScoreExecutor, {
   isolation: "thread",
 });

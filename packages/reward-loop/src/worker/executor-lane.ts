@@ -1,16 +1,18 @@
 /**
- * One executor as its worker sees it: what is in flight there, its deadlines, its end.
+ * One executor, a thread or a process, as its worker sees it: what is in flight there, its deadlines, its end.
  *
  * A deadline counts from the moment the user's function starts on a sample. When one has passed, the executor is asked for a sign of life:
  * if it answers, the sample waits for something and is reported, the thread goes on. If it does not, its thread is blocked: the table
  * names the run that blocks it, that sample is reported once its own deadline has passed, and the thread is ended. A thread that is
- * on its way out is not blocked: what comes of it is a death.
+ * on its way out is not blocked: what comes of it is a death. All of that holds for a process as well; besides, a signal may end one that its own code or somebody
+ * else sent, so whoever ran there is tried again alone and blamed only if its process ends again.
  * A lane ends once, and then says what it leaves behind: jobs to run again, or suspects where nobody could be named.
  */
 
 import * as ray from "@rayling/core";
 import type { ActorHandle, DeathCause } from "@rayling/core";
-import { RunTable } from "../executor/run-table.ts";
+import type { RunTable } from "../executor/run-table.ts";
+import { newRunTable } from "../executor/run-tables.ts";
 import { ScoreExecutorActor } from "../executor/score-executor.ts";
 import type { ExecutorTraits, ScoreExecutor } from "../executor/score-executor.ts";
 import { deathFailure, timeoutFailure } from "../outcome.ts";
@@ -76,14 +78,20 @@ export class ExecutorLane {
     this.#settings = settings;
     this.#owner = owner;
     // Twice the concurrency: a run that is overdue keeps its slot until it ends.
-    this.#table = RunTable.withSlots(2 * settings.concurrency);
+    const { isolation, resourceLimits } = settings;
+    this.#table = newRunTable(isolation, 2 * settings.concurrency);
     this.#freeSlots = Array.from({ length: this.#table.slots }, (_, slot) => slot);
-    const { resourceLimits } = settings;
     this.#actor = ScoreExecutorActor.options({
       name,
+      isolation,
+      // What it writes is read here: it must be on this machine.
+      schedulingStrategy: {
+        kind: "NODE_AFFINITY",
+        nodeId: ray.getRuntimeContext().getNodeId(),
+      },
       maxConcurrency: this.#table.slots + 8,
       ...(resourceLimits === undefined ? {} : { runtimeEnv: { resourceLimits } }),
-    }).remote(settings.pipeline, this.#table.memory);
+    }).remote(settings.pipeline, this.#table.place);
     void this.#start();
   }
 
@@ -256,7 +264,7 @@ export class ExecutorLane {
     if (only !== undefined && this.#runs === 1) {
       return this.#endBy(only, timeoutFailure(timeoutMs), this.#table.ageMs(only.slot) ?? 0);
     }
-    void this.#end("stopped", undefined, false, true);
+    void this.#end("stopped", undefined, false, everyone);
   }
 
   #endBy(culprit: Flight, failure: ScoreFailure, ageMs: number): void {
@@ -273,29 +281,31 @@ export class ExecutorLane {
 
   #died(cause: DeathCause): void {
     if (this.#state === "ended") return;
-    // Somebody ended it from outside: no sample is to blame.
-    const isOwnDeath = ["exited", "uncaught-exception", "out-of-memory"].includes(cause.kind);
-    if (!isOwnDeath) return void this.#end("died", cause, false);
+    const origin = originOf(cause);
+    if (origin === "outside") return void this.#end("died", cause, false);
     const { runningId } = this.#table;
     if (this.#overdue.has(runningId)) return void this.#end("died", cause, true);
     const [only] = this.#flights.values();
-    const culprit = this.#flights.get(runningId) ?? (this.#runs === 1 ? only : undefined);
-    if (culprit !== undefined) {
-      this.#settleCulprit(culprit, deathFailure(cause), this.#table.ageMs(culprit.slot) ?? 0);
+    const running = this.#flights.get(runningId) ?? (this.#runs === 1 ? only : undefined);
+    if (running === undefined) return void this.#end("died", cause, false, everyone);
+    if (origin === "unclear" && running.job.place !== "fresh") {
+      return void this.#end("died", cause, false, ({ id }) => id === running.id);
     }
-    void this.#end("died", cause, culprit !== undefined, culprit === undefined);
+    const ageMs = this.#table.ageMs(running.slot) ?? 0;
+    this.#settleCulprit(running, deathFailure(cause), ageMs);
+    void this.#end("died", cause, true);
   }
 
   /**
    * What is left goes on elsewhere when the thread is gone, and not beside it.
    *
-   * @param suspicious whether those at work in there are to be tried one by one
+   * @param isSuspect which of those at work in there are to be tried one by one
    */
   async #end(
     kind: LaneEnd["kind"],
     reason: unknown,
     blamed: boolean,
-    suspicious = false,
+    isSuspect: (flight: Flight) => boolean = nobody,
   ): Promise<void> {
     if (this.#state === "ended") return;
     this.#state = "ended";
@@ -307,11 +317,13 @@ export class ExecutorLane {
     for (const { job, abort } of [...flights, ...overdue]) {
       job.signal?.removeEventListener("abort", abort);
     }
-    for (const { slot, job } of flights) {
-      const hadStarted = this.#table.hasStarted(slot);
+    for (const flight of flights) {
+      const { job } = flight;
+      const hadStarted = this.#table.hasStarted(flight.slot);
       if (hadStarted) job.attempts += 1;
-      (suspicious && hadStarted ? suspects : again).push(job);
+      (hadStarted && isSuspect(flight) ? suspects : again).push(job);
     }
+    this.#table.close();
     this.#flights.clear();
     this.#overdue.clear();
     const cause = kind === "died" ? (reason as DeathCause) : undefined;
@@ -328,6 +340,27 @@ export class ExecutorLane {
       // Gone already, or its session is.
     }
   }
+}
+
+const everyone = (): boolean => true;
+const nobody = (): boolean => false;
+
+/** Signals that the kernel sends to a process for what its own code did. */
+const ownSignals: ReadonlySet<string> = new Set([
+  "SIGABRT",
+  "SIGBUS",
+  "SIGFPE",
+  "SIGILL",
+  "SIGSEGV",
+  "SIGSYS",
+  "SIGTRAP",
+]);
+
+/** Whether the code in there did it. Of any other signal, and of a process that closed its sockets, nobody can say: the kernel may be short of memory because of a sample. */
+function originOf({ kind, signal = "" }: DeathCause): "own" | "outside" | "unclear" {
+  if (kind === "signal") return ownSignals.has(signal) ? "own" : "unclear";
+  if (kind === "unreachable") return "unclear";
+  return ["exited", "uncaught-exception", "out-of-memory"].includes(kind) ? "own" : "outside";
 }
 
 function deathCauseOf(error: unknown): DeathCause | undefined {

@@ -131,6 +131,18 @@ describe("a configuration", () => {
     });
   });
 
+  test("gives each worker of the manager remote as many processes as there are workers", () => {
+    const config = readRewardConfig({
+      reward: { num_workers: 3, reward_manager: { name: "remote" }, reward_kwargs: { any: 1 } },
+    });
+    expect(rewardLoopOptionsOf(config)).toEqual({
+      workers: 3,
+      executors: 3,
+      manager: "remote",
+      managerOptions: {},
+    });
+  });
+
   test("may name the class of a manager", () => {
     const config = readRewardConfig({
       reward: {

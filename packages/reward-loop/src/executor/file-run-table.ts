@@ -1,0 +1,106 @@
+/**
+ * The run table of a process: a small file that it writes in place and its worker reads. Processes of Node share no memory, and what a process says over a socket is
+ * lost when it is killed or aborts in the middle; what it wrote into a file is not, and can be read while it is blocked. A write takes a microsecond or two, and none
+ * is made where nothing changes.
+ *
+ * Layout: 64-bit cells; the id of the run whose code is on the stack (0: nobody), 1 once the process ends, then per slot the time at which the user's code last
+ * started on that run (0: not yet), in nanoseconds. The file loses its name as soon as both have it open, so nothing is left of it, however they end.
+ */
+
+import { closeSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nanoid } from "nanoid";
+import type { RunTable, RunTablePlace } from "./run-table.ts";
+
+const bytesPerCell: number = BigInt64Array.BYTES_PER_ELEMENT;
+const runningCell = 0;
+const exitingCell = 1;
+const firstSlot = 2;
+
+export class FileRunTable implements RunTable {
+  readonly slots: number;
+  readonly place: RunTablePlace;
+  readonly #path: string;
+  readonly #cell: BigInt64Array = new BigInt64Array(1);
+  #file: number | undefined;
+  /** What the executor wrote last; nobody else writes it. */
+  #written: number | undefined;
+
+  private constructor(file: number, path: string, slots: number) {
+    this.#file = file;
+    this.#path = path;
+    this.slots = slots;
+    this.place = { kind: "file", path, slots };
+  }
+
+  /** That of the worker. */
+  static create(slots: number): FileRunTable {
+    const path = join(tmpdir(), `rayling-runs-${nanoid()}`);
+    const file = openSync(path, "wx+", 0o600);
+    ftruncateSync(file, (firstSlot + slots) * bytesPerCell);
+    return new FileRunTable(file, path, slots);
+  }
+
+  /** That of the executor. Takes the file's name away. */
+  static open({ path, slots }: Extract<RunTablePlace, { kind: "file" }>): FileRunTable {
+    const file = openSync(path, "r+");
+    rmSync(path);
+    return new FileRunTable(file, path, slots);
+  }
+
+  get runningId(): number {
+    return this.#written ?? Number(this.#read(runningCell));
+  }
+
+  set runningId(id: number) {
+    if (id === this.#written) return;
+    this.#written = id;
+    this.#write(runningCell, BigInt(id));
+  }
+
+  get isExiting(): boolean {
+    return this.#read(exitingCell) === 1n;
+  }
+
+  exiting(): void {
+    this.#write(exitingCell, 1n);
+  }
+
+  start(slot: number): void {
+    this.#write(firstSlot + slot, process.hrtime.bigint());
+  }
+
+  clear(slot: number): void {
+    this.#write(firstSlot + slot, 0n);
+  }
+
+  hasStarted(slot: number): boolean {
+    return this.#read(firstSlot + slot) !== 0n;
+  }
+
+  ageMs(slot: number): number | undefined {
+    const start = this.#read(firstSlot + slot);
+    return start === 0n ? undefined : Number(process.hrtime.bigint() - start) / 1e6;
+  }
+
+  close(): void {
+    if (this.#file === undefined) return;
+    closeSync(this.#file);
+    this.#file = undefined;
+    // It has a name still where no executor came to take it.
+    rmSync(this.#path, { force: true });
+  }
+
+  #read(cell: number): bigint {
+    if (this.#file === undefined) return 0n;
+    readSync(this.#file, this.#cell, 0, bytesPerCell, cell * bytesPerCell);
+    return this.#cell[0] ?? 0n;
+  }
+
+  #write(cell: number, value: bigint): void {
+    if (this.#file === undefined) return;
+    this.#cell[0] = value;
+    writeSync(this.#file, this.#cell, 0, bytesPerCell, cell * bytesPerCell);
+  }
+}
