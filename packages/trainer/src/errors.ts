@@ -10,3 +10,33 @@ export class TrainerInputError extends Error {
     this.input = input;
   }
 }
+
+/** Where a row of a data set stands: a line of a file, from 1, or a row (of a Parquet file, of an array), from 0. */
+export interface RowPlace {
+  readonly path?: string;
+  readonly line?: number;
+  readonly row?: number;
+}
+
+/** A data set that cannot be trained on, or a row of it. Code "DATASET". */
+export class DatasetError extends Error {
+  override readonly name = "DatasetError";
+  readonly code = "DATASET";
+  readonly path: string | undefined;
+  readonly line: number | undefined;
+  readonly row: number | undefined;
+  /** The message without the place. */
+  readonly reason: string;
+
+  constructor(reason: string, place: RowPlace, options?: ErrorOptions) {
+    const file =
+      place.line === undefined ? place.path : `${place.path ?? ""}:${String(place.line)}`;
+    const where = [file, place.row === undefined ? undefined : `row ${String(place.row)}`];
+    const said = where.filter((one) => one !== undefined).join(", ");
+    super(said === "" ? reason : `${said}: ${reason}`, options);
+    this.path = place.path;
+    this.line = place.line;
+    this.row = place.row;
+    this.reason = reason;
+  }
+}

@@ -54,7 +54,16 @@ export type {
   RolloutCorrectionPreset,
   RolloutCorrectionSettings,
 } from "./algorithms/rollout-correction/settings.ts";
-export { TrainerInputError } from "./errors.ts";
+export { gsm8kRow, prepareGsm8k } from "./data/gsm8k.ts";
+export type { Gsm8kOptions, Gsm8kRow } from "./data/gsm8k.ts";
+export { PromptDataset } from "./data/prompt-dataset.ts";
+export type { PromptDatasetOptions } from "./data/prompt-dataset.ts";
+export type { PromptLengths, Truncation } from "./data/prompt-lengths.ts";
+export { PromptLoader } from "./data/prompt-loader.ts";
+export type { LoaderPosition, PromptBatch, PromptLoaderOptions } from "./data/prompt-loader.ts";
+export type { ColumnNames, PromptRow } from "./data/prompt-row.ts";
+export { DatasetError, TrainerInputError } from "./errors.ts";
+export type { RowPlace } from "./errors.ts";
 export type {
   Account,
   ChatMessage,

@@ -1,0 +1,144 @@
+/**
+ * What becomes of prompts with more tokens than a policy is to read. Only the policy knows its tokens, so lengths come from a function (`Policy.promptLengths`), and what is cut
+ * is text: of the longest message of a prompt, the last one of these, as few characters as it takes.
+ *
+ * verl cuts token ids, and so may cut a chat template open; here the conversation stays whole around the message that was cut.
+ */
+
+import { DatasetError } from "../errors.ts";
+import type { ChatMessage } from "../policy/policy.ts";
+import type { PromptRow } from "./prompt-row.ts";
+
+/** Tokens of each prompt, in order. */
+export type PromptLengths = (
+  prompts: readonly (readonly ChatMessage[])[],
+) => readonly number[] | Promise<readonly number[]>;
+
+/** verl `data.truncation`: an error; or what is cut off: the beginning, the end, the middle. */
+export type Truncation = "error" | "left" | "right" | "middle";
+
+export interface LengthLimit {
+  /** verl `data.max_prompt_length`, in tokens. */
+  readonly maxPromptLength: number;
+  readonly promptLengths: PromptLengths;
+}
+
+/** How many prompts are asked for at once: a message of some hundred KiB. */
+const PROMPTS_AT_ONCE = 512;
+
+/** Those that fit. */
+export async function withoutOverlong(
+  rows: readonly PromptRow[],
+  limit: LengthLimit,
+): Promise<readonly PromptRow[]> {
+  const fits = await fitting(
+    rows.map(({ rawPrompt }) => rawPrompt),
+    limit,
+  );
+  return rows.filter((_, at) => fits[at]);
+}
+
+/** All of them, those that do not fit cut. Throws DatasetError where nothing is to be cut, or cutting is not enough. */
+export async function truncated(
+  rows: readonly PromptRow[],
+  truncation: Truncation,
+  limit: LengthLimit,
+): Promise<readonly PromptRow[]> {
+  const fits = await fitting(
+    rows.map(({ rawPrompt }) => rawPrompt),
+    limit,
+  );
+  const overlong = rows.filter((_, at) => !fits[at]);
+  const [first] = overlong;
+  if (first === undefined) return rows;
+  if (truncation === "error") {
+    throw new DatasetError(
+      `the prompt of row ${first.index} has more than ${limit.maxPromptLength} tokens, as ${overlong.length} of ${rows.length} have: filter them, cut them, or allow for more`,
+      {},
+    );
+  }
+  const short = await shortest(overlong, truncation, limit);
+  return rows.map((row) => short.get(row) ?? row);
+}
+
+/** By bisection, all rows in step: as many questions as the longest message has bits. */
+async function shortest(
+  rows: readonly PromptRow[],
+  truncation: Exclude<Truncation, "error">,
+  limit: LengthLimit,
+): Promise<ReadonlyMap<PromptRow, PromptRow>> {
+  const cuts = rows.map((row) => {
+    const at = longestMessage(row.rawPrompt);
+    const characters = Array.from(row.rawPrompt[at]?.content ?? "");
+    // Invariant: with `keep` characters it fits (checked at 0 first), with `above` it does not.
+    return { row, at, characters, keep: 0, above: characters.length };
+  });
+  type Cut = (typeof cuts)[number];
+  const cut = ({ row, at, characters }: Cut, keep: number): readonly ChatMessage[] =>
+    row.rawPrompt.map((message, place) =>
+      place === at ? { ...message, content: kept(characters, keep, truncation) } : message,
+    );
+  const ask = (some: readonly Cut[], keep: (one: Cut) => number): Promise<readonly boolean[]> =>
+    fitting(
+      some.map((one) => cut(one, keep(one))),
+      limit,
+    );
+  const fitsEmpty = await ask(cuts, () => 0);
+  const hopeless = cuts.find((_, at) => !fitsEmpty[at]);
+  if (hopeless !== undefined) {
+    throw new DatasetError(
+      `the prompt of row ${hopeless.row.index} has more than ${limit.maxPromptLength} tokens even without its longest message`,
+      {},
+    );
+  }
+  for (;;) {
+    const open = cuts.filter(({ keep, above }) => above - keep > 1);
+    if (open.length === 0) break;
+    const middle = ({ keep, above }: Cut): number => Math.floor((keep + above) / 2);
+    const fits = await ask(open, middle);
+    for (const [place, one] of open.entries()) {
+      if (fits[place] === true) one.keep = middle(one);
+      else one.above = middle(one);
+    }
+  }
+  return new Map(cuts.map((one) => [one.row, { ...one.row, rawPrompt: cut(one, one.keep) }]));
+}
+
+function kept(
+  characters: readonly string[],
+  keep: number,
+  truncation: Exclude<Truncation, "error">,
+): string {
+  const from = characters.length - keep;
+  if (truncation === "left") return characters.slice(from).join("");
+  if (truncation === "right") return characters.slice(0, keep).join("");
+  const head = Math.floor(keep / 2);
+  return [...characters.slice(0, head), ...characters.slice(from + head)].join("");
+}
+
+function longestMessage(prompt: readonly ChatMessage[]): number {
+  let longest = 0;
+  for (const [at, { content }] of prompt.entries()) {
+    if (content.length >= (prompt[longest]?.content.length ?? 0)) longest = at;
+  }
+  return longest;
+}
+
+async function fitting(
+  prompts: readonly (readonly ChatMessage[])[],
+  { maxPromptLength, promptLengths }: LengthLimit,
+): Promise<readonly boolean[]> {
+  const fits: boolean[] = [];
+  for (let start = 0; start < prompts.length; start += PROMPTS_AT_ONCE) {
+    const asked = prompts.slice(start, start + PROMPTS_AT_ONCE);
+    const lengths = await promptLengths(asked);
+    if (lengths.length !== asked.length) {
+      throw new DatasetError(
+        `promptLengths gave ${lengths.length} lengths for ${asked.length} prompts`,
+        {},
+      );
+    }
+    for (const length of lengths) fits.push(length <= maxPromptLength);
+  }
+  return fits;
+}

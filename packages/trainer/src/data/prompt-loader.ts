@@ -1,0 +1,132 @@
+/**
+ * Batches of prompts, epoch after epoch, in an order that the seed decides: another one in each epoch, the same one in each run. Nothing is counted here: a batch is found by its
+ * number, from 0 over all epochs, so one that was taken ahead and is not trained yet is simply asked for again.
+ *
+ * What is kept of a run is the position of the batch that comes next, and put back, not a row is lost or comes twice. (verl's trainer begins with epoch 0 after a resume, and loses
+ * a batch that was prefetched.)
+ */
+
+import { DatasetError, TrainerInputError } from "../errors.ts";
+import type { PromptDataset } from "./prompt-dataset.ts";
+import type { PromptRow } from "./prompt-row.ts";
+import { seededOrder } from "./seeded-order.ts";
+
+export interface PromptLoaderOptions {
+  /** Prompts of a batch; verl `data.train_batch_size`. "all": the whole data set. */
+  readonly batchSize: number | "all";
+  /** Default true. */
+  readonly shuffle?: boolean;
+  /** Default 1. */
+  readonly seed?: number;
+  /** Whether rows that fill no batch are left out of their epoch; else the last batch is smaller. Default true. */
+  readonly dropLast?: boolean;
+}
+
+export interface PromptBatch {
+  /** From 0, over all epochs. */
+  readonly number: number;
+  /** From 0. */
+  readonly epoch: number;
+  /** Within the epoch, from 0. */
+  readonly batch: number;
+  readonly rows: readonly PromptRow[];
+  /** One for each row: `seed:epoch:batch:row`. verl draws them at random; these are the same in each run. */
+  readonly uids: readonly string[];
+}
+
+/** Which batch comes next, as plain data. With what it is a position of, so that it cannot be put back elsewhere. */
+export interface LoaderPosition {
+  readonly epoch: number;
+  readonly batch: number;
+  readonly batchSize: number;
+  readonly shuffle: boolean;
+  readonly seed: number;
+  readonly dropLast: boolean;
+  /** Of the data set. */
+  readonly fingerprint: string;
+}
+
+export class PromptLoader {
+  readonly batchesPerEpoch: number;
+  readonly #dataset: PromptDataset;
+  readonly #settings: Omit<LoaderPosition, "epoch" | "batch">;
+  #order: { readonly epoch: number; readonly rows: Uint32Array } | undefined;
+
+  /** Throws TrainerInputError for an option, DatasetError for a data set that fills no batch. */
+  constructor(dataset: PromptDataset, options: PromptLoaderOptions) {
+    const { batchSize, shuffle = true, seed = 1, dropLast = true } = options;
+    const size = batchSize === "all" ? dataset.length : batchSize;
+    if (batchSize !== "all" && !(Number.isSafeInteger(size) && size >= 1)) {
+      throw new TrainerInputError("batchSize", `must be a whole number of at least 1, is ${size}`);
+    }
+    if (!Number.isSafeInteger(seed)) {
+      throw new TrainerInputError("seed", `must be a whole number, is ${seed}`);
+    }
+    if (dataset.length === 0) throw new DatasetError("the data set has no rows", {});
+    if (dropLast && dataset.length < size) {
+      const why =
+        dataset.overlong === 0 ? "" : ` (${dataset.overlong} were left out as overlong prompts)`;
+      throw new DatasetError(
+        `the data set has ${dataset.length} rows${why}, which fill no batch of ${size}`,
+        {},
+      );
+    }
+    this.#dataset = dataset;
+    const { fingerprint } = dataset;
+    this.#settings = { batchSize: size, shuffle, seed, dropLast, fingerprint };
+    this.batchesPerEpoch = (dropLast ? Math.floor : Math.ceil)(dataset.length / size);
+  }
+
+  /** Always the same one under the same number. Throws TrainerInputError where it is no whole number from 0. */
+  batch(number: number): PromptBatch {
+    const { epoch, batch, batchSize, seed } = this.positionOf(number);
+    const order = this.#orderOf(epoch).subarray(batch * batchSize, (batch + 1) * batchSize);
+    const rows = Array.from(order, (row) => this.#dataset.rows[row] as PromptRow);
+    const uids = rows.map((_, row) => `${seed}:${epoch}:${batch}:${row}`);
+    return { number, epoch, batch, rows, uids };
+  }
+
+  /** Of that batch, to be kept. Throws TrainerInputError. */
+  positionOf(number: number): LoaderPosition {
+    requireCount("number", number);
+    const batch = number % this.batchesPerEpoch;
+    return { epoch: (number - batch) / this.batchesPerEpoch, batch, ...this.#settings };
+  }
+
+  /** Of the batch at a position that was kept. Throws TrainerInputError where it is of other data or of other batches. */
+  numberOf(position: LoaderPosition): number {
+    for (const key of ["batchSize", "shuffle", "seed", "dropLast", "fingerprint"] as const) {
+      if (position[key] === this.#settings[key]) continue;
+      const what = key === "fingerprint" ? "the data" : key;
+      throw new TrainerInputError(
+        "position",
+        `${what} is ${String(this.#settings[key])} here and was ${String(position[key])} there: rows would be lost, or come twice`,
+      );
+    }
+    const { epoch, batch } = position;
+    requireCount("position.epoch", epoch);
+    requireCount("position.batch", batch);
+    if (batch >= this.batchesPerEpoch) {
+      throw new TrainerInputError(
+        "position.batch",
+        `is ${batch}, and an epoch has ${this.batchesPerEpoch} batches`,
+      );
+    }
+    return epoch * this.batchesPerEpoch + batch;
+  }
+
+  #orderOf(epoch: number): Uint32Array {
+    if (this.#order?.epoch !== epoch) {
+      const { length } = this.#dataset;
+      const { shuffle, seed } = this.#settings;
+      const inOrder = (): Uint32Array => Uint32Array.from({ length }, (_, row) => row);
+      this.#order = { epoch, rows: shuffle ? seededOrder(length, seed, epoch) : inOrder() };
+    }
+    return this.#order.rows;
+  }
+}
+
+function requireCount(input: string, value: number): void {
+  if (Number.isSafeInteger(value) && value >= 0) return;
+  throw new TrainerInputError(input, `must be a whole number from 0, is ${value}`);
+}

@@ -1,0 +1,65 @@
+/**
+ * The rows of data files, one after the other, as they are, each with its place: JSON Lines and Parquet. Which format a file has is told by its name.
+ * What cannot be read is a DatasetError with the file, the line or row, and the reason.
+ */
+
+import { homedir } from "node:os";
+import { extname, join } from "node:path";
+import { JsonlError, ParquetError, readJsonl, readParquet } from "@rayling/data-proto";
+import { DatasetError } from "../errors.ts";
+import type { RowPlace } from "../errors.ts";
+
+export interface PlacedRow {
+  readonly value: unknown;
+  readonly place: RowPlace;
+}
+
+type Rows = AsyncGenerator<PlacedRow, void, undefined>;
+
+/** Throws DatasetError. A path may begin with ~/. */
+export async function* readRowFiles(files: readonly string[]): Rows {
+  if (files.length === 0) throw new DatasetError("there are no data files", {});
+  for (const file of files) yield* readRowFile(file);
+}
+
+const formats: Readonly<Record<string, (path: string) => Rows>> = {
+  ".parquet": parquetRows,
+  ".jsonl": jsonlRows,
+  ".json": jsonlRows,
+};
+
+async function* readRowFile(file: string): Rows {
+  const path = file.startsWith("~/") ? join(homedir(), file.slice(2)) : file;
+  const read = formats[extname(path).toLowerCase()];
+  if (read === undefined) {
+    const known = Object.keys(formats).join(", ");
+    throw new DatasetError(`its format is told by its name, which must end in ${known}`, { path });
+  }
+  try {
+    yield* read(path);
+  } catch (cause) {
+    if (cause instanceof JsonlError) {
+      throw new DatasetError(cause.reason, given({ path, line: cause.line }), { cause });
+    }
+    if (cause instanceof ParquetError) {
+      throw new DatasetError(cause.reason, given({ path, row: cause.row }), { cause });
+    }
+    throw cause;
+  }
+}
+
+async function* jsonlRows(path: string): Rows {
+  for await (const { line, value } of readJsonl(path)) yield { value, place: { path, line } };
+}
+
+async function* parquetRows(path: string): Rows {
+  for await (const { row, value } of readParquet(path)) yield { value, place: { path, row } };
+}
+
+function given(place: {
+  path: string;
+  line?: number | undefined;
+  row?: number | undefined;
+}): RowPlace {
+  return Object.fromEntries(Object.entries(place).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,218 @@
+/** Data sets of prompts: verl's rows are kept as they are, a bad one is named, and too long prompts are left out or cut. */
+
+import { join } from "node:path";
+import { writeParquet } from "@rayling/data-proto";
+import { describe, expect, test } from "vitest";
+import { DatasetError, PromptDataset, TrainerInputError } from "../../src/index.ts";
+import type { PromptDatasetOptions, PromptLengths } from "../../src/index.ts";
+import { folder, jsonlFile, rowOf, rowsOf } from "./rows.ts";
+
+/** A token is a character; the template adds two for each message. */
+const promptLengths: PromptLengths = (prompts) =>
+  prompts.map((prompt) =>
+    prompt.reduce((sum, { content }) => sum + 2 + Array.from(content).length, 0),
+  );
+
+const refusal = async (run: Promise<unknown>): Promise<Error> => {
+  const error: unknown = await run.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(Error);
+  return error as Error;
+};
+
+describe("rows", () => {
+  test("come from several files in their order, as they are, with an identity over all of them", async () => {
+    const extra = { ...rowOf(7), tools_kwargs: { a: [1, null] }, anything: "kept" };
+    const files = [await jsonlFile(rowsOf(2)), await jsonlFile([extra])];
+    const dataset = await PromptDataset.load(files);
+    expect(dataset.rows.map(({ index }) => index)).toEqual([0, 1, 2]);
+    expect(dataset.rows[2]).toEqual({
+      index: 2,
+      rawPrompt: [{ role: "user", content: "What is 7 + 1?" }],
+      dataSource: "arithmetic",
+      groundTruth: "8",
+      extraInfo: { split: "train", index: 7 },
+      ability: "math",
+      columns: extra,
+    });
+  });
+
+  test("come from Parquet as from JSON Lines, and are named by their number there", async () => {
+    const columns = {
+      data_source: "string",
+      prompt: "json",
+      ability: "string",
+      reward_model: "json",
+      extra_info: "json",
+    } as const;
+    const good = join(await folder(), "rows.parquet");
+    await writeParquet(good, rowsOf(3), { columns });
+    const { rows } = await PromptDataset.load(good);
+    expect(rows).toEqual((await PromptDataset.fromRows(rowsOf(3))).rows);
+    const bad = join(await folder(), "rows.parquet");
+    await writeParquet(bad, [rowOf(0), { ...rowOf(1), prompt: [] }], { columns });
+    const error = await refusal(PromptDataset.load([good, bad]));
+    expect(error).toMatchObject({ code: "DATASET", path: bad, row: 1 });
+    expect(error.message).toBe(`${bad}, row 1: prompt has no messages`);
+  });
+
+  test("need no extra_info and no ability, and null is a ground truth", async () => {
+    const bare = {
+      q: [{ role: "user", content: "?" }],
+      source: "own",
+      reward_model: { ground_truth: null },
+    };
+    const dataset = await PromptDataset.fromRows([bare], {
+      promptKey: "q",
+      rewardFnKey: "source",
+    });
+    expect(dataset.rows[0]).toMatchObject({
+      dataSource: "own",
+      groundTruth: null,
+      extraInfo: {},
+      ability: undefined,
+    });
+  });
+
+  test.each([
+    [3, "a row must be an object of columns, not the number 3"],
+    [{ ...rowOf(1), prompt: "text" }, "prompt must be a list of { role, content }"],
+    [{ ...rowOf(1), prompt: [] }, "prompt has no messages"],
+    [{ ...rowOf(1), prompt: ["text"] }, "prompt[0] must be { role, content }"],
+    [
+      { ...rowOf(1), prompt: [{ role: "user", content: [{}] }] },
+      "prompt[0].content must be a text, not a list of 1",
+    ],
+    [{ ...rowOf(1), data_source: undefined }, "data_source must be a text, not missing"],
+    [{ ...rowOf(1), reward_model: null }, "reward_model must be { ground_truth, ... }, not null"],
+    [{ ...rowOf(1), reward_model: {} }, "reward_model.ground_truth is missing"],
+    [{ ...rowOf(1), extra_info: "x" }, "extra_info must be an object, not the string 'x'"],
+    [{ ...rowOf(1), ability: 4 }, "ability must be a text, not the number 4"],
+    ['{"data_source": ', "not valid JSON"],
+  ])("%j is refused with file, line and reason", async (bad, reason) => {
+    const path = await jsonlFile([rowOf(0), "", bad, rowOf(2)]);
+    const error = await refusal(PromptDataset.load(path));
+    expect(error).toBeInstanceOf(DatasetError);
+    expect(error).toMatchObject({ code: "DATASET", path, line: 3 });
+    expect(error.message).toContain(`${path}:3: `);
+    expect(error.message).toContain(reason);
+  });
+
+  test("from memory are named by their number", async () => {
+    const error = await refusal(PromptDataset.fromRows([rowOf(0), null]));
+    expect(error).toMatchObject({ row: 1 });
+    expect(error.message).toBe("row 1: a row must be an object of columns, not null");
+  });
+
+  test.each([
+    ["/no/such/rows.jsonl", /^\/no\/such\/rows\.jsonl: ENOENT/],
+    ["/no/such/rows.parquet", /^\/no\/such\/rows\.parquet: ENOENT/],
+    ["rows.csv", /^rows\.csv: its format is told by its name, which must end in \.parquet/],
+  ])("%s cannot be read", async (path, message) => {
+    const error = await refusal(PromptDataset.load(path));
+    expect(error).toBeInstanceOf(DatasetError);
+    expect(error.message).toMatch(message);
+  });
+
+  test("of no file at all are refused", async () => {
+    expect((await refusal(PromptDataset.load([]))).message).toBe("there are no data files");
+  });
+});
+
+describe("maxSamples", () => {
+  const indices = async (options: PromptDatasetOptions): Promise<readonly number[]> =>
+    (await PromptDataset.fromRows(rowsOf(100), options)).rows.map(({ index }) => index);
+
+  test("takes the first without shuffle, and all with -1 or more than there are", async () => {
+    expect(await indices({ maxSamples: 3, shuffle: false })).toEqual([0, 1, 2]);
+    expect(await indices({ maxSamples: -1 })).toHaveLength(100);
+    expect(await indices({ maxSamples: 101 })).toHaveLength(100);
+  });
+
+  test("takes those that the seed chooses, in the order of the file, under their own numbers", async () => {
+    const chosen = await indices({ maxSamples: 10, seed: 3 });
+    expect(chosen).toEqual([...new Set(chosen)].toSorted((a, b) => a - b));
+    expect(chosen).toHaveLength(10);
+    expect(await indices({ maxSamples: 10, seed: 3 })).toEqual(chosen);
+    expect(await indices({ maxSamples: 10, seed: 4 })).not.toEqual(chosen);
+  });
+
+  test.each([0, -2, 1.5])("%d is refused", async (maxSamples) => {
+    expect(await refusal(indices({ maxSamples }))).toMatchObject({ input: "maxSamples" });
+  });
+});
+
+describe("long prompts", () => {
+  const rows = [rowOf(0, "short"), rowOf(1, "0123456789"), rowOf(2, "fits___8")];
+  const load = async (options: PromptDatasetOptions): Promise<PromptDataset> =>
+    await PromptDataset.fromRows(rows, { promptLengths, maxPromptLength: 10, ...options });
+  const contents = (dataset: PromptDataset): (string | undefined)[] =>
+    dataset.rows.map(({ rawPrompt }) => rawPrompt[0]?.content);
+
+  test("are left out, counted, and the others keep their numbers", async () => {
+    const dataset = await load({ filterOverlongPrompts: true });
+    expect(dataset.rows.map(({ index }) => index)).toEqual([0, 2]);
+    expect(dataset.overlong).toBe(1);
+  });
+
+  test("are an error that names the first", async () => {
+    const error = await refusal(load({}));
+    expect(error).toBeInstanceOf(DatasetError);
+    expect(error.message).toMatch(/row 1 has more than 10 tokens, as 1 of 3 have/);
+  });
+
+  test.each([
+    ["left", "23456789"],
+    ["right", "01234567"],
+    ["middle", "01236789"],
+  ] as const)("are cut on the %s, by as little as it takes", async (truncation, content) => {
+    const dataset = await load({ truncation });
+    expect(contents(dataset)).toEqual(["short", content, "fits___8"]);
+    // What was read is still there.
+    expect(dataset.rows[1]?.columns).toEqual(rows[1]);
+  });
+
+  test("are cut in their longest message, and no character in two", async () => {
+    const prompt = [
+      { role: "system", content: "be brief" },
+      { role: "user", content: "😀😀😀😀😀😀😀😀😀" },
+      { role: "assistant", content: "ok" },
+    ];
+    const dataset = await PromptDataset.fromRows([{ ...rowOf(0), prompt }], {
+      promptLengths,
+      maxPromptLength: 20,
+      truncation: "right",
+    });
+    expect(dataset.rows[0]?.rawPrompt.map(({ content }) => content)).toEqual([
+      "be brief",
+      "😀😀😀😀",
+      "ok",
+    ]);
+  });
+
+  test("that do not fit even without it are refused", async () => {
+    const error = await refusal(load({ maxPromptLength: 1, truncation: "left" }));
+    expect(error.message).toMatch(/row 0 has more than 1 tokens even without its longest message/);
+  });
+
+  test("cannot be found without a function that counts, or without a limit", async () => {
+    const bare = PromptDataset.fromRows(rows, { maxPromptLength: 3 });
+    expect(await refusal(bare)).toBeInstanceOf(TrainerInputError);
+    const endless = PromptDataset.fromRows(rows, { filterOverlongPrompts: true });
+    expect(await refusal(endless)).toMatchObject({ input: "maxPromptLength" });
+    const wrong = PromptDataset.fromRows(rows, { maxPromptLength: 3, promptLengths: () => [1] });
+    expect((await refusal(wrong)).message).toBe("promptLengths gave 1 lengths for 3 prompts");
+  });
+});
+
+test("the fingerprint is that of the rows", async () => {
+  const of = async (rows: object[], options: PromptDatasetOptions = {}): Promise<string> =>
+    (await PromptDataset.fromRows(rows, options)).fingerprint;
+  expect(await of(rowsOf(5))).toBe(await of(rowsOf(5)));
+  expect(await of(rowsOf(5))).not.toBe(await of(rowsOf(6)));
+  expect(await of(rowsOf(5))).not.toBe(await of(rowsOf(5).toReversed()));
+  expect(await of(rowsOf(5))).not.toBe(await of(rowsOf(5), { maxSamples: 4 }));
+  expect(await of([{ ...rowOf(0), big: 2n ** 60n }])).not.toBe(await of([rowOf(0)]));
+});
