@@ -23,6 +23,7 @@ export type {
 } from "./settings.ts";
 export type { OnFailure, PolicyOptions, RewardLimits } from "./policy-settings.ts";
 export type { BreakerSettings, BreakerState } from "./faults/circuit-breaker.ts";
+export { classOf as failureClassOf } from "./faults/failure-class.ts";
 export type { FailureClass } from "./faults/failure-class.ts";
 export type { HedgeSettings } from "./faults/hedge.ts";
 export type { RetrySettings } from "./faults/retry-policy.ts";

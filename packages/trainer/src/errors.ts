@@ -40,3 +40,26 @@ export class DatasetError extends Error {
     this.reason = reason;
   }
 }
+
+export type TrackingErrorCode =
+  /** A logger cannot begin, or there is none of this name: the run does not start. */
+  | "TRACKING_OPEN"
+  /** A logger failed while the run went on: it is told nothing more. */
+  | "TRACKING_FAILED"
+  /** Files of a run cannot be read. */
+  | "TRACKING_FILES";
+
+/** What watches a run failed. */
+export class TrackingError extends Error {
+  override readonly name = "TrackingError";
+  readonly code: TrackingErrorCode;
+  /** Of the logger, or the path of the file. */
+  readonly logger: string;
+
+  constructor(code: TrackingErrorCode, logger: string, problem: string, cause?: unknown) {
+    const reason = cause instanceof Error ? `: ${cause.message}` : "";
+    super(`tracking "${logger}": ${problem}${reason}`, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.logger = logger;
+  }
+}

@@ -62,8 +62,8 @@ export type { PromptLengths, Truncation } from "./data/prompt-lengths.ts";
 export { PromptLoader } from "./data/prompt-loader.ts";
 export type { LoaderPosition, PromptBatch, PromptLoaderOptions } from "./data/prompt-loader.ts";
 export type { ColumnNames, PromptRow } from "./data/prompt-row.ts";
-export { DatasetError, TrainerInputError } from "./errors.ts";
-export type { RowPlace } from "./errors.ts";
+export { DatasetError, TrackingError, TrainerInputError } from "./errors.ts";
+export type { RowPlace, TrackingErrorCode } from "./errors.ts";
 export type {
   Account,
   ChatMessage,
@@ -81,3 +81,27 @@ export type {
   TokenRows,
   UpdateMetrics,
 } from "./policy/policy.ts";
+export { ConsoleLogger } from "./tracking/console/console-logger.ts";
+export type { ConsoleLoggerOptions } from "./tracking/console/console-logger.ts";
+export { readRun } from "./tracking/files/run-files.ts";
+export type {
+  FailureCount,
+  MetricsLine,
+  PhaseLine,
+  RewardsLine,
+  RunRecord,
+  SampleLine,
+} from "./tracking/files/run-files.ts";
+export { loggerNames } from "./tracking/loggers.ts";
+export type { LoggerName } from "./tracking/loggers.ts";
+export { Tracking } from "./tracking/tracking.ts";
+export type { TrackingOptions } from "./tracking/tracking.ts";
+export type {
+  Generation,
+  PhaseRecord,
+  SampleRecord,
+  StepMetrics,
+  TrackedRun,
+  TrackingLogger,
+  TrainingProgress,
+} from "./tracking/tracking-logger.ts";

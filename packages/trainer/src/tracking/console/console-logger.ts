@@ -1,0 +1,53 @@
+/** What a run looks like to who started it: a line for each step as verl prints it; on a terminal a short one, and below it what goes on right now. */
+
+import type { WriteStream } from "node:tty";
+import type {
+  PhaseRecord,
+  StepMetrics,
+  TrackedRun,
+  TrackingLogger,
+  TrainingProgress,
+} from "../tracking-logger.ts";
+import { LiveView } from "./live-view.ts";
+import { stepLine } from "./step-line.ts";
+
+export interface ConsoleLoggerOptions {
+  /** Default stdout. */
+  readonly stream?: WriteStream;
+  /** Milliseconds of a clock. Default `performance.now`. */
+  readonly now?: () => number;
+}
+
+export class ConsoleLogger implements TrackingLogger {
+  readonly name = "console";
+  readonly #stream: WriteStream;
+  readonly #now: () => number;
+  #view: LiveView | undefined;
+
+  constructor({ stream, now }: ConsoleLoggerOptions = {}) {
+    this.#stream = stream ?? process.stdout;
+    this.#now = now ?? (() => performance.now());
+  }
+
+  open({ totalSteps }: TrackedRun): void {
+    if (this.#stream.isTTY) this.#view = new LiveView(this.#stream, totalSteps, this.#now);
+  }
+
+  log(metrics: StepMetrics, step: number): void {
+    if (this.#view === undefined) this.#stream.write(`${stepLine(metrics, step)}\n`);
+    else this.#view.finished(metrics, step);
+  }
+
+  phase(phase: PhaseRecord): void {
+    this.#view?.phase(phase);
+  }
+
+  progress(progress: TrainingProgress): void {
+    this.#view?.progress(progress);
+  }
+
+  /** The last state is left standing. */
+  close(): void {
+    this.#view?.close();
+  }
+}

@@ -1,0 +1,51 @@
+/** The few figures of a step that people follow, out of its many metrics. */
+
+import type { StepMetrics } from "../tracking-logger.ts";
+import { spanText } from "./time-left.ts";
+
+export type StepSummary = Readonly<Partial<Record<"score" | "accuracy", number>>>;
+
+/** Those of them that this step has. */
+export function summaryOf(metrics: StepMetrics): StepSummary {
+  const score = metrics["critic/score/mean"];
+  const accuracy = accuracyOf(metrics);
+  return {
+    ...(score === undefined || !Number.isFinite(score) ? {} : { score }),
+    ...(accuracy === undefined || !Number.isFinite(accuracy) ? {} : { accuracy }),
+  };
+}
+
+/** Of validation: the mean over its data sources, of `acc` where there is one and of the reward elsewhere. */
+export function accuracyOf(metrics: StepMetrics): number | undefined {
+  const means = Object.entries(metrics).filter(
+    ([name, value]) => /^val-core\/.+\/mean@\d+$/.test(name) && Number.isFinite(value),
+  );
+  const sum = means.reduce((all, [, value]) => all + value, 0);
+  return means.length === 0 ? undefined : sum / means.length;
+}
+
+/** One line for a step that is over. */
+export function stepSummary(
+  metrics: StepMetrics,
+  step: number,
+  totalSteps: number | undefined,
+): string {
+  const { score, accuracy } = summaryOf(metrics);
+  const seconds = metrics["timing_s/step"];
+  const wait = metrics["reward/exposed_wait_s"];
+  const figures = [
+    ["score", score],
+    ["accuracy", accuracy],
+    ["pg_loss", metrics["actor/pg_loss"]],
+    ["ppo_kl", metrics["actor/ppo_kl"]],
+    ["entropy", metrics["actor/entropy"]],
+  ] as const;
+  return [
+    `step ${step}${totalSteps === undefined ? "" : `/${totalSteps}`}`,
+    ...figures.flatMap(([name, value]) =>
+      value === undefined ? [] : [`${name} ${value.toFixed(4)}`],
+    ),
+    ...(seconds === undefined ? [] : [spanText(1000 * seconds)]),
+    ...(wait === undefined ? [] : [`waited ${spanText(1000 * wait)} for rewards`]),
+  ].join(", ");
+}

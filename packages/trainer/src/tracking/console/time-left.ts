@@ -1,0 +1,41 @@
+/** How long a run will go on, from what its latest steps took; and spans of time as people read them. */
+
+/** Steps that are looked at: enough for one validation every few, few enough to follow a change. */
+const window = 10;
+
+export class TimeLeft {
+  /** When steps ended, the begin of the first one before. */
+  #ends: number[];
+
+  constructor(startMs: number) {
+    this.#ends = [startMs];
+  }
+
+  finished(nowMs: number): void {
+    this.#ends = [...this.#ends, nowMs].slice(-window - 1);
+  }
+
+  /** Undefined until a step is over. Counts down within a step. @param steps with the one that is worked at */
+  leftMs(steps: number, nowMs: number): number | undefined {
+    const [first] = this.#ends;
+    const last = this.#ends.at(-1);
+    if (first === undefined || last === undefined || this.#ends.length < 2) return undefined;
+    const eachMs = (last - first) / (this.#ends.length - 1);
+    return Math.max(0, steps * eachMs - Math.min(eachMs, nowMs - last));
+  }
+}
+
+/** 250 ms, 4.2 s, 3m 20s, 2h 05m. */
+export function spanText(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}m ${twoDigits(seconds % 60)}s`;
+  const rounded = Math.round(seconds / 60);
+  return `${Math.floor(rounded / 60)}h ${twoDigits(rounded % 60)}m`;
+}
+
+function twoDigits(value: number): string {
+  return String(value).padStart(2, "0");
+}

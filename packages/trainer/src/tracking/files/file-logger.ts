@@ -1,0 +1,77 @@
+/**
+ * A run as files that are only ever appended to: `metrics.jsonl`, a line for each step as verl's file logger writes it, `timeline.jsonl`, what took how long,
+ * and `generations.jsonl`, the validation samples that were chosen to be looked at. A run that was killed leaves all but what was on its way.
+ *
+ * What is not a finite number is null: JSON has nothing else for it.
+ */
+
+import { join } from "node:path";
+import { openJsonlWriter } from "@rayling/data-proto";
+import type { JsonlWriter } from "@rayling/data-proto";
+import type {
+  Generation,
+  PhaseRecord,
+  SampleRecord,
+  StepMetrics,
+  TrackedRun,
+  TrackingLogger,
+} from "../tracking-logger.ts";
+import { rewardsLineOf, sampleLinesOf } from "./sample-lines.ts";
+import type { MetricsLine, TimelineLine } from "./run-files.ts";
+import { runFiles } from "./run-files.ts";
+
+export class FileLogger implements TrackingLogger {
+  readonly name = "file";
+  readonly #writers: JsonlWriter[] = [];
+  #metrics: JsonlWriter | undefined;
+  #timeline: JsonlWriter | undefined;
+  #generations: JsonlWriter | undefined;
+
+  async open({ directory }: TrackedRun): Promise<void> {
+    this.#metrics = await this.#opened(join(directory, runFiles.metrics));
+    this.#timeline = await this.#opened(join(directory, runFiles.timeline));
+    this.#generations = await this.#opened(join(directory, runFiles.generations));
+    await this.#timeline.write({ type: "start", atMs: Date.now() } satisfies TimelineLine);
+  }
+
+  async log(metrics: StepMetrics, step: number): Promise<void> {
+    const data = Object.fromEntries(
+      Object.entries(metrics).map(([name, value]) => [name, finite(value)]),
+    );
+    await this.#metrics?.write({ step, data } satisfies MetricsLine);
+  }
+
+  async phase(phase: PhaseRecord): Promise<void> {
+    await this.#timeline?.write({ type: "phase", ...phase } satisfies TimelineLine);
+  }
+
+  async samples(step: number, samples: readonly SampleRecord[]): Promise<void> {
+    if (samples.length === 0) return;
+    await this.#timeline?.write(rewardsLineOf(step, samples));
+    for (const line of sampleLinesOf(step, samples)) await this.#timeline?.write(line);
+  }
+
+  async generations(step: number, generations: readonly Generation[]): Promise<void> {
+    for (const { input, output, score } of generations) {
+      await this.#generations?.write({ step, input, output, score: finite(score) });
+    }
+  }
+
+  /** Closes all of them, whatever one of them says. */
+  async close(): Promise<void> {
+    const closed = await Promise.allSettled(this.#writers.map((writer) => writer.close()));
+    for (const one of closed) {
+      if (one.status === "rejected") throw one.reason;
+    }
+  }
+
+  async #opened(path: string): Promise<JsonlWriter> {
+    const writer = await openJsonlWriter(path, { append: true });
+    this.#writers.push(writer);
+    return writer;
+  }
+}
+
+function finite(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
+}

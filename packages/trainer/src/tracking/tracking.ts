@@ -1,0 +1,204 @@
+/**
+ * verl's Tracking: what a run tells goes to each logger, in order, while training goes on.
+ *
+ * Nothing here throws into the training loop or holds it up. A logger that fails is left out from then on, with one warning that names it; a logger that
+ * does not come to an end is left behind when the run closes.
+ */
+
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { TrackingError } from "../errors.ts";
+import { loggersOf } from "./loggers.ts";
+import type { LoggerName } from "./loggers.ts";
+import type {
+  Generation,
+  PhaseRecord,
+  SampleRecord,
+  StepMetrics,
+  TrackedRun,
+  TrackingLogger,
+  TrainingProgress,
+} from "./tracking-logger.ts";
+
+export interface TrackingOptions {
+  /** verl `trainer.logger`. Default console. */
+  readonly logger?: LoggerName | readonly LoggerName[];
+  /** Further ones, of the caller's own. */
+  readonly loggers?: readonly TrackingLogger[];
+  /** verl `trainer.project_name`. */
+  readonly projectName: string;
+  /** verl `trainer.experiment_name`. */
+  readonly experimentName: string;
+  /** Of this run's files; made if it is not there. Default runs/{projectName}/{experimentName}. A run that is resumed goes on in its files. */
+  readonly directory?: string;
+  readonly totalSteps?: number;
+  /** Is told of a logger that failed, once each. Default: a warning of the process. */
+  readonly onWarning?: (warning: TrackingError) => void;
+  /** How long loggers may take for what they were told before `close`. Default 30,000. */
+  readonly closeTimeoutMs?: number;
+  /** Default: the time of the machine when the process began, and its monotonic clock from there. */
+  readonly now?: () => number;
+}
+
+export class Tracking implements AsyncDisposable {
+  readonly run: TrackedRun;
+  readonly #told: readonly Told[];
+  readonly #closeTimeoutMs: number;
+  readonly #now: () => number;
+  #closing: Promise<void> | undefined;
+
+  private constructor(run: TrackedRun, told: readonly Told[], options: TrackingOptions) {
+    this.run = run;
+    this.#told = told;
+    this.#closeTimeoutMs = options.closeTimeoutMs ?? 30_000;
+    this.#now = options.now ?? (() => performance.timeOrigin + performance.now());
+  }
+
+  /** Rejects with TrackingError for a logger that is unknown, or cannot begin; those that had begun are closed. */
+  static async open(options: TrackingOptions): Promise<Tracking> {
+    const { projectName, experimentName, totalSteps } = options;
+    const directory = options.directory ?? join("runs", projectName, experimentName);
+    const { logger = "console", loggers = [], onWarning = warnProcess } = options;
+    const all = [...loggersOf(typeof logger === "string" ? [logger] : logger), ...loggers];
+    const run = { projectName, experimentName, directory, totalSteps };
+    await madeDirectory(directory);
+    const told = all.map((one) => new Told(one, onWarning));
+    const tracking = new Tracking(run, told, options);
+    for (const one of told) {
+      try {
+        await one.open(run);
+      } catch (error) {
+        await tracking.close();
+        throw error;
+      }
+    }
+    return tracking;
+  }
+
+  /** For the times of phases and samples. */
+  now(): number {
+    return this.#now();
+  }
+
+  log(metrics: StepMetrics, step: number): void {
+    const own = { ...metrics };
+    this.#tell((logger) => logger.log?.(own, step));
+  }
+
+  phase(phase: PhaseRecord): void {
+    this.#tell((logger) => logger.phase?.(phase));
+  }
+
+  samples(step: number, samples: readonly SampleRecord[]): void {
+    this.#tell((logger) => logger.samples?.(step, samples));
+  }
+
+  /** The rows that are to be looked at, already chosen (`chosenGenerations`). */
+  generations(step: number, generations: readonly Generation[]): void {
+    this.#tell((logger) => logger.generations?.(step, generations));
+  }
+
+  progress(progress: TrainingProgress): void {
+    this.#tell((logger) => logger.progress?.(progress));
+  }
+
+  /** Never rejects: what failed was warned of. Every call returns the same promise. */
+  close(): Promise<void> {
+    this.#closing ??= this.#closeAll();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #tell(what: (logger: TrackingLogger) => void | Promise<void>): void {
+    if (this.#closing !== undefined) return;
+    for (const one of this.#told) one.tell(what);
+  }
+
+  /** In order: some make of files what others wrote. */
+  async #closeAll(): Promise<void> {
+    for (const one of this.#told) await one.close(this.#closeTimeoutMs);
+  }
+}
+
+/** A logger with the line of what it is still to be told. */
+class Told {
+  readonly #logger: TrackingLogger;
+  readonly #onWarning: (warning: TrackingError) => void;
+  #state: "new" | "open" | "failed" | "closed" = "new";
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(logger: TrackingLogger, onWarning: (warning: TrackingError) => void) {
+    this.#logger = logger;
+    this.#onWarning = onWarning;
+  }
+
+  async open(run: TrackedRun): Promise<void> {
+    try {
+      await this.#logger.open?.(run);
+      this.#state = "open";
+    } catch (cause) {
+      throw new TrackingError("TRACKING_OPEN", this.#logger.name, "it cannot begin", cause);
+    }
+  }
+
+  tell(what: (logger: TrackingLogger) => void | Promise<void>): void {
+    if (this.#state !== "open") return;
+    this.#last = this.#last.then(() => this.#do(what));
+  }
+
+  async close(timeoutMs: number): Promise<void> {
+    if (this.#state === "new") return;
+    const timeout = Promise.withResolvers<"late">();
+    const timer = setTimeout(() => timeout.resolve("late"), timeoutMs);
+    const closed = this.#last.then(() => this.#end());
+    const outcome = await Promise.race([closed, timeout.promise]);
+    clearTimeout(timer);
+    if (outcome === "late") this.#fail(`it took more than ${timeoutMs} ms to end`);
+    this.#state = "closed";
+  }
+
+  async #do(what: (logger: TrackingLogger) => void | Promise<void>): Promise<void> {
+    if (this.#state !== "open") return;
+    try {
+      await what(this.#logger);
+    } catch (cause) {
+      this.#fail("it failed, and is told nothing more", cause);
+    }
+  }
+
+  async #end(): Promise<void> {
+    try {
+      await this.#logger.close?.();
+    } catch (cause) {
+      this.#fail("it did not end well", cause);
+    }
+  }
+
+  /** What failed fails again when it is closed: one warning is enough. */
+  #fail(problem: string, cause?: unknown): void {
+    if (this.#state !== "open") return;
+    this.#state = "failed";
+    const warning = new TrackingError("TRACKING_FAILED", this.#logger.name, problem, cause);
+    try {
+      this.#onWarning(warning);
+    } catch {
+      // Whoever was to hear of it cannot: the process still can.
+      warnProcess(warning);
+    }
+  }
+}
+
+async function madeDirectory(directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { recursive: true });
+  } catch (cause) {
+    throw new TrackingError("TRACKING_OPEN", "directory", `${directory} cannot be made`, cause);
+  }
+}
+
+function warnProcess(warning: TrackingError): void {
+  process.emitWarning(warning);
+}

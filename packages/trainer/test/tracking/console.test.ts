@@ -1,0 +1,85 @@
+/** What the console shows: verl's lines where it is no terminal; on one, a short line for each step over two that are drawn again. */
+
+import { PassThrough } from "node:stream";
+import type { WriteStream } from "node:tty";
+import { expect, test } from "vitest";
+import { ConsoleLogger, type TrackedRun } from "@rayling/trainer";
+
+const run: TrackedRun = {
+  projectName: "p",
+  experimentName: "e",
+  directory: "/nowhere",
+  totalSteps: 4,
+};
+
+/** A stream that says of itself that it is a terminal, or that it is none. */
+function streamOf(isTTY: boolean): { readonly stream: WriteStream; readonly text: () => string } {
+  const stream = Object.assign(new PassThrough(), { isTTY, columns: 100 });
+  let text = "";
+  stream.on("data", (chunk: Buffer) => (text += chunk.toString()));
+  return { stream: stream as unknown as WriteStream, text: () => text };
+}
+
+/** Rows of a terminal on which this was written. */
+function screenOf(text: string): string[] {
+  const rows: string[] = [""];
+  for (const part of text.replaceAll("\u001b", "^").split(/(\n|\^\[1A|\^\[2K)/)) {
+    if (part === "\n") rows.push("");
+    else if (part === "^[1A") rows.pop();
+    else if (part === "^[2K") rows[rows.length - 1] = "";
+    else rows[rows.length - 1] += part;
+  }
+  return rows;
+}
+
+test("elsewhere than on a terminal: a line for each step as verl prints it, and nothing else", () => {
+  const { stream, text } = streamOf(false);
+  const logger = new ConsoleLogger({ stream });
+  logger.open(run);
+  logger.progress({ step: 1, phase: "gen", inFlight: 3 });
+  logger.phase({ step: 1, name: "gen", startMs: 0, endMs: 5 });
+  logger.log({ "critic/score/mean": 0.51234567, "actor/lr": 1e-6, "critic/vf_loss": NaN }, 1);
+  logger.close();
+  expect(text()).toBe(
+    "step:1 - critic/score/mean:0.512346 - actor/lr:0.000001 - critic/vf_loss:NaN\n",
+  );
+});
+
+test("on a terminal: where the run is, what the step spends its time on, and how long it will take", () => {
+  const { stream, text } = streamOf(true);
+  let nowMs = 0;
+  const logger = new ConsoleLogger({ stream, now: () => nowMs });
+  logger.open(run);
+  logger.progress({ step: 1, phase: "gen" });
+  nowMs = 60_000;
+  logger.log(
+    { "critic/score/mean": 0.25, "timing_s/step": 60, "val-core/gsm8k/acc/mean@1": 0.5 },
+    1,
+  );
+  logger.progress({ step: 2, phase: "gen", inFlight: 12 });
+  nowMs = 75_000;
+  logger.phase({ step: 2, name: "gen", startMs: 60_000, endMs: 75_000 });
+  logger.phase({ step: 2, name: "score", startMs: 60_000, endMs: 75_000, track: "rewards" });
+  logger.progress({ step: 2, phase: "update_actor", inFlight: 7 });
+  nowMs = 80_000;
+  logger.progress({ step: 2, phase: "update_actor", inFlight: 5 });
+  logger.close();
+  expect(screenOf(text())).toEqual([
+    "step 1/4, score 0.2500, accuracy 0.5000, 1m 00s",
+    "step 2/4 [######------------------], 2m 40s left, 5 rewards in flight, score 0.250, accuracy 0.500",
+    "[gggggggggggggggggguuuuuu] gen 15.0 s, update_actor 5.0 s ...",
+    "",
+  ]);
+});
+
+test("no line is longer than the terminal is wide", () => {
+  const { stream, text } = streamOf(true);
+  const logger = new ConsoleLogger({ stream, now: () => 0 });
+  logger.open(run);
+  for (let index = 0; index < 20; index += 1) {
+    logger.phase({ step: 1, name: `phase_${index}`, startMs: 0, endMs: 1000 });
+  }
+  logger.progress({ step: 1, phase: "gen", inFlight: 1 });
+  logger.close();
+  expect(Math.max(...screenOf(text()).map(({ length }) => length))).toBe(99);
+});

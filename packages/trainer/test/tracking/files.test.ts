@@ -1,0 +1,126 @@
+/** The files of a run: what is told is there, also after a kill, and a resumed run counts each step once. */
+
+import { execFile } from "node:child_process";
+import { appendFile, readFile, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { readJsonl } from "@rayling/data-proto";
+import { readRun, Tracking } from "@rayling/trainer";
+import { invalid, optionsIn, runFolder, samplesOf, valid } from "./run-folder.ts";
+
+const linesIn = async (path: string): Promise<unknown[]> =>
+  (await Array.fromAsync(readJsonl(path))).map(({ value }) => value);
+
+test("a step is a line as verl writes it; what is no number is null", async () => {
+  const directory = await runFolder();
+  const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"] }));
+  tracking.log({ "critic/score/mean": 0.5, "critic/values/mean": NaN }, 1);
+  tracking.log({ "critic/score/mean": 0.75 }, 2);
+  tracking.generations(2, [{ input: "1+1=", output: "2", score: NaN }]);
+  await tracking.close();
+  expect(await linesIn(join(directory, "metrics.jsonl"))).toEqual([
+    { step: 1, data: { "critic/score/mean": 0.5, "critic/values/mean": null } },
+    { step: 2, data: { "critic/score/mean": 0.75 } },
+  ]);
+  expect(await linesIn(join(directory, "generations.jsonl"))).toEqual([
+    { step: 2, input: "1+1=", output: "2", score: null },
+  ]);
+});
+
+test("samples: one line for the rewards of a step, and as many as are drawn, over all of its time", async () => {
+  const directory = await runFolder();
+  const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"] }));
+  const outcomes = Array.from({ length: 1000 }, (_, index) =>
+    index % 100 === 7 ? invalid(`down ${index}`, { cost: 0.5 }) : valid(index + 1, { cost: 0.01 }),
+  );
+  tracking.samples(3, samplesOf(outcomes));
+  tracking.samples(4, samplesOf([valid(20, { cached: true, attempts: 0 })]));
+  await tracking.close();
+  const { rewards, samples } = await readRun(directory);
+  expect(rewards[0]).toMatchObject({
+    step: 3,
+    samples: 1000,
+    drawn: 256,
+    cost: expect.closeTo(14.9, 9) as number,
+    failures: [{ class: "user-code", code: "SCORE_THREW", count: 10, example: "down 7" }],
+  });
+  const counted = (line: (typeof rewards)[number]): number =>
+    line.latency.reduce((sum, [, count]) => sum + count, 0);
+  expect(rewards.map(counted)).toEqual([1000, 0]);
+  const drawn = samples.filter(({ step }) => step === 3);
+  expect(new Set(drawn.map(({ id }) => id)).size).toBe(256);
+  const ends = drawn.map(({ scoredMs }) => scoredMs);
+  expect(ends).toEqual(ends.toSorted((a, b) => a - b));
+  expect(Math.max(...ends) - Math.min(...ends)).toBeGreaterThan(1900);
+  for (const { generatedMs, startedMs, scoredMs } of drawn) {
+    expect(startedMs).toBeGreaterThanOrEqual(generatedMs);
+    expect(scoredMs).toBeGreaterThanOrEqual(startedMs);
+  }
+});
+
+test("a run that was killed leaves what it had told, and the resumed one counts each step once", async () => {
+  const directory = await runFolder();
+  await killedRun(directory);
+  // As if the kill had come in the middle of a line.
+  await appendFile(join(directory, "metrics.jsonl"), '{"step":3,"da');
+  const resumed = await Tracking.open(optionsIn(directory, { logger: ["file"] }));
+  resumed.phase({ step: 2, name: "gen", startMs: 20, endMs: 21 });
+  resumed.log({ score: 20 }, 2);
+  resumed.log({ score: 30 }, 3);
+  await resumed.close();
+  const { metrics, phases } = await readRun(directory);
+  expect(metrics).toEqual([
+    { step: 1, data: { score: 1 } },
+    { step: 2, data: { score: 20 } },
+    { step: 3, data: { score: 30 } },
+  ]);
+  expect(phases).toEqual([
+    { type: "phase", step: 1, name: "gen", startMs: 1, endMs: 2 },
+    { type: "phase", step: 2, name: "gen", startMs: 20, endMs: 21 },
+  ]);
+});
+
+test("a folder without a run, and a file of something else, are refused by name", async () => {
+  const directory = await runFolder();
+  await expect(readRun(directory)).rejects.toMatchObject({ code: "TRACKING_FILES" });
+  await appendFile(join(directory, "metrics.jsonl"), "[1]\n");
+  await expect(readRun(directory)).rejects.toThrow(/metrics\.jsonl.*line 1 is none of a run/);
+});
+
+test("a file that cannot be written any more is warned of, and training goes on", async () => {
+  const warnings: string[] = [];
+  const directory = await runFolder();
+  // Every write to it fails as on a full disk.
+  await symlink("/dev/full", join(directory, "metrics.jsonl"));
+  const tracking = await Tracking.open(
+    optionsIn(directory, { logger: ["file"], onWarning: ({ message }) => warnings.push(message) }),
+  );
+  for (let step = 1; step <= 5; step += 1) tracking.log({ score: step }, step);
+  await tracking.close();
+  expect(warnings).toHaveLength(1);
+  expect(warnings[0]).toMatch(/^tracking "file": .*ENOSPC/);
+});
+
+/** Logs two steps, says so, and is killed without a chance to close anything. */
+async function killedRun(directory: string): Promise<void> {
+  const script = `
+    import { Tracking } from "@rayling/trainer";
+    import { readFileSync } from "node:fs";
+    const path = ${JSON.stringify(join(directory, "metrics.jsonl"))};
+    const tracking = await Tracking.open({ logger: "file", projectName: "p", experimentName: "e", directory: ${JSON.stringify(directory)} });
+    tracking.phase({ step: 1, name: "gen", startMs: 1, endMs: 2 });
+    tracking.log({ score: 1 }, 1);
+    tracking.phase({ step: 2, name: "gen", startMs: 3, endMs: 4 });
+    tracking.log({ score: 2 }, 2);
+    while (readFileSync(path, "utf8").split("\\n").length < 3) await new Promise(setImmediate);
+    process.kill(process.pid, "SIGKILL");
+  `;
+  const { signal } = await new Promise<{ signal: unknown }>((resolve) => {
+    const child = execFile(process.execPath, ["--input-type=module", "-e", script], {
+      cwd: import.meta.dirname,
+    });
+    child.on("exit", (_, by) => resolve({ signal: by }));
+  });
+  expect(signal).toBe("SIGKILL");
+  expect(await readFile(join(directory, "metrics.jsonl"), "utf8")).toContain('"step":2');
+}

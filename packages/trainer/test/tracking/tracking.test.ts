@@ -1,0 +1,126 @@
+/** What a run tells reaches every logger once and in order, and a logger that fails harms nobody else. */
+
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { Tracking, type TrackingError, type TrackingLogger } from "@rayling/trainer";
+import { optionsIn, runFolder, samplesOf, valid } from "./run-folder.ts";
+
+/** Notes what it is told, a turn of the loop after it was told. */
+function noting(notes: string[], name = "noting"): TrackingLogger {
+  const note = async (what: string): Promise<void> => {
+    await new Promise(setImmediate);
+    notes.push(what);
+  };
+  return {
+    name,
+    open: ({ experimentName, totalSteps }) => note(`open ${experimentName} ${totalSteps}`),
+    log: (metrics, step) => note(`log ${step} ${JSON.stringify(metrics)}`),
+    phase: ({ name: phase, step }) => note(`phase ${step} ${phase}`),
+    samples: (step, samples) => note(`samples ${step} ${samples.length}`),
+    generations: (step, rows) => note(`generations ${step} ${rows.length}`),
+    progress: ({ step }) => note(`progress ${step}`),
+    close: () => note("close"),
+  };
+}
+
+test("a logger is told everything, once, in order, one thing at a time", async () => {
+  const notes: string[] = [];
+  const directory = await runFolder();
+  const tracking = await Tracking.open(
+    optionsIn(directory, { logger: [], loggers: [noting(notes)] }),
+  );
+  const metrics = { a: 1 };
+  tracking.progress({ step: 1 });
+  tracking.phase({ step: 1, name: "gen", startMs: 0, endMs: 1 });
+  tracking.samples(1, samplesOf([valid(1), valid(2)]));
+  tracking.log(metrics, 1);
+  metrics.a = 2;
+  tracking.generations(1, [{ input: "i", output: "o", score: 1 }]);
+  await Promise.all([tracking.close(), tracking.close()]);
+  tracking.log({ late: 1 }, 2);
+  expect(notes).toEqual([
+    "open grpo 4",
+    "progress 1",
+    "phase 1 gen",
+    "samples 1 2",
+    'log 1 {"a":1}',
+    "generations 1 1",
+    "close",
+  ]);
+});
+
+test("a logger that fails is warned of once and told nothing more; the others miss nothing", async () => {
+  const notes: string[] = [];
+  const warnings: TrackingError[] = [];
+  let told = 0;
+  const failing: TrackingLogger = {
+    name: "failing",
+    log: () => {
+      told += 1;
+      throw new Error("disk full");
+    },
+    close: () => Promise.reject(new Error("disk still full")),
+  };
+  const tracking = await Tracking.open(
+    optionsIn(await runFolder(), {
+      logger: [],
+      loggers: [failing, noting(notes)],
+      onWarning: (warning) => warnings.push(warning),
+    }),
+  );
+  tracking.log({}, 1);
+  tracking.log({}, 2);
+  await tracking.close();
+  expect(told).toBe(1);
+  expect(warnings).toMatchObject([
+    {
+      code: "TRACKING_FAILED",
+      logger: "failing",
+      message: expect.stringContaining("disk full") as string,
+    },
+  ]);
+  expect(notes).toEqual(["open grpo 4", "log 1 {}", "log 2 {}", "close"]);
+});
+
+test("a logger that cannot begin keeps the run from starting, and those that had begun are closed", async () => {
+  const notes: string[] = [];
+  const refusing: TrackingLogger = {
+    name: "refusing",
+    open: () => Promise.reject(new Error("no key")),
+  };
+  const loggers = [noting(notes), refusing, noting(notes, "after")];
+  const opening = Tracking.open(optionsIn(await runFolder(), { logger: [], loggers }));
+  await expect(opening).rejects.toMatchObject({ code: "TRACKING_OPEN", logger: "refusing" });
+  expect(notes).toEqual(["open grpo 4", "close"]);
+});
+
+test("a name that is none is refused with those that there are, and so is a folder that cannot be made", async () => {
+  const directory = await runFolder();
+  const unknown = Tracking.open(optionsIn(directory, { logger: ["wandb"] as never }));
+  await expect(unknown).rejects.toThrow(
+    /"wandb": there is no logger of this name; there are console, file/,
+  );
+  await writeFile(join(directory, "file"), "");
+  const nowhere = Tracking.open(optionsIn(join(directory, "file", "run")));
+  await expect(nowhere).rejects.toMatchObject({ code: "TRACKING_OPEN", logger: "directory" });
+});
+
+test("a logger that never ends is left behind, with a warning", async () => {
+  const warnings: TrackingError[] = [];
+  const never: TrackingLogger = { name: "never", log: () => new Promise(() => undefined) };
+  const options = { logger: [], loggers: [never], closeTimeoutMs: 20 } as const;
+  const tracking = await Tracking.open(
+    optionsIn(await runFolder(), { ...options, onWarning: (warning) => warnings.push(warning) }),
+  );
+  tracking.log({}, 1);
+  await tracking.close();
+  expect(warnings).toMatchObject([{ code: "TRACKING_FAILED", logger: "never" }]);
+});
+
+test("the clock goes on and tells the time of day", async () => {
+  await using tracking = await Tracking.open(optionsIn(await runFolder(), { logger: [] }));
+  const times = Array.from({ length: 1000 }, () => tracking.now());
+  expect(times).toEqual(times.toSorted((a, b) => a - b));
+  expect(new Date(times[0] as number).getUTCFullYear()).toBeGreaterThan(2024);
+});
