@@ -94,6 +94,13 @@ export type {
 } from "./tracking/files/run-files.ts";
 export { loggerNames } from "./tracking/loggers.ts";
 export type { LoggerName } from "./tracking/loggers.ts";
+export { PrometheusLogger } from "./tracking/prometheus-logger.ts";
+export { rewardMetrics } from "./tracking/reward-metrics.ts";
+export type { RewardTimes } from "./tracking/reward-metrics.ts";
+export { dumpRollouts } from "./tracking/rollout-dump.ts";
+export type { RolloutDump } from "./tracking/rollout-dump.ts";
+export { TensorboardLogger } from "./tracking/tensorboard/tensorboard-logger.ts";
+export type { TensorboardLoggerOptions } from "./tracking/tensorboard/tensorboard-logger.ts";
 export { Tracking } from "./tracking/tracking.ts";
 export type { TrackingOptions } from "./tracking/tracking.ts";
 export type {

@@ -3,11 +3,15 @@
 import { TrackingError } from "../errors.ts";
 import { ConsoleLogger } from "./console/console-logger.ts";
 import { FileLogger } from "./files/file-logger.ts";
+import { PrometheusLogger } from "./prometheus-logger.ts";
+import { TensorboardLogger } from "./tensorboard/tensorboard-logger.ts";
 import type { TrackingLogger } from "./tracking-logger.ts";
 
 const makers = {
   console: () => new ConsoleLogger(),
   file: () => new FileLogger(),
+  tensorboard: () => new TensorboardLogger(),
+  prometheus: () => new PrometheusLogger(),
 } as const satisfies Readonly<Record<string, () => TrackingLogger>>;
 
 /** verl's names where it has them. */

@@ -1,0 +1,87 @@
+/** What the rewards of a step were like and what they cost the trainer, as metrics. The names are ours: verl has none for it. */
+
+import type { SampleOutcome } from "@rayling/reward-loop";
+import type { StepMetrics } from "./tracking-logger.ts";
+
+/** What is left out leaves out the metrics that are made of it. */
+export interface RewardTimes {
+  /** From the first request of the step's rewards to their last outcome, where at least one was on its way. */
+  readonly spanMs?: number;
+  /** How long the trainer did nothing but wait for them. */
+  readonly exposedWaitMs?: number;
+  /** How many may be scored at a time. */
+  readonly slots?: number;
+}
+
+const shares = [
+  ["p50", 0.5],
+  ["p95", 0.95],
+  ["p99", 0.99],
+  ["max", 1],
+] as const;
+
+/**
+ * - `reward/latency_{mean,p50,p95,p99,max}_s`: of the score function's last try, for samples that were really asked for; quantiles by nearest rank.
+ * - `reward/queue_wait_{...}_s`: of the same, how long they waited for a slot, for limits and between tries.
+ * - `reward/retry_rate`: the share of the same that took more than one try.
+ * - `reward/invalid_rate`: of all samples. `reward/cached_rate`: those that were known before.
+ * - `reward/cost`: of all together, where prices are known.
+ * - `reward/inflight`: how many were waiting or being scored at a time, on average over the span.
+ * - `reward/pool_util`: how much of the slots' time in the span score functions took; last tries only.
+ * - `reward/exposed_wait_s`, and `overlap_ratio`: the share of the span in which the trainer had something better to do than to wait: 0 if it waited all the time.
+ *
+ * Without samples there is nothing but what the times say.
+ */
+export function rewardMetrics(
+  outcomes: readonly SampleOutcome[],
+  { spanMs, exposedWaitMs, slots }: RewardTimes = {},
+): StepMetrics {
+  const metrics: Record<string, number> = {};
+  const called = outcomes.filter(({ cached, attempts }) => cached !== true && attempts > 0);
+  const latencies = called.map(({ latencyMs }) => latencyMs);
+  const waits = called.map(({ waitedMs }) => waitedMs);
+  Object.assign(metrics, secondsOf("queue_wait", waits), secondsOf("latency", latencies));
+  if (called.length > 0) {
+    metrics["reward/retry_rate"] = shareOf(called, ({ attempts }) => attempts > 1);
+  }
+  if (outcomes.length > 0) {
+    metrics["reward/invalid_rate"] = shareOf(outcomes, ({ valid }) => !valid);
+    metrics["reward/cached_rate"] = shareOf(outcomes, ({ cached }) => cached === true);
+  }
+  const priced = outcomes.filter(({ cost }) => cost !== undefined);
+  if (priced.length > 0) metrics["reward/cost"] = sum(priced.map(({ cost }) => cost ?? 0));
+  if (spanMs !== undefined && spanMs > 0) {
+    metrics["reward/inflight"] = (sum(latencies) + sum(waits)) / spanMs;
+    if (slots !== undefined) metrics["reward/pool_util"] = sum(latencies) / (spanMs * slots);
+  }
+  if (exposedWaitMs !== undefined) {
+    metrics["reward/exposed_wait_s"] = exposedWaitMs / 1000;
+    if (spanMs !== undefined && spanMs > 0) {
+      metrics["overlap_ratio"] = Math.min(1, Math.max(0, 1 - exposedWaitMs / spanMs));
+    }
+  }
+  return metrics;
+}
+
+function secondsOf(name: string, valuesMs: readonly number[]): StepMetrics {
+  if (valuesMs.length === 0) return {};
+  const sorted = valuesMs.toSorted((a, b) => a - b);
+  const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] as number;
+  return {
+    [`reward/${name}_mean_s`]: sum(sorted) / sorted.length / 1000,
+    ...Object.fromEntries(
+      shares.map(([quantile, share]) => [`reward/${name}_${quantile}_s`, at(share) / 1000]),
+    ),
+  };
+}
+
+function shareOf(
+  outcomes: readonly SampleOutcome[],
+  isOne: (outcome: SampleOutcome) => boolean,
+): number {
+  return outcomes.filter(isOne).length / outcomes.length;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((all, value) => all + value, 0);
+}

@@ -1,0 +1,55 @@
+/** Rollouts as files to look through, as verl dumps them (`trainer.rollout_data_dir`, `validation_data_dir`): `{dir}/{step}.jsonl`, a line for each row. */
+
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { openJsonlWriter } from "@rayling/data-proto";
+import { TrainerInputError } from "../errors.ts";
+
+/** Columns of one step, all of the same length. */
+export interface RolloutDump {
+  readonly step: number;
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  /** Ground truths; null where there is none. */
+  readonly gts: readonly unknown[];
+  /** What is no number is written as null. */
+  readonly scores: readonly number[];
+  /** Further columns by name. One of another length than the rest is left out, as in verl. */
+  readonly extras?: Readonly<Record<string, readonly unknown[]>>;
+}
+
+/**
+ * Writes the file anew, so that a step that is done again after a resume has its rows once; returns its path. Makes the folder.
+ *
+ * Rejects with TrainerInputError for columns that do not fit each other, JsonlError for a file that cannot be written or a value that JSON cannot carry.
+ */
+export async function dumpRollouts(directory: string, rollouts: RolloutDump): Promise<string> {
+  const { step, inputs, outputs, gts, scores, extras = {} } = rollouts;
+  for (const [name, column] of Object.entries({ outputs, gts, scores })) {
+    if (column.length === inputs.length) continue;
+    const message = `rollouts of step ${step}: ${name} has ${column.length} rows, inputs ${inputs.length}`;
+    throw new TrainerInputError(name, message);
+  }
+  await mkdir(directory, { recursive: true });
+  const further = Object.entries(extras).filter(([, column]) => column.length === inputs.length);
+  const path = join(directory, `${step}.jsonl`);
+  await using writer = await openJsonlWriter(path);
+  for (const [row, input] of inputs.entries()) {
+    await writer.write({
+      input,
+      output: outputs[row],
+      gts: gts[row] ?? null,
+      score: jsonOf(scores[row]),
+      step,
+      ...Object.fromEntries(further.map(([name, column]) => [name, jsonOf(column[row])])),
+    });
+  }
+  await writer.flush();
+  return path;
+}
+
+/** Numbers that are none are null; other values are JSON's own business. */
+function jsonOf(value: unknown): unknown {
+  if (typeof value === "number" && !Number.isFinite(value)) return null;
+  return value ?? null;
+}

@@ -1,0 +1,82 @@
+/**
+ * A run as event files that TensorBoard shows: scalars by their names, validation generations as texts (`val/generations`).
+ *
+ * A file of its own for each process, only appended to; records go to the operating system as they come. A run that is resumed tells readers to forget what
+ * the one before said of the steps that come again.
+ */
+
+import { mkdir, open, readdir } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import type { Generation, StepMetrics, TrackedRun, TrackingLogger } from "../tracking-logger.ts";
+import { recordOf, restartEvent, scalarsEvent, textEvent, versionEvent } from "./events.ts";
+
+export interface TensorboardLoggerOptions {
+  /** Default: the environment's TENSORBOARD_DIR as in verl, else `tensorboard` in the folder of the run. */
+  readonly directory?: string;
+}
+
+export class TensorboardLogger implements TrackingLogger {
+  readonly name = "tensorboard";
+  readonly #directory: string | undefined;
+  #file: FileHandle | undefined;
+  /** Until the first step is known: earlier files of this run are there. */
+  #isResumed = false;
+
+  constructor({ directory }: TensorboardLoggerOptions = {}) {
+    this.#directory = directory ?? process.env["TENSORBOARD_DIR"];
+  }
+
+  async open(run: TrackedRun): Promise<void> {
+    const directory = this.#directory ?? join(run.directory, "tensorboard");
+    await mkdir(directory, { recursive: true });
+    const earlier = (await readdir(directory)).filter((name) => name.includes("tfevents")).length;
+    // Readers take files in the order of their names: the seconds first, then how many there were.
+    const seconds = String(Math.floor(Date.now() / 1000)).padStart(10, "0");
+    const number = String(earlier).padStart(4, "0");
+    const name = `events.out.tfevents.${seconds}.${number}.${hostname()}.${process.pid}`;
+    this.#file = await open(join(directory, name), "ax");
+    this.#isResumed = earlier > 0;
+    await this.#write(versionEvent(Date.now()));
+  }
+
+  async log(metrics: StepMetrics, step: number): Promise<void> {
+    await this.#forgetFrom(step);
+    await this.#write(scalarsEvent(Date.now(), step, metrics));
+  }
+
+  async generations(step: number, generations: readonly Generation[]): Promise<void> {
+    if (generations.length === 0) return;
+    await this.#forgetFrom(step);
+    await this.#write(textEvent(Date.now(), step, "val/generations", markdownOf(generations)));
+  }
+
+  async close(): Promise<void> {
+    await this.#file?.close();
+  }
+
+  async #forgetFrom(step: number): Promise<void> {
+    if (!this.#isResumed) return;
+    this.#isResumed = false;
+    await this.#write(restartEvent(Date.now(), step));
+  }
+
+  async #write(event: Buffer): Promise<void> {
+    await this.#file?.appendFile(recordOf(event));
+  }
+}
+
+function markdownOf(generations: readonly Generation[]): string {
+  return generations
+    .map(
+      ({ input, output, score }, index) =>
+        `### ${index + 1}: score ${score}\n\n${indented(input)}\n\n${indented(output)}`,
+    )
+    .join("\n\n---\n\n");
+}
+
+/** As code, so that what a model writes is shown as it is. */
+function indented(text: string): string {
+  return text.replaceAll(/^/gm, "    ");
+}

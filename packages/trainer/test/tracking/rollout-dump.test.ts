@@ -1,0 +1,42 @@
+/** Rollouts on disk are verl's lines, once for each row. */
+
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { dumpRollouts } from "@rayling/trainer";
+import { runFolder } from "./run-folder.ts";
+
+const rollouts = {
+  step: 7,
+  inputs: ["1+1=", "2+2="],
+  outputs: ["2", "fünf"],
+  gts: ["2", null],
+  scores: [1, NaN],
+};
+
+test("a line for each row: input, output, gts, score, step, and columns of the same length", async () => {
+  const directory = join(await runFolder(), "dump");
+  const extras = { acc: [true, undefined], pred: ["2", NaN], short: [1] };
+  const path = await dumpRollouts(directory, { ...rollouts, extras });
+  expect(path).toBe(join(directory, "7.jsonl"));
+  expect(await readFile(path, "utf8")).toBe(
+    '{"input":"1+1=","output":"2","gts":"2","score":1,"step":7,"acc":true,"pred":"2"}\n' +
+      '{"input":"2+2=","output":"fünf","gts":null,"score":null,"step":7,"acc":null,"pred":null}\n',
+  );
+});
+
+test("a step that is dumped again has its rows once", async () => {
+  const directory = await runFolder();
+  await dumpRollouts(directory, rollouts);
+  const path = await dumpRollouts(directory, rollouts);
+  expect((await readFile(path, "utf8")).trim().split("\n")).toHaveLength(2);
+});
+
+test("columns that do not fit each other are refused by name", async () => {
+  const dumping = dumpRollouts(await runFolder(), { ...rollouts, scores: [1] });
+  await expect(dumping).rejects.toMatchObject({
+    code: "TRAINER_INPUT",
+    input: "scores",
+    message: "rollouts of step 7: scores has 1 rows, inputs 2",
+  });
+});
