@@ -3,9 +3,8 @@
  * `fn` without an adapter fails. Where this package differs on purpose, the case is in
  * `differences` with the reason and with what happens here instead.
  */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { goldenFile } from "../../../test/fixtures/golden.ts";
 import {
   asTensor,
   AUTO_PADDING_KEY,
@@ -56,9 +55,7 @@ interface Outcome {
   readonly selfAfter?: unknown;
 }
 
-const defaultDir = join(import.meta.dirname, "../../../test/golden");
-const file = join(process.env["RAYLING_GOLDEN_DIR"] ?? defaultDir, "data-proto.json");
-const { cases } = JSON.parse(readFileSync(file, "utf8")) as { readonly cases: readonly Case[] };
+const { cases } = goldenFile("data-proto.json") as { readonly cases: readonly Case[] };
 
 const adapters: Readonly<Record<string, (input: Case) => Outcome>> = {
   "DataProto.chunk": ({ inputs, params }) => ({

@@ -1,8 +1,6 @@
 /** The dapo and gdpo managers: verl's own results (test/golden/dapo-overlong.json), and what bad options say. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { goldenFile } from "../../../test/fixtures/golden.ts";
 import {
   createDefaultRegistry,
   DapoRewardManager,
@@ -31,12 +29,7 @@ interface GoldenCase {
   };
 }
 
-const folder =
-  process.env["RAYLING_GOLDEN_DIR"] ??
-  fileURLToPath(new URL("../../../test/golden", import.meta.url));
-const { cases } = JSON.parse(readFileSync(join(folder, "dapo-overlong.json"), "utf8")) as {
-  cases: readonly GoldenCase[];
-};
+const { cases } = goldenFile("dapo-overlong.json") as { cases: readonly GoldenCase[] };
 const tokenizer = { decode: (ids: ArrayLike<number>): string => `${ids.length} tokens` };
 const ofLength = (length: number): RewardSample => ({
   dataSource: "mine",

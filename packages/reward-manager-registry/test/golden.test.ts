@@ -1,9 +1,7 @@
 /** verl's own results (test/golden/reward-scores.json), case by case. Every fn of the file is either checked here or listed as later. */
 
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { goldenFile } from "../../../test/fixtures/golden.ts";
 import {
   defaultComputeScore,
   extractGsm8kSolution,
@@ -39,12 +37,7 @@ interface GoldenCase {
   } & Readonly<Record<string, unknown>>;
 }
 
-const folder =
-  process.env["RAYLING_GOLDEN_DIR"] ??
-  fileURLToPath(new URL("../../../test/golden", import.meta.url));
-const { cases } = JSON.parse(readFileSync(join(folder, "reward-scores.json"), "utf8")) as {
-  cases: readonly GoldenCase[];
-};
+const { cases } = goldenFile("reward-scores.json") as { cases: readonly GoldenCase[] };
 
 /** Comes with a later issue: the scorer (or router) does not exist yet. */
 const LATER: Readonly<Record<string, string>> = {

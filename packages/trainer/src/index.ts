@@ -38,6 +38,23 @@ export type {
   KlPenalty,
   KlPenaltyKind,
 } from "./algorithms/kl.ts";
+export { learningRateSchedule, warmupSteps } from "./algorithms/learning-rate.ts";
+export type { LearningRateSchedule, LearningRateSettings } from "./algorithms/learning-rate.ts";
+export {
+  entropyFromLogits,
+  logProbsFromLogits,
+  sumPiSquaredFromLogits,
+} from "./algorithms/logits.ts";
+export type { OfLogits } from "./algorithms/logits.ts";
+export {
+  fitRows,
+  packingOf,
+  padRows,
+  responseMaskByEos,
+  responseMaskOf,
+  unpaddedRows,
+} from "./algorithms/tokens.ts";
+export type { FitOptions, FittedRows, Packing, PadOptions } from "./algorithms/tokens.ts";
 export type { Matrix } from "./algorithms/matrix.ts";
 export type { GroupId } from "./algorithms/groups.ts";
 export {
@@ -54,6 +71,22 @@ export type {
   RolloutCorrectionPreset,
   RolloutCorrectionSettings,
 } from "./algorithms/rollout-correction/settings.ts";
+export { balanceBatch, microBatches, seqlenMetrics, workloadOf } from "./balance/batches.ts";
+export type { Balance, BalanceOptions, MicroBatchOptions } from "./balance/batches.ts";
+export { balancedPartitions, greedyPartition, karmarkarKarp } from "./balance/partitions.ts";
+export type { PartitionOptions } from "./balance/partitions.ts";
+export { dataMetrics, lengthsOf } from "./metrics/data-metrics.ts";
+export type { DataMetricsBatch, Lengths, LengthsBatch } from "./metrics/data-metrics.ts";
+export { aggregate, aggregateDp, reduceMetrics } from "./metrics/reduce.ts";
+export type { Aggregation, Metric } from "./metrics/reduce.ts";
+export { specDecodeMetrics } from "./metrics/spec-decode.ts";
+export type { SpecDecodeBatch } from "./metrics/spec-decode.ts";
+export { throughputMetrics, timingMetrics } from "./metrics/timing-metrics.ts";
+export type { Timings, TokenCounts } from "./metrics/timing-metrics.ts";
+export { processValidationMetrics, validationMetrics } from "./metrics/validation-metrics.ts";
+export type { ValidationBySource, ValidationResults } from "./metrics/validation-metrics.ts";
+export { varianceProxyMetrics } from "./metrics/variance-proxy.ts";
+export type { VarianceProxyBatch } from "./metrics/variance-proxy.ts";
 export { gsm8kRow, prepareGsm8k } from "./data/gsm8k.ts";
 export type { Gsm8kOptions, Gsm8kRow } from "./data/gsm8k.ts";
 export { PromptDataset } from "./data/prompt-dataset.ts";

@@ -9,6 +9,7 @@ import {
   TrainerInputError,
 } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
+import { goldenFile } from "../../../test/fixtures/golden.ts";
 import { groupIndexOf, groupMeanStd } from "../src/algorithms/groups.ts";
 import { type Adapter, camelCased, checkGolden, type GoldenCase, nestedOf } from "./golden.ts";
 
@@ -52,7 +53,7 @@ const estimators = registry
   ]);
 
 checkGolden(
-  "advantages.json",
+  goldenFile("advantages.json"),
   {
     ...Object.fromEntries(estimators),
 

@@ -11,9 +11,10 @@ import {
   type ValueLossBatch,
   type ValueLossSettings,
 } from "@rayling/trainer";
+import { goldenFile } from "../../../test/fixtures/golden.ts";
 import { camelCased, checkGolden, tensorAt } from "./golden.ts";
 
-checkGolden("kl-and-value.json", {
+checkGolden(goldenFile("kl-and-value.json"), {
   kl_penalty(golden) {
     const logProb = tensorAt(golden, "logprob");
     const kind = golden.params["kl_penalty"] as KlPenaltyKind;

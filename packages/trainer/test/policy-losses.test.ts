@@ -16,6 +16,7 @@ import {
   TrainerInputError,
 } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
+import { goldenFile } from "../../../test/fixtures/golden.ts";
 import { matrixOf, rowSums, tensorOf } from "../src/algorithms/matrix.ts";
 import { type Adapter, camelCased, checkGolden, type GoldenCase, nestedOf } from "./golden.ts";
 
@@ -133,7 +134,7 @@ const losses = registry
   ]);
 
 checkGolden(
-  "policy-losses.json",
+  goldenFile("policy-losses.json"),
   {
     ...Object.fromEntries(losses),
 

@@ -12,6 +12,7 @@ import {
   TrainerInputError,
 } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
+import { goldenFile } from "../../../test/fixtures/golden.ts";
 import { type Matrix, matrixOf, tensorOf } from "../src/algorithms/matrix.ts";
 import { offPolicyMetrics } from "../src/algorithms/rollout-correction/off-policy.ts";
 import { rejectRollouts } from "../src/algorithms/rollout-correction/rejection.ts";
@@ -48,7 +49,7 @@ function corrected(
   };
 }
 
-checkGolden("rollout-correction.json", {
+checkGolden(goldenFile("rollout-correction.json"), {
   compute_rollout_correction_weights(golden) {
     const { weights, metrics } = rolloutWeights(
       matrixAt(golden, "log_ratio"),

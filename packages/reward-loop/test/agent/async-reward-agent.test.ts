@@ -1,6 +1,5 @@
 /** The asynchronous reward agent: traces of verl's recipe, the defects that are repaired, and what a user may do wrong. */
 
-import { readFileSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +10,7 @@ import { AsyncRewardAgent } from "@rayling/reward-loop";
 import type { RewardChunk, RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { goldenFile } from "../../../../test/fixtures/golden.ts";
 import { fixture } from "../loop.ts";
 
 afterAll(() => ray.shutdown());
@@ -33,14 +33,7 @@ interface Trace {
   }[];
 }
 
-const traces = (
-  JSON.parse(
-    readFileSync(
-      new URL("../../../../test/golden/async-reward-agent.json", import.meta.url),
-      "utf8",
-    ),
-  ) as { cases: readonly Trace[] }
-).cases;
+const { cases: traces } = goldenFile("async-reward-agent.json") as { cases: readonly Trace[] };
 
 /** Responses of those lengths, in groups of neighbours. */
 function batchOf(lengths: readonly number[], width: number, groupSize: number): DataProto {

@@ -1,17 +1,11 @@
 /** Token buckets against verl's traces, lanes, adaptive limits and the limiter, on a clock of their own. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { goldenFile } from "../../../../test/fixtures/golden.ts";
 import { AdaptiveLimit } from "../../src/limits/adaptive-limit.ts";
 import { Lanes } from "../../src/limits/lanes.ts";
 import { type Lease, Limiter, type LimiterSettings } from "../../src/limits/limiter.ts";
 import { TokenBucket } from "../../src/limits/token-bucket.ts";
 import { VirtualClock } from "./virtual-clock.ts";
-
-const folder =
-  process.env["RAYLING_GOLDEN_DIR"] ??
-  fileURLToPath(new URL("../../../../test/golden", import.meta.url));
 
 type TraceCase = {
   readonly note: string;
@@ -29,9 +23,7 @@ type TraceCase = {
       readonly result: { readonly order: readonly { readonly i: number; readonly at: number }[] };
     }
 );
-const { cases } = JSON.parse(readFileSync(join(folder, "token-bucket.json"), "utf8")) as {
-  cases: readonly TraceCase[];
-};
+const { cases } = goldenFile("token-bucket.json") as { cases: readonly TraceCase[] };
 
 describe("a token bucket grants when verl's does", () => {
   const bucketOf = ({ rate, capacity }: TraceCase): TokenBucket =>

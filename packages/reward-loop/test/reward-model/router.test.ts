@@ -1,11 +1,11 @@
 /** The router before reward-model servers: real servers, real connections. */
 
-import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
+import { goldenFile } from "../../../../test/fixtures/golden.ts";
 import { RewardModelRouter } from "../../src/reward-model/router.ts";
 import { Upstreams } from "../../src/reward-model/upstreams.ts";
 
@@ -22,11 +22,8 @@ interface Golden {
   };
 }
 
-const golden = (
-  JSON.parse(
-    readFileSync(new URL("../../../../test/golden/reward-scores.json", import.meta.url), "utf8"),
-  ) as { cases: readonly Golden[] }
-).cases.filter(({ fn }) => fn === "NaiveRouter.pick_order");
+const { cases } = goldenFile("reward-scores.json") as { cases: readonly Golden[] };
+const golden = cases.filter(({ fn }) => fn === "NaiveRouter.pick_order");
 
 const ends: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -41,10 +41,10 @@ export function maskedRowMeans(values: Matrix, mask: Matrix): Float64Array {
   return maskedRowSums(values, mask).map((sum, row) => sum / ((lengths[row] as number) + 1e-8));
 }
 
-/** Of a sample: by n - 1. @throws TrainerInputError where one token counts, or none */
-export function maskedVariance(values: Matrix, mask: Matrix): number {
+/** Of a sample, by n - 1, unless it is not to be. @throws TrainerInputError for a sample where one token counts, or none */
+export function maskedVariance(values: Matrix, mask: Matrix, { unbiased = true } = {}): number {
   const count = countOf(mask);
-  if (count === 0 || count === 1) {
+  if (unbiased && (count === 0 || count === 1)) {
     throw new TrainerInputError(
       "responseMask",
       `the variance of ${count === 0 ? "no token" : "one token"} is not defined: at least two tokens must count`,
@@ -52,14 +52,18 @@ export function maskedVariance(values: Matrix, mask: Matrix): number {
   }
   const mean = maskedMean(values, mask);
   const squares = filled(values, (_row, _column, at) => ((values.data[at] as number) - mean) ** 2);
-  return (maskedMean(squares, mask) * count) / (count - 1);
+  return maskedMean(squares, mask) * (unbiased ? count / (count - 1) : 1);
 }
 
-/** Mean 0, variance 1 over the tokens that count; the others are shifted and scaled with them. @throws TrainerInputError as maskedVariance */
-export function maskedWhiten(values: Matrix, mask: Matrix): Matrix {
+/** Variance 1 over the tokens that count, and mean 0, or what it was; the others are shifted and scaled with them. @throws TrainerInputError as maskedVariance */
+export function maskedWhiten(values: Matrix, mask: Matrix, { shiftMean = true } = {}): Matrix {
   const mean = maskedMean(values, mask);
   const scale = 1 / Math.sqrt(maskedVariance(values, mask) + 1e-8);
-  return filled(values, (_row, _column, at) => ((values.data[at] as number) - mean) * scale);
+  const shift = shiftMean ? 0 : mean;
+  return filled(
+    values,
+    (_row, _column, at) => ((values.data[at] as number) - mean) * scale + shift,
+  );
 }
 
 /** Where the mask is 0, 0: also of NaN. */

@@ -1,9 +1,10 @@
 /** The loss of a critic, and the entropy of a policy, with their gradients. */
 
-import { asTensor, type Tensor } from "@rayling/data-proto";
+import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
+import { entropyFromLogits } from "../logits.ts";
 import { maskedMean } from "../masked.ts";
-import { clamp, filled, matrixOf, newMatrix, tensorOf } from "../matrix.ts";
+import { clamp, filled, matrixOf, tensorOf } from "../matrix.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
 import { larger, type TokenLoss } from "./policy-loss.ts";
 
@@ -82,28 +83,11 @@ export function entropyLoss(
     );
   }
   const mask = matrixOf("responseMask", responseMask, { rows, columns: tokens });
-  const entropies = newMatrix(rows, tokens);
-  const slopes = new Float64Array(logits.data.length);
-  for (let at = 0; at < rows * tokens; at++) {
-    const own = Float64Array.from(logits.data.subarray(at * vocabulary, (at + 1) * vocabulary));
-    const most = own.reduce((left, right) => Math.max(left, right), -Infinity);
-    const sum = own.reduce((total, one) => total + Math.exp(one - most), 0);
-    const logs = own.map((one) => one - most - Math.log(sum));
-    const entropy = -logs.reduce(
-      (total, one) => total + (one === -Infinity ? 0 : Math.exp(one) * one),
-      0,
-    );
-    entropies.data[at] = entropy;
-    for (const [index, one] of logs.entries()) {
-      slopes[at * vocabulary + index] = one === -Infinity ? 0 : -Math.exp(one) * (one + entropy);
-    }
-  }
+  const { values, gradLogits } = entropyFromLogits(logits);
+  const entropies = matrixOf("entropies", values);
   const { loss, weights } = aggLoss(entropies, mask, lossAggMode);
-  const gradient = slopes.map(
+  const gradient = gradLogits.data.map(
     (slope, index) => slope * (weights.data[Math.floor(index / vocabulary)] as number),
   );
-  return {
-    loss,
-    gradLogits: asTensor(Float32Array.from(gradient), logits.shape) as Tensor<"float32">,
-  };
+  return { loss, gradLogits: { ...gradLogits, data: gradient } };
 }

@@ -3,7 +3,7 @@
 import { maskedMean, maskedRowMeans, maskedRowSums } from "../masked.ts";
 import { clamp, filled, type Matrix } from "../matrix.ts";
 import { checkTokens } from "./rejection.ts";
-import { meanOf, spreadOf } from "./statistics.ts";
+import { meanOf, spreadOf } from "../statistics.ts";
 import { safetyBound } from "./weights.ts";
 
 /** Without a prefix. @throws TrainerInputError where no token counts */

@@ -8,7 +8,7 @@
 import { TrainerInputError } from "../../errors.ts";
 import { maskedMean, maskedRowMeans, maskedRowSums } from "../masked.ts";
 import { clamp, filled, type Matrix, rowSums } from "../matrix.ts";
-import { meanOf, shareOf, spreadOf, tokenRange } from "./statistics.ts";
+import { meanOf, shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { type Band, rejectionBandsOf } from "./thresholds.ts";
 import { safetyBound } from "./weights.ts";
 

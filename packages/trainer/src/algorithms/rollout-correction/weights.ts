@@ -7,7 +7,7 @@
 import { TrainerInputError } from "../../errors.ts";
 import { maskedMean, maskedRowMeans, maskedRowSums } from "../masked.ts";
 import { clamp, filled, type Matrix, rowSums } from "../matrix.ts";
-import { meanOf, shareOf, spreadOf, tokenRange } from "./statistics.ts";
+import { meanOf, shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { weightBandOf } from "./thresholds.ts";
 
 /** A log ratio beyond this is taken for this: exp of it is still a number to work with. */

@@ -1,7 +1,7 @@
 /** Mean, spread and range of rows, and of tokens that count. */
 
-import { countOf } from "../masked.ts";
-import type { Matrix } from "../matrix.ts";
+import { countOf } from "./masked.ts";
+import type { Matrix } from "./matrix.ts";
 
 export function meanOf(values: Float64Array): number {
   let sum = 0;

@@ -1,0 +1,151 @@
+/** Rows of tokens of different lengths as one matrix, and back (verl/utils/torch_functional.py, verl/utils/attention_utils.py). */
+
+import { asTensor, type Tensor } from "@rayling/data-proto";
+import { TrainerInputError } from "../errors.ts";
+import { matrixOf } from "./matrix.ts";
+
+/** Of the attention mask of prompts and responses, what is of responses: its last columns (verl `compute_response_mask`). Throws TrainerInputError. */
+export function responseMaskOf(attentionMask: Tensor, responseWidth: number): Tensor<"int32"> {
+  const mask = matrixOf("attentionMask", attentionMask);
+  const from = mask.columns - responseWidth;
+  if (!Number.isInteger(responseWidth) || responseWidth < 0 || from < 0) {
+    throw new TrainerInputError(
+      "responseWidth",
+      `responseWidth must be from 0 to ${mask.columns}, the width of attentionMask; it is ${responseWidth}`,
+    );
+  }
+  const kept = mask.data.filter((_, at) => at % mask.columns >= from);
+  return asTensor(Int32Array.from(kept), [mask.rows, responseWidth]) as Tensor<"int32">;
+}
+
+/** 1 up to the first token that ends a response, and for that one; 0 behind it (verl `get_response_mask`). */
+export function responseMaskByEos(
+  responses: Tensor,
+  eosTokens: number | readonly number[],
+): Tensor<"int32"> {
+  const tokens = matrixOf("responses", responses);
+  const ends = new Set(typeof eosTokens === "number" ? [eosTokens] : eosTokens);
+  const mask = new Int32Array(tokens.data.length);
+  for (let row = 0; row < tokens.rows; row++) {
+    for (let at = row * tokens.columns; at < (row + 1) * tokens.columns; at++) {
+      mask[at] = 1;
+      if (ends.has(tokens.data[at] as number)) break;
+    }
+  }
+  return asTensor(mask, responses.shape) as Tensor<"int32">;
+}
+
+export interface PadOptions {
+  readonly padTokenId: number;
+  /** Rows that are longer keep their length. Default: that of the longest. */
+  readonly maxLength?: number;
+  /** As prompts are padded. Default false. */
+  readonly leftPad?: boolean;
+}
+
+/** Rows of one length (verl `pad_2d_list_to_length`, `pad_sequence_to_length`): that of the longest, if it is above `maxLength`. */
+export function padRows(
+  rows: readonly ArrayLike<number>[],
+  { padTokenId, maxLength = 0, leftPad = false }: PadOptions,
+): Tensor<"int32"> {
+  const width = rows.reduce((most, row) => Math.max(most, row.length), maxLength);
+  const data = new Int32Array(rows.length * width).fill(padTokenId);
+  for (const [at, row] of rows.entries()) {
+    data.set(row, at * width + (leftPad ? width - row.length : 0));
+  }
+  return asTensor(data, [rows.length, width]) as Tensor<"int32">;
+}
+
+export interface FitOptions {
+  readonly maxLength: number;
+  readonly padTokenId: number;
+  /** Default true. */
+  readonly leftPad?: boolean;
+  /** What is dropped of a row that is too long. Default "error": it is refused. */
+  readonly truncation?: "error" | "left" | "right" | "middle";
+}
+
+export interface FittedRows {
+  readonly inputIds: Tensor<"int32">;
+  readonly attentionMask: Tensor<"int32">;
+}
+
+/** Rows of exactly `maxLength` tokens, padded or cut (verl `postprocess_data`, `data.truncation`). Throws TrainerInputError for one that is too long and must not be cut. */
+export function fitRows(
+  rows: readonly ArrayLike<number>[],
+  { maxLength, padTokenId, leftPad = true, truncation = "error" }: FitOptions,
+): FittedRows {
+  const fitted = rows.map((row, at) => cut(row, maxLength, truncation, at));
+  const padded = (lists: readonly ArrayLike<number>[], padding: number): Tensor<"int32"> =>
+    padRows(lists, { padTokenId: padding, maxLength, leftPad });
+  const ones = fitted.map((row) => new Int32Array(row.length).fill(1));
+  return { inputIds: padded(fitted, padTokenId), attentionMask: padded(ones, 0) };
+}
+
+function cut(
+  row: ArrayLike<number>,
+  maxLength: number,
+  truncation: string,
+  at: number,
+): readonly number[] {
+  const tokens = Array.from(row);
+  const isKnown = ["error", "left", "right", "middle"].includes(truncation);
+  if (!isKnown) {
+    throw new TrainerInputError(
+      "truncation",
+      `there is no truncation "${truncation}"; there are error, left, right, middle`,
+    );
+  }
+  if (tokens.length <= maxLength) return tokens;
+  switch (truncation) {
+    case "left":
+      return tokens.slice(tokens.length - maxLength);
+    case "right":
+      return tokens.slice(0, maxLength);
+    case "middle": {
+      const head = Math.floor(maxLength / 2);
+      return [...tokens.slice(0, head), ...tokens.slice(tokens.length - (maxLength - head))];
+    }
+    default:
+      throw new TrainerInputError(
+        "maxLength",
+        `row ${at} has ${tokens.length} tokens, more than ${maxLength}, and truncation is "error"`,
+      );
+  }
+}
+
+/** Each row without what is masked (verl `remove_pad_token`). */
+export function unpaddedRows(inputIds: Tensor, attentionMask: Tensor): number[][] {
+  const tokens = matrixOf("inputIds", inputIds);
+  const mask = matrixOf("attentionMask", attentionMask, tokens);
+  return Array.from({ length: tokens.rows }, (_, row) => {
+    const from = row * tokens.columns;
+    return Array.from(tokens.data.subarray(from, from + tokens.columns)).filter(
+      (_token, column) => mask.data[from + column] !== 0,
+    );
+  });
+}
+
+export interface Packing {
+  /** Places in the data of the matrix. */
+  readonly indices: Int32Array;
+  /** Where each row begins among them, and where the last one ends. */
+  readonly cuSeqlens: Int32Array;
+  readonly maxSeqlen: number;
+}
+
+/** All tokens that count behind each other (verl `get_unpad_data`). */
+export function packingOf(attentionMask: Tensor): Packing {
+  const mask = matrixOf("attentionMask", attentionMask);
+  const indices: number[] = [];
+  const cuSeqlens = new Int32Array(mask.rows + 1);
+  let maxSeqlen = 0;
+  for (let row = 0; row < mask.rows; row++) {
+    for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
+      if (mask.data[at] !== 0) indices.push(at);
+    }
+    cuSeqlens[row + 1] = indices.length;
+    maxSeqlen = Math.max(maxSeqlen, indices.length - (cuSeqlens[row] as number));
+  }
+  return { indices: Int32Array.from(indices), cuSeqlens, maxSeqlen };
+}

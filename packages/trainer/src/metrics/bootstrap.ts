@@ -1,0 +1,57 @@
+/** What the best, the worst and the majority of k of n answers would be like: of 1,000 draws of k with replacement (verl `bootstrap_metric`, `calc_maj_val`). */
+
+import { spreadOf } from "../algorithms/statistics.ts";
+import { createMt19937 } from "./mt19937.ts";
+
+export interface Draws {
+  /** Row by row: `count` draws of `size` places each. */
+  readonly places: Int32Array;
+  readonly count: number;
+  readonly size: number;
+}
+
+/** The same places for the same numbers: verl sows anew before each. */
+export function drawPlaces(rows: number, size: number, seed = 42, count = 1000): Draws {
+  const generator = createMt19937(seed);
+  const places = new Int32Array(count * size);
+  for (let at = 0; at < places.length; at++) places[at] = generator.below(rows);
+  return { places, count, size };
+}
+
+export interface Estimate {
+  readonly mean: number;
+  /** Of the whole: by n. */
+  readonly std: number;
+}
+
+/** @param valueOf a draw: its places in what was drawn from */
+export function estimateOf(
+  { places, count, size }: Draws,
+  valueOf: (draw: Int32Array) => number,
+): Estimate {
+  const values = new Float64Array(count);
+  for (let draw = 0; draw < count; draw++) {
+    values[draw] = valueOf(places.subarray(draw * size, (draw + 1) * size));
+  }
+  const { mean, std } = spreadOf(values);
+  return { mean, std: std * Math.sqrt((count - 1) / count) };
+}
+
+/** The value of the answer that is there most often, and of those the first; its first value. @param answers the same number for the same answer, from 0 on */
+export function majorityOf(
+  draw: Int32Array,
+  answers: Int32Array,
+  values: Float64Array,
+  counts: Int32Array,
+): number {
+  counts.fill(0);
+  let most = 0;
+  for (const place of draw) {
+    const count = ((counts[answers[place] as number] as number) += 1);
+    if (count > most) most = count;
+  }
+  for (const place of draw) {
+    if (counts[answers[place] as number] === most) return values[place] as number;
+  }
+  return Number.NaN;
+}

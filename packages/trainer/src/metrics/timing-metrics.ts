@@ -1,0 +1,50 @@
+/** Where the time of a step goes, and how much is done in it (verl `compute_timing_metrics`, `compute_throughout_metrics`). */
+
+import { TrainerInputError } from "../errors.ts";
+
+/** Seconds by the name of what they were spent on. */
+export type Timings = Readonly<Record<string, number>>;
+
+export interface TokenCounts {
+  readonly promptTokens: number;
+  readonly responseTokens: number;
+}
+
+/** Of these, the time per token of prompts and responses is told, too; of gen, per token of responses. */
+const ofAllTokens = ["ref", "values", "adv", "update_critic", "update_actor"];
+
+/** `timing_s/*` and `timing_per_token_ms/*`; without tokens, 0 per token. */
+export function timingMetrics(
+  timings: Timings,
+  { promptTokens, responseTokens }: TokenCounts,
+): Record<string, number> {
+  const metrics: Record<string, number> = {};
+  for (const [name, seconds] of Object.entries(timings)) {
+    metrics[`timing_s/${name}`] = seconds;
+    if (name !== "gen" && !ofAllTokens.includes(name)) continue;
+    const tokens = name === "gen" ? responseTokens : promptTokens + responseTokens;
+    metrics[`timing_per_token_ms/${name}`] = tokens > 0 ? (seconds * 1000) / tokens : 0;
+  }
+  return metrics;
+}
+
+/** `perf/*`. @param globalTokenNum tokens of each row. Throws TrainerInputError without a time for the step. */
+export function throughputMetrics(
+  globalTokenNum: readonly number[],
+  timings: Timings,
+  gpus: number,
+): Record<string, number> {
+  const { step } = timings;
+  if (step === undefined || !(step > 0) || !(gpus > 0)) {
+    throw new TrainerInputError(
+      "timings",
+      `a throughput needs a step of more than 0 s on at least one GPU; it took ${step ?? "no time"} on ${gpus}`,
+    );
+  }
+  const tokens = globalTokenNum.reduce((sum, one) => sum + one, 0);
+  return {
+    "perf/total_num_tokens": tokens,
+    "perf/time_per_step": step,
+    "perf/throughput": tokens / (step * gpus),
+  };
+}

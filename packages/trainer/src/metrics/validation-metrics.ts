@@ -1,0 +1,221 @@
+/**
+ * How good the answers to the questions of a validation set are, by data source and variable: mean@n, std@n, and best, worst and majority of k of n (verl
+ * `process_validation_metrics`, `_val_metrics_update`).
+ */
+
+import { TrainerInputError } from "../errors.ts";
+import { meanOf, spreadOf } from "../algorithms/statistics.ts";
+import { meanMaxMin } from "./data-metrics.ts";
+import { type Draws, drawPlaces, type Estimate, estimateOf, majorityOf } from "./bootstrap.ts";
+
+/** Columns, one entry for each answer. */
+export interface ValidationResults {
+  readonly dataSources: readonly string[];
+  /** Answers to one question have one. */
+  readonly sampleUids: readonly string[];
+  /** Variables, as "reward" and "acc"; texts are left out, but that "pred" is what a majority agrees on. */
+  readonly infos: Readonly<Record<string, readonly unknown[]>>;
+  /** False for an answer whose score is invalid: it is left out, and its question has one less. Default: all are valid. */
+  readonly valid?: readonly boolean[];
+  /** Of each answer. */
+  readonly numTurns?: readonly number[];
+}
+
+/** metric by variable by data source. */
+export type ValidationBySource = Readonly<
+  Record<string, Readonly<Record<string, Readonly<Record<string, number>>>>>
+>;
+
+/** `val-core/*`: mean, best and majority of as many answers as there are, of "acc" (or "reward", where there is none); `val-aux/*`: all else. Throws TrainerInputError. */
+export function validationMetrics(
+  results: ValidationResults,
+  { seed = 42 }: { readonly seed?: number } = {},
+): Record<string, number> {
+  const metrics: Record<string, number> = {};
+  for (const [source, variables] of Object.entries(processValidationMetrics(results, { seed }))) {
+    const core = Object.hasOwn(variables, "acc") ? "acc" : "reward";
+    for (const [variable, values] of Object.entries(variables)) {
+      const most = Math.max(...Object.keys(values).map(answersIn));
+      for (const [name, value] of Object.entries(values)) {
+        const isCore =
+          variable === core && /^(?:mean|maj|best)/.test(name) && answersIn(name) === most;
+        metrics[`${isCore ? "val-core" : "val-aux"}/${source}/${variable}/${name}`] = value;
+      }
+    }
+  }
+  const { numTurns } = results;
+  if (numTurns === undefined || numTurns.length === 0) return metrics;
+  return { ...metrics, ...meanMaxMin("val-aux/num_turns", Float64Array.from(numTurns)) };
+}
+
+function answersIn(name: string): number {
+  return Number(/@(\d+)/.exec(name)?.[1]);
+}
+
+/** Means over questions; those with another number of answers have metrics of their own. Throws TrainerInputError for columns of other lengths, and for values that are no numbers. */
+export function processValidationMetrics(
+  results: ValidationResults,
+  { seed = 42 }: { readonly seed?: number } = {},
+): ValidationBySource {
+  checkLengths(results);
+  const drawn = new Map<string, Draws>();
+  const draw = (rows: number, size: number): Draws => {
+    const key = `${rows} ${size}`;
+    const draws = drawn.get(key) ?? drawPlaces(rows, size, seed);
+    drawn.set(key, draws);
+    return draws;
+  };
+  const collected: Collected = new Map();
+  for (const { source, uid, rows } of questionsOf(results)) {
+    const answers = answersOf(results.infos["pred"], rows);
+    for (const [variable, column] of Object.entries(results.infos)) {
+      const values = valuesOf(column, rows, { variable, uid });
+      if (values === undefined) continue;
+      const metrics = metricsOf(values, answers, draw);
+      for (const [name, value] of Object.entries(metrics)) {
+        const ofSource = entry(collected, source, () => new Map<string, Map<string, number[]>>());
+        const ofVariable = entry(ofSource, variable, () => new Map<string, number[]>());
+        entry(ofVariable, name, (): number[] => []).push(value);
+      }
+    }
+  }
+  return nested(collected);
+}
+
+/** Of each question, by metric by variable by data source. */
+type Collected = Map<string, Map<string, Map<string, number[]>>>;
+
+interface Question {
+  readonly source: string;
+  readonly uid: string;
+  readonly rows: readonly number[];
+}
+
+/** In order of their first answer. */
+function questionsOf({ dataSources, sampleUids, valid }: ValidationResults): Question[] {
+  const questions = new Map<string, Map<string, number[]>>();
+  for (const [row, source] of dataSources.entries()) {
+    if (valid?.[row] === false) continue;
+    const uids = entry(questions, source, () => new Map<string, number[]>());
+    entry(uids, sampleUids[row] as string, (): number[] => []).push(row);
+  }
+  return [...questions].flatMap(([source, uids]) =>
+    [...uids].map(([uid, rows]) => ({ source, uid, rows })),
+  );
+}
+
+/** Undefined for texts, and for what is made of parts. @throws TrainerInputError for a value that is none */
+function valuesOf(
+  column: readonly unknown[],
+  rows: readonly number[],
+  { variable, uid }: { readonly variable: string; readonly uid: string },
+): Float64Array | undefined {
+  const first = column[rows[0] as number];
+  if (typeof first === "string" || (typeof first === "object" && first !== null)) return undefined;
+  return Float64Array.from(rows, (row) => {
+    const value = column[row];
+    if (typeof value === "number" || typeof value === "boolean") return Number(value);
+    throw new TrainerInputError(
+      variable,
+      `"${variable}" of an answer to ${uid} is ${String(value)}: a metric needs a number there, or the answer must be left out as invalid`,
+    );
+  });
+}
+
+/** The same number for the same answer. */
+function answersOf(
+  predictions: readonly unknown[] | undefined,
+  rows: readonly number[],
+): Int32Array | undefined {
+  if (predictions === undefined) return undefined;
+  const numbers = new Map<unknown, number>();
+  return Int32Array.from(rows, (row) => {
+    const answer = predictions[row];
+    const key = typeof answer === "object" ? JSON.stringify(answer) : answer;
+    const number = numbers.get(key) ?? numbers.size;
+    numbers.set(key, number);
+    return number;
+  });
+}
+
+function metricsOf(
+  values: Float64Array,
+  answers: Int32Array | undefined,
+  draw: (rows: number, size: number) => Draws,
+): Record<string, number> {
+  const n = values.length;
+  const metrics: Record<string, number> = { [`mean@${n}`]: meanOf(values) };
+  if (n === 1) return metrics;
+  metrics[`std@${n}`] = spreadOf(values).std * Math.sqrt((n - 1) / n);
+  const add = (name: string, { mean, std }: Estimate): void => {
+    metrics[`${name}/mean`] = mean;
+    metrics[`${name}/std`] = std;
+  };
+  const counts = new Int32Array(n);
+  for (const k of sizesOf(n)) {
+    const draws = draw(n, k);
+    add(
+      `best@${k}`,
+      estimateOf(draws, (places) => extremeOf(places, values, 1)),
+    );
+    add(
+      `worst@${k}`,
+      estimateOf(draws, (places) => extremeOf(places, values, -1)),
+    );
+    if (answers === undefined) continue;
+    add(
+      `maj@${k}`,
+      estimateOf(draws, (places) => majorityOf(places, answers, values, counts)),
+    );
+  }
+  return metrics;
+}
+
+/** 2, 4, 8 and so on, as far as they are below n, and n. */
+function sizesOf(n: number): number[] {
+  const sizes: number[] = [];
+  for (let size = 2; size < n; size *= 2) sizes.push(size);
+  return [...sizes, n];
+}
+
+function extremeOf(places: Int32Array, values: Float64Array, sign: 1 | -1): number {
+  let most = -Infinity;
+  for (const place of places) most = Math.max(most, sign * (values[place] as number));
+  return sign * most;
+}
+
+function nested(collected: Collected): ValidationBySource {
+  const means = (metrics: Map<string, number[]>): Record<string, number> =>
+    Object.fromEntries(
+      [...metrics].map(([name, values]) => [name, meanOf(Float64Array.from(values))]),
+    );
+  return Object.fromEntries(
+    [...collected].map(([source, variables]) => [
+      source,
+      Object.fromEntries([...variables].map(([variable, metrics]) => [variable, means(metrics)])),
+    ]),
+  );
+}
+
+function checkLengths({
+  dataSources,
+  sampleUids,
+  infos,
+  valid,
+  numTurns,
+}: ValidationResults): void {
+  const columns = { sampleUids, valid, numTurns, ...infos };
+  for (const [name, column] of Object.entries(columns)) {
+    if (column === undefined || column.length === dataSources.length) continue;
+    throw new TrainerInputError(
+      name,
+      `${name} must have one entry for each of ${dataSources.length} answers; it has ${column.length}`,
+    );
+  }
+}
+
+function entry<T>(map: Map<string, T>, key: string, make: () => T): T {
+  const value = map.get(key) ?? make();
+  map.set(key, value);
+  return value;
+}
