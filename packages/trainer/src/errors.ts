@@ -63,3 +63,32 @@ export class TrackingError extends Error {
     this.logger = logger;
   }
 }
+
+export type CheckpointErrorCode =
+  /** There is nothing at the path that was given. */
+  | "CHECKPOINT_NOT_FOUND"
+  /** A file is missing, cut off, or not what was written. */
+  | "CHECKPOINT_DAMAGED"
+  /** What is to be kept is no plain data, or another option is wrong. */
+  | "CHECKPOINT_BAD_VALUE"
+  /** A path that cannot be one. */
+  | "CHECKPOINT_BAD_PATH"
+  /** Any other failure of the file system. The cause has its `code`. */
+  | "CHECKPOINT_IO";
+
+/** A checkpoint that could not be saved, or cannot be gone on with. */
+export class CheckpointError extends Error {
+  override readonly name = "CheckpointError";
+  readonly code: CheckpointErrorCode;
+  /** Of the file or folder. */
+  readonly path: string;
+  /** The message without the path. */
+  readonly reason: string;
+
+  constructor(code: CheckpointErrorCode, path: string, reason: string, options?: ErrorOptions) {
+    super(`${path}: ${reason}`, options);
+    this.code = code;
+    this.path = path;
+    this.reason = reason;
+  }
+}

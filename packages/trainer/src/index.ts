@@ -87,6 +87,13 @@ export { processValidationMetrics, validationMetrics } from "./metrics/validatio
 export type { ValidationBySource, ValidationResults } from "./metrics/validation-metrics.ts";
 export { varianceProxyMetrics } from "./metrics/variance-proxy.ts";
 export type { VarianceProxyBatch } from "./metrics/variance-proxy.ts";
+export type { Checkpoint } from "./checkpoint/checkpoint.ts";
+export { resumeCheckpoint, saveCheckpoint } from "./checkpoint/checkpoint-folder.ts";
+export type {
+  Resumed,
+  ResumeOptions,
+  SaveCheckpointOptions,
+} from "./checkpoint/checkpoint-folder.ts";
 export { gsm8kRow, prepareGsm8k } from "./data/gsm8k.ts";
 export type { Gsm8kOptions, Gsm8kRow } from "./data/gsm8k.ts";
 export { PromptDataset } from "./data/prompt-dataset.ts";
@@ -95,8 +102,8 @@ export type { PromptLengths, Truncation } from "./data/prompt-lengths.ts";
 export { PromptLoader } from "./data/prompt-loader.ts";
 export type { LoaderPosition, PromptBatch, PromptLoaderOptions } from "./data/prompt-loader.ts";
 export type { ColumnNames, PromptRow } from "./data/prompt-row.ts";
-export { DatasetError, TrackingError, TrainerInputError } from "./errors.ts";
-export type { RowPlace, TrackingErrorCode } from "./errors.ts";
+export { CheckpointError, DatasetError, TrackingError, TrainerInputError } from "./errors.ts";
+export type { CheckpointErrorCode, RowPlace, TrackingErrorCode } from "./errors.ts";
 export type {
   Account,
   ChatMessage,

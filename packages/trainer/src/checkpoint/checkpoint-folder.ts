@@ -1,0 +1,185 @@
+/**
+ * The checkpoints of a run: verl's `trainer.default_local_dir`, with `latest_checkpointed_iteration.txt` beside them. Saves one, keeps the last few, and finds the one to go on with.
+ *
+ * The file says which is the latest; where it is damaged, the one before that is whole is taken, and what was passed over is told. A run never begins anew because its checkpoints are damaged.
+ */
+
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { CheckpointError } from "../errors.ts";
+import { discardCheckpoint, readCheckpoint, UNFINISHED, writeCheckpoint } from "./checkpoint.ts";
+import type { Checkpoint } from "./checkpoint.ts";
+import { replaceDurably } from "./durable-files.ts";
+
+export interface SaveCheckpointOptions {
+  /** verl `trainer.default_local_dir`; made if it is not there. */
+  readonly folder: string;
+  /** verl `trainer.max_actor_ckpt_to_keep`: so many of the last ones stay. Default: all. */
+  readonly keep?: number | undefined;
+}
+
+export interface ResumeOptions {
+  /** verl `trainer.default_local_dir`. */
+  readonly folder: string;
+  /** verl `trainer.resume_mode`: the latest of the folder, if there is one (default); none; that of `path`. */
+  readonly mode?: "auto" | "disable" | "resume_path" | undefined;
+  /** verl `trainer.resume_from_path`: a folder global_step_N. */
+  readonly path?: string | undefined;
+}
+
+export interface Resumed extends Checkpoint {
+  readonly path: string;
+  /** Why later ones were passed over, the latest first. */
+  readonly passedOver: readonly CheckpointError[];
+}
+
+const LATEST = "latest_checkpointed_iteration.txt";
+
+/**
+ * Resolves to its path when it is on the disk and the latest. Rejects with CheckpointError: CHECKPOINT_BAD_VALUE, CHECKPOINT_IO; then the one before is still the latest.
+ */
+export async function saveCheckpoint(
+  checkpoint: Checkpoint,
+  { folder, keep }: SaveCheckpointOptions,
+): Promise<string> {
+  if (keep !== undefined && !(Number.isSafeInteger(keep) && keep >= 1)) {
+    throw new CheckpointError("CHECKPOINT_BAD_VALUE", folder, `cannot keep ${keep} checkpoints`);
+  }
+  const { globalStep } = checkpoint;
+  await ofFolder(folder, async () => {
+    await mkdir(folder, { recursive: true });
+    await discardUnfinished(folder);
+  });
+  const path = await writeCheckpoint(folder, checkpoint);
+  await ofFolder(folder, async () => {
+    await replaceDurably(join(folder, LATEST), String(globalStep));
+    const steps = await stepsIn(folder);
+    // Those behind it are of another run that began here: nobody knows what they are worth, and they stay.
+    const before = steps.filter((step) => step <= globalStep);
+    for (const step of before.slice(keep ?? before.length))
+      await discardCheckpoint(at(folder, step));
+  });
+  return path;
+}
+
+/**
+ * Undefined: begin at the beginning.
+ *
+ * Rejects with CheckpointError: CHECKPOINT_BAD_PATH and CHECKPOINT_NOT_FOUND for a `path`, CHECKPOINT_DAMAGED where that one, or each of the folder is, CHECKPOINT_IO.
+ */
+export async function resumeCheckpoint({
+  folder,
+  mode = "auto",
+  path,
+}: ResumeOptions): Promise<Resumed | undefined> {
+  if (mode === "disable") return undefined;
+  if (mode === "resume_path") return await resumePath(path);
+  const passedOver: CheckpointError[] = [];
+  const steps = await ofFolder(folder, () => stepsToTry(folder, passedOver));
+  for (const step of steps) {
+    const one = at(folder, step);
+    try {
+      return { ...(await readCheckpoint(one)), path: one, passedOver };
+    } catch (error) {
+      if (!(error instanceof CheckpointError) || error.code !== "CHECKPOINT_DAMAGED") throw error;
+      passedOver.push(error);
+    }
+  }
+  const [latest] = passedOver;
+  if (latest === undefined) return undefined;
+  throw new CheckpointError(
+    "CHECKPOINT_DAMAGED",
+    folder,
+    `none of its checkpoints is whole; the latest: ${latest.message}. With resume_mode disable the run begins anew`,
+    { cause: latest },
+  );
+}
+
+async function resumePath(path: string | undefined): Promise<Resumed> {
+  if (path === undefined || !/global_step_\d+\/*$/.test(path)) {
+    throw new CheckpointError(
+      "CHECKPOINT_BAD_PATH",
+      path ?? "resume_from_path",
+      "must be the path of a folder global_step_N where resume_mode is resume_path",
+    );
+  }
+  const folder = resolve(path.startsWith("~/") ? join(homedir(), path.slice(2)) : path);
+  const isThere = await ofFolder(folder, async () => (await namesIn(folder)) !== undefined);
+  if (!isThere)
+    throw new CheckpointError("CHECKPOINT_NOT_FOUND", folder, "there is no such folder");
+  return { ...(await readCheckpoint(folder)), path: folder, passedOver: [] };
+}
+
+/** The latest first. What is wrong with the file that names it goes to `problems`. */
+async function stepsToTry(folder: string, problems: CheckpointError[]): Promise<readonly number[]> {
+  const steps = await stepsIn(folder);
+  const path = join(folder, LATEST);
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    // It was killed between its first checkpoint and this file, or there is none.
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return steps;
+    throw error;
+  }
+  if (!/^\d+$/.test(text.trim())) {
+    const reason = `must hold a step, and holds ${JSON.stringify(text.slice(0, 60))}`;
+    problems.push(new CheckpointError("CHECKPOINT_DAMAGED", path, reason));
+    return steps;
+  }
+  const latest = Number(text);
+  // One that is named and not there is damaged, too.
+  return [latest, ...steps.filter((step) => step < latest)];
+}
+
+/** The latest first. */
+async function stepsIn(folder: string): Promise<readonly number[]> {
+  const names = (await namesIn(folder)) ?? [];
+  return names
+    .flatMap((name) => /^global_step_(\d+)$/.exec(name)?.[1] ?? [])
+    .map(Number)
+    .toSorted((a, b) => b - a);
+}
+
+/** What a process that is gone left behind. */
+async function discardUnfinished(folder: string): Promise<void> {
+  for (const name of (await namesIn(folder)) ?? []) {
+    const [, pid] = UNFINISHED.exec(name) ?? [];
+    if (pid === undefined || isAlive(Number(pid))) continue;
+    await rm(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (pid === process.pid) return true;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+/** Undefined where there is no such folder. */
+async function namesIn(folder: string): Promise<readonly string[] | undefined> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function at(folder: string, step: number): string {
+  return join(folder, `global_step_${step}`);
+}
+
+async function ofFolder<Value>(folder: string, work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof CheckpointError) throw cause;
+    throw new CheckpointError("CHECKPOINT_IO", folder, (cause as Error).message, { cause });
+  }
+}

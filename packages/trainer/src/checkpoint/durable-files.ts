@@ -1,0 +1,104 @@
+/**
+ * Files that are there for good, or not at all: written, and on the disk (fsync), before anything says that they are. Knows nothing of what is in them.
+ * A name becomes durable with its folder, which Windows does not let anybody sync.
+ */
+
+import { createHash } from "node:crypto";
+import { open, rename } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
+import { dirname } from "node:path";
+
+export interface FileSum {
+  readonly bytes: number;
+  /** Hexadecimal. */
+  readonly sha256: string;
+}
+
+/** Of one write or read. */
+const PIECE_BYTES = 2 ** 24;
+
+/** A new file. */
+export async function writeDurably(path: string, pieces: Iterable<Uint8Array>): Promise<FileSum> {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  const handle = await open(path, "wx");
+  try {
+    for (const piece of pieces) {
+      for (let start = 0; start < piece.length; start += PIECE_BYTES) {
+        const part = piece.subarray(start, start + PIECE_BYTES);
+        hash.update(part);
+        await writeAll(handle, part);
+      }
+      bytes += piece.length;
+    }
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  return { bytes, sha256: hash.digest("hex") };
+}
+
+/** In place of one that may be there: who reads it sees the one or the other. */
+export async function replaceDurably(path: string, text: string): Promise<void> {
+  const unfinished = `${path}.${process.pid}.unfinished`;
+  const handle = await open(unfinished, "w");
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(unfinished, path);
+  await syncFolder(dirname(path));
+}
+
+export async function syncFolder(path: string): Promise<void> {
+  if (process.platform === "win32") return;
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export async function sumOf(path: string): Promise<FileSum> {
+  const hash = createHash("sha256");
+  const piece = Buffer.allocUnsafe(2 ** 20);
+  let bytes = 0;
+  const handle = await open(path, "r");
+  try {
+    for (;;) {
+      const { bytesRead } = await handle.read(piece, 0, piece.length, bytes);
+      if (bytesRead === 0) break;
+      hash.update(piece.subarray(0, bytesRead));
+      bytes += bytesRead;
+    }
+  } finally {
+    await handle.close();
+  }
+  return { bytes, sha256: hash.digest("hex") };
+}
+
+/** Rejects where the file ends before. */
+export async function readRange(
+  handle: FileHandle,
+  start: number,
+  end: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(end - start);
+  for (let filled = 0; filled < bytes.length;) {
+    const wanted = Math.min(PIECE_BYTES, bytes.length - filled);
+    const { bytesRead } = await handle.read(bytes, filled, wanted, start + filled);
+    if (bytesRead === 0) throw new Error(`it ends before byte ${end}`);
+    filled += bytesRead;
+  }
+  return bytes;
+}
+
+async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let written = 0; written < bytes.length;) {
+    const { bytesWritten } = await handle.write(bytes, written);
+    written += bytesWritten;
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * What a checkpoint consists of: each of its files with its size and SHA-256, in `manifest.json`, which is written last and has a sum of its own. A checkpoint without it, or with a file that
+ * is not as it says, is damaged.
+ */
+
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { CheckpointError } from "../errors.ts";
+import { sumOf } from "./durable-files.ts";
+import type { FileSum } from "./durable-files.ts";
+
+export interface Manifest {
+  readonly globalStep: number;
+  /** By their paths in the checkpoint, with "/". */
+  readonly files: Readonly<Record<string, FileSum>>;
+}
+
+/** Of the files' meaning: another one is for another release. */
+const FORMAT = 1;
+export const MANIFEST_FILE = "manifest.json";
+
+export function manifestText(manifest: Manifest): string {
+  return `${JSON.stringify({ format: FORMAT, ...manifest, sha256: digestOf(manifest) }, null, 2)}\n`;
+}
+
+/** Reads every byte of the checkpoint. Rejects with CheckpointError: CHECKPOINT_NOT_FOUND, CHECKPOINT_DAMAGED. */
+export async function verifiedManifest(folder: string): Promise<Manifest> {
+  const manifest = await manifestOf(folder);
+  for (const [file, { bytes, sha256 }] of Object.entries(manifest.files)) {
+    const path = join(folder, file);
+    const found = await sumOf(path).catch((cause: unknown) => {
+      throw damaged(path, `cannot be read: ${(cause as Error).message}`, cause);
+    });
+    if (found.bytes !== bytes) throw damaged(path, `has ${found.bytes} bytes, not ${bytes}`);
+    if (found.sha256 !== sha256) throw damaged(path, "holds other bytes than were written");
+  }
+  return manifest;
+}
+
+async function manifestOf(folder: string): Promise<Manifest> {
+  const path = join(folder, MANIFEST_FILE);
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw damaged(path, `cannot be read: ${(cause as Error).message}`, cause);
+  });
+  const { format, sha256, ...manifest } = parsed(text, path);
+  if (format !== FORMAT) {
+    throw damaged(path, `is of the format ${String(format)}, and ${FORMAT} is the one known here`);
+  }
+  if (sha256 !== digestOf(manifest as unknown as Manifest)) {
+    throw damaged(path, "does not say what was written");
+  }
+  return manifest as unknown as Manifest;
+}
+
+function parsed(text: string, path: string): Readonly<Record<string, unknown>> {
+  try {
+    return (JSON.parse(text) ?? {}) as Readonly<Record<string, unknown>>;
+  } catch (cause) {
+    throw damaged(path, `is no JSON: ${(cause as Error).message}`, cause);
+  }
+}
+
+function digestOf(manifest: Manifest): string {
+  return createHash("sha256").update(JSON.stringify(manifest)).digest("hex");
+}
+
+function damaged(path: string, reason: string, cause?: unknown): CheckpointError {
+  return new CheckpointError("CHECKPOINT_DAMAGED", path, reason, { cause });
+}

@@ -1,0 +1,167 @@
+/**
+ * Hugging Face's safetensors format: arrays by name in one file, which Python's library reads and which holds no code. Eight bytes with the length of the header, the header as JSON
+ * (of each array its type, shape and place), then the arrays one behind the other, little-endian, without holes, those with bigger elements first, so that each is aligned.
+ *
+ * Of what is read every number is checked before it is used. Half precision (F16, BF16) and the like have no arrays here, and are refused.
+ */
+
+import { endianness } from "node:os";
+import { CheckpointError } from "../errors.ts";
+
+/** Vectors: what has another shape in a file comes as its elements in order. */
+export interface NamedArrays {
+  readonly arrays: Readonly<Record<string, NumberArray>>;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+export type NumberArray =
+  | Float64Array
+  | BigInt64Array
+  | BigUint64Array
+  | Float32Array
+  | Int32Array
+  | Uint32Array
+  | Int16Array
+  | Uint16Array
+  | Int8Array
+  | Uint8Array;
+
+const arrayTypes = {
+  F64: Float64Array,
+  I64: BigInt64Array,
+  U64: BigUint64Array,
+  F32: Float32Array,
+  I32: Int32Array,
+  U32: Uint32Array,
+  I16: Int16Array,
+  U16: Uint16Array,
+  I8: Int8Array,
+  U8: Uint8Array,
+} as const;
+
+/** The reference's own limit. */
+const LONGEST_HEADER_BYTES = 100 * 2 ** 20;
+const METADATA = "__metadata__";
+
+interface Place {
+  readonly dtype: keyof typeof arrayTypes;
+  readonly shape: readonly number[];
+  readonly data_offsets: readonly [number, number];
+}
+
+/** Whether it can be written as it is. */
+export function isNumberArray(value: unknown): value is NumberArray {
+  return ArrayBuffer.isView(value) && dtypeOf(value) !== undefined;
+}
+
+/** The bytes of a file, piece by piece: the arrays' own memory, not copies. */
+export function* safetensorsBytes({
+  arrays,
+  metadata,
+}: NamedArrays): Generator<Uint8Array, void, undefined> {
+  if (endianness() !== "LE")
+    throw new TypeError("safetensors are little-endian, this machine is not");
+  const sorted = Object.entries(arrays).toSorted(
+    ([one, a], [other, b]) =>
+      b.BYTES_PER_ELEMENT - a.BYTES_PER_ELEMENT || (one < other ? -1 : Number(one > other)),
+  );
+  const places = new Map<string, Place | NamedArrays["metadata"]>([[METADATA, metadata]]);
+  let end = 0;
+  for (const [name, array] of sorted) {
+    const dtype = dtypeOf(array);
+    if (dtype === undefined || places.has(name)) {
+      throw new TypeError(`safetensors cannot hold an array with the name ${name}, or of its type`);
+    }
+    const start = end;
+    end += array.byteLength;
+    places.set(name, { dtype, shape: [array.length], data_offsets: [start, end] });
+  }
+  const header = Buffer.from(JSON.stringify(Object.fromEntries(places)));
+  const padded = Buffer.concat([header, Buffer.alloc((8 - (header.length % 8)) % 8, " ")]);
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(padded.length));
+  yield length;
+  yield padded;
+  for (const [, { buffer, byteOffset, byteLength }] of sorted) {
+    yield new Uint8Array(buffer, byteOffset, byteLength);
+  }
+}
+
+/** Bytes `start` to `end` of the file, in memory of their own. */
+export type ReadRange = (start: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
+
+/**
+ * @param size of the file in bytes
+ * @param path told in errors
+ *
+ * Rejects with CheckpointError (CHECKPOINT_DAMAGED), and with what `read` does.
+ */
+export async function readSafetensors(
+  read: ReadRange,
+  size: number,
+  path: string,
+): Promise<NamedArrays> {
+  const damaged = (reason: string): CheckpointError =>
+    new CheckpointError("CHECKPOINT_DAMAGED", path, `is no safetensors file: ${reason}`);
+  if (size < 8) throw damaged(`it has ${size} bytes`);
+  const length = Number(Buffer.from(await read(0, 8)).readBigUInt64LE());
+  if (length > LONGEST_HEADER_BYTES || 8 + length > size) {
+    throw damaged(`its header would have ${length} of its ${size} bytes`);
+  }
+  const { [METADATA]: metadata = {}, ...places } = headerOf(await read(8, 8 + length), damaged);
+  const sorted = Object.entries(places).toSorted(([, a], [, b]) => startOf(a) - startOf(b));
+  const arrays = new Map<string, NumberArray>();
+  let start = 0;
+  for (const [name, value] of sorted) {
+    const place = placeOf(value, start);
+    if (place === undefined) throw damaged(`the place of ${name} is ${JSON.stringify(value)}`);
+    const [from, to] = [start, place.data_offsets[1]];
+    if (8 + length + to > size) throw damaged(`${name} ends behind the end of the file`);
+    const { buffer } = await read(8 + length + from, 8 + length + to);
+    arrays.set(name, new arrayTypes[place.dtype](buffer));
+    start = to;
+  }
+  if (8 + length + start !== size) throw damaged(`it has ${size} bytes, not ${8 + length + start}`);
+  return { arrays: Object.fromEntries(arrays), metadata: metadata as NamedArrays["metadata"] };
+}
+
+function headerOf(
+  bytes: Uint8Array,
+  damaged: (reason: string) => CheckpointError,
+): Record<string, unknown> {
+  let header: unknown;
+  try {
+    header = JSON.parse(Buffer.from(bytes).toString("utf8"));
+  } catch (error) {
+    throw damaged(`its header is no JSON: ${(error as Error).message}`);
+  }
+  if (typeof header === "object" && header !== null && !Array.isArray(header)) {
+    return header as Record<string, unknown>;
+  }
+  throw damaged("its header is no object");
+}
+
+function startOf(place: unknown): number {
+  return (place as Partial<Place> | null)?.data_offsets?.[0] ?? 0;
+}
+
+/** If it is one that begins where the one before ends. */
+function placeOf(value: unknown, start: number): Place | undefined {
+  const { dtype, shape, data_offsets: offsets } = (value ?? {}) as Partial<Place>;
+  if (dtype === undefined || !Object.hasOwn(arrayTypes, dtype)) return undefined;
+  if (!Array.isArray(shape) || !Array.isArray(offsets) || offsets.length !== 2) return undefined;
+  const [from, to] = offsets as readonly [number, number];
+  const elements = (shape as readonly number[]).reduce((product, one) => product * one, 1);
+  const counts: readonly number[] = [from, to, elements, ...(shape as readonly number[])];
+  const isThere = counts.every((one) => Number.isSafeInteger(one) && one >= 0);
+  const bytes = elements * arrayTypes[dtype].BYTES_PER_ELEMENT;
+  if (!isThere || from !== start || to - from !== bytes) return undefined;
+  return { dtype, shape: shape as readonly number[], data_offsets: [from, to] };
+}
+
+function dtypeOf(array: ArrayBufferView): Place["dtype"] | undefined {
+  for (const [dtype, type] of Object.entries(arrayTypes)) {
+    if (array instanceof type) return dtype as Place["dtype"];
+  }
+  return undefined;
+}
