@@ -92,3 +92,22 @@ export class CheckpointError extends Error {
     this.reason = reason;
   }
 }
+
+export type TrainerStateErrorCode =
+  /** A policy did not generate what it was asked for. */
+  | "BAD_ROLLOUTS"
+  /** DAPO's filter left too few groups. */
+  | "FILTERED_OUT"
+  /** The filter's metric is not among the extra info. */
+  | "NO_METRIC";
+
+/** What training cannot go on with. */
+export class TrainerStateError extends Error {
+  override readonly name = "TrainerStateError";
+  readonly code: TrainerStateErrorCode;
+
+  constructor(code: TrainerStateErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}

@@ -102,8 +102,19 @@ export type { PromptLengths, Truncation } from "./data/prompt-lengths.ts";
 export { PromptLoader } from "./data/prompt-loader.ts";
 export type { LoaderPosition, PromptBatch, PromptLoaderOptions } from "./data/prompt-loader.ts";
 export type { ColumnNames, PromptRow } from "./data/prompt-row.ts";
-export { CheckpointError, DatasetError, TrackingError, TrainerInputError } from "./errors.ts";
-export type { CheckpointErrorCode, RowPlace, TrackingErrorCode } from "./errors.ts";
+export {
+  CheckpointError,
+  DatasetError,
+  TrackingError,
+  TrainerInputError,
+  TrainerStateError,
+} from "./errors.ts";
+export type {
+  CheckpointErrorCode,
+  RowPlace,
+  TrackingErrorCode,
+  TrainerStateErrorCode,
+} from "./errors.ts";
 export type {
   Account,
   ChatMessage,
@@ -152,3 +163,30 @@ export type {
   TrackingLogger,
   TrainingProgress,
 } from "./tracking/tracking-logger.ts";
+export { PPOTrainer } from "./ppo-trainer.ts";
+export type { PPOTrainerOptions, TrainingReport } from "./ppo-trainer.ts";
+export { GroupPool } from "./fit/group-pool.ts";
+export type { GroupPoolSettings } from "./fit/group-pool.ts";
+export type {
+  ActorOptions,
+  AlgorithmOptions,
+  CriticOptions,
+  FilterGroups,
+  RewardArrangement,
+  RolloutOptions,
+  RunOptions,
+  ScheduleName,
+  StalenessOptions,
+  StepTracker,
+  TrainingOptions,
+  ValidationOptions,
+} from "./fit/options.ts";
+export type { PreparedBatch, RolloutBatch, ScoredSample } from "./fit/rollout-batch.ts";
+export type { TrainingSample } from "./fit/samples.ts";
+export { Training } from "./fit/training.ts";
+export type { TrainingParts, TrainingStart } from "./fit/training.ts";
+export type { TrainingSettings } from "./fit/settings.ts";
+export { TimedCritic, TimedCriticActor, TimedPolicy, TimedPolicyActor } from "./policy/timed.ts";
+export type { TimedPolicySettings } from "./policy/timed.ts";
+export { schedules } from "./schedules/schedule.ts";
+export type { Schedule } from "./schedules/schedule.ts";

@@ -50,6 +50,8 @@ export class RewardRequest {
   /** By row, where they are there. */
   readonly #outcomes: (SampleOutcome | undefined)[];
   readonly #submitted: Uint8Array;
+  readonly #settledMs: Float64Array;
+  readonly #allSettled = Promise.withResolvers<void>();
   /** Whole and put right, in their order; taken by waiters as they are there. */
   #done: Promise<readonly number[]>[] = [];
   #waiters: Waiter[] = [];
@@ -79,6 +81,9 @@ export class RewardRequest {
     this.#groupOf = groupsOf(uids, groupSize);
     this.#outcomes = Array<SampleOutcome | undefined>(uids.length);
     this.#submitted = new Uint8Array(uids.length);
+    this.#settledMs = new Float64Array(uids.length);
+    this.#allSettled.promise.catch(() => undefined);
+    if (uids.length === 0) this.#allSettled.resolve();
     this.#left = uids.length;
     this.#unasked = uids.length;
   }
@@ -96,6 +101,16 @@ export class RewardRequest {
   /** Of a row, or undefined as long as there is none. After `take` gave the row it is what the user's postProcessScores made of it. */
   outcomeOf(row: number): SampleOutcome | undefined {
     return this.#outcomes[row];
+  }
+
+  /** When it was there, in ms since 1970; 0 as long as it is not. */
+  settledMsOf(row: number): number {
+    return this.#settledMs[row] ?? 0;
+  }
+
+  /** Resolves when every row has an outcome, whoever takes them. Rejects with why the loop has failed. */
+  whenSettled(): Promise<void> {
+    return this.#allSettled.promise;
   }
 
   /** Begins to score a row, each once. Throws RewardChunkError. */
@@ -156,7 +171,9 @@ export class RewardRequest {
 
   #settle(row: number, outcome: SampleOutcome): void {
     this.#outcomes[row] = outcome;
+    this.#settledMs[row] = performance.timeOrigin + performance.now();
     this.#left -= 1;
+    if (this.#left === 0) this.#allSettled.resolve();
     if (this.#left === 0 && this.#loop.traits.logs) void this.#tellLog();
     const group = this.#groupOf[row] as Group;
     group.left -= 1;
@@ -220,6 +237,7 @@ export class RewardRequest {
 
   #fail(error: unknown): void {
     this.#failure ??= { error };
+    this.#allSettled.reject(error);
     const waiters = this.#waiters;
     this.#waiters = [];
     for (const { reject } of waiters) reject(this.#failure.error);

@@ -38,6 +38,7 @@ export interface ScoreOptions {
 
 export class RewardLoopManager implements AsyncDisposable {
   readonly #seats: readonly WorkerSeat[];
+  readonly #slots: number;
   readonly #dispatcher: Dispatcher;
   readonly #onFailure: OnFailure;
   /** Where scores may be known, or have a price. */
@@ -59,6 +60,7 @@ export class RewardLoopManager implements AsyncDisposable {
     this.#known = known;
     this.#onFailure = settings.policy.onFailure;
     this.#seats = seats;
+    this.#slots = settings.workers * settings.concurrency;
     this.version = version;
     this.#dispatcher = new Dispatcher(seats, settings);
   }
@@ -100,6 +102,11 @@ export class RewardLoopManager implements AsyncDisposable {
     known?.close();
     await Promise.all(seats.map((seat) => seat.close()));
     throw failed.reason;
+  }
+
+  /** Samples that may be scored at a time: workers x concurrency. */
+  get slots(): number {
+    return this.#slots;
   }
 
   /** Names for `ray.getActor`, in order. */

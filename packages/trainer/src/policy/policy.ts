@@ -1,6 +1,6 @@
 /**
- * What a trainer needs of a policy, and of a critic. Both are actors: a class with these methods, made remote where it is defined, and handed to the trainer as a handle.
- * A call sees the weights that the calls before it left, because an actor runs the calls of one caller in their order.
+ * What a trainer needs of a policy, and of a critic. Both are actors: a class with these methods, made remote where it is defined with `maxConcurrency: 1`, and handed to the
+ * trainer as a handle. A call sees the weights that the calls before it left, because such an actor runs the calls of one caller one after the other.
  *
  * Rows travel as tensors by verl's names: prompts [rows, P] padded on the left, responses [rows, R] padded on the right, attentionMask [rows, P + R].
  */
@@ -111,19 +111,20 @@ export interface PolicyInfo {
   readonly padTokenId: number;
 }
 
-/** Each method may also return what it returns at once. */
+type Awaitable<Value> = Value | Promise<Value>;
+
 export interface Policy {
-  describe(): Promise<PolicyInfo>;
+  describe(): Awaitable<PolicyInfo>;
   /** Tokens of each prompt as the policy would read it. */
-  promptLengths(prompts: readonly (readonly ChatMessage[])[]): Promise<readonly number[]>;
+  promptLengths(prompts: readonly (readonly ChatMessage[])[]): Awaitable<readonly number[]>;
   /** Yields rollouts as they are finished, those of one moment together, in any order; each of prompts x n once. */
   generate(request: GenerateRequest): AsyncGenerator<readonly Rollout[], void, undefined>;
-  logProbs(rows: TokenRows): Promise<LogProbs>;
+  logProbs(rows: TokenRows): Awaitable<LogProbs>;
   /** One step of the optimiser over all of the rows. */
-  update(update: PolicyUpdate): Promise<UpdateMetrics>;
-  state(): Promise<PolicyState>;
+  update(update: PolicyUpdate): Awaitable<UpdateMetrics>;
+  state(): Awaitable<PolicyState>;
   /** Rejects a state of another shape. */
-  setState(state: PolicyState): Promise<void>;
+  setState(state: PolicyState): Awaitable<void>;
 }
 
 export interface CriticUpdate extends TokenRows {
@@ -135,10 +136,10 @@ export interface CriticUpdate extends TokenRows {
 /** What gae needs: the value of each token of the response before it is written. */
 export interface Critic {
   /** [rows, R]. */
-  values(rows: TokenRows): Promise<Tensor<"float32">>;
-  update(update: CriticUpdate): Promise<UpdateMetrics>;
-  state(): Promise<PolicyState>;
-  setState(state: PolicyState): Promise<void>;
+  values(rows: TokenRows): Awaitable<Tensor<"float32">>;
+  update(update: CriticUpdate): Awaitable<UpdateMetrics>;
+  state(): Awaitable<PolicyState>;
+  setState(state: PolicyState): Awaitable<void>;
 }
 
 export type PolicyHandle = ActorHandle<Policy>;

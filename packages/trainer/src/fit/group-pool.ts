@@ -1,0 +1,153 @@
+/**
+ * Groups of several batches whose rewards are on the way, for schedules that train on whichever are done first. No group is older than the limit when it is taken: it is waited for, or
+ * dropped, as the strategy says.
+ */
+
+import type { RolloutBatch, ScoredSample } from "./rollout-batch.ts";
+import { scoredSamplesOf } from "./rollout-batch.ts";
+
+interface PooledBatch {
+  readonly batch: RolloutBatch;
+  /** Groups that are neither taken nor dropped nor filtered out. */
+  left: number;
+}
+
+interface DoneGroup {
+  readonly from: PooledBatch;
+  readonly samples: readonly ScoredSample[];
+}
+
+export interface GroupPoolSettings {
+  readonly limit: number;
+  readonly strategy: "wait" | "drop";
+  /** Whether a group that is done is worth training on. */
+  readonly keeps: (samples: readonly ScoredSample[]) => boolean;
+}
+
+export class GroupPool {
+  readonly #settings: GroupPoolSettings;
+  /** Oldest first. */
+  #batches: PooledBatch[] = [];
+  /** In order of age, and within a batch of completion. */
+  #done: DoneGroup[] = [];
+  #failure: { readonly error: unknown } | undefined;
+  #news = Promise.withResolvers<void>();
+  #dropped = 0;
+  #filtered = 0;
+
+  constructor(settings: GroupPoolSettings) {
+    this.#settings = settings;
+  }
+
+  /** Groups that may still be taken. */
+  get groups(): number {
+    return this.#batches.reduce((sum, { left }) => sum + left, 0);
+  }
+
+  /** How many were too old, and how many not worth it, since it was asked last. */
+  counts(): { readonly dropped: number; readonly filtered: number } {
+    const counts = { dropped: this.#dropped, filtered: this.#filtered };
+    this.#dropped = 0;
+    this.#filtered = 0;
+    return counts;
+  }
+
+  add(batch: RolloutBatch): void {
+    const pooled = { batch, left: batch.samples.length / batch.n };
+    this.#batches.push(pooled);
+    void this.#gather(pooled);
+  }
+
+  /**
+   * So many groups, as soon as they are done; undefined if the pool has not as many left.
+   *
+   * @param step finished steps, by which the age of groups counts
+   * @param rest groups that this step takes after these: those that would be too old for the next step come first
+   */
+  async take(count: number, step: number, rest: number): Promise<ScoredSample[] | undefined> {
+    for (;;) {
+      if (this.#failure !== undefined) throw this.#failure.error;
+      if (this.groups < count) return undefined;
+      const taken = this.#choose(count, step, rest);
+      if (taken !== undefined) return taken.flatMap(({ samples }) => samples);
+      await this.#news.promise;
+    }
+  }
+
+  /** What would be too old for the next step is dropped. With the strategy "wait" there is nothing. */
+  dropStale(step: number): void {
+    const isStale = ({ batch }: PooledBatch): boolean =>
+      step - batch.generatedAt > this.#settings.limit;
+    for (const stale of this.#batches.filter(isStale)) {
+      this.#dropped += stale.left;
+      stale.left = 0;
+      stale.batch.isUsed.fill(1);
+    }
+    this.#done = this.#done.filter(({ from }) => !isStale(from));
+    this.#batches = this.#batches.filter(({ left }) => left > 0);
+  }
+
+  /** Undefined as long as not enough are done. */
+  #choose(count: number, step: number, rest: number): DoneGroup[] | undefined {
+    const lastCall = this.#settings.strategy === "wait" ? this.#lastCall(step) : 0;
+    const isLast = ({ from }: DoneGroup): boolean => this.#isLastCall(from, step);
+    const old = this.#done.filter(isLast);
+    // So many places of this step are kept for those that must come now and are not done yet.
+    const room = Math.max(0, count + rest - lastCall);
+    const young = this.#done.filter((group) => !isLast(group)).slice(0, room);
+    const chosen = [...old, ...young].slice(0, count);
+    if (chosen.length < count) return undefined;
+    const gone = new Set(chosen);
+    this.#done = this.#done.filter((group) => !gone.has(group));
+    for (const { from } of chosen) from.left -= 1;
+    this.#batches = this.#batches.filter(({ left }) => left > 0);
+    return chosen;
+  }
+
+  /** Groups that would be too old for the next step. */
+  #lastCall(step: number): number {
+    return this.#batches
+      .filter((one) => this.#isLastCall(one, step))
+      .reduce((sum, { left }) => sum + left, 0);
+  }
+
+  #isLastCall({ batch }: PooledBatch, step: number): boolean {
+    return step - batch.generatedAt >= this.#settings.limit;
+  }
+
+  async #gather(pooled: PooledBatch): Promise<void> {
+    const { rewards, n } = pooled.batch;
+    try {
+      while (rewards.unasked > 0) {
+        const rows = await rewards.take({ least: n, most: rewards.unasked });
+        for (let start = 0; start < rows.length; start += n) {
+          this.#arrived(pooled, rows.slice(start, start + n));
+        }
+        this.#tell();
+      }
+    } catch (error) {
+      this.#failure = { error };
+      this.#tell();
+    }
+  }
+
+  /** @param rows of one group: groups are neighbours, and rows come sorted */
+  #arrived(from: PooledBatch, rows: readonly number[]): void {
+    if (from.left === 0) return;
+    const samples = scoredSamplesOf(from.batch, rows);
+    if (this.#settings.keeps(samples)) {
+      this.#done.push({ from, samples });
+      this.#done.sort((a, b) => a.from.batch.generatedAt - b.from.batch.generatedAt);
+      return;
+    }
+    this.#filtered += 1;
+    from.left -= 1;
+    for (const row of rows) from.batch.isUsed[row] = 1;
+    this.#batches = this.#batches.filter(({ left }) => left > 0);
+  }
+
+  #tell(): void {
+    this.#news.resolve();
+    this.#news = Promise.withResolvers();
+  }
+}

@@ -1,0 +1,292 @@
+/**
+ * What a batch with rewards does to the critic and to the policy: advantages, then updates in mini-batches. The formulas are `algorithms/`; here is who is asked for what, in verl's order.
+ */
+
+import * as ray from "@rayling/core";
+import { sliceRows } from "@rayling/data-proto";
+import type { DataProto, Tensor } from "@rayling/data-proto";
+import type { AdvantageEstimator } from "../algorithms/advantages/batch.ts";
+import { applyKlPenalty, createKlController, klPenalty } from "../algorithms/kl.ts";
+import type { KlController } from "../algorithms/kl.ts";
+import { aggLoss } from "../algorithms/losses/aggregation.ts";
+import type { PolicyLoss } from "../algorithms/losses/policy-loss.ts";
+import { valueLoss } from "../algorithms/losses/value-loss.ts";
+import { filled, matrixOf, tensorOf } from "../algorithms/matrix.ts";
+import type { Matrix } from "../algorithms/matrix.ts";
+import type { Account, CriticHandle, LogProbs, PolicyHandle, TokenRows } from "../policy/policy.ts";
+import type { CollectedMetrics } from "./collected-metrics.ts";
+import { tensorIn, tokenRowsOf } from "./samples.ts";
+import type { ScoredSample } from "./rollout-batch.ts";
+import type { TrainingSettings } from "./settings.ts";
+
+/** Rows that are trained on together. */
+export interface ScoredRows {
+  /** With old_log_probs, and where they are needed ref_log_prob and values. */
+  readonly data: DataProto;
+  readonly scores: Tensor;
+  readonly valid: readonly boolean[];
+}
+
+/** Of updates: whether the step has no others after them, and the learning rate goes on with the last. */
+export interface UpdateContext {
+  readonly isLast: boolean;
+  readonly account: Account;
+}
+
+export interface Learned {
+  readonly advantages: Tensor<"float32">;
+  readonly returns: Tensor<"float32">;
+  readonly tokenLevelRewards: Tensor;
+}
+
+export class Learner {
+  readonly #policy: PolicyHandle;
+  readonly #critic: CriticHandle | undefined;
+  readonly #settings: TrainingSettings;
+  readonly #estimate: AdvantageEstimator;
+  readonly #policyLoss: PolicyLoss;
+  #klController: KlController;
+
+  constructor(
+    policy: PolicyHandle,
+    critic: CriticHandle | undefined,
+    settings: TrainingSettings,
+    parts: { readonly estimate: AdvantageEstimator; readonly policyLoss: PolicyLoss },
+  ) {
+    this.#policy = policy;
+    this.#critic = critic;
+    this.#settings = settings;
+    this.#estimate = parts.estimate;
+    this.#policyLoss = parts.policyLoss;
+    this.#klController = createKlController(settings.algorithm.klCtrl);
+  }
+
+  /** The coefficient of KL in the reward, which an adaptive controller changes. */
+  get klCoef(): number {
+    return this.#klController.value;
+  }
+
+  set klCoef(klCoef: number) {
+    this.#klController = createKlController({ ...this.#settings.algorithm.klCtrl, klCoef });
+  }
+
+  /** Whether log-probabilities of the reference policy are needed. */
+  get needsReference(): boolean {
+    return this.#settings.algorithm.useKlInReward || this.#settings.actor.useKlLoss;
+  }
+
+  /** Throws TrainerInputError. */
+  advantagesOf(
+    { data, scores, valid }: ScoredRows,
+    samples: readonly ScoredSample[],
+    metrics: CollectedMetrics,
+  ): Learned {
+    const { algorithm } = this.#settings;
+    const responseMask = tensorIn(data, "response_mask");
+    let tokenLevelRewards = scores;
+    if (algorithm.useKlInReward) {
+      const penalised = applyKlPenalty(
+        {
+          tokenLevelScores: scores,
+          oldLogProbs: tensorIn(data, "old_log_probs"),
+          refLogProb: tensorIn(data, "ref_log_prob"),
+          responseMask,
+        },
+        this.#klController,
+        algorithm.klPenalty,
+      );
+      tokenLevelRewards = penalised.tokenLevelRewards;
+      metrics.addAll(penalised.metrics);
+    }
+    const batch = data.batch ?? {};
+    const { advantages, returns } = this.#estimate(
+      {
+        tokenLevelRewards,
+        responseMask,
+        groups: samples.map(({ sample }) => sample.uid),
+        valid,
+        ...optional("values", batch["values"]),
+        ...optional("rewardBaselines", batch["reward_baselines"]),
+        ...optional("oldLogProbs", batch["old_log_probs"]),
+        ...optional("sumPiSquared", batch["sum_pi_squared"]),
+        ...optional("rewardComponents", componentsOf(samples, algorithm.advantage.gdpoRewardKeys)),
+      },
+      algorithm.advantage,
+    );
+    return { advantages, returns, tokenLevelRewards };
+  }
+
+  /** In mini-batches, as often as `ppoEpochs` says. */
+  async updateCritic(
+    data: DataProto,
+    { returns }: Learned,
+    metrics: CollectedMetrics,
+    { isLast, account }: UpdateContext,
+  ): Promise<void> {
+    const critic = this.#critic;
+    if (critic === undefined) return;
+    const { cliprangeValue, lossAggMode, ppoMiniBatchSize, ppoEpochs } = this.#settings.critic;
+    const rows = miniBatchRows(data.length, ppoMiniBatchSize * this.#settings.rollout.n, ppoEpochs);
+    for (const [index, { start, stop }] of rows.entries()) {
+      const part = data.slice(start, stop);
+      const tokens = { ...tokenRowsOf(part, this.#settings.rollout.temperature), account };
+      const vpreds = await ray.get(critic.values.remote(tokens));
+      const { loss, clipfrac, gradVpreds } = valueLoss(
+        {
+          vpreds,
+          values: tensorIn(part, "values"),
+          returns: sliceRows(returns, start, stop),
+          responseMask: tensorIn(part, "response_mask"),
+        },
+        { cliprangeValue, lossAggMode },
+      );
+      const stepsSchedule = isLast && index === rows.length - 1;
+      const update = { ...tokens, gradValues: gradVpreds, stepsSchedule };
+      const { gradNorm, lr } = await ray.get(critic.update.remote(update));
+      metrics.addAll({
+        "critic/vf_loss": loss,
+        "critic/vf_clipfrac": clipfrac,
+        "critic/vpred_mean": maskedMeanOf(vpreds, tensorIn(part, "response_mask")),
+        "critic/grad_norm": gradNorm,
+        "critic/lr": lr,
+      });
+    }
+  }
+
+  /**
+   * In mini-batches, as often as `ppoEpochs` says.
+   *
+   * @param isFresh whether the policy is still the one that old_log_probs are of: the first of these updates needs no others
+   */
+  async updateActor(
+    data: DataProto,
+    { advantages }: Learned,
+    metrics: CollectedMetrics,
+    { isLast, isFresh, account }: UpdateContext & { readonly isFresh: boolean },
+  ): Promise<void> {
+    const { actor, rollout } = this.#settings;
+    const rows = miniBatchRows(data.length, actor.ppoMiniBatchSize * rollout.n, actor.ppoEpochs);
+    for (const [index, { start, stop }] of rows.entries()) {
+      const part = data.slice(start, stop);
+      const tokens = tokenRowsOf(part, rollout.temperature);
+      const now =
+        index === 0 && isFresh
+          ? { logProbs: tensorIn(part, "old_log_probs"), entropys: tensorIn(part, "entropys") }
+          : await this.#logProbs(tokens, account);
+      const gradients = this.#gradients(part, now, sliceRows(advantages, start, stop), metrics);
+      const stepsSchedule = isLast && index === rows.length - 1;
+      const update = { ...tokens, ...gradients, stepsSchedule, account };
+      const { gradNorm, lr } = await ray.get(this.#policy.update.remote(update));
+      metrics.addAll({ "actor/grad_norm": gradNorm, "actor/lr": lr });
+    }
+  }
+
+  /** Its time is part of the update's. */
+  async #logProbs(tokens: TokenRows, account: Account): Promise<LogProbs> {
+    const own = { ...account, phase: "update_actor_log_prob" };
+    return await ray.get(this.#policy.logProbs.remote({ ...tokens, account: own }));
+  }
+
+  /** verl `ppo_loss`: policy loss - entropyCoeff x entropy + klLossCoef x divergence. */
+  #gradients(
+    part: DataProto,
+    { logProbs, entropys }: { readonly logProbs: Tensor; readonly entropys: Tensor },
+    advantages: Tensor,
+    metrics: CollectedMetrics,
+  ): { readonly gradLogProbs: Tensor; readonly gradEntropys?: Tensor } {
+    const { actor } = this.#settings;
+    const responseMask = tensorIn(part, "response_mask");
+    const policy = this.#policyLoss(
+      {
+        logProb: logProbs,
+        oldLogProb: tensorIn(part, "old_log_probs"),
+        advantages,
+        responseMask,
+        ...optional("rolloutIsWeights", part.batch?.["rollout_is_weights"]),
+      },
+      actor.policyLoss,
+    );
+    metrics.addAll({ "actor/pg_loss": policy.loss, ...policy.metrics });
+    let gradLogProbs: Tensor = policy.gradLogProb;
+    if (actor.useKlLoss) {
+      const { kl, gradLogProb } = klPenalty(
+        logProbs,
+        tensorIn(part, "ref_log_prob"),
+        actor.klLossType,
+      );
+      const { loss, weights } = this.#aggregate(kl, responseMask);
+      metrics.addAll({ "actor/kl_loss": loss, "actor/kl_coef": actor.klLossCoef });
+      gradLogProbs = summed(gradLogProbs, gradLogProb, weights, actor.klLossCoef);
+    }
+    if (actor.entropyCoeff === 0) return { gradLogProbs };
+    const entropy = this.#aggregate(entropys, responseMask);
+    metrics.add("actor/entropy_loss", entropy.loss);
+    const gradEntropys = tensorOf(
+      filled(
+        entropy.weights,
+        (_row, _column, at) => -actor.entropyCoeff * (entropy.weights.data[at] as number),
+      ),
+    );
+    return { gradLogProbs, gradEntropys };
+  }
+
+  #aggregate(values: Tensor, responseMask: Tensor): ReturnType<typeof aggLoss> {
+    const matrix = matrixOf("values", values);
+    const mask = matrixOf("responseMask", responseMask, matrix);
+    return aggLoss(matrix, mask, this.#settings.actor.policyLoss.lossAggMode);
+  }
+}
+
+interface RowRange {
+  readonly start: number;
+  readonly stop: number;
+}
+
+/** The last one may be smaller. */
+function miniBatchRows(rows: number, size: number, epochs: number): RowRange[] {
+  const count = Math.ceil(rows / size);
+  return Array.from({ length: count * epochs }, (_, index) => {
+    const start = (index % count) * size;
+    return { start, stop: Math.min(start + size, rows) };
+  });
+}
+
+/** left + factor x weights x right, where a weight of 0 keeps out whatever stands there. */
+function summed(left: Tensor, right: Tensor, weights: Matrix, factor: number): Tensor {
+  return tensorOf(
+    filled(weights, (_row, _column, at) => {
+      const weight = weights.data[at] as number;
+      const more = weight === 0 ? 0 : factor * weight * (right.data[at] as number);
+      return (left.data[at] as number) + more;
+    }),
+  );
+}
+
+function maskedMeanOf(values: Tensor, mask: Tensor): number {
+  let sum = 0;
+  let count = 0;
+  for (const [at, weight] of mask.data.entries()) {
+    if (weight === 0) continue;
+    sum += values.data[at] as number;
+    count += 1;
+  }
+  return sum / count;
+}
+
+function optional<Name extends string, Value>(
+  name: Name,
+  value: Value | undefined,
+): Partial<Record<Name, Value>> {
+  return (value === undefined ? {} : { [name]: value }) as Partial<Record<Name, Value>>;
+}
+
+/** Scores of gdpo by component, from extra info. */
+function componentsOf(
+  samples: readonly ScoredSample[],
+  keys: readonly string[] | undefined,
+): Record<string, number[]> | undefined {
+  if (keys === undefined) return undefined;
+  const ofKey = (key: string): number[] =>
+    samples.map(({ outcome }) => (outcome.valid ? Number(outcome.rewardExtraInfo[key]) : 0));
+  return Object.fromEntries(keys.map((key) => [key, ofKey(key)]));
+}

@@ -1,0 +1,161 @@
+/** What a training run is made of, by verl's names in camelCase, with verl's defaults. Checked once, at the edge. */
+
+import type { RewardLoopManager, RewardLoopOptions } from "@rayling/reward-loop";
+import type { AdvantageSettings } from "../algorithms/advantages/batch.ts";
+import type { AdvantageRegistry } from "../algorithms/advantages/registry.ts";
+import type { KlControllerSettings, KlPenaltyKind } from "../algorithms/kl.ts";
+import type { LossAggMode } from "../algorithms/losses/aggregation.ts";
+import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
+import type { PolicyLossRegistry } from "../algorithms/losses/registry.ts";
+import type { CriticHandle, PolicyHandle } from "../policy/policy.ts";
+import type { Tracking } from "../tracking/tracking.ts";
+import type { PromptDataset } from "../data/prompt-dataset.ts";
+import type { PromptLoader } from "../data/prompt-loader.ts";
+
+/** What of Tracking a training tells. */
+export type StepTracker = Pick<Tracking, "log" | "phase" | "samples" | "generations" | "progress">;
+
+export type ScheduleName =
+  | "sync"
+  | "one-step-off-policy"
+  | "mini-batch-pipeline"
+  | "one-step-pipeline"
+  | "streaming";
+
+/** verl `algorithm`. */
+export interface AlgorithmOptions extends AdvantageSettings {
+  /** Default "grpo" without a critic, "gae" with one. */
+  readonly advEstimator?: string | undefined;
+  /** Takes the divergence from the reference policy off the rewards. Default false. */
+  readonly useKlInReward?: boolean | undefined;
+  /** Of it. Default "kl". */
+  readonly klPenalty?: KlPenaltyKind | undefined;
+  /** Default: fixed, 0.001. */
+  readonly klCtrl?: KlControllerSettings | undefined;
+  /** DAPO: groups whose scores are all the same are left out, and others generated in their place. With the schedule `streaming`. */
+  readonly filterGroups?: FilterGroups | undefined;
+}
+
+export interface FilterGroups {
+  /** Of what a group must differ: "score" (default), or a key of the extra info such as acc. */
+  readonly metric?: string | undefined;
+  /** Generations for one step before it is given up; 0: as many as it takes. Default 10. */
+  readonly maxNumGenBatches?: number | undefined;
+}
+
+/** verl `actor_rollout_ref.actor`. */
+export interface ActorOptions extends Omit<PolicyLossSettings, "globalBatchInfo"> {
+  /** Prompts of one update. Default: all of the batch. */
+  readonly ppoMiniBatchSize?: number | undefined;
+  /** Default 1. */
+  readonly ppoEpochs?: number | undefined;
+  /** verl `policy_loss.loss_mode`. Default "vanilla". */
+  readonly lossMode?: string | undefined;
+  /** Default 0. */
+  readonly entropyCoeff?: number | undefined;
+  /** Adds the divergence from the reference policy to the loss. Default false. */
+  readonly useKlLoss?: boolean | undefined;
+  /** Default 0.001. */
+  readonly klLossCoef?: number | undefined;
+  /** Default "low_var_kl". */
+  readonly klLossType?: KlPenaltyKind | undefined;
+}
+
+/** verl `critic`. */
+export interface CriticOptions {
+  /** Default 0.5. */
+  readonly cliprangeValue?: number | undefined;
+  /** Default: the actor's. */
+  readonly ppoMiniBatchSize?: number | undefined;
+  /** Default: the actor's. */
+  readonly ppoEpochs?: number | undefined;
+  /** Default "token-mean". */
+  readonly lossAggMode?: LossAggMode | undefined;
+}
+
+/** verl `actor_rollout_ref.rollout`, and of validation `val_kwargs`. */
+export interface RolloutOptions {
+  /** Samples of each prompt. Default 1. */
+  readonly n?: number | undefined;
+  readonly maxResponseLength: number;
+  readonly temperature?: number | undefined;
+  readonly topP?: number | undefined;
+  readonly topK?: number | undefined;
+  readonly validation?: ValidationOptions | undefined;
+}
+
+export interface ValidationOptions {
+  /** Default 1. */
+  readonly n?: number | undefined;
+  /** Default false: greedy. */
+  readonly doSample?: boolean | undefined;
+  readonly temperature?: number | undefined;
+  readonly topP?: number | undefined;
+  readonly topK?: number | undefined;
+}
+
+/** How rewards are asked for. The first two are there to measure what they cost. */
+export interface RewardArrangement {
+  /** No sample of a batch is begun before all of the batch before it are done, as in verl's recipe. Default false. */
+  readonly batchBarrier?: boolean | undefined;
+  /** Validation waits behind the barrier, too, in the same pool. Default false: in a lane of its own. */
+  readonly validationInLine?: boolean | undefined;
+  /** Scores validation instead of the training's loop. */
+  readonly validationLoop?: RewardLoopManager | undefined;
+}
+
+/** verl `trainer`. */
+export interface RunOptions {
+  /** Default: all of `totalEpochs`. */
+  readonly totalTrainingSteps?: number | undefined;
+  /** Default 1. */
+  readonly totalEpochs?: number | undefined;
+  /** Validates after every so many steps, and after the last. Default -1: never. */
+  readonly testFreq?: number | undefined;
+  /** Default true, where there is something to validate on. */
+  readonly valBeforeTrain?: boolean | undefined;
+  /** Ends after it. Default false. */
+  readonly valOnly?: boolean | undefined;
+  /** Keeps a checkpoint after every so many steps, and after the last. Default -1: never. */
+  readonly saveFreq?: number | undefined;
+  /** The first step that trains the policy, after those that train the critic alone. Default 0. */
+  readonly criticWarmup?: number | undefined;
+  /** Of everything that is drawn. Default 1. */
+  readonly seed?: number | undefined;
+}
+
+export interface StalenessOptions {
+  /** Of `streaming`: by how many steps rollouts may be older than the weights they train. Default 0: on-policy. */
+  readonly limit?: number | undefined;
+  /** verl `num_warmup_batches`: batches whose rollouts are generated ahead of the one that is trained. Default 1 where the limit allows it. */
+  readonly numWarmupBatches?: number | undefined;
+  /** What becomes of groups that would be older: they are waited for, or dropped and others taken instead. Default "wait". */
+  readonly strategy?: "wait" | "drop" | undefined;
+}
+
+export interface TrainingOptions {
+  readonly policy: PolicyHandle;
+  /** Needed for a KL loss and for KL in the reward. */
+  readonly referencePolicy?: PolicyHandle | undefined;
+  /** Needed for gae. */
+  readonly critic?: CriticHandle | undefined;
+  readonly prompts: PromptLoader;
+  readonly validationPrompts?: PromptDataset | undefined;
+  /** The reward loop, or how to make one. It is closed with the training if it was made by it. */
+  readonly reward: RewardLoopManager | RewardLoopOptions;
+  readonly rewardArrangement?: RewardArrangement | undefined;
+  readonly rollout: RolloutOptions;
+  readonly algorithm?: AlgorithmOptions | undefined;
+  readonly actor?: ActorOptions | undefined;
+  readonly criticOptions?: CriticOptions | undefined;
+  readonly staleness?: StalenessOptions | undefined;
+  /** Updates begin with whatever is there when at least a mini-batch is, instead of exactly one. With mini-batch schedules. Default false. */
+  readonly adaptiveMiniBatch?: boolean | undefined;
+  readonly run?: RunOptions | undefined;
+  /** Is told what goes on, such as a Tracking; it is not closed with the training. */
+  readonly tracking?: StepTracker | undefined;
+  /** With estimators of your own. */
+  readonly advantageRegistry?: AdvantageRegistry | undefined;
+  /** With losses of your own. */
+  readonly policyLossRegistry?: PolicyLossRegistry | undefined;
+}

@@ -1,0 +1,81 @@
+/**
+ * Where the training asks for rewards: requests by batch, in the training's lane or in that of validation, begun at once; or, where it is arranged so, only when those before them are done.
+ */
+
+import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import type { RewardArrangement } from "./options.ts";
+import { rewardSampleOf } from "./samples.ts";
+import type { TrainingSample } from "./samples.ts";
+
+export type RewardLane = "training" | "validation";
+
+export class RewardDesk implements AsyncDisposable {
+  readonly loop: RewardLoopManager;
+  readonly #arrangement: RewardArrangement;
+  readonly #ownsLoop: boolean;
+  /** When everything that stands in line is done. */
+  #line: Promise<void> = Promise.resolve();
+  #inFlight = new Set<RewardRequest>();
+
+  private constructor(loop: RewardLoopManager, ownsLoop: boolean, arrangement: RewardArrangement) {
+    this.loop = loop;
+    this.#ownsLoop = ownsLoop;
+    this.#arrangement = arrangement;
+  }
+
+  /** Rejects as `RewardLoopManager.create`. */
+  static async open(
+    reward: RewardLoopManager | RewardLoopOptions,
+    arrangement: RewardArrangement,
+  ): Promise<RewardDesk> {
+    if (reward instanceof RewardLoopManager) return new RewardDesk(reward, false, arrangement);
+    return new RewardDesk(await RewardLoopManager.create(reward), true, arrangement);
+  }
+
+  /** Rewards that are not there yet, of all requests. */
+  get inFlight(): number {
+    return [...this.#inFlight].reduce((sum, request) => sum + request.left, 0);
+  }
+
+  /** A request, and what begins to score one of its rows. @param uids one for each row */
+  open(uids: readonly string[], groupSize: number, lane: RewardLane): RewardTicket {
+    const { batchBarrier = false, validationInLine = false, validationLoop } = this.#arrangement;
+    const ownLoop = lane === "validation" && !validationInLine ? validationLoop : undefined;
+    const request = new RewardRequest(ownLoop ?? this.loop, { uids, groupSize, lane });
+    this.#inFlight.add(request);
+    const leave = (): void => void this.#inFlight.delete(request);
+    request.whenSettled().then(leave, leave);
+    const waitsInLine = lane === "training" ? batchBarrier : validationInLine;
+    if (!waitsInLine) return new RewardTicket(request, undefined);
+    const turn = this.#line;
+    // What fails in one request is told by that request; those behind it go on.
+    const over = request.whenSettled().catch(() => undefined);
+    this.#line = turn.then(() => over);
+    return new RewardTicket(request, turn);
+  }
+
+  async close(): Promise<void> {
+    if (this.#ownsLoop) await this.loop.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+export class RewardTicket {
+  readonly request: RewardRequest;
+  readonly #turn: Promise<void> | undefined;
+
+  constructor(request: RewardRequest, turn: Promise<void> | undefined) {
+    this.request = request;
+    this.#turn = turn;
+  }
+
+  submit(row: number, sample: TrainingSample): void {
+    const submit = (): void => this.request.submit(row, rewardSampleOf(sample));
+    if (this.#turn === undefined) submit();
+    else void this.#turn.then(submit);
+  }
+}

@@ -1,0 +1,39 @@
+/** Everything that a policy generates for a request, each rollout once: one that is missing, comes twice or was not asked for is the policy's error, and named. */
+
+import * as ray from "@rayling/core";
+import { TrainerStateError } from "../errors.ts";
+import type { GenerateRequest, PolicyHandle, Rollout } from "../policy/policy.ts";
+
+/** Calls `onMoment` with rollouts as they are finished. Resolves when all are there. */
+export async function collectRollouts(
+  policy: PolicyHandle,
+  request: GenerateRequest,
+  onMoment: (rollouts: readonly Rollout[]) => void,
+): Promise<void> {
+  const { prompts, n = 1 } = request;
+  const isThere = new Uint8Array(prompts.length * n);
+  let left = isThere.length;
+  for await (const ref of policy.generate.remote(request)) {
+    const rollouts = await ray.get(ref);
+    for (const { prompt, sample } of rollouts) {
+      const row = prompt * n + sample;
+      const isAsked = prompt >= 0 && prompt < prompts.length && sample >= 0 && sample < n;
+      if (!isAsked || isThere[row] === 1) {
+        const problem = isAsked ? "twice" : "without being asked";
+        throw new TrainerStateError(
+          "BAD_ROLLOUTS",
+          `the policy generated sample ${sample} of prompt ${prompt} ${problem}`,
+        );
+      }
+      isThere[row] = 1;
+      left -= 1;
+    }
+    onMoment(rollouts);
+  }
+  if (left === 0) return;
+  const row = isThere.indexOf(0);
+  throw new TrainerStateError(
+    "BAD_ROLLOUTS",
+    `the policy generated ${isThere.length - left} of ${isThere.length} rollouts; sample ${row % n} of prompt ${Math.floor(row / n)} is missing`,
+  );
+}

@@ -1,0 +1,256 @@
+/** Options with their defaults, and what does not fit together refused: TrainerInputError names the option. */
+
+import type { AdvantageSettings } from "../algorithms/advantages/batch.ts";
+import type { KlControllerSettings, KlPenaltyKind } from "../algorithms/kl.ts";
+import type { LossAggMode } from "../algorithms/losses/aggregation.ts";
+import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
+import { TrainerInputError } from "../errors.ts";
+import type { ScheduleName, TrainingOptions, ValidationOptions } from "./options.ts";
+
+export interface TrainingSettings {
+  readonly algorithm: {
+    readonly advEstimator: string;
+    readonly advantage: AdvantageSettings;
+    readonly useKlInReward: boolean;
+    readonly klPenalty: KlPenaltyKind;
+    readonly klCtrl: KlControllerSettings;
+    readonly filterGroups:
+      | { readonly metric: string; readonly maxNumGenBatches: number }
+      | undefined;
+  };
+  readonly actor: {
+    readonly ppoMiniBatchSize: number;
+    readonly ppoEpochs: number;
+    readonly lossMode: string;
+    readonly policyLoss: PolicyLossSettings;
+    readonly entropyCoeff: number;
+    readonly useKlLoss: boolean;
+    readonly klLossCoef: number;
+    readonly klLossType: KlPenaltyKind;
+  };
+  readonly critic: {
+    readonly cliprangeValue: number;
+    readonly ppoMiniBatchSize: number;
+    readonly ppoEpochs: number;
+    readonly lossAggMode: LossAggMode;
+  };
+  readonly rollout: {
+    readonly n: number;
+    readonly maxResponseLength: number;
+    readonly temperature: number;
+    readonly topP: number;
+    readonly topK: number;
+  };
+  readonly validation: Required<{
+    readonly [Key in keyof ValidationOptions]: NonNullable<ValidationOptions[Key]>;
+  }>;
+  readonly staleness: {
+    readonly limit: number;
+    readonly numWarmupBatches: number;
+    readonly strategy: "wait" | "drop";
+  };
+  readonly run: {
+    readonly totalSteps: number;
+    readonly testFreq: number;
+    readonly valBeforeTrain: boolean;
+    readonly valOnly: boolean;
+    readonly saveFreq: number;
+    readonly criticWarmup: number;
+    readonly seed: number;
+  };
+  readonly adaptiveMiniBatch: boolean;
+  /** Prompts of a batch. */
+  readonly trainBatchSize: number;
+}
+
+/** @param schedule undefined for one of the user's own. Throws TrainerInputError. */
+export function readTrainingSettings(
+  options: TrainingOptions,
+  schedule: ScheduleName | undefined,
+): TrainingSettings {
+  const { rollout, run = {}, staleness = {}, prompts } = options;
+  const trainBatchSize = prompts.positionOf(0).batchSize;
+  const steps = run.totalTrainingSteps ?? (run.totalEpochs ?? 1) * prompts.batchesPerEpoch;
+  const settings: TrainingSettings = {
+    trainBatchSize,
+    algorithm: algorithmOf(options),
+    actor: actorOf(options, trainBatchSize),
+    critic: criticOf(options, trainBatchSize),
+    rollout: {
+      n: whole("rollout.n", rollout.n ?? 1),
+      maxResponseLength: whole("rollout.maxResponseLength", rollout.maxResponseLength),
+      ...drawing("rollout", rollout),
+    },
+    validation: {
+      n: whole("rollout.validation.n", rollout.validation?.n ?? 1),
+      doSample: rollout.validation?.doSample ?? false,
+      ...drawing("rollout.validation", rollout.validation ?? {}),
+    },
+    staleness: {
+      limit: whole("staleness.limit", staleness.limit ?? 0, 0),
+      numWarmupBatches: whole(
+        "staleness.numWarmupBatches",
+        staleness.numWarmupBatches ?? Math.min(1, staleness.limit ?? 0),
+        0,
+      ),
+      strategy: oneOf("staleness.strategy", staleness.strategy ?? "wait", ["wait", "drop"]),
+    },
+    run: {
+      totalSteps: whole("run.totalTrainingSteps", steps),
+      testFreq: run.testFreq ?? -1,
+      valBeforeTrain: (run.valBeforeTrain ?? true) && options.validationPrompts !== undefined,
+      valOnly: run.valOnly ?? false,
+      saveFreq: run.saveFreq ?? -1,
+      criticWarmup: whole("run.criticWarmup", run.criticWarmup ?? 0, 0),
+      seed: whole("run.seed", run.seed ?? 1, 0),
+    },
+    adaptiveMiniBatch: options.adaptiveMiniBatch ?? false,
+  };
+  checkTogether(options, settings, schedule);
+  return settings;
+}
+
+function algorithmOf({ algorithm = {}, critic }: TrainingOptions): TrainingSettings["algorithm"] {
+  const { advEstimator, useKlInReward, klPenalty, klCtrl, filterGroups, ...advantage } = algorithm;
+  return {
+    advEstimator: advEstimator ?? (critic === undefined ? "grpo" : "gae"),
+    advantage,
+    useKlInReward: useKlInReward ?? false,
+    klPenalty: klPenalty ?? "kl",
+    klCtrl: klCtrl ?? { type: "fixed", klCoef: 0.001 },
+    filterGroups:
+      filterGroups === undefined
+        ? undefined
+        : {
+            metric: filterGroups.metric ?? "score",
+            maxNumGenBatches: whole(
+              "algorithm.filterGroups.maxNumGenBatches",
+              filterGroups.maxNumGenBatches ?? 10,
+              0,
+            ),
+          },
+  };
+}
+
+function actorOf(
+  { actor = {} }: TrainingOptions,
+  trainBatchSize: number,
+): TrainingSettings["actor"] {
+  const {
+    ppoMiniBatchSize,
+    ppoEpochs,
+    lossMode,
+    entropyCoeff,
+    useKlLoss,
+    klLossCoef,
+    klLossType,
+    ...policyLoss
+  } = actor;
+  return {
+    ppoMiniBatchSize: whole("actor.ppoMiniBatchSize", ppoMiniBatchSize ?? trainBatchSize),
+    ppoEpochs: whole("actor.ppoEpochs", ppoEpochs ?? 1),
+    lossMode: lossMode ?? "vanilla",
+    policyLoss,
+    entropyCoeff: entropyCoeff ?? 0,
+    useKlLoss: useKlLoss ?? false,
+    klLossCoef: klLossCoef ?? 0.001,
+    klLossType: klLossType ?? "low_var_kl",
+  };
+}
+
+function criticOf(
+  { criticOptions = {}, actor = {} }: TrainingOptions,
+  trainBatchSize: number,
+): TrainingSettings["critic"] {
+  return {
+    cliprangeValue: criticOptions.cliprangeValue ?? 0.5,
+    lossAggMode: criticOptions.lossAggMode ?? "token-mean",
+    ppoMiniBatchSize: whole(
+      "criticOptions.ppoMiniBatchSize",
+      criticOptions.ppoMiniBatchSize ?? actor.ppoMiniBatchSize ?? trainBatchSize,
+    ),
+    ppoEpochs: whole("criticOptions.ppoEpochs", criticOptions.ppoEpochs ?? actor.ppoEpochs ?? 1),
+  };
+}
+
+function drawing(
+  option: string,
+  {
+    temperature = 1,
+    topP = 1,
+    topK = -1,
+  }: Pick<ValidationOptions, "temperature" | "topP" | "topK">,
+): { readonly temperature: number; readonly topP: number; readonly topK: number } {
+  if (!(temperature > 0)) refuse(`${option}.temperature`, "above 0", temperature);
+  if (!(topP > 0 && topP <= 1)) refuse(`${option}.topP`, "above 0 and at most 1", topP);
+  if (topK !== -1) whole(`${option}.topK`, topK);
+  return { temperature, topP, topK };
+}
+
+function checkTogether(
+  options: TrainingOptions,
+  settings: TrainingSettings,
+  schedule: ScheduleName | undefined,
+): void {
+  const { algorithm, actor, trainBatchSize, staleness } = settings;
+  if (trainBatchSize % actor.ppoMiniBatchSize !== 0) {
+    refuse(
+      "actor.ppoMiniBatchSize",
+      `a divisor of the batch's ${trainBatchSize} prompts`,
+      actor.ppoMiniBatchSize,
+    );
+  }
+  if (algorithm.advEstimator === "gae" && options.critic === undefined) {
+    refuse("critic", 'a critic, which advEstimator "gae" needs', undefined);
+  }
+  if ((algorithm.useKlInReward || actor.useKlLoss) && options.referencePolicy === undefined) {
+    const option = algorithm.useKlInReward ? "algorithm.useKlInReward" : "actor.useKlLoss";
+    refuse("referencePolicy", `a policy, which ${option} needs`, undefined);
+  }
+  if (algorithm.filterGroups !== undefined && schedule !== undefined && schedule !== "streaming") {
+    refuse("algorithm.filterGroups", "absent but with the schedule streaming", schedule);
+  }
+  if (staleness.limit > 0 && schedule !== undefined && schedule !== "streaming") {
+    refuse("staleness.limit", "0 but with the schedule streaming", staleness.limit);
+  }
+  if (staleness.numWarmupBatches > staleness.limit) {
+    const wanted = `at most staleness.limit, ${staleness.limit}`;
+    refuse("staleness.numWarmupBatches", wanted, staleness.numWarmupBatches);
+  }
+  for (const name of perBatch) {
+    if (algorithm.advEstimator !== name || !splitsBatches(schedule)) continue;
+    refuse(
+      "algorithm.advEstimator",
+      `one that looks at groups alone with the schedule ${String(schedule)}, which trains on parts of a batch as they come`,
+      name,
+    );
+  }
+}
+
+/** They whiten over the batch, or count over it: of a part of it they would come to something else. */
+const perBatch = ["gae", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "gdpo", "gpg"];
+
+function splitsBatches(schedule: ScheduleName | undefined): boolean {
+  return (
+    schedule === "mini-batch-pipeline" ||
+    schedule === "one-step-pipeline" ||
+    schedule === "streaming"
+  );
+}
+
+function whole(option: string, value: number, least = 1): number {
+  if (Number.isSafeInteger(value) && value >= least) return value;
+  return refuse(option, `a whole number of at least ${least}`, value);
+}
+
+function oneOf<Value extends string>(
+  option: string,
+  value: Value,
+  values: readonly Value[],
+): Value {
+  return values.includes(value) ? value : refuse(option, values.join(" or "), value);
+}
+
+function refuse(option: string, wanted: string, given: unknown): never {
+  throw new TrainerInputError(option, `${option} must be ${wanted}; it is ${String(given)}`);
+}

@@ -1,0 +1,71 @@
+/** What one step came to, as it goes: where its time went, what it learned from, what is told of it at its end. */
+
+import type { DataProto, Tensor } from "@rayling/data-proto";
+import type { PhaseRecord, SampleRecord } from "../tracking/tracking-logger.ts";
+import { StepClock } from "./clock.ts";
+import { CollectedMetrics } from "./collected-metrics.ts";
+import type { Learned } from "./learner.ts";
+import type { StepTracker } from "./options.ts";
+import type { ScoredSample } from "./rollout-batch.ts";
+
+/** Rows that an update learned from. */
+export interface LearnedRows extends Learned {
+  readonly data: DataProto;
+  readonly scores: Tensor;
+  readonly valid: readonly boolean[];
+}
+
+export class StepRecord {
+  readonly step: number;
+  readonly clock: StepClock;
+  readonly metrics: CollectedMetrics = new CollectedMetrics();
+  readonly samples: ScoredSample[] = [];
+  readonly parts: LearnedRows[] = [];
+  /** Batches that were generated in this step. */
+  generations = 0;
+  readonly #told: SampleRecord[] = [];
+  #exposedWaitMs = 0;
+
+  /** @param inFlight rewards that are not there yet */
+  constructor(step: number, tracker: StepTracker, inFlight: () => number) {
+    this.step = step;
+    this.clock = new StepClock(
+      step,
+      (phase: PhaseRecord) => tracker.phase(phase),
+      (phase) => tracker.progress({ step, phase, inFlight: inFlight() }),
+    );
+  }
+
+  /** How long the training had nothing to do but to wait for rewards. */
+  get exposedWaitMs(): number {
+    return this.#exposedWaitMs;
+  }
+
+  get told(): readonly SampleRecord[] {
+    return this.#told;
+  }
+
+  async waitFor<Result>(run: () => Promise<Result>): Promise<Result> {
+    const startMs = performance.now();
+    try {
+      return await run();
+    } finally {
+      this.#exposedWaitMs += performance.now() - startMs;
+    }
+  }
+
+  learned(samples: readonly ScoredSample[], part: LearnedRows): void {
+    this.parts.push(part);
+    const usedMs = performance.timeOrigin + performance.now();
+    for (const one of samples) {
+      this.samples.push(one);
+      this.#told.push({
+        id: one.sample.id,
+        generatedMs: one.batch.generatedMs[one.row] ?? 0,
+        scoredMs: one.batch.rewards.settledMsOf(one.row),
+        usedMs,
+        outcome: one.outcome,
+      });
+    }
+  }
+}

@@ -1,0 +1,334 @@
+/**
+ * The parts of a training step, for schedules to put in order: rollouts with their rewards on the way, log-probabilities, updates, the end of a step.
+ *
+ * A schedule decides when each runs; what they do, how long they took and what is outstanding is kept here. Rollouts that were generated and are not trained yet stay outstanding, so
+ * that a checkpoint has them.
+ */
+
+import * as ray from "@rayling/core";
+import type { DataProto, Tensor } from "@rayling/data-proto";
+import type { TakeRange } from "@rayling/reward-loop";
+import type { PromptBatch, PromptLoader } from "../data/prompt-loader.ts";
+import type { PromptRow } from "../data/prompt-row.ts";
+import { TrainerStateError } from "../errors.ts";
+import type { Account, CriticHandle, PolicyHandle, PolicyInfo } from "../policy/policy.ts";
+import { differs } from "./filter-groups.ts";
+import { GroupPool } from "./group-pool.ts";
+import type { Learner } from "./learner.ts";
+import type { StepTracker } from "./options.ts";
+import type { RewardDesk } from "./reward-desk.ts";
+import { scoredSamplesOf } from "./rollout-batch.ts";
+import type { PreparedBatch, RolloutBatch, ScoredSample } from "./rollout-batch.ts";
+import { collectRollouts } from "./rollouts.ts";
+import { columnsOf, scoreColumnsOf, tensorIn, tokenRowsOf } from "./samples.ts";
+import type { TrainingSample } from "./samples.ts";
+import type { TrainingSettings } from "./settings.ts";
+import { StepRecord } from "./step-record.ts";
+
+export interface TrainingParts {
+  readonly policy: PolicyHandle;
+  readonly policyInfo: PolicyInfo;
+  readonly referencePolicy: PolicyHandle | undefined;
+  readonly critic: CriticHandle | undefined;
+  readonly prompts: PromptLoader;
+  readonly rewards: RewardDesk;
+  readonly learner: Learner;
+  readonly settings: TrainingSettings;
+  readonly tracker: StepTracker;
+  /** What else belongs to the end of a step: validation, checkpoints, and telling of it. */
+  readonly onStepEnd: (record: StepRecord) => Promise<void>;
+}
+
+/** Where a run begins, or goes on. */
+export interface TrainingStart {
+  readonly finishedSteps: number;
+  readonly nextBatch: number;
+  /** Generated before, and not trained. */
+  readonly outstanding: readonly RolloutBatch[];
+}
+
+export class Training {
+  readonly settings: TrainingSettings;
+  readonly #parts: TrainingParts;
+  #finishedSteps: number;
+  /** Number of the prompts that are generated from next. */
+  #nextBatch: number;
+  #record: StepRecord;
+  readonly #outstanding = new Set<RolloutBatch>();
+  /** From a checkpoint, oldest first; given by `rollout` before anything is generated. */
+  readonly #restored: RolloutBatch[];
+  /** Of the policy's weights, since this run began. */
+  #updates = 0;
+
+  constructor(parts: TrainingParts, start: TrainingStart) {
+    this.#parts = parts;
+    this.settings = parts.settings;
+    this.#finishedSteps = start.finishedSteps;
+    this.#nextBatch = start.nextBatch;
+    this.#restored = [...start.outstanding];
+    for (const batch of start.outstanding) this.#outstanding.add(batch);
+    this.#record = this.#newRecord();
+  }
+
+  /** Whether there is a step left to train. */
+  get hasSteps(): boolean {
+    return this.#finishedSteps < this.settings.run.totalSteps;
+  }
+
+  get finishedSteps(): number {
+    return this.#finishedSteps;
+  }
+
+  get nextBatch(): number {
+    return this.#nextBatch;
+  }
+
+  /** Generated, and with rows that are not trained yet. Oldest first. */
+  get outstanding(): readonly RolloutBatch[] {
+    return [...this.#outstanding];
+  }
+
+  /**
+   * Rollouts of the next prompts with their rewards on the way; undefined where all steps that are left have theirs.
+   *
+   * @param streaming whether a sample's reward begins when it is finished, not when all are. Default false.
+   */
+  async rollout({ streaming = false }: { streaming?: boolean } = {}): Promise<
+    RolloutBatch | undefined
+  > {
+    const restored = this.#restored.shift();
+    if (restored !== undefined) return restored;
+    const { totalSteps } = this.settings.run;
+    if (this.#finishedSteps + this.#outstanding.size >= totalSteps) return undefined;
+    return await this.#generateNext(streaming);
+  }
+
+  /** Log-probabilities of the policy, of its reference, and values: what advantages and losses need of all rows. */
+  async prepare(batch: RolloutBatch): Promise<PreparedBatch> {
+    return { ...batch, data: await this.#columns(batch.samples) };
+  }
+
+  /** Trains on rows of whole groups of the batch, as soon as so many are scored. */
+  async learn(batch: PreparedBatch, rows: number | TakeRange): Promise<void> {
+    const { rewards } = batch;
+    const taken = await this.#waitFor(() => rewards.take(rows));
+    const samples = scoredSamplesOf(batch, taken);
+    await this.#learn(samples, batch.data.selectIdxs(taken), rewards.unasked === 0);
+  }
+
+  /** How many rows the next mini-batch has, where so many are left. */
+  nextPart(left: number): TakeRange {
+    const { actor, rollout, adaptiveMiniBatch } = this.settings;
+    const least = Math.min(actor.ppoMiniBatchSize * rollout.n, left);
+    return adaptiveMiniBatch ? { least, most: left } : { least };
+  }
+
+  newPool(): GroupPool {
+    const { staleness, algorithm } = this.settings;
+    const { filterGroups } = algorithm;
+    return new GroupPool({
+      limit: staleness.limit,
+      strategy: staleness.strategy,
+      keeps: (samples) => filterGroups === undefined || differs(samples, filterGroups.metric),
+    });
+  }
+
+  /** Generates until the pool has groups for this step and for those that are generated ahead. */
+  async fill(pool: GroupPool): Promise<void> {
+    const { trainBatchSize, staleness, run } = this.settings;
+    for (const batch of this.#restored.splice(0)) pool.add(batch);
+    const stepsLeft = run.totalSteps - this.#finishedSteps;
+    const steps = Math.min(1 + staleness.numWarmupBatches, stepsLeft);
+    while (pool.groups < steps * trainBatchSize) pool.add(await this.#generateNext(true));
+  }
+
+  /**
+   * So many groups, as soon as they are done. Where too many were filtered out or dropped, others are generated in their place.
+   *
+   * @param rest groups that this step takes after these
+   */
+  async takeFrom(pool: GroupPool, groups: number, rest: number): Promise<ScoredSample[]> {
+    for (;;) {
+      const samples = await this.#waitFor(() => pool.take(groups, this.#finishedSteps, rest));
+      if (samples !== undefined) return samples;
+      this.#checkGenerations(pool);
+      pool.add(await this.#generateNext(true));
+    }
+  }
+
+  /** Trains on samples of any batches. @param isLast whether the step has no others after these */
+  async learnFrom(samples: readonly ScoredSample[], isLast: boolean): Promise<void> {
+    const data = await this.#columns(samples.map(({ sample }) => sample));
+    await this.#learn(samples, data, isLast);
+  }
+
+  /** Validates and keeps a checkpoint if it is time, and tells what the step came to. @param pool where there is one: what would be too old for the next step leaves it */
+  async endStep(pool?: GroupPool): Promise<void> {
+    const record = this.#record;
+    this.#finishedSteps += 1;
+    if (pool !== undefined) {
+      pool.dropStale(this.#finishedSteps);
+      const { dropped, filtered } = pool.counts();
+      record.metrics.add("training/off_policy/evicted_groups", dropped);
+      record.metrics.add("training/filtered_groups", filtered);
+    }
+    for (const batch of this.#outstanding) {
+      if (batch.isUsed.every((used) => used === 1)) this.#outstanding.delete(batch);
+    }
+    await this.#parts.onStepEnd(record);
+    this.#record = this.#newRecord();
+  }
+
+  async #waitFor<Result>(run: () => Promise<Result>): Promise<Result> {
+    return await this.#record.clock.time("adv", () => this.#record.waitFor(run));
+  }
+
+  /** DAPO's bound: a task that is too easy or too hard would be generated for ever. */
+  #checkGenerations(pool: GroupPool): void {
+    const { filterGroups } = this.settings.algorithm;
+    if (filterGroups === undefined || filterGroups.maxNumGenBatches === 0) return;
+    const { generations, step } = this.#record;
+    if (generations < filterGroups.maxNumGenBatches) return;
+    throw new TrainerStateError(
+      "FILTERED_OUT",
+      `step ${step} has ${pool.groups} groups left that differ in their ${filterGroups.metric} after ${generations} generations, which is algorithm.filterGroups.maxNumGenBatches`,
+    );
+  }
+
+  async #generateNext(streaming: boolean): Promise<RolloutBatch> {
+    const prompts = this.#parts.prompts.batch(this.#nextBatch);
+    this.#nextBatch += 1;
+    this.#record.generations += 1;
+    const batch = await this.#record.clock.time("gen", () => this.#generate(prompts, streaming));
+    this.#outstanding.add(batch);
+    return batch;
+  }
+
+  async #generate(prompts: PromptBatch, streaming: boolean): Promise<RolloutBatch> {
+    const { rollout, run } = this.settings;
+    const { policy, rewards } = this.#parts;
+    const { n, maxResponseLength, temperature, topP, topK } = rollout;
+    const generatedAt = this.#finishedSteps;
+    const uids = prompts.uids.flatMap((uid) => Array.from({ length: n }, () => uid));
+    const ticket = rewards.open(uids, n, "training");
+    const samples = Array<TrainingSample>(uids.length);
+    const generatedMs = Array<number>(uids.length).fill(0);
+    const request = {
+      prompts: prompts.rows.map(({ rawPrompt }) => rawPrompt),
+      n,
+      maxResponseLength,
+      temperature,
+      topP,
+      topK,
+      // Another one for each batch, the same one in each run.
+      seed: (run.seed * 1_000_003 + prompts.number) % 2 ** 31,
+      account: this.#account("gen"),
+    };
+    await collectRollouts(policy, request, (rollouts) => {
+      const nowMs = performance.timeOrigin + performance.now();
+      for (const one of rollouts) {
+        const row = one.prompt * n + one.sample;
+        const uid = uids[row] as string;
+        const prompt = prompts.rows[one.prompt] as PromptRow;
+        const sample = { id: `${uid}/${one.sample}`, uid, prompt, rollout: one, generatedAt };
+        samples[row] = sample;
+        generatedMs[row] = nowMs;
+        if (streaming) ticket.submit(row, sample);
+      }
+    });
+    if (!streaming) {
+      await this.#record.clock.time("reward", () => {
+        for (const [row, sample] of samples.entries()) ticket.submit(row, sample);
+      });
+    }
+    const isUsed = new Uint8Array(samples.length);
+    const { epoch } = prompts;
+    return { samples, n, epoch, generatedAt, rewards: ticket.request, generatedMs, isUsed };
+  }
+
+  async #columns(samples: readonly TrainingSample[]): Promise<DataProto> {
+    const { policyInfo, referencePolicy, critic, learner } = this.#parts;
+    const { clock } = this.#record;
+    const data = columnsOf(samples, policyInfo.padTokenId);
+    const rows = tokenRowsOf(data, this.settings.rollout.temperature);
+    const [own, reference, values] = await Promise.all([
+      this.#oldLogProbs(data),
+      referencePolicy &&
+        learner.needsReference &&
+        clock.time("ref", () =>
+          ray.get(referencePolicy.logProbs.remote({ ...rows, account: this.#account("ref") })),
+        ),
+      critic &&
+        clock.time("values", () =>
+          ray.get(critic.values.remote({ ...rows, account: this.#account("values") })),
+        ),
+    ]);
+    data.batch = {
+      ...data.batch,
+      ...own,
+      ...(reference ? { ref_log_prob: reference.logProbs } : {}),
+      ...(values === undefined ? {} : { values }),
+    };
+    data.metaInfo = { ...data.metaInfo, updates: this.#updates };
+    return data;
+  }
+
+  /** Of a policy that does not tell them: those of the rollout, or 0 everywhere. */
+  async #oldLogProbs(data: DataProto): Promise<Record<string, Tensor>> {
+    const { policy, policyInfo } = this.#parts;
+    if (!policyInfo.scoresTokens) {
+      const { shape } = tensorIn(data, "responses");
+      const [rows = 0, width = 0] = shape;
+      const none: Tensor = { dtype: "float32", shape, data: new Float32Array(rows * width) };
+      return { old_log_probs: data.batch?.["rollout_log_probs"] ?? none, entropys: none };
+    }
+    const rows = tokenRowsOf(data, this.settings.rollout.temperature);
+    const account = this.#account("old_log_prob");
+    const { logProbs, entropys, sumPiSquared } = await this.#record.clock.time("old_log_prob", () =>
+      ray.get(policy.logProbs.remote({ ...rows, account })),
+    );
+    return {
+      old_log_probs: logProbs,
+      entropys,
+      ...(sumPiSquared === undefined ? {} : { sum_pi_squared: sumPiSquared }),
+    };
+  }
+
+  async #learn(samples: readonly ScoredSample[], data: DataProto, isLast: boolean): Promise<void> {
+    const { learner, policyInfo, critic } = this.#parts;
+    const { criticWarmup } = this.settings.run;
+    const record = this.#record;
+    const learned = await record.clock.time("adv", () => {
+      const own = samples.map(({ sample }) => sample);
+      const outcomes = samples.map(({ outcome }) => outcome);
+      const [, width = 1] = tensorIn(data, "responses").shape;
+      const scored = { data, ...scoreColumnsOf(own, outcomes, width) };
+      const result = learner.advantagesOf(scored, samples, record.metrics);
+      record.learned(samples, { ...scored, ...result });
+      return result;
+    });
+    for (const { batch, row } of samples) batch.isUsed[row] = 1;
+    if (critic !== undefined) {
+      const account = this.#account("update_critic");
+      await record.clock.time("update_critic", () =>
+        learner.updateCritic(data, learned, record.metrics, { isLast, account }),
+      );
+    }
+    if (!policyInfo.trains || criticWarmup > record.step) return;
+    const isFresh = data.metaInfo["updates"] === this.#updates;
+    const context = { isLast, isFresh, account: this.#account("update_actor") };
+    await record.clock.time("update_actor", () =>
+      learner.updateActor(data, learned, record.metrics, context),
+    );
+    this.#updates += 1;
+  }
+
+  #account(phase: string): Account {
+    return { phase, step: this.#record.step };
+  }
+
+  #newRecord(): StepRecord {
+    const { tracker, rewards } = this.#parts;
+    return new StepRecord(this.#finishedSteps + 1, tracker, () => rewards.inFlight);
+  }
+}

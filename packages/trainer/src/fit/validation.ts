@@ -1,0 +1,99 @@
+/** Validation: answers to all of its prompts, greedy if nothing else is said, scored in a lane of their own, and verl's metrics of them. */
+
+import type { SampleOutcome } from "@rayling/reward-loop";
+import type { PromptDataset } from "../data/prompt-dataset.ts";
+import type { PromptRow } from "../data/prompt-row.ts";
+import { validationMetrics } from "../metrics/validation-metrics.ts";
+import type { PolicyHandle, Rollout } from "../policy/policy.ts";
+import type { Generation } from "../tracking/tracking-logger.ts";
+import type { RewardDesk } from "./reward-desk.ts";
+import { collectRollouts } from "./rollouts.ts";
+import type { TrainingSample } from "./samples.ts";
+import type { TrainingSettings } from "./settings.ts";
+
+export interface ValidationParts {
+  readonly policy: PolicyHandle;
+  readonly prompts: PromptDataset;
+  readonly rewards: RewardDesk;
+  readonly settings: TrainingSettings;
+}
+
+export interface ValidationResult {
+  /** val-core/..., val-aux/..., and the share that has no valid score as val-aux/invalid_rate. */
+  readonly metrics: Record<string, number>;
+  readonly generations: readonly Generation[];
+}
+
+/** @param step for the policy's account */
+export async function validate(
+  { policy, prompts, rewards, settings }: ValidationParts,
+  step: number,
+): Promise<ValidationResult> {
+  const { validation, rollout, run } = settings;
+  const { n, doSample, temperature, topP, topK } = validation;
+  const uids = prompts.rows.flatMap(({ index }) => Array.from({ length: n }, () => String(index)));
+  const ticket = rewards.open(uids, n, "validation");
+  const rollouts = Array<Rollout>(uids.length);
+  const request = {
+    prompts: prompts.rows.map(({ rawPrompt }) => rawPrompt),
+    n,
+    doSample,
+    temperature,
+    topP,
+    topK,
+    maxResponseLength: rollout.maxResponseLength,
+    seed: run.seed,
+    account: { phase: "testing", step },
+  };
+  await collectRollouts(policy, request, (moment) => {
+    for (const one of moment) {
+      const row = one.prompt * n + one.sample;
+      rollouts[row] = one;
+      const prompt = prompts.rows[one.prompt] as PromptRow;
+      const uid = uids[row] as string;
+      const sample: TrainingSample = {
+        id: `validation/${uid}/${one.sample}`,
+        uid,
+        prompt,
+        rollout: one,
+        generatedAt: step,
+      };
+      ticket.submit(row, sample);
+    }
+  });
+  if (uids.length > 0) await ticket.request.take(uids.length);
+  const outcomes = uids.map((_, row) => ticket.request.outcomeOf(row) as SampleOutcome);
+  const promptOf = (row: number): PromptRow => prompts.rows[Math.floor(row / n)] as PromptRow;
+  return {
+    metrics: {
+      ...validationMetrics({
+        dataSources: outcomes.map((_, row) => promptOf(row).dataSource),
+        sampleUids: uids,
+        infos: infosOf(outcomes),
+        valid: outcomes.map(({ valid }) => valid),
+      }),
+      "val-aux/invalid_rate":
+        outcomes.filter(({ valid }) => !valid).length / Math.max(1, outcomes.length),
+    },
+    generations: outcomes.map((outcome, row) => ({
+      input: promptOf(row)
+        .rawPrompt.map(({ content }) => content)
+        .join("\n"),
+      output: rollouts[row]?.response ?? "",
+      score: outcome.valid ? outcome.rewardScore : Number.NaN,
+    })),
+  };
+}
+
+/** The reward, and whatever the score functions told besides; null where one did not. */
+function infosOf(outcomes: readonly SampleOutcome[]): Record<string, unknown[]> {
+  const keys = new Set(
+    outcomes.flatMap((one) => (one.valid ? Object.keys(one.rewardExtraInfo) : [])),
+  );
+  const ofKey = (key: string): unknown[] =>
+    outcomes.map((one) => (one.valid ? (one.rewardExtraInfo[key] ?? null) : null));
+  return {
+    ...Object.fromEntries([...keys].map((key) => [key, ofKey(key)])),
+    reward: outcomes.map((one) => (one.valid ? one.rewardScore : null)),
+  };
+}

@@ -1,0 +1,157 @@
+/**
+ * verl's trainer: validates, trains step by step as the schedule says, keeps checkpoints, tells what goes on. What it is given it does not close, but for a reward loop that it made.
+ */
+
+import * as ray from "@rayling/core";
+import { createAdvantageRegistry } from "./algorithms/advantages/registry.ts";
+import { createPolicyLossRegistry } from "./algorithms/losses/registry.ts";
+import { schedules } from "./schedules/schedule.ts";
+import type { Schedule } from "./schedules/schedule.ts";
+import { Learner } from "./fit/learner.ts";
+import type { ScheduleName, StepTracker, TrainingOptions } from "./fit/options.ts";
+import { RewardDesk } from "./fit/reward-desk.ts";
+import { readTrainingSettings } from "./fit/settings.ts";
+import type { TrainingSettings } from "./fit/settings.ts";
+import type { StepRecord } from "./fit/step-record.ts";
+import { summaryOf } from "./fit/step-summary.ts";
+import { Training } from "./fit/training.ts";
+import { validate } from "./fit/validation.ts";
+import type { ValidationResult } from "./fit/validation.ts";
+
+export interface TrainingReport {
+  /** Steps that were trained, from the beginning of the run. */
+  readonly steps: number;
+  /** Metrics of each step of this call, in their order. */
+  readonly metrics: readonly Readonly<Record<string, number>>[];
+  /** Of the last validation. */
+  readonly validation: Readonly<Record<string, number>> | undefined;
+}
+
+export interface PPOTrainerOptions extends TrainingOptions {
+  /** Default "sync". */
+  readonly schedule?: ScheduleName | Schedule | undefined;
+}
+
+export class PPOTrainer implements AsyncDisposable {
+  readonly settings: TrainingSettings;
+  readonly #options: PPOTrainerOptions;
+  readonly #schedule: Schedule;
+  readonly #learner: Learner;
+  readonly #rewards: RewardDesk;
+  readonly #tracker: StepTracker;
+  readonly #metrics: Record<string, number>[] = [];
+  #validation: Record<string, number> | undefined;
+
+  private constructor(
+    options: PPOTrainerOptions,
+    settings: TrainingSettings,
+    learner: Learner,
+    rewards: RewardDesk,
+  ) {
+    const { schedule = "sync" } = options;
+    this.#options = options;
+    this.settings = settings;
+    this.#schedule = typeof schedule === "string" ? schedules[schedule] : schedule;
+    this.#learner = learner;
+    this.#rewards = rewards;
+    this.#tracker = options.tracking ?? silent;
+  }
+
+  /** Rejects with TrainerInputError, which names the option, and as `RewardLoopManager.create`. */
+  static async create(options: PPOTrainerOptions): Promise<PPOTrainer> {
+    const { schedule = "sync" } = options;
+    const settings = readTrainingSettings(
+      options,
+      typeof schedule === "string" ? schedule : undefined,
+    );
+    const { advantageRegistry = createAdvantageRegistry() } = options;
+    const { policyLossRegistry = createPolicyLossRegistry() } = options;
+    const learner = new Learner(options.policy, options.critic, settings, {
+      estimate: advantageRegistry.get(settings.algorithm.advEstimator),
+      policyLoss: policyLossRegistry.get(settings.actor.lossMode),
+    });
+    const rewards = await RewardDesk.open(options.reward, options.rewardArrangement ?? {});
+    return new PPOTrainer(options, settings, learner, rewards);
+  }
+
+  /**
+   * Trains all steps that are left.
+   *
+   * Rejects with what the policy, the critic or the reward loop failed with, and with TrainerStateError.
+   */
+  async fit(): Promise<TrainingReport> {
+    const { policy, referencePolicy, critic, prompts } = this.#options;
+    const { run } = this.settings;
+    const policyInfo = await ray.get(policy.describe.remote());
+    const start = { finishedSteps: 0, nextBatch: 0, outstanding: [] };
+    const training = new Training(
+      {
+        policy,
+        policyInfo,
+        referencePolicy,
+        critic,
+        prompts,
+        rewards: this.#rewards,
+        learner: this.#learner,
+        settings: this.settings,
+        tracker: this.#tracker,
+        onStepEnd: (record) => this.#endStep(record),
+      },
+      start,
+    );
+    if (run.valBeforeTrain || run.valOnly) {
+      this.#tracker.log(await this.#validate(start.finishedSteps), start.finishedSteps);
+    }
+    if (!run.valOnly && training.hasSteps) await this.#schedule(training);
+    return {
+      steps: training.finishedSteps,
+      metrics: this.#metrics,
+      validation: this.#validation,
+    };
+  }
+
+  /** Closes the reward loop, if it was made here. */
+  close(): Promise<void> {
+    return this.#rewards.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #endStep(record: StepRecord): Promise<void> {
+    const { step } = record;
+    const { run } = this.settings;
+    const isLast = step >= run.totalSteps;
+    const isTime = (every: number): boolean => every > 0 && (isLast || step % every === 0);
+    let validation: Record<string, number> = {};
+    if (isTime(run.testFreq) && this.#options.validationPrompts !== undefined) {
+      validation = await record.clock.time("testing", () => this.#validate(step));
+    }
+    const metrics = {
+      ...summaryOf(record, { gpus: 1, slots: this.#rewards.loop.slots }),
+      ...validation,
+    };
+    this.#metrics.push(metrics);
+    this.#tracker.log(metrics, step);
+    this.#tracker.samples(step, record.told);
+  }
+
+  async #validate(step: number): Promise<Record<string, number>> {
+    const { validationPrompts, policy } = this.#options;
+    if (validationPrompts === undefined) return {};
+    const parts = { policy, prompts: validationPrompts, rewards: this.#rewards };
+    const result: ValidationResult = await validate({ ...parts, settings: this.settings }, step);
+    this.#tracker.generations(step, result.generations);
+    this.#validation = result.metrics;
+    return result.metrics;
+  }
+}
+
+const silent: StepTracker = {
+  log: () => undefined,
+  phase: () => undefined,
+  samples: () => undefined,
+  generations: () => undefined,
+  progress: () => undefined,
+};

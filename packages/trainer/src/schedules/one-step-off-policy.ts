@@ -1,0 +1,14 @@
+/** The next batch is generated before this one is trained, with weights that are one update older: its rewards are on the way while this one waits and is trained. */
+
+import type { Training } from "../fit/training.ts";
+
+export async function oneStepOffPolicy(training: Training): Promise<void> {
+  let batch = await training.rollout();
+  while (batch !== undefined) {
+    const next = await training.rollout();
+    const prepared = await training.prepare(batch);
+    await training.learn(prepared, batch.rewards.unasked);
+    await training.endStep();
+    batch = next;
+  }
+}

@@ -1,0 +1,20 @@
+/** In which order the parts of training run. Each schedule is one loop in one file; compare them by diff. */
+
+import type { ScheduleName } from "../fit/options.ts";
+import type { Training } from "../fit/training.ts";
+import { miniBatchPipeline } from "./mini-batch-pipeline.ts";
+import { oneStepOffPolicy } from "./one-step-off-policy.ts";
+import { oneStepPipeline } from "./one-step-pipeline.ts";
+import { streaming } from "./streaming.ts";
+import { sync } from "./sync.ts";
+
+/** Resolves when all steps are trained. */
+export type Schedule = (training: Training) => Promise<void>;
+
+export const schedules: Readonly<Record<ScheduleName, Schedule>> = {
+  sync,
+  "one-step-off-policy": oneStepOffPolicy,
+  "mini-batch-pipeline": miniBatchPipeline,
+  "one-step-pipeline": oneStepPipeline,
+  streaming,
+};

@@ -1,0 +1,20 @@
+/**
+ * A sample's reward begins when its rollout is finished, and mini-batches are trained of whichever groups are done, of this batch or of those generated ahead, as far as the staleness limit
+ * allows. With a limit of 0 it is on-policy.
+ */
+
+import type { Training } from "../fit/training.ts";
+
+export async function streaming(training: Training): Promise<void> {
+  const pool = training.newPool();
+  while (training.hasSteps) {
+    await training.fill(pool);
+    for (let left = training.settings.trainBatchSize; left > 0;) {
+      const groups = Math.min(left, training.settings.actor.ppoMiniBatchSize);
+      const samples = await training.takeFrom(pool, groups, left - groups);
+      left -= groups;
+      await training.learnFrom(samples, left === 0);
+    }
+    await training.endStep(pool);
+  }
+}

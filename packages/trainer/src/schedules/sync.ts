@@ -1,0 +1,13 @@
+/** One step after the other: the rewards of a batch are waited for before it is trained, and only log-probabilities are worked out meanwhile. The baseline. */
+
+import type { Training } from "../fit/training.ts";
+
+export async function sync(training: Training): Promise<void> {
+  for (;;) {
+    const batch = await training.rollout();
+    if (batch === undefined) return;
+    const prepared = await training.prepare(batch);
+    await training.learn(prepared, batch.rewards.unasked);
+    await training.endStep();
+  }
+}

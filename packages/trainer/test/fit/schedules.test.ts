@@ -1,0 +1,316 @@
+/** What each schedule promises: every sample is scored and trained once, in its order, no older than its bound; and that it really overlaps. */
+
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as ray from "@rayling/core";
+import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
+import type {
+  SampleRecord,
+  ScheduleName,
+  StepTracker,
+  PPOTrainerOptions,
+  TrainingReport,
+} from "@rayling/trainer";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
+import type { Script } from "../fixtures/scripted.ts";
+
+afterAll(() => ray.shutdown());
+
+const fixture = fileURLToPath(new URL("../fixtures/scripted.ts", import.meta.url));
+
+interface Setup {
+  readonly batchSize?: number;
+  readonly count?: number;
+  readonly script?: Script;
+  readonly reward?: string;
+  readonly rewardKwargs?: Readonly<Record<string, unknown>>;
+}
+
+interface Ran {
+  readonly report: TrainingReport;
+  /** Of each step. */
+  readonly samples: readonly (readonly SampleRecord[])[];
+}
+
+type More = Partial<Omit<PPOTrainerOptions, "policy" | "prompts" | "reward">>;
+
+/** Prompts "prompt 0", "prompt 1", ... in that order, two samples each. */
+async function trained(setup: Setup, more: More = {}): Promise<Ran> {
+  const { batchSize = 4, count = 12, script = {}, reward = "bySample" } = setup;
+  const rows = Array.from({ length: count }, (_, index) => ({
+    prompt: [{ role: "user", content: `prompt ${index}` }],
+    data_source: "test",
+    reward_model: { ground_truth: "" },
+  }));
+  const dataset = await PromptDataset.fromRows(rows);
+  const samples: SampleRecord[][] = [];
+  const tracking: StepTracker = {
+    log: () => undefined,
+    phase: () => undefined,
+    generations: () => undefined,
+    progress: () => undefined,
+    samples: (_step, ones) => void samples.push([...ones]),
+  };
+  await using trainer = await PPOTrainer.create({
+    policy: ScriptedPolicyActor.remote(script),
+    prompts: new PromptLoader(dataset, { batchSize, shuffle: false }),
+    reward: {
+      reward: { path: fixture, name: reward, rewardKwargs: setup.rewardKwargs ?? {} },
+      workers: 1,
+      executors: 1,
+    },
+    actor: { ppoMiniBatchSize: 2 },
+    tracking,
+    ...more,
+    rollout: { n: 2, maxResponseLength: 4, ...more.rollout },
+  });
+  const report = await trainer.fit();
+  return { report, samples };
+}
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-schedules-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function linesOf(path: string): string[] {
+  return readFileSync(path, "utf8").trimEnd().split("\n");
+}
+
+function stalenessOf({ report }: Ran, kind = ""): (number | undefined)[] {
+  return report.metrics.map((one) => one[`training/off_policy/trajectory_staleness${kind}`]);
+}
+
+const names: readonly ScheduleName[] = [
+  "sync",
+  "one-step-off-policy",
+  "mini-batch-pipeline",
+  "one-step-pipeline",
+  "streaming",
+];
+
+describe.for(names)("%s", (schedule) => {
+  test("every sample is scored once and trained once, in batches of its size", async () => {
+    const log = join(await newFolder(), "scored");
+    const { samples, report } = await trained({ rewardKwargs: { log } }, { schedule });
+    expect(report.steps).toBe(3);
+    expect(samples.map((step) => step.length)).toEqual([8, 8, 8]);
+    const all = Array.from({ length: 12 }, (_, prompt) => [0, 1].map((one) => [prompt, one]));
+    const ids = all.flat().map(([prompt = 0, one = 0]) => idOf(prompt, one));
+    expect(
+      samples
+        .flat()
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(ids.toSorted());
+    const texts = all.flat().map(([prompt = 0, one = 0]) => `prompt ${prompt} #${one}`);
+    expect(linesOf(log).toSorted()).toEqual(texts.toSorted());
+  });
+
+  test("several epochs; what is told says so", async () => {
+    const { report } = await trained({}, { schedule, run: { totalEpochs: 2 } });
+    expect(report.metrics.map((one) => one["training/epoch"])).toEqual([0, 0, 0, 1, 1, 1]);
+    expect(report.metrics.map((one) => one["training/global_step"])).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(report.metrics.every((one) => one["critic/score/mean"] === 0.5)).toBe(true);
+  });
+
+  test("a sample without a score is not trained on, and the others are", async () => {
+    const { report, samples } = await trained({ reward: "firstThrows" }, { schedule });
+    const valid = samples.flat().filter(({ outcome }) => outcome.valid);
+    expect(valid).toHaveLength(12);
+    expect(report.metrics.map((one) => one["critic/score/mean"])).toEqual([1, 1, 1]);
+  });
+});
+
+function idOf(prompt: number, sample: number): string {
+  return `1:0:${Math.floor(prompt / 4)}:${prompt % 4}/${sample}`;
+}
+
+describe("order", () => {
+  const calls = async (schedule: ScheduleName, more: More = {}): Promise<string[]> => {
+    const log = join(await newFolder(), "calls");
+    await trained({ script: { log } }, { schedule, ...more });
+    return linesOf(log);
+  };
+
+  test("sync", async () => {
+    const step = (number: number): string[] => [
+      `gen ${number} x8`,
+      `old_log_prob ${number} x8`,
+      // The policy is as it was when old_log_probs were worked out.
+      `update_actor ${number} x4`,
+      `update_actor_log_prob ${number} x4`,
+      `update_actor ${number} x4`,
+    ];
+    expect(await calls("sync")).toEqual([...step(1), ...step(2), ...step(3)]);
+  });
+
+  test("one step off-policy: the next batch is generated before this one is trained", async () => {
+    const lines = await calls("one-step-off-policy", { actor: { ppoMiniBatchSize: 4 } });
+    expect(lines).toEqual([
+      "gen 1 x8",
+      "gen 1 x8",
+      "old_log_prob 1 x8",
+      "update_actor 1 x8",
+      "gen 2 x8",
+      "old_log_prob 2 x8",
+      "update_actor 2 x8",
+      "old_log_prob 3 x8",
+      "update_actor 3 x8",
+    ]);
+  });
+
+  test("several passes over a batch", async () => {
+    const lines = await calls("sync", {
+      actor: { ppoMiniBatchSize: 4, ppoEpochs: 2 },
+      run: { totalTrainingSteps: 1 },
+    });
+    expect(lines.slice(2)).toEqual([
+      "update_actor 1 x8",
+      "update_actor_log_prob 1 x8",
+      "update_actor 1 x8",
+    ]);
+  });
+});
+
+describe("staleness", () => {
+  test.for<[ScheduleName, number[]]>([
+    ["sync", [0, 0, 0]],
+    ["mini-batch-pipeline", [0, 0, 0]],
+    ["streaming", [0, 0, 0]],
+    ["one-step-off-policy", [0, 1, 1]],
+    ["one-step-pipeline", [0, 1, 1]],
+  ])("%s", async ([schedule, ages]) => {
+    expect(stalenessOf(await trained({}, { schedule }))).toEqual(ages);
+  });
+
+  test.for(["wait", "drop"] as const)(
+    "streaming ahead, %s: never above the limit",
+    async (strategy) => {
+      const staleness = { limit: 2, numWarmupBatches: 2, strategy };
+      const ran = await trained(
+        { count: 24 },
+        { schedule: "streaming", staleness, run: { totalEpochs: 2 } },
+      );
+      expect(stalenessOf(ran, "_worst").every((age) => (age ?? 9) <= 2)).toBe(true);
+      expect(stalenessOf(ran).some((age) => (age ?? 0) > 0)).toBe(true);
+      const ids = ran.samples.flat().map(({ id }) => id);
+      expect(new Set(ids).size).toBe(ids.length);
+      expect(ids).toHaveLength(96);
+    },
+  );
+});
+
+describe("overlap", () => {
+  test.for<ScheduleName>(["mini-batch-pipeline", "one-step-pipeline", "streaming"])(
+    "%s trains the groups that are done while others wait",
+    async (schedule) => {
+      const shared = new SharedArrayBuffer(8);
+      const { samples } = await trained(
+        {
+          script: { shared },
+          reward: "secondWaits",
+          rewardKwargs: { shared },
+          count: 2,
+          batchSize: 2,
+        },
+        { schedule, actor: { ppoMiniBatchSize: 1 } },
+      );
+      expect(samples.flat()).toHaveLength(4);
+    },
+  );
+
+  test("streaming scores samples while others are generated", async () => {
+    const shared = new SharedArrayBuffer(8);
+    const { samples } = await trained(
+      { script: { shared, waitsForRewards: true }, reward: "counted", rewardKwargs: { shared } },
+      { schedule: "streaming", run: { totalTrainingSteps: 1 } },
+    );
+    expect(samples.flat()).toHaveLength(8);
+  });
+
+  test("with a mini-batch that adapts, everything that is done is trained at once", async () => {
+    const log = join(await newFolder(), "calls");
+    await trained(
+      { script: { log }, count: 4 },
+      { schedule: "mini-batch-pipeline", adaptiveMiniBatch: true, actor: { ppoMiniBatchSize: 1 } },
+    );
+    const rows = linesOf(log)
+      .filter((line) => line.startsWith("update_actor 1"))
+      .map((line) => Number(line.split("x")[1]));
+    expect(rows.reduce((sum, one) => sum + one, 0)).toBe(8);
+  });
+});
+
+describe("filtered groups", () => {
+  const algorithm = { filterGroups: {} };
+
+  test("others are generated in their place", async () => {
+    const ran = await trained(
+      { reward: "evenSame", count: 24 },
+      { schedule: "streaming", algorithm, run: { totalTrainingSteps: 2 } },
+    );
+    expect(ran.samples.map((step) => step.length)).toEqual([8, 8]);
+    const prompts = ran.samples.flat().map(({ outcome }) => outcome);
+    expect(prompts.every((one) => one.valid && one.rewardScore < 2)).toBe(true);
+    expect(ran.report.metrics.map((one) => one["training/filtered_groups"])).toEqual([4, 4]);
+  });
+
+  test("by a number of the extra info; one that is not there is an error", async () => {
+    const of = (metric: string): Promise<Ran> =>
+      trained(
+        { reward: "evenSame", count: 24 },
+        {
+          schedule: "streaming",
+          algorithm: { filterGroups: { metric } },
+          run: { totalTrainingSteps: 1 },
+        },
+      );
+    expect((await of("half")).samples.flat()).toHaveLength(8);
+    await expect(of("acc")).rejects.toThrow(/the extra info of sample 1:0:0:\d\/0 has no number/);
+  });
+
+  test("a task where no group differs is given up", async () => {
+    const training = trained(
+      { reward: "evenSame", count: 1, batchSize: 1 },
+      {
+        schedule: "streaming",
+        algorithm: { filterGroups: { maxNumGenBatches: 3 } },
+        actor: {},
+      },
+    );
+    await expect(training).rejects.toMatchObject({ code: "FILTERED_OUT" });
+  });
+});
+
+describe("what does not fit", () => {
+  test.for<[string, More]>([
+    ["actor.ppoMiniBatchSize", { actor: { ppoMiniBatchSize: 3 } }],
+    ["critic", { algorithm: { advEstimator: "gae" } }],
+    ["referencePolicy", { actor: { useKlLoss: true } }],
+    ["algorithm.filterGroups", { algorithm: { filterGroups: {} } }],
+    ["staleness.limit", { staleness: { limit: 1 } }],
+    ["staleness.numWarmupBatches", { schedule: "streaming", staleness: { numWarmupBatches: 1 } }],
+    ["advEstimator", { algorithm: { advEstimator: "grop" } }],
+    [
+      "algorithm.advEstimator",
+      { algorithm: { advEstimator: "gdpo" }, schedule: "one-step-pipeline" },
+    ],
+    ["rollout.temperature", { rollout: { maxResponseLength: 4, temperature: 0 } }],
+    ["run.totalTrainingSteps", { run: { totalTrainingSteps: 0 } }],
+  ])("%s", async ([input, more]) => {
+    await expect(trained({}, more)).rejects.toMatchObject({ name: "TrainerInputError", input });
+  });
+
+  test.for<[Script["flaw"] & string, string]>([
+    ["missing", "generated 7 of 8 rollouts; sample 1 of prompt 3 is missing"],
+    ["twice", "generated sample 0 of prompt 0 twice"],
+  ])("a policy whose rollouts are %s", async ([flaw, message]) => {
+    await expect(trained({ script: { flaw } })).rejects.toThrow(message);
+  });
+});
