@@ -8,7 +8,7 @@ import {
   InvalidSampleError,
   InvalidScoreError,
   MissingTokenizerError,
-  RewardNotSupportedError,
+  SandboxUnavailableError,
   UnknownDataSourceError,
 } from "@rayling/reward-manager-registry";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
@@ -30,7 +30,7 @@ export type ScoreFailureCode =
   | "INVALID_SAMPLE"
   | "MISSING_TOKENIZER"
   | "UNKNOWN_DATA_SOURCE"
-  | "REWARD_NOT_SUPPORTED";
+  | "SANDBOX_UNAVAILABLE";
 
 export interface ScoreFailure {
   readonly code: ScoreFailureCode;
@@ -140,13 +140,13 @@ function isPipelineError(
   | InvalidSampleError
   | MissingTokenizerError
   | UnknownDataSourceError
-  | RewardNotSupportedError {
+  | SandboxUnavailableError {
   return (
     error instanceof InvalidScoreError ||
     error instanceof InvalidSampleError ||
     error instanceof MissingTokenizerError ||
     error instanceof UnknownDataSourceError ||
-    error instanceof RewardNotSupportedError
+    error instanceof SandboxUnavailableError
   );
 }
 

@@ -127,19 +127,37 @@ export class UnknownDataSourceError extends Error {
   }
 }
 
-/** The routing table knows the data source, but this version does not have its scorer. */
-export class RewardNotSupportedError extends Error {
-  override readonly name = "RewardNotSupportedError";
-  readonly code = "REWARD_NOT_SUPPORTED";
-  readonly dataSource: string;
-  readonly scorer: string;
+/** Programs of this language cannot be run on this machine. */
+export class SandboxUnavailableError extends Error {
+  override readonly name = "SandboxUnavailableError";
+  readonly code = "SANDBOX_UNAVAILABLE";
+  readonly language: string;
 
-  constructor(dataSource: string, scorer: string) {
+  constructor(language: string, problem: string, options?: ErrorOptions) {
     super(
-      `Data source "${dataSource}" needs the scorer ${scorer}, which this version does not have. Give a score function of your own for it.`,
+      `Programs in ${language} cannot be run here: ${problem}. Give the url of a sandbox service, or a score function of your own.`,
+      options,
     );
-    this.dataSource = dataSource;
-    this.scorer = scorer;
+    this.language = language;
+  }
+}
+
+/** A sandbox service did not do what it is there for. It says nothing about the program that was to be run. */
+export class SandboxServiceError extends Error {
+  override readonly name = "SandboxServiceError";
+  readonly code = "SANDBOX_SERVICE";
+  /** Of HTTP, where that is what went wrong. */
+  readonly status: number | undefined;
+  /** Of the answer: they may say how long to wait. */
+  readonly headers: Headers | undefined;
+
+  constructor(
+    problem: string,
+    { status, headers, cause }: { status?: number; headers?: Headers; cause?: unknown } = {},
+  ) {
+    super(`The sandbox service failed: ${problem}.`, cause === undefined ? {} : { cause });
+    this.status = status;
+    this.headers = headers;
   }
 }
 

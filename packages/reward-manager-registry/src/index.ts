@@ -28,7 +28,16 @@ export { GdpoRewardManager } from "./managers/gdpo.ts";
 export type { GdpoOptions } from "./managers/gdpo.ts";
 export { NaiveRewardManager } from "./managers/naive.ts";
 
-export { defaultComputeScore } from "./scorers/default-compute-score.ts";
+export { createDefaultComputeScore, defaultComputeScore } from "./scorers/default-compute-score.ts";
+export type { DefaultScoreOptions } from "./scorers/default-compute-score.ts";
+export { scorePrimeCode } from "./scorers/code/prime-code.ts";
+export type { PrimeCodeOptions } from "./scorers/code/prime-code.ts";
+export { scoreSandboxFusion } from "./scorers/code/sandbox-fusion.ts";
+export type { SandboxFusionOptions } from "./scorers/code/sandbox-fusion.ts";
+export type { CodeScore, CodeTestResult } from "./scorers/code/code-tests.ts";
+export { LocalSandbox } from "./sandbox/local-sandbox.ts";
+export type { LocalSandboxOptions, Program, ProgramEnd } from "./sandbox/local-sandbox.ts";
+export type { ProgramLanguage } from "./sandbox/runtimes.ts";
 export { extractGsm8kSolution, scoreGsm8k } from "./scorers/gsm8k.ts";
 export type { Gsm8kMethod, Gsm8kOptions } from "./scorers/gsm8k.ts";
 export { scoreMathDapo } from "./scorers/math-dapo.ts";
@@ -62,7 +71,8 @@ export {
   RewardManagerConflictError,
   RewardModuleImportError,
   RewardModuleNotFoundError,
-  RewardNotSupportedError,
+  SandboxServiceError,
+  SandboxUnavailableError,
   UnknownDataSourceError,
   UnknownRewardManagerError,
 } from "./errors.ts";

@@ -150,10 +150,6 @@ describe("naive", () => {
     await expect(manager.runSingle({ ...sample, dataSource: "mine" })).rejects.toMatchObject({
       code: "UNKNOWN_DATA_SOURCE",
     });
-    await expect(manager.runSingle({ ...sample, dataSource: "apps" })).rejects.toMatchObject({
-      code: "REWARD_NOT_SUPPORTED",
-      scorer: "prime_code",
-    });
     await expect(manager.runSingle({ ...sample, groundTruth: 18 })).rejects.toMatchObject({
       code: "INVALID_SAMPLE",
       field: "groundTruth",

@@ -29,7 +29,7 @@ export function classOf(failure: ScoreFailure): FailureClass {
     case "INVALID_SAMPLE":
     case "MISSING_TOKENIZER":
     case "NOT_ENCODABLE":
-    case "REWARD_NOT_SUPPORTED":
+    case "SANDBOX_UNAVAILABLE":
     case "UNKNOWN_DATA_SOURCE":
       return "data";
     default:
@@ -50,4 +50,4 @@ function classOfThrown({ status, retryAfterMs, errorCode, name }: ScoreFailure):
 
 const late = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS_|BODY_|CONNECT_)TIMEOUT)$/;
 const broken =
-  /^(MALFORMED_ANSWER|ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_[A-Z_]+)$/;
+  /^(MALFORMED_ANSWER|SANDBOX_SERVICE|ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_[A-Z_]+)$/;

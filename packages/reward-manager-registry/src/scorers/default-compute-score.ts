@@ -1,25 +1,73 @@
 /**
  * verl's default_compute_score: the score function of a user who gave none, chosen by data source.
- * A row of the table whose scorer this version does not have fails with its name, never with a zero.
  */
 
-import { InvalidSampleError, RewardNotSupportedError } from "../errors.ts";
-import type { ScoreInput, ScoreOutput } from "../scoring/compute-score.ts";
+import { InvalidSampleError } from "../errors.ts";
+import { LocalSandbox } from "../sandbox/local-sandbox.ts";
+import type { ComputeScore, ScoreInput, ScoreOutput } from "../scoring/compute-score.ts";
 import { describeValue } from "../value-description.ts";
+import { scorePrimeCode } from "./code/prime-code.ts";
+import { scoreSandboxFusion } from "./code/sandbox-fusion.ts";
 import { scoreGeo3k } from "./geo3k.ts";
 import { scoreGsm8k } from "./gsm8k.ts";
 import { scoreMathDapo } from "./math-dapo.ts";
 import { scoreMathReward } from "./math-reward.ts";
 import { scorePrimeMath } from "./prime-math.ts";
 import { routeDataSource } from "./routes.ts";
+import type { ScorerName } from "./routes.ts";
 import { scoreSearchR1 } from "./search-r1.ts";
 
-/** Throws UnknownDataSourceError, RewardNotSupportedError, or InvalidSampleError for a ground truth that is not what the scorer compares with. */
-export function defaultComputeScore(input: ScoreInput): ScoreOutput {
-  const { dataSource, solutionStr, sandboxFusionUrl } = input;
-  const { scorer } = routeDataSource(dataSource, {
-    sandboxFusionUrl: typeof sandboxFusionUrl === "string" ? sandboxFusionUrl : undefined,
+/** How programs are tested: verl's data sources codecontests, apps, codeforces and taco. */
+export interface DefaultScoreOptions {
+  /** verl `sandbox_fusion.url`: programs are run by this service. Default: on this machine. */
+  readonly sandboxFusionUrl?: string | undefined;
+  /** verl `sandbox_fusion.memory_limit_mb`. Default 1,024. */
+  readonly memoryLimitMb?: number | undefined;
+  /** Programs at once on this machine. Default: one per CPU. */
+  readonly maxConcurrent?: number | undefined;
+}
+
+/** The same function with settings of its own. Throws InvalidScorerOptionError. */
+export function createDefaultComputeScore(options: DefaultScoreOptions = {}): ComputeScore {
+  const { sandboxFusionUrl, memoryLimitMb, maxConcurrent } = options;
+  const memory = memoryLimitMb === undefined ? {} : { memoryLimitMb };
+  const sandbox = new LocalSandbox({
+    ...memory,
+    ...(maxConcurrent === undefined ? {} : { maxConcurrent }),
   });
+  return (input) => {
+    const { scorer } = routeDataSource(input.dataSource, { sandboxFusionUrl });
+    const { solutionStr, groundTruth, signal } = input;
+    switch (scorer) {
+      case "prime_code":
+        return scoreOf(scorePrimeCode(solutionStr, groundTruth, { sandbox, signal }));
+      case "sandbox_fusion": {
+        const url = sandboxFusionUrl ?? "";
+        return scoreOf(scoreSandboxFusion(solutionStr, groundTruth, { url, ...memory, signal }));
+      }
+      default:
+        return scoreByRule(scorer, input);
+    }
+  };
+}
+
+/**
+ * A number, or a promise of one where programs are tested. Throws UnknownDataSourceError, InvalidSampleError for a ground truth that is not what the scorer compares with, and what
+ * scorePrimeCode does.
+ */
+export const defaultComputeScore: ComputeScore = createDefaultComputeScore();
+
+/** verl keeps the score alone, too. */
+async function scoreOf(tested: ReturnType<typeof scorePrimeCode>): Promise<number> {
+  const { score } = await tested;
+  return score;
+}
+
+function scoreByRule(
+  scorer: Exclude<ScorerName, "prime_code" | "sandbox_fusion">,
+  input: ScoreInput,
+): ScoreOutput {
+  const { solutionStr } = input;
   switch (scorer) {
     case "gsm8k":
       return scoreGsm8k(solutionStr, textOf(input));
@@ -31,10 +79,8 @@ export function defaultComputeScore(input: ScoreInput): ScoreOutput {
       return scorePrimeMath(solutionStr, textOf(input)).correct ? 1 : 0;
     case "geo3k":
       return scoreGeo3k(solutionStr, textOf(input));
-    case "search_r1_like_qa_em":
-      return scoreSearchR1(solutionStr, targetOf(input));
     default:
-      throw new RewardNotSupportedError(dataSource, scorer);
+      return scoreSearchR1(solutionStr, targetOf(input));
   }
 }
 

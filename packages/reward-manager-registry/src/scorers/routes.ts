@@ -1,6 +1,5 @@
 /**
  * verl's routing table: which scorer a data source belongs to (verl/utils/reward_score/__init__.py, 0.10.0.dev).
- * The whole table is here; whether a scorer exists in this version is said in default-compute-score.ts.
  */
 
 import { UnknownDataSourceError } from "../errors.ts";

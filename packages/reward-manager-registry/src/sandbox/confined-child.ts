@@ -1,0 +1,156 @@
+/**
+ * A child process that is not trusted: in a process group of its own, under the limits of its shell, with nothing of our environment, and gone with all it started when it ends, when
+ * its time is over, when it writes too much, when nobody waits any more, and when we end, however we end.
+ *
+ * What it may reach is the business of whoever makes its command (runtimes.ts).
+ */
+
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import type { Readable } from "node:stream";
+
+export interface ChildRequest {
+  readonly command: readonly [string, ...string[]];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** File that is its standard input: as a file it can be opened by name as well. */
+  readonly stdinPath: string;
+  /** Of the processor, in whole seconds. */
+  readonly cpuSeconds: number;
+  /** Of the clock. */
+  readonly wallMs: number;
+  /** Of memory that it may write to. Held by Linux; elsewhere by nobody. */
+  readonly dataMb: number;
+  /** Of its standard output. Its standard error is cut at 64 KiB. */
+  readonly maxOutputBytes: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ChildEnd {
+  readonly reason: "ended" | "timeout" | "output-limit";
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** What it wrote to file descriptor 3. */
+  readonly told: string;
+  readonly durationMs: number;
+}
+
+/** A file that it writes may have so many blocks of 512 bytes: 16 MiB. */
+const fileBlocks = 32_768;
+const maxErrorBytes = 65_536;
+/** Its output may still be on the way when it has ended; what escaped its group may hold it open. */
+const lingerMs = 500;
+
+/** Who watches ends the whole group when our end of file descriptor 4 closes. */
+const limited = `
+ulimit -c 0; ulimit -t "$1"; ulimit -f "$2"; ulimit -n 256; ulimit -d "$3" 2>/dev/null
+shift 3
+(cat <&4; kill -KILL 0) </dev/null >/dev/null 2>&1 3>&- &
+exec "$@" 4<&-`;
+
+/** Rejects with the error of a shell that cannot be started, and with the signal's reason. */
+export function runConfined(request: ChildRequest): Promise<ChildEnd> {
+  const { command, cwd, env, cpuSeconds, dataMb, signal } = request;
+  signal?.throwIfAborted();
+  const limits = [cpuSeconds, fileBlocks, dataMb * 1024].map(String);
+  const stdin = openSync(request.stdinPath, "r");
+  const startedAt = performance.now();
+  let child: ChildProcess;
+  try {
+    child = spawn("sh", ["-c", limited, "sh", ...limits, ...command], {
+      cwd,
+      env,
+      detached: true,
+      stdio: [stdin, "pipe", "pipe", "pipe", "pipe"],
+    });
+  } finally {
+    closeSync(stdin);
+  }
+  return endOf(child, request, startedAt);
+}
+
+function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): Promise<ChildEnd> {
+  const { wallMs, maxOutputBytes, signal } = request;
+  return new Promise((resolve, reject) => {
+    let reason: ChildEnd["reason"] = "ended";
+    const end = (why: ChildEnd["reason"]): void => {
+      if (reason === "ended") reason = why;
+      killGroup(child.pid);
+    };
+    const timer = setTimeout(() => end("timeout"), wallMs);
+    const abort = (): void => killGroup(child.pid);
+    signal?.addEventListener("abort", abort, { once: true });
+    const tooMuch = (): void => end("output-limit");
+    const stdout = collect(child.stdout, maxOutputBytes, tooMuch);
+    const stderr = collect(child.stderr, maxErrorBytes);
+    const told = collect(child.stdio[3] as Readable, maxOutputBytes, tooMuch);
+    child.stdio[4]?.on("error", () => undefined);
+
+    let exit: Pick<ChildEnd, "exitCode" | "signal" | "durationMs"> | undefined;
+    const over = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      for (const stream of child.stdio) stream?.destroy();
+    };
+    const settle = (): void => {
+      over();
+      if (signal?.aborted === true) return reject(signal.reason as Error);
+      if (exit === undefined) return;
+      resolve({ reason, ...exit, stdout: stdout(), stderr: stderr(), told: told() });
+    };
+    child.once("error", (error) => {
+      over();
+      reject(error);
+    });
+    child.once("exit", (exitCode, signalName) => {
+      exit = { exitCode, signal: signalName, durationMs: performance.now() - startedAt };
+      clearTimeout(timer);
+      // What it started and left behind.
+      killGroup(child.pid);
+      const late = setTimeout(settle, lingerMs);
+      Promise.all([child.stdout, child.stderr, child.stdio[3] as Readable].map(ended)).then(() => {
+        clearTimeout(late);
+        settle();
+      }, reject);
+    });
+  });
+}
+
+/** Gives what came so far; what comes above the limit is dropped. */
+function collect(
+  stream: Readable | null,
+  maxBytes: number,
+  onTooMuch: () => void = () => undefined,
+): () => string {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  stream?.on("error", () => undefined);
+  stream?.on("data", (chunk: Buffer) => {
+    const room = maxBytes - bytes;
+    bytes += chunk.length;
+    if (room > 0) chunks.push(chunk.subarray(0, room));
+    if (bytes > maxBytes) onTooMuch();
+  });
+  return () => Buffer.concat(chunks).toString("utf8");
+}
+
+function ended(stream: Readable | null): Promise<void> {
+  if (stream === null || stream.readableEnded || stream.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    stream.once("end", resolve);
+    stream.once("close", resolve);
+  });
+}
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch (error) {
+    // Nobody is left in it.
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}

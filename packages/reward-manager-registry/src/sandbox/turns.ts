@@ -1,0 +1,41 @@
+/** So many at once, the others in the order in which they came. */
+
+export class Turns {
+  #free: number;
+  readonly #waiting: Set<() => void> = new Set();
+
+  constructor(atOnce: number) {
+    this.#free = atOnce;
+  }
+
+  /** Resolves when it is one's turn, to what gives it back. Rejects with the signal's reason. */
+  async take(signal?: AbortSignal): Promise<() => void> {
+    signal?.throwIfAborted();
+    if (this.#free >= 1) this.#free -= 1;
+    else await this.#wait(signal);
+    let isGivenBack = false;
+    return () => {
+      if (isGivenBack) return;
+      isGivenBack = true;
+      const [next] = this.#waiting;
+      if (next === undefined) this.#free += 1;
+      else next();
+    };
+  }
+
+  #wait(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiting.delete(next);
+        reject(signal?.reason as Error);
+      };
+      const next = (): void => {
+        this.#waiting.delete(next);
+        signal?.removeEventListener("abort", leave);
+        resolve();
+      };
+      signal?.addEventListener("abort", leave, { once: true });
+      this.#waiting.add(next);
+    });
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * The tests of a programming task, as verl's data sets have them in the ground truth: JSON (or an object) of `inputs` and `outputs`, one of each per test, with `fn_name` where a function
+ * is called, or with `assert_case`, lines of code that must run behind the program.
+ */
+
+import { InvalidSampleError } from "../../errors.ts";
+import { describeValue } from "../../value-description.ts";
+
+/** verl looks at no more where a score is continuous. */
+export const mostTests = 10;
+
+export interface CodeTest {
+  /** Standard input; where a function is called, its arguments as JSON, one per line. */
+  readonly stdin: string;
+  /** Standard output, or JSON of what the function returns; undefined: that it runs is enough. */
+  readonly expected: string | undefined;
+  /** Put behind the program. */
+  readonly suffix: string;
+}
+
+export interface CodeTests {
+  readonly tests: readonly CodeTest[];
+  readonly functionName: string | undefined;
+}
+
+/** What became of one test. */
+export interface CodeTestResult {
+  readonly test: number;
+  /** `skipped`: the program does not compile, as the test before it showed. */
+  readonly status:
+    | "success"
+    | "wrong_answer"
+    | "runtime_error"
+    | "timeout"
+    | "output_limit"
+    | "compile_error"
+    | "skipped";
+  readonly stdout: string | null;
+  readonly stderr: string | null;
+  readonly exitCode: number | null;
+  readonly durationMs: number | null;
+}
+
+/** verl: a tuple (score, metadata). */
+export interface CodeScore {
+  /** The share of the tests that passed. */
+  readonly score: number;
+  readonly metadata: readonly CodeTestResult[];
+}
+
+/** Throws InvalidSampleError: tests that cannot be read say nothing about a response. */
+export function readCodeTests(groundTruth: unknown): CodeTests {
+  const given = typeof groundTruth === "string" ? parsed(groundTruth) : groundTruth;
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    refuse("an object of tests, or JSON of one", given);
+  }
+  const { inputs, outputs, fn_name: functionName, assert_case: cases } = given as Tests;
+  if (functionName !== undefined && functionName !== null && !isIdentifier(functionName)) {
+    refuse("tests whose fn_name is an identifier", functionName);
+  }
+  const name = isIdentifier(functionName) ? functionName : undefined;
+  const tests = Array.isArray(cases)
+    ? cases.map((line, index) => assertion(line, inputs, index))
+    : pairs(inputs, outputs, name);
+  if (tests.length === 0) refuse("tests, at least one", "none");
+  return { tests, functionName: Array.isArray(cases) ? undefined : name };
+}
+
+interface Tests {
+  readonly inputs?: unknown;
+  readonly outputs?: unknown;
+  readonly fn_name?: unknown;
+  readonly assert_case?: unknown;
+}
+
+function pairs(inputs: unknown, outputs: unknown, name: string | undefined): CodeTest[] {
+  if (!Array.isArray(inputs)) refuse("tests with a list of inputs", inputs);
+  if (!Array.isArray(outputs) || outputs.length !== inputs.length) {
+    refuse(`tests with as many outputs as inputs, ${inputs.length}`, outputs);
+  }
+  return inputs.map((input: unknown, index) => ({
+    stdin: lines("inputs", input, name),
+    expected:
+      name !== undefined && typeof outputs[index] !== "string"
+        ? JSON.stringify(outputs[index])
+        : lines("outputs", outputs[index], undefined),
+    suffix: "",
+  }));
+}
+
+function assertion(line: unknown, inputs: unknown, index: number): CodeTest {
+  if (typeof line !== "string") refuse("tests whose assert_case holds texts", line);
+  const stdin = Array.isArray(inputs) ? (inputs[index] as unknown) : undefined;
+  return {
+    stdin: stdin === undefined ? "" : lines("inputs", stdin, undefined),
+    expected: undefined,
+    suffix: `\n\n${line}`,
+  };
+}
+
+/** A text, or lines as a list; the arguments of a function may be a list of values. */
+function lines(what: string, value: unknown, name: string | undefined): string {
+  if (typeof value === "string") return value;
+  if (Array.isArray(value)) {
+    if (name !== undefined) return value.map((one) => JSON.stringify(one)).join("\n");
+    if (value.every((one) => typeof one === "string")) return value.join("\n");
+  }
+  return refuse(`tests whose ${what} are texts`, value);
+}
+
+function isIdentifier(value: unknown): value is string {
+  return typeof value === "string" && /^[A-Za-z_]\w*$/.test(value);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return refuse("JSON of tests", text);
+  }
+}
+
+function refuse(expected: string, received: unknown): never {
+  throw new InvalidSampleError("groundTruth", expected, describeValue(received));
+}

@@ -1,0 +1,92 @@
+/**
+ * verl's prime_code: the program of a response against the tests of its task, on this machine. Every test is a run of its own in a local sandbox; what is expected never gets there, so a
+ * program cannot look it up.
+ */
+
+import type { LocalSandbox, ProgramEnd } from "../../sandbox/local-sandbox.ts";
+import { lastCodeBlock } from "./code-block.ts";
+import type { CodeBlock } from "./code-block.ts";
+import { mostTests, readCodeTests } from "./code-tests.ts";
+import type { CodeScore, CodeTest, CodeTestResult, CodeTests } from "./code-tests.ts";
+import { sameOutput, sameValue } from "./same-answer.ts";
+
+export interface PrimeCodeOptions {
+  readonly sandbox: LocalSandbox;
+  /** The share of the first ten tests that pass; false: 1 if all tests pass, else 0. Default true. */
+  readonly continuous?: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * The tests run one after the other. Without a block of code the whole response is a program of Python's. Rejects with InvalidSampleError for tests that cannot be read,
+ * SandboxUnavailableError, and the signal's reason.
+ */
+export async function scorePrimeCode(
+  response: string,
+  groundTruth: unknown,
+  { sandbox, continuous = true, signal }: PrimeCodeOptions,
+): Promise<CodeScore> {
+  const all = readCodeTests(groundTruth);
+  const tests = continuous ? all.tests.slice(0, mostTests) : all.tests;
+  const block = lastCodeBlock(response) ?? { language: "python", code: response };
+  const metadata: CodeTestResult[] = [];
+  for (const [index, test] of tests.entries()) {
+    const result = await runTest(block, test, { index, all, sandbox, signal });
+    metadata.push(result);
+    if (result.status === "compile_error") break;
+    if (!continuous && result.status !== "success") break;
+  }
+  const passed = metadata.filter(({ status }) => status === "success").length;
+  metadata.push(...skipped(metadata.length, tests.length));
+  return {
+    score: continuous ? passed / tests.length : Number(passed === tests.length),
+    metadata,
+  };
+}
+
+interface TestRun {
+  readonly index: number;
+  readonly all: CodeTests;
+  readonly sandbox: LocalSandbox;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function runTest(
+  { language, code }: CodeBlock,
+  test: CodeTest,
+  { index, all: { functionName }, sandbox, signal }: TestRun,
+): Promise<CodeTestResult> {
+  const { stdin, suffix } = test;
+  const end = await sandbox.run({ language, code: code + suffix, stdin, functionName, signal });
+  const { stdout, stderr, exitCode, durationMs } = end;
+  const status = statusOf(end, test, functionName !== undefined);
+  return { test: index, status, stdout, stderr, exitCode, durationMs };
+}
+
+function statusOf(
+  end: ProgramEnd,
+  { expected }: CodeTest,
+  isCall: boolean,
+): CodeTestResult["status"] {
+  const { status, exitCode, value, stdout } = end;
+  if (status === "timeout") return "timeout";
+  if (status === "output-limit") return "output_limit";
+  if (status === "compile-error") return "compile_error";
+  // A function that ended the program did not return.
+  if (exitCode !== 0 || (isCall && value === undefined)) return "runtime_error";
+  if (expected === undefined) return "success";
+  const isSame = value === undefined ? sameOutput(stdout, expected) : sameValue(value, expected);
+  return isSame ? "success" : "wrong_answer";
+}
+
+/** Those that were not run, as nothing could come of it. */
+export function skipped(from: number, to: number): CodeTestResult[] {
+  return Array.from({ length: to - from }, (_, index) => ({
+    test: from + index,
+    status: "skipped",
+    stdout: null,
+    stderr: null,
+    exitCode: null,
+    durationMs: null,
+  }));
+}

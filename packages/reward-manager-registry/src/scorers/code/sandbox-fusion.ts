@@ -1,0 +1,171 @@
+/**
+ * verl's sandbox_fusion: the program of a response against the tests of its task, in a sandbox service that speaks SandboxFusion's `run_code`. One request per test, one after the other,
+ * so that a limit on samples at once is one on requests at once.
+ *
+ * What the service could not do is an error, and no test that failed: verl counts both as 0.
+ */
+
+import { setTimeout as delay } from "node:timers/promises";
+import { SandboxServiceError } from "../../errors.ts";
+import { lastCodeBlock } from "./code-block.ts";
+import type { CodeBlock } from "./code-block.ts";
+import { mostTests, readCodeTests } from "./code-tests.ts";
+import type { CodeScore, CodeTest, CodeTestResult } from "./code-tests.ts";
+import { skipped } from "./prime-code.ts";
+import { sameValue } from "./same-answer.ts";
+import { callingProgram } from "./service-caller.ts";
+
+export interface SandboxFusionOptions {
+  /** Of its `run_code`. */
+  readonly url: string;
+  /** Default 1,024. */
+  readonly memoryLimitMb?: number;
+  /** The share of the first ten tests that pass; false: of all. Default true. */
+  readonly continuous?: boolean;
+  /** Of a test's compilation, and of its run. Default 10,000. */
+  readonly timeoutMs?: number;
+  /** Between the three tries of a request that the service's gateway gave up (504); twice that the second time. Default 1,000. */
+  readonly retryDelayMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const tries = 3;
+/** What a request may take beside what its program may. */
+const spareMs = 10_000;
+
+/**
+ * A response without a block of code scores 0. Rejects with InvalidSampleError for tests that cannot be read, with SandboxServiceError, with what fetch does when the service cannot be
+ * reached or is late, and with the signal's reason.
+ */
+export async function scoreSandboxFusion(
+  response: string,
+  groundTruth: unknown,
+  options: SandboxFusionOptions,
+): Promise<CodeScore> {
+  const all = readCodeTests(groundTruth);
+  const tests = options.continuous === false ? all.tests : all.tests.slice(0, mostTests);
+  const block = lastCodeBlock(response);
+  if (block === undefined) return { score: 0, metadata: [] };
+  const metadata: CodeTestResult[] = [];
+  for (const [index, test] of tests.entries()) {
+    const answer = await runCode(block, test, all.functionName, options);
+    metadata.push(resultOf(index, test, all.functionName, answer));
+    if (metadata.at(-1)?.status === "compile_error") break;
+  }
+  const passed = metadata.filter(({ status }) => status === "success").length;
+  metadata.push(...skipped(metadata.length, tests.length));
+  return { score: passed / tests.length, metadata };
+}
+
+/** Of the service, as far as it matters. */
+interface RunCodeAnswer {
+  readonly status?: "Success" | "Failed" | "SandboxError";
+  readonly message?: string;
+  readonly compile_result?: CommandResult | null;
+  readonly run_result?: CommandResult | null;
+}
+
+interface CommandResult {
+  readonly status?: "Finished" | "Error" | "TimeLimitExceeded";
+  readonly execution_time?: number | null;
+  readonly return_code?: number | null;
+  readonly stdout?: string | null;
+  readonly stderr?: string | null;
+}
+
+async function runCode(
+  { language, code }: CodeBlock,
+  { stdin, suffix }: CodeTest,
+  functionName: string | undefined,
+  options: SandboxFusionOptions,
+): Promise<RunCodeAnswer> {
+  const { url, timeoutMs = 10_000, memoryLimitMb = 1024, retryDelayMs = 1000, signal } = options;
+  const seconds = timeoutMs / 1000;
+  const program = code + suffix;
+  const body = JSON.stringify({
+    compile_timeout: seconds,
+    run_timeout: seconds,
+    code: functionName === undefined ? program : callingProgram(language, program, functionName),
+    stdin,
+    memory_limit_MB: memoryLimitMb,
+    language: language === "python" ? "python" : "nodejs",
+    files: {},
+    fetch_files: [],
+  });
+  for (let attempt = 1; ; attempt++) {
+    const answer = await post(url, body, 2 * timeoutMs + spareMs, signal);
+    if (answer.status !== 504 || attempt === tries) return read(answer);
+    await answer.body?.cancel();
+    await delay(attempt * retryDelayMs, undefined, signal === undefined ? {} : { signal });
+  }
+}
+
+function post(
+  url: string,
+  body: string,
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+): Promise<Response> {
+  const late = AbortSignal.timeout(timeoutMs);
+  return fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json" },
+    body,
+    signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+  });
+}
+
+async function read(answer: Response): Promise<RunCodeAnswer> {
+  const { status, headers } = answer;
+  const text = await answer.text();
+  if (!answer.ok) throw new SandboxServiceError(`it answered ${status}`, { status, headers });
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new SandboxServiceError("its answer is no JSON", { cause });
+  }
+  if (typeof value !== "object" || value === null) {
+    throw new SandboxServiceError("its answer is no object");
+  }
+  return value;
+}
+
+/** Throws SandboxServiceError where the answer says nothing about the program. */
+function resultOf(
+  test: number,
+  { expected }: CodeTest,
+  functionName: string | undefined,
+  answer: RunCodeAnswer,
+): CodeTestResult {
+  const { status, message = "", compile_result: compiled, run_result: run } = answer;
+  const measured = {
+    test,
+    stdout: run?.stdout ?? null,
+    stderr: run?.stderr ?? compiled?.stderr ?? null,
+    exitCode: run?.return_code ?? null,
+    durationMs: typeof run?.execution_time === "number" ? 1000 * run.execution_time : null,
+  };
+  if (status === "Failed" && compiled !== null && compiled !== undefined) {
+    const isFinished = compiled.status === "Finished";
+    const failed = isFinished ? compiled.return_code !== 0 : compiled.status !== undefined;
+    if (failed) return { ...measured, status: "compile_error" };
+  }
+  if (status === "Failed" && run?.status === "TimeLimitExceeded") {
+    return { ...measured, status: "timeout" };
+  }
+  const broke = run?.status === "Error" || (run?.status === "Finished" && run.return_code !== 0);
+  if (status === "Failed" && broke) return { ...measured, status: "runtime_error" };
+  if (status === "Success" && run?.status === "Finished") {
+    const isRight = isAnswer(run.stdout ?? "", expected, functionName !== undefined);
+    return { ...measured, status: isRight ? "success" : "wrong_answer" };
+  }
+  throw new SandboxServiceError(`it answered ${String(status)} ${message}`.trimEnd());
+}
+
+/** verl compares texts without the ends of their last lines; what functions return may be written otherwise and be the same. */
+function isAnswer(stdout: string, expected: string | undefined, isValue: boolean): boolean {
+  if (expected === undefined) return true;
+  const [own, its] = [stdout, expected].map((text) => text.replace(/\n+$/, "")) as [string, string];
+  return own === its || (isValue && sameValue(own, its));
+}

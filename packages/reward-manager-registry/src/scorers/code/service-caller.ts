@@ -1,0 +1,40 @@
+/** A program that calls one function of another program: all that a sandbox service takes is programs. What the function returns goes to standard output, as verl's wrapper writes it. */
+
+import type { ProgramLanguage } from "../../sandbox/runtimes.ts";
+import { callable } from "../../sandbox/javascript-runner.ts";
+
+/** @param name an identifier */
+export function callingProgram(language: ProgramLanguage, program: string, name: string): string {
+  return language === "python" ? python(program, name) : javascript(program, name);
+}
+
+/** Behind the program, so that what it imports from the future stands first. Arguments are JSON, one per line. */
+function python(program: string, name: string): string {
+  return `${program}
+
+def _call_for_test():
+    import json, sys
+    args = [json.loads(line) for line in sys.stdin.read().split("\\n") if line.strip()]
+    function = globals().get("${name}")
+    if not callable(function):
+        function = getattr(globals()["Solution"](), "${name}")
+    value = function(*args)
+    if value is None or isinstance(value, (bool, dict, list, tuple)):
+        print(json.dumps(value))
+    else:
+        print(value)
+
+_call_for_test()
+`;
+}
+
+function javascript(program: string, name: string): string {
+  return `${program}${callable(name)}
+(async () => {
+  const lines = process.getBuiltinModule("fs").readFileSync(0, "utf8").split("\\n");
+  const args = lines.filter((line) => line.trim() !== "").map((line) => JSON.parse(line));
+  const value = await globalThis[Symbol.for("rayling.callable")](...args);
+  console.log(typeof value === "string" ? value : JSON.stringify(value ?? null));
+})().catch((error) => { console.error(error); process.exit(1); });
+`;
+}

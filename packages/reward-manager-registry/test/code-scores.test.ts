@@ -1,0 +1,331 @@
+/** Programs against tests: verl's prime_code on this machine, and sandbox_fusion through a service that runs them for real. */
+
+import {
+  createDefaultComputeScore,
+  LocalSandbox,
+  scorePrimeCode,
+  scoreSandboxFusion,
+} from "@rayling/reward-manager-registry";
+import type { CodeScore, ScoreInput } from "@rayling/reward-manager-registry";
+import { describe, expect, test, vi } from "vitest";
+import { SandboxServer } from "../../../test/servers/sandbox-server.ts";
+import type { SandboxFault } from "../../../test/servers/sandbox-server.ts";
+import { lastCodeBlock } from "../src/scorers/code/code-block.ts";
+import { readCodeTests } from "../src/scorers/code/code-tests.ts";
+import { sameOutput, sameValue } from "../src/scorers/code/same-answer.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const sandbox = new LocalSandbox();
+const fenced = (code: string, name = "python"): string =>
+  `Some thoughts.\n\`\`\`${name}\n${code}\n\`\`\`\nDone.`;
+
+/** Doubles of 0, 1, 2, … from standard input. */
+const doubles = (count: number): string =>
+  JSON.stringify({
+    inputs: Array.from({ length: count }, (_, n) => `${n}\n`),
+    outputs: Array.from({ length: count }, (_, n) => `${2 * n}\n`),
+  });
+const double = "print(int(input()) * 2)";
+const statuses = ({ metadata }: CodeScore): string[] => metadata.map(({ status }) => status);
+
+interface Scorer {
+  readonly score: (response: string, groundTruth: unknown, options?: object) => Promise<CodeScore>;
+}
+
+const locally: Scorer = {
+  score: (response, groundTruth, options) =>
+    scorePrimeCode(response, groundTruth, { sandbox, ...options }),
+};
+const byService: Scorer = {
+  async score(response, groundTruth, options) {
+    await using server = await SandboxServer.start();
+    return await scoreSandboxFusion(response, groundTruth, { url: server.url, ...options });
+  },
+};
+
+describe.each([
+  ["prime_code", locally],
+  ["sandbox_fusion", byService],
+])("%s", (name, { score }) => {
+  test("the share of the tests that pass", async () => {
+    expect((await score(fenced(double), doubles(3))).score).toBe(1);
+    const code = "n = int(input())\nprint(n * 2 if n < 3 else n)";
+    const some = await score(fenced(code), doubles(5));
+    expect(some.score).toBe(3 / 5);
+    expect(statuses(some)).toEqual([
+      "success",
+      "success",
+      "success",
+      "wrong_answer",
+      "wrong_answer",
+    ]);
+    expect(some.metadata[3]).toMatchObject({ test: 3, stdout: "3\n", stderr: "", exitCode: 0 });
+  });
+
+  test("of at most ten", async () => {
+    const code = "n = int(input())\nprint(n * 2 if n < 10 else n)";
+    const { score: share, metadata } = await score(fenced(code), doubles(12));
+    expect([share, metadata.length]).toEqual([1, 10]);
+  });
+
+  test("of all of them where it is not continuous", async () => {
+    const code = "n = int(input())\nprint(n * 2 if n < 10 else n)";
+    const options = { continuous: false };
+    const { score: share } = await score(fenced(code), doubles(12), options);
+    // verl's prime_code: all or nothing.
+    expect(share).toBe(name === "prime_code" ? 0 : 10 / 12);
+    expect((await score(fenced(double), doubles(11), options)).score).toBe(1);
+  });
+
+  test("a program that fails, one that takes too long", async () => {
+    const code = "n = int(input())\nif n == 1: raise ValueError('one')\nprint(n * 2)";
+    const failed = await score(fenced(code), doubles(3));
+    expect(statuses(failed)).toEqual(["success", "runtime_error", "success"]);
+    expect(failed.metadata[1]?.stderr).toContain("ValueError: one");
+    const slow = "n = int(input())\nwhile n == 1: pass\nprint(n * 2)";
+    const options = { timeoutMs: 1000, sandbox: new LocalSandbox({ timeoutMs: 1000 }) };
+    expect(statuses(await score(fenced(slow), doubles(3), options))).toEqual([
+      "success",
+      "timeout",
+      "success",
+    ]);
+  });
+
+  test.each([
+    ["fn_name", "def add(a, b): return a + b", "python"],
+    [
+      "fn_name of a class Solution",
+      "class Solution:\n  def add(self, a, b): return a + b",
+      "python",
+    ],
+    ["fn_name", "function add(a, b) { return a + b; }", "javascript"],
+  ])("%s: a function is called", async (_, code, language) => {
+    const tests = {
+      fn_name: "add",
+      inputs: ["1\n2", "[1]\n[2, 3]", '"a"\n"b"', "1\n1"],
+      outputs: ["3", "[1, 2, 3]", '"ab"', "3"],
+    };
+    const { score: share, metadata } = await score(fenced(code, language), tests);
+    const right = language === "python" ? 3 : 2;
+    // A service gives what is printed: a text as it is, where the tests have JSON.
+    expect(metadata[2]?.status).toBe(name === "prime_code" ? "success" : "wrong_answer");
+    expect(share).toBe((name === "prime_code" ? right : right - 1) / 4);
+  });
+
+  test("assert_case: lines that must run behind the program", async () => {
+    const tests = { assert_case: ["assert f(1) == 2", "assert f(2) == 3", "assert f(3) == 0"] };
+    const result = await score(fenced("def f(n): return n + 1"), tests);
+    expect(statuses(result)).toEqual(["success", "success", "runtime_error"]);
+  });
+
+  test("a block of JavaScript is run by Node", async () => {
+    const code = "console.log(2 * Number(require('fs').readFileSync(0, 'utf8')))";
+    expect((await score(fenced(code, "js"), doubles(2))).score).toBe(1);
+  });
+
+  test.each([
+    ["not JSON", "JSON of tests"],
+    [null, "an object of tests"],
+    [["inputs"], "an object of tests"],
+    [{ inputs: ["1"] }, "as many outputs as inputs, 1"],
+    [{ outputs: ["1"] }, "a list of inputs"],
+    [{ inputs: ["1"], outputs: [] }, "as many outputs as inputs, 1"],
+    [{ inputs: [1], outputs: ["1"] }, "inputs are texts"],
+    [{ inputs: [], outputs: [] }, "at least one"],
+    [{ inputs: ["1"], outputs: ["1"], fn_name: "f(); import os" }, "an identifier"],
+    [{ assert_case: [1] }, "assert_case holds texts"],
+  ])("tests that cannot be read are an error, and no score of 0: %j", async (tests, message) => {
+    await expect(score(fenced(double), tests)).rejects.toMatchObject({
+      code: "INVALID_SAMPLE",
+      field: "groundTruth",
+      message: expect.stringContaining(message) as string,
+    });
+  });
+});
+
+describe("prime_code", () => {
+  test("takes a response without a block for a program", async () => {
+    expect((await locally.score(double, doubles(2))).score).toBe(1);
+    const prose = await locally.score("I do not know.", doubles(3));
+    expect(prose.score).toBe(0);
+    expect(statuses(prose)).toEqual(["compile_error", "skipped", "skipped"]);
+  });
+
+  test("compares as verl does: without regard to space, close numbers, order and repetition", async () => {
+    const tests = { inputs: ["", "", ""], outputs: ["0.3333333\n", "b a\nc", ["1", "2"]] };
+    const printing = async (text: string): Promise<string[]> =>
+      statuses(await locally.score(fenced(`print(${JSON.stringify(text)})`), tests));
+    expect(await printing("0.33333334")).toEqual(["success", "wrong_answer", "wrong_answer"]);
+    expect(await printing("c\n a a b ")).toEqual(["wrong_answer", "success", "wrong_answer"]);
+    expect(await printing("1\n2\n\n")).toEqual(["wrong_answer", "wrong_answer", "success"]);
+  });
+
+  test("a function that ends its program has not returned, whatever was printed", async () => {
+    const tests = { fn_name: "f", inputs: ["1"], outputs: ["1"] };
+    const code = "import sys\ndef f(n):\n  print(1)\n  sys.exit(0)";
+    expect(statuses(await locally.score(fenced(code), tests))).toEqual(["runtime_error"]);
+  });
+
+  test("ends with its signal", async () => {
+    const late = AbortSignal.timeout(1500);
+    const code = fenced("import time\ntime.sleep(1000)");
+    await expect(locally.score(code, doubles(2), { signal: late })).rejects.toThrow(/timeout/i);
+  });
+});
+
+describe("sandbox_fusion", () => {
+  test("asks as verl does", async () => {
+    await using server = await SandboxServer.start();
+    await scoreSandboxFusion(fenced(double), doubles(1), { url: server.url, memoryLimitMb: 512 });
+    expect(server.requests).toEqual([
+      {
+        compile_timeout: 10,
+        run_timeout: 10,
+        code: `\n${double}\n`,
+        stdin: "0\n",
+        memory_limit_MB: 512,
+        language: "python",
+        files: {},
+        fetch_files: [],
+      },
+    ]);
+  });
+
+  test("a response without a block of code scores 0, and is not sent", async () => {
+    await using server = await SandboxServer.start();
+    const { score } = await scoreSandboxFusion(double, doubles(1), { url: server.url });
+    expect([score, server.requests.length]).toEqual([0, 0]);
+  });
+
+  test("a gateway that gave up is asked three times", async () => {
+    const options = { retryDelayMs: 1 };
+    await using twice = await SandboxServer.start((count) => (count < 2 ? 504 : undefined));
+    const { score } = await scoreSandboxFusion(fenced(double), doubles(2), {
+      url: twice.url,
+      ...options,
+    });
+    expect([score, twice.requests.length]).toEqual([1, 4]);
+    await using always = await SandboxServer.start(() => 504);
+    await expect(
+      scoreSandboxFusion(fenced(double), doubles(2), { url: always.url, ...options }),
+    ).rejects.toMatchObject({ code: "SANDBOX_SERVICE", status: 504 });
+    expect(always.requests.length).toBe(3);
+  });
+
+  test.each([
+    [429, { code: "SANDBOX_SERVICE", status: 429 }],
+    [500, { code: "SANDBOX_SERVICE", status: 500 }],
+    ["sandbox-error", { message: expect.stringContaining("SandboxError no room") as string }],
+    ["malformed", { message: expect.stringContaining("no JSON") as string }],
+  ] as const)("%s is the service's failure, and no test's", async (fault, expected) => {
+    await using server = await SandboxServer.start((count): SandboxFault | undefined =>
+      count === 1 ? fault : undefined,
+    );
+    await expect(
+      scoreSandboxFusion(fenced(double), doubles(3), { url: server.url }),
+    ).rejects.toMatchObject(expected);
+  });
+
+  test("a service that is not there, or never answers, is an error", async () => {
+    const url = "http://127.0.0.1:1/run_code";
+    await expect(scoreSandboxFusion(fenced(double), doubles(1), { url })).rejects.toThrow();
+    await using server = await SandboxServer.start(() => "hang");
+    const signal = AbortSignal.timeout(200);
+    await expect(
+      scoreSandboxFusion(fenced(double), doubles(1), { url: server.url, signal }),
+    ).rejects.toThrow(/timeout/i);
+  });
+});
+
+describe("the default score function", () => {
+  const input = (dataSource: string): ScoreInput => ({
+    dataSource,
+    solutionStr: fenced(double),
+    groundTruth: doubles(2),
+    extraInfo: {},
+  });
+
+  test.each(["codecontests", "apps", "codeforces", "taco"])(
+    "tests programs of %s here, or by a service",
+    async (dataSource) => {
+      await using server = await SandboxServer.start();
+      expect(await createDefaultComputeScore()(input(dataSource))).toBe(1);
+      expect(server.requests.length).toBe(0);
+      const score = createDefaultComputeScore({ sandboxFusionUrl: server.url, memoryLimitMb: 256 });
+      expect(await score(input(dataSource))).toBe(1);
+      expect(server.requests.map((one) => one.memory_limit_MB)).toEqual([256, 256]);
+    },
+  );
+});
+
+test.each([
+  ["```python\na\n```", "python", "\na\n"],
+  ["```python\na\n```\n```python\nb\n``` ```c```", "python", "\nb\n"],
+  ["```python\nopen", "python", "\nopen"],
+  ["```\nplain\n```", "python", "\nplain\n"],
+  ["```py\nx = 1\n```", "python", "x = 1\n"],
+  ["```JavaScript\nx\n```", "javascript", "x\n"],
+  ["```x = 1```", "python", "x = 1"],
+  ["```js\nfirst\n```\n```python\nlast\n```", "python", "\nlast\n"],
+])("the program of %j", (response, language, code) => {
+  expect(lastCodeBlock(response)).toEqual({ language, code });
+});
+
+test("a response may have no program", () => {
+  expect(lastCodeBlock("x = 1")).toBeUndefined();
+});
+
+test.each([
+  ["1 2 3", "1 2 3\n", true],
+  [" a \n b ", "a\nb", true],
+  ["a\n\nb", "a\nb", true],
+  ["3 1 2", "1 2 3", true],
+  ["1 1 2", "1 2", true],
+  ["b\na", "a\nb", true],
+  ["1 2\n3", "1 2 3", false],
+  ["0.1234", "0.12341", true],
+  ["0.1234 1", "0.12344 1", true],
+  ["0.124", "0.123", false],
+  ["1e-9", "0", true],
+  ["1_000", "1000", true],
+  ["inf", "Infinity", true],
+  ["nan", "nan", true],
+  ["nan", "1", false],
+  ["", "", true],
+  ["", "a", false],
+  ["yes", "YES", false],
+  [".", "0", false],
+])("as output %j is %j: %s", (output, expected, is) => {
+  expect(sameOutput(output, expected)).toBe(is);
+});
+
+test.each([
+  ["1", "1.0", true],
+  ["true", "1", true],
+  ["[1, [2]]", "[1,[2]]", true],
+  ["[1, 2]", "[[1, 2]]", true],
+  ["[]", "[]", true],
+  ['{"a": 1, "b": 2}', '{"b": 2, "a": 1}', true],
+  ['{"a": 1}', '{"a": 1, "b": 2}', false],
+  ["12345678901234567890", "12345678901234567891", false],
+  ["10000000000000000000000", "1e22", true],
+  ["null", "0", false],
+  ["[]", "{}", false],
+  ['"a"', "a", false],
+])("as value %s is %s: %s", (value, expected, is) => {
+  expect(sameValue(value, expected)).toBe(is);
+});
+
+test("tests may be given as lists of lines, and arguments as lists of values", () => {
+  expect(readCodeTests({ inputs: [["1", "2"]], outputs: [["3", "4"]] }).tests).toEqual([
+    { stdin: "1\n2", expected: "3\n4", suffix: "" },
+  ]);
+  const { tests, functionName } = readCodeTests({
+    fn_name: "f",
+    inputs: [[1, [2]]],
+    outputs: [{ a: 1 }],
+  });
+  expect(functionName).toBe("f");
+  expect(tests).toEqual([{ stdin: "1\n[2]", expected: '{"a":1}', suffix: "" }]);
+});

@@ -1,0 +1,246 @@
+/** Programs run for real: what they may do, what they may not, and that nothing of them is left. */
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readlink, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { LocalSandbox } from "@rayling/reward-manager-registry";
+import type { Program, ProgramEnd, ProgramLanguage } from "@rayling/reward-manager-registry";
+import { describe, expect, test, vi } from "vitest";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const isPossible = (await new LocalSandbox().isolation()) === "namespaces";
+
+const limits = { memoryLimitMb: 128, maxOutputBytes: 100_000 };
+const sandboxes = [true, false].map((namespaces) => new LocalSandbox({ ...limits, namespaces }));
+
+async function run(
+  language: ProgramLanguage,
+  code: string,
+  more: Partial<Program> & { readonly namespaces?: boolean } = {},
+): Promise<ProgramEnd> {
+  const { namespaces = true, ...rest } = more;
+  const sandbox = sandboxes[namespaces ? 0 : 1] as LocalSandbox;
+  return sandbox.run({ language, code, ...rest });
+}
+
+const python = (code: string, more?: Partial<Program>) => run("python", code, more);
+const javascript = (code: string, more?: Partial<Program>) => run("javascript", code, more);
+
+describe("a program", () => {
+  test.each([
+    ["python", "print(sum(map(int, input().split())))"],
+    ["python", "print(sum(map(int, open('/dev/stdin').read().split())))"],
+    [
+      "javascript",
+      "console.log(require('fs').readFileSync('/dev/stdin', 'utf8').split(' ').map(Number).reduce((a, b) => a + b))",
+    ],
+    [
+      "javascript",
+      "import { readFileSync } from 'node:fs';\nconsole.log(readFileSync(0, 'utf8').split(' ').map(Number).reduce((a, b) => a + b))",
+    ],
+  ] as const)(
+    "in %s reads standard input and writes standard output: %s",
+    async (language, code) => {
+      expect(await run(language, code, { stdin: "1 2 39" })).toMatchObject({
+        status: "finished",
+        exitCode: 0,
+        stdout: "42\n",
+        stderr: "",
+        value: undefined,
+      });
+    },
+  );
+
+  test("has the names that solutions use without importing them, and is __main__", async () => {
+    const code =
+      "def f(a: List[int]): return Counter(a)\nif __name__ == '__main__': print(f([1, 1])[1], sqrt(4), heapq)";
+    expect((await python(code)).stdout).toMatch(/^2 2.0 <module 'heapq'/);
+  });
+
+  test.each([
+    ["python", "def twice(a, b):\n  return [a * 2, b]", "twice"],
+    ["python", "class Solution:\n  def twice(self, a, b):\n    return (a * 2, b)", "twice"],
+    ["javascript", "const twice = (a, b) => [a * 2, b]", "twice"],
+    ["javascript", "export class Solution { async twice(a, b) { return [a * 2, b]; } }", "twice"],
+  ] as const)("in %s may be a function: %s", async (language, code, functionName) => {
+    const end = await run(language, code, { functionName, stdin: '21\n{"a": [null]}\n' });
+    expect(end.status).toBe("finished");
+    expect(JSON.parse(end.value ?? "")).toEqual([42, { a: [null] }]);
+  });
+
+  test("gives whole numbers of any size, and what is no JSON as text", async () => {
+    const code = "def f(n): return [n + 1, {1: {2}}]";
+    const { value } = await python(code, { functionName: "f", stdin: "12345678901234567890123" });
+    expect(value).toBe('[12345678901234567890124, {"1": "{2}"}]');
+  });
+
+  test("that does not compile is told apart from one that fails", async () => {
+    expect(await python("def f(:")).toMatchObject({ status: "compile-error", exitCode: 1 });
+    const failed = await python("raise ValueError('mine')");
+    expect(failed).toMatchObject({ status: "finished", exitCode: 1 });
+    expect(failed.stderr).toContain("ValueError: mine");
+    expect(await javascript("const x = ;")).toMatchObject({ status: "finished", exitCode: 1 });
+    expect(await python("import sys; sys.exit(3)")).toMatchObject({ exitCode: 3 });
+  });
+
+  test("that crashes says by which signal", async () => {
+    const end = { status: "finished", exitCode: null, signal: "SIGABRT" };
+    expect(await python("import os; os.abort()")).toMatchObject(end);
+    expect(await javascript("process.abort()")).toMatchObject(end);
+  });
+
+  test("has nothing of our environment", async () => {
+    vi.stubEnv("SERVICE_KEY", "secret");
+    const { stdout } = await javascript("console.log(JSON.stringify(process.env))");
+    expect(stdout).not.toContain("secret");
+    vi.unstubAllEnvs();
+  });
+});
+
+describe.each([
+  ["with namespaces", true],
+  ["without", false],
+] as const)("%s", (_, namespaces) => {
+  const own = { namespaces };
+
+  test.skipIf(namespaces && !isPossible)("it says which isolation it has", async () => {
+    const sandbox = new LocalSandbox(own);
+    expect(await sandbox.isolation()).toBe(namespaces ? "namespaces" : "process");
+  });
+
+  test.each([
+    ["python", "while True: pass"],
+    ["python", "import time\ntime.sleep(1000)"],
+    ["javascript", "for (;;);"],
+    ["javascript", "setTimeout(() => undefined, 1e9)"],
+  ] as const)("%s ends at its deadline: %s", async (language, code) => {
+    const sandbox = new LocalSandbox({ ...own, timeoutMs: 1000 });
+    const end = await sandbox.run({ language, code });
+    expect(end).toMatchObject({ status: "timeout", exitCode: null, signal: "SIGKILL" });
+  });
+
+  test.each([
+    ["python", "x = bytearray(400 << 20)", "MemoryError"],
+    ["javascript", "const k = []; for (;;) k.push(Array(1000).fill(1.5))", "heap out of memory"],
+    ["javascript", "const k = []; for (;;) k.push(Buffer.alloc(1 << 20, 1))", ""],
+  ] as const)("%s may take so much memory: %s", async (language, code, said) => {
+    const { status, exitCode, stderr } = await run(language, code, own);
+    expect([status, exitCode === 0]).toEqual(["finished", false]);
+    expect(stderr).toContain(said);
+  });
+
+  test("it may write so much", async () => {
+    const end = await run("python", "while True: print('x' * 100)", own);
+    expect(end.status).toBe("output-limit");
+    expect(end.stdout.length).toBe(100_000);
+    const file = await run("python", "open('big', 'wb').write(b'x' * (64 << 20))", own);
+    expect(file.stderr).toContain("File too large");
+  });
+
+  test.each([
+    ["opening", "open('/etc/passwd').read()"],
+    ["opening", "open('../escaped', 'w')"],
+    ["opening", "import os; os.open('/etc/hostname', os.O_RDONLY)"],
+    ["os.remove", "import os; os.remove('/tmp/of-somebody-else')"],
+    ["socket.", "import socket; socket.create_connection(('127.0.0.1', 9))"],
+    ["socket.", "import socket; socket.socket().bind(('127.0.0.1', 0))"],
+    ["subprocess.Popen", "import subprocess; subprocess.run(['ls'])"],
+    ["os.system", "import os; os.system('ls')"],
+    ["os.fork", "import os; os.fork()"],
+    ["os.kill", "import os; os.kill(os.getppid(), 9)"],
+    ["ctypes.dlsym", "import ctypes; ctypes.CDLL(None).system(b'ls')"],
+  ])("Python is denied %s: %s", async (what, code) => {
+    const { exitCode, stderr } = await run("python", code, own);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(`PermissionError: the sandbox denies ${what}`);
+  });
+
+  test.each([
+    "require('fs').readFileSync('/etc/passwd')",
+    "require('fs').writeFileSync('../escaped', '')",
+    "require('child_process').execSync('ls')",
+    "new (require('worker_threads').Worker)('1', { eval: true })",
+    "process.binding('tcp_wrap')",
+    "require('net')",
+    "import('node:http').catch((error) => { console.error(error); process.exit(1); })",
+    "require('module').createRequire('/x.js')('node:dgram')",
+    "process.getBuiltinModule('tls')",
+    "process.kill(process.ppid, 9)",
+  ])("Node is denied %s", async (code) => {
+    const { exitCode, stderr } = await run("javascript", code, own);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("ERR_ACCESS_DENIED");
+  });
+
+  test("Node has no fetch", async () => {
+    const code = "console.log(typeof fetch, typeof WebSocket, typeof EventSource)";
+    const { stdout } = await run("javascript", code, own);
+    expect(stdout).toBe("undefined undefined undefined\n");
+  });
+});
+
+test("programs run a few at a time, and one that nobody waits for is ended", async () => {
+  const sandbox = new LocalSandbox({ maxConcurrent: 1 });
+  const gone = new AbortController();
+  const program = { language: "python", code: "import time\ntime.sleep(1000)" } as const;
+  const first = sandbox.run({ ...program, signal: gone.signal });
+  const second = sandbox.run({ ...program, signal: AbortSignal.abort(new Error("before")) });
+  const third = sandbox.run({ language: "python", code: "print(3)" });
+  await expect(second).rejects.toThrow("before");
+  gone.abort(new Error("nobody waits"));
+  await expect(first).rejects.toThrow("nobody waits");
+  expect((await third).stdout).toBe("3\n");
+});
+
+test.each([[{ maxConcurrent: 0 }], [{ timeoutMs: -1 }], [{ memoryLimitMb: Number.NaN }]])(
+  "%j is refused",
+  (options) => {
+    expect(() => new LocalSandbox(options)).toThrow(
+      expect.objectContaining({ code: "INVALID_SCORER_OPTION" }),
+    );
+  },
+);
+
+test("a function is named by an identifier", async () => {
+  await expect(python("x = 1", { functionName: "f();import os" })).rejects.toMatchObject({
+    code: "INVALID_SCORER_OPTION",
+  });
+});
+
+test("without a python3 programs of Python are refused, and say why", async () => {
+  vi.stubEnv("PATH", "/usr/sbin-that-is-not-there:/bin-neither");
+  const sandbox = new LocalSandbox({ namespaces: false });
+  const running = sandbox.run({ language: "python", code: "print(1)" });
+  await expect(running).rejects.toMatchObject({ code: "SANDBOX_UNAVAILABLE", language: "python" });
+  vi.unstubAllEnvs();
+});
+
+/** Where the kernel says which process works in which folder. */
+test.runIf(process.platform === "linux")(
+  "whoever runs programs may be killed: none of them is left",
+  async () => {
+    const temporary = await mkdtemp(join(tmpdir(), "sandboxes-"));
+    const path = fileURLToPath(new URL("./fixtures/sleeping-program.ts", import.meta.url));
+    const driver = spawn(process.execPath, [path], {
+      stdio: ["ignore", "inherit", "inherit"],
+      env: { ...process.env, TMPDIR: temporary },
+    });
+    await expect.poll(() => workingIn(temporary), { timeout: 60_000 }).toBeGreaterThan(1);
+    driver.kill("SIGKILL");
+    await once(driver, "exit");
+    await expect.poll(() => workingIn(temporary), { timeout: 60_000 }).toBe(0);
+    await rm(temporary, { recursive: true });
+  },
+);
+
+async function workingIn(folder: string): Promise<number> {
+  const processes = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const places = await Promise.all(
+    processes.map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => "")),
+  );
+  return places.filter((place) => place.startsWith(folder)).length;
+}
