@@ -56,6 +56,8 @@ describe("progress", () => {
     ratePerSecond: 5231.4,
     oldestMs: 41.2,
     invalid: 2,
+    answeredBy: {},
+    spending: [],
   };
   const text = "640 / 2,560, 128 in flight, 5,231/s, oldest 41 ms, 2 invalid";
   const shown = (settings: { isTTY: boolean; columns?: number }): string => {

@@ -10,10 +10,15 @@ export class RewardLoopOptionError extends TypeError {
   override readonly name = "RewardLoopOptionError";
   readonly code = "REWARD_LOOP_OPTION";
   readonly option: string;
+  readonly expected: string;
+  /** As a text. */
+  readonly value: string;
 
   constructor(option: string, expected: string, value: unknown) {
     super(`Reward loop option ${option} must be ${expected}; it is ${String(value)}.`);
     this.option = option;
+    this.expected = expected;
+    this.value = String(value);
   }
 }
 

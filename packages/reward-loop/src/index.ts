@@ -18,9 +18,16 @@ export { RewardLoopWorker, RewardLoopWorkerActor } from "./worker/reward-loop-wo
 export type {
   ExecutorSettings,
   PipelineSettings,
-  RewardLoopOptions,
+  RewardFunctionOptions,
   RewardModelUse,
 } from "./settings.ts";
+export type {
+  CascadeStage,
+  RewardComponent,
+  RewardLoopOptions,
+  RewardPart,
+  SpendOptions,
+} from "./compose/loop-options.ts";
 export type { OnFailure, PolicyOptions, RewardLimits } from "./policy-settings.ts";
 export type { BreakerSettings, BreakerState } from "./faults/circuit-breaker.ts";
 export { classOf as failureClassOf } from "./faults/failure-class.ts";
@@ -38,7 +45,7 @@ export type { RecordPlace, RewardRecord } from "./record/reward-record.ts";
 export { reportOf as rewardReport } from "./record/reward-report.ts";
 export type { Quantiles, RewardReport } from "./record/reward-report.ts";
 export { sampleKey } from "./record/sample-key.ts";
-export type { Prices, SpendSettings } from "./spend/purse.ts";
+export type { Prices, SpendSettings, SpendState } from "./spend/purse.ts";
 export { usageOf } from "./spend/usage.ts";
 export type { TokenUsage } from "./spend/usage.ts";
 export type {

@@ -5,6 +5,7 @@
 
 import type { DeathCause } from "@rayling/core";
 import {
+  CannotTellError,
   InvalidSampleError,
   InvalidScoreError,
   MissingTokenizerError,
@@ -19,6 +20,8 @@ export type ScoreFailureCode =
   | "SCORE_THREW"
   /** It returned something that is no score. */
   | "INVALID_SCORE"
+  /** It says that it cannot tell: it returned null, or a score that is null. */
+  | "CANNOT_TELL"
   /** Its extra info cannot travel between threads. */
   | "NOT_ENCODABLE"
   /** It did not finish within timeoutMs. */
@@ -27,6 +30,8 @@ export type ScoreFailureCode =
   | "EXECUTOR_DIED"
   /** All that may be spent is spent: it was not called. */
   | "SPEND_CAP"
+  /** It is not in the log that is replayed, and nothing else was to be asked. */
+  | "NOT_IN_LOG"
   | "INVALID_SAMPLE"
   | "MISSING_TOKENIZER"
   | "UNKNOWN_DATA_SOURCE"
@@ -50,6 +55,10 @@ export interface ScoreFailure {
   readonly exitCode?: number;
   /** What ended its process. */
   readonly signal?: string;
+  /** What the function said besides, with CANNOT_TELL. */
+  readonly rewardExtraInfo?: Readonly<Record<string, unknown>>;
+  /** Of several rewards, or of a cascade, the name of the one that failed. */
+  readonly component?: string;
 }
 
 /** What one attempt measures. */
@@ -67,6 +76,12 @@ interface Measured extends Attempted {
   readonly cost?: number;
   /** Its score was known from before, or asked for by another sample that says the same: nothing was called. */
   readonly cached?: boolean;
+  /** Of the reward function that gave it, as RewardLoopManager.version was then. */
+  readonly version?: string;
+  /** Which of several functions gave it: a stage of a cascade, or the judge that took over when a cap was reached. */
+  readonly answeredBy?: string;
+  /** What it was put together from, by name: several rewards, or the stages of a cascade that were asked. */
+  readonly components?: Readonly<Record<string, SampleOutcome>>;
 }
 
 export type ValidOutcome = { readonly valid: true } & RewardResult & Measured;
@@ -91,6 +106,9 @@ export function failureOf(thrown: unknown): ScoreFailure {
     return { code: "SCORE_THREW", name: typeof thrown, message: textOf(thrown) };
   }
   const error = { name: textOf(thrown.name), message: textOf(thrown.message) };
+  if (thrown instanceof CannotTellError) {
+    return { code: thrown.code, ...error, rewardExtraInfo: thrown.extraInfo };
+  }
   if (isPipelineError(thrown)) return { code: thrown.code, ...error };
   const errorCode = errorCodeOf(thrown);
   return {

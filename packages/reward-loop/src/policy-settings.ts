@@ -207,13 +207,14 @@ function readOnFailure(onFailure: OnFailure = {}): OnFailure {
   return onFailure;
 }
 
-function readSpend(spend: SpendSettings): SpendSettings {
-  checkKeys<SpendSettings>("spend", spend, ["prices", "cap"]);
-  const { prices, cap } = spend;
+export function readSpend(spend: SpendSettings): SpendSettings {
+  checkKeys<SpendSettings>("spend", spend, ["prices", "cap", "warnAt"]);
+  const { prices, cap, warnAt } = spend;
   const names = ["perMillionInputTokens", "perMillionOutputTokens", "perCall"] as const;
   checkKeys<Prices>("spend.prices", prices, names);
   for (const name of names) between(`spend.prices.${name}`, prices[name], { least: 0 });
   between("spend.cap", cap, { least: 0 });
+  between("spend.warnAt", warnAt, { above: 0, most: 1 });
   return spend;
 }
 

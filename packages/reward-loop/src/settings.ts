@@ -18,7 +18,8 @@ import type { PolicyOptions, PolicySettings } from "./policy-settings.ts";
 import { withoutRateLimited } from "./rate-limited.ts";
 import { withoutRemote } from "./remote.ts";
 
-export interface RewardLoopOptions extends PolicyOptions {
+/** Of one reward function: what it is, and how it is called. */
+export interface RewardFunctionOptions extends PolicyOptions {
   /** RewardLoopWorkers. Default: one per CPU, at least 2, at most 8 (verl: 8). */
   readonly workers?: number | undefined;
   /** Samples in flight per worker. Default 16. */
@@ -99,18 +100,20 @@ export interface ExecutorSettings {
 export interface RewardLoopSettings extends ExecutorSettings {
   readonly workers: number;
   readonly name: string | undefined;
+  /** Which of several rewards it is: part of its workers' names. */
+  readonly part: string | undefined;
 }
 
 /** Throws RewardLoopOptionError, InvalidRewardSpecError. */
-export function readSettings(given: RewardLoopOptions): RewardLoopSettings {
-  checkKeys<RewardLoopOptions>("", given, optionNames);
+export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
+  checkKeys<RewardFunctionOptions>("", given, functionOptionNames);
   const options = withoutRemote(withoutRateLimited(given));
   const { manager = "naive", tokenizer } = options;
   const reward = specOf("reward", options.reward);
   const policy = readPolicy(options, reward?.path ?? "default");
   const longest = { above: 0, most: 2 ** 31 - 1 };
   return {
-    workers: whole("workers", options.workers, Math.min(8, Math.max(2, availableParallelism()))),
+    workers: whole("workers", options.workers, defaultWorkers()),
     concurrency: whole("concurrency", options.concurrency, 16),
     executors: whole("executors", options.executors, 2),
     isolation: isolationOf(options.executorIsolation),
@@ -119,6 +122,7 @@ export function readSettings(given: RewardLoopOptions): RewardLoopSettings {
     startTimeoutMs: between("startTimeoutMs", options.startTimeoutMs, longest) ?? 60_000,
     resourceLimits: options.resourceLimits,
     name: options.name === undefined ? undefined : filled("name", options.name),
+    part: undefined,
     policy,
     pipeline: {
       reward,
@@ -142,7 +146,7 @@ function specOf(option: string, spec: string | RewardSpec | undefined): RewardSp
   return notAnOption(option, "a text or { path, name?, rewardKwargs? }", spec);
 }
 
-const optionNames: readonly (keyof RewardLoopOptions)[] = [
+export const functionOptionNames: readonly (keyof RewardFunctionOptions)[] = [
   "workers",
   "concurrency",
   "executors",
@@ -222,6 +226,11 @@ const ownTokenizer: string = new URL(
   `./tokenizer/index${import.meta.url.slice(-3)}`,
   import.meta.url,
 ).href;
+
+/** One per CPU, at least 2, at most 8. */
+export function defaultWorkers(): number {
+  return Math.min(8, Math.max(2, availableParallelism()));
+}
 
 function whole(option: string, value: number | undefined, fallback: number): number {
   return between(option, value, { least: 1, whole: true }) ?? fallback;

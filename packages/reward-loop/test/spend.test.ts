@@ -51,7 +51,9 @@ describe("a cache", () => {
       waitedMs: 0,
       cached: true,
       cost: 0,
+      version: first[0]?.version,
     });
+    expect(first[0]?.version).toMatch(/^[\w-]{16}$/);
     const other = { reward: { path: priced, rewardKwargs: { factor: 3 } }, cache };
     expect(called(await scored(other, ["1", "2"]))).toEqual([1, 1]);
   });

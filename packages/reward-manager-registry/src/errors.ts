@@ -15,10 +15,25 @@ export class InvalidScoreError extends Error {
   constructor(dataSource: string, received: string) {
     super(
       `The score function returned ${received} for a sample of "${dataSource}". A score is a finite number, boolean or bigint, ` +
-        `{ score, ...extras } or [score, query, response].`,
+        `{ score, ...extras } or [score, query, response]; null says that it cannot tell.`,
     );
     this.dataSource = dataSource;
     this.received = received;
+  }
+}
+
+/** A score function cannot tell what this sample is worth: it returned null, or a record whose score is null. Not a zero either; in a cascade the next function is asked. */
+export class CannotTellError extends Error {
+  override readonly name = "CannotTellError";
+  readonly code = "CANNOT_TELL";
+  readonly dataSource: string;
+  /** What it said besides the score. */
+  readonly extraInfo: Readonly<Record<string, unknown>>;
+
+  constructor(dataSource: string, extraInfo: Readonly<Record<string, unknown>>) {
+    super(`The score function cannot tell the score of a sample of "${dataSource}".`);
+    this.dataSource = dataSource;
+    this.extraInfo = extraInfo;
   }
 }
 

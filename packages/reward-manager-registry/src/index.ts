@@ -59,6 +59,7 @@ export { parseRewardSpec } from "./loader/reward-spec.ts";
 export type { RewardSpec } from "./loader/reward-spec.ts";
 
 export {
+  CannotTellError,
   InvalidManagerOptionError,
   InvalidRewardManagerError,
   InvalidRewardSpecError,

@@ -75,7 +75,6 @@ describe("a good score", () => {
 describe("garbage is an InvalidScoreError that names it, never a zero", () => {
   const table: [unknown, string][] = [
     [undefined, "undefined"],
-    [null, "null"],
     [Number.NaN, "NaN"],
     [Infinity, "Infinity"],
     [-Infinity, "-Infinity"],
@@ -93,7 +92,7 @@ describe("garbage is an InvalidScoreError that names it, never a zero", () => {
     [[1], "an array of length 1"],
     [[1, "q"], "an array of length 2"],
     [[1, "q", "r", "s"], "an array of length 4"],
-    [[null, "q", "r"], "[score, query, response] with, as its score, null"],
+    [[undefined, "q", "r"], "[score, query, response] with, as its score, undefined"],
     [[[1, "q", "r"], "q", "r"], "as its score, an array of length 3"],
     [new Map([["score", 1]]), "a value of type Map"],
     [new Date(0), "a value of type Date"],
@@ -112,6 +111,23 @@ describe("garbage is an InvalidScoreError that names it, never a zero", () => {
     expect((failure as Error).message).toContain(received);
   });
 });
+
+test.each<[unknown, object]>([
+  [null, {}],
+  [{ score: null, reason: "no rule" }, { reason: "no rule" }],
+  [[null, "q", "r"], {}],
+  [[{ score: null, usage: { total_tokens: 3 } }, "q", "r"], { usage: { total_tokens: 3 } }],
+])(
+  "%j says that it cannot tell, which is neither garbage nor a zero",
+  async (output, extraInfo) => {
+    await expect(scoreSample(sample, returning(output))).rejects.toMatchObject({
+      name: "CannotTellError",
+      code: "CANNOT_TELL",
+      dataSource: "toy",
+      extraInfo,
+    });
+  },
+);
 
 test("what the score function throws passes through unchanged", async () => {
   const mine = new RangeError("mine");

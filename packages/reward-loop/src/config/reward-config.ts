@@ -6,7 +6,7 @@
 import { readFile } from "node:fs/promises";
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import type { RewardLoopOptions } from "../settings.ts";
+import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { withoutLegacyKeys } from "./legacy.ts";
 import { applyOverrides } from "./overrides.ts";
 import {

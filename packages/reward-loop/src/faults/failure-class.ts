@@ -13,7 +13,7 @@ export type FailureClass =
   | "rate-limit"
   /** It did not answer in time. */
   | "timeout"
-  /** This sample can never be scored: it lacks something, or the endpoint refuses it (4xx). */
+  /** This sample can never be scored: it lacks something, the endpoint refuses it (4xx), or the function cannot tell. */
   | "data"
   /** The score function threw, returned no score, or ended its thread. */
   | "user-code";
@@ -25,6 +25,8 @@ export function classOf(failure: ScoreFailure): FailureClass {
     case "EXECUTOR_DIED":
     case "INVALID_SCORE":
       return "user-code";
+    case "CANNOT_TELL":
+    case "NOT_IN_LOG":
     case "SPEND_CAP":
     case "INVALID_SAMPLE":
     case "MISSING_TOKENIZER":

@@ -58,6 +58,13 @@ export class Lanes<Item> {
     return item;
   }
 
+  /** How many wait, with those who do no longer and have not been passed over yet. */
+  get size(): number {
+    let size = 0;
+    for (const queue of this.#queues.values()) size += queue.size;
+    return size;
+  }
+
   /** All who wait, lane by lane; nobody does any more. */
   drain(): Item[] {
     const places = [...this.#queues.values()].flatMap((queue) => [...queue]);

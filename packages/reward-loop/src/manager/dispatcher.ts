@@ -26,7 +26,7 @@ interface Waiting {
 }
 
 export class Dispatcher {
-  readonly #seats: readonly WorkerSeat[];
+  #seats: readonly WorkerSeat[];
   readonly #settings: RewardLoopSettings;
   readonly #waiting: Lanes<Waiting>;
   /** Whose worker died: they go first. */
@@ -38,18 +38,27 @@ export class Dispatcher {
     this.#seats = seats;
     this.#settings = settings;
     this.#waiting = new Lanes(settings.policy.limits?.settings.shares);
-    for (const seat of seats) {
-      seat.onChange(() => {
-        this.#pump();
-        this.#tell();
-      });
-    }
+    this.#listenTo(seats);
+  }
+
+  /** What waits goes to these from now on. The others are listened to as long as they have something to do. */
+  replaceSeats(seats: readonly WorkerSeat[]): void {
+    this.#seats = seats;
+    this.#listenTo(seats);
+    this.#pump();
+    this.#tell();
   }
 
   /** Whether a sample would be sent at once, or rejected. */
   get hasRoom(): boolean {
     if (this.#closed || this.#isLost) return true;
     return this.#next() === undefined && this.#leastLoaded() !== undefined;
+  }
+
+  /** Whether as many wait as may be at work. */
+  get isCongested(): boolean {
+    const slots = this.#seats.reduce((sum, seat) => sum + this.#slotsOf(seat), 0);
+    return this.#again.length + this.#waiting.size >= slots;
   }
 
   /** Called whenever there may be room. Returns what ends it. */
@@ -71,6 +80,15 @@ export class Dispatcher {
     this.#closed = true;
     this.#rejectAll(new RewardLoopClosedError());
     this.#tell();
+  }
+
+  #listenTo(seats: readonly WorkerSeat[]): void {
+    for (const seat of seats) {
+      seat.onChange(() => {
+        this.#pump();
+        this.#tell();
+      });
+    }
   }
 
   #pump(): void {
@@ -105,12 +123,13 @@ export class Dispatcher {
     seat.take(1);
     try {
       const answer = await seat.call((worker) => worker.computeScore.remote(sample, lane));
-      if (answer !== undefined) waiting.resolve(answer.value);
+      if (answer !== undefined) waiting.resolve({ ...answer.value, version: seat.version });
       else if (this.#closed) waiting.reject(new RewardLoopClosedError());
       else this.#again.push(waiting);
     } catch (error) {
-      if (error instanceof ray.NotEncodableError) waiting.resolve(unsendable(error));
-      else waiting.reject(error);
+      if (error instanceof ray.NotEncodableError) {
+        waiting.resolve({ ...unsendable(error), version: seat.version });
+      } else waiting.reject(error);
     } finally {
       seat.release(1);
     }

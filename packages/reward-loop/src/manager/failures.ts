@@ -8,9 +8,9 @@ import type { SampleOutcome } from "../outcome.ts";
 /** With the fallback value, if there is one: extra info says `fallback` and why. */
 export function withFallback(outcome: SampleOutcome, { fallback }: OnFailure): SampleOutcome {
   if (outcome.valid || fallback === undefined) return outcome;
-  const { error, latencyMs, attempts, waitedMs } = outcome;
+  const { error, valid: _, ...measured } = outcome;
   const rewardExtraInfo = { acc: fallback, fallback: true, error: error.code };
-  return { valid: true, rewardScore: fallback, rewardExtraInfo, latencyMs, attempts, waitedMs };
+  return { valid: true, rewardScore: fallback, rewardExtraInfo, ...measured };
 }
 
 /** Whether it may go better when all others are done. */

@@ -11,7 +11,6 @@ import type { Purse } from "../spend/purse.ts";
 import type { ScoreCache } from "../spend/score-cache.ts";
 
 export interface KnownParts {
-  readonly version: string;
   readonly cache: ScoreCache | undefined;
   readonly purse: Purse | undefined;
   /** Whether samples that say the same are asked for once. */
@@ -26,30 +25,36 @@ export class KnownScores {
     this.#parts = parts;
   }
 
-  get spent(): number {
-    return this.#parts.purse?.spent ?? 0;
-  }
-
-  /** Its score, by `ask` if it has to be. */
-  async of(sample: RewardSample, ask: () => Promise<SampleOutcome>): Promise<SampleOutcome> {
-    const { version, cache, joins } = this.#parts;
-    if (cache === undefined && !joins) return this.#pay(ask);
+  /**
+   * Its score, by `ask` if it has to be.
+   *
+   * @param version of the function that is asked
+   */
+  async of(
+    sample: RewardSample,
+    version: string,
+    ask: () => Promise<SampleOutcome>,
+  ): Promise<SampleOutcome> {
+    const { cache, joins } = this.#parts;
+    if (cache === undefined && !joins) return this.#pay(version, ask);
     const key = sampleKey(sample);
     const known = cache?.find(version, key);
-    if (known !== undefined) return { valid: true, ...known, ...free };
-    const first = this.#underWay.get(key);
+    if (known !== undefined) return { valid: true, ...known, ...free, version };
+    const asked = `${version} ${key}`;
+    const first = this.#underWay.get(asked);
     if (first !== undefined) {
       const outcome = await first;
       return { ...outcome, ...free };
     }
-    const asking = this.#pay(ask);
-    this.#underWay.set(key, asking);
+    const asking = this.#pay(version, ask);
+    this.#underWay.set(asked, asking);
     try {
       const outcome = await asking;
-      if (outcome.valid) cache?.keep(version, key, outcome);
+      // By the function that gave it: its worker may have died, and a newer one have taken over.
+      if (outcome.valid) cache?.keep(outcome.version ?? version, key, outcome);
       return outcome;
     } finally {
-      this.#underWay.delete(key);
+      this.#underWay.delete(asked);
     }
   }
 
@@ -57,10 +62,10 @@ export class KnownScores {
     this.#parts.cache?.close();
   }
 
-  async #pay(ask: () => Promise<SampleOutcome>): Promise<SampleOutcome> {
+  async #pay(version: string, ask: () => Promise<SampleOutcome>): Promise<SampleOutcome> {
     const { purse } = this.#parts;
     if (purse === undefined) return ask();
-    if (purse.isEmpty) return unpaid(purse);
+    if (purse.isEmpty) return { ...unpaid(purse), version };
     const outcome = await ask();
     const cost = purse.pay(outcome);
     return { ...outcome, cost };

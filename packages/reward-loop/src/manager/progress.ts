@@ -1,6 +1,8 @@
 /** How far a stream of samples is: counted as it goes, read as a snapshot. The clock comes in as an argument. */
 
 import type { SampleOutcome } from "../outcome.ts";
+import type { SpendState } from "../spend/purse.ts";
+import { AnswerCounts } from "./answer-counts.ts";
 
 export interface RewardProgress {
   readonly done: number;
@@ -12,10 +14,16 @@ export interface RewardProgress {
   /** How long the oldest sample in flight has been there; 0 if none is. */
   readonly oldestMs: number;
   readonly invalid: number;
+  /** How many each of several functions has answered: stages of a cascade, judges before and behind a cap. */
+  readonly answeredBy: Readonly<Record<string, number>>;
+  /** How far each cap is. */
+  readonly spending: readonly SpendState[];
 }
 
 export class ProgressCounter {
   readonly #now: () => number;
+  readonly #spending: () => readonly SpendState[];
+  readonly #answers = new AnswerCounts();
   readonly #startedAt: number;
   /** By index, in order of their start. */
   readonly #inFlight: Map<number, number> = new Map();
@@ -23,8 +31,13 @@ export class ProgressCounter {
   #invalid = 0;
   total: number | undefined;
 
-  constructor(total: number | undefined, now: () => number = () => performance.now()) {
+  constructor(
+    total: number | undefined,
+    spending: () => readonly SpendState[] = () => [],
+    now: () => number = () => performance.now(),
+  ) {
     this.total = total;
+    this.#spending = spending;
     this.#now = now;
     this.#startedAt = now();
   }
@@ -41,6 +54,7 @@ export class ProgressCounter {
     this.#inFlight.delete(index);
     this.#done += 1;
     if (!outcome.valid) this.#invalid += 1;
+    this.#answers.add(outcome);
   }
 
   snapshot(): RewardProgress {
@@ -54,6 +68,8 @@ export class ProgressCounter {
       ratePerSecond: elapsedMs > 0 ? (this.#done * 1000) / elapsedMs : 0,
       oldestMs: now - oldest,
       invalid: this.#invalid,
+      answeredBy: this.#answers.counts,
+      spending: this.#spending(),
     };
   }
 }

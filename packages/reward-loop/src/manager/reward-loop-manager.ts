@@ -1,35 +1,29 @@
 /**
- * verl's RewardLoopManager: rollouts in, rewards out. Lives in the caller's thread and owns the workers.
- * Knows how batches are cut and put together again; how one sample is scored is the workers' business.
+ * verl's RewardLoopManager: rollouts in, rewards out. Lives in the caller's thread and owns what scores.
+ * Knows how batches are cut and put together again; how one sample is scored, and by how many functions, is the business of its source.
  */
 
-import * as ray from "@rayling/core";
 import type { DataProto } from "@rayling/data-proto";
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { assembleRewards } from "../batch/rewards.ts";
 import { responseShape, samplesOf } from "../batch/rows.ts";
+import type { RewardLoopOptions } from "../compose/loop-options.ts";
+import { openSource } from "../compose/open-source.ts";
+import { readPlan } from "../compose/read-plan.ts";
+import { mapPlan } from "../compose/reward-plan.ts";
+import type { RewardPlan } from "../compose/reward-plan.ts";
 import { RewardLoopClosedError } from "../errors.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { AttemptOutcome, SampleOutcome, ScoredSample, ScoreFailure } from "../outcome.ts";
-import { rewardVersion } from "../record/reward-version.ts";
-import { RewardModelManager } from "../reward-model/reward-model-manager.ts";
-import { modelOptionsOf, readSettings, withRewardModel } from "../settings.ts";
-import type { RewardLoopOptions, RewardLoopSettings } from "../settings.ts";
+import type { AttemptOutcome, SampleOutcome, ScoredSample } from "../outcome.ts";
 import type { OnFailure } from "../policy-settings.ts";
-import { Dispatcher } from "./dispatcher.ts";
+import { RewardModelManager } from "../reward-model/reward-model-manager.ts";
+import { modelOptionsOf, withRewardModel } from "../settings.ts";
+import type { Purse, SpendState } from "../spend/purse.ts";
+import { AnswerCounts } from "./answer-counts.ts";
 import { checkFailures, isWorthAgain, withFallback } from "./failures.ts";
-import { KnownScores } from "./known-scores.ts";
-import { Purse } from "../spend/purse.ts";
-import { ScoreCache } from "../spend/score-cache.ts";
+import type { GroupScores, RewardSource } from "./reward-source.ts";
 import { scoreStream } from "./score-stream.ts";
 import type { ScoreStreamOptions } from "./score-stream.ts";
-import { SharedLimiter } from "./shared-limiter.ts";
-import { WorkerSeat } from "./worker-seat.ts";
-
-/** A group's scores after the user's postProcessScores, or why there are none. */
-export type GroupScores =
-  | { readonly valid: true; readonly scores: readonly number[] }
-  | { readonly valid: false; readonly error: ScoreFailure };
 
 export interface ScoreOptions {
   /** Whose share of workers and endpoint it takes: "training" (default), "validation", or any other. */
@@ -37,32 +31,26 @@ export interface ScoreOptions {
 }
 
 export class RewardLoopManager implements AsyncDisposable {
-  readonly #seats: readonly WorkerSeat[];
-  readonly #slots: number;
-  readonly #dispatcher: Dispatcher;
+  readonly #source: RewardSource;
+  readonly #purses: readonly Purse[];
   readonly #onFailure: OnFailure;
-  /** Where scores may be known, or have a price. */
-  readonly #known: KnownScores | undefined;
-  /** Which reward function it is, by its module's text and settings: stands in every record of a reward log. */
-  readonly version: string;
+  readonly #answers = new AnswerCounts();
   /** Of the option `rewardModel`; closed with the loop. */
   readonly rewardModel: RewardModelManager | undefined;
+  /** One at a time. */
+  #reloading: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
   private constructor(
-    seats: readonly WorkerSeat[],
-    settings: RewardLoopSettings,
-    version: string,
+    source: RewardSource,
+    purses: readonly Purse[],
+    onFailure: OnFailure,
     model: RewardModelManager | undefined,
-    known: KnownScores | undefined,
   ) {
+    this.#source = source;
+    this.#purses = purses;
+    this.#onFailure = onFailure;
     this.rewardModel = model;
-    this.#known = known;
-    this.#onFailure = settings.policy.onFailure;
-    this.#seats = seats;
-    this.#slots = settings.workers * settings.concurrency;
-    this.version = version;
-    this.#dispatcher = new Dispatcher(seats, settings);
   }
 
   /**
@@ -70,13 +58,15 @@ export class RewardLoopManager implements AsyncDisposable {
    * cannot be loaded (errors of reward-manager-registry); no actor is left then.
    */
   static async create(options: RewardLoopOptions = {}): Promise<RewardLoopManager> {
-    const { rewardModel } = options;
-    const settings = readSettings(options);
-    if (rewardModel === undefined) return RewardLoopManager.#open(settings, undefined);
+    const { rewardModel, onFailure } = options;
+    const plan = readPlan(options);
+    if (rewardModel === undefined) return RewardLoopManager.#open(plan, onFailure, undefined);
     const model = await RewardModelManager.create(modelOptionsOf(rewardModel));
     try {
-      const known = withRewardModel(settings, rewardModel, model.routerAddress);
-      return await RewardLoopManager.#open(known, model);
+      const known = mapPlan(plan, (settings) =>
+        withRewardModel(settings, rewardModel, model.routerAddress),
+      );
+      return await RewardLoopManager.#open(known, onFailure, model);
     } catch (error) {
       await model.close();
       throw error;
@@ -84,34 +74,38 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   static async #open(
-    settings: RewardLoopSettings,
+    plan: RewardPlan,
+    onFailure: OnFailure = {},
     model: RewardModelManager | undefined,
   ): Promise<RewardLoopManager> {
-    const version = await rewardVersion(settings.pipeline);
-    const known = await knownScores(settings.policy, version);
-    const limiter = SharedLimiter.of(settings.policy);
-    const opening = Array.from({ length: settings.workers }, (_, index) =>
-      openSeat(settings, index, limiter),
-    );
-    const opened = await Promise.allSettled(opening);
-    const seats = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-    const failed = opened.find((one) => one.status === "rejected");
-    if (failed === undefined) {
-      return new RewardLoopManager(seats, settings, version, model, known);
-    }
-    known?.close();
-    await Promise.all(seats.map((seat) => seat.close()));
-    throw failed.reason;
+    const purses: Purse[] = [];
+    const source = await openSource(plan, { purses, warn: warnOfSpending });
+    return new RewardLoopManager(source, purses, onFailure, model);
   }
 
-  /** Samples that may be scored at a time: workers x concurrency. */
+  /** Samples that may be scored at a time: workers x concurrency; of several rewards those of the one that has least, of a cascade of all together. */
   get slots(): number {
-    return this.#slots;
+    return this.#source.slots;
   }
 
-  /** Names for `ray.getActor`, in order. */
+  /** Names for `ray.getActor`, in order. Others after a reload. */
   get workerNames(): string[] {
-    return this.#seats.map(({ name }) => name);
+    return [...this.#source.workerNames];
+  }
+
+  /** Which reward functions are asked now, by their modules' texts and settings. Every outcome has the version that gave it. */
+  get version(): string {
+    return this.#source.version;
+  }
+
+  /**
+   * Loads the modules of the reward functions as they are now, in threads of their own: what is submitted from then on is scored by them, what is under way finishes on the old ones.
+   * Resolves to the new version. Rejects with why a module cannot be loaded, as `create`; the old ones go on then.
+   */
+  reload(): Promise<string> {
+    const reloading = this.#reloading.then(() => this.#reload());
+    this.#reloading = reloading.catch(() => undefined);
+    return reloading;
   }
 
   /**
@@ -143,12 +137,22 @@ export class RewardLoopManager implements AsyncDisposable {
 
   /** What all scores cost so far, with the option `spend`. */
   get spent(): number {
-    return this.#known?.spent ?? 0;
+    return this.#purses.reduce((sum, purse) => sum + (purse.isRoot ? purse.spent : 0), 0);
+  }
+
+  /** How far each cap is: of the loop ("") and of its parts, by their names. */
+  get spending(): SpendState[] {
+    return this.#purses.map(({ state }) => state).filter(({ cap }) => cap !== undefined);
+  }
+
+  /** How many samples each stage of a cascade, or each judge before and behind a cap, has given a score, by its name (of a part: "correct/judge"). */
+  get answeredBy(): Record<string, number> {
+    return this.#answers.counts;
   }
 
   /** What the user's functions do besides: postProcessScores, log. */
   get traits(): ExecutorTraits {
-    return (this.#seats[0] as WorkerSeat).traits;
+    return this.#source.traits;
   }
 
   /**
@@ -156,17 +160,13 @@ export class RewardLoopManager implements AsyncDisposable {
    *
    * @param scores of a group's valid samples, by their order in the batch
    */
-  async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
-    const after = await this.#seat.callUntilDone((worker) =>
-      worker.postProcessScores.remote(scores),
-    );
-    if (!after.valid) return after;
-    return { valid: true, scores: after.rewardExtraInfo["scores"] as readonly number[] };
+  postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+    return this.#source.postProcessScores(scores);
   }
 
   /** Tells the user's log, if there is one. Rejects as computeScore. */
-  async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
-    return this.#seat.callUntilDone((worker) => worker.log.remote(entry));
+  log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+    return this.#source.log(entry);
   }
 
   /**
@@ -179,16 +179,18 @@ export class RewardLoopManager implements AsyncDisposable {
   ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
     const score = (sample: Sample, lane: string): Promise<SampleOutcome> =>
       this.#score(sample, lane);
-    return scoreStream(samples, this.#dispatcher, score, options);
+    return scoreStream(samples, this.#source, score, {
+      ...options,
+      spending: () => this.spending,
+    });
   }
 
   /** Ends all workers and executors; what is pending rejects with RewardLoopClosedError. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= (async () => {
-      this.#dispatcher.close();
-      await Promise.all(this.#seats.map((seat) => seat.close()));
+      await this.#source.close();
+      await this.#reloading;
       await this.rewardModel?.close();
-      this.#known?.close();
     })();
     return this.#closing;
   }
@@ -197,13 +199,25 @@ export class RewardLoopManager implements AsyncDisposable {
     return this.close();
   }
 
+  async #reload(): Promise<string> {
+    if (this.#closing !== undefined) throw new RewardLoopClosedError();
+    const prepared = await this.#source.prepareReload();
+    if (this.#closing !== undefined) {
+      await prepared.discard();
+      throw new RewardLoopClosedError();
+    }
+    prepared.commit();
+    return this.version;
+  }
+
   async #score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     return withFallback(await this.#submit(sample, lane), this.#onFailure);
   }
 
-  #submit(sample: RewardSample, lane: string): Promise<SampleOutcome> {
-    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(sample, lane);
-    return this.#known === undefined ? ask() : this.#known.of(sample, ask);
+  async #submit(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+    const outcome = await this.#source.score(sample, lane);
+    this.#answers.add(outcome);
+    return outcome;
   }
 
   /** Without fallbacks; what is worth it is scored once more when all others are done. */
@@ -221,40 +235,14 @@ export class RewardLoopManager implements AsyncDisposable {
       }),
     );
   }
-
-  /** With the least to do. */
-  get #seat(): WorkerSeat {
-    return this.#seats.reduce((least, seat) => (seat.load < least.load ? seat : least));
-  }
 }
 
-async function knownScores(
-  { cache, joinSame, spend }: RewardLoopSettings["policy"],
-  version: string,
-): Promise<KnownScores | undefined> {
-  if (cache === undefined && !joinSame && spend === undefined) return undefined;
-  return new KnownScores({
-    version,
-    cache: cache === undefined ? undefined : await ScoreCache.open(cache),
-    purse: spend && new Purse(spend),
-    joins: joinSame,
-  });
-}
-
-/** verl's names; where another manager of the session has one already, with a number behind it. */
-async function openSeat(
-  settings: RewardLoopSettings,
-  index: number,
-  limiter: SharedLimiter | undefined,
-): Promise<WorkerSeat> {
-  const { name = "reward_loop_worker" } = settings;
-  for (let copy = 1; ; copy++) {
-    const seatName = copy === 1 ? `${name}_${index}` : `${name}_${index}_${copy}`;
-    try {
-      return await WorkerSeat.open(seatName, settings, limiter);
-    } catch (error) {
-      const isTaken = error instanceof ray.ActorAlreadyExistsError && settings.name === undefined;
-      if (!isTaken) throw error;
-    }
-  }
+function warnOfSpending({ name, spent, cap = 0, state }: SpendState): void {
+  const whose = name === "" ? "scores" : `scores of ${name}`;
+  const amount = `${spent.toPrecision(4)} of ${cap}`;
+  const message =
+    state === "reached"
+      ? `all that may be spent on ${whose} is spent: ${amount}`
+      : `${amount} is spent on ${whose}`;
+  process.emitWarning(message, "RaylingWarning");
 }

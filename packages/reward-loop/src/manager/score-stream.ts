@@ -5,7 +5,8 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome, ScoredSample } from "../outcome.ts";
-import type { Dispatcher } from "./dispatcher.ts";
+import type { SpendState } from "../spend/purse.ts";
+import type { RewardSource } from "./reward-source.ts";
 import { ProgressCounter } from "./progress.ts";
 import type { RewardProgress } from "./progress.ts";
 
@@ -28,14 +29,15 @@ type Input<Sample> = Iterable<Sample> | AsyncIterable<Sample>;
 
 export async function* scoreStream<Sample extends RewardSample>(
   samples: Input<Sample>,
-  room: Pick<Dispatcher, "hasRoom" | "onRoom">,
+  room: Pick<RewardSource, "hasRoom" | "onRoom">,
   score: (sample: Sample, lane: string) => Promise<SampleOutcome>,
-  options: ScoreStreamOptions = {},
+  options: ScoreStreamOptions & { readonly spending?: () => readonly SpendState[] } = {},
 ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
   const { onProgress, progressEveryMs = 100, lane = "training", signal, drain } = options;
   signal?.throwIfAborted();
   const counter = new ProgressCounter(
     options.total ?? (Array.isArray(samples) ? samples.length : undefined),
+    options.spending,
   );
   const source = iteratorOf(samples);
   const finished: ScoredSample<Sample>[] = [];

@@ -1,5 +1,5 @@
 /**
- * The place of one RewardLoopWorker in its manager: the actor that sits there now, and its replacement when that dies.
+ * The place of one RewardLoopWorker in its pipeline: the actor that sits there now, and its replacement when that dies, until it is retired.
  *
  * A dead worker's executors are ended before its successor starts. Deaths without one result in between are counted; after too many the
  * seat is lost. What was in flight when a worker died is the business of whoever sent it.
@@ -21,12 +21,16 @@ const MOST_DEATHS_IN_A_ROW = 5;
 
 export class WorkerSeat {
   readonly name: string;
+  /** Of the reward function that its executors have loaded. */
+  readonly version: string;
   readonly #settings: RewardLoopSettings;
   readonly #limiter: SharedLimiter | undefined;
   #worker: Promise<WorkerHandle>;
   #incarnation = 0;
   #deathsInARow = 0;
   #closed = false;
+  /** There once it is to leave: called when it has nothing to do any more. */
+  #onIdle: (() => void) | undefined;
   #traits: ExecutorTraits = { overlaps: false, postProcesses: false, logs: false };
   #hasAnswered = false;
   #load = 0;
@@ -39,8 +43,10 @@ export class WorkerSeat {
     name: string,
     settings: RewardLoopSettings,
     limiter: SharedLimiter | undefined,
+    version: string,
   ) {
     this.name = name;
+    this.version = version;
     this.#settings = settings;
     this.#limiter = limiter;
     this.#worker = Promise.resolve(this.#start());
@@ -51,8 +57,9 @@ export class WorkerSeat {
     name: string,
     settings: RewardLoopSettings,
     limiter: SharedLimiter | undefined,
+    version: string,
   ): Promise<WorkerSeat> {
-    const seat = new WorkerSeat(name, settings, limiter);
+    const seat = new WorkerSeat(name, settings, limiter, version);
     const worker = await seat.#worker;
     try {
       await ray.get(worker.ready.remote());
@@ -87,6 +94,7 @@ export class WorkerSeat {
   release(samples: number): void {
     this.#load -= samples;
     this.#onChange();
+    if (this.#load === 0) this.#onIdle?.();
   }
 
   get state(): "alive" | "replacing" | "lost" {
@@ -121,17 +129,20 @@ export class WorkerSeat {
     } catch (error) {
       if (this.#closed) throw new RewardLoopClosedError();
       if (!isDeathOfWorker(error)) throw error;
-      if (current === this.#worker) this.#replace(error.deathCause.message);
+      // One that is to leave has no successor.
+      if (this.#onIdle !== undefined) this.#become("lost");
+      else if (current === this.#worker) this.#replace(error.deathCause.message);
       return undefined;
     }
   }
 
-  /** Calls until a worker lives to answer. */
-  async callUntilDone<Value>(use: (worker: WorkerHandle) => ObjectRef<Value>): Promise<Value> {
-    for (;;) {
-      const answer = await this.call(use);
-      if (answer !== undefined) return answer.value;
-    }
+  /** Closes it when all that it was given is done. Nobody gives it anything more. */
+  async retire(): Promise<void> {
+    const idle = Promise.withResolvers<void>();
+    this.#onIdle = idle.resolve;
+    if (this.#load === 0) idle.resolve();
+    await idle.promise;
+    await this.close();
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * The reward log: one line for each outcome, appended as it comes and never changed (JSONL). From it a run is audited, scored again in part, and gone on with.
+ * The reward log: one line for each outcome, behind one for each part that it was put together from, appended as it comes and never changed (JSONL). From it a run is audited, scored again in part, and gone on with.
  *
  * Of several lines for one index the last valid one counts, else the last: what was scored again is not counted twice. A line that was cut off when the process was killed is
  * passed over; its sample is scored again.
@@ -10,7 +10,7 @@ import type { JsonlWriter } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLogError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import { isRecord, recordOf } from "./reward-record.ts";
+import { isRecord, recordsOf } from "./reward-record.ts";
 import type { RecordPlace, RewardRecord } from "./reward-record.ts";
 
 export interface RewardLogOptions {
@@ -35,7 +35,7 @@ export class RewardLog implements AsyncDisposable {
     return this.#writer.path;
   }
 
-  /** Written by this one. */
+  /** Outcomes written by this one. */
   get records(): number {
     return this.#records;
   }
@@ -43,7 +43,8 @@ export class RewardLog implements AsyncDisposable {
   /**
    * Resolves when there is room for the next one. Rejects with JsonlError when the file cannot be written any more.
    *
-   * @param about further fields of the line, of the caller's own
+   * @param about further fields of the lines, of the caller's own
+   * @returns the line of the outcome as a whole
    */
   async write(
     sample: RewardSample,
@@ -51,10 +52,10 @@ export class RewardLog implements AsyncDisposable {
     place: Omit<RecordPlace, "at">,
     about: Readonly<Record<string, unknown>> = {},
   ): Promise<RewardRecord> {
-    const record = recordOf(sample, outcome, { ...place, at: new Date() });
-    const written = await this.#write({ ...about, ...record });
+    const records = recordsOf(sample, outcome, { ...place, at: new Date() });
+    const written = await Promise.all(records.map((one) => this.#write({ ...about, ...one })));
     this.#records += 1;
-    return written;
+    return written.at(-1) as RewardRecord;
   }
 
   async close(): Promise<void> {
@@ -87,12 +88,18 @@ export async function* readRewardLog(path: string): AsyncGenerator<RewardRecord,
   }
 }
 
-/** What counts of a log, by index. */
+/** What counts of a log, by index: of outcomes as a whole. */
 export async function outcomesIn(path: string): Promise<Map<number, RewardRecord>> {
   const records = new Map<number, RewardRecord>();
   for await (const record of readRewardLog(path)) {
+    if (isOfPart(record)) continue;
     const known = records.get(record.index);
     if (known?.valid !== true || record.valid) records.set(record.index, record);
   }
   return records;
+}
+
+/** Whether the line is of one of several rewards, or of a stage of a cascade. Logs of before have no such lines. */
+export function isOfPart({ component }: RewardRecord): boolean {
+  return typeof component === "string";
 }

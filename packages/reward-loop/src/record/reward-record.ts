@@ -13,6 +13,8 @@ export interface RewardRecord {
   readonly index: number;
   /** Which sample it is, by what it says. */
   readonly sample: string;
+  /** Of several rewards, or of a cascade, which one the line is of ("correct/judge"); null: all of them together, or the only one. */
+  readonly component: string | null;
   /** verl `uid`, or what the sample's extraInfo calls its group; null without. */
   readonly group: string | null;
   /** Of the reward function: its source and settings. */
@@ -31,6 +33,8 @@ export interface RewardRecord {
   readonly cost: number | null;
   /** Nothing was called for it. */
   readonly cached: boolean;
+  /** Which of several functions gave the score; null where there is one. */
+  readonly answeredBy: string | null;
   /** Tokens, where the score's extra info tells them. */
   readonly usage: TokenUsage | null;
   readonly extra: Readonly<Record<string, unknown>>;
@@ -41,21 +45,38 @@ export interface RewardRecord {
 export interface RecordPlace {
   readonly index: number;
   readonly lane: string;
+  /** Of the reward function, where the outcome does not say it itself. */
   readonly version: string;
   readonly at: Date;
 }
 
-export function recordOf(
+/** Of its parts first, each with its own, and then of the whole: who reads that has read all. */
+export function recordsOf(
+  sample: RewardSample,
+  outcome: SampleOutcome,
+  place: RecordPlace,
+  component: string | null = null,
+): RewardRecord[] {
+  const parts = Object.entries(outcome.components ?? {}).flatMap(([name, part]) =>
+    recordsOf(sample, part, place, component === null ? name : `${component}/${name}`),
+  );
+  return [...parts, recordOf(sample, outcome, place, component)];
+}
+
+function recordOf(
   sample: RewardSample,
   outcome: SampleOutcome,
   { index, lane, version, at }: RecordPlace,
+  component: string | null,
 ): RewardRecord {
   const group = sample.extraInfo?.["group_uid"] ?? sample.extraInfo?.["uid"];
+  const extra = outcome.valid ? outcome.rewardExtraInfo : (outcome.error.rewardExtraInfo ?? {});
   return {
     index,
     sample: sampleKey(sample),
+    component,
     group: typeof group === "string" ? group : null,
-    version,
+    version: outcome.version ?? version,
     at: at.toISOString(),
     lane,
     valid: outcome.valid,
@@ -67,20 +88,24 @@ export function recordOf(
     latencyMs: rounded(outcome.latencyMs),
     cost: outcome.cost ?? null,
     cached: outcome.cached ?? false,
-    usage: outcome.valid ? (usageOf(outcome.rewardExtraInfo) ?? null) : null,
-    extra: outcome.valid ? outcome.rewardExtraInfo : {},
+    answeredBy: outcome.answeredBy ?? null,
+    usage: usageOf(extra) ?? null,
+    extra,
   };
 }
 
-/** What the loop gave when the record was made. */
+/** What the loop gave when the record was made, without its parts. */
 export function outcomeOf(record: RewardRecord): SampleOutcome {
-  const { attempts, waitedMs, latencyMs, cost, cached } = record;
+  const { attempts, waitedMs, latencyMs, cost, cached, version, answeredBy } = record;
   const measured = {
     attempts,
     waitedMs,
     latencyMs,
     ...(typeof cost === "number" ? { cost } : {}),
     ...(cached ? { cached } : {}),
+    version,
+    // Older logs do not have it.
+    ...(typeof answeredBy === "string" ? { answeredBy } : {}),
   };
   if (record.valid && record.score !== null) {
     return {

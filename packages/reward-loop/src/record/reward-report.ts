@@ -1,6 +1,6 @@
 /** What a reward log says as a whole: counts, scores, failures, times and costs. Of several lines for one index the one that counts is looked at; tries and costs are of all. */
 
-import { outcomesIn, readRewardLog } from "./reward-log.ts";
+import { isOfPart, outcomesIn, readRewardLog } from "./reward-log.ts";
 import type { RewardRecord } from "./reward-record.ts";
 
 export interface RewardReport {
@@ -20,6 +20,17 @@ export interface RewardReport {
     readonly version: string;
     readonly samples: number;
     readonly meanScore: number | null;
+  }[];
+  /** How many each of several functions has answered, the most first. */
+  readonly answeredBy: readonly { readonly name: string; readonly samples: number }[];
+  /** Of several rewards, and of the stages of a cascade: those that were asked. */
+  readonly components: readonly {
+    readonly name: string;
+    readonly samples: number;
+    readonly valid: number;
+    readonly meanScore: number | null;
+    readonly cost: number;
+    readonly latencyP50Ms: number | null;
   }[];
   /** Of the calls, with those that failed. */
   readonly attempts: number;
@@ -52,7 +63,8 @@ export interface Quantiles {
 
 /** Rejects as readRewardLog. */
 export async function reportOf(path: string): Promise<RewardReport> {
-  const lines = await Array.fromAsync(readRewardLog(path));
+  const all = await Array.fromAsync(readRewardLog(path));
+  const lines = all.filter((line) => !isOfPart(line));
   const records = [...(await outcomesIn(path)).values()];
   const valid = records.filter((record) => record.valid);
   const called = records.filter(({ cached, attempts }) => !cached && attempts > 0);
@@ -72,6 +84,8 @@ export async function reportOf(path: string): Promise<RewardReport> {
       samples: own.length,
       meanScore: meanOf(own.filter((record) => record.valid)),
     })),
+    answeredBy: answersOf(records),
+    components: componentsOf(all.filter(isOfPart)),
     attempts: sumOf(lines, ({ attempts }) => attempts),
     cached: records.filter(({ cached }) => cached).length,
     latencyMs: quantilesOf(called.map(({ latencyMs }) => latencyMs)),
@@ -86,6 +100,36 @@ export async function reportOf(path: string): Promise<RewardReport> {
     perSecond: seconds > 0 ? lines.length / seconds : null,
     timeline: timelineOf(lines, firstMs, lastMs),
   };
+}
+
+function answersOf(records: readonly RewardRecord[]): RewardReport["answeredBy"] {
+  const answered = records.filter((one) => one.valid && typeof one.answeredBy === "string");
+  return [...Map.groupBy(answered, ({ answeredBy }) => answeredBy ?? "")]
+    .map(([name, own]) => ({ name, samples: own.length }))
+    .toSorted((a, b) => b.samples - a.samples);
+}
+
+/** Costs are of all lines, as for the whole; what was scored again counts once. */
+function componentsOf(lines: readonly RewardRecord[]): RewardReport["components"] {
+  return [...Map.groupBy(lines, ({ component }) => component ?? "")]
+    .map(([name, own]) => {
+      const counted = new Map<number, RewardRecord>();
+      for (const line of own) {
+        if (counted.get(line.index)?.valid !== true || line.valid) counted.set(line.index, line);
+      }
+      const records = [...counted.values()];
+      const valid = records.filter((record) => record.valid);
+      const called = own.filter(({ cached, attempts }) => !cached && attempts > 0);
+      return {
+        name,
+        samples: records.length,
+        valid: valid.length,
+        meanScore: meanOf(valid),
+        cost: sumOf(own, ({ cost }) => cost ?? 0),
+        latencyP50Ms: quantilesOf(called.map(({ latencyMs }) => latencyMs)).p50,
+      };
+    })
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 const parts = 60;

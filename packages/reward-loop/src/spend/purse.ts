@@ -1,4 +1,8 @@
-/** What judging costs: the price of each score by the tokens that it says it used, their sum, and whether there is anything left to spend. Pure. */
+/**
+ * What judging costs: the price of each score by the tokens that it says it used, their sum, and whether there is anything left to spend. Pure.
+ *
+ * A purse may be part of another one: what is paid from it is counted there, too, and when that one is empty so is it.
+ */
 
 import type { SampleOutcome } from "../outcome.ts";
 import { usageOf } from "./usage.ts";
@@ -15,14 +19,39 @@ export interface SpendSettings {
   readonly prices: Prices;
   /** When that much is spent no sample is begun any more: its outcome is SPEND_CAP. What is under way then is finished, and may go beyond it. Default: none. */
   readonly cap?: number;
+  /** The share of the cap at which a warning is given. Default 0.8. */
+  readonly warnAt?: number;
+}
+
+export interface SpendState {
+  /** Of which rewards: "" for all of them. */
+  readonly name: string;
+  readonly spent: number;
+  readonly cap: number | undefined;
+  /** "near": the share of the cap at which to warn is spent. "reached": all that may be. */
+  readonly state: "free" | "near" | "reached";
+}
+
+/** Where a purse stands. */
+export interface PursePlace {
+  readonly name: string;
+  /** What is paid is counted there, too. */
+  readonly countedIn?: Purse | undefined;
+  /** When that is empty, so is this one. */
+  readonly limitedBy?: Purse | undefined;
+  /** Told once when the cap is near, and once when it is reached. */
+  readonly warn?: (state: SpendState) => void;
 }
 
 export class Purse {
   readonly #settings: SpendSettings;
+  readonly #place: PursePlace;
   #spent = 0;
+  #told: SpendState["state"] = "free";
 
-  constructor(settings: SpendSettings) {
+  constructor(settings: SpendSettings, place: PursePlace = { name: "" }) {
     this.#settings = settings;
+    this.#place = place;
   }
 
   get spent(): number {
@@ -30,23 +59,49 @@ export class Purse {
   }
 
   get isEmpty(): boolean {
-    return this.#spent >= (this.#settings.cap ?? Infinity);
+    return this.state.state === "reached" || this.#place.limitedBy?.isEmpty === true;
   }
 
-  /** What that cost, which is added to the sum. Attempts that failed cost their call; what tokens they used nobody says. */
+  /** Counted in no other one. */
+  get isRoot(): boolean {
+    return this.#place.countedIn === undefined;
+  }
+
+  get state(): SpendState {
+    const { cap, warnAt = 0.8 } = this.#settings;
+    const share = cap === undefined ? 0 : this.#spent / cap;
+    // A cap of 0 is reached before anything is spent.
+    const isReached = cap !== undefined && this.#spent >= cap;
+    const state = isReached ? "reached" : share >= warnAt ? "near" : "free";
+    return { name: this.#place.name, spent: this.#spent, cap, state };
+  }
+
+  /** What that cost, which is added to the sum. Attempts that failed cost their call; what tokens they used is known of those that could not tell. */
   pay(outcome: SampleOutcome): number {
     const {
       perMillionInputTokens = 0,
       perMillionOutputTokens = 0,
       perCall = 0,
     } = this.#settings.prices;
-    const usage = outcome.valid ? usageOf(outcome.rewardExtraInfo) : undefined;
+    const said = outcome.valid ? outcome.rewardExtraInfo : outcome.error.rewardExtraInfo;
+    const usage = usageOf(said ?? {});
     const cost =
       perCall * outcome.attempts +
       ((usage?.inputTokens ?? 0) * perMillionInputTokens +
         (usage?.outputTokens ?? 0) * perMillionOutputTokens) /
         1e6;
-    this.#spent += cost;
+    this.#add(cost);
     return cost;
+  }
+
+  #add(cost: number): void {
+    this.#spent += cost;
+    const state = this.state;
+    if (state.state !== "free" && state.state !== this.#told) {
+      this.#told = state.state;
+      this.#place.warn?.(state);
+    }
+    const { countedIn } = this.#place;
+    if (countedIn !== undefined) countedIn.#add(cost);
   }
 }

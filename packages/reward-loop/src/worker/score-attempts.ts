@@ -197,12 +197,14 @@ function reportOf(outcome: AttemptOutcome): LimitReport {
     const tokens = usageOf(outcome.rewardExtraInfo)?.totalTokens;
     return { outcome: "ok", ...(tokens === undefined ? {} : { tokens }) };
   }
-  const { code, retryAfterMs } = outcome.error;
+  const { code, retryAfterMs, rewardExtraInfo = {} } = outcome.error;
   const pause = retryAfterMs === undefined ? {} : { retryAfterMs };
   const failure = classOf(outcome.error);
   // A call that was refused used nothing.
   if (failure === "rate-limit") return { outcome: "refused", tokens: 0, ...pause };
   const isCut = failure === "timeout" || code === "EXECUTOR_DIED";
   const isItsFault = failure === "infrastructure" || failure === "timeout";
-  return { outcome: isItsFault ? "failed" : "ok", isCut, ...pause };
+  const tokens = usageOf(rewardExtraInfo)?.totalTokens;
+  const used = tokens === undefined ? {} : { tokens };
+  return { outcome: isItsFault ? "failed" : "ok", isCut, ...used, ...pause };
 }

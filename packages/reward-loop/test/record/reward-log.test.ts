@@ -70,7 +70,10 @@ test("a line says all that is to know of an outcome, and gives it back", async (
     usage: { inputTokens: 7, outputTokens: 3, totalTokens: 10 },
   });
   expect(records[1]).toMatchObject({ valid: false, score: null, errorClass: "rate-limit" });
-  expect(records.map(outcomeOf)).toEqual([{ ...valid(1), latencyMs: 1.235 }, refused]);
+  expect(records.map(outcomeOf)).toEqual([
+    { ...valid(1), latencyMs: 1.235, version: "v1" },
+    { ...refused, version: "v1" },
+  ]);
 });
 
 test("of several lines for one index the last valid one counts, and a line that was cut off does not", async () => {

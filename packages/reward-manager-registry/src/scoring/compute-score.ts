@@ -23,20 +23,21 @@ export interface ScoreInput {
 
 export type ScoreValue = number | boolean | bigint;
 
-/** verl: a dict must contain `score`; every key becomes extra info. Give every sample the same keys. */
+/** verl: a dict must contain `score`; every key becomes extra info. Give every sample the same keys. A score of null says that the function cannot tell. */
 export interface ScoreRecord {
-  readonly score: ScoreValue;
+  readonly score: ScoreValue | null;
   readonly [extra: string]: unknown;
 }
 
 /** The form of verl's async reward agent: score (or record), the query and the response that were judged. */
 export type ScoreTuple = readonly [
-  score: ScoreValue | ScoreRecord,
+  score: ScoreValue | ScoreRecord | null,
   query: unknown,
   response: unknown,
 ];
 
-export type ScoreOutput = ScoreValue | ScoreRecord | ScoreTuple;
+/** null: the function cannot tell. That is no zero: the sample is invalid (CannotTellError), or the next function of a cascade is asked. */
+export type ScoreOutput = ScoreValue | ScoreRecord | ScoreTuple | null;
 
 /** Synchronous or not: whatever has a `then` is awaited. */
 export type ComputeScore = (input: ScoreInput) => ScoreOutput | PromiseLike<ScoreOutput>;

@@ -1,10 +1,10 @@
 /**
  * From whatever a score function returned to one finite number and its extra info.
  * Invariant: rewardScore is finite, and where extra info repeats the score (`score`, `acc`) it is that same number.
- * Everything else is an InvalidScoreError, never a zero.
+ * Everything else is an InvalidScoreError, never a zero; null is a CannotTellError.
  */
 
-import { InvalidScoreError } from "../errors.ts";
+import { CannotTellError, InvalidScoreError } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
 
 /** verl `{reward_score, reward_extra_info}`. */
@@ -18,7 +18,7 @@ export interface RewardResult {
  * - `{ score, ...extras }` -> all keys, `score` included
  * - `[score, query, response]` -> as its score alone, plus the keys `query` and `response` (a record's own keys of that name win)
  *
- * Booleans count 1 and 0. Throws InvalidScoreError for everything else.
+ * Booleans count 1 and 0. Throws CannotTellError where the score is null, InvalidScoreError for everything else.
  */
 export function toRewardResult(output: unknown, dataSource: string): RewardResult {
   if (!Array.isArray(output)) return scalarOrRecord(output, dataSource, "");
@@ -36,12 +36,17 @@ export function toRewardResult(output: unknown, dataSource: string): RewardResul
 }
 
 function scalarOrRecord(output: unknown, dataSource: string, where: string): RewardResult {
+  if (output === null) throw new CannotTellError(dataSource, {});
   const scalar = toFiniteNumber(output);
   if (scalar !== undefined) return { rewardScore: scalar, rewardExtraInfo: { acc: scalar } };
   if (typeof output !== "object" || output === null || !Object.hasOwn(output, "score")) {
     throw new InvalidScoreError(dataSource, where + describeValue(output));
   }
   const record: Record<string, unknown> = { ...output };
+  if (record["score"] === null) {
+    const { score: _, ...extraInfo } = record;
+    throw new CannotTellError(dataSource, extraInfo);
+  }
   const score = toFiniteNumber(record["score"]);
   if (score === undefined)
     throw new InvalidScoreError(

@@ -22,7 +22,7 @@ export interface ScoreSampleOptions {
 }
 
 /**
- * Scores one sample (verl `run_single`). Rejects with InvalidSampleError, MissingTokenizerError, InvalidScoreError,
+ * Scores one sample (verl `run_single`). Rejects with InvalidSampleError, MissingTokenizerError, InvalidScoreError, CannotTellError,
  * or with whatever `computeScore` or the tokenizer threw.
  */
 export async function scoreSample(

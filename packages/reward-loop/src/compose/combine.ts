@@ -1,0 +1,160 @@
+/** How the outcomes of several functions become one. Pure. */
+
+import type { ComponentPlan } from "./reward-plan.ts";
+import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
+import { usageOf } from "../spend/usage.ts";
+
+type Component = Pick<ComponentPlan, "name" | "weight" | "onInvalid">;
+type Measures = Omit<Extract<SampleOutcome, { valid: false }>, "valid" | "error">;
+
+/**
+ * The sum of weight x score, or the mean. Extra info: `score` is that, each component's own score stands under its name (null where it has none), and what it said besides under
+ * `{name}/{key}`; `usage` is of all together. Invalid if a component is that masks, or all are.
+ *
+ * @param outcomes in order of the components
+ */
+export function combined(
+  components: readonly Component[],
+  outcomes: readonly SampleOutcome[],
+  combine: "sum" | "mean",
+): SampleOutcome {
+  const parts = Object.fromEntries(
+    components.map(({ name }, index) => [name, outcomes[index] as SampleOutcome]),
+  );
+  const measured = { ...atOnce(outcomes), components: parts };
+  const scores = components.map(({ onInvalid }, index) => scoreOf(outcomes[index], onInvalid));
+  const masking = components.findIndex(
+    ({ onInvalid }, index) => onInvalid === "mask" && scores[index] === undefined,
+  );
+  const isEmpty = scores.every((score) => score === undefined);
+  const culprit = masking === -1 && isEmpty ? 0 : masking;
+  const failed = outcomes[culprit];
+  if (failed?.valid === false) {
+    const name = components[culprit]?.name ?? "";
+    return { valid: false, error: failureOf(name, failed.error), ...measured };
+  }
+  let sum = 0;
+  let weights = 0;
+  for (const [index, { weight }] of components.entries()) {
+    const score = scores[index];
+    if (score === undefined) continue;
+    sum += weight * score;
+    weights += weight;
+  }
+  const rewardScore = combine === "sum" ? sum : sum / weights;
+  if (!Number.isFinite(rewardScore)) {
+    const message = `the weights of the rewards that are left sum up to ${weights}`;
+    const error = { code: "INVALID_SCORE", name: "InvalidScoreError", message } as const;
+    return { valid: false, error, ...measured };
+  }
+  const rewardExtraInfo = { score: rewardScore, ...extraOf(components, outcomes, scores) };
+  return { valid: true, rewardScore, rewardExtraInfo, ...measured };
+}
+
+/**
+ * What the last of those that were asked says, with what all of them took.
+ *
+ * @param asked by name, in order
+ */
+export function answered(asked: Readonly<Record<string, SampleOutcome>>): SampleOutcome {
+  const entries = Object.entries(asked);
+  const [name, last] = entries.at(-1) as [string, SampleOutcome];
+  const measured = { ...oneByOne(entries.map(([, outcome]) => outcome)), components: asked };
+  if (!last.valid) return { ...last, ...measured, error: failureOf(name, last.error) };
+  return saidBy(name, { ...last, ...measured });
+}
+
+/** It says who gave it, among its extra info, too. */
+export function saidBy(name: string, outcome: SampleOutcome): SampleOutcome {
+  if (!outcome.valid) return outcome;
+  const rewardExtraInfo = { ...outcome.rewardExtraInfo, answeredBy: name };
+  return { ...outcome, rewardExtraInfo, answeredBy: name };
+}
+
+/** Of the one that is invalid, with its name; of a part of a part with both. */
+function failureOf(name: string, error: ScoreFailure): ScoreFailure {
+  const component = error.component === undefined ? name : `${name}/${error.component}`;
+  const message =
+    error.component === undefined ? `${name}: ${error.message}` : `${name}/${error.message}`;
+  return { ...error, message, component };
+}
+
+function scoreOf(
+  outcome: SampleOutcome | undefined,
+  onInvalid: Component["onInvalid"],
+): number | undefined {
+  if (outcome?.valid === true) return outcome.rewardScore;
+  return typeof onInvalid === "object" ? onInvalid.score : undefined;
+}
+
+function extraOf(
+  components: readonly Component[],
+  outcomes: readonly SampleOutcome[],
+  scores: readonly (number | undefined)[],
+): Record<string, unknown> {
+  const extra: Record<string, unknown> = {};
+  for (const [index, { name }] of components.entries()) extra[name] = scores[index] ?? null;
+  for (const [index, { name }] of components.entries()) {
+    const outcome = outcomes[index];
+    if (outcome?.valid === false) extra[`${name}/error`] = outcome.error.code;
+    if (outcome?.valid !== true) continue;
+    for (const [key, value] of Object.entries(outcome.rewardExtraInfo)) {
+      // Its score stands under its name; usage is told of all together.
+      if (key !== "score" && key !== "usage" && !isItsScore(key, value, outcome.rewardScore)) {
+        extra[`${name}/${key}`] = value;
+      }
+    }
+  }
+  const usage = usageOfAll(outcomes);
+  return usage === undefined ? extra : { ...extra, usage };
+}
+
+/** A function that returns a number has it among its extra info as `acc`. */
+function isItsScore(key: string, value: unknown, score: number): boolean {
+  return key === "acc" && value === score;
+}
+
+function usageOfAll(outcomes: readonly SampleOutcome[]): Record<string, number> | undefined {
+  const told = outcomes.flatMap((outcome) => {
+    const said = outcome.valid ? outcome.rewardExtraInfo : outcome.error.rewardExtraInfo;
+    return usageOf(said ?? {}) ?? [];
+  });
+  if (told.length === 0) return undefined;
+  return {
+    inputTokens: sumOf(told, (one) => one.inputTokens),
+    outputTokens: sumOf(told, (one) => one.outputTokens),
+    totalTokens: sumOf(told, (one) => one.totalTokens),
+  };
+}
+
+/** Begun together: the slowest says how long it took. */
+function atOnce(outcomes: readonly SampleOutcome[]): Measures {
+  const most = (valueOf: (outcome: SampleOutcome) => number): number =>
+    Math.max(...outcomes.map(valueOf));
+  return {
+    latencyMs: most(({ latencyMs }) => latencyMs),
+    waitedMs: most(({ waitedMs }) => waitedMs),
+    ...spent(outcomes),
+  };
+}
+
+function oneByOne(outcomes: readonly SampleOutcome[]): Measures {
+  return {
+    latencyMs: sumOf(outcomes, ({ latencyMs }) => latencyMs),
+    waitedMs: sumOf(outcomes, ({ waitedMs }) => waitedMs),
+    ...spent(outcomes),
+  };
+}
+
+function spent(outcomes: readonly SampleOutcome[]): Omit<Measures, "latencyMs" | "waitedMs"> {
+  const hasPrice = outcomes.some(({ cost }) => cost !== undefined);
+  return {
+    attempts: sumOf(outcomes, ({ attempts }) => attempts),
+    ...(hasPrice ? { cost: sumOf(outcomes, ({ cost = 0 }) => cost) } : {}),
+    ...(outcomes.every(({ cached }) => cached === true) ? { cached: true } : {}),
+  };
+}
+
+function sumOf<Item>(items: readonly Item[], valueOf: (item: Item) => number): number {
+  return items.reduce((total, item) => total + valueOf(item), 0);
+}

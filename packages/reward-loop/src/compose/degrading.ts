@@ -1,0 +1,85 @@
+/**
+ * A judge and a cheaper one: when all that may be spent is spent, the cheaper one is asked for what the first was not begun with. Every score says which of the two gave it, "main" or
+ * "cheaper". What the first one is known to have said of a sample before still counts.
+ */
+
+import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { ExecutorTraits } from "../executor/score-executor.ts";
+import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
+import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import type { Purse } from "../spend/purse.ts";
+import { saidBy } from "./combine.ts";
+import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
+
+export class DegradingReward implements RewardSource {
+  readonly #main: RewardSource;
+  readonly #cheaper: RewardSource;
+  readonly #purse: Purse;
+
+  /**
+   * Closes both when it is closed.
+   *
+   * @param purse of the first: when it is empty the other one takes over
+   */
+  constructor(main: RewardSource, cheaper: RewardSource, purse: Purse) {
+    this.#main = main;
+    this.#cheaper = cheaper;
+    this.#purse = purse;
+  }
+
+  /** Of the one that is asked now. */
+  get version(): string {
+    return this.#current.version;
+  }
+
+  get workerNames(): string[] {
+    return [...this.#main.workerNames, ...this.#cheaper.workerNames];
+  }
+
+  get traits(): ExecutorTraits {
+    return this.#main.traits;
+  }
+
+  get slots(): number {
+    return this.#current.slots;
+  }
+
+  get hasRoom(): boolean {
+    return this.#current.hasRoom;
+  }
+
+  get isCongested(): boolean {
+    return this.#current.isCongested;
+  }
+
+  onRoom(listener: () => void): () => void {
+    return onRoomOfAny([this.#main, this.#cheaper], listener);
+  }
+
+  async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+    const outcome = await this.#main.score(sample, lane);
+    const isUnpaid = !outcome.valid && outcome.error.code === "SPEND_CAP";
+    if (!isUnpaid) return saidBy("main", outcome);
+    return saidBy("cheaper", await this.#cheaper.score(sample, lane));
+  }
+
+  postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+    return this.#main.postProcessScores(scores);
+  }
+
+  log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+    return this.#main.log(entry);
+  }
+
+  prepareReload(): Promise<PreparedReload> {
+    return prepareAll([this.#main, this.#cheaper]);
+  }
+
+  close(): Promise<void> {
+    return closeAll([this.#main, this.#cheaper]);
+  }
+
+  get #current(): RewardSource {
+    return this.#purse.isEmpty ? this.#cheaper : this.#main;
+  }
+}

@@ -1,0 +1,76 @@
+/** Several sources behind one: what holds for them together. All are opened, loaded anew and closed as one. */
+
+import type { ScoreLogEntry } from "@rayling/reward-manager-registry";
+import { RewardLoopOptionError } from "../errors.ts";
+import type { ExecutorTraits } from "../executor/score-executor.ts";
+import type { PreparedReload, RewardSource } from "../manager/reward-source.ts";
+import type { AttemptOutcome } from "../outcome.ts";
+
+/** All of them, or none: those that are open are closed when one cannot be. Rejects with why. */
+export async function openAll<Source extends RewardSource>(
+  opening: readonly Promise<Source>[],
+): Promise<Source[]> {
+  const opened = await Promise.allSettled(opening);
+  const sources = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const failed = opened.find((one) => one.status === "rejected");
+  if (failed === undefined) return sources;
+  await closeAll(sources);
+  throw failed.reason;
+}
+
+export async function closeAll(sources: readonly RewardSource[]): Promise<void> {
+  await Promise.all(sources.map((source) => source.close()));
+}
+
+/** All of them, or none. */
+export async function prepareAll(sources: readonly RewardSource[]): Promise<PreparedReload> {
+  const preparing = await Promise.allSettled(sources.map((source) => source.prepareReload()));
+  const prepared = preparing.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const discard = async (): Promise<void> => {
+    await Promise.all(prepared.map((one) => one.discard()));
+  };
+  const failed = preparing.find((one) => one.status === "rejected");
+  if (failed !== undefined) {
+    await discard();
+    throw failed.reason;
+  }
+  return { commit: () => prepared.forEach((one) => one.commit()), discard };
+}
+
+export function onRoomOfAny(sources: readonly RewardSource[], listener: () => void): () => void {
+  const stops = sources.map((source) => source.onRoom(listener));
+  return () => stops.forEach((stop) => stop());
+}
+
+export function traitsOf(sources: readonly RewardSource[]): ExecutorTraits {
+  return {
+    overlaps: sources.every(({ traits }) => traits.overlaps),
+    postProcesses: false,
+    logs: sources.some(({ traits }) => traits.logs),
+  };
+}
+
+/** The scores of a group are put right by the function that gave them, and here several did. Throws RewardLoopOptionError. */
+export function checkTraits(sources: readonly RewardSource[]): void {
+  if (sources.every(({ traits }) => !traits.postProcesses)) return;
+  const expected =
+    "functions without postProcessScores, which is for groups that one function scored";
+  throw new RewardLoopOptionError("rewards", expected, "a class with it");
+}
+
+/** Those that have a log are told; the first failure of one. */
+export async function logAll(
+  sources: readonly RewardSource[],
+  entry: ScoreLogEntry,
+): Promise<AttemptOutcome> {
+  const telling = sources.filter(({ traits }) => traits.logs).map((source) => source.log(entry));
+  const told = await Promise.all(telling);
+  const nothing = {
+    valid: true,
+    rewardScore: 0,
+    rewardExtraInfo: {},
+    latencyMs: 0,
+    attempts: 0,
+  } as const;
+  return told.find(({ valid }) => !valid) ?? told[0] ?? nothing;
+}

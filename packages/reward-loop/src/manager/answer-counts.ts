@@ -1,0 +1,24 @@
+/** How many samples were answered by whom, where several functions could: stages of a cascade, judges before and behind a cap. */
+
+import type { SampleOutcome } from "../outcome.ts";
+
+export class AnswerCounts {
+  readonly #counts: Map<string, number> = new Map();
+
+  get counts(): Record<string, number> {
+    return Object.fromEntries(this.#counts);
+  }
+
+  add(outcome: SampleOutcome): void {
+    for (const name of answersOf(outcome))
+      this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  }
+}
+
+/** Of each part whose functions take turns: "judge" of a cascade alone, "correct/judge" of one among several rewards. Nothing of what is invalid. */
+export function answersOf(outcome: SampleOutcome, within: string = ""): string[] {
+  if (outcome.answeredBy !== undefined) return [`${within}${outcome.answeredBy}`];
+  return Object.entries(outcome.components ?? {}).flatMap(([name, part]) =>
+    part.valid ? answersOf(part, `${within}${name}/`) : [],
+  );
+}

@@ -1,0 +1,213 @@
+/**
+ * One reward function with workers of its own, and what is known of its scores: the source that all others stand on.
+ *
+ * Its workers are replaced as a whole when its module is loaded anew: the new ones are ready before the old ones are given nothing more, and these end when all that they have is done.
+ */
+
+import * as ray from "@rayling/core";
+import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import { RewardLoopClosedError } from "../errors.ts";
+import type { ExecutorTraits } from "../executor/score-executor.ts";
+import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import { rewardVersion } from "../record/reward-version.ts";
+import type { RewardLoopSettings } from "../settings.ts";
+import type { Purse } from "../spend/purse.ts";
+import { ScoreCache } from "../spend/score-cache.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { KnownScores } from "./known-scores.ts";
+import type { GroupScores, PreparedReload, RewardSource } from "./reward-source.ts";
+import { SharedLimiter } from "./shared-limiter.ts";
+import { WorkerSeat } from "./worker-seat.ts";
+
+export class RewardPipeline implements RewardSource {
+  readonly #settings: RewardLoopSettings;
+  readonly #limiter: SharedLimiter | undefined;
+  /** Where scores may be known, or have a price. */
+  readonly #known: KnownScores | undefined;
+  readonly #dispatcher: Dispatcher;
+  #seats: readonly WorkerSeat[];
+  /** Of workers that have been replaced and are finishing. */
+  readonly #leaving: Set<Promise<void>> = new Set();
+  #version: string;
+  #generation = 0;
+  #closing: Promise<void> | undefined;
+
+  private constructor(
+    settings: RewardLoopSettings,
+    limiter: SharedLimiter | undefined,
+    known: KnownScores | undefined,
+    seats: readonly WorkerSeat[],
+    version: string,
+  ) {
+    this.#settings = settings;
+    this.#limiter = limiter;
+    this.#known = known;
+    this.#seats = seats;
+    this.#version = version;
+    this.#dispatcher = new Dispatcher(seats, settings);
+  }
+
+  /**
+   * Resolves when every worker has loaded the user's modules. Rejects with ExecutorStartError, RewardLimiterConflictError, RewardCacheError, or why a module cannot be loaded; no actor is
+   * left then.
+   *
+   * @param purse that pays for its scores
+   */
+  static async open(
+    settings: RewardLoopSettings,
+    purse: Purse | undefined,
+  ): Promise<RewardPipeline> {
+    const { cache, joinSame } = settings.policy;
+    const version = await rewardVersion(settings.pipeline);
+    const isPlain = cache === undefined && !joinSame && purse === undefined;
+    const known = isPlain
+      ? undefined
+      : new KnownScores({
+          cache: cache === undefined ? undefined : await ScoreCache.open(cache),
+          purse,
+          joins: joinSame,
+        });
+    const limiter = SharedLimiter.of(settings.policy);
+    try {
+      const seats = await openSeats(settings, limiter, version, 0);
+      return new RewardPipeline(settings, limiter, known, seats, version);
+    } catch (error) {
+      known?.close();
+      throw error;
+    }
+  }
+
+  get version(): string {
+    return this.#version;
+  }
+
+  get workerNames(): string[] {
+    return this.#seats.map(({ name }) => name);
+  }
+
+  get traits(): ExecutorTraits {
+    return (this.#seats[0] as WorkerSeat).traits;
+  }
+
+  get slots(): number {
+    return this.#settings.workers * this.#settings.concurrency;
+  }
+
+  get hasRoom(): boolean {
+    return this.#dispatcher.hasRoom;
+  }
+
+  get isCongested(): boolean {
+    return this.#dispatcher.isCongested;
+  }
+
+  onRoom(listener: () => void): () => void {
+    return this.#dispatcher.onRoom(listener);
+  }
+
+  score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(sample, lane);
+    return this.#known === undefined ? ask() : this.#known.of(sample, this.#version, ask);
+  }
+
+  async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+    const after = await this.#untilDone((worker) => worker.postProcessScores.remote(scores));
+    if (!after.valid) return after;
+    return { valid: true, scores: after.rewardExtraInfo["scores"] as readonly number[] };
+  }
+
+  log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+    return this.#untilDone((worker) => worker.log.remote(entry));
+  }
+
+  async prepareReload(): Promise<PreparedReload> {
+    if (this.#closing !== undefined) throw new RewardLoopClosedError();
+    const version = await rewardVersion(this.#settings.pipeline);
+    const seats = await openSeats(this.#settings, this.#limiter, version, ++this.#generation);
+    const discard = async (): Promise<void> => {
+      await Promise.all(seats.map((seat) => seat.close()));
+    };
+    return { commit: () => this.#replace(seats, version, discard), discard };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      this.#dispatcher.close();
+      await Promise.all(this.#seats.map((seat) => seat.close()));
+      await Promise.all(this.#leaving);
+      this.#known?.close();
+    })();
+    return this.#closing;
+  }
+
+  #replace(seats: readonly WorkerSeat[], version: string, discard: () => Promise<void>): void {
+    if (this.#closing !== undefined) {
+      this.#leave(discard());
+      return;
+    }
+    const before = this.#seats;
+    this.#seats = seats;
+    this.#version = version;
+    this.#dispatcher.replaceSeats(seats);
+    for (const seat of before) this.#leave(seat.retire());
+  }
+
+  #leave(leaving: Promise<void>): void {
+    this.#leaving.add(leaving);
+    void leaving.then(() => this.#leaving.delete(leaving));
+  }
+
+  /** By the worker with the least to do, and by another one if that dies or leaves over it. */
+  async #untilDone<Value>(
+    use: Parameters<typeof WorkerSeat.prototype.call<Value>>[0],
+  ): Promise<Value> {
+    for (;;) {
+      const seat = this.#seats.reduce((least, one) => (one.load < least.load ? one : least));
+      seat.take(1);
+      try {
+        const answer = await seat.call(use);
+        if (answer !== undefined) return answer.value;
+      } finally {
+        seat.release(1);
+      }
+    }
+  }
+}
+
+/** All of them, or none. */
+async function openSeats(
+  settings: RewardLoopSettings,
+  limiter: SharedLimiter | undefined,
+  version: string,
+  generation: number,
+): Promise<WorkerSeat[]> {
+  const opening = Array.from({ length: settings.workers }, (_, index) =>
+    openSeat(settings, limiter, version, generation === 0 ? `${index}` : `${index}_r${generation}`),
+  );
+  const opened = await Promise.allSettled(opening);
+  const seats = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const failed = opened.find((one) => one.status === "rejected");
+  if (failed === undefined) return seats;
+  await Promise.all(seats.map((seat) => seat.close()));
+  throw failed.reason;
+}
+
+/** verl's names; where another loop of the session has one already, with a number behind it. */
+async function openSeat(
+  settings: RewardLoopSettings,
+  limiter: SharedLimiter | undefined,
+  version: string,
+  place: string,
+): Promise<WorkerSeat> {
+  const base = settings.name ?? "reward_loop_worker";
+  const name = settings.part === undefined ? base : `${base}_${settings.part}`;
+  for (let copy = 1; ; copy++) {
+    const seatName = copy === 1 ? `${name}_${place}` : `${name}_${place}_${copy}`;
+    try {
+      return await WorkerSeat.open(seatName, settings, limiter, version);
+    } catch (error) {
+      const isTaken = error instanceof ray.ActorAlreadyExistsError && settings.name === undefined;
+      if (!isTaken) throw error;
+    }
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * Where the outcome of a sample comes from, whatever is behind it: one reward function with workers of its own, several of them with weights, a cascade, a judge that takes over at the cap, a log.
+ *
+ * Invariant of all: every sample that is given to `score` settles exactly once, also when the source is closed or its functions are loaded anew meanwhile.
+ */
+
+import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { ExecutorTraits } from "../executor/score-executor.ts";
+import type { AttemptOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
+
+/** A group's scores after the user's postProcessScores, or why there are none. */
+export type GroupScores =
+  | { readonly valid: true; readonly scores: readonly number[] }
+  | { readonly valid: false; readonly error: ScoreFailure };
+
+/** New functions that are loaded and not used yet: one of the two is called, once. */
+export interface PreparedReload {
+  /** From now on samples are scored by them; those under way finish on the old ones. */
+  readonly commit: () => void;
+  /** All stays as it was. */
+  readonly discard: () => Promise<void>;
+}
+
+export interface RewardSource {
+  /** By its functions' texts and settings, as they are now. */
+  readonly version: string;
+  /** Names for `ray.getActor`, in order. */
+  readonly workerNames: readonly string[];
+  readonly traits: ExecutorTraits;
+  /** Samples that may be at work at a time. */
+  readonly slots: number;
+  /** Whether a sample would be begun at once, or rejected. */
+  readonly hasRoom: boolean;
+  /** Whether as many samples wait as may be at work: one that is taken in now would only wait behind them. */
+  readonly isCongested: boolean;
+  /** Called whenever there may be room. Returns what ends it. */
+  onRoom(listener: () => void): () => void;
+  /** Rejects only when nothing can be scored any more: ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError. */
+  score(sample: RewardSample, lane: string): Promise<SampleOutcome>;
+  /** Rejects as score. */
+  postProcessScores(scores: readonly number[]): Promise<GroupScores>;
+  /** Rejects as score. */
+  log(entry: ScoreLogEntry): Promise<AttemptOutcome>;
+  /** Loads the functions' modules as they are now. Rejects with why they cannot be loaded; nothing has changed then. */
+  prepareReload(): Promise<PreparedReload>;
+  /** Ends all workers and executors; what is pending rejects with RewardLoopClosedError. Idempotent. */
+  close(): Promise<void>;
+}

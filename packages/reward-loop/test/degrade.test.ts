@@ -1,0 +1,166 @@
+/** What becomes of samples when all that may be spent is spent: nothing, or a cheaper judge. */
+
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import { fixture, sampleOf } from "./loop.ts";
+
+afterAll(() => ray.shutdown());
+
+const part = (name: string): string => fixture(`parts.ts:${name}`);
+const cheaper = { path: fixture("parts.ts"), name: "judge", rewardKwargs: { worth: 0.25 } };
+
+async function oneByOne(
+  loop: RewardLoopManager,
+  texts: readonly string[],
+): Promise<SampleOutcome[]> {
+  const outcomes: SampleOutcome[] = [];
+  for (const text of texts) outcomes.push(await loop.computeScore(sampleOf(text)));
+  return outcomes;
+}
+
+const create = (options: RewardLoopOptions): Promise<RewardLoopManager> =>
+  RewardLoopManager.create({ workers: 1, executors: 1, ...options });
+
+const saidBy = (outcomes: readonly SampleOutcome[]): unknown[] =>
+  outcomes.map((one) =>
+    one.valid ? [one.rewardScore, one.rewardExtraInfo["answeredBy"], one.cost] : one.error.code,
+  );
+
+function warnings(): string[] {
+  const seen: string[] = [];
+  const listener = ({ message }: Error): void => void seen.push(message);
+  process.on("warning", listener);
+  onTestFinished(() => void process.off("warning", listener));
+  return seen;
+}
+
+test("a cheaper judge takes over at the cap, and every score says whose it is", async () => {
+  const warned = warnings();
+  await using loop = await create({
+    reward: part("judge"),
+    joinSame: true,
+    spend: { prices: { perCall: 1 }, cap: 4, warnAt: 0.5, whenReached: { reward: cheaper } },
+  });
+  const before = loop.version;
+  const outcomes = await oneByOne(loop, ["a", "b", "c", "unjudged", "e", "f", "unjudged"]);
+  expect(saidBy(outcomes)).toEqual([
+    [0.5, "main", 1],
+    [0.5, "main", 1],
+    [0.5, "main", 1],
+    "SCORE_THREW",
+    [0.25, "cheaper", 0],
+    [0.25, "cheaper", 0],
+    "SCORE_THREW",
+  ]);
+  expect(loop.answeredBy).toEqual({ main: 3, cheaper: 2 });
+  expect(loop.version).not.toBe(before);
+  const versions = outcomes.map(({ version }) => version);
+  expect(new Set(versions.slice(0, 4))).toEqual(new Set([before]));
+  expect(new Set(versions.slice(4))).toEqual(new Set([loop.version]));
+  expect(loop.spending).toEqual([{ name: "", spent: 4, cap: 4, state: "reached" }]);
+  await expect
+    .poll(() => warned)
+    .toEqual([
+      "2.000 of 4 is spent on scores",
+      "all that may be spent on scores is spent: 4.000 of 4",
+    ]);
+});
+
+test("the cheaper one has its own prices and cap, and costs of both are told together", async () => {
+  await using loop = await create({
+    reward: part("judge"),
+    spend: {
+      prices: { perCall: 1 },
+      cap: 2,
+      whenReached: { reward: cheaper, spend: { prices: { perCall: 0.5 }, cap: 1 } },
+    },
+  });
+  expect(saidBy(await oneByOne(loop, ["a", "b", "c", "d", "e"]))).toEqual([
+    [0.5, "main", 1],
+    [0.5, "main", 1],
+    [0.25, "cheaper", 0.5],
+    [0.25, "cheaper", 0.5],
+    "SPEND_CAP",
+  ]);
+  expect(loop.spent).toBe(3);
+  expect(loop.spending).toMatchObject([
+    { name: "", spent: 3, cap: 2, state: "reached" },
+    { name: "cheaper", spent: 1, cap: 1, state: "reached" },
+  ]);
+});
+
+test("one of several rewards may have it, within a cap of all", async () => {
+  await using loop = await create({
+    spend: { prices: {}, cap: 4 },
+    rewards: {
+      length: { reward: part("words") },
+      style: {
+        reward: part("judge"),
+        weight: 4,
+        spend: {
+          prices: { perCall: 1 },
+          cap: 2,
+          whenReached: { reward: cheaper, spend: { prices: { perCall: 1 } } },
+        },
+      },
+    },
+  });
+  const outcomes = await oneByOne(loop, ["a", "b", "c", "d", "e"]);
+  expect(outcomes.map((one) => (one.valid ? one.rewardScore : one.error.code))).toEqual([
+    3,
+    3,
+    2,
+    2,
+    "SPEND_CAP",
+  ]);
+  expect(loop.answeredBy).toEqual({ "style/main": 2, "style/cheaper": 2 });
+  expect(loop.spent).toBe(4);
+});
+
+test("samples of a stream are taken in by whoever is asked then, and progress says how far the cap is", async () => {
+  await using loop = await create({
+    reward: part("judge"),
+    concurrency: 2,
+    spend: { prices: { perCall: 1 }, cap: 50, whenReached: { reward: cheaper } },
+  });
+  const texts = Array.from({ length: 200 }, (_, index) => `text ${index}`);
+  const spending: unknown[] = [];
+  const stream = loop.scoreStream(texts.map(sampleOf), {
+    onProgress: (progress) => spending.push(progress.spending[0]?.state),
+    progressEveryMs: 1,
+  });
+  let count = 0;
+  for await (const { outcome } of stream) {
+    expect(outcome.valid).toBe(true);
+    count += 1;
+  }
+  expect(count).toBe(200);
+  const { main = 0, cheaper: other = 0 } = loop.answeredBy;
+  expect(main + other).toBe(200);
+  // What was under way when it was reached is finished.
+  expect(main).toBeGreaterThanOrEqual(50);
+  expect(main).toBeLessThanOrEqual(52);
+  expect(spending.at(-1)).toBe("reached");
+});
+
+test.each([
+  [
+    { prices: {}, whenReached: { reward: "x" } },
+    "spend.whenReached must be left out without a cap",
+  ],
+  [
+    { prices: {}, cap: 1, whenReached: "degrade" },
+    'spend.whenReached must be "stop" or the options',
+  ],
+  [
+    { prices: {}, cap: 1, whenReached: { rewards: {} } },
+    "spend.whenReached.rewards must be one of",
+  ],
+  [{ prices: {}, cap: 1, warnAt: 2 }, "spend.warnAt must be a number above 0 and of at most 1"],
+])("%j is refused", async (spend, message) => {
+  await expect(create({ reward: "x", spend } as unknown as RewardLoopOptions)).rejects.toThrow(
+    `Reward loop option ${message}`,
+  );
+});
