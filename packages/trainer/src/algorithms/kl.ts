@@ -2,8 +2,9 @@
 
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
-import { masked } from "./masked.ts";
-import { clamp, filled, type Matrix, matrixOf, rowSums, tensorOf } from "./matrix.ts";
+import { masked, maskedRowMeans } from "./masked.ts";
+import { clamp, type Matrix, matrixOf, newMatrix, tensorOf } from "./matrix.ts";
+import { meanOf } from "./statistics.ts";
 
 /** verl's names; with "+" behind it, the value is of that kind and the gradient that of k2. */
 export type KlPenaltyKind =
@@ -28,21 +29,32 @@ export interface KlPenalty {
   readonly gradLogProb: Tensor<"float32">;
 }
 
+/** Of a token, used again for the next one. */
 interface Estimate {
-  readonly value: number;
-  readonly slope: number;
+  value: number;
+  slope: number;
 }
 
 /** Of d = logProb - refLogProb. */
-const kinds: Readonly<Record<string, (difference: number) => Estimate>> = {
-  kl: (difference) => ({ value: difference, slope: 1 }),
-  abs: (difference) => ({ value: Math.abs(difference), slope: Math.sign(difference) }),
-  mse: (difference) => ({ value: 0.5 * difference ** 2, slope: difference }),
-  low_var_kl: (difference) => {
+const kinds: Readonly<Record<string, (estimate: Estimate, difference: number) => void>> = {
+  kl(estimate, difference) {
+    estimate.value = difference;
+    estimate.slope = 1;
+  },
+  abs(estimate, difference) {
+    estimate.value = Math.abs(difference);
+    estimate.slope = Math.sign(difference);
+  },
+  mse(estimate, difference) {
+    estimate.value = 0.5 * difference * difference;
+    estimate.slope = difference;
+  },
+  low_var_kl(estimate, difference) {
     const kept = clamp(-difference, -20, 20);
-    const value = Math.exp(kept) - kept - 1;
-    const isFree = kept === -difference && value <= 10;
-    return { value: clamp(value, -10, 10), slope: isFree ? 1 - Math.exp(kept) : 0 };
+    const ratio = Math.exp(kept);
+    const value = ratio - kept - 1;
+    estimate.value = clamp(value, -10, 10);
+    estimate.slope = kept === -difference && value <= 10 ? 1 - ratio : 0;
   },
 };
 const aliases: Readonly<Record<string, string>> = { k1: "kl", k2: "mse", k3: "low_var_kl" };
@@ -50,29 +62,35 @@ const aliases: Readonly<Record<string, string>> = { k1: "kl", k2: "mse", k3: "lo
 /** Throws TrainerInputError for an unknown kind, and for two that are not of one shape. */
 export function klPenalty(logProb: Tensor, refLogProb: Tensor, kind: KlPenaltyKind): KlPenalty {
   const own = matrixOf("logProb", logProb);
-  const reference = matrixOf("refLogProb", refLogProb, own);
-  const estimates = estimatesOf(own, reference, kind);
-  const part = (name: keyof Estimate): Tensor<"float32"> =>
-    tensorOf(filled(own, (_row, _column, at) => (estimates[at] as Estimate)[name]));
-  return { kl: part("value"), gradLogProb: part("slope") };
+  const { values, slopes } = estimatesOf(own, matrixOf("refLogProb", refLogProb, own), kind);
+  return { kl: tensorOf(values), gradLogProb: tensorOf(slopes) };
 }
 
-function estimatesOf(own: Matrix, reference: Matrix, kind: string): Estimate[] {
+function estimatesOf(
+  own: Matrix,
+  reference: Matrix,
+  kind: string,
+): { readonly values: Matrix; readonly slopes: Matrix } {
   const isStraight = kind.endsWith("+");
   const name = isStraight ? kind.slice(0, -1) : kind;
   const key = Object.hasOwn(aliases, name) ? (aliases[name] as string) : name;
-  const estimate = Object.hasOwn(kinds, key) ? kinds[key] : undefined;
-  if (estimate === undefined) {
+  const estimateInto = Object.hasOwn(kinds, key) ? kinds[key] : undefined;
+  if (estimateInto === undefined) {
     throw new TrainerInputError(
       "klPenalty",
       `there is no KL penalty "${kind}"; there are kl (k1), abs, mse (k2), low_var_kl (k3), each with a + behind it, too`,
     );
   }
-  return Array.from(own.data, (one, at) => {
-    const difference = one - (reference.data[at] as number);
-    const { value, slope } = estimate(difference);
-    return { value, slope: isStraight ? difference : slope };
-  });
+  const values = newMatrix(own.rows, own.columns);
+  const slopes = newMatrix(own.rows, own.columns);
+  const estimate = { value: 0, slope: 0 };
+  for (let at = 0; at < own.data.length; at++) {
+    const difference = (own.data[at] as number) - (reference.data[at] as number);
+    estimateInto(estimate, difference);
+    values.data[at] = estimate.value;
+    slopes.data[at] = isStraight ? difference : estimate.slope;
+  }
+  return { values, slopes };
 }
 
 /** verl's `kl_ctrl`. */
@@ -148,21 +166,16 @@ export function applyKlPenalty(
   const mask = matrixOf("responseMask", batch.responseMask, scores);
   const old = matrixOf("oldLogProbs", batch.oldLogProbs, scores);
   const reference = matrixOf("refLogProb", batch.refLogProb, scores);
-  const estimates = estimatesOf(old, reference, kind);
-  const values = filled(mask, (_row, _column, at) => (estimates[at] as Estimate).value);
+  const { values } = estimatesOf(old, reference, kind);
   const divergence = masked(values, mask);
   const beta = controller.value;
-  const rewards = filled(
-    scores,
-    (_row, _column, at) => (scores.data[at] as number) - beta * (divergence.data[at] as number),
-  );
-  const lengths = rowSums(mask);
-  const sums = rowSums(divergence);
-  const means = sums.map((sum, row) => sum / ((lengths[row] as number) + 1e-8));
-  const currentKl = means.reduce((total, mean) => total + mean, 0) / mask.rows;
+  for (let at = 0; at < scores.data.length; at++) {
+    (scores.data[at] as number) -= beta * (divergence.data[at] as number);
+  }
+  const currentKl = meanOf(maskedRowMeans(values, mask));
   controller.update(currentKl, mask.rows);
   return {
-    tokenLevelRewards: tensorOf(rewards),
+    tokenLevelRewards: tensorOf(scores),
     metrics: { "actor/reward_kl_penalty": currentKl, "actor/reward_kl_penalty_coeff": beta },
   };
 }

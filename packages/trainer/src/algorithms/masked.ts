@@ -1,7 +1,7 @@
 /** Sums, means and spreads over the tokens that count (verl/utils/torch_functional.py). Whatever stands where the mask is 0 does no harm, NaN included. */
 
 import { TrainerInputError } from "../errors.ts";
-import { filled, type Matrix, rowSums } from "./matrix.ts";
+import { type Matrix, newMatrix, rowSums } from "./matrix.ts";
 
 export function maskedSum(values: Matrix, mask: Matrix): number {
   let sum = 0;
@@ -13,7 +13,9 @@ export function maskedSum(values: Matrix, mask: Matrix): number {
 }
 
 export function countOf(mask: Matrix): number {
-  return mask.data.reduce((sum, one) => sum + one, 0);
+  let count = 0;
+  for (let at = 0; at < mask.data.length; at++) count += mask.data[at] as number;
+  return count;
 }
 
 /** verl's: the sum over the count and 1e-8, so that of nothing it is 0. */
@@ -51,8 +53,12 @@ export function maskedVariance(values: Matrix, mask: Matrix, { unbiased = true }
     );
   }
   const mean = maskedMean(values, mask);
-  const squares = filled(values, (_row, _column, at) => ((values.data[at] as number) - mean) ** 2);
-  return maskedMean(squares, mask) * (unbiased ? count / (count - 1) : 1);
+  let squares = 0;
+  for (let at = 0; at < mask.data.length; at++) {
+    const weight = mask.data[at] as number;
+    if (weight !== 0) squares += ((values.data[at] as number) - mean) ** 2 * weight;
+  }
+  return (squares / (count + 1e-8)) * (unbiased ? count / (count - 1) : 1);
 }
 
 /** Variance 1 over the tokens that count, and mean 0, or what it was; the others are shifted and scaled with them. @throws TrainerInputError as maskedVariance */
@@ -60,16 +66,19 @@ export function maskedWhiten(values: Matrix, mask: Matrix, { shiftMean = true } 
   const mean = maskedMean(values, mask);
   const scale = 1 / Math.sqrt(maskedVariance(values, mask) + 1e-8);
   const shift = shiftMean ? 0 : mean;
-  return filled(
-    values,
-    (_row, _column, at) => ((values.data[at] as number) - mean) * scale + shift,
-  );
+  const whitened = newMatrix(values.rows, values.columns);
+  for (let at = 0; at < whitened.data.length; at++) {
+    whitened.data[at] = ((values.data[at] as number) - mean) * scale + shift;
+  }
+  return whitened;
 }
 
 /** Where the mask is 0, 0: also of NaN. */
 export function masked(values: Matrix, mask: Matrix): Matrix {
-  return filled(values, (_row, _column, at) => {
+  const kept = newMatrix(values.rows, values.columns);
+  for (let at = 0; at < kept.data.length; at++) {
     const weight = mask.data[at] as number;
-    return weight === 0 ? 0 : (values.data[at] as number) * weight;
-  });
+    if (weight !== 0) kept.data[at] = (values.data[at] as number) * weight;
+  }
+  return kept;
 }

@@ -31,11 +31,11 @@ export function matrixOf(
       `${name} must have shape ${wanted}; it has [${tensor.shape.join(", ")}]`,
     );
   }
-  return { rows, columns, data: Float64Array.from(tensor.data) };
+  return { rows, columns, data: new Float64Array(tensor.data) };
 }
 
 export function tensorOf({ rows, columns, data }: Matrix): Tensor<"float32"> {
-  return asTensor(Float32Array.from(data), [rows, columns]) as Tensor<"float32">;
+  return asTensor(new Float32Array(data), [rows, columns]) as Tensor<"float32">;
 }
 
 /** @param value of row, column, and place in the data */

@@ -3,7 +3,8 @@
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import type { GroupId } from "../groups.ts";
-import { filled, type Matrix, matrixOf, newMatrix, rowSums, tensorOf } from "../matrix.ts";
+import { type Matrix, matrixOf, newMatrix, rowSums, tensorOf } from "../matrix.ts";
+import { validMask } from "../valid.ts";
 
 /** Columns of a batch by verl's names in camelCase. All matrices are [rows, tokens]. */
 export interface AdvantageBatch {
@@ -71,15 +72,8 @@ export interface Rows {
 export function rowsOf({ tokenLevelRewards, responseMask, valid }: AdvantageBatch): Rows {
   const rewards = matrixOf("tokenLevelRewards", tokenLevelRewards);
   const given = matrixOf("responseMask", responseMask, rewards);
-  if (valid !== undefined && valid.length !== rewards.rows) {
-    throw new TrainerInputError(
-      "valid",
-      `valid must have one entry for each of ${rewards.rows} rows; it has ${valid.length}`,
-    );
-  }
   const isValid = (row: number): boolean => valid?.[row] ?? true;
-  const mask = filled(given, (row, _column, at) => (isValid(row) ? (given.data[at] as number) : 0));
-  return { rewards, mask, scores: rowSums(rewards), isValid };
+  return { rewards, mask: validMask(given, valid), scores: rowSums(rewards), isValid };
 }
 
 /** @throws TrainerInputError when there are none, or not one for each row */
@@ -101,10 +95,15 @@ export function neededMatrix(
 
 /** One value for each row, at each of its tokens. */
 export function broadcast(values: Float64Array, mask: Matrix): Matrix {
-  return filled(mask, (row, _column, at) => {
-    const weight = mask.data[at] as number;
-    return weight === 0 ? 0 : (values[row] as number) * weight;
-  });
+  const result = newMatrix(mask.rows, mask.columns);
+  for (let row = 0, at = 0; row < mask.rows; row++) {
+    const value = values[row] as number;
+    for (const end = at + mask.columns; at < end; at++) {
+      const weight = mask.data[at] as number;
+      if (weight !== 0) result.data[at] = value * weight;
+    }
+  }
+  return result;
 }
 
 export function advantagesOf(advantages: Matrix, returns: Matrix = advantages): Advantages {

@@ -6,8 +6,8 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { maskedSum } from "../masked.ts";
-import { filled, type Matrix, rowSums } from "../matrix.ts";
+import { countOf, maskedSum } from "../masked.ts";
+import { type Matrix, newMatrix, rowSums } from "../matrix.ts";
 
 export type LossAggMode =
   | "token-mean"
@@ -43,9 +43,7 @@ export function aggLoss(
 ): Aggregated {
   switch (mode) {
     case "token-mean": {
-      const tokens = wholeCount("batchNumTokens", info.batchNumTokens, info, () =>
-        sumOf(mask.data),
-      );
+      const tokens = wholeCount("batchNumTokens", info.batchNumTokens, info, () => countOf(mask));
       return tokenwise(losses, mask, (info.dpSize ?? 1) / tokens);
     }
     case "token-sum":
@@ -67,10 +65,11 @@ export function aggLoss(
 }
 
 function tokenwise(losses: Matrix, mask: Matrix, factor: number): Aggregated {
-  return {
-    loss: maskedSum(losses, mask) * factor,
-    weights: filled(mask, (_row, _column, at) => weightOf(mask.data[at] as number, factor)),
-  };
+  const weights = newMatrix(mask.rows, mask.columns);
+  for (let at = 0; at < weights.data.length; at++) {
+    weights.data[at] = weightOf(mask.data[at] as number, factor);
+  }
+  return { loss: maskedSum(losses, mask) * factor, weights };
 }
 
 /** @param ofLength by what the sum of a row counts */
@@ -88,22 +87,21 @@ function rowwise(
     () => lengths.filter((length) => length > 0).length,
   );
   const factor = (info.dpSize ?? 1) / rows;
+  const weights = newMatrix(mask.rows, mask.columns);
   let sum = 0;
   for (let row = 0; row < mask.rows; row++) {
     const length = lengths[row] as number;
     if (length === 0) continue;
+    const share = ofLength(length);
     let inRow = 0;
     for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
-      inRow += (losses.data[at] as number) * (mask.data[at] as number);
+      const weight = mask.data[at] as number;
+      inRow += (losses.data[at] as number) * weight;
+      weights.data[at] = weightOf(weight, factor * share);
     }
-    sum += inRow * ofLength(length);
+    sum += inRow * share;
   }
-  return {
-    loss: sum * factor,
-    weights: filled(mask, (row, _column, at) =>
-      weightOf(mask.data[at] as number, factor * ofLength(lengths[row] as number)),
-    ),
-  };
+  return { loss: sum * factor, weights };
 }
 
 function weightOf(mask: number, factor: number): number {
@@ -121,8 +119,4 @@ function wholeCount(
     throw new TrainerInputError(name, `${name} is needed where dpSize is above 1; it is ${dpSize}`);
   }
   return here();
-}
-
-function sumOf(values: Float64Array): number {
-  return values.reduce((sum, one) => sum + one, 0);
 }

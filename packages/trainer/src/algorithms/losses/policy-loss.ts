@@ -1,10 +1,11 @@
-/** What policy losses are given, and give: the loss, verl's metrics, and how the loss changes with each log-probability. */
+/** What policy losses are given, and give: the loss, verl's metrics, and how the loss changes with each log-probability. Tokens are worked out in loops that make no objects. */
 
-import type { Tensor } from "@rayling/data-proto";
+import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { maskedMean } from "../masked.ts";
-import { clamp, filled, type Matrix, matrixOf, tensorOf } from "../matrix.ts";
+import { clamp, type Matrix, matrixOf } from "../matrix.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/settings.ts";
+import { validMask } from "../valid.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
 
 /** All are [rows, tokens]. */
@@ -14,6 +15,8 @@ export interface PolicyLossBatch {
   readonly advantages: Tensor;
   readonly responseMask: Tensor;
   readonly rolloutIsWeights?: Tensor;
+  /** False for a row whose score is invalid: the loss is that of the other rows alone. Default: all are valid. */
+  readonly valid?: readonly boolean[];
 }
 
 /** verl's `actor_rollout_ref.actor.*` and `policy_loss.*`. */
@@ -67,27 +70,30 @@ export type PolicyLoss = (
 export interface PolicyRows {
   readonly logProb: Matrix;
   readonly advantages: Matrix;
+  /** With nothing of invalid rows. */
   readonly mask: Matrix;
   readonly weights: Matrix | undefined;
   /** logProb - oldLogProb. */
   readonly logRatio: Matrix;
+  readonly isValid: (row: number) => boolean;
 }
 
 export function policyRowsOf(batch: PolicyLossBatch): PolicyRows {
   const logProb = matrixOf("logProb", batch.logProb);
-  const old = matrixOf("oldLogProb", batch.oldLogProb, logProb);
+  const logRatio = matrixOf("oldLogProb", batch.oldLogProb, logProb);
+  for (let at = 0; at < logRatio.data.length; at++) {
+    logRatio.data[at] = (logProb.data[at] as number) - (logRatio.data[at] as number);
+  }
   return {
     logProb,
     advantages: matrixOf("advantages", batch.advantages, logProb),
-    mask: matrixOf("responseMask", batch.responseMask, logProb),
+    mask: validMask(matrixOf("responseMask", batch.responseMask, logProb), batch.valid),
     weights:
       batch.rolloutIsWeights === undefined
         ? undefined
         : matrixOf("rolloutIsWeights", batch.rolloutIsWeights, logProb),
-    logRatio: filled(
-      logProb,
-      (_row, _column, at) => (logProb.data[at] as number) - (old.data[at] as number),
-    ),
+    logRatio,
+    isValid: (row) => batch.valid?.[row] ?? true,
   };
 }
 
@@ -104,73 +110,102 @@ export function clipRangeOf({
   return { low: clipRatioLow ?? clipRatio, high: clipRatioHigh ?? clipRatio };
 }
 
-/** The loss of a token, and how it changes with its log-probability. */
-export interface TokenLoss {
-  readonly value: number;
-  readonly slope: number;
+/** The losses of tokens, and how each changes with its log-probability. Whoever made them fills them. */
+export interface TokenLosses {
+  readonly values: Float64Array;
+  readonly slopes: Float64Array;
 }
 
-/** Weighted, put together, and with its gradient. */
+export function newTokenLosses({ mask }: PolicyRows): TokenLosses {
+  return {
+    values: new Float64Array(mask.data.length),
+    slopes: new Float64Array(mask.data.length),
+  };
+}
+
+/** Weighted, put together, and with its gradient. Changes the losses. */
 export function policyLossOf(
-  rows: PolicyRows,
-  losses: readonly TokenLoss[],
+  { mask, weights: scales }: PolicyRows,
+  { values, slopes }: TokenLosses,
   { lossAggMode, globalBatchInfo }: Pick<PolicyLossSettings, "lossAggMode" | "globalBatchInfo">,
   metrics: Readonly<Record<string, number>>,
 ): PolicyLossResult {
-  const scale = (at: number): number =>
-    rows.weights === undefined ? 1 : (rows.weights.data[at] as number);
-  const values = filled(
-    rows.mask,
-    (_row, _column, at) => (losses[at] as TokenLoss).value * scale(at),
-  );
-  const { loss, weights } = aggLoss(values, rows.mask, lossAggMode, globalBatchInfo);
-  const gradient = filled(rows.mask, (_row, _column, at) => {
+  if (scales !== undefined) {
+    for (let at = 0; at < values.length; at++) {
+      const scale = scales.data[at] as number;
+      values[at] = (values[at] as number) * scale;
+      slopes[at] = (slopes[at] as number) * scale;
+    }
+  }
+  const { loss, weights } = aggLoss({ ...mask, data: values }, mask, lossAggMode, globalBatchInfo);
+  const gradient = new Float32Array(values.length);
+  for (let at = 0; at < values.length; at++) {
     const weight = weights.data[at] as number;
-    return weight === 0 ? 0 : weight * (losses[at] as TokenLoss).slope * scale(at);
-  });
-  return { loss, gradLogProb: tensorOf(gradient), metrics };
+    if (weight !== 0) gradient[at] = weight * (slopes[at] as number);
+  }
+  const gradLogProb = asTensor(gradient, [mask.rows, mask.columns]) as Tensor<"float32">;
+  return { loss, gradLogProb, metrics };
 }
 
-/** One loss for each token, in order of the data. */
-export function tokenLosses(rows: PolicyRows, lossAt: (at: number) => TokenLoss): TokenLoss[] {
-  return Array.from(rows.logProb.data, (_, at) => lossAt(at));
-}
-
-/** Of those tokens that count, the share for which it holds. */
-export function shareOf({ mask }: PolicyRows, holds: (at: number) => boolean): number {
-  return maskedMean(
-    filled(mask, (_row, _column, at) => (holds(at) ? 1 : 0)),
-    mask,
-  );
+/** Of those tokens that count, the share that is marked. */
+export function markedShare({ mask }: PolicyRows, marks: Uint8Array): number {
+  let sum = 0;
+  let count = 0;
+  for (let at = 0; at < marks.length; at++) {
+    const weight = mask.data[at] as number;
+    count += weight;
+    if (marks[at] === 1) sum += weight;
+  }
+  return sum / (count + 1e-8);
 }
 
 /** The mean of -logRatio, within what is kept of it. */
 export function ppoKlOf({ mask, logRatio }: PolicyRows, kept: number = Infinity): number {
-  return maskedMean(
-    filled(mask, (_row, _column, at) => -clamp(logRatio.data[at] as number, -kept, kept)),
+  if (kept === Infinity) return -maskedMean(logRatio, mask);
+  return -maskedMean(
+    { ...logRatio, data: logRatio.data.map((one) => clamp(one, -kept, kept)) },
     mask,
   );
 }
 
-/** The larger (or, with `sign` -1, the smaller) of two; where they are the same, half of each gradient, as torch has it. */
-export function larger(left: TokenLoss, right: TokenLoss, sign: 1 | -1 = 1): TokenLoss {
-  if (left.value === right.value)
-    return { value: left.value, slope: (left.slope + right.slope) / 2 };
-  return sign * left.value > sign * right.value ? left : right;
+/** How the larger of two changes; where they are the same, by half of each, as torch has it. */
+export function slopeOfLarger(
+  left: number,
+  leftSlope: number,
+  right: number,
+  rightSlope: number,
+): number {
+  if (left === right) return (leftSlope + rightSlope) / 2;
+  return left > right ? leftSlope : rightSlope;
 }
 
-/** -A times the ratio, and times what is left of it within the range: PPO's two losses. */
-export function clippedLosses(
+/** PPO's loss of a token, used again for the next one. */
+export interface ClippedLoss {
+  value: number;
+  slope: number;
+  /** What is within the range is worse than what is not. */
+  isClipped: boolean;
+}
+
+export function newClippedLoss(): ClippedLoss {
+  return { value: 0, slope: 0, isClipped: false };
+}
+
+/** The larger of -A times the ratio, and of -A times what is left of it within the range. @param slope of the ratio */
+export function clipInto(
+  loss: ClippedLoss,
   advantage: number,
   ratio: number,
   slope: number,
   { low, high }: ClipRange,
-): { readonly plain: TokenLoss; readonly clipped: TokenLoss } {
+): void {
   const kept = clamp(ratio, 1 - low, 1 + high);
-  return {
-    plain: { value: -advantage * ratio, slope: -advantage * slope },
-    clipped: { value: -advantage * kept, slope: kept === ratio ? -advantage * slope : 0 },
-  };
+  const plain = -advantage * ratio;
+  const clipped = -advantage * kept;
+  const plainSlope = -advantage * slope;
+  loss.value = Math.max(plain, clipped);
+  loss.slope = slopeOfLarger(plain, plainSlope, clipped, kept === ratio ? plainSlope : 0);
+  loss.isClipped = clipped > plain;
 }
 
 /** @throws TrainerInputError */

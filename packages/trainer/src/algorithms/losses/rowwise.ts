@@ -1,56 +1,53 @@
 /** Losses that look at more than one token: at the covariance of all of them, or at rows. */
 
+import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
-import { maskedMean } from "../masked.ts";
-import { clamp, filled, rowSums, tensorOf } from "../matrix.ts";
+import { countOf, maskedMean } from "../masked.ts";
+import { clamp, rowSums } from "../matrix.ts";
 import {
-  clippedLosses,
+  clipInto,
   clipRangeOf,
-  larger,
+  markedShare,
+  newClippedLoss,
+  newTokenLosses,
   type PolicyLoss,
   policyLossOf,
   type PolicyRows,
   policyRowsOf,
   ppoKlOf,
-  shareOf,
-  tokenLosses,
 } from "./policy-loss.ts";
 
 /** PPO's clip; a few of the tokens whose log-probability goes along with their advantage are left out, drawn at random: they are what entropy is lost by. */
 export const clipCov: PolicyLoss = (batch, settings = {}) => {
   const { clipCovRatio = 0.0002, clipCovLb = 1, clipCovUb = 5, permutation = shuffled } = settings;
-  if (!(clipCovRatio > 0))
-    throw new TrainerInputError(
-      "clipCovRatio",
-      `clipCovRatio must be above 0; it is ${clipCovRatio}`,
-    );
+  checkRatio("clipCovRatio", clipCovRatio);
   const rows = policyRowsOf(batch);
   const range = clipRangeOf(settings);
-  const pairs = Array.from(rows.logProb.data, (_, at) => {
+  const losses = newTokenLosses(rows);
+  const meanAdvantage = maskedMean(rows.advantages, rows.mask);
+  const meanLogProb = maskedMean(rows.logProb, rows.mask);
+  const token = newClippedLoss();
+  const candidates: number[] = [];
+  for (let at = 0; at < losses.values.length; at++) {
     const ratio = Math.exp(rows.logRatio.data[at] as number);
-    return clippedLosses(rows.advantages.data[at] as number, ratio, ratio, range);
-  });
-  const covariances = covariancesOf(
-    rows,
-    maskedMean(rows.advantages, rows.mask),
-    maskedMean(rows.logProb, rows.mask),
-  );
-  const candidates = [...covariances.keys()].filter((at) => {
-    const pair = pairs[at] as (typeof pairs)[number];
-    const covariance = covariances[at] as number;
-    const isFree = (rows.mask.data[at] as number) > 0 && !(pair.clipped.value > pair.plain.value);
-    return isFree && covariance < clipCovUb && covariance > clipCovLb;
-  });
-  const tokens = rowSums(rows.mask).reduce((sum, one) => sum + one, 0);
-  const count = Math.min(Math.max(Math.trunc(clipCovRatio * tokens), 1), candidates.length);
+    clipInto(token, rows.advantages.data[at] as number, ratio, ratio, range);
+    losses.values[at] = token.value;
+    losses.slopes[at] = token.slope;
+    if (token.isClipped || !((rows.mask.data[at] as number) > 0)) continue;
+    const covariance = covarianceAt(rows, at, meanAdvantage, meanLogProb);
+    if (covariance < clipCovUb && covariance > clipCovLb) candidates.push(at);
+  }
+  const wanted = Math.max(Math.trunc(clipCovRatio * countOf(rows.mask)), 1);
   const order = candidates.length === 0 ? [] : permutation(candidates.length);
-  const left = new Set(order.slice(0, count).map((place) => candidates[place] as number));
-  const losses = tokenLosses(rows, (at) => {
-    const { plain, clipped } = pairs[at] as (typeof pairs)[number];
-    return left.has(at) ? { value: 0, slope: 0 } : larger(plain, clipped);
-  });
+  const left = new Uint8Array(losses.values.length);
+  for (const place of order.slice(0, Math.min(wanted, candidates.length))) {
+    const at = candidates[place] as number;
+    left[at] = 1;
+    losses.values[at] = 0;
+    losses.slopes[at] = 0;
+  }
   return policyLossOf(rows, losses, settings, {
-    "actor/pg_clipfrac": shareOf(rows, (at) => left.has(at)),
+    "actor/pg_clipfrac": markedShare(rows, left),
     "actor/ppo_kl": ppoKlOf(rows),
   });
 };
@@ -58,40 +55,67 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
 /** No clip; the tokens of the largest covariance pay for how far they have moved. */
 export const klCov: PolicyLoss = (batch, settings = {}) => {
   const { klCovRatio = 0.0002, ppoKlCoef = 1 } = settings;
-  if (!(klCovRatio > 0))
-    throw new TrainerInputError("klCovRatio", `klCovRatio must be above 0; it is ${klCovRatio}`);
+  checkRatio("klCovRatio", klCovRatio);
   const rows = policyRowsOf(batch);
-  const valid = [...rows.mask.data.keys()].filter((at) => (rows.mask.data[at] as number) > 0);
-  const meanOf = (data: Float64Array): number =>
-    valid.reduce((sum, at) => sum + (data[at] as number), 0) / valid.length;
-  const covariances = covariancesOf(rows, meanOf(rows.advantages.data), meanOf(rows.logProb.data));
-  const count = valid.length === 0 ? 0 : Math.max(1, Math.trunc(valid.length * klCovRatio));
-  const largest = valid.toSorted((a, b) => (covariances[b] as number) - (covariances[a] as number));
-  const paying = new Set(largest.slice(0, count));
-  const losses = tokenLosses(rows, (at) => {
-    const advantage = rows.advantages.data[at] as number;
+  const losses = newTokenLosses(rows);
+  const distances = new Float64Array(losses.values.length);
+  for (let at = 0; at < losses.values.length; at++) {
     const logRatio = rows.logRatio.data[at] as number;
-    const loss = -advantage * Math.exp(logRatio);
-    if (!paying.has(at)) return { value: loss, slope: loss };
-    return {
-      value: loss + ppoKlCoef * Math.abs(logRatio),
-      slope: loss + ppoKlCoef * Math.sign(logRatio),
-    };
-  });
-  const distance = filled(rows.mask, (_row, _column, at) =>
-    Math.abs(rows.logRatio.data[at] as number),
-  );
+    distances[at] = Math.abs(logRatio);
+    const loss = -(rows.advantages.data[at] as number) * Math.exp(logRatio);
+    losses.values[at] = loss;
+    losses.slopes[at] = loss;
+  }
+  for (const at of largestCovariances(rows, klCovRatio)) {
+    (losses.values[at] as number) += ppoKlCoef * (distances[at] as number);
+    (losses.slopes[at] as number) += ppoKlCoef * Math.sign(rows.logRatio.data[at] as number);
+  }
+  const distance = { ...rows.mask, data: distances };
   return policyLossOf(rows, losses, settings, { "actor/ppo_kl": maskedMean(distance, rows.mask) });
 };
 
-function covariancesOf(
+/** That share of the tokens that count, one at least; of the same covariance, the first. */
+function largestCovariances(rows: PolicyRows, share: number): Int32Array {
+  const { mask } = rows;
+  const places = new Int32Array(mask.data.length);
+  let valid = 0;
+  let advantages = 0;
+  let logProbs = 0;
+  for (let at = 0; at < mask.data.length; at++) {
+    if (!((mask.data[at] as number) > 0)) continue;
+    places[valid++] = at;
+    advantages += rows.advantages.data[at] as number;
+    logProbs += rows.logProb.data[at] as number;
+  }
+  if (valid === 0) return places.subarray(0, 0);
+  const count = Math.max(1, Math.trunc(valid * share));
+  const covariances = new Float64Array(valid);
+  for (let index = 0; index < valid; index++) {
+    const at = places[index] as number;
+    covariances[index] = covarianceAt(rows, at, advantages / valid, logProbs / valid);
+  }
+  const least = covariances.toSorted()[valid - count] as number;
+  const above = covariances.reduce((sum, one) => sum + (one > least ? 1 : 0), 0);
+  let ties = count - above;
+  return places.subarray(0, valid).filter((_, index) => {
+    const covariance = covariances[index] as number;
+    return covariance > least || (covariance === least && ties-- > 0);
+  });
+}
+
+function covarianceAt(
   { advantages, logProb }: PolicyRows,
+  at: number,
   meanAdvantage: number,
   meanLogProb: number,
-): Float64Array {
-  return advantages.data.map(
-    (advantage, at) => (advantage - meanAdvantage) * ((logProb.data[at] as number) - meanLogProb),
+): number {
+  return (
+    ((advantages.data[at] as number) - meanAdvantage) * ((logProb.data[at] as number) - meanLogProb)
   );
+}
+
+function checkRatio(name: string, ratio: number): void {
+  if (!(ratio > 0)) throw new TrainerInputError(name, `${name} must be above 0; it is ${ratio}`);
 }
 
 function shuffled(count: number): readonly number[] {
@@ -103,65 +127,60 @@ function shuffled(count: number): readonly number[] {
   return order;
 }
 
-/** The geometric mean of the ratios of a row, each clipped in log space on the side that its advantage pulls to. The mean of all rows, whatever the mode. */
+/** The geometric mean of the ratios of a row, each clipped in log space on the side that its advantage pulls to. The mean of all rows, whatever the mode: one without tokens counts as 0, one that is not valid does not count. */
 export const geoMean: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const { low, high } = clipRangeOf(settings);
-  const { columns } = rows.mask;
+  const { rows: count, columns } = rows.mask;
   const lengths = rowSums(rows.mask);
-  const gradient = filled(rows.mask, () => 0);
+  const used = lengths.filter((_, row) => rows.isValid(row)).length;
+  const gradient = new Float32Array(rows.mask.data.length);
+  const clipped = new Uint8Array(gradient.length);
+  const lower = new Uint8Array(gradient.length);
   let loss = 0;
-  for (let row = 0; row < rows.mask.rows; row++) {
+  for (let row = 0; row < count; row++) {
+    if (lengths[row] === 0) continue;
     const length = (lengths[row] as number) + 1e-8;
-    let logRatio = 0;
-    let advantage = 0;
-    let logWeight = 0;
+    let logRatios = 0;
+    let advantages = 0;
+    let logWeights = 0;
     for (let at = row * columns; at < (row + 1) * columns; at++) {
       const mask = rows.mask.data[at] as number;
-      logRatio += keptLogRatio(rows, at, low, high).value * mask;
-      advantage += (rows.advantages.data[at] as number) * mask;
-      logWeight +=
-        Math.log((rows.weights?.data[at] ?? 1) + (rows.weights === undefined ? 0 : 1e-10)) * mask;
+      const advantage = rows.advantages.data[at] as number;
+      const logRatio = rows.logRatio.data[at] as number;
+      const kept = clamp(logRatio, -low, high);
+      if (kept !== logRatio && advantage > 0) clipped[at] = 1;
+      if (kept !== logRatio && advantage < 0) lower[at] = 1;
+      logRatios += keptLogRatio(advantage, logRatio, kept) * mask;
+      advantages += advantage * mask;
+      if (rows.weights !== undefined)
+        logWeights += Math.log((rows.weights.data[at] as number) + 1e-10) * mask;
     }
-    const value =
-      -(advantage / length) * Math.exp(logRatio / length) * Math.exp(logWeight / length);
-    loss += value / rows.mask.rows;
+    const value = (-(advantages / length) * Math.exp((logRatios + logWeights) / length)) / used;
+    loss += value;
     for (let at = row * columns; at < (row + 1) * columns; at++) {
       const mask = rows.mask.data[at] as number;
-      const { slope } = keptLogRatio(rows, at, low, high);
-      gradient.data[at] = mask === 0 ? 0 : ((value / rows.mask.rows) * slope * mask) / length;
+      const advantage = rows.advantages.data[at] as number;
+      const logRatio = rows.logRatio.data[at] as number;
+      const isFree =
+        advantage !== 0 &&
+        keptLogRatio(advantage, logRatio, clamp(logRatio, -low, high)) === logRatio;
+      if (mask !== 0 && isFree) gradient[at] = (value * mask) / length;
     }
   }
-  const isClipped = (at: number): boolean => {
-    const one = rows.logRatio.data[at] as number;
-    return clamp(one, -low, high) !== one;
-  };
   return {
     loss,
-    gradLogProb: tensorOf(gradient),
+    gradLogProb: asTensor(gradient, [count, columns]) as Tensor<"float32">,
     metrics: {
-      "actor/pg_clipfrac": shareOf(
-        rows,
-        (at) => isClipped(at) && (rows.advantages.data[at] as number) > 0,
-      ),
+      "actor/pg_clipfrac": markedShare(rows, clipped),
       "actor/ppo_kl": ppoKlOf(rows),
-      "actor/pg_clipfrac_lower": shareOf(
-        rows,
-        (at) => isClipped(at) && (rows.advantages.data[at] as number) < 0,
-      ),
+      "actor/pg_clipfrac_lower": markedShare(rows, lower),
     },
   };
 };
 
-function keptLogRatio(
-  { advantages, logRatio }: PolicyRows,
-  at: number,
-  low: number,
-  high: number,
-): { readonly value: number; readonly slope: number } {
-  const sign = Math.sign(advantages.data[at] as number);
-  const value = logRatio.data[at] as number;
-  if (sign === 0) return { value: 0, slope: 0 };
-  const kept = clamp(value, -low, high);
-  return sign * value <= sign * kept ? { value, slope: 1 } : { value: kept, slope: 0 };
+/** The smaller, in the direction of the advantage. */
+function keptLogRatio(advantage: number, logRatio: number, clipped: number): number {
+  if (advantage === 0) return 0;
+  return advantage > 0 ? Math.min(logRatio, clipped) : Math.max(logRatio, clipped);
 }

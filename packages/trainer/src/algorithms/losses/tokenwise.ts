@@ -1,12 +1,15 @@
 /** Losses of tokens by themselves: vanilla and what was made of it (verl/trainer/ppo/core_algos.py). */
 
 import { TrainerInputError } from "../../errors.ts";
+import { maskedRowSums } from "../masked.ts";
 import { clamp, matrixOf, rowSums } from "../matrix.ts";
 import {
   checkDualClip,
-  clippedLosses,
+  clipInto,
   clipRangeOf,
-  larger,
+  markedShare,
+  newClippedLoss,
+  newTokenLosses,
   type PolicyLoss,
   policyLossOf,
   type PolicyLossBatch,
@@ -15,9 +18,7 @@ import {
   type PolicyRows,
   policyRowsOf,
   ppoKlOf,
-  shareOf,
-  type TokenLoss,
-  tokenLosses,
+  slopeOfLarger,
 } from "./policy-loss.ts";
 
 /** A log ratio beyond this is taken for this. */
@@ -35,80 +36,77 @@ export function dualClip(
   const { clipRatioC = 3 } = settings;
   checkDualClip(clipRatioC);
   const range = clipRangeOf(settings);
-  const clipped = new Uint8Array(rows.mask.data.length);
-  const lower = new Uint8Array(rows.mask.data.length);
-  const losses = tokenLosses(rows, (at) => {
+  const losses = newTokenLosses(rows);
+  const clipped = new Uint8Array(losses.values.length);
+  const lower = new Uint8Array(losses.values.length);
+  const token = newClippedLoss();
+  for (let at = 0; at < losses.values.length; at++) {
     const advantage = rows.advantages.data[at] as number;
-    const { ratio, slope } = ratioOf(rows.logRatio.data[at] as number);
-    const two = clippedLosses(advantage, ratio, slope, range);
-    const loss = larger(two.plain, two.clipped);
+    const logRatio = rows.logRatio.data[at] as number;
+    const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
+    const ratio = Math.exp(kept);
+    clipInto(token, advantage, ratio, kept === logRatio ? ratio : 0, range);
+    if (token.isClipped) clipped[at] = 1;
+    losses.values[at] = token.value;
+    losses.slopes[at] = token.slope;
+    if (!(advantage < 0)) continue;
     const most = -advantage * clipRatioC;
-    clipped[at] = two.clipped.value > two.plain.value ? 1 : 0;
-    lower[at] = loss.value > most && advantage < 0 ? 1 : 0;
-    return advantage < 0 ? larger({ value: most, slope: 0 }, loss, -1) : loss;
-  });
+    if (token.value > most) lower[at] = 1;
+    losses.values[at] = Math.min(most, token.value);
+    losses.slopes[at] = slopeOfLarger(-most, 0, -token.value, token.slope);
+  }
   return policyLossOf(rows, losses, settings, {
-    [`${prefix}pg_clipfrac`]: shareOf(rows, (at) => clipped[at] === 1),
+    [`${prefix}pg_clipfrac`]: markedShare(rows, clipped),
     [`${prefix}ppo_kl`]: ppoKlOf(rows, maxLogRatio),
-    [`${prefix}pg_clipfrac_lower`]: shareOf(rows, (at) => lower[at] === 1),
+    [`${prefix}pg_clipfrac_lower`]: markedShare(rows, lower),
   });
-}
-
-function ratioOf(logRatio: number): { readonly ratio: number; readonly slope: number } {
-  const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
-  const ratio = Math.exp(kept);
-  return { ratio, slope: kept === logRatio ? ratio : 0 };
 }
 
 /** Where the probability has changed by more than the range, nothing is learnt; elsewhere the ratio is a weight, and no more than clipRatioC. */
-export const dppoTv: PolicyLoss = (batch, settings = {}) =>
-  dppo(batch, settings, (advantage, { probability, old }, { low, high }) =>
+export const dppoTv: PolicyLoss = (batch, settings = {}) => {
+  const { low, high } = clipRangeOf(settings);
+  return dppo(batch, settings, (advantage, probability, old) =>
     advantage > 0 ? probability - old <= high : probability - old >= -low,
   );
+};
 
 /** The same by the KL divergence of the token against all others together. */
-export const dppoKl: PolicyLoss = (batch, settings = {}) =>
-  dppo(batch, settings, (advantage, { probability, old, logRatio }, { low, high }) => {
+export const dppoKl: PolicyLoss = (batch, settings = {}) => {
+  const { low, high } = clipRangeOf(settings);
+  return dppo(batch, settings, (advantage, probability, old, logRatio) => {
     const kl = -old * logRatio + (1 - old) * Math.log((1 - old + 1e-8) / (1 - probability + 1e-8));
     return advantage > 0 ? kl <= high || probability <= old : kl <= low || probability >= old;
   });
-
-interface Probabilities {
-  readonly probability: number;
-  readonly old: number;
-  readonly logRatio: number;
-}
+};
 
 function dppo(
   batch: PolicyLossBatch,
   settings: PolicyLossSettings,
-  isKept: (
-    advantage: number,
-    token: Probabilities,
-    range: { readonly low: number; readonly high: number },
-  ) => boolean,
+  isKept: (advantage: number, probability: number, old: number, logRatio: number) => boolean,
 ): PolicyLossResult {
   const rows = policyRowsOf(batch);
   const { clipRatioC = 3 } = settings;
-  const range = clipRangeOf(settings);
-  const dropped = new Uint8Array(rows.mask.data.length);
-  const truncated = new Uint8Array(rows.mask.data.length);
-  const losses = tokenLosses(rows, (at) => {
+  const losses = newTokenLosses(rows);
+  const dropped = new Uint8Array(losses.values.length);
+  const truncated = new Uint8Array(losses.values.length);
+  for (let at = 0; at < losses.values.length; at++) {
     const advantage = rows.advantages.data[at] as number;
     const logProb = rows.logProb.data[at] as number;
     const logRatio = rows.logRatio.data[at] as number;
-    const { ratio } = ratioOf(logRatio);
-    const token = { probability: Math.exp(logProb), old: Math.exp(logProb - logRatio), logRatio };
-    const keeps = isKept(advantage, token, range);
-    dropped[at] = keeps ? 0 : 1;
-    truncated[at] = keeps && ratio > clipRatioC ? 1 : 0;
-    const weight = keeps ? -advantage * Math.min(ratio, clipRatioC) : 0;
-    return { value: weight * logProb, slope: weight };
-  });
+    if (!isKept(advantage, Math.exp(logProb), Math.exp(logProb - logRatio), logRatio)) {
+      dropped[at] = 1;
+      continue;
+    }
+    const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
+    if (ratio > clipRatioC) truncated[at] = 1;
+    const weight = -advantage * Math.min(ratio, clipRatioC);
+    losses.values[at] = weight * logProb;
+    losses.slopes[at] = weight;
+  }
   return policyLossOf(rows, losses, settings, {
-    "actor/pg_clipfrac": shareOf(rows, (at) => dropped[at] === 1),
+    "actor/pg_clipfrac": markedShare(rows, dropped),
     "actor/ppo_kl": ppoKlOf(rows, maxLogRatio),
-    "actor/pg_clipfrac_lower": shareOf(rows, (at) => truncated[at] === 1),
+    "actor/pg_clipfrac_lower": markedShare(rows, truncated),
   });
 }
 
@@ -116,35 +114,30 @@ function dppo(
 export const gspo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const range = clipRangeOf(settings);
-  const lengths = rowSums(rows.mask);
   const { columns } = rows.mask;
-  const means = Array.from(lengths, (length, row) => {
-    let sum = 0;
-    for (let at = row * columns; at < (row + 1) * columns; at++) {
-      sum += (rows.logRatio.data[at] as number) * (rows.mask.data[at] as number);
-    }
-    return sum / Math.max(1, length);
-  });
-  const clipped = new Uint8Array(rows.mask.data.length);
-  const losses = tokenLosses(rows, (at) => {
-    const mean = means[Math.floor(at / columns)] as number;
+  const sums = maskedRowSums(rows.logRatio, rows.mask);
+  const lengths = rowSums(rows.mask);
+  const losses = newTokenLosses(rows);
+  const clipped = new Uint8Array(losses.values.length);
+  const token = newClippedLoss();
+  for (let row = 0; row < rows.mask.rows; row++) {
+    const mean = (sums[row] as number) / Math.max(1, lengths[row] as number);
     const kept = Math.min(mean, 10);
     const ratio = Math.exp(kept);
-    const two = clippedLosses(
-      rows.advantages.data[at] as number,
-      ratio,
-      kept === mean ? ratio : 0,
-      range,
-    );
-    clipped[at] = two.clipped.value > two.plain.value ? 1 : 0;
-    return larger(two.plain, two.clipped);
-  });
+    const slope = kept === mean ? ratio : 0;
+    for (let at = row * columns; at < (row + 1) * columns; at++) {
+      clipInto(token, rows.advantages.data[at] as number, ratio, slope, range);
+      if (token.isClipped) clipped[at] = 1;
+      losses.values[at] = token.value;
+      losses.slopes[at] = token.slope;
+    }
+  }
   return policyLossOf(
     rows,
     losses,
     { ...settings, lossAggMode: "seq-mean-token-mean" },
     {
-      "actor/pg_clipfrac": shareOf(rows, (at) => clipped[at] === 1),
+      "actor/pg_clipfrac": markedShare(rows, clipped),
       "actor/ppo_kl": ppoKlOf(rows),
       "actor/pg_clipfrac_lower": 0,
     },
@@ -155,16 +148,17 @@ export const gspo: PolicyLoss = (batch, settings = {}) => {
 export const sapo: PolicyLoss = (batch, settings = {}) => {
   const { tauPos = 1, tauNeg = 1.05 } = settings;
   const rows = policyRowsOf(batch);
-  const losses = tokenLosses(rows, (at) => {
+  const losses = newTokenLosses(rows);
+  for (let at = 0; at < losses.values.length; at++) {
     const advantage = rows.advantages.data[at] as number;
-    const { ratio, slope } = ratioOf(rows.logRatio.data[at] as number);
+    const logRatio = rows.logRatio.data[at] as number;
+    const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
+    const ratio = Math.exp(kept);
     const tau = advantage > 0 ? tauPos : tauNeg;
     const gate = 1 / (1 + Math.exp(-tau * (ratio - 1)));
-    return {
-      value: -advantage * gate * (4 / tau),
-      slope: -advantage * 4 * gate * (1 - gate) * slope,
-    };
-  });
+    losses.values[at] = -advantage * gate * (4 / tau);
+    losses.slopes[at] = kept === logRatio ? -advantage * 4 * gate * (1 - gate) * ratio : 0;
+  }
   return policyLossOf(
     rows,
     losses,
@@ -192,14 +186,13 @@ export function policyGradient(
   settings: PolicyLossSettings,
   metrics: Readonly<Record<string, number>>,
 ): PolicyLossResult {
-  const losses = tokenLosses(rows, (at) =>
-    weighted(rows, at, -(rows.advantages.data[at] as number)),
-  );
+  const losses = newTokenLosses(rows);
+  for (let at = 0; at < losses.values.length; at++) {
+    const weight = -(rows.advantages.data[at] as number);
+    losses.values[at] = weight * (rows.logProb.data[at] as number);
+    losses.slopes[at] = weight;
+  }
   return policyLossOf(rows, losses, settings, metrics);
-}
-
-function weighted({ logProb }: PolicyRows, at: number, weight: number): TokenLoss {
-  return { value: weight * (logProb.data[at] as number), slope: weight };
 }
 
 /** -(A log p - beta / 2 (log ratio)^2). */
@@ -212,14 +205,14 @@ export const dro: PolicyLoss = (batch, settings = {}) => {
     );
   }
   const rows = policyRowsOf(batch);
-  const losses = tokenLosses(rows, (at) => {
+  const losses = newTokenLosses(rows);
+  for (let at = 0; at < losses.values.length; at++) {
     const advantage = rows.advantages.data[at] as number;
     const logRatio = rows.logRatio.data[at] as number;
-    return {
-      value: -(advantage * (rows.logProb.data[at] as number) - (droBeta / 2) * logRatio ** 2),
-      slope: -(advantage - droBeta * logRatio),
-    };
-  });
+    const penalty = (droBeta / 2) * logRatio * logRatio;
+    losses.values[at] = penalty - advantage * (rows.logProb.data[at] as number);
+    losses.slopes[at] = droBeta * logRatio - advantage;
+  }
   return policyLossOf(rows, losses, settings, { "actor/ppo_kl": ppoKlOf(rows) });
 };
 
@@ -227,15 +220,19 @@ export const dro: PolicyLoss = (batch, settings = {}) => {
 export const cispo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const { low, high } = clipRangeOf(settings);
-  const clipped = new Uint8Array(rows.mask.data.length);
-  const losses = tokenLosses(rows, (at) => {
-    const { ratio } = ratioOf(rows.logRatio.data[at] as number);
+  const losses = newTokenLosses(rows);
+  const clipped = new Uint8Array(losses.values.length);
+  for (let at = 0; at < losses.values.length; at++) {
+    const logRatio = rows.logRatio.data[at] as number;
+    const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
     const kept = clamp(ratio, 1 - low, 1 + high);
-    clipped[at] = kept === ratio ? 0 : 1;
-    return weighted(rows, at, -kept * (rows.advantages.data[at] as number));
-  });
+    if (kept !== ratio) clipped[at] = 1;
+    const weight = -kept * (rows.advantages.data[at] as number);
+    losses.values[at] = weight * (rows.logProb.data[at] as number);
+    losses.slopes[at] = weight;
+  }
   return policyLossOf(rows, losses, settings, {
-    "actor/pg_clipfrac": shareOf(rows, (at) => clipped[at] === 1),
+    "actor/pg_clipfrac": markedShare(rows, clipped),
     "actor/ppo_kl": ppoKlOf(rows, maxLogRatio),
     "actor/pg_clipfrac_lower": 0,
   });
@@ -265,11 +262,10 @@ export function decoupled(
   const { proximalLogProb, behavLogProb, ...rest } = batch;
   const rows = policyRowsOf({ ...rest, oldLogProb: proximalLogProb });
   const proximal = matrixOf("proximalLogProb", proximalLogProb, rows.logProb);
-  const behaviour = matrixOf("behavLogProb", behavLogProb, rows.logProb);
-  const weights = proximal.data.map((one, at) => {
-    if (rows.mask.data[at] === 0) return 0;
-    const weight = Math.exp(one - (behaviour.data[at] as number));
-    return weight > cap ? 0 : weight;
-  });
-  return dualClip({ ...rows, weights: { ...rows.mask, data: weights } }, settings, "");
+  const weights = matrixOf("behavLogProb", behavLogProb, rows.logProb);
+  for (let at = 0; at < weights.data.length; at++) {
+    const weight = Math.exp((proximal.data[at] as number) - (weights.data[at] as number));
+    weights.data[at] = rows.mask.data[at] === 0 || weight > cap ? 0 : weight;
+  }
+  return dualClip({ ...rows, weights }, settings, "");
 }

@@ -1,12 +1,13 @@
 /** The loss of a critic, and the entropy of a policy, with their gradients. */
 
-import type { Tensor } from "@rayling/data-proto";
+import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { entropyFromLogits } from "../logits.ts";
 import { maskedMean } from "../masked.ts";
-import { clamp, filled, matrixOf, tensorOf } from "../matrix.ts";
+import { clamp, matrixOf, newMatrix } from "../matrix.ts";
+import { validMask } from "../valid.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
-import { larger, type TokenLoss } from "./policy-loss.ts";
+import { slopeOfLarger } from "./policy-loss.ts";
 
 /** All are [rows, tokens]. */
 export interface ValueLossBatch {
@@ -16,6 +17,8 @@ export interface ValueLossBatch {
   readonly values: Tensor;
   readonly returns: Tensor;
   readonly responseMask: Tensor;
+  /** False for a row whose score is invalid: the loss is that of the other rows alone. Default: all are valid. */
+  readonly valid?: readonly boolean[];
 }
 
 export interface ValueLossSettings extends GlobalBatchInfo {
@@ -39,28 +42,33 @@ export function valueLoss(
   const vpreds = matrixOf("vpreds", batch.vpreds);
   const values = matrixOf("values", batch.values, vpreds);
   const returns = matrixOf("returns", batch.returns, vpreds);
-  const mask = matrixOf("responseMask", batch.responseMask, vpreds);
-  const clipped = filled(mask, () => 0);
-  const losses = Array.from(vpreds.data, (vpred, at): TokenLoss => {
+  const mask = validMask(matrixOf("responseMask", batch.responseMask, vpreds), batch.valid);
+  const losses = newMatrix(mask.rows, mask.columns);
+  const slopes = new Float64Array(losses.data.length);
+  const clipped = newMatrix(mask.rows, mask.columns);
+  for (let at = 0; at < slopes.length; at++) {
+    const vpred = vpreds.data[at] as number;
     const value = values.data[at] as number;
     const target = returns.data[at] as number;
     const kept = clamp(vpred, value - range, value + range);
-    const plain = { value: (vpred - target) ** 2, slope: 2 * (vpred - target) };
-    const near = { value: (kept - target) ** 2, slope: kept === vpred ? 2 * (kept - target) : 0 };
-    clipped.data[at] = near.value > plain.value ? 1 : 0;
-    return larger(plain, near);
-  });
-  const { loss, weights } = aggLoss(
-    filled(mask, (_row, _column, at) => (losses[at] as TokenLoss).value),
-    mask,
-    lossAggMode,
-    info,
-  );
-  const gradient = filled(mask, (_row, _column, at) => {
+    const plain = (vpred - target) ** 2;
+    const near = (kept - target) ** 2;
+    const slope = 2 * (vpred - target);
+    losses.data[at] = Math.max(plain, near);
+    slopes[at] = slopeOfLarger(plain, slope, near, kept === vpred ? slope : 0);
+    if (near > plain) clipped.data[at] = 1;
+  }
+  const { loss, weights } = aggLoss(losses, mask, lossAggMode, info);
+  const gradient = new Float32Array(slopes.length);
+  for (let at = 0; at < slopes.length; at++) {
     const weight = weights.data[at] as number;
-    return weight === 0 ? 0 : 0.5 * weight * (losses[at] as TokenLoss).slope;
-  });
-  return { loss: 0.5 * loss, clipfrac: maskedMean(clipped, mask), gradVpreds: tensorOf(gradient) };
+    if (weight !== 0) gradient[at] = 0.5 * weight * (slopes[at] as number);
+  }
+  return {
+    loss: 0.5 * loss,
+    clipfrac: maskedMean(clipped, mask),
+    gradVpreds: asTensor(gradient, [mask.rows, mask.columns]) as Tensor<"float32">,
+  };
 }
 
 export interface EntropyLossResult {

@@ -1,0 +1,151 @@
+/** A row whose score is invalid changes nothing in any loss, and nothing is learnt from it, whatever stands in it. (Of estimators: advantages.test.ts.) */
+import { gatherRows, type Tensor, tensor } from "@rayling/data-proto";
+import {
+  createPolicyLossRegistry,
+  decoupled,
+  type LossAggMode,
+  type PolicyLoss,
+  type PolicyLossBatch,
+  type PolicyLossSettings,
+  reinforce,
+  TrainerInputError,
+  valueLoss,
+} from "@rayling/trainer";
+import { describe, expect, test } from "vitest";
+
+const invalid = 1;
+const others = [0, 2, 3];
+const valid = [true, false, true, true];
+const columns = 3;
+const nan = Number.NaN;
+
+const batch: PolicyLossBatch = {
+  logProb: tensor(
+    [
+      [-1.1, -1.7, -0.4],
+      [-0.2, -9, -0.1],
+      [-0.75, -1.1, -3.4],
+      [-2, -0.5, -0.25],
+    ],
+    "float32",
+  ),
+  oldLogProb: tensor(
+    [
+      [-1, -2, -0.5],
+      [-4, -1, -6],
+      [-0.7, -1.4, -3],
+      [-1.8, -0.5, -0.75],
+    ],
+    "float32",
+  ),
+  advantages: tensor(
+    [
+      [0.5, 0.5, 0.5],
+      [nan, nan, nan],
+      [-1.5, -0.5, -1],
+      [1, 1, -2],
+    ],
+    "float32",
+  ),
+  responseMask: tensor(
+    [
+      [1, 1, 0],
+      [1, 1, 1],
+      [1, 1, 1],
+      [1, 0, 1],
+    ],
+    "int32",
+  ),
+  rolloutIsWeights: tensor(
+    [
+      [1, 0.5, 2],
+      [50, 0, nan],
+      [1.5, 1, 0.7],
+      [1, 0.9, 1.1],
+    ],
+    "float32",
+  ),
+};
+
+const settings: PolicyLossSettings = {
+  droBeta: 0.5,
+  klCovRatio: 0.4,
+  ppoKlCoef: 0.3,
+  clipCovRatio: 0.4,
+  clipCovLb: -10,
+  clipCovUb: 10,
+  permutation: (count) => Array.from({ length: count }, (_, at) => at),
+  rolloutCorrection: {
+    lossType: "reinforce",
+    rolloutIs: "sequence",
+    rolloutIsBatchNormalize: true,
+    rolloutRs: "token_k1",
+    rolloutRsThreshold: "0.7_1.3",
+  },
+};
+const modes: readonly LossAggMode[] = [
+  "token-mean",
+  "token-sum",
+  "seq-mean-token-sum",
+  "seq-mean-token-sum-norm",
+  "seq-mean-token-mean",
+];
+
+const registry = createPolicyLossRegistry();
+const losses: Readonly<Record<string, PolicyLoss>> = {
+  ...Object.fromEntries(registry.names().map((name) => [name, registry.get(name)])),
+  reinforce,
+  decoupled: ({ logProb, oldLogProb, rolloutIsWeights, ...rest }, own) =>
+    decoupled(
+      { ...rest, logProb, proximalLogProb: oldLogProb, behavLogProb: rolloutIsWeights ?? logProb },
+      own,
+    ),
+};
+
+function rowsOf<T extends Readonly<Record<string, unknown>>>(whole: T): T {
+  return Object.fromEntries(
+    Object.entries(whole).map(([name, value]) => [name, gatherRows(value as Tensor, others)]),
+  ) as T;
+}
+
+/** Of the rows that are there in both; and nothing of the one that is invalid. */
+function expectSameGradient(whole: Tensor, alone: Tensor): void {
+  expect([...gatherRows(whole, [invalid]).data]).toEqual(Array.from({ length: columns }, () => 0));
+  const kept = gatherRows(whole, others).data;
+  expect(kept.some((one) => one !== 0)).toBe(true);
+  for (const [at, one] of alone.data.entries()) expect(kept[at]).toBeCloseTo(one, 6);
+}
+
+describe.each(Object.entries(losses))("%s", (name, loss) => {
+  test.each(modes)("%s", (lossAggMode) => {
+    const own = { ...settings, lossAggMode };
+    const whole = loss({ ...batch, valid }, own);
+    const alone = loss(rowsOf(batch as never), own);
+    expect(whole.loss).toBeCloseTo(alone.loss, 9);
+    expectSameGradient(whole.gradLogProb, alone.gradLogProb);
+    // What is told of a whole row tells of one without tokens, too, as verl does.
+    if (name === "bypass_mode") return;
+    for (const [metric, value] of Object.entries(alone.metrics)) {
+      expect(whole.metrics[metric], metric).toBeCloseTo(value, 6);
+    }
+  });
+});
+
+test.each(modes)("the value loss, %s", (lossAggMode) => {
+  const values = {
+    vpreds: batch.logProb,
+    values: batch.oldLogProb,
+    returns: batch.advantages,
+    responseMask: batch.responseMask,
+  };
+  const own = { cliprangeValue: 0.3, lossAggMode };
+  const whole = valueLoss({ ...values, valid }, own);
+  const alone = valueLoss(rowsOf(values), own);
+  expect(whole.loss).toBeCloseTo(alone.loss, 9);
+  expect(whole.clipfrac).toBeCloseTo(alone.clipfrac, 6);
+  expectSameGradient(whole.gradVpreds, alone.gradVpreds);
+});
+
+test("each row is valid, or not", () => {
+  expect(() => registry.get("vanilla")({ ...batch, valid: [true] })).toThrow(TrainerInputError);
+});
