@@ -99,7 +99,9 @@ export type TrainerStateErrorCode =
   /** DAPO's filter left too few groups. */
   | "FILTERED_OUT"
   /** The filter's metric is not among the extra info. */
-  | "NO_METRIC";
+  | "NO_METRIC"
+  /** A checkpoint is of another version. */
+  | "OTHER_FORMAT";
 
 /** What training cannot go on with. */
 export class TrainerStateError extends Error {

@@ -170,6 +170,7 @@ export type { GroupPoolSettings } from "./fit/group-pool.ts";
 export type {
   ActorOptions,
   AlgorithmOptions,
+  CheckpointOptions,
   CriticOptions,
   FilterGroups,
   RewardArrangement,

@@ -7,14 +7,23 @@ import { createAdvantageRegistry } from "./algorithms/advantages/registry.ts";
 import { createPolicyLossRegistry } from "./algorithms/losses/registry.ts";
 import { schedules } from "./schedules/schedule.ts";
 import type { Schedule } from "./schedules/schedule.ts";
+import { resumeCheckpoint, saveCheckpoint } from "./checkpoint/checkpoint-folder.ts";
+import type { ResumeOptions } from "./checkpoint/checkpoint-folder.ts";
 import { Learner } from "./fit/learner.ts";
-import type { ScheduleName, StepTracker, TrainingOptions } from "./fit/options.ts";
+import type {
+  CheckpointOptions,
+  ScheduleName,
+  StepTracker,
+  TrainingOptions,
+} from "./fit/options.ts";
 import { RewardDesk } from "./fit/reward-desk.ts";
 import { readTrainingSettings } from "./fit/settings.ts";
 import type { TrainingSettings } from "./fit/settings.ts";
 import type { StepRecord } from "./fit/step-record.ts";
 import { summaryOf } from "./fit/step-summary.ts";
+import { keptTraining, restoredTraining } from "./fit/training-state.ts";
 import { Training } from "./fit/training.ts";
+import type { TrainingStart } from "./fit/training.ts";
 import { validate } from "./fit/validation.ts";
 import type { ValidationResult } from "./fit/validation.ts";
 
@@ -83,7 +92,7 @@ export class PPOTrainer implements AsyncDisposable {
     const { policy, referencePolicy, critic, prompts } = this.#options;
     const { run } = this.settings;
     const policyInfo = await ray.get(policy.describe.remote());
-    const start = { finishedSteps: 0, nextBatch: 0, outstanding: [] };
+    const start = await this.#resume();
     const training = new Training(
       {
         policy,
@@ -95,7 +104,7 @@ export class PPOTrainer implements AsyncDisposable {
         learner: this.#learner,
         settings: this.settings,
         tracker: this.#tracker,
-        onStepEnd: (record) => this.#endStep(record),
+        onStepEnd: (record) => this.#endStep(record, training),
       },
       start,
     );
@@ -119,11 +128,42 @@ export class PPOTrainer implements AsyncDisposable {
     return this.close();
   }
 
-  async #endStep(record: StepRecord): Promise<void> {
+  async #resume(): Promise<TrainingStart> {
+    const { checkpoints, policy, critic, prompts } = this.#options;
+    const resumed = checkpoints && (await resumeCheckpoint(resumeOptionsOf(checkpoints)));
+    if (resumed === undefined) return { finishedSteps: 0, nextBatch: 0, outstanding: [] };
+    for (const { message } of resumed.passedOver) {
+      process.emitWarning(`a checkpoint was passed over: ${message}`, "RaylingWarning");
+    }
+    await ray.get(policy.setState.remote(resumed.policy));
+    if (critic !== undefined && resumed.critic !== undefined) {
+      await ray.get(critic.setState.remote(resumed.critic));
+    }
+    const { start, klCoef } = restoredTraining(resumed, prompts, this.#rewards);
+    this.#learner.klCoef = klCoef;
+    return start;
+  }
+
+  async #save(step: number, training: Training): Promise<void> {
+    const { checkpoints, policy, critic, prompts } = this.#options;
+    if (checkpoints === undefined) return;
+    const { folder, keep } = checkpoints;
+    const state = await ray.get(policy.state.remote());
+    const criticState = critic && (await ray.get(critic.state.remote()));
+    const { klCoef } = this.#learner;
+    const own = keptTraining(training, prompts, klCoef);
+    const checkpoint = { globalStep: step, policy: state, critic: criticState, ...own };
+    await saveCheckpoint(checkpoint, { folder, keep });
+  }
+
+  async #endStep(record: StepRecord, training: Training): Promise<void> {
     const { step } = record;
     const { run } = this.settings;
     const isLast = step >= run.totalSteps;
     const isTime = (every: number): boolean => every > 0 && (isLast || step % every === 0);
+    if (isTime(run.saveFreq)) {
+      await record.clock.time("save_checkpoint", () => this.#save(step, training));
+    }
     let validation: Record<string, number> = {};
     if (isTime(run.testFreq) && this.#options.validationPrompts !== undefined) {
       validation = await record.clock.time("testing", () => this.#validate(step));
@@ -133,8 +173,8 @@ export class PPOTrainer implements AsyncDisposable {
       ...validation,
     };
     this.#metrics.push(metrics);
-    this.#tracker.log(metrics, step);
     this.#tracker.samples(step, record.told);
+    this.#tracker.log(metrics, step);
   }
 
   async #validate(step: number): Promise<Record<string, number>> {
@@ -146,6 +186,11 @@ export class PPOTrainer implements AsyncDisposable {
     this.#validation = result.metrics;
     return result.metrics;
   }
+}
+
+function resumeOptionsOf(options: CheckpointOptions): ResumeOptions {
+  const { folder, resumeMode, resumePath } = options;
+  return { folder, mode: resumeMode, path: resumePath };
 }
 
 const silent: StepTracker = {

@@ -47,8 +47,10 @@ export class RewardRequest {
   readonly #loop: RewardLoopManager;
   readonly #lane: string;
   readonly #groupOf: readonly Group[];
-  /** By row, where they are there. */
+  /** By row, where they are there, as they were scored. */
   readonly #outcomes: (SampleOutcome | undefined)[];
+  /** Of those that the user's postProcessScores changed. */
+  readonly #putRightOutcomes = new Map<number, SampleOutcome>();
   readonly #submitted: Uint8Array;
   readonly #settledMs: Float64Array;
   readonly #allSettled = Promise.withResolvers<void>();
@@ -100,6 +102,11 @@ export class RewardRequest {
 
   /** Of a row, or undefined as long as there is none. After `take` gave the row it is what the user's postProcessScores made of it. */
   outcomeOf(row: number): SampleOutcome | undefined {
+    return this.#putRightOutcomes.get(row) ?? this.#outcomes[row];
+  }
+
+  /** The same as it was scored, without postProcessScores: what `know` takes, where a request is made again. */
+  scoredOutcomeOf(row: number): SampleOutcome | undefined {
     return this.#outcomes[row];
   }
 
@@ -198,9 +205,10 @@ export class RewardRequest {
     );
     for (const [index, { row, outcome }] of valid.entries()) {
       const { attempts, latencyMs, waitedMs } = outcome;
-      this.#outcomes[row] = after.valid
+      const putRight: SampleOutcome = after.valid
         ? { ...outcome, rewardScore: after.scores[index] as number }
         : { valid: false, error: after.error, attempts, latencyMs, waitedMs };
+      this.#putRightOutcomes.set(row, putRight);
     }
     return rows;
   }

@@ -9,6 +9,7 @@ import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
 import type { PolicyLossRegistry } from "../algorithms/losses/registry.ts";
 import type { CriticHandle, PolicyHandle } from "../policy/policy.ts";
 import type { Tracking } from "../tracking/tracking.ts";
+import type { ResumeOptions } from "../checkpoint/checkpoint-folder.ts";
 import type { PromptDataset } from "../data/prompt-dataset.ts";
 import type { PromptLoader } from "../data/prompt-loader.ts";
 
@@ -124,6 +125,17 @@ export interface RunOptions {
   readonly seed?: number | undefined;
 }
 
+export interface CheckpointOptions {
+  /** verl `trainer.default_local_dir`. */
+  readonly folder: string;
+  /** verl `trainer.max_actor_ckpt_to_keep`: so many of the last ones stay. Default: all. */
+  readonly keep?: number | undefined;
+  /** verl `trainer.resume_mode`: goes on with the latest of the folder, if there is one (default); with none; with that of `resumePath`. */
+  readonly resumeMode?: ResumeOptions["mode"];
+  /** verl `trainer.resume_from_path`. */
+  readonly resumePath?: string | undefined;
+}
+
 export interface StalenessOptions {
   /** Of `streaming`: by how many steps rollouts may be older than the weights they train. Default 0: on-policy. */
   readonly limit?: number | undefined;
@@ -152,6 +164,8 @@ export interface TrainingOptions {
   /** Updates begin with whatever is there when at least a mini-batch is, instead of exactly one. With mini-batch schedules. Default false. */
   readonly adaptiveMiniBatch?: boolean | undefined;
   readonly run?: RunOptions | undefined;
+  /** Where a run is kept, and gone on with. Needed for `run.saveFreq`. */
+  readonly checkpoints?: CheckpointOptions | undefined;
   /** Is told what goes on, such as a Tracking; it is not closed with the training. */
   readonly tracking?: StepTracker | undefined;
   /** With estimators of your own. */

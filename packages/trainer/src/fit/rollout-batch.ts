@@ -8,6 +8,8 @@ export interface RolloutBatch {
   /** In groups of `n` neighbours. */
   readonly samples: readonly TrainingSample[];
   readonly n: number;
+  /** Of its prompts, among the loader's batches. */
+  readonly number: number;
   readonly epoch: number;
   /** Steps that were finished when its generation began. */
   readonly generatedAt: number;

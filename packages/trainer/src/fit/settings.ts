@@ -213,6 +213,9 @@ function checkTogether(
   if (staleness.limit > 0 && schedule !== undefined && schedule !== "streaming") {
     refuse("staleness.limit", "0 but with the schedule streaming", staleness.limit);
   }
+  if (settings.run.saveFreq > 0 && options.checkpoints === undefined) {
+    refuse("checkpoints", "a folder, which run.saveFreq needs", undefined);
+  }
   if (staleness.numWarmupBatches > staleness.limit) {
     const wanted = `at most staleness.limit, ${staleness.limit}`;
     refuse("staleness.numWarmupBatches", wanted, staleness.numWarmupBatches);

@@ -242,8 +242,9 @@ export class Training {
       });
     }
     const isUsed = new Uint8Array(samples.length);
-    const { epoch } = prompts;
-    return { samples, n, epoch, generatedAt, rewards: ticket.request, generatedMs, isUsed };
+    const { number, epoch } = prompts;
+    const requested = { rewards: ticket.request, generatedMs, isUsed };
+    return { samples, n, number, epoch, generatedAt, ...requested };
   }
 
   async #columns(samples: readonly TrainingSample[]): Promise<DataProto> {

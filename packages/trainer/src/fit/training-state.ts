@@ -1,0 +1,128 @@
+/**
+ * Where a training is, as plain data for a checkpoint, and back: finished steps, which prompts come next, and every rollout that was generated and is not trained, with its score if it has one.
+ *
+ * What is put back is not generated again, and what was scored is not scored again: no sample is lost, none is trained or paid for twice.
+ */
+
+import type { SampleOutcome } from "@rayling/reward-loop";
+import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import type { LoaderPosition, PromptLoader } from "../data/prompt-loader.ts";
+import type { PromptRow } from "../data/prompt-row.ts";
+import { TrainerStateError } from "../errors.ts";
+import type { Rollout } from "../policy/policy.ts";
+import type { RewardDesk } from "./reward-desk.ts";
+import type { RolloutBatch } from "./rollout-batch.ts";
+import type { TrainingSample } from "./samples.ts";
+import type { Training, TrainingStart } from "./training.ts";
+
+interface KeptTrainer {
+  readonly format: number;
+  readonly finishedSteps: number;
+  /** Of the prompts that come next. */
+  readonly position: LoaderPosition;
+  readonly klCoef: number;
+}
+
+interface KeptBatch {
+  readonly number: number;
+  readonly n: number;
+  readonly generatedAt: number;
+  /** In whole groups. */
+  readonly samples: readonly KeptSample[];
+}
+
+interface KeptSample {
+  /** Its prompt, among those of the batch. */
+  readonly prompt: number;
+  readonly rollout: Rollout;
+  readonly generatedMs: number;
+  /** Undefined as long as it is not scored. */
+  readonly outcome?: SampleOutcome | undefined;
+}
+
+const FORMAT: number = 1;
+
+export function keptTraining(
+  training: Training,
+  prompts: PromptLoader,
+  klCoef: number,
+): Pick<Checkpoint, "trainer" | "outstanding"> {
+  const trainer: KeptTrainer = {
+    format: FORMAT,
+    finishedSteps: training.finishedSteps,
+    position: prompts.positionOf(training.nextBatch),
+    klCoef,
+  };
+  return { trainer, outstanding: training.outstanding.map((batch) => keptBatch(batch, prompts)) };
+}
+
+function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
+  const { number, n, generatedAt, rewards, isUsed, generatedMs } = batch;
+  const { rows } = prompts.batch(number);
+  const samples = batch.samples.flatMap((sample, row): KeptSample[] => {
+    if (isUsed[row] === 1) return [];
+    const outcome = rewards.scoredOutcomeOf(row);
+    return [
+      {
+        prompt: rows.indexOf(sample.prompt),
+        rollout: sample.rollout,
+        generatedMs: generatedMs[row] ?? 0,
+        ...(outcome === undefined ? {} : { outcome }),
+      },
+    ];
+  });
+  return { number, n, generatedAt, samples };
+}
+
+/** Rewards that are not known are asked for. Throws TrainerStateError for a state of another format, TrainerInputError where it is one of other data. */
+export function restoredTraining(
+  { trainer, outstanding = [] }: Checkpoint,
+  prompts: PromptLoader,
+  rewards: RewardDesk,
+): { readonly start: TrainingStart; readonly klCoef: number } {
+  const { format, finishedSteps, position, klCoef } = trainer as KeptTrainer;
+  if (format !== FORMAT) {
+    throw new TrainerStateError(
+      "OTHER_FORMAT",
+      `the checkpoint's trainer.json has the format ${format}, and this version reads ${FORMAT}`,
+    );
+  }
+  const nextBatch = prompts.numberOf(position);
+  const batches = (outstanding as readonly KeptBatch[]).map((batch) =>
+    restoredBatch(batch, prompts, rewards),
+  );
+  return { start: { finishedSteps, nextBatch, outstanding: batches }, klCoef };
+}
+
+function restoredBatch(
+  { number, n, generatedAt, samples: kept }: KeptBatch,
+  prompts: PromptLoader,
+  rewards: RewardDesk,
+): RolloutBatch {
+  const { rows, uids, epoch } = prompts.batch(number);
+  const samples = kept.map(({ prompt, rollout }): TrainingSample => {
+    const uid = uids[prompt] as string;
+    const id = `${uid}/${rollout.sample}`;
+    return { id, uid, prompt: rows[prompt] as PromptRow, rollout, generatedAt };
+  });
+  const ticket = rewards.open(
+    samples.map(({ uid }) => uid),
+    n,
+    "training",
+  );
+  for (const [row, sample] of samples.entries()) {
+    const outcome = kept[row]?.outcome;
+    if (outcome === undefined) ticket.submit(row, sample);
+    else ticket.request.know(row, outcome);
+  }
+  return {
+    samples,
+    n,
+    number,
+    epoch,
+    generatedAt,
+    rewards: ticket.request,
+    generatedMs: kept.map(({ generatedMs }) => generatedMs),
+    isUsed: new Uint8Array(samples.length),
+  };
+}

@@ -1,0 +1,134 @@
+/** A training that is ended by kill -9 in the middle of a step, and gone on with: nothing is lost, nothing is trained twice, and where the order of updates is fixed the weights are the same. */
+
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, watch } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { ScheduleName, StalenessOptions } from "@rayling/trainer";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { BanditLine, BanditRun } from "../fixtures/bandit-run.ts";
+
+const script = fileURLToPath(new URL("../fixtures/bandit-run.ts", import.meta.url));
+
+type StepLine = Extract<BanditLine, { step: number }>;
+type EndLine = Extract<BanditLine, { version: number }>;
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-resume-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Runs to its end, or until `killedWhen` resolves. */
+async function ran(run: BanditRun, killedWhen?: Promise<void>): Promise<BanditLine[]> {
+  const child = spawn(process.execPath, [script, JSON.stringify(run)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const lines: BanditLine[] = [];
+  const exited = new Promise<number | null>((resolve) => void child.once("exit", resolve));
+  void killedWhen?.then(() => child.kill("SIGKILL"));
+  for await (const line of createInterface({ input: child.stdout })) {
+    lines.push(JSON.parse(line) as BanditLine);
+  }
+  const code = await exited;
+  if (killedWhen === undefined) expect(code).toBe(0);
+  return lines;
+}
+
+/** Resolves when the file has so many lines. */
+async function hasLines(path: string, count: number): Promise<void> {
+  const there = Promise.withResolvers<void>();
+  const look = (): void => {
+    if (existsSync(path) && readFileSync(path, "utf8").split("\n").length > count) there.resolve();
+  };
+  const watcher = watch(join(path, ".."), look);
+  look();
+  await there.promise;
+  watcher.close();
+}
+
+function stepsOf(lines: readonly BanditLine[]): StepLine[] {
+  return lines.filter((line): line is StepLine => "step" in line);
+}
+
+function endOf(lines: readonly BanditLine[]): EndLine | undefined {
+  return lines.find((line): line is EndLine => "version" in line);
+}
+
+interface Case {
+  readonly schedule: ScheduleName;
+  readonly staleness?: StalenessOptions;
+  /** Whether its updates come in a fixed order. */
+  readonly isFixed: boolean;
+  readonly bound: number;
+}
+
+const cases: readonly Case[] = [
+  { schedule: "sync", isFixed: true, bound: 0 },
+  { schedule: "one-step-off-policy", isFixed: true, bound: 1 },
+  { schedule: "mini-batch-pipeline", isFixed: false, bound: 0 },
+  { schedule: "one-step-pipeline", isFixed: false, bound: 1 },
+  { schedule: "streaming", isFixed: false, bound: 0 },
+  {
+    schedule: "streaming",
+    staleness: { limit: 2, numWarmupBatches: 2, strategy: "wait" },
+    isFixed: false,
+    bound: 2,
+  },
+];
+
+describe("kill -9 in the middle of a step", () => {
+  test.for(cases)(
+    "$schedule, at most $bound steps old",
+    async ({ schedule, staleness, isFixed, bound }) => {
+      const steps = 6;
+      const common = { schedule, steps, saveFreq: 1, ...(staleness && { staleness }) };
+      const folder = await newFolder();
+      const scored = join(folder, "scored");
+      const goOn = join(folder, "go on");
+      // Step 4 has 8 of its 16 samples scored, and the others wait.
+      const rewardKwargs = { scored, stopAt: 57, goOn };
+      const run = { ...common, folder: join(folder, "run"), rewardKwargs };
+      const first = stepsOf(await ran(run, hasLines(scored, 60)));
+      expect(first.length).toBeLessThan(steps);
+      await writeFile(goOn, "");
+      const second = await ran(run);
+      const again = stepsOf(second);
+      const begun = again[0]?.step ?? 0;
+      // What was told and not kept is trained again: it is as if it had not been.
+      const whole = [...first.filter(({ step }) => step < begun), ...again];
+      expect(whole.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5, 6]);
+      const ids = whole.flatMap((line) => line.ids);
+      expect(new Set(ids).size).toBe(96);
+      expect(ids).toHaveLength(96);
+      expect(Math.max(...whole.map(({ worst }) => worst))).toBeLessThanOrEqual(bound);
+      if (!isFixed) return;
+      const straight = await ran({ ...common, folder: join(folder, "straight"), rewardKwargs: {} });
+      expect(endOf(second)).toEqual(endOf(straight));
+    },
+  );
+});
+
+test("what was scored before the kill is not scored again", async () => {
+  const folder = await newFolder();
+  const scored = join(folder, "scored");
+  const goOn = join(folder, "go on");
+  const rewardKwargs = { scored, stopAt: 33, goOn };
+  const run = {
+    schedule: "one-step-off-policy",
+    steps: 2,
+    saveFreq: 1,
+    folder: join(folder, "run"),
+    rewardKwargs,
+  } as const;
+  await ran(run);
+  // Both batches were scored, 16 samples each, before anything had to wait.
+  expect(readFileSync(scored, "utf8").trimEnd().split("\n")).toHaveLength(32);
+  const more = await ran({ ...run, steps: 2 });
+  expect(stepsOf(more)).toEqual([]);
+  expect(endOf(more)?.version).toBe(4);
+  expect(readFileSync(scored, "utf8").trimEnd().split("\n")).toHaveLength(32);
+});
