@@ -30,6 +30,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core",
     "@rayling/data-proto",
     "@rayling/reward-loop",
+    "@rayling/reward-loop/page",
     "@rayling/reward-manager-registry",
   ],
   "reward-loop": ["@rayling/core", "@rayling/data-proto", "@rayling/reward-manager-registry"],
@@ -40,6 +41,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core/control",
     "@rayling/data-proto",
     "@rayling/reward-loop",
+    "@rayling/reward-loop/page",
     "@rayling/reward-manager-registry",
   ],
 };

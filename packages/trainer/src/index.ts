@@ -146,12 +146,16 @@ export type {
 export { loggerNames } from "./tracking/loggers.ts";
 export type { LoggerName } from "./tracking/loggers.ts";
 export { PrometheusLogger } from "./tracking/prometheus-logger.ts";
+export { writeReport } from "./tracking/report/report.ts";
+export type { ReportOptions } from "./tracking/report/report.ts";
 export { rewardMetrics } from "./tracking/reward-metrics.ts";
 export type { RewardTimes } from "./tracking/reward-metrics.ts";
 export { dumpRollouts } from "./tracking/rollout-dump.ts";
 export type { RolloutDump } from "./tracking/rollout-dump.ts";
 export { TensorboardLogger } from "./tracking/tensorboard/tensorboard-logger.ts";
 export type { TensorboardLoggerOptions } from "./tracking/tensorboard/tensorboard-logger.ts";
+export { traceOf, writeTrace } from "./tracking/trace/trace.ts";
+export type { TraceOptions, TrainingTraceEvent } from "./tracking/trace/trace.ts";
 export { Tracking } from "./tracking/tracking.ts";
 export type { TrackingOptions } from "./tracking/tracking.ts";
 export type {

@@ -4,7 +4,9 @@ import { TrackingError } from "../errors.ts";
 import { ConsoleLogger } from "./console/console-logger.ts";
 import { FileLogger } from "./files/file-logger.ts";
 import { PrometheusLogger } from "./prometheus-logger.ts";
+import { ReportLogger } from "./report/report-logger.ts";
 import { TensorboardLogger } from "./tensorboard/tensorboard-logger.ts";
+import { TraceLogger } from "./trace/trace-logger.ts";
 import type { TrackingLogger } from "./tracking-logger.ts";
 
 const makers = {
@@ -12,6 +14,8 @@ const makers = {
   file: () => new FileLogger(),
   tensorboard: () => new TensorboardLogger(),
   prometheus: () => new PrometheusLogger(),
+  report: () => new ReportLogger(),
+  trace: () => new TraceLogger(),
 } as const satisfies Readonly<Record<string, () => TrackingLogger>>;
 
 /** verl's names where it has them. */
@@ -19,7 +23,10 @@ export type LoggerName = keyof typeof makers;
 
 export const loggerNames: readonly LoggerName[] = Object.keys(makers) as LoggerName[];
 
-/** One of each. Throws TrackingError for a name that is none. */
+/** Those that make something of the files of a run when it ends: after the one that writes them. */
+const ofFiles: readonly string[] = ["report", "trace"] satisfies readonly LoggerName[];
+
+/** One of each, with the one of the files that others need. Throws TrackingError for a name that is none. */
 export function loggersOf(names: readonly string[]): readonly TrackingLogger[] {
   const wanted = new Set(names);
   for (const name of wanted) {
@@ -27,5 +34,6 @@ export function loggersOf(names: readonly string[]): readonly TrackingLogger[] {
     const problem = `there is no logger of this name; there are ${loggerNames.join(", ")}`;
     throw new TrackingError("TRACKING_OPEN", name, problem);
   }
+  if (ofFiles.some((name) => wanted.has(name))) wanted.add("file");
   return loggerNames.filter((name) => wanted.has(name)).map((name) => makers[name]());
 }

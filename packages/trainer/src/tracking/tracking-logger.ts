@@ -29,7 +29,7 @@ export interface SampleRecord {
   readonly generatedMs: number;
   /** When its outcome was there. */
   readonly scoredMs: number;
-  /** When the update that learned from it began; lacks where none did. */
+  /** When it was learned from: not before that update began; lacks where none did. */
   readonly usedMs?: number;
   readonly outcome: SampleOutcome;
 }

@@ -1,0 +1,12 @@
+/** Pages that need nothing else: `@rayling/reward-loop/page`. What reports are made of; loaded by itself. */
+
+export { axisOf, linearTicks, logTicks, numberText } from "./axis.ts";
+export type { Axis } from "./axis.ts";
+export { barPlot } from "./bar-plot.ts";
+export type { Bar, BarPlot } from "./bar-plot.ts";
+export { colourCount, escaped, figuresTable, htmlPage, section, table } from "./html.ts";
+export type { HtmlPage } from "./html.ts";
+export { linePlot } from "./line-plot.ts";
+export type { Curve, LinePlot } from "./line-plot.ts";
+export { frame, legend, plotSize } from "./plot-frame.ts";
+export type { PlotFrame } from "./plot-frame.ts";

@@ -1,0 +1,61 @@
+/** The figures of a run that come first: how long, how good, how much was waited, what was spent. */
+
+import { figuresTable, numberText } from "@rayling/reward-loop/page";
+import { accuracyOf } from "../console/step-summary.ts";
+import { spanText } from "../console/time-left.ts";
+import type { MetricsLine, RunRecord } from "../files/run-files.ts";
+
+export function runFigures({ metrics, phases, rewards }: RunRecord): string {
+  const seconds = valuesOf(metrics, "timing_s/step");
+  const waited = valuesOf(metrics, "reward/exposed_wait_s");
+  const overlap = valuesOf(metrics, "overlap_ratio");
+  const scores = valuesOf(metrics, "critic/score/mean");
+  const accuracies = metrics.flatMap((line) => accuracyIn(line) ?? []);
+  const starts = phases.map(({ startMs }) => startMs);
+  const ends = phases.map(({ endMs }) => endMs);
+  const spanMs = phases.length === 0 ? undefined : highest(ends) + highest(starts.map((ms) => -ms));
+  const samples = sum(rewards.map((line) => line.samples));
+  const invalid = sum(rewards.flatMap(({ failures }) => failures.map(({ count }) => count)));
+  return figuresTable([
+    ["steps", String(metrics.filter(({ step }) => step > 0).length)],
+    ["time", spanMs === undefined ? "-" : spanText(spanMs)],
+    ["mean step", seconds.length === 0 ? "-" : spanText(1000 * mean(seconds))],
+    ["waited for rewards, in all", waited.length === 0 ? "-" : spanText(1000 * sum(waited))],
+    ["overlap, mean", overlap.length === 0 ? "-" : mean(overlap).toFixed(3)],
+    ["score, first / last", firstAndLast(scores)],
+    ["accuracy, first / last / best", accuracyText(accuracies)],
+    ["rewards", samples === 0 ? "-" : numberText(samples)],
+    ["of these invalid", samples === 0 ? "-" : numberText(invalid)],
+    ["cost", samples === 0 ? "-" : numberText(sum(rewards.map(({ cost }) => cost)))],
+  ]);
+}
+
+function accuracyIn({ data }: MetricsLine): number | undefined {
+  const known = Object.entries(data).filter(([, value]) => value !== null);
+  return accuracyOf(Object.fromEntries(known) as Record<string, number>);
+}
+
+function accuracyText(values: readonly number[]): string {
+  return values.length === 0 ? "-" : `${firstAndLast(values)} / ${highest(values).toFixed(4)}`;
+}
+
+function firstAndLast(values: readonly number[]): string {
+  const [first] = values;
+  return first === undefined ? "-" : `${first.toFixed(4)} / ${values.at(-1)?.toFixed(4)}`;
+}
+
+function valuesOf(lines: readonly MetricsLine[], name: string): readonly number[] {
+  return lines.flatMap(({ data }) => data[name] ?? []);
+}
+
+function mean(values: readonly number[]): number {
+  return sum(values) / values.length;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((all, value) => all + value, 0);
+}
+
+function highest(values: readonly number[]): number {
+  return values.reduce((high, value) => Math.max(high, value), -Infinity);
+}

@@ -1,0 +1,28 @@
+/** Slices of one line of a trace lie within each other or apart: those that overlap go to further lines. */
+
+export interface Span {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** In order of time, those that hold others first; each goes to the first lane that it fits. @param mayNest whether one may lie within another */
+export function lanesOf<Slice extends Span>(
+  slices: readonly Slice[],
+  { mayNest }: { readonly mayNest: boolean },
+): readonly (readonly Slice[])[] {
+  const lanes: { readonly slices: Slice[]; readonly open: Slice[] }[] = [];
+  const sorted = slices.toSorted((a, b) => a.startMs - b.startMs || b.endMs - a.endMs);
+  for (const slice of sorted) {
+    const lane = lanes.find(({ open }) => {
+      while (open.length > 0 && (open.at(-1) as Slice).endMs <= slice.startMs) open.pop();
+      const around = open.at(-1);
+      return around === undefined || (mayNest && around.endMs >= slice.endMs);
+    });
+    if (lane === undefined) lanes.push({ slices: [slice], open: [slice] });
+    else {
+      lane.slices.push(slice);
+      lane.open.push(slice);
+    }
+  }
+  return lanes.map((lane) => lane.slices);
+}
