@@ -23,6 +23,7 @@ export type {
 } from "./settings.ts";
 export type {
   CascadeStage,
+  ReplayOptions,
   RewardComponent,
   RewardLoopOptions,
   RewardPart,

@@ -16,6 +16,16 @@ export interface RewardLoopOptions extends Omit<RewardFunctionOptions, "spend"> 
   readonly cascade?: Readonly<Record<string, CascadeStage>> | undefined;
   /** Prices by what scores say they used (`usage`), what may be spent, and what then. Default: nobody counts. */
   readonly spend?: SpendOptions | undefined;
+  /** File of a reward log (JSONL) to which every outcome is appended. Default: none. */
+  readonly record?: string | undefined;
+  /** Reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started. Default: none. */
+  readonly replay?: string | ReplayOptions | undefined;
+}
+
+export interface ReplayOptions {
+  readonly log: string;
+  /** Of samples that are not in there: "fail": they are invalid, NOT_IN_LOG (default); "ask": the functions are asked. */
+  readonly missing?: "fail" | "ask" | undefined;
 }
 
 /** One of several functions. */

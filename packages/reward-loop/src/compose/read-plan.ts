@@ -1,5 +1,6 @@
 /** Options of a reward loop, checked once and made a plan: errors name the option by its whole path. */
 
+import { resolve } from "node:path";
 import { RewardLoopOptionError } from "../errors.ts";
 import { between, checkKeys, notAnOption } from "../option-checks.ts";
 import { readSpend } from "../policy-settings.ts";
@@ -21,13 +22,16 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
     "rewards",
     "combine",
     "cascade",
+    "record",
+    "replay",
   ]);
-  const { rewards, combine, cascade, limits, ...rest } = options;
+  const { record: _record, replay: _replay, ...functions } = options;
+  const { rewards, combine, cascade, limits, ...rest } = functions;
   if (rewards === undefined && combine !== undefined) {
     notAnOption("combine", "left out without rewards", combine);
   }
   if (rewards === undefined && cascade === undefined) {
-    const { rewards: _, combine: __, cascade: ___, ...own } = options;
+    const own = { ...rest, limits };
     return functionPlan(own, own, "");
   }
   const which = rewards === undefined ? "cascade" : "rewards";
@@ -51,7 +55,38 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
   return { ...tree, ...spendOf(rest.spend, inherited, "") };
 }
 
-type Inherited = Omit<RewardLoopOptions, "rewards" | "combine" | "cascade" | "limits">;
+/** Throws RewardLoopOptionError. */
+export function readLogs({
+  record,
+  replay,
+  baseDirectory = process.cwd(),
+}: RewardLoopOptions): LogPlan {
+  const given = typeof replay === "string" ? { log: replay } : replay;
+  if (given !== undefined) checkKeys("replay", given, ["log", "missing"]);
+  const { log, missing = "fail" } = given ?? {};
+  if (missing !== "fail" && missing !== "ask") {
+    notAnOption("replay.missing", '"fail" or "ask"', missing);
+  }
+  const pathOf = (option: string, path: string): string => {
+    if (typeof path === "string" && path.trim() !== "") return resolve(baseDirectory, path);
+    return notAnOption(option, "the path of a reward log", path);
+  };
+  const recorded = record === undefined ? undefined : pathOf("record", record);
+  if (given === undefined) return { record: recorded, replay: undefined };
+  const replayed = pathOf("replay", log as string);
+  if (replayed === recorded) notAnOption("record", "another file than that of replay", replayed);
+  return { record: recorded, replay: { log: replayed, missing } };
+}
+
+export interface LogPlan {
+  readonly record: string | undefined;
+  readonly replay: { readonly log: string; readonly missing: "fail" | "ask" } | undefined;
+}
+
+type Inherited = Omit<
+  RewardLoopOptions,
+  "rewards" | "combine" | "cascade" | "limits" | "record" | "replay"
+>;
 /** What a plan is made of, without what becomes of it at the cap. */
 type Tree =
   | Omit<Extract<RewardPlan, { kind: "cascade" }>, "spend" | "cheaper">

@@ -9,13 +9,17 @@ import { assembleRewards } from "../batch/rewards.ts";
 import { responseShape, samplesOf } from "../batch/rows.ts";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { openSource } from "../compose/open-source.ts";
-import { readPlan } from "../compose/read-plan.ts";
+import { readLogs, readPlan } from "../compose/read-plan.ts";
+import type { LogPlan } from "../compose/read-plan.ts";
+import { ReplayedReward } from "../compose/replayed-reward.ts";
 import { mapPlan } from "../compose/reward-plan.ts";
 import type { RewardPlan } from "../compose/reward-plan.ts";
 import { RewardLoopClosedError } from "../errors.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome, ScoredSample } from "../outcome.ts";
 import type { OnFailure } from "../policy-settings.ts";
+import { OutcomeRecorder } from "../record/outcome-recorder.ts";
+import { RecordedOutcomes } from "../record/recorded-outcomes.ts";
 import { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { modelOptionsOf, withRewardModel } from "../settings.ts";
 import type { Purse, SpendState } from "../spend/purse.ts";
@@ -34,6 +38,8 @@ export class RewardLoopManager implements AsyncDisposable {
   readonly #source: RewardSource;
   readonly #purses: readonly Purse[];
   readonly #onFailure: OnFailure;
+  /** Of the option `record`. */
+  readonly #recorder: OutcomeRecorder | undefined;
   readonly #answers = new AnswerCounts();
   /** Of the option `rewardModel`; closed with the loop. */
   readonly rewardModel: RewardModelManager | undefined;
@@ -46,7 +52,9 @@ export class RewardLoopManager implements AsyncDisposable {
     purses: readonly Purse[],
     onFailure: OnFailure,
     model: RewardModelManager | undefined,
+    recorder: OutcomeRecorder | undefined,
   ) {
+    this.#recorder = recorder;
     this.#source = source;
     this.#purses = purses;
     this.#onFailure = onFailure;
@@ -54,19 +62,24 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   /**
-   * Resolves when every worker has loaded the user's modules. Rejects with RewardLoopOptionError, ExecutorStartError, RewardLimiterConflictError, RewardCacheError, or why a module
-   * cannot be loaded (errors of reward-manager-registry); no actor is left then.
+   * Resolves when every worker has loaded the user's modules. Rejects with RewardLoopOptionError, ExecutorStartError, RewardLimiterConflictError, RewardCacheError, JsonlError or
+   * RewardLogError (of `record` and `replay`), or why a module cannot be loaded (errors of reward-manager-registry); no actor is left then.
    */
   static async create(options: RewardLoopOptions = {}): Promise<RewardLoopManager> {
-    const { rewardModel, onFailure } = options;
+    const { rewardModel } = options;
     const plan = readPlan(options);
-    if (rewardModel === undefined) return RewardLoopManager.#open(plan, onFailure, undefined);
+    const logs = readLogs(options);
+    // Nothing of what it would answer is asked.
+    const isAsked = logs.replay === undefined || logs.replay.missing === "ask";
+    if (rewardModel === undefined || !isAsked) {
+      return RewardLoopManager.#open(plan, logs, options, undefined);
+    }
     const model = await RewardModelManager.create(modelOptionsOf(rewardModel));
     try {
       const known = mapPlan(plan, (settings) =>
         withRewardModel(settings, rewardModel, model.routerAddress),
       );
-      return await RewardLoopManager.#open(known, onFailure, model);
+      return await RewardLoopManager.#open(known, logs, options, model);
     } catch (error) {
       await model.close();
       throw error;
@@ -75,12 +88,29 @@ export class RewardLoopManager implements AsyncDisposable {
 
   static async #open(
     plan: RewardPlan,
-    onFailure: OnFailure = {},
+    { record, replay }: LogPlan,
+    { onFailure = {}, ...options }: RewardLoopOptions,
     model: RewardModelManager | undefined,
   ): Promise<RewardLoopManager> {
     const purses: Purse[] = [];
-    const source = await openSource(plan, { purses, warn: warnOfSpending });
-    return new RewardLoopManager(source, purses, onFailure, model);
+    const recorded = replay && (await RecordedOutcomes.read(replay.log));
+    const recorder = record === undefined ? undefined : await OutcomeRecorder.open(record);
+    try {
+      const hasFunction = [options.reward, options.rewards, options.cascade].some(
+        (one) => one !== undefined,
+      );
+      const asks = replay?.missing === "ask";
+      const functions =
+        recorded === undefined || asks || hasFunction
+          ? await openSource(plan, { purses, warn: warnOfSpending })
+          : undefined;
+      const source =
+        recorded === undefined ? functions : new ReplayedReward(recorded, functions, asks);
+      return new RewardLoopManager(source as RewardSource, purses, onFailure, model, recorder);
+    } catch (error) {
+      await recorder?.close();
+      throw error;
+    }
   }
 
   /** Samples that may be scored at a time: workers x concurrency; of several rewards those of the one that has least, of a cascade of all together. */
@@ -190,6 +220,7 @@ export class RewardLoopManager implements AsyncDisposable {
     this.#closing ??= (async () => {
       await this.#source.close();
       await this.#reloading;
+      await this.#recorder?.close();
       await this.rewardModel?.close();
     })();
     return this.#closing;
@@ -214,9 +245,15 @@ export class RewardLoopManager implements AsyncDisposable {
     return withFallback(await this.#submit(sample, lane), this.#onFailure);
   }
 
-  async #submit(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+  /** @param index in the reward log; one that is scored once more has that of the first time */
+  async #submit(
+    sample: RewardSample,
+    lane: string,
+    index: number | undefined = this.#recorder?.take(),
+  ): Promise<SampleOutcome> {
     const outcome = await this.#source.score(sample, lane);
     this.#answers.add(outcome);
+    if (index !== undefined) await this.#recorder?.write(index, sample, outcome, lane);
     return outcome;
   }
 
@@ -225,12 +262,16 @@ export class RewardLoopManager implements AsyncDisposable {
     samples: readonly RewardSample[],
     { lane = "training" }: ScoreOptions,
   ): Promise<SampleOutcome[]> {
-    const outcomes = await Promise.all(samples.map((sample) => this.#submit(sample, lane)));
+    const indices = samples.map(() => this.#recorder?.take());
+    const outcomes = await Promise.all(
+      samples.map((sample, row) => this.#submit(sample, lane, indices[row])),
+    );
     if (this.#onFailure.again !== true) return outcomes;
     return Promise.all(
       outcomes.map(async (first, row) => {
         if (!isWorthAgain(first)) return first;
-        const second = await this.#submit(samples[row] as RewardSample, "recovery");
+        const sample = samples[row] as RewardSample;
+        const second = await this.#submit(sample, "recovery", indices[row]);
         return { ...second, attempts: first.attempts + second.attempts };
       }),
     );

@@ -6,11 +6,17 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 /** 16 characters: of a million samples two are alike once in 18 million times. */
 const length = 16;
 
-/** Of what a score function is told about it. */
+/** Of what a score function is told about it, but for the name of its group, which may be drawn anew for each run. */
 export function sampleKey(sample: RewardSample): string {
   const { dataSource, response, groundTruth, extraInfo, toolExtraFields, numTurns } = sample;
   const text = typeof response === "string" ? response : Array.from(response);
-  return digestOf([dataSource, text, groundTruth, extraInfo, toolExtraFields, numTurns]);
+  const extra = extraInfo && withoutGroup(extraInfo);
+  return digestOf([dataSource, text, groundTruth, extra, toolExtraFields, numTurns]);
+}
+
+function withoutGroup(extraInfo: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { uid: _, group_uid: __, ...others } = extraInfo;
+  return others;
 }
 
 /** The order of an object's keys says nothing. */

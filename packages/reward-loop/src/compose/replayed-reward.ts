@@ -1,0 +1,80 @@
+/** An earlier run in place of the functions: outcomes out of its reward log. What is not in there is invalid (NOT_IN_LOG), or asked of the functions after all. */
+
+import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { ExecutorTraits } from "../executor/score-executor.ts";
+import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
+import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import type { RecordedOutcomes } from "../record/recorded-outcomes.ts";
+
+export class ReplayedReward implements RewardSource {
+  readonly #recorded: RecordedOutcomes;
+  readonly #functions: RewardSource | undefined;
+  readonly #asks: boolean;
+
+  /**
+   * Closes the functions when it is closed.
+   *
+   * @param functions for groups and logs, and, if it `asks`, for what is not recorded
+   */
+  constructor(recorded: RecordedOutcomes, functions: RewardSource | undefined, asks: boolean) {
+    this.#recorded = recorded;
+    this.#functions = functions;
+    this.#asks = asks;
+  }
+
+  /** Of the functions; outcomes that were recorded have their own. */
+  get version(): string {
+    return this.#functions?.version ?? "replay";
+  }
+
+  get workerNames(): readonly string[] {
+    return this.#functions?.workerNames ?? [];
+  }
+
+  get traits(): ExecutorTraits {
+    return this.#functions?.traits ?? { overlaps: true, postProcesses: false, logs: false };
+  }
+
+  get slots(): number {
+    return this.#functions?.slots ?? 1;
+  }
+
+  get hasRoom(): boolean {
+    return this.#functions?.hasRoom ?? true;
+  }
+
+  get isCongested(): boolean {
+    return this.#functions?.isCongested ?? false;
+  }
+
+  onRoom(listener: () => void): () => void {
+    return this.#functions?.onRoom(listener) ?? (() => undefined);
+  }
+
+  async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+    const outcome = this.#recorded.next(sample);
+    if (outcome !== undefined) return outcome;
+    if (this.#asks && this.#functions !== undefined) return this.#functions.score(sample, lane);
+    const message = "the log that is replayed does not have this sample";
+    const error = { code: "NOT_IN_LOG", name: "NotInLogError", message } as const;
+    return { valid: false, error, latencyMs: 0, attempts: 0, waitedMs: 0 };
+  }
+
+  async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+    return (await this.#functions?.postProcessScores(scores)) ?? { valid: true, scores };
+  }
+
+  async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+    const nothing = { rewardScore: 0, rewardExtraInfo: {}, latencyMs: 0, attempts: 0 };
+    return (await this.#functions?.log(entry)) ?? { valid: true, ...nothing };
+  }
+
+  async prepareReload(): Promise<PreparedReload> {
+    const nothing = { commit: () => undefined, discard: async () => undefined };
+    return (await this.#functions?.prepareReload()) ?? nothing;
+  }
+
+  async close(): Promise<void> {
+    await this.#functions?.close();
+  }
+}

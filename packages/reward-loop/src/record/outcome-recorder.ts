@@ -1,0 +1,52 @@
+/** Writes every outcome of a loop into its reward log, numbered on from what the file has. */
+
+import { JsonlError } from "@rayling/data-proto";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { SampleOutcome } from "../outcome.ts";
+import { readRewardLog, RewardLog } from "./reward-log.ts";
+
+export class OutcomeRecorder {
+  readonly #log: RewardLog;
+  #next: number;
+
+  private constructor(log: RewardLog, next: number) {
+    this.#log = log;
+    this.#next = next;
+  }
+
+  /** Goes on behind what is there. Rejects with JsonlError, or RewardLogError for a file that is no reward log. */
+  static async open(path: string): Promise<OutcomeRecorder> {
+    const next = await behindLast(path);
+    return new OutcomeRecorder(await RewardLog.open(path, { append: true }), next);
+  }
+
+  /** The index of the next sample. */
+  take(): number {
+    return this.#next++;
+  }
+
+  /** Resolves when there is room for the next one. Rejects with JsonlError when the file cannot be written any more. */
+  async write(
+    index: number,
+    sample: RewardSample,
+    outcome: SampleOutcome,
+    lane: string,
+  ): Promise<void> {
+    await this.#log.write(sample, outcome, { index, lane, version: outcome.version ?? "" });
+  }
+
+  close(): Promise<void> {
+    return this.#log.close();
+  }
+}
+
+async function behindLast(path: string): Promise<number> {
+  let next = 0;
+  try {
+    for await (const { index } of readRewardLog(path)) next = Math.max(next, index + 1);
+  } catch (error) {
+    const isNew = error instanceof JsonlError && error.code === "JSONL_NOT_FOUND";
+    if (!isNew) throw error;
+  }
+  return next;
+}
