@@ -6,6 +6,13 @@ export type {
   Advantages,
   AdvantageSettings,
 } from "./algorithms/advantages/batch.ts";
+export { computeAdvantage } from "./algorithms/advantages/compute.ts";
+export type {
+  AdvantageColumns,
+  ComputeAdvantageParts,
+  ComputeAdvantageSettings,
+  ComputedAdvantage,
+} from "./algorithms/advantages/compute.ts";
 export { drawRows, pfPpoWeights } from "./algorithms/advantages/pf-ppo.ts";
 export type { PfPpoBatch, PfPpoSettings } from "./algorithms/advantages/pf-ppo.ts";
 export { createAdvantageRegistry } from "./algorithms/advantages/registry.ts";

@@ -1,0 +1,150 @@
+/**
+ * From scores to advantages, as verl's trainer goes from one to the other: KL in reward, rollout correction, the estimator by its name, PF-PPO's draw. What it is given is columns, what it
+ * gives is columns: whoever holds the batch puts them there.
+ */
+
+import type { Tensor } from "@rayling/data-proto";
+import { TrainerInputError } from "../../errors.ts";
+import { applyKlPenalty, type KlController, type KlPenaltyKind } from "../kl.ts";
+import { correctRollouts } from "../rollout-correction/rollout-correction.ts";
+import type { RolloutCorrectionSettings } from "../rollout-correction/settings.ts";
+import type { AdvantageBatch, Advantages, AdvantageSettings } from "./batch.ts";
+import { drawRows, pfPpoWeights, type PfPpoSettings } from "./pf-ppo.ts";
+import { type AdvantageRegistry, createAdvantageRegistry } from "./registry.ts";
+import { ofLastOutputs } from "./sessions.ts";
+
+/** What estimators need, but scores in place of rewards, and what else is needed on the way. Matrices are [rows, tokens]. */
+export interface AdvantageColumns extends Omit<
+  AdvantageBatch,
+  "tokenLevelRewards" | "rolloutIsWeights"
+> {
+  readonly tokenLevelScores: Tensor;
+  /** Of `useKlInReward`, together with `oldLogProbs`. */
+  readonly refLogProb?: Tensor;
+  /** Of the rollout correction, together with `oldLogProbs`. Without them, nothing is corrected. */
+  readonly rolloutLogProbs?: Tensor;
+  /** Which rows came out of one run of an agent: its number within the group. Of grpo; together with `outputIndex`. */
+  readonly sessions?: readonly (string | number)[];
+  /** Which of the outputs of that run a row is. */
+  readonly outputIndex?: readonly number[];
+}
+
+/** verl's `algorithm.*`. */
+export interface ComputeAdvantageSettings extends AdvantageSettings {
+  /** Default "gae". */
+  readonly advEstimator?: string;
+  /** Default false. */
+  readonly useKlInReward?: boolean;
+  /** Of useKlInReward. Default "kl". */
+  readonly klPenalty?: KlPenaltyKind;
+  /** Draw rows again by their scores. Of gae. Default false. */
+  readonly usePfPpo?: boolean;
+  readonly pfPpo?: PfPpoSettings;
+  /** Nothing is done here with bypassMode: the loss does it. */
+  readonly rolloutCorrection?: RolloutCorrectionSettings | null;
+}
+
+export interface ComputeAdvantageParts {
+  /** Default: verl's estimators. */
+  readonly registry?: AdvantageRegistry;
+  /** Of useKlInReward; it is updated. */
+  readonly klController?: KlController;
+  /** Of usePfPpo: from 0 to below 1. */
+  readonly random?: () => number;
+}
+
+export interface ComputedAdvantage extends Advantages {
+  readonly tokenLevelRewards: Tensor;
+  /** Without what the rollout correction has rejected. */
+  readonly responseMask: Tensor;
+  /** Where the rollout correction asks for weights. */
+  readonly rolloutIsWeights?: Tensor<"float32">;
+  /** Of usePfPpo: the rows to learn from, some of them more than once, in place of all. No column has been changed for it. */
+  readonly drawnRows?: Int32Array;
+  /** `actor/reward_kl_penalty*` and `rollout_corr/*`. */
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+/** verl `compute_advantage` and what goes before it. Throws TrainerInputError for a column or a part that is missing, and whatever the estimator does. */
+export function computeAdvantage(
+  columns: AdvantageColumns,
+  settings: ComputeAdvantageSettings = {},
+  parts: ComputeAdvantageParts = {},
+): ComputedAdvantage {
+  const { advEstimator = "gae", usePfPpo = false } = settings;
+  const estimate = (parts.registry ?? createAdvantageRegistry()).get(advEstimator);
+  if (usePfPpo && advEstimator !== "gae") {
+    throw new TrainerInputError(
+      "usePfPpo",
+      `usePfPpo goes with gae; advEstimator is ${advEstimator}`,
+    );
+  }
+  const rewards = rewardsOf(columns, settings, parts);
+  const corrected = correctedOf(columns, settings);
+  const { sessions, outputIndex } = columns;
+  const { tokenLevelRewards } = rewards;
+  const { responseMask, rolloutIsWeights } = corrected;
+  const weights = rolloutIsWeights === undefined ? {} : { rolloutIsWeights };
+  const batch: AdvantageBatch = { ...columns, ...weights, tokenLevelRewards, responseMask };
+  const hasSessions = sessions !== undefined && advEstimator === "grpo";
+  const { advantages, returns } = hasSessions
+    ? ofLastOutputs(estimate, batch, { sessions, outputIndex }, settings)
+    : estimate(batch, settings);
+  return {
+    advantages,
+    returns,
+    tokenLevelRewards,
+    responseMask,
+    ...weights,
+    ...(usePfPpo ? { drawnRows: drawnOf(columns, settings, parts) } : {}),
+    metrics: { ...rewards.metrics, ...corrected.metrics },
+  };
+}
+
+type Rewards = Pick<ComputedAdvantage, "tokenLevelRewards" | "metrics">;
+
+function rewardsOf(
+  { tokenLevelScores, responseMask, oldLogProbs, refLogProb }: AdvantageColumns,
+  { useKlInReward = false, klPenalty = "kl" }: ComputeAdvantageSettings,
+  { klController }: ComputeAdvantageParts,
+): Rewards {
+  if (!useKlInReward) return { tokenLevelRewards: tokenLevelScores, metrics: {} };
+  return applyKlPenalty(
+    {
+      tokenLevelScores,
+      responseMask,
+      oldLogProbs: needed("oldLogProbs", oldLogProbs, "useKlInReward"),
+      refLogProb: needed("refLogProb", refLogProb, "useKlInReward"),
+    },
+    needed("klController", klController, "useKlInReward"),
+    klPenalty,
+  );
+}
+
+type Corrected = Pick<ComputedAdvantage, "responseMask" | "rolloutIsWeights" | "metrics">;
+
+function correctedOf(
+  { responseMask, rolloutLogProbs, oldLogProbs }: AdvantageColumns,
+  { rolloutCorrection }: ComputeAdvantageSettings,
+): Corrected {
+  const isOff = rolloutCorrection === undefined || rolloutCorrection === null;
+  if (isOff || rolloutCorrection.bypassMode === true || rolloutLogProbs === undefined) {
+    return { responseMask, metrics: {} };
+  }
+  const old = needed("oldLogProbs", oldLogProbs, "rolloutCorrection");
+  return correctRollouts({ oldLogProbs: old, rolloutLogProbs, responseMask }, rolloutCorrection);
+}
+
+function drawnOf(
+  { tokenLevelScores, valid }: AdvantageColumns,
+  { pfPpo }: ComputeAdvantageSettings,
+  { random }: ComputeAdvantageParts,
+): Int32Array {
+  const scored = valid === undefined ? { tokenLevelScores } : { tokenLevelScores, valid };
+  return drawRows(pfPpoWeights(scored, pfPpo), needed("random", random, "usePfPpo"));
+}
+
+function needed<T>(name: string, value: T | undefined, by: string): T {
+  if (value !== undefined) return value;
+  throw new TrainerInputError(name, `${name} is missing, which ${by} needs`);
+}

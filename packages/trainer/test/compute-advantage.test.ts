@@ -1,0 +1,236 @@
+/** From scores to advantages: each step is the one of its own function, in verl's order; sessions with several outputs; what is missing. */
+import { gatherRows, type Tensor, tensor } from "@rayling/data-proto";
+import {
+  type AdvantageColumns,
+  applyKlPenalty,
+  computeAdvantage,
+  correctRollouts,
+  createAdvantageRegistry,
+  createKlController,
+  type RolloutCorrectionSettings,
+  TrainerInputError,
+} from "@rayling/trainer";
+import { describe, expect, test } from "vitest";
+
+const float = (rows: readonly (readonly number[])[]): Tensor => tensor(rows, "float32");
+const columns: AdvantageColumns = {
+  tokenLevelScores: float([
+    [0, 1],
+    [0, 3],
+    [2, 0],
+    [0, 5],
+  ]),
+  responseMask: tensor(
+    [
+      [1, 1],
+      [1, 1],
+      [1, 0],
+      [1, 1],
+    ],
+    "int32",
+  ),
+  groups: ["a", "a", "b", "b"],
+  oldLogProbs: float([
+    [-1, -2],
+    [-0.5, -1],
+    [-2, -1],
+    [-1, -1],
+  ]),
+  refLogProb: float([
+    [-1.5, -1],
+    [-1, -1],
+    [-1, -1],
+    [-2, -3],
+  ]),
+  rolloutLogProbs: float([
+    [-1.1, -2],
+    [-0.5, -3],
+    [-2, -1],
+    [-1, -1.2],
+  ]),
+  values: float([
+    [1, 0],
+    [0, 1],
+    [1, 1],
+    [2, 0],
+  ]),
+};
+const estimator = (name: string): ReturnType<ReturnType<typeof createAdvantageRegistry>["get"]> =>
+  createAdvantageRegistry().get(name);
+
+test("scores are rewards where nothing is taken off them", () => {
+  const { tokenLevelScores, responseMask, groups } = columns as Required<AdvantageColumns>;
+  const result = computeAdvantage(columns, {
+    advEstimator: "grpo",
+    normAdvByStdInGrpo: false,
+  });
+  const expected = estimator("grpo")(
+    { tokenLevelRewards: tokenLevelScores, responseMask, groups },
+    { normAdvByStdInGrpo: false },
+  );
+  expect(result).toEqual({
+    ...expected,
+    tokenLevelRewards: tokenLevelScores,
+    responseMask,
+    metrics: {},
+  });
+});
+
+test("KL is taken off first, then rollouts are corrected, then the estimator sees both", () => {
+  const { oldLogProbs, refLogProb, rolloutLogProbs } = columns as Required<AdvantageColumns>;
+  const rolloutCorrection: RolloutCorrectionSettings = {
+    rolloutIs: "token",
+    rolloutRs: "token_k1",
+    rolloutRsThreshold: "0.5_2",
+  };
+  const klController = createKlController({
+    type: "adaptive",
+    klCoef: 0.5,
+    targetKl: 0.1,
+    horizon: 10,
+  });
+  const result = computeAdvantage(
+    columns,
+    {
+      advEstimator: "reinforce_plus_plus",
+      gamma: 0.9,
+      useKlInReward: true,
+      klPenalty: "low_var_kl",
+      rolloutCorrection,
+    },
+    { klController },
+  );
+  const { tokenLevelRewards, metrics } = applyKlPenalty(
+    { ...columns, oldLogProbs, refLogProb },
+    createKlController({ klCoef: 0.5 }),
+    "low_var_kl",
+  );
+  const corrected = correctRollouts(
+    { ...columns, oldLogProbs, rolloutLogProbs },
+    rolloutCorrection,
+  );
+  const { responseMask } = corrected;
+  expect(responseMask).not.toEqual(columns.responseMask);
+  const expected = estimator("reinforce_plus_plus")(
+    { tokenLevelRewards, responseMask },
+    { gamma: 0.9 },
+  );
+  expect(result).toEqual({
+    ...expected,
+    tokenLevelRewards,
+    responseMask,
+    rolloutIsWeights: corrected.rolloutIsWeights,
+    metrics: { ...metrics, ...corrected.metrics },
+  });
+  expect(klController.value).not.toBe(0.5);
+});
+
+test("in the bypass, and without what the rollout said, nothing is corrected", () => {
+  const settings = { advEstimator: "grpo" };
+  const bypass = {
+    ...settings,
+    rolloutCorrection: { rolloutIs: "token", bypassMode: true },
+  } as const;
+  const { rolloutLogProbs: _, ...silent } = columns;
+  const correct = { ...settings, rolloutCorrection: { rolloutIs: "token" } } as const;
+  expect(computeAdvantage(columns, bypass)).toEqual(computeAdvantage(columns, settings));
+  expect(computeAdvantage(silent, correct)).toEqual(computeAdvantage(silent, settings));
+});
+
+test("PF-PPO says which rows to learn from, and never one whose score is invalid", () => {
+  let draws = 0;
+  const { drawnRows } = computeAdvantage(
+    { ...columns, valid: [true, true, true, false] },
+    { usePfPpo: true, pfPpo: { reweightMethod: "max_min" } },
+    { random: () => (draws++ % 4) / 4 },
+  );
+  expect(drawnRows).toEqual(Int32Array.of(0, 0, 1, 1));
+  expect(() =>
+    computeAdvantage(columns, { advEstimator: "grpo", usePfPpo: true }, { random: () => 0 }),
+  ).toThrow("usePfPpo goes with gae");
+});
+
+/** Of verl's tests (test_multi_trajectories_advantage_on_cpu.py). */
+describe("sessions with several outputs", () => {
+  const many: AdvantageColumns = {
+    tokenLevelScores: float([
+      [100, 0, 0, 0],
+      [1, 2, 3, 4],
+      [200, 200, 0, 0],
+      [150, 0, 0, 150],
+      [4, 5, 6, 7],
+      [8, 9, 10, 11],
+    ]),
+    responseMask: tensor(
+      [
+        [1, 0, 0, 0],
+        [1, 1, 1, 1],
+        [1, 0, 1, 0],
+        [0, 1, 0, 1],
+        [1, 1, 0, 1],
+        [0, 0, 0, 0],
+      ],
+      "int32",
+    ),
+    groups: ["a", "a", "a", "a", "a", "a"],
+    sessions: [0, 0, 2, 2, 3, 4],
+    outputIndex: [0, 1, 0, 1, 0, 0],
+  };
+  const settings = { advEstimator: "grpo" };
+
+  test("of which each has one, are rows", () => {
+    const { sessions: _, outputIndex: __, ...plain } = many;
+    const single = { ...many, sessions: [0, 1, 2, 3, 4, 5], outputIndex: [0, 0, 0, 0, 0, 0] };
+    expect(computeAdvantage(single, settings)).toEqual(computeAdvantage(plain, settings));
+  });
+
+  test("have the advantage of the last one", () => {
+    const last = [1, 3, 4, 5];
+    const alone = estimator("grpo")({
+      tokenLevelRewards: gatherRows(many.tokenLevelScores, last),
+      responseMask: gatherRows(many.responseMask, last),
+      groups: ["a", "a", "a", "a"],
+    }).advantages.data;
+    const places = [0, 0, 5, 5, 8, 12];
+    const expected = Array.from(many.responseMask.data, (weight, at) =>
+      weight === 0 ? 0 : (alone[places[Math.floor(at / 4)] as number] as number),
+    );
+    const { advantages, returns } = computeAdvantage(many, settings);
+    expect([...advantages.data]).toEqual(expected);
+    expect(returns).toEqual(advantages);
+  });
+
+  test("have none where the last one's score is invalid, and leave the others alone", () => {
+    const valid = [true, false, true, true, true, true];
+    const { advantages } = computeAdvantage({ ...many, valid }, settings);
+    expect([...advantages.data.subarray(0, 8)]).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
+    const without = [2, 3, 4, 5];
+    const rest = computeAdvantage(
+      {
+        tokenLevelScores: gatherRows(many.tokenLevelScores, without),
+        responseMask: gatherRows(many.responseMask, without),
+        groups: ["a", "a", "a", "a"],
+        sessions: [2, 2, 3, 4],
+        outputIndex: [0, 1, 0, 0],
+      },
+      settings,
+    );
+    expect([...advantages.data.subarray(8)]).toEqual([...rest.advantages.data]);
+  });
+
+  test("need an index for each row", () => {
+    const { outputIndex: _, ...missing } = many;
+    expect(() => computeAdvantage(missing, settings)).toThrow("sessions and outputIndex");
+  });
+});
+
+test("what is missing is named", () => {
+  const { refLogProb: _, oldLogProbs: __, ...rest } = columns;
+  const klController = createKlController({ klCoef: 0.1 });
+  expect(() => computeAdvantage(rest, { useKlInReward: true }, { klController })).toThrow(
+    "oldLogProbs is missing, which useKlInReward needs",
+  );
+  expect(() => computeAdvantage(columns, { useKlInReward: true })).toThrow("klController");
+  expect(() => computeAdvantage(columns, { usePfPpo: true })).toThrow("random is missing");
+  expect(() => computeAdvantage(columns, { advEstimator: "ppo" })).toThrow(TrainerInputError);
+});
