@@ -139,6 +139,8 @@ export type {
   TokenRows,
   UpdateMetrics,
 } from "./policy/policy.ts";
+export { arithmeticAlphabet, arithmeticTask } from "./tasks/arithmetic.ts";
+export type { ArithmeticOptions, ArithmeticRow, ArithmeticTask } from "./tasks/arithmetic.ts";
 export { ConsoleLogger } from "./tracking/console/console-logger.ts";
 export type { ConsoleLoggerOptions } from "./tracking/console/console-logger.ts";
 export { readRun } from "./tracking/files/run-files.ts";

@@ -1,0 +1,217 @@
+/**
+ * A tiny transformer for its users: weights and rows in, numbers out, all as typed arrays. Whatever lies in jax-js's memory is made and freed within a call, or belongs to a decoding, which ends.
+ */
+
+import { numpy as np, tree } from "@jax-js/jax";
+import type { Weights } from "../optimizer/adamw.ts";
+import type { RowChunk } from "../rows.ts";
+import { weightShapes } from "./architecture.ts";
+import type { Architecture } from "./architecture.ts";
+import { programsOf } from "./programs.ts";
+import type { Programs, ResponseInputs } from "./programs.ts";
+import type { Arrays, KeysAndValues, TokenInputs } from "./transformer.ts";
+
+/** [size, responseWidth] of a chunk, each. */
+export interface ChunkScores {
+  readonly logProbs: Float32Array;
+  readonly entropys: Float32Array;
+  readonly sumPiSquared: Float32Array;
+}
+
+export interface Gradient {
+  /** The sum of what came out, each times its slope: of which the gradient is. */
+  readonly weighted: number;
+  /** d loss / d weights. */
+  readonly gradients: Weights;
+}
+
+export interface PromptChunk {
+  /** Padded on the left, [prompts, width], like the two below. */
+  readonly tokens: Int32Array;
+  readonly positions: Int32Array;
+  readonly mask: Float32Array;
+  readonly prompts: number;
+  readonly width: number;
+  /** Answers to each. */
+  readonly times: number;
+  /** Tokens of an answer, at most. */
+  readonly responseWidth: number;
+}
+
+export class Network {
+  readonly architecture: Architecture;
+  readonly #programs: Programs;
+
+  constructor(architecture: Architecture) {
+    this.architecture = architecture;
+    this.#programs = programsOf(architecture);
+  }
+
+  scores(weights: Weights, chunk: RowChunk, temperature: number): ChunkScores {
+    const { logProbs, entropys, sumPiSquared } = this.#programs.scores(
+      this.#upload(weights),
+      responseInputs(chunk, temperature),
+    );
+    return {
+      logProbs: floats(logProbs),
+      entropys: floats(entropys),
+      sumPiSquared: floats(sumPiSquared),
+    };
+  }
+
+  /** For d loss / d log-prob and d loss / d entropy. */
+  scoreGradient(
+    weights: Weights,
+    chunk: RowChunk,
+    temperature: number,
+    slopes: { readonly logProbs: Float32Array; readonly entropys: Float32Array },
+  ): Gradient {
+    const shape = [chunk.size, chunk.responseWidth];
+    const gradient = this.#programs.scoreGradient(
+      this.#upload(weights),
+      responseInputs(chunk, temperature),
+      {
+        logProbs: floatArray(slopes.logProbs, shape),
+        entropys: floatArray(slopes.entropys, shape),
+      },
+    );
+    return downloaded(gradient);
+  }
+
+  values(weights: Weights, chunk: RowChunk): Float32Array {
+    return floats(this.#programs.values(this.#upload(weights), responseInputs(chunk, 1)));
+  }
+
+  valueGradient(weights: Weights, chunk: RowChunk, slopes: Float32Array): Gradient {
+    const shape = [chunk.size, chunk.responseWidth];
+    const gradient = this.#programs.valueGradient(
+      this.#upload(weights),
+      responseInputs(chunk, 1),
+      floatArray(slopes, shape),
+    );
+    return downloaded(gradient);
+  }
+
+  /** To be disposed of. */
+  decode(weights: Weights, prompts: PromptChunk): Decoding {
+    return new Decoding(this.#programs, this.#upload(weights), prompts);
+  }
+
+  #upload(weights: Weights): Arrays {
+    return Object.fromEntries(
+      weightShapes(this.architecture).map(({ name, shape }) => [
+        name,
+        floatArray(weights[name] as Float32Array, shape),
+      ]),
+    );
+  }
+}
+
+/** Answers on their way: `times` rows for each prompt, one after the other; each `next` goes one token further. */
+export class Decoding {
+  readonly rows: number;
+  readonly #programs: Programs;
+  readonly #weights: Arrays;
+  readonly #mask: Float32Array;
+  readonly #length: number;
+  readonly #vocabularySize: number;
+  /** Of what comes next: a line for each prompt at first, then one for each row. */
+  #logits: Float32Array;
+  #memory: KeysAndValues[];
+  /** Where the next token stands. */
+  #slot: number;
+
+  /** @param weights given away */
+  constructor(programs: Programs, weights: Arrays, chunk: PromptChunk) {
+    const { prompts, width, times, responseWidth } = chunk;
+    this.#programs = programs;
+    this.#weights = weights;
+    this.rows = prompts * times;
+    this.#length = width + responseWidth;
+    this.#slot = width;
+    this.#mask = new Float32Array(this.rows * this.#length);
+    for (let row = 0; row < this.rows; row++) {
+      const prompt = Math.floor(row / times);
+      const own = chunk.mask.subarray(prompt * width, (prompt + 1) * width);
+      this.#mask.set(own, row * this.#length);
+    }
+    const inputs = tokenInputs(chunk, [prompts, width]);
+    const read = programs.readPrompts(tree.ref(weights), inputs, times, this.#length);
+    this.#logits = floats(read.logits);
+    this.#memory = read.memory;
+    this.#vocabularySize = this.#logits.length / prompts;
+  }
+
+  /** [vocabulary], before the temperature. */
+  scores(line: number): Float32Array {
+    const start = line * this.#vocabularySize;
+    return this.#logits.subarray(start, start + this.#vocabularySize);
+  }
+
+  /**
+   * @param tokens the last of each row, [rows]
+   * @param positions which of its row that is, [rows]
+   */
+  next(tokens: Int32Array, positions: Int32Array): void {
+    const length = this.#length;
+    const slot = new Float32Array(length);
+    slot[this.#slot] = 1;
+    for (let row = 0; row < this.rows; row++) this.#mask[row * length + this.#slot] = 1;
+    this.#slot += 1;
+    const next = this.#programs.nextToken(tree.ref(this.#weights), this.#memory, {
+      tokens: intArray(tokens, [this.rows, 1]),
+      positions: intArray(positions, [this.rows, 1]),
+      mask: floatArray(this.#mask, [this.rows, length]),
+      slot: floatArray(slot, [length]),
+    });
+    this.#logits = floats(next.logits);
+    this.#memory = next.memory;
+  }
+
+  dispose(): void {
+    tree.dispose(this.#weights);
+    tree.dispose(this.#memory);
+  }
+}
+
+function tokenInputs(
+  { tokens, positions, mask }: Pick<RowChunk, "tokens" | "positions" | "mask">,
+  shape: number[],
+): TokenInputs {
+  return {
+    tokens: intArray(tokens, shape),
+    positions: intArray(positions, shape),
+    mask: floatArray(mask, shape),
+  };
+}
+
+function responseInputs(chunk: RowChunk, temperature: number): ResponseInputs {
+  const { size, promptWidth, responseWidth, responses } = chunk;
+  return {
+    ...tokenInputs(chunk, [size, promptWidth + responseWidth]),
+    responses: intArray(responses, [size, responseWidth]),
+    temperature: np.array(temperature),
+  };
+}
+
+function downloaded([weighted, gradients]: [np.Array, Arrays]): Gradient {
+  return {
+    weighted: floats(weighted)[0] as number,
+    gradients: Object.fromEntries(
+      Object.entries(gradients).map(([name, array]) => [name, floats(array)]),
+    ),
+  };
+}
+
+/** A copy in jax-js's memory. What is given is ours, never shared with another thread. */
+function floatArray(values: Float32Array, shape: readonly number[]): np.Array {
+  return np.array(values as Float32Array<ArrayBuffer>, { shape: [...shape] });
+}
+
+function intArray(values: Int32Array, shape: readonly number[]): np.Array {
+  return np.array(values as Int32Array<ArrayBuffer>, { shape: [...shape], dtype: np.int32 });
+}
+
+function floats(array: np.Array): Float32Array {
+  return array.dataSync() as Float32Array;
+}

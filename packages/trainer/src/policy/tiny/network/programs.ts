@@ -1,0 +1,118 @@
+/**
+ * What is compiled of the transformer: the functions that a network calls, each compiled for every shape that it is called with. All of them use up what they are given.
+ */
+
+import { jit, nn, numpy as np, valueAndGrad } from "@jax-js/jax";
+import { padTokenId } from "../tokenizer.ts";
+import type { Architecture } from "./architecture.ts";
+import { oneHot, runNextToken, runTokens, widenMemory } from "./transformer.ts";
+import type { Arrays, KeysAndValues, TokenInputs } from "./transformer.ts";
+
+export type ResponseInputs = TokenInputs & {
+  /** Ids, [rows, R]: the last R of the tokens. */
+  readonly responses: np.Array;
+  /** A number, by which scores are divided. */
+  readonly temperature: np.Array;
+};
+
+export type Scores = {
+  readonly logProbs: np.Array;
+  readonly entropys: np.Array;
+  readonly sumPiSquared: np.Array;
+};
+
+/** d loss / d what comes out, [rows, R]; 0 where there is no response. */
+export type ScoreSlopes = { readonly logProbs: np.Array; readonly entropys: np.Array };
+
+export interface Programs {
+  scores(weights: Arrays, inputs: ResponseInputs): Scores;
+  /** d loss / d weights. */
+  scoreGradient(weights: Arrays, inputs: ResponseInputs, slopes: ScoreSlopes): [np.Array, Arrays];
+  /** [rows, R]: at the token before each of the response. */
+  values(weights: Arrays, inputs: ResponseInputs): np.Array;
+  valueGradient(weights: Arrays, inputs: ResponseInputs, slopes: np.Array): [np.Array, Arrays];
+  /** What comes after each prompt, [prompts, vocabulary], and a memory for `times` answers to each in a room of `length` tokens. */
+  readPrompts(weights: Arrays, inputs: TokenInputs, times: number, length: number): Decoded;
+  /** What comes after one more token, [rows, vocabulary]. */
+  nextToken(
+    weights: Arrays,
+    memory: KeysAndValues[],
+    inputs: TokenInputs & { readonly slot: np.Array },
+  ): Decoded;
+}
+
+export type Decoded = { readonly logits: np.Array; readonly memory: KeysAndValues[] };
+
+export function programsOf(architecture: Architecture): Programs {
+  const { vocabularySize } = architecture;
+
+  /** Padding is never an answer. */
+  const withoutPadding = (logits: np.Array): np.Array => {
+    const padding = oneHot(np.array([padTokenId], { dtype: np.int32 }), vocabularySize);
+    return logits.sub(padding.reshape([...logits.shape.slice(1).map(() => 1), -1]).mul(1e9));
+  };
+
+  const responseOutputs = (weights: Arrays, inputs: TokenInputs, count: number): np.Array => {
+    const { outputs, memory } = runTokens(architecture, weights, inputs, { count, skip: 1 });
+    forget(memory);
+    return outputs;
+  };
+
+  const scores = (weights: Arrays, inputs: ResponseInputs): Scores => {
+    const { responses, temperature, ...tokens } = inputs;
+    const [rows, count] = responses.shape as [number, number];
+    const logits = responseOutputs(weights, tokens, count).div(temperature);
+    const logPi = nn.logSoftmax(withoutPadding(logits), -1);
+    const chosen = oneHot(responses, vocabularySize).reshape([rows, count, vocabularySize]);
+    const pi = np.exp(logPi.ref);
+    return {
+      logProbs: np.sum(logPi.ref.mul(chosen), -1),
+      entropys: np.sum(pi.ref.mul(logPi), -1).mul(-1),
+      sumPiSquared: np.sum(np.square(pi), -1),
+    };
+  };
+
+  const values = (weights: Arrays, inputs: ResponseInputs): np.Array => {
+    const { responses, temperature, ...tokens } = inputs;
+    const [rows, count] = responses.shape as [number, number];
+    responses.dispose();
+    temperature.dispose();
+    return responseOutputs(weights, tokens, count).reshape([rows, count]);
+  };
+
+  return {
+    scores: jit(scores),
+    scoreGradient: jit(
+      valueAndGrad((weights: Arrays, inputs: ResponseInputs, slopes: ScoreSlopes) => {
+        const { logProbs, entropys, sumPiSquared } = scores(weights, inputs);
+        sumPiSquared.dispose();
+        return np.sum(logProbs.mul(slopes.logProbs).add(entropys.mul(slopes.entropys)));
+      }),
+    ),
+    values: jit(values),
+    valueGradient: jit(
+      valueAndGrad((weights: Arrays, inputs: ResponseInputs, slopes: np.Array) =>
+        np.sum(values(weights, inputs).mul(slopes)),
+      ),
+    ),
+    readPrompts: jit(
+      (weights: Arrays, inputs: TokenInputs, times: number, length: number): Decoded => {
+        const { outputs, memory } = runTokens(architecture, weights, inputs, { count: 1, skip: 0 });
+        const logits = withoutPadding(outputs.reshape([-1, vocabularySize]));
+        return { logits, memory: widenMemory(memory, { times, length }) };
+      },
+      { staticArgnums: [2, 3] },
+    ),
+    nextToken: jit((weights, memory, inputs): Decoded => {
+      const { outputs, memory: next } = runNextToken(architecture, weights, memory, inputs);
+      return { logits: withoutPadding(outputs), memory: next };
+    }),
+  };
+}
+
+function forget(memory: readonly KeysAndValues[]): void {
+  for (const { keys, values } of memory) {
+    keys.dispose();
+    values.dispose();
+  }
+}

@@ -1,0 +1,97 @@
+/** Settings of the optimiser by verl's names (FSDPOptimizerConfig), with torch's defaults where verl leaves them to torch. */
+
+import { learningRateSchedule, warmupSteps } from "../../../algorithms/learning-rate.ts";
+import type { LearningRateSettings } from "../../../algorithms/learning-rate.ts";
+import { TrainerInputError } from "../../../errors.ts";
+
+export interface OptimizerSettings {
+  /** The learning rate that the schedule starts from. Default 1e-3. */
+  readonly lr?: number;
+  /** Of what is left to all weights after a step without gradient: 1 - lr * weightDecay. Default 0.01. */
+  readonly weightDecay?: number;
+  /** Default [0.9, 0.999]. */
+  readonly betas?: readonly [number, number];
+  /** Default 1e-8. */
+  readonly eps?: number;
+  /** The longest gradient; a longer one is shortened to it. Default 1. */
+  readonly clipGrad?: number;
+  /** What comes after the warm-up. Default "constant". */
+  readonly lrSchedulerType?: NonNullable<LearningRateSettings["lrSchedulerType"]>;
+  /** Steps of the schedule until the learning rate is whole; -1 takes the ratio instead. Default -1. */
+  readonly lrWarmupSteps?: number;
+  /** Of totalTrainingSteps. Default 0. */
+  readonly lrWarmupStepsRatio?: number;
+  /** Where all but constant end, and stay; they need it. Default -1: unknown. */
+  readonly totalTrainingSteps?: number;
+  /** Of lr, at the end. Default 0. */
+  readonly minLrRatio?: number;
+  /** Of the cosine: half of one goes down once. Default 0.5. */
+  readonly numCycles?: number;
+}
+
+export type ResolvedOptimizerSettings = Required<OptimizerSettings>;
+
+/** @throws TrainerInputError that names the setting */
+export function optimizerSettingsOf(settings: OptimizerSettings): ResolvedOptimizerSettings {
+  const resolved: ResolvedOptimizerSettings = {
+    lr: 1e-3,
+    weightDecay: 0.01,
+    betas: [0.9, 0.999],
+    eps: 1e-8,
+    clipGrad: 1,
+    lrSchedulerType: "constant",
+    lrWarmupSteps: -1,
+    lrWarmupStepsRatio: 0,
+    totalTrainingSteps: -1,
+    minLrRatio: 0,
+    numCycles: 0.5,
+    ...settings,
+  };
+  const { lr, weightDecay, betas, eps, clipGrad, lrSchedulerType, lrWarmupSteps } = resolved;
+  const { lrWarmupStepsRatio, totalTrainingSteps, minLrRatio, numCycles } = resolved;
+  const wrong = (name: string, wanted: string, value: unknown): TrainerInputError =>
+    new TrainerInputError(
+      `optim.${name}`,
+      `optim.${name} must be ${wanted}; it is ${String(value)}`,
+    );
+  for (const [name, value] of Object.entries({ lr, weightDecay, lrWarmupStepsRatio, numCycles })) {
+    if (!(Number.isFinite(value) && value >= 0)) throw wrong(name, "a number of at least 0", value);
+  }
+  for (const [name, value] of Object.entries({ eps, clipGrad })) {
+    if (!(value > 0)) throw wrong(name, "above 0", value);
+  }
+  if (betas.length !== 2 || !betas.every((beta) => beta >= 0 && beta < 1)) {
+    throw wrong("betas", "two numbers from 0 to below 1", betas);
+  }
+  if (!(minLrRatio >= 0 && minLrRatio <= 1)) throw wrong("minLrRatio", "from 0 to 1", minLrRatio);
+  for (const [name, value] of Object.entries({ lrWarmupSteps, totalTrainingSteps })) {
+    if (!Number.isSafeInteger(value)) throw wrong(name, "a whole number", value);
+  }
+  const needsTotal =
+    lrSchedulerType !== "constant" || (lrWarmupSteps < 0 && lrWarmupStepsRatio > 0);
+  if (needsTotal && totalTrainingSteps < 1) {
+    throw wrong("totalTrainingSteps", "known for this schedule", totalTrainingSteps);
+  }
+  learningRateOf(resolved);
+  return resolved;
+}
+
+/**
+ * The learning rate by how many steps of the schedule are over. The first step counts as 1: counted from 0, as verl does, the first update of a warm-up would change nothing. Behind the last one it stays,
+ * where verl's cosine would rise again.
+ * @throws TrainerInputError for an unknown schedule
+ */
+export function learningRateOf(
+  settings: ResolvedOptimizerSettings,
+): (stepsBefore: number) => number {
+  const { lr, lrSchedulerType, totalTrainingSteps, minLrRatio, numCycles } = settings;
+  const factor = learningRateSchedule({
+    lrSchedulerType,
+    numWarmupSteps: warmupSteps(totalTrainingSteps, settings),
+    numTrainingSteps: Math.max(0, totalTrainingSteps),
+    minLrRatio,
+    numCycles,
+  });
+  const last = totalTrainingSteps < 1 ? Infinity : totalTrainingSteps;
+  return (stepsBefore) => lr * factor(Math.min(stepsBefore + 1, last));
+}

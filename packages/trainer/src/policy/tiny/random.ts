@@ -1,0 +1,29 @@
+/**
+ * Random numbers that are named, not counted: each is a function of a few whole numbers. What a row draws depends on its own place alone, never on who drew before, and
+ * there is no state to keep.
+ */
+
+/** From 0 to below 1. The same keys give the same number. */
+export function uniformOf(...keys: readonly number[]): number {
+  let hash = 0;
+  for (const key of keys) {
+    hash = mixed(hash + 0x9e3779b9 + (key | 0));
+    // What of a key is beyond 32 bits.
+    hash = mixed(hash + 0x85ebca6b + Math.floor(key / 2 ** 32));
+  }
+  return hash / 2 ** 32;
+}
+
+/** Normally distributed, around 0 with deviation 1 (Box and Muller). */
+export function normalOf(...keys: readonly number[]): number {
+  const radius = Math.sqrt(-2 * Math.log(1 - uniformOf(...keys, 0)));
+  return radius * Math.cos(2 * Math.PI * uniformOf(...keys, 1));
+}
+
+/** Murmur3's last step: each bit of what comes in turns half of what goes out. */
+function mixed(value: number): number {
+  let hash = value | 0;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}

@@ -1,0 +1,103 @@
+/**
+ * Additions to train on, made here: "37+85=" is to be answered with "221", the sum's digits from the last to the first, as one adds by hand. A small model learns it in seconds.
+ * No problem of the test set, nor the same one with its operands exchanged, is in the training set.
+ */
+
+import { TrainerInputError } from "../errors.ts";
+import { seededOrder } from "../data/seeded-order.ts";
+import type { ChatMessage } from "../policy/policy.ts";
+
+export interface ArithmeticOptions {
+  /** Operands are from this one. Default 10. */
+  readonly low?: number;
+  /** And to this one. Default 99. */
+  readonly high?: number;
+  /** Answers from the last digit to the first. Default true. */
+  readonly reversed?: boolean;
+  /** Of all problems. Default 0.1. */
+  readonly testShare?: number;
+  /** Which problems are for the test, and the order of all. Default 0. */
+  readonly seed?: number;
+}
+
+/** verl's columns of a prompt. */
+export interface ArithmeticRow {
+  readonly data_source: "arithmetic";
+  readonly prompt: readonly [ChatMessage];
+  readonly ability: "math";
+  readonly reward_model: {
+    readonly style: "rule";
+    /** The answer to the letter. */
+    readonly ground_truth: string;
+  };
+  readonly extra_info: { readonly split: "train" | "test"; readonly index: number };
+}
+
+export interface ArithmeticTask {
+  readonly train: readonly ArithmeticRow[];
+  readonly test: readonly ArithmeticRow[];
+}
+
+/** Every character of prompts and answers. */
+export const arithmeticAlphabet = "0123456789+=";
+
+/** @throws TrainerInputError that names the option */
+export function arithmeticTask(options: ArithmeticOptions = {}): ArithmeticTask {
+  const { low = 10, high = 99, reversed = true, testShare = 0.1, seed = 0 } = options;
+  if (!Number.isSafeInteger(low) || low < 0) {
+    throw new TrainerInputError("low", `low must be a whole number of at least 0, is ${low}`);
+  }
+  if (!Number.isSafeInteger(high) || high < low) {
+    throw new TrainerInputError(
+      "high",
+      `high must be a whole number of at least ${low}, is ${high}`,
+    );
+  }
+  if (!(testShare >= 0 && testShare < 1)) {
+    throw new TrainerInputError(
+      "testShare",
+      `testShare must be from 0 to below 1, is ${testShare}`,
+    );
+  }
+  const operands = Array.from({ length: high - low + 1 }, (_, i) => low + i);
+  const pairs = operands.flatMap((a) => operands.filter((b) => b >= a).map((b) => [a, b] as const));
+  const shuffled = Array.from(seededOrder(pairs.length, seed, 0), (i) => pairs[i]!);
+  const tested = Math.round(pairs.length * testShare);
+  const rows = (split: "train" | "test", some: typeof pairs): ArithmeticRow[] => {
+    const both = some.flatMap(
+      ([a, b]) =>
+        (a === b
+          ? [[a, b]]
+          : [
+              [a, b],
+              [b, a],
+            ]) as typeof pairs,
+    );
+    return Array.from(seededOrder(both.length, seed, 1), (i, index) => {
+      const [a, b] = both[i]!;
+      return rowOf(a, b, { reversed, split, index });
+    });
+  };
+  return {
+    train: rows("train", shuffled.slice(tested)),
+    test: rows("test", shuffled.slice(0, tested)),
+  };
+}
+
+function rowOf(
+  a: number,
+  b: number,
+  { reversed, ...extra_info }: ArithmeticRow["extra_info"] & { readonly reversed: boolean },
+): ArithmeticRow {
+  const digits = Array.from(String(a + b));
+  return {
+    data_source: "arithmetic",
+    prompt: [{ role: "user", content: `${a}+${b}=` }],
+    ability: "math",
+    reward_model: {
+      style: "rule",
+      ground_truth: (reversed ? digits.toReversed() : digits).join(""),
+    },
+    extra_info,
+  };
+}
