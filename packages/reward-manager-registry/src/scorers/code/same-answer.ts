@@ -32,9 +32,11 @@ export function sameValue(value: string, expected: string): boolean {
   return Array.isArray(its.value) && its.value.length > 0 && equal(own.value, its.value[0]);
 }
 
-/** Python's splitlines. */
+/** What ends a line for Python's splitlines. */
+const lineEnd = new RegExp(String.raw`\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]`);
+
 function linesOf(text: string): string[] {
-  const lines = text.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/);
+  const lines = text.split(lineEnd);
   return lines.at(-1) === "" ? lines.slice(0, -1) : lines;
 }
 
