@@ -146,7 +146,6 @@ export type { ConsoleLoggerOptions } from "./tracking/console/console-logger.ts"
 export { readRun } from "./tracking/files/run-files.ts";
 export type {
   FailureCount,
-  GenerationLine,
   MetricsLine,
   PhaseLine,
   RewardsLine,

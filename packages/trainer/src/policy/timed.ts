@@ -24,7 +24,7 @@ import type {
 
 export interface TimedPolicySettings {
   /**
-   * Seconds of a step in each phase by verl's timers (gen, testing, old_log_prob, ref, values, update_actor, update_critic), or a list with those of each step, of which the last
+   * Seconds of a step in each phase by verl's timers (gen, testing, old_log_prob, ref, values, update_actor, update_critic, save_checkpoint), or a list with those of each step, of which the last
    * goes on for ever. A phase that is not there takes no time.
    */
   readonly seconds: Readonly<Record<string, number | readonly number[]>>;
@@ -94,7 +94,10 @@ export class TimedPolicy {
     return { gradNorm: 0, lr: 0 };
   }
 
-  state(): PolicyState {
+  async state(): Promise<PolicyState> {
+    await sleepUntil(
+      performance.now() + this.#durationMs({ phase: "save_checkpoint", step: 1 }, Infinity),
+    );
     return { version: this.#version, weights: {}, optimizer: {} };
   }
 
@@ -149,7 +152,7 @@ export class TimedCritic {
     return this.#policy.update({ ...rows, gradLogProbs: gradValues, account });
   }
 
-  state(): PolicyState {
+  state(): Promise<PolicyState> {
     return this.#policy.state();
   }
 
@@ -174,8 +177,9 @@ function durationMsOf(
   if (seconds === undefined) return 0;
   const ofStep =
     typeof seconds === "number" ? seconds : (seconds[Math.max(0, step - 1)] ?? seconds.at(-1) ?? 0);
-  // A validation is one call, however many rows it has.
-  const share = rowsPerStep === undefined || phase === "testing" ? 1 : rows / rowsPerStep;
+  // A validation is one call, however many rows it has, and so is a checkpoint.
+  const isWhole = rowsPerStep === undefined || phase === "testing" || phase === "save_checkpoint";
+  const share = isWhole ? 1 : rows / rowsPerStep;
   return (ofStep * 1000 * share) / scale;
 }
 

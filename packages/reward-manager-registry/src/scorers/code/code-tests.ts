@@ -60,7 +60,7 @@ export function readCodeTests(groundTruth: unknown): CodeTests {
   }
   const name = isIdentifier(functionName) ? functionName : undefined;
   const tests = Array.isArray(cases)
-    ? cases.map((line, index) => assertion(line, inputs, outputs, index))
+    ? cases.map((line, index) => assertion(line, inputs, index))
     : pairs(inputs, outputs, name);
   if (tests.length === 0) refuse("tests, at least one", "none");
   return { tests, functionName: Array.isArray(cases) ? undefined : name };
@@ -88,14 +88,12 @@ function pairs(inputs: unknown, outputs: unknown, name: string | undefined): Cod
   }));
 }
 
-function assertion(line: unknown, inputs: unknown, outputs: unknown, index: number): CodeTest {
+function assertion(line: unknown, inputs: unknown, index: number): CodeTest {
   if (typeof line !== "string") refuse("tests whose assert_case holds texts", line);
-  const given = (list: unknown): unknown =>
-    (Array.isArray(list) ? list[index] : undefined) ?? undefined;
-  const [stdin, expected] = [given(inputs), given(outputs)];
+  const stdin = Array.isArray(inputs) ? (inputs[index] as unknown) : undefined;
   return {
     stdin: stdin === undefined ? "" : lines("inputs", stdin, undefined),
-    expected: expected === undefined ? undefined : lines("outputs", expected, undefined),
+    expected: undefined,
     suffix: `\n\n${line}`,
   };
 }

@@ -1,0 +1,74 @@
+/** A reward that takes as long as a judge's took: its latency is drawn by the sample's name, so all arrangements wait for the same. */
+import { createHash } from "node:crypto";
+import type { ScoreInput } from "@rayling/reward-manager-registry";
+
+/** Of latencies in seconds. */
+export type Latency =
+  | { readonly kind: "uniform"; readonly from: number; readonly to: number }
+  /** A heavy tail: exp of a normal with that sigma, and that mean. */
+  | { readonly kind: "lognormal"; readonly mean: number; readonly sigma: number };
+
+export interface JudgeSettings {
+  readonly latency: Latency;
+  readonly scale: number;
+  /** Calls at once that it takes; more of them it refuses with 429. Counted in `inFlight`, one Int32. */
+  readonly capacity?: number;
+  readonly inFlight?: SharedArrayBuffer;
+}
+
+export async function judge(input: ScoreInput): Promise<number> {
+  const { solutionStr, extraInfo } = input;
+  const { latency, scale, capacity, inFlight } = input["settings"] as JudgeSettings;
+  const draws = createHash("sha256")
+    .update(`${String(extraInfo["group_uid"])} ${solutionStr}`)
+    .digest();
+  const fraction = draws.readUInt32LE(0) / 2 ** 32;
+  const wantedMs = (secondsOf(latency, fraction, draws.readUInt32LE(4) / 2 ** 32) * 1000) / scale;
+  if (capacity === undefined || inFlight === undefined) {
+    await wait(wantedMs);
+    return fraction;
+  }
+  const count = new Int32Array(inFlight);
+  try {
+    if (Atomics.add(count, 0, 1) >= capacity) throw new Busy();
+    await wait(wantedMs);
+    return fraction;
+  } finally {
+    Atomics.sub(count, 0, 1);
+  }
+}
+
+class Busy extends Error {
+  readonly status = 429;
+
+  constructor() {
+    super("the judge has no room");
+  }
+}
+
+function secondsOf(latency: Latency, first: number, second: number): number {
+  if (latency.kind === "uniform") return latency.from + (latency.to - latency.from) * first;
+  const normal = Math.sqrt(-2 * Math.log(1 - first)) * Math.cos(2 * Math.PI * second);
+  const { mean, sigma } = latency;
+  return mean * Math.exp(sigma * normal - sigma ** 2 / 2);
+}
+
+/** By how much timers are late on average, which is taken off what they are asked for: a timer is good to a millisecond, and thousands of samples must come to the right sum. */
+let lateMs = 0.5;
+
+async function wait(wantedMs: number): Promise<void> {
+  const startMs = performance.now();
+  const asked = Math.max(0, wantedMs - lateMs);
+  const whole = Math.floor(asked + draw());
+  await new Promise((resolve) => setTimeout(resolve, whole));
+  const late = performance.now() - startMs - asked;
+  lateMs = Math.min(5, Math.max(0, lateMs + (late - lateMs) * 0.01));
+}
+
+let state = 1;
+
+/** From 0 to 1: which of two whole milliseconds. */
+function draw(): number {
+  state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+  return state / 2 ** 32;
+}

@@ -1,0 +1,248 @@
+/**
+ * Question: how long would the published runs have taken with our schedules, on the recorded times of their GPUs and the latencies of their judges?
+ *
+ * The recipe's own arrangement first, which has to come to what was published; then ours. Everything is real but the GPU and the judge, which sleep, and all times are divided by the scale.
+ */
+import { writeFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import * as ray from "@rayling/core";
+import type { ScheduleName } from "@rayling/trainer";
+import { describeMachine, machineLines } from "../measure/machine.ts";
+import { writeBlock } from "../measure/readme.ts";
+import { markdownTables, terminalTables } from "../measure/report.ts";
+import type { Table } from "../measure/report.ts";
+import type { Latency } from "./judge.ts";
+import { recordedRuns, workload } from "./recorded.ts";
+import type { RecordedRun } from "./recorded.ts";
+import { replay } from "./run.ts";
+import type { ReplayPlan, ReplayResult, ReplayScale } from "./run.ts";
+
+const usage = `node bench/replay/main.ts [flags]
+
+The published runs again, with the recipe's arrangement and with ours.
+
+  --run NAME         ${Object.keys(recordedRuns).join(" | ")}; default 7b-megatron
+  --scale N          all times are divided by it; default 500
+  --steps N          default ${workload.steps}
+  --slots N          rewards at a time, of ours; default 256
+  --latency SPEC     uniform:FROM,TO or lognormal:MEAN,SIGMA in seconds; default uniform:0,40
+  --prompts N        of a batch, fewer for a short try; default ${workload.trainBatchSize}
+  --only NAMES       rows by their names, with commas; default all
+  --report FOLDER    also write a page for each row, with where the time of each step went
+  --json PATH        also write the figures there
+  --markdown         write the table into bench/README.md
+  --help             print this`;
+
+class FlagError extends Error {
+  override readonly name = "FlagError";
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const flags = flagsOf(args);
+  if (flags.help === true) return console.log(usage);
+  const size: ReplayScale = {
+    scale: positive("--scale", flags.scale ?? "500"),
+    steps: positive("--steps", flags.steps ?? String(workload.steps)),
+    trainBatchSize: positive("--prompts", flags.prompts ?? String(workload.trainBatchSize)),
+    report: flags.report,
+  };
+  if (size.trainBatchSize % 4 !== 0) {
+    throw new FlagError("--prompts takes a multiple of 4: a batch has 4 mini-batches");
+  }
+  const name = flags.run ?? "7b-megatron";
+  const runs = recordedRuns[name];
+  if (runs === undefined) {
+    throw new FlagError(`--run takes ${Object.keys(recordedRuns).join(", ")}, not "${name}"`);
+  }
+  const latency = latencyOf(flags.latency ?? "uniform:0,40");
+  const slots = positive("--slots", flags.slots ?? "256");
+  const plans = plansOf(runs, { latency, slots });
+  const only = flags.only?.split(",");
+  const chosen = plans.filter((plan) => only === undefined || only.includes(plan.name));
+  if (chosen.length === 0) {
+    throw new FlagError(`--only takes ${plans.map((plan) => plan.name).join(", ")}`);
+  }
+  const machine = describeMachine(["node bench/replay/main.ts", ...args]);
+  const lines = machineLines(machine);
+  await ray.init({ numCpus: 16 });
+  const results: [ReplayPlan, ReplayResult][] = [];
+  for (const plan of chosen) results.push([plan, await replay(plan, size, progress)]);
+  await ray.shutdown();
+  const table = tableOf(results, size);
+  if (flags.markdown === true) {
+    const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables([table])}`;
+    await writeBlock("node bench/replay/main.ts --markdown", markdown);
+  } else {
+    console.log(`${lines.join("\n")}\n\n${terminalTables([table])}`);
+  }
+  if (flags.json !== undefined) {
+    const rows = results.map(([plan, { phases, ...result }]) => ({ plan, ...result, phases }));
+    await writeFile(flags.json, `${JSON.stringify({ machine, size, rows })}\n`);
+  }
+}
+
+/** The recipe's rows as they were recorded, then ours on the times of the recipe's best. */
+function plansOf(
+  runs: readonly RecordedRun[],
+  ours: { readonly latency: Latency; readonly slots: number },
+): ReplayPlan[] {
+  const uniform: Latency = { kind: "uniform", from: 0, to: 40 };
+  const recipe = runs.map((recorded): ReplayPlan => ({
+    name: `recipe-${recorded.schedule}`,
+    recorded,
+    schedule: recorded.schedule,
+    batchBarrier: true,
+    slots: 256,
+    latency: uniform,
+    hedge: false,
+  }));
+  const best = runs.at(-1) as RecordedRun;
+  const own = (
+    name: string,
+    schedule: ScheduleName,
+    more: Partial<ReplayPlan> = {},
+  ): ReplayPlan => ({
+    name,
+    recorded: { ...best, validationInLine: false },
+    schedule,
+    batchBarrier: false,
+    hedge: false,
+    ...ours,
+    ...more,
+  });
+  const staleness = { limit: 1, numWarmupBatches: 1 };
+  return [
+    ...recipe,
+    own("one-step-pipeline", "one-step-pipeline"),
+    own("streaming-1", "streaming", { staleness }),
+    own("streaming-1-auto-448", "streaming", { staleness, slots: { capacity: 448 } }),
+    own("streaming-on-policy-320", "streaming", { slots: 320 }),
+    own("streaming-1-heavy-tail-hedged", "streaming", {
+      staleness,
+      latency: { kind: "lognormal", mean: 20, sigma: 1 },
+      hedge: true,
+    }),
+  ];
+}
+
+function tableOf(
+  results: readonly (readonly [ReplayPlan, ReplayResult])[],
+  { scale, steps, trainBatchSize }: ReplayScale,
+): Table {
+  const isWhole = steps === workload.steps && trainBatchSize === workload.trainBatchSize;
+  const baseline = results.find(([{ name }]) => name === "recipe-sync")?.[1].seconds;
+  const rows = results.map(([plan, result]) => {
+    const { recorded, name, slots, batchBarrier } = plan;
+    const published = batchBarrier && isWhole ? recorded.publishedSeconds : undefined;
+    const all = typeof slots === "number" ? slots : slots.capacity;
+    const floor = ((steps - 1) * result.samples * result.meanLatencySeconds) / (steps * all);
+    return [
+      name,
+      clock(result.seconds),
+      published === undefined ? "" : clock(published),
+      published === undefined ? "" : percent(result.seconds / published - 1),
+      baseline === undefined ? "" : percent(result.seconds / baseline - 1),
+      clock(floor),
+      `${(result.busy * 100).toFixed(1)} %`,
+      clock(result.exposedWaitSeconds),
+      result.meanLatencySeconds.toFixed(2),
+    ];
+  });
+  return {
+    title: `${steps} steps of ${trainBatchSize} x ${workload.n}, times divided by ${scale}; from the end of step 1`,
+    rows: [
+      [
+        "",
+        "time",
+        "published",
+        "error",
+        "reduction",
+        "floor",
+        "slots busy",
+        "exposed wait",
+        "s a call",
+      ],
+      ...rows,
+    ],
+  };
+}
+
+function clock(seconds: number): string {
+  const whole = Math.round(seconds);
+  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  return parts.map((part) => String(part).padStart(2, "0")).join(":");
+}
+
+function percent(share: number): string {
+  return `${share >= 0 ? "+" : ""}${(share * 100).toFixed(2)} %`;
+}
+
+function latencyOf(spec: string): Latency {
+  const [kind, numbers = ""] = spec.split(":");
+  const [first = Number.NaN, second = Number.NaN] = numbers.split(",").map(Number);
+  if (kind === "uniform" && first >= 0 && second >= first) {
+    return { kind, from: first, to: second };
+  }
+  if (kind === "lognormal" && first > 0 && second > 0) return { kind, mean: first, sigma: second };
+  throw new FlagError(`--latency takes uniform:FROM,TO or lognormal:MEAN,SIGMA, not "${spec}"`);
+}
+
+function positive(flag: string, text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  throw new FlagError(`${flag} takes a whole number above 0, not "${text}"`);
+}
+
+function flagsOf(args: readonly string[]): ReturnType<typeof parsed> {
+  try {
+    return parsed(args);
+  } catch (error) {
+    throw new FlagError((error as Error).message.split("\n")[0] ?? "bad flag", { cause: error });
+  }
+}
+
+function parsed(args: readonly string[]): {
+  readonly run?: string;
+  readonly scale?: string;
+  readonly steps?: string;
+  readonly slots?: string;
+  readonly latency?: string;
+  readonly prompts?: string;
+  readonly report?: string;
+  readonly only?: string;
+  readonly json?: string;
+  readonly markdown?: boolean;
+  readonly help?: boolean;
+} {
+  const text = { type: "string" } as const;
+  const isSet = { type: "boolean" } as const;
+  return parseArgs({
+    args: [...args],
+    options: {
+      run: text,
+      scale: text,
+      steps: text,
+      slots: text,
+      latency: text,
+      prompts: text,
+      report: text,
+      only: text,
+      json: text,
+      markdown: isSet,
+      help: isSet,
+    },
+  }).values;
+}
+
+/** One line that is written over; nothing where stderr is a file. */
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${text}`);
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  if (!(error instanceof FlagError)) throw error;
+  console.error(`bench: ${error.message}; see --help`);
+  process.exitCode = 2;
+}

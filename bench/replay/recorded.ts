@@ -1,0 +1,169 @@
+/**
+ * The published runs of verl's recipe async_reward_agent (TensorBoard logs of haolinyan/verl at 35cee0c): median seconds of each phase, and how long all of it took from the end of step 1 to the
+ * last event. 8 x H20, GSM8K, 1,024 prompts x 5, mini-batches of 256 prompts, 105 steps, 256 slots, each reward 0 to 40 s, validation of 1,319 every 5 steps, checkpoint every 20.
+ */
+import type { ScheduleName } from "@rayling/trainer";
+
+export interface RecordedRun {
+  readonly schedule: ScheduleName;
+  /** GPU time by verl's timers; testing is without the rewards. */
+  readonly seconds: Readonly<Record<string, number>>;
+  readonly saveSeconds: number;
+  /** Whether its validation waited behind the training's rewards, in their pool. */
+  readonly validationInLine: boolean;
+  /** Step 1 to the last event. */
+  readonly publishedSeconds: number;
+}
+
+export const workload = {
+  prompts: 7473,
+  trainBatchSize: 1024,
+  n: 5,
+  ppoMiniBatchSize: 256,
+  validation: 1319,
+  testFreq: 5,
+  saveFreq: 20,
+  steps: 105,
+} as const;
+
+/** Work on the CPU for each time that rewards are taken: advantages, and moving them to the GPUs. */
+const overheadPerGet = 2.6;
+
+interface Medians {
+  readonly gen: number;
+  readonly old: number;
+  readonly ref: number;
+  readonly update: number;
+  readonly testing: number;
+  readonly save: number;
+  readonly published: string;
+  readonly validationInLine?: boolean;
+}
+
+function recorded(schedule: ScheduleName, medians: Medians): RecordedRun {
+  const { gen, old, ref, update, testing, save, published, validationInLine = false } = medians;
+  const gets = schedule === "sync" || schedule === "one-step-off-policy" ? 1 : 4;
+  return {
+    schedule,
+    seconds: {
+      gen,
+      old_log_prob: old,
+      ref,
+      update_actor: update + gets * overheadPerGet,
+      testing,
+    },
+    saveSeconds: save,
+    validationInLine,
+    publishedSeconds: secondsOf(published),
+  };
+}
+
+/** By model and back end. `testing` is what is left of the recorded time without 125 s for 1,319 rewards in 256 slots. */
+export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
+  "7b-megatron": [
+    recorded("sync", {
+      gen: 39.8,
+      old: 45.2,
+      ref: 36.3,
+      update: 116.3,
+      testing: 32.8,
+      save: 38,
+      published: "17:53:04",
+    }),
+    recorded("mini-batch-pipeline", {
+      gen: 40.4,
+      old: 46.7,
+      ref: 38,
+      update: 128.6,
+      testing: 31.8,
+      save: 37.4,
+      published: "15:40:59",
+    }),
+    recorded("one-step-off-policy", {
+      gen: 38.6,
+      old: 39.6,
+      ref: 33.7,
+      update: 111.7,
+      testing: 32,
+      save: 43.7,
+      published: "13:22:52",
+      validationInLine: true,
+    }),
+    recorded("one-step-pipeline", {
+      gen: 40.5,
+      old: 46.3,
+      ref: 36.9,
+      update: 126,
+      testing: 31.7,
+      save: 38.8,
+      published: "12:21:59",
+    }),
+  ],
+  "7b-fsdp": [
+    recorded("sync", {
+      gen: 31,
+      old: 23.6,
+      ref: 22,
+      update: 139,
+      testing: 23.3,
+      save: 37.6,
+      published: "18:14:28",
+    }),
+    recorded("one-step-pipeline", {
+      gen: 32.8,
+      old: 28.9,
+      ref: 26.2,
+      update: 148.6,
+      testing: 23.3,
+      save: 31.8,
+      published: "13:10:17",
+      validationInLine: true,
+    }),
+  ],
+  "3b-fsdp": [
+    recorded("sync", {
+      gen: 29.5,
+      old: 20.9,
+      ref: 23.3,
+      update: 107.4,
+      testing: 19.6,
+      save: 12.4,
+      published: "17:14:03",
+    }),
+    recorded("one-step-pipeline", {
+      gen: 29.3,
+      old: 17.3,
+      ref: 17.8,
+      update: 94.8,
+      testing: 19.6,
+      save: 15.2,
+      published: "13:07:50",
+      validationInLine: true,
+    }),
+  ],
+  "3b-megatron": [
+    recorded("sync", {
+      gen: 33.2,
+      old: 32.7,
+      ref: 28.7,
+      update: 95.7,
+      testing: 22.5,
+      save: 19.1,
+      published: "16:58:12",
+    }),
+    recorded("one-step-pipeline", {
+      gen: 32.6,
+      old: 32.8,
+      ref: 28.7,
+      update: 97.6,
+      testing: 22.5,
+      save: 19.6,
+      published: "13:10:40",
+      validationInLine: true,
+    }),
+  ],
+};
+
+function secondsOf(clock: string): number {
+  return clock.split(":").reduce((sum, part) => sum * 60 + Number(part), 0);
+}

@@ -1,0 +1,221 @@
+/** One replay: the real trainer, the real reward loop and a policy that takes the recorded times, all of them divided by the scale. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import {
+  PPOTrainer,
+  PromptDataset,
+  PromptLoader,
+  TimedPolicyActor,
+  Tracking,
+} from "@rayling/trainer";
+import type { PhaseRecord, ScheduleName, StalenessOptions } from "@rayling/trainer";
+import type { JudgeSettings, Latency } from "./judge.ts";
+import type { RecordedRun } from "./recorded.ts";
+import { workload } from "./recorded.ts";
+
+export interface ReplayPlan {
+  readonly name: string;
+  readonly recorded: RecordedRun;
+  readonly schedule: ScheduleName;
+  readonly staleness?: StalenessOptions;
+  /** As the recipe asks for rewards: batch after batch. */
+  readonly batchBarrier: boolean;
+  /** "auto": found out, against a judge of that capacity. */
+  readonly slots: number | { readonly capacity: number };
+  readonly latency: Latency;
+  readonly hedge: boolean;
+}
+
+export interface ReplayScale {
+  readonly scale: number;
+  readonly steps: number;
+  /** Prompts of a batch: fewer for a short try. */
+  readonly trainBatchSize: number;
+  /** Folder for a page with the phases of each run. */
+  readonly report?: string | undefined;
+}
+
+export interface ReplayResult {
+  /** As they would have been without the scale: from the end of step 1 to the end of the last. */
+  readonly seconds: number;
+  /** The same with step 1. */
+  readonly allSeconds: number;
+  /** The share of the slots' time, from the first reward to the last, in which a score function ran. */
+  readonly busy: number;
+  /** Of all steps, without the scale. */
+  readonly exposedWaitSeconds: number;
+  /** What calls really took on average, without the scale. */
+  readonly meanLatencySeconds: number;
+  /** That were trained. */
+  readonly samples: number;
+  /** Different ones among them. */
+  readonly distinct: number;
+  readonly worstStaleness: number;
+  readonly phases: readonly PhaseRecord[];
+}
+
+const judgeModule: string = new URL("judge.ts", import.meta.url).href;
+const workers = 2;
+
+/** Call it inside a session. */
+export async function replay(
+  plan: ReplayPlan,
+  size: ReplayScale,
+  say: (text: string) => void,
+): Promise<ReplayResult> {
+  const { scale, steps, trainBatchSize } = size;
+  const { n } = workload;
+  const policy = TimedPolicyActor.remote({
+    seconds: { ...plan.recorded.seconds, save_checkpoint: plan.recorded.saveSeconds },
+    scale,
+    rowsPerStep: trainBatchSize * n,
+    firstFinished: plan.schedule === "streaming" ? 0.25 : 1,
+  });
+  const inFlight = new SharedArrayBuffer(4);
+  const loop = await RewardLoopManager.create(loopOptions(plan, scale, inFlight));
+  const validationLoop = plan.recorded.validationInLine
+    ? undefined
+    : await RewardLoopManager.create(loopOptions({ ...plan, slots: 256 }, scale, undefined));
+  const share = trainBatchSize / workload.trainBatchSize;
+  const prompts = await promptsOf("train", workload.prompts);
+  const phases: PhaseRecord[] = [];
+  const ends: number[] = [];
+  const spent = { latencyMs: 0, samples: 0, firstMs: Infinity, lastMs: 0 };
+  const ids = new Set<string>();
+  const tracking = size.report === undefined ? undefined : await pageOf(plan, size, size.report);
+  const folder = await mkdtemp(join(tmpdir(), "rayling-replay-"));
+  const startMs = now();
+  try {
+    await using trainer = await PPOTrainer.create({
+      policy,
+      referencePolicy: policy,
+      prompts: new PromptLoader(prompts, { batchSize: trainBatchSize }),
+      validationPrompts: await promptsOf("test", Math.round(workload.validation * share)),
+      schedule: plan.schedule,
+      ...(plan.staleness === undefined ? {} : { staleness: plan.staleness }),
+      reward: loop,
+      rewardArrangement: {
+        batchBarrier: plan.batchBarrier,
+        validationInLine: plan.recorded.validationInLine,
+        validationLoop,
+      },
+      rollout: { n, maxResponseLength: 1 },
+      actor: { ppoMiniBatchSize: workload.ppoMiniBatchSize * share, useKlLoss: true },
+      run: {
+        totalTrainingSteps: steps,
+        testFreq: workload.testFreq,
+        saveFreq: workload.saveFreq,
+        valBeforeTrain: false,
+      },
+      checkpoints: { folder, keep: 1 },
+      tracking: {
+        log: (metrics, step) => {
+          ends.push(now());
+          tracking?.log(metrics, step);
+          say(`${plan.name}, step ${ends.length} of ${steps}`);
+        },
+        phase: (phase) => {
+          phases.push(phase);
+          tracking?.phase(phase);
+        },
+        samples: (step, ones) => {
+          tracking?.samples(step, ones);
+          for (const { id, outcome, generatedMs, scoredMs } of ones) {
+            ids.add(id);
+            spent.latencyMs += outcome.latencyMs;
+            spent.samples += 1;
+            spent.firstMs = Math.min(spent.firstMs, generatedMs);
+            spent.lastMs = Math.max(spent.lastMs, scoredMs);
+          }
+        },
+        generations: () => undefined,
+        progress: () => undefined,
+      },
+    });
+    const { metrics } = await trainer.fit();
+    const slots = typeof plan.slots === "number" ? plan.slots : plan.slots.capacity;
+    const seconds = (ms: number): number => (ms / 1000) * scale;
+    const [firstEnd = startMs] = ends;
+    const waits = metrics.map((one) => (one["reward/exposed_wait_s"] ?? 0) * scale);
+    return {
+      seconds: seconds((ends.at(-1) ?? startMs) - firstEnd),
+      allSeconds: seconds((ends.at(-1) ?? startMs) - startMs),
+      busy: spent.latencyMs / (slots * (spent.lastMs - spent.firstMs)),
+      exposedWaitSeconds: waits.reduce((sum, one) => sum + one, 0),
+      meanLatencySeconds: seconds(spent.latencyMs / spent.samples),
+      samples: spent.samples,
+      distinct: ids.size,
+      worstStaleness: Math.max(...metrics.map(worstStalenessOf)),
+      phases,
+    };
+  } finally {
+    await loop.close();
+    await validationLoop?.close();
+    await ray.kill(policy);
+    await tracking?.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function pageOf(
+  { name }: ReplayPlan,
+  { steps }: ReplayScale,
+  folder: string,
+): Promise<Tracking> {
+  return await Tracking.open({
+    logger: ["file", "report"],
+    projectName: "replay",
+    experimentName: name,
+    directory: join(folder, name),
+    totalSteps: steps,
+  });
+}
+
+function worstStalenessOf(metrics: Readonly<Record<string, number>>): number {
+  return metrics["training/off_policy/trajectory_staleness_worst"] ?? 0;
+}
+
+function loopOptions(
+  { slots, latency, hedge }: ReplayPlan,
+  scale: number,
+  inFlight: SharedArrayBuffer | undefined,
+): RewardLoopOptions {
+  const capacity = typeof slots === "number" ? undefined : slots.capacity;
+  const settings: JudgeSettings = {
+    latency,
+    scale,
+    ...(capacity === undefined || inFlight === undefined ? {} : { capacity, inFlight }),
+  };
+  return {
+    workers,
+    executors: 1,
+    concurrency: (typeof slots === "number" ? slots : slots.capacity * 2) / workers,
+    reward: { path: judgeModule, name: "judge", rewardKwargs: { settings } },
+    ...(capacity === undefined
+      ? {}
+      : {
+          limits: { endpoint: "judge", concurrency: "auto" as const },
+          retry: { attempts: 100, baseMs: 1 },
+        }),
+    ...(hedge ? { hedge: { quantile: 0.9, budget: 0.2 } } : {}),
+  };
+}
+
+async function promptsOf(name: string, count: number): Promise<PromptDataset> {
+  return await PromptDataset.fromRows(
+    Array.from({ length: count }, (_, row) => ({
+      prompt: [{ role: "user", content: `${name} ${row}` }],
+      data_source: "replay",
+      reward_model: { ground_truth: "" },
+    })),
+  );
+}
+
+/** In ms since 1970. */
+function now(): number {
+  return performance.timeOrigin + performance.now();
+}
