@@ -29,6 +29,7 @@ export type {
   RewardPart,
   SpendOptions,
 } from "./compose/loop-options.ts";
+export type { SandboxFusionUse } from "./sandbox-fusion.ts";
 export type { OnFailure, PolicyOptions, RewardLimits } from "./policy-settings.ts";
 export type { BreakerSettings, BreakerState } from "./faults/circuit-breaker.ts";
 export { classOf as failureClassOf } from "./faults/failure-class.ts";

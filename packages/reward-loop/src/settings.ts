@@ -10,13 +10,15 @@ import type { ResourceLimits } from "@rayling/core";
 import type { DiscriminativeSettings } from "./reward-model/discriminative.ts";
 import type { RewardModelOptions } from "./reward-model/reward-model-manager.ts";
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
-import type { RewardSpec } from "@rayling/reward-manager-registry";
+import type { DefaultScoreOptions, RewardSpec } from "@rayling/reward-manager-registry";
 import { RewardLoopOptionError } from "./errors.ts";
 import { between, checkKeys, notAnOption } from "./option-checks.ts";
 import { readPolicy } from "./policy-settings.ts";
 import type { PolicyOptions, PolicySettings } from "./policy-settings.ts";
 import { withoutRateLimited } from "./rate-limited.ts";
 import { withoutRemote } from "./remote.ts";
+import { withSandboxLimits } from "./sandbox-fusion.ts";
+import type { SandboxFusionUse } from "./sandbox-fusion.ts";
 
 /** Of one reward function: what it is, and how it is called. */
 export interface RewardFunctionOptions extends PolicyOptions {
@@ -37,6 +39,8 @@ export interface RewardFunctionOptions extends PolicyOptions {
   readonly startTimeoutMs?: number | undefined;
   /** The score function: PATH[:name], or with rewardKwargs. Default: verl's scorers by data source. */
   readonly reward?: string | RewardSpec | undefined;
+  /** The service in which programs are tested (verl's data sources codecontests, apps, codeforces, taco). Default: they run on this machine, a few at a time. */
+  readonly sandboxFusion?: SandboxFusionUse | undefined;
   /** A manager's name, or the path of its class. Default "naive". */
   readonly manager?: string | RewardSpec | undefined;
   /** The manager's own settings. */
@@ -78,6 +82,8 @@ export interface DiscriminativeUse extends DiscriminativeSettings {
 /** What runs one sample: the same in every executor. */
 export interface PipelineSettings {
   readonly reward: RewardSpec | undefined;
+  /** Of the score function where there is no `reward`. */
+  readonly defaultScore: DefaultScoreOptions;
   readonly manager: string | RewardSpec;
   readonly managerOptions: Readonly<Record<string, unknown>>;
   readonly tokenizer: RewardSpec | undefined;
@@ -107,15 +113,18 @@ export interface RewardLoopSettings extends ExecutorSettings {
 /** Throws RewardLoopOptionError, InvalidRewardSpecError. */
 export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
   checkKeys<RewardFunctionOptions>("", given, functionOptionNames);
-  const options = withoutRemote(withoutRateLimited(given));
+  const options = withSandboxLimits(withoutRemote(withoutRateLimited(given)));
   const { manager = "naive", tokenizer } = options;
   const reward = specOf("reward", options.reward);
   const policy = readPolicy(options, reward?.path ?? "default");
   const longest = { above: 0, most: 2 ** 31 - 1 };
+  const cpus = availableParallelism();
+  const workers = whole("workers", options.workers, defaultWorkers());
+  const executors = whole("executors", options.executors, 2);
   return {
-    workers: whole("workers", options.workers, defaultWorkers()),
+    workers,
     concurrency: whole("concurrency", options.concurrency, 16),
-    executors: whole("executors", options.executors, 2),
+    executors,
     isolation: isolationOf(options.executorIsolation),
     // What may not go on for longer than all of its tries together is ended then.
     timeoutMs: between("timeoutMs", options.timeoutMs, longest) ?? policy.totalTimeoutMs,
@@ -126,6 +135,12 @@ export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
     policy,
     pipeline: {
       reward,
+      defaultScore: {
+        sandboxFusionUrl: options.sandboxFusion?.url,
+        memoryLimitMb: options.sandboxFusion?.memoryLimitMb,
+        // Programs are processes, and each executor starts its own.
+        maxConcurrent: Math.max(1, Math.floor(cpus / (workers * executors))),
+      },
       manager: typeof manager === "string" ? filled("manager", manager) : manager,
       managerOptions: options.managerOptions ?? {},
       tokenizer: tokenizerOf(
@@ -155,6 +170,7 @@ export const functionOptionNames: readonly (keyof RewardFunctionOptions)[] = [
   "totalTimeoutMs",
   "startTimeoutMs",
   "reward",
+  "sandboxFusion",
   "manager",
   "managerOptions",
   "tokenizer",

@@ -39,6 +39,19 @@ test.each([
     { manager: "limited", managerOptions: { maxRpm: 0 } },
     "limits.requestsPerMinute must be a number above 0",
   ],
+  [{ sandboxFusion: { url: "sandbox:8080" } }, "sandboxFusion.url must be the URL of a service"],
+  [
+    { sandboxFusion: { url: "http://s/run_code", concurrency: 3 } },
+    "sandboxFusion.concurrency must be one of url, maxConcurrent, memoryLimitMb",
+  ],
+  [
+    { sandboxFusion: { url: "http://s/run_code", maxConcurrent: 0 } },
+    "sandboxFusion.maxConcurrent must be a whole number of at least 1",
+  ],
+  [
+    { reward: "./reward.ts", sandboxFusion: { url: "http://s/run_code" } },
+    "sandboxFusion must be left out with a `reward` of your own",
+  ],
   [{ retry: { tries: 3 } }, "retry.tries must be one of attempts"],
   [{ retry: { attempts: 0 } }, "retry.attempts must be"],
   [{ retry: { classes: ["bad-luck"] } }, "retry.classes must be some of infrastructure"],

@@ -63,10 +63,18 @@ describe.each([
     expect(some.metadata[3]).toMatchObject({ test: 3, stdout: "3\n", stderr: "", exitCode: 0 });
   });
 
-  test("of at most ten", async () => {
-    const code = "n = int(input())\nprint(n * 2 if n < 10 else n)";
+  test("of the first ten", async () => {
+    const code = "n = int(input())\nprint(n * 2 if n > 1 else -1)";
     const { score: share, metadata } = await score(fenced(code), doubles(12));
-    expect([share, metadata.length]).toEqual([1, 10]);
+    expect([share, metadata.length]).toEqual([8 / 10, 10]);
+  });
+
+  test("and what is behind them", async () => {
+    const code = "n = int(input())\nprint(n * 2 if n < 11 else n)";
+    const { score: share, metadata } = await score(fenced(code), doubles(14));
+    // As in verl: prime_code does not look at it, sandbox_fusion lets no program that is wrong score 1.
+    const expected = name === "prime_code" ? [1, 10] : [10 / 11, 12];
+    expect([share, metadata.length]).toEqual(expected);
   });
 
   test("of all of them where it is not continuous", async () => {
@@ -145,6 +153,13 @@ describe.each([
 });
 
 describe("prime_code", () => {
+  test("a method of a class Solution comes before what Python calls by that name", async () => {
+    const tests = { fn_name: "search", inputs: ["[1, 2]\n2"], outputs: ["1"] };
+    const code = "class Solution:\n  def search(self, list, n): return list.index(n)";
+    expect((await locally.score(fenced(code), tests)).score).toBe(1);
+    expect((await byService.score(fenced(code), tests)).score).toBe(1);
+  });
+
   test("takes a response without a block for a program", async () => {
     expect((await locally.score(double, doubles(2))).score).toBe(1);
     const prose = await locally.score("I do not know.", doubles(3));
@@ -152,12 +167,12 @@ describe("prime_code", () => {
     expect(statuses(prose)).toEqual(["compile_error", "skipped", "skipped"]);
   });
 
-  test("compares as verl does: without regard to space, close numbers, order and repetition", async () => {
+  test("compares as verl does: without regard to space, and numbers by how close they are", async () => {
     const tests = { inputs: ["", "", ""], outputs: ["0.3333333\n", "b a\nc", ["1", "2"]] };
     const printing = async (text: string): Promise<string[]> =>
       statuses(await locally.score(fenced(`print(${JSON.stringify(text)})`), tests));
     expect(await printing("0.33333334")).toEqual(["success", "wrong_answer", "wrong_answer"]);
-    expect(await printing("c\n a a b ")).toEqual(["wrong_answer", "success", "wrong_answer"]);
+    expect(await printing(" b a \n c ")).toEqual(["wrong_answer", "success", "wrong_answer"]);
     expect(await printing("1\n2\n\n")).toEqual(["wrong_answer", "wrong_answer", "success"]);
   });
 
@@ -280,12 +295,15 @@ test.each([
   ["1 2 3", "1 2 3\n", true],
   [" a \n b ", "a\nb", true],
   ["a\n\nb", "a\nb", true],
-  ["3 1 2", "1 2 3", true],
-  ["1 1 2", "1 2", true],
-  ["b\na", "a\nb", true],
+  ["3 1 2", "1 2 3", false],
+  ["1 1 2", "1 2", false],
+  ["b\na", "a\nb", false],
   ["1 2\n3", "1 2 3", false],
-  ["0.1234", "0.12341", true],
-  ["0.1234 1", "0.12344 1", true],
+  ["0.1234", "0.1234001", true],
+  ["a \n\nb", "a\nb", false],
+  ["100000000", "100000001", false],
+  ["-100000000", "-100000001", true],
+  ["0.1234 1", "0.1234001 1", false],
   ["0.124", "0.123", false],
   ["1e-9", "0", true],
   ["1_000", "1000", true],
@@ -293,6 +311,8 @@ test.each([
   ["nan", "nan", true],
   ["nan", "1", false],
   ["", "", true],
+  ["1.5\n2", "1.500001\n2", true],
+  ["1.5\n2", "1.5", false],
   ["", "a", false],
   ["yes", "YES", false],
   [".", "0", false],

@@ -146,6 +146,7 @@ export type { ConsoleLoggerOptions } from "./tracking/console/console-logger.ts"
 export { readRun } from "./tracking/files/run-files.ts";
 export type {
   FailureCount,
+  GenerationLine,
   MetricsLine,
   PhaseLine,
   RewardsLine,

@@ -154,9 +154,11 @@ function stagesOf(
 
 function partPlan(option: string, part: RewardPart, inherited: Inherited): RewardPlan {
   checkKeys(option, part, partOptionNames as (keyof typeof part)[]);
-  const { name, onFailure: _, rewardModel: __, ...own } = inherited;
+  const { name, onFailure: _, rewardModel: __, sandboxFusion, ...own } = inherited;
+  // For those without a function of their own.
+  const service = part.reward === undefined ? { sandboxFusion } : {};
   return functionPlan(
-    { ...own, ...part, ...(name === undefined ? {} : { name }) },
+    { ...own, ...service, ...part, ...(name === undefined ? {} : { name }) },
     inherited,
     option,
   );

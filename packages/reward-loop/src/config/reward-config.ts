@@ -208,6 +208,11 @@ export async function loadRewardConfig(
 export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
   const { custom_reward_function: custom, reward_manager: manager, reward_kwargs: kwargs } = config;
   const isLimited = ["rate_limited", "limited"].includes(manager.name);
+  const {
+    url,
+    max_concurrent: maxConcurrent,
+    memory_limit_mb: memoryLimitMb,
+  } = config.sandbox_fusion;
   const isRemote = manager.source === "register" && manager.name === "remote";
   return {
     workers: config.num_workers,
@@ -216,6 +221,10 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
     ...(custom.path === null
       ? {}
       : { reward: { path: custom.path, name: custom.name, rewardKwargs: custom.reward_kwargs } }),
+    // In verl a function of one's own is not told of it.
+    ...(url === null || custom.path !== null
+      ? {}
+      : { sandboxFusion: { url, maxConcurrent, memoryLimitMb } }),
     manager:
       manager.source === "register"
         ? manager.name

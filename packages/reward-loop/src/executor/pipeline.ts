@@ -4,8 +4,8 @@
  */
 
 import {
+  createDefaultComputeScore,
   createDefaultRegistry,
-  defaultComputeScore,
   loadComputeScore,
   loadRewardManagerClass,
   loadScorer,
@@ -37,7 +37,7 @@ export async function loadPipeline(
   if (discriminative !== undefined) return discriminativePipeline(discriminative, tracker);
   let overlaps = false;
   const onThenable = (): void => void (overlaps = true);
-  let scorer: Scorer = { computeScore: defaultComputeScore };
+  let scorer: Scorer = { computeScore: createDefaultComputeScore(settings.defaultScore) };
   let fixed: Readonly<Record<string, unknown>> = {};
   if (reward !== undefined) {
     const { path, name, rewardKwargs } = reward;

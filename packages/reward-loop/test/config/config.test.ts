@@ -143,6 +143,17 @@ describe("a configuration", () => {
     });
   });
 
+  test("names the service in which programs are tested, unless there is a function of one's own", () => {
+    const sandbox = { url: "http://sandbox/run_code", max_concurrent: 8, memory_limit_mb: 512 };
+    const config = readRewardConfig({ reward: { sandbox_fusion: sandbox } });
+    const sandboxFusion = { url: sandbox.url, maxConcurrent: 8, memoryLimitMb: 512 };
+    expect(rewardLoopOptionsOf(config)).toMatchObject({ sandboxFusion });
+    const own = readRewardConfig({
+      reward: { sandbox_fusion: sandbox, custom_reward_function: { path: "mine.ts" } },
+    });
+    expect(rewardLoopOptionsOf(own)).not.toHaveProperty("sandboxFusion");
+  });
+
   test("may name the class of a manager", () => {
     const config = readRewardConfig({
       reward: {

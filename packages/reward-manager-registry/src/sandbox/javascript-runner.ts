@@ -36,7 +36,7 @@ const value = await globalThis[Symbol.for("rayling.callable")](...lines.map((lin
 writeFileSync(3, JSON.stringify({ value: value ?? null }));
 `;
 
-/** Put behind a program: the function of that name, or the method of that name of a class Solution. */
+/** Put behind a program: the method of that name of a class Solution, or the function of that name. */
 export function callable(name: string): string {
-  return `\n;globalThis[Symbol.for("rayling.callable")] = typeof ${name} === "function" ? ${name} : (...args) => new Solution().${name}(...args);\n`;
+  return `\n;globalThis[Symbol.for("rayling.callable")] = typeof Solution === "function" && "${name}" in Solution.prototype ? (...args) => new Solution().${name}(...args) : ${name};\n`;
 }

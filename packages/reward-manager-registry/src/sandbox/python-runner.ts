@@ -6,8 +6,29 @@
  *
  * Started as \`runner.py [name]\` in the program's folder. Without a name the program runs as a whole, as a script. With one the function of that name (or the method of that name of a
  * class Solution) is called with the arguments that stand on standard input as JSON, one per line. To file descriptor 3 goes { "value": what it returned } or { "compileError": true }.
- * Names that solutions use without importing them are there, as in verl's prime_code.
  */
+
+/** Names that solutions use without importing them (those that verl puts before programs), and where a function of a program is found. */
+export const pythonPrelude: string = `
+def known_names(names):
+    import importlib
+    modules = ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics",
+               "itertools", "functools", "operator", "io", "sys", "json", "builtins", "typing")
+    for module in modules:
+        exec(f"from {module} import *", names)
+    for module in modules[:-2]:
+        names[module] = importlib.import_module(module)
+    names["sys"].setrecursionlimit(6 * 10**5)
+
+
+def function_of(names, name):
+    solution = names.get("Solution")
+    if isinstance(solution, type) and hasattr(solution, name):
+        return getattr(solution(), name)
+    return names[name]
+`;
+
+/** See above. */
 export const pythonRunner: string = `
 import builtins, json, os, sys, types
 
@@ -57,17 +78,7 @@ def confine():
     sys.addaudithook(hook)
 
 
-PRELUDE = """
-import sys, time, itertools, collections, math, fractions, random, heapq, functools, string, bisect, re, operator
-from itertools import accumulate, product, permutations, combinations
-from collections import Counter, OrderedDict, deque, defaultdict, ChainMap
-from functools import lru_cache, reduce, cmp_to_key
-from math import sqrt, sin, cos, tan, ceil, fabs, floor, gcd, exp, log, log2
-from typing import *
-from heapq import *
-from bisect import *
-"""
-
+${pythonPrelude}
 
 def tell(what):
     with os.fdopen(3, "w", encoding="utf-8") as told:
@@ -88,7 +99,7 @@ def run(name):
     source, code = compiled("program.py")
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=builtins, __file__="program.py")
-    exec(PRELUDE, main.__dict__)
+    known_names(main.__dict__)
     if "np." in source:
         try:
             exec("import numpy as np", main.__dict__)
@@ -109,10 +120,7 @@ def run(name):
         except ValueError:
             pass
     exec(code, main.__dict__)
-    function = main.__dict__.get(name)
-    if not callable(function):
-        function = getattr(main.__dict__["Solution"](), name)
-    value = function(*args)
+    value = function_of(main.__dict__, name)(*args)
     sys.stdout.flush()
     tell({"value": value})
 

@@ -9,17 +9,17 @@ import { TensorboardLogger } from "./tensorboard/tensorboard-logger.ts";
 import { TraceLogger } from "./trace/trace-logger.ts";
 import type { TrackingLogger } from "./tracking-logger.ts";
 
-const makers = {
+/** verl's names where it has them. */
+export type LoggerName = "console" | "file" | "tensorboard" | "prometheus" | "report" | "trace";
+
+const makers: Readonly<Record<LoggerName, () => TrackingLogger>> = {
   console: () => new ConsoleLogger(),
   file: () => new FileLogger(),
   tensorboard: () => new TensorboardLogger(),
   prometheus: () => new PrometheusLogger(),
   report: () => new ReportLogger(),
   trace: () => new TraceLogger(),
-} as const satisfies Readonly<Record<string, () => TrackingLogger>>;
-
-/** verl's names where it has them. */
-export type LoggerName = keyof typeof makers;
+};
 
 export const loggerNames: readonly LoggerName[] = Object.keys(makers) as LoggerName[];
 

@@ -52,6 +52,11 @@ export interface Generation {
   readonly score: number;
 }
 
+/** What a validation tells that belongs to no training, as before the first step. */
+export function isValidationOnly(metrics: StepMetrics): boolean {
+  return Object.keys(metrics).every((name) => name.startsWith("val-"));
+}
+
 export interface TrackedRun {
   readonly projectName: string;
   readonly experimentName: string;
@@ -70,7 +75,7 @@ export interface TrackingLogger {
   readonly name: string;
   /** Before anything else. What it rejects with keeps the run from starting. */
   open?(run: TrackedRun): void | Promise<void>;
-  /** The metrics of a step, once it is over. A run that was resumed may tell a step again: the last one counts. */
+  /** The metrics of a step, once it is over. What is told of a step again, as by a run that was resumed, counts in place of what was. */
   log?(metrics: StepMetrics, step: number): void | Promise<void>;
   phase?(phase: PhaseRecord): void | Promise<void>;
   /** All samples of a step at once. */

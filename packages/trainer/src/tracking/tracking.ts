@@ -8,6 +8,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { TrackingError } from "../errors.ts";
+import { chosenGenerations } from "./generations.ts";
 import { loggersOf } from "./loggers.ts";
 import type { LoggerName } from "./loggers.ts";
 import type {
@@ -32,6 +33,8 @@ export interface TrackingOptions {
   /** Of this run's files; made if it is not there. Default runs/{projectName}/{experimentName}. A run that is resumed goes on in its files. */
   readonly directory?: string;
   readonly totalSteps?: number;
+  /** verl `trainer.log_val_generations`: how many answers of each validation are told. Default 0. */
+  readonly logValGenerations?: number;
   /** Is told of a logger that failed, once each. Default: a warning of the process. */
   readonly onWarning?: (warning: TrackingError) => void;
   /** How long loggers may take for what they were told before `close`. Default 30,000. */
@@ -43,6 +46,7 @@ export interface TrackingOptions {
 export class Tracking implements AsyncDisposable {
   readonly run: TrackedRun;
   readonly #told: readonly Told[];
+  readonly #generations: number;
   readonly #closeTimeoutMs: number;
   readonly #now: () => number;
   #closing: Promise<void> | undefined;
@@ -50,6 +54,7 @@ export class Tracking implements AsyncDisposable {
   private constructor(run: TrackedRun, told: readonly Told[], options: TrackingOptions) {
     this.run = run;
     this.#told = told;
+    this.#generations = options.logValGenerations ?? 0;
     this.#closeTimeoutMs = options.closeTimeoutMs ?? 30_000;
     this.#now = options.now ?? (() => performance.timeOrigin + performance.now());
   }
@@ -93,9 +98,10 @@ export class Tracking implements AsyncDisposable {
     this.#tell((logger) => logger.samples?.(step, samples));
   }
 
-  /** The rows that are to be looked at, already chosen (`chosenGenerations`). */
+  /** All rows of a validation; loggers are told `logValGenerations` of them. */
   generations(step: number, generations: readonly Generation[]): void {
-    this.#tell((logger) => logger.generations?.(step, generations));
+    const chosen = chosenGenerations(generations, this.#generations);
+    if (chosen.length > 0) this.#tell((logger) => logger.generations?.(step, chosen));
   }
 
   progress(progress: TrainingProgress): void {

@@ -50,21 +50,25 @@ test("on a terminal: where the run is, what the step spends its time on, and how
   let nowMs = 0;
   const logger = new ConsoleLogger({ stream, now: () => nowMs });
   logger.open(run);
+  nowMs = 600_000;
+  // A validation before the first step says nothing of how long a step takes.
+  logger.log({ "val-core/gsm8k/acc/mean@1": 0.25 }, 0);
   logger.progress({ step: 1, phase: "gen" });
-  nowMs = 60_000;
+  nowMs = 660_000;
   logger.log(
     { "critic/score/mean": 0.25, "timing_s/step": 60, "val-core/gsm8k/acc/mean@1": 0.5 },
     1,
   );
   logger.progress({ step: 2, phase: "gen", inFlight: 12 });
-  nowMs = 75_000;
+  nowMs = 675_000;
   logger.phase({ step: 2, name: "gen", startMs: 60_000, endMs: 75_000 });
   logger.phase({ step: 2, name: "score", startMs: 60_000, endMs: 75_000, track: "rewards" });
   logger.progress({ step: 2, phase: "update_actor", inFlight: 7 });
-  nowMs = 80_000;
+  nowMs = 680_000;
   logger.progress({ step: 2, phase: "update_actor", inFlight: 5 });
   logger.close();
   expect(screenOf(text())).toEqual([
+    "step 0/4, accuracy 0.2500",
     "step 1/4, score 0.2500, accuracy 0.5000, 1m 00s",
     "step 2/4 [######------------------], 2m 40s left, 5 rewards in flight, score 0.250, accuracy 0.500",
     "[gggggggggggggggggguuuuuu] gen 15.0 s, update_actor 5.0 s ...",

@@ -80,6 +80,17 @@ test("a run that was killed leaves what it had told, and the resumed one counts 
   ]);
 });
 
+test("a run that goes on validates the step that it goes on from: that step keeps its metrics", async () => {
+  const directory = await runFolder();
+  for (const metrics of [{ score: 1, "val-core/a/mean@1": 0.25 }, { "val-core/a/mean@1": 0.5 }]) {
+    const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"] }));
+    tracking.log(metrics, 20);
+    await tracking.close();
+  }
+  const { metrics } = await readRun(directory);
+  expect(metrics).toEqual([{ step: 20, data: { score: 1, "val-core/a/mean@1": 0.5 } }]);
+});
+
 test("a folder without a run, and a file of something else, are refused by name", async () => {
   const directory = await runFolder();
   await expect(readRun(directory)).rejects.toMatchObject({ code: "TRACKING_FILES" });

@@ -33,6 +33,11 @@ export async function recordRun(
       samplesOf(outcomes, atMs - 3000).map((sample) => ({ ...sample, usedMs: atMs + 6000 })),
     );
     tracking.log(metricsOf(step, steps), step);
+    const answers = [
+      { input: "1 + 1 =", output: `<i>${step}</i>`, score: 0.5 },
+      { input: "2 + 2 =", output: "4", score: Number.NaN },
+    ];
+    if (step % 5 === 0) tracking.generations(step, answers);
   }
 }
 

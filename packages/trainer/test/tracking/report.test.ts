@@ -119,7 +119,12 @@ test("figures, latencies and failures are those of the run; text of others is no
   expect(rows).toContainEqual(["50 %", "2.66 s"]);
   const example = "&lt;b&gt;judge&lt;/b&gt; is down";
   expect(rows).toContainEqual(["120", "user-code", "SCORE_THREW", example]);
-  expect(/<b>|https?:|<script|<link|@import|url\(/.exec(page)).toBe(null);
+  // Of the last validation only.
+  expect(rows.filter(([, prompt]) => prompt === "1 + 1 =")).toEqual([
+    ["0.5", "1 + 1 =", "&lt;i&gt;30&lt;/i&gt;"],
+  ]);
+  expect(rows).toContainEqual(["none", "2 + 2 =", "4"]);
+  expect(/<[bi]>|https?:|<script|<link|@import|url\(/.exec(page)).toBe(null);
 });
 
 test("a run of many steps is thinned out, a run with nothing but metrics has no phases", async () => {

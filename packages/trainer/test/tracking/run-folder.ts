@@ -14,7 +14,14 @@ export async function runFolder(): Promise<string> {
 }
 
 export function optionsIn(directory: string, more: Partial<TrackingOptions> = {}): TrackingOptions {
-  return { projectName: "maths", experimentName: "grpo", directory, totalSteps: 4, ...more };
+  return {
+    projectName: "maths",
+    experimentName: "grpo",
+    directory,
+    totalSteps: 4,
+    logValGenerations: 2,
+    ...more,
+  };
 }
 
 export function valid(latencyMs: number, more: Partial<SampleOutcome> = {}): SampleOutcome {

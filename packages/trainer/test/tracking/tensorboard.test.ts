@@ -115,10 +115,14 @@ describe.skipIf(python === undefined)("the real TensorBoard (RAYLING_TENSORBOARD
     });
   });
 
-  test("a resumed run counts each step once", async () => {
+  test("a resumed run counts each step once, and keeps what the step that it goes on from had", async () => {
     const directory = await runFolder();
     await logged(directory, { 1: 0.25, 2: 0.5, 3: 0.75 });
-    await logged(directory, { 2: 5, 3: 7 });
+    const resumed = await Tracking.open(optionsIn(directory, { logger: "tensorboard" }));
+    resumed.log({ "val-core/a/mean@1": 0.5 }, 1);
+    resumed.log({ "critic/score/mean": 5 }, 2);
+    resumed.log({ "critic/score/mean": 7 }, 3);
+    await resumed.close();
     expect(await listed(directory)).toMatchObject({
       scalars: {
         "critic/score/mean": [

@@ -60,7 +60,7 @@ export function readCodeTests(groundTruth: unknown): CodeTests {
   }
   const name = isIdentifier(functionName) ? functionName : undefined;
   const tests = Array.isArray(cases)
-    ? cases.map((line, index) => assertion(line, inputs, index))
+    ? cases.map((line, index) => assertion(line, inputs, outputs, index))
     : pairs(inputs, outputs, name);
   if (tests.length === 0) refuse("tests, at least one", "none");
   return { tests, functionName: Array.isArray(cases) ? undefined : name };
@@ -88,12 +88,14 @@ function pairs(inputs: unknown, outputs: unknown, name: string | undefined): Cod
   }));
 }
 
-function assertion(line: unknown, inputs: unknown, index: number): CodeTest {
+function assertion(line: unknown, inputs: unknown, outputs: unknown, index: number): CodeTest {
   if (typeof line !== "string") refuse("tests whose assert_case holds texts", line);
-  const stdin = Array.isArray(inputs) ? (inputs[index] as unknown) : undefined;
+  const given = (list: unknown): unknown =>
+    (Array.isArray(list) ? list[index] : undefined) ?? undefined;
+  const [stdin, expected] = [given(inputs), given(outputs)];
   return {
     stdin: stdin === undefined ? "" : lines("inputs", stdin, undefined),
-    expected: undefined,
+    expected: expected === undefined ? undefined : lines("outputs", expected, undefined),
     suffix: `\n\n${line}`,
   };
 }

@@ -81,7 +81,7 @@ function statusOf(
 
 /** Those that were not run, as nothing could come of it. */
 export function skipped(from: number, to: number): CodeTestResult[] {
-  return Array.from({ length: to - from }, (_, index) => ({
+  return Array.from({ length: Math.max(0, to - from) }, (_, index) => ({
     test: from + index,
     status: "skipped",
     stdout: null,

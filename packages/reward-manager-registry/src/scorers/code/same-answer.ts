@@ -1,21 +1,22 @@
 /** Whether what a program wrote, or what a function returned, is the answer. */
 
+import { strip } from "../python-text.ts";
+
 /**
- * As verl's prime_code compares standard output: as text without the space around it and around its lines; or line by line as numbers that are close; or as sets of lines that are sets
- * of words, so that neither order nor repetition counts; or as those with numbers rounded to 3 places.
+ * As verl's prime_code compares standard output: as text without the space around it and around its lines; or line by line, without those that are empty; or as numbers that are close, one
+ * to a line, unless all of them are whole.
  */
 export function sameOutput(output: string, expected: string): boolean {
-  if (output.trim() === expected.trim()) return true;
-  const [own, its] = [linesOf(output), linesOf(expected)];
-  return (
-    closeNumbers(own, its) ||
-    sameSets(own, its, (word) => word) ||
-    sameSets(own, its, (word) => {
-      const number = pythonFloat(word);
-      // Not -0, which is the same number.
-      return Number.isFinite(number) ? String(Number(number.toFixed(3)) + 0) : undefined;
-    })
-  );
+  const [text, wanted] = [strip(output), strip(expected)];
+  if (text === wanted) return true;
+  const own = linesOf(output);
+  if (strip(own.map(strip).join("\n")) === wanted) return true;
+  const filled = own.filter((line) => line !== "");
+  const its = expected
+    .split("\n")
+    .filter((line) => line !== "")
+    .map(strip);
+  return filled.length === its.length && (sameLines(filled, its) || closeNumbers(filled, its));
 }
 
 /**
@@ -31,55 +32,34 @@ export function sameValue(value: string, expected: string): boolean {
   return Array.isArray(its.value) && its.value.length > 0 && equal(own.value, its.value[0]);
 }
 
+/** What ends a line for Python's splitlines. */
+const lineEnd = new RegExp(String.raw`\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]`);
+
 function linesOf(text: string): string[] {
-  return text
-    .split(/\r\n|[\n\r]/)
-    .map((line) => line.trim())
-    .filter((line) => line !== "");
+  const lines = text.split(lineEnd);
+  return lines.at(-1) === "" ? lines.slice(0, -1) : lines;
+}
+
+function sameLines(own: readonly string[], its: readonly string[]): boolean {
+  return own.every((line, index) => line === its[index]);
 }
 
 /** numpy.allclose, whose tolerances these are. */
 function closeNumbers(own: readonly string[], its: readonly string[]): boolean {
-  if (own.length !== its.length || own.length === 0) return false;
+  if (own.every((line, index) => isWholeLine(line) && isWholeLine(its[index] ?? ""))) return false;
   return own.every((line, index) => {
     const [a, b] = [pythonFloat(line), pythonFloat(its[index] ?? "")];
     return a === b || (Number.isFinite(b) && Math.abs(a - b) <= 1e-8 + 1e-5 * Math.abs(b));
   });
 }
 
-/** @param keyOf of a word; undefined: they cannot be compared so */
-function sameSets(
-  own: readonly string[],
-  its: readonly string[],
-  keyOf: (word: string) => string | undefined,
-): boolean {
-  const [a, b] = [setsOf(own, keyOf), setsOf(its, keyOf)];
-  return (
-    a !== undefined && b !== undefined && a.size === b.size && [...a].every((one) => b.has(one))
-  );
-}
-
-function setsOf(
-  lines: readonly string[],
-  keyOf: (word: string) => string | undefined,
-): Set<string> | undefined {
-  const sets = new Set<string>();
-  for (const line of lines) {
-    const keys = new Set<string>();
-    for (const word of line.split(/\s+/)) {
-      const key = keyOf(word);
-      if (key === undefined) return undefined;
-      keys.add(key);
-    }
-    // In any order, as long as it is always the same.
-    sets.add([...keys].toSorted((a, b) => (a < b ? -1 : 1)).join(" "));
-  }
-  return sets;
+function isWholeLine(line: string): boolean {
+  return /^\d+$/.test(line);
 }
 
 /** NaN for what Python's float() does not take. */
 function pythonFloat(text: string): number {
-  const word = text.trim();
+  const word = strip(text);
   const [, sign, name] = /^([+-]?)(inf|infinity)$/i.exec(word) ?? [];
   if (name !== undefined) return sign === "-" ? -Infinity : Infinity;
   if (!/^[+-]?(\d+(_\d+)*)?(\.(\d+(_\d+)*)?)?(e[+-]?\d+(_\d+)*)?$/i.test(word)) return NaN;

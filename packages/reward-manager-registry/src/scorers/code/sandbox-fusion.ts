@@ -20,7 +20,7 @@ export interface SandboxFusionOptions {
   readonly url: string;
   /** Default 1,024. */
   readonly memoryLimitMb?: number;
-  /** The share of the first ten tests that pass; false: of all. Default true. */
+  /** The share of the first ten tests that pass, and less than 1 where a later answer is wrong; false: the share of all. Default true. */
   readonly continuous?: boolean;
   /** Of a test's compilation, and of its run. Default 10,000. */
   readonly timeoutMs?: number;
@@ -42,19 +42,30 @@ export async function scoreSandboxFusion(
   groundTruth: unknown,
   options: SandboxFusionOptions,
 ): Promise<CodeScore> {
-  const all = readCodeTests(groundTruth);
-  const tests = options.continuous === false ? all.tests : all.tests.slice(0, mostTests);
+  const { tests, functionName } = readCodeTests(groundTruth);
+  const { continuous = true } = options;
   const block = lastCodeBlock(response);
   if (block === undefined) return { score: 0, metadata: [] };
+  const counted = continuous ? Math.min(mostTests, tests.length) : tests.length;
   const metadata: CodeTestResult[] = [];
   for (const [index, test] of tests.entries()) {
-    const answer = await runCode(block, test, all.functionName, options);
-    metadata.push(resultOf(index, test, all.functionName, answer));
-    if (metadata.at(-1)?.status === "compile_error") break;
+    // Behind the first ten only a program that has passed them is looked at, and only until it is wrong.
+    if (index === counted && passedOf(metadata) < counted) break;
+    const answer = await runCode(block, test, functionName, options);
+    const result = resultOf(index, test, functionName, answer);
+    metadata.push(result);
+    if (result.status === "compile_error") break;
+    if (index >= counted && result.status === "wrong_answer") {
+      return { score: counted / (counted + 1), metadata };
+    }
   }
-  const passed = metadata.filter(({ status }) => status === "success").length;
-  metadata.push(...skipped(metadata.length, tests.length));
-  return { score: passed / tests.length, metadata };
+  const passed = passedOf(metadata.slice(0, counted));
+  metadata.push(...skipped(metadata.length, counted));
+  return { score: passed / counted, metadata };
+}
+
+function passedOf(results: readonly CodeTestResult[]): number {
+  return results.filter(({ status }) => status === "success").length;
 }
 
 /** Of the service, as far as it matters. */

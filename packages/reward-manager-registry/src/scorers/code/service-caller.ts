@@ -1,6 +1,7 @@
 /** A program that calls one function of another program: all that a sandbox service takes is programs. What the function returns goes to standard output, as verl's wrapper writes it. */
 
 import type { ProgramLanguage } from "../../sandbox/runtimes.ts";
+import { pythonPrelude } from "../../sandbox/python-runner.ts";
 import { callable } from "../../sandbox/javascript-runner.ts";
 
 /** @param name an identifier */
@@ -8,23 +9,20 @@ export function callingProgram(language: ProgramLanguage, program: string, name:
   return language === "python" ? python(program, name) : javascript(program, name);
 }
 
-/** Behind the program, so that what it imports from the future stands first. Arguments are JSON, one per line. */
+/** The program as a text in it, so that what it imports from the future stands first there. Arguments are JSON, one per line. */
 function python(program: string, name: string): string {
-  return `${program}
+  return `import json, sys
+${pythonPrelude}
 
-def _call_for_test():
-    import json, sys
-    args = [json.loads(line) for line in sys.stdin.read().split("\\n") if line.strip()]
-    function = globals().get("${name}")
-    if not callable(function):
-        function = getattr(globals()["Solution"](), "${name}")
-    value = function(*args)
-    if value is None or isinstance(value, (bool, dict, list, tuple)):
-        print(json.dumps(value))
-    else:
-        print(value)
-
-_call_for_test()
+names = {"__name__": "__main__"}
+known_names(names)
+exec(compile(${JSON.stringify(program)}, "program.py", "exec"), names)
+args = [json.loads(line) for line in sys.stdin.read().split("\\n") if line.strip()]
+value = function_of(names, "${name}")(*args)
+if value is None or isinstance(value, (bool, dict, list, tuple)):
+    print(json.dumps(value))
+else:
+    print(value)
 `;
 }
 

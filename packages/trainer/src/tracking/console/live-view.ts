@@ -4,6 +4,7 @@
  */
 
 import type { WriteStream } from "node:tty";
+import { isValidationOnly } from "../tracking-logger.ts";
 import type { PhaseRecord, StepMetrics, TrainingProgress } from "../tracking-logger.ts";
 import { phaseBar, progressBar } from "./phase-bar.ts";
 import { stepSummary, summaryOf } from "./step-summary.ts";
@@ -17,7 +18,7 @@ export class LiveView {
   readonly #stream: WriteStream;
   readonly #totalSteps: number | undefined;
   readonly #now: () => number;
-  readonly #timeLeft: TimeLeft;
+  #timeLeft: TimeLeft;
   readonly #ticking: NodeJS.Timeout;
   #drawing: NodeJS.Timeout | undefined;
   #drawnAt = -Infinity;
@@ -51,7 +52,8 @@ export class LiveView {
   }
 
   finished(metrics: StepMetrics, step: number): void {
-    this.#timeLeft.finished(this.#now());
+    if (isValidationOnly(metrics)) this.#timeLeft = new TimeLeft(this.#now());
+    else this.#timeLeft.finished(this.#now());
     this.#summary = { ...this.#summary, ...summaryOf(metrics) };
     this.#spent = new Map();
     this.#clear();
@@ -83,13 +85,15 @@ export class LiveView {
 
   #runLine(): string {
     const { step, inFlight } = this.#progress;
+    const { score, accuracy } = this.#summary;
     const total = this.#totalSteps;
     const done = Math.max(0, step - 1);
     const parts = [
       `step ${step}${total === undefined ? "" : `/${total} ${progressBar(done / total)}`}`,
       ...this.#left(),
       ...(inFlight === undefined ? [] : [`${inFlight} rewards in flight`]),
-      ...Object.entries(this.#summary).map(([name, value]) => `${name} ${value.toFixed(3)}`),
+      ...(score === undefined ? [] : [`score ${score.toFixed(3)}`]),
+      ...(accuracy === undefined ? [] : [`accuracy ${accuracy.toFixed(3)}`]),
     ];
     return parts.join(", ");
   }

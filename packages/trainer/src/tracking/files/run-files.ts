@@ -1,6 +1,6 @@
 /**
- * The files of a run, and what is in them when they are read back. Of several lines for one step the last counts: a run that was killed and resumed tells
- * the steps after its checkpoint again. A line that was cut off by a kill is passed over.
+ * The files of a run, and what is in them when they are read back. Of what is told of one step several times the last counts: a run that was killed and
+ * resumed validates the step of its checkpoint, and tells those after it again. A line that was cut off by a kill is passed over.
  */
 
 import { access } from "node:fs/promises";
@@ -68,12 +68,21 @@ export interface StartLine {
 
 export type TimelineLine = StartLine | PhaseLine | SampleLine | RewardsLine;
 
+export interface GenerationLine {
+  readonly step: number;
+  readonly input: string;
+  readonly output: string;
+  readonly score: number | null;
+}
+
 export interface RunRecord {
   /** In order of their steps, each once. */
   readonly metrics: readonly MetricsLine[];
   readonly phases: readonly PhaseLine[];
   readonly samples: readonly SampleLine[];
   readonly rewards: readonly RewardsLine[];
+  /** Of the last validation that told some. */
+  readonly generations: readonly GenerationLine[];
 }
 
 /** Rejects with TrackingError TRACKING_FILES where the folder has no metrics, and JsonlError for what cannot be read. */
@@ -87,13 +96,16 @@ export async function readRun(directory: string): Promise<RunRecord> {
     );
   }
   const metrics = new Map<number, MetricsLine>();
-  for await (const line of linesOf<MetricsLine>(path)) metrics.set(line.step, line);
+  for await (const { step, data } of linesOf<MetricsLine>(path)) {
+    metrics.set(step, { step, data: { ...metrics.get(step)?.data, ...data } });
+  }
   const timeline = await readTimeline(join(directory, runFiles.timeline));
   return {
     metrics: [...metrics.values()].toSorted((a, b) => a.step - b.step),
     phases: timeline.filter((line) => line.type === "phase"),
     samples: timeline.filter((line) => line.type === "sample"),
     rewards: timeline.filter((line) => line.type === "rewards"),
+    generations: await lastGenerations(join(directory, runFiles.generations)),
   };
 }
 
@@ -112,6 +124,16 @@ async function readTimeline(path: string): Promise<readonly TimelineLine[]> {
     }
   }
   return lines.filter((one) => one.start === lastStart.get(one.line.step)).map(({ line }) => line);
+}
+
+async function lastGenerations(path: string): Promise<readonly GenerationLine[]> {
+  if (!(await isThere(path))) return [];
+  let last: GenerationLine[] = [];
+  for await (const line of linesOf<GenerationLine>(path)) {
+    if (line.step !== last[0]?.step) last = [];
+    last.push(line);
+  }
+  return last;
 }
 
 /** Lines of this version's own writing, without those that were cut off. */

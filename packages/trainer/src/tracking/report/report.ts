@@ -1,7 +1,7 @@
 /** A run as one page that needs nothing else, made of what its files say: also of a run that was killed, or that still goes on. */
 
 import { basename, join, resolve } from "node:path";
-import { htmlPage, section } from "@rayling/reward-loop/page";
+import { htmlPage, numberText, section, table } from "@rayling/reward-loop/page";
 import { readRun, runFiles } from "../files/run-files.ts";
 import type { RunRecord } from "../files/run-files.ts";
 import { writeWhole } from "../files/write-whole.ts";
@@ -40,8 +40,19 @@ function reportPage(title: string, run: RunRecord): string {
       section("Rewards", plots([latencyPlot(run.rewards), ...rewardCurves(run.metrics)])),
       section("Reward latency", latencyTable(run.rewards)),
       section("Failures by class", failuresTable(run.rewards)),
+      section("Answers of the last validation", generationsTable(run.generations)),
     ],
   });
+}
+
+function generationsTable(generations: RunRecord["generations"]): string {
+  if (generations.length === 0) return "";
+  const rows = generations.map(({ input, output, score }) => [
+    score === null ? "none" : numberText(score),
+    input,
+    output,
+  ]);
+  return table(["score", "prompt", "answer"], rows);
 }
 
 function plots(all: readonly string[]): string {

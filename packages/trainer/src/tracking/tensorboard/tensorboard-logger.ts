@@ -9,6 +9,7 @@ import { mkdir, open, readdir } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { isValidationOnly } from "../tracking-logger.ts";
 import type { Generation, StepMetrics, TrackedRun, TrackingLogger } from "../tracking-logger.ts";
 import { recordOf, restartEvent, scalarsEvent, textEvent, versionEvent } from "./events.ts";
 
@@ -21,7 +22,7 @@ export class TensorboardLogger implements TrackingLogger {
   readonly name = "tensorboard";
   readonly #directory: string | undefined;
   #file: FileHandle | undefined;
-  /** Until the first step is known: earlier files of this run are there. */
+  /** Until the first step that is trained again is known: earlier files of this run are there. */
   #isResumed = false;
 
   constructor({ directory }: TensorboardLoggerOptions = {}) {
@@ -42,24 +43,21 @@ export class TensorboardLogger implements TrackingLogger {
   }
 
   async log(metrics: StepMetrics, step: number): Promise<void> {
-    await this.#forgetFrom(step);
+    // A validation of the step that was resumed from takes nothing from that step.
+    if (this.#isResumed && !isValidationOnly(metrics)) {
+      this.#isResumed = false;
+      await this.#write(restartEvent(Date.now(), step));
+    }
     await this.#write(scalarsEvent(Date.now(), step, metrics));
   }
 
   async generations(step: number, generations: readonly Generation[]): Promise<void> {
     if (generations.length === 0) return;
-    await this.#forgetFrom(step);
     await this.#write(textEvent(Date.now(), step, "val/generations", markdownOf(generations)));
   }
 
   async close(): Promise<void> {
     await this.#file?.close();
-  }
-
-  async #forgetFrom(step: number): Promise<void> {
-    if (!this.#isResumed) return;
-    this.#isResumed = false;
-    await this.#write(restartEvent(Date.now(), step));
   }
 
   async #write(event: Buffer): Promise<void> {
