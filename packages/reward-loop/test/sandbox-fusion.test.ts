@@ -1,0 +1,101 @@
+/** Data sources of programs in a loop: tested by a service within its limit, or on this machine, among samples of other kinds. */
+
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { afterAll, expect, test } from "vitest";
+import { SandboxServer } from "../../../test/servers/sandbox-server.ts";
+import { fixture } from "./loop.ts";
+
+afterAll(() => ray.shutdown());
+
+/** A program that doubles, and is right of so many of two tests. */
+function doubling(right: 0 | 1 | 2): RewardSample {
+  return {
+    dataSource: "codecontests",
+    response: `\`\`\`python\nn = int(input())\nprint(n * 2 if n <= ${right} else 0)\n\`\`\``,
+    groundTruth: { inputs: ["1", "2"], outputs: ["2", "4"] },
+  };
+}
+
+async function scoreAll(
+  options: RewardLoopOptions,
+  samples: readonly RewardSample[],
+): Promise<SampleOutcome[]> {
+  await using loop = await RewardLoopManager.create({ workers: 2, executors: 1, ...options });
+  return await Promise.all(samples.map((sample) => loop.computeScore(sample)));
+}
+
+const scoresOf = (outcomes: readonly SampleOutcome[]): unknown[] =>
+  outcomes.map((one) => (one.valid ? one.rewardScore : one.error.code));
+
+test("all workers together ask the service for no more at once than it takes", async () => {
+  await using server = await SandboxServer.start();
+  const samples = Array.from({ length: 24 }, (_, index) => doubling((index % 3) as 0 | 1 | 2));
+  const outcomes = await scoreAll(
+    { workers: 3, sandboxFusion: { url: server.url, maxConcurrent: 2, memoryLimitMb: 256 } },
+    samples,
+  );
+  expect(scoresOf(outcomes)).toEqual(samples.map((_, index) => (index % 3) / 2));
+  expect(server.requests.length).toBe(48);
+  expect(server.mostInFlight).toBe(2);
+  expect(new Set(server.requests.map((one) => one.memory_limit_MB))).toEqual(new Set([256]));
+});
+
+test("what the service fails at is no score of 0, and is tried again where the loop does so", async () => {
+  const faults = [503, 429, "malformed", "sandbox-error", 500] as const;
+  await using server = await SandboxServer.start((count) => faults[count]);
+  const outcomes = await scoreAll(
+    {
+      sandboxFusion: { url: server.url },
+      retry: { attempts: 8, baseMs: 1, budget: Infinity },
+    },
+    [doubling(2), doubling(1)],
+  );
+  expect(scoresOf(outcomes)).toEqual([1, 0.5]);
+  expect(outcomes.reduce((sum, { attempts }) => sum + attempts, 0)).toBe(2 + faults.length);
+});
+
+test("a service that is not there makes samples invalid, and says why", async () => {
+  const [outcome] = await scoreAll({ sandboxFusion: { url: "http://127.0.0.1:1/run_code" } }, [
+    doubling(2),
+  ]);
+  expect(outcome).toMatchObject({ valid: false, error: { code: "SCORE_THREW" } });
+});
+
+test("without a service programs run here, among samples of other kinds", async () => {
+  const answer: RewardSample = {
+    dataSource: "openai/gsm8k",
+    response: "#### 18",
+    groundTruth: "18",
+  };
+  const broken = { ...doubling(2), groundTruth: "no tests" };
+  const outcomes = await scoreAll({}, [
+    doubling(2),
+    answer,
+    broken,
+    doubling(1),
+    { ...answer, groundTruth: "1" },
+  ]);
+  expect(scoresOf(outcomes)).toEqual([1, 1, "INVALID_SAMPLE", 0.5, 0]);
+});
+
+test("of several rewards those without a function of their own test programs by the service", async () => {
+  await using server = await SandboxServer.start();
+  const [outcome] = await scoreAll(
+    {
+      sandboxFusion: { url: server.url },
+      rewards: { tests: {}, length: { reward: `${fixture("rewards.ts")}:one` } },
+    },
+    [doubling(1)],
+  );
+  expect(outcome).toMatchObject({ rewardScore: 1.5, rewardExtraInfo: { tests: 0.5, length: 1 } });
+  expect(server.requests.length).toBe(2);
+});
+
+test("a program that never ends is ended when its sample is given up", async () => {
+  const endless = { ...doubling(2), response: "```python\nwhile True: pass\n```" };
+  const outcomes = await scoreAll({ timeoutMs: 1_500 }, [endless]);
+  expect(scoresOf(outcomes)).toEqual(["SCORE_TIMEOUT"]);
+});
