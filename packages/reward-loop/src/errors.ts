@@ -4,6 +4,7 @@
  */
 
 import type { DeathCause } from "@rayling/core";
+import type { ScoreFailure } from "./outcome.ts";
 
 /** An option is missing, of the wrong type or out of range. */
 export class RewardLoopOptionError extends TypeError {
@@ -151,6 +152,18 @@ export class RewardLogError extends Error {
     super(`${path}:${line}: the line is no record of a reward.`);
     this.path = path;
     this.line = line;
+  }
+}
+
+/** The user's manager did not say where the scores of a batch stand. */
+export class RewardAssemblyError extends Error {
+  override readonly name = "RewardAssemblyError";
+  readonly code = "REWARD_ASSEMBLY";
+  readonly failure: ScoreFailure;
+
+  constructor(failure: ScoreFailure) {
+    super(`assembleRmScores failed: ${failure.name}: ${failure.message}`);
+    this.failure = failure;
   }
 }
 

@@ -61,6 +61,7 @@ export type {
 export {
   ExecutorStartError,
   InvalidBatchError,
+  RewardAssemblyError,
   RewardCacheError,
   RewardChunkError,
   RewardFailuresError,

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { asTensor, DataProto, tensor, toNested } from "@rayling/data-proto";
 import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
 import { afterAll, describe, expect, test } from "vitest";
 import { fixture } from "./loop.ts";
@@ -131,6 +132,55 @@ describe("token ids", () => {
     });
     const { nonTensorBatch } = await loop.computeRmScore(batchOf([[1], [99], [2]], 1));
     expect(nonTensorBatch["rewardError"]).toMatchObject([null, { code: "SCORE_TIMEOUT" }, null]);
+  });
+});
+
+describe("a manager class with assembleRmScores", () => {
+  const options = (name: string): RewardLoopOptions => ({
+    workers: 1,
+    reward: `${rewards}:value`,
+    tokenizer,
+    manager: { path: tokenizer, name },
+    managerOptions: { penalty: 0 },
+  });
+
+  test("says where the scores of a batch stand; rows without one stay empty", async () => {
+    await using loop = await RewardLoopManager.create(options("SpreadManager"));
+    // The second is no number.
+    const batch = batchOf([[6], [7, 7, 99], [4, 2]], 3);
+    batch.nonTensorBatch["response"] = ["6", "x", "42"];
+    const result = await loop.computeRmScore(batch);
+    const rmScores = result.batch?.["rmScores"];
+    expect(rmScores && toNested(rmScores)).toEqual([
+      [6, 0, 0],
+      [0, 0, 0],
+      [21, 21, 0],
+    ]);
+    expect([...(result.batch?.["rewardValid"]?.data ?? [])]).toEqual([1, 0, 1]);
+  });
+
+  test.each([
+    ["ShortManager", { code: "INVALID_SCORE" }, "not 3 finite numbers from assembleRmScores"],
+    ["HangingManager", { code: "SCORE_TIMEOUT" }, "did not finish within 300 ms"],
+  ])("%s: fails the batch, with its reason", async (name, failure, message) => {
+    await using loop = await RewardLoopManager.create({ ...options(name), timeoutMs: 300 });
+    await expect(loop.computeRmScore(textsOf(["1", "2", "3"]))).rejects.toMatchObject({
+      code: "REWARD_ASSEMBLY",
+      failure,
+      message: expect.stringContaining(message) as string,
+    });
+    // And the loop goes on.
+    const outcome = await loop.computeScore({ dataSource: "d", response: "4", groundTruth: "" });
+    expect(outcome).toMatchObject({ valid: true, rewardScore: 4 });
+  });
+
+  test("is for one function: several rewards refuse it", async () => {
+    const { reward: _, ...rest } = options("SpreadManager");
+    const creating = RewardLoopManager.create({
+      ...rest,
+      rewards: { one: { reward: `${rewards}:value` }, other: { reward: `${rewards}:one` } },
+    });
+    await expect(creating).rejects.toThrow("rewards must be managers without assembleRmScores");
   });
 });
 

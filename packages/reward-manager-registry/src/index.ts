@@ -21,6 +21,7 @@ export type {
   RewardManager,
   RewardManagerArguments,
   RewardManagerClass,
+  ScoredBatch,
 } from "./managers/reward-manager.ts";
 export { DapoRewardManager } from "./managers/dapo.ts";
 export type { DapoOptions, OverlongBuffer } from "./managers/dapo.ts";

@@ -9,10 +9,15 @@ import { asTensor, DataProto, zeros } from "@rayling/data-proto";
 import type { ScoreFailure, SampleOutcome } from "../outcome.ts";
 import type { ResponseShape } from "./rows.ts";
 
-/** metaInfo.rewardExtraKeys names the columns that came from extra info. */
+/**
+ * metaInfo.rewardExtraKeys names the columns that came from extra info.
+ *
+ * @param placed where a manager of the user's puts the scores: row by row
+ */
 export function assembleRewards(
   shape: ResponseShape,
   outcomes: readonly SampleOutcome[],
+  placed?: Float32Array,
 ): DataProto {
   const { rows, width, lengths } = shape;
   const rmScores = zeros([rows, width], "float32");
@@ -20,7 +25,12 @@ export function assembleRewards(
   for (const [row, outcome] of outcomes.entries()) {
     if (!outcome.valid) continue;
     rewardValid[row] = 1;
-    rmScores.data[row * width + lastToken(lengths[row] ?? 0, width)] = outcome.rewardScore;
+    if (placed !== undefined) {
+      const start = row * width;
+      rmScores.data.set(placed.subarray(start, start + width), start);
+    } else {
+      rmScores.data[row * width + lastToken(lengths[row] ?? 0, width)] = outcome.rewardScore;
+    }
   }
   const rewardExtraKeys = extraKeys(outcomes);
   const extras = rewardExtraKeys.map((key) => [key, outcomes.map((one) => extraOf(one, key))]);

@@ -69,6 +69,10 @@ export class ComposedRewards implements RewardSource {
     return { valid: true, scores };
   }
 
+  async assembleRmScores(): Promise<undefined> {
+    // Of several functions none has one (checkTraits).
+  }
+
   log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
     return logAll(this.#sources, entry);
   }

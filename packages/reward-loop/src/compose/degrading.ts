@@ -3,7 +3,7 @@
  * "cheaper". What the first one is known to have said of a sample before still counts.
  */
 
-import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
@@ -65,6 +65,10 @@ export class DegradingReward implements RewardSource {
 
   postProcessScores(scores: readonly number[]): Promise<GroupScores> {
     return this.#main.postProcessScores(scores);
+  }
+
+  assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined> {
+    return this.#main.assembleRmScores(batch);
   }
 
   log(entry: ScoreLogEntry): Promise<AttemptOutcome> {

@@ -46,16 +46,22 @@ export function traitsOf(sources: readonly RewardSource[]): ExecutorTraits {
   return {
     overlaps: sources.every(({ traits }) => traits.overlaps),
     postProcesses: false,
+    assembles: false,
     logs: sources.some(({ traits }) => traits.logs),
   };
 }
 
-/** The scores of a group are put right by the function that gave them, and here several did. Throws RewardLoopOptionError. */
+/** The scores of a group, or of a batch, are put right by the function that gave them, and here several did. Throws RewardLoopOptionError. */
 export function checkTraits(sources: readonly RewardSource[]): void {
-  if (sources.every(({ traits }) => !traits.postProcesses)) return;
-  const expected =
-    "functions without postProcessScores, which is for groups that one function scored";
-  throw new RewardLoopOptionError("rewards", expected, "a class with it");
+  const refuse = (expected: string): never => {
+    throw new RewardLoopOptionError("rewards", expected, "a class with it");
+  };
+  if (sources.some(({ traits }) => traits.postProcesses)) {
+    refuse("functions without postProcessScores, which is for groups that one function scored");
+  }
+  if (sources.some(({ traits }) => traits.assembles)) {
+    refuse("managers without assembleRmScores, which is for batches that one function scored");
+  }
 }
 
 /** Those that have a log are told; the first failure of one. */

@@ -1,6 +1,7 @@
 /** An earlier run in place of the functions: outcomes out of its reward log. What is not in there is invalid (NOT_IN_LOG), or asked of the functions after all. */
 
-import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import { noTraits } from "../executor/score-executor.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
@@ -32,7 +33,7 @@ export class ReplayedReward implements RewardSource {
   }
 
   get traits(): ExecutorTraits {
-    return this.#functions?.traits ?? { overlaps: true, postProcesses: false, logs: false };
+    return this.#functions?.traits ?? { ...noTraits, overlaps: true };
   }
 
   get slots(): number {
@@ -62,6 +63,10 @@ export class ReplayedReward implements RewardSource {
 
   async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
     return (await this.#functions?.postProcessScores(scores)) ?? { valid: true, scores };
+  }
+
+  async assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined> {
+    return this.#functions?.assembleRmScores(batch);
   }
 
   async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {

@@ -13,8 +13,10 @@ import {
 import type {
   ComputeScore,
   RewardManager,
+  RewardManagerClass,
   RewardSample,
   RewardSpec,
+  ScoredBatch,
   ScoreInput,
   Scorer,
   Tokenizer,
@@ -23,7 +25,11 @@ import { RewardLoopOptionError } from "../errors.ts";
 import type { DiscriminativeUse, PipelineSettings } from "../settings.ts";
 import type { RunTracker } from "./run-tracker.ts";
 
-export interface Pipeline extends RewardManager, Pick<Scorer, "postProcessScores" | "log"> {
+export interface Pipeline
+  extends
+    RewardManager,
+    Pick<Scorer, "postProcessScores" | "log">,
+    Pick<RewardManagerClass, "assembleRmScores"> {
   /** Whether several samples may be at work at once: known for async functions, learned from the first promise of others. */
   readonly overlaps: boolean;
 }
@@ -53,7 +59,9 @@ export async function loadPipeline(
       : { postProcessScores: tracker.timed(postProcessScores) }),
     ...(log === undefined ? {} : { log: tracker.timed(log) }),
   };
-  const manager = await createManager(settings, {
+  const managerClass = await managerOf(settings);
+  const registry = createDefaultRegistry();
+  const manager = await registry.create(managerClass, {
     computeScore: tracker.timed(withSignal(computeScore, fixed, tracker), onThenable),
     tokenizer: await loadTokenizer(settings, tracker),
     rewardRouterAddress: settings.rewardRouterAddress,
@@ -71,8 +79,19 @@ export async function loadPipeline(
   const runSingle = tracker.timed<Parameters<RewardManager["runSingle"]>, unknown>((sample) =>
     manager.runSingle(sample),
   );
-  return { overlaps: true, runSingle: runSingle as RewardManager["runSingle"], ...forGroups };
+  const assembles =
+    typeof managerClass === "string" || managerClass.assembleRmScores === undefined
+      ? {}
+      : { assembleRmScores: tracker.timed(assembling(managerClass)) };
+  const own = { runSingle: runSingle as RewardManager["runSingle"] };
+  return { overlaps: true, ...own, ...forGroups, ...assembles };
 }
+
+function assembling(managerClass: RewardManagerClass): (batch: ScoredBatch) => PlacedScores {
+  return (batch) => managerClass.assembleRmScores?.(batch) ?? [];
+}
+
+type PlacedScores = ReturnType<NonNullable<RewardManagerClass["assembleRmScores"]>>;
 
 /** The reward model scores by itself; its requests are on the clock as a function's. */
 async function discriminativePipeline(
@@ -115,16 +134,12 @@ function withSignal(
   return (input) => computeScore(new LoopInput(input) as unknown as ScoreInput);
 }
 
-async function createManager(
-  { manager, baseDirectory }: PipelineSettings,
-  args: Parameters<ReturnType<typeof createDefaultRegistry>["create"]>[1],
-): Promise<RewardManager> {
-  const registry = createDefaultRegistry();
-  const nameOrClass =
-    typeof manager === "string"
-      ? manager
-      : await loadRewardManagerClass(manager, { baseDirectory });
-  return registry.create(nameOrClass, args);
+/** Its name, or the class that the user's module exports. */
+async function managerOf({
+  manager,
+  baseDirectory,
+}: PipelineSettings): Promise<string | RewardManagerClass> {
+  return typeof manager === "string" ? manager : loadRewardManagerClass(manager, { baseDirectory });
 }
 
 async function loadTokenizer(

@@ -31,7 +31,17 @@ export interface ExecutorTraits {
   readonly overlaps: boolean;
   readonly postProcesses: boolean;
   readonly logs: boolean;
+  /** Whether the manager says where the scores of a batch stand. */
+  readonly assembles: boolean;
 }
+
+/** Of functions that are not loaded yet, or that there are none of. */
+export const noTraits: ExecutorTraits = {
+  overlaps: false,
+  postProcesses: false,
+  logs: false,
+  assembles: false,
+};
 
 export class ScoreExecutor {
   readonly #tracker: RunTracker;
@@ -51,8 +61,13 @@ export class ScoreExecutor {
 
   /** Resolves when the user's modules are loaded; rejects with why they are not. */
   async ready(): Promise<ExecutorTraits> {
-    const { overlaps, postProcessScores, log } = await this.#pipeline;
-    return { overlaps, postProcesses: postProcessScores !== undefined, logs: log !== undefined };
+    const { overlaps, postProcessScores, log, assembleRmScores } = await this.#pipeline;
+    return {
+      overlaps,
+      postProcesses: postProcessScores !== undefined,
+      logs: log !== undefined,
+      assembles: assembleRmScores !== undefined,
+    };
   }
 
   async score(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {

@@ -7,6 +7,7 @@ import type { DataProto } from "@rayling/data-proto";
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { assembleRewards } from "../batch/rewards.ts";
 import { responseShape, samplesOf } from "../batch/rows.ts";
+import type { ResponseShape } from "../batch/rows.ts";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { openSource } from "../compose/open-source.ts";
 import { readLogs, readPlan } from "../compose/read-plan.ts";
@@ -14,7 +15,7 @@ import type { LogPlan } from "../compose/read-plan.ts";
 import { ReplayedReward } from "../compose/replayed-reward.ts";
 import { mapPlan } from "../compose/reward-plan.ts";
 import type { RewardPlan } from "../compose/reward-plan.ts";
-import { RewardLoopClosedError } from "../errors.ts";
+import { RewardAssemblyError, RewardLoopClosedError } from "../errors.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome, ScoredSample } from "../outcome.ts";
 import type { OnFailure } from "../policy-settings.ts";
@@ -142,7 +143,8 @@ export class RewardLoopManager implements AsyncDisposable {
    * Scores a batch (verl `compute_rm_score`) and returns new columns for it: batch.rmScores (float32 [rows, response length], the score
    * at the last valid token) and batch.rewardValid (bool [rows]); nonTensorBatch.rewardError (null or why there is no score) and one
    * column per key of extra info, named in metaInfo.rewardExtraKeys.
-   * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError.
+   * A manager class of yours with `assembleRmScores` says itself where the scores stand.
+   * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError, ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError.
    */
   async computeRmScore(data: DataProto, options: ScoreOptions = {}): Promise<DataProto> {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
@@ -154,7 +156,7 @@ export class RewardLoopManager implements AsyncDisposable {
       : this.rewardModel.awake(score));
     const settled = outcomes.map((outcome) => withFallback(outcome, this.#onFailure));
     checkFailures(settled, this.#onFailure);
-    return assembleRewards(shape, settled);
+    return assembleRewards(shape, settled, await this.#placed(shape, settled));
   }
 
   /** One sample, by the worker with the least to do. Rejects as computeRmScore does, but for the batch. */
@@ -255,6 +257,19 @@ export class RewardLoopManager implements AsyncDisposable {
     this.#answers.add(outcome);
     if (index !== undefined) await this.#recorder?.write(index, sample, outcome, lane);
     return outcome;
+  }
+
+  async #placed(
+    { width, lengths }: ResponseShape,
+    outcomes: readonly SampleOutcome[],
+  ): Promise<Float32Array | undefined> {
+    const placed = await this.#source.assembleRmScores({
+      width,
+      lengths: [...lengths],
+      scores: outcomes.map((one) => (one.valid ? one.rewardScore : null)),
+    });
+    if (placed?.valid === false) throw new RewardAssemblyError(placed.error);
+    return placed?.rewardExtraInfo["rmScores"] as Float32Array | undefined;
   }
 
   /** Without fallbacks; what is worth it is scored once more when all others are done. */

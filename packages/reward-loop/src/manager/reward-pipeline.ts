@@ -5,7 +5,7 @@
  */
 
 import * as ray from "@rayling/core";
-import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { RewardLoopClosedError } from "../errors.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
@@ -114,6 +114,11 @@ export class RewardPipeline implements RewardSource {
     const after = await this.#untilDone((worker) => worker.postProcessScores.remote(scores));
     if (!after.valid) return after;
     return { valid: true, scores: after.rewardExtraInfo["scores"] as readonly number[] };
+  }
+
+  async assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined> {
+    if (!this.traits.assembles) return undefined;
+    return this.#untilDone((worker) => worker.assembleRmScores.remote(batch));
   }
 
   log(entry: ScoreLogEntry): Promise<AttemptOutcome> {

@@ -4,7 +4,7 @@
  * Invariant of all: every sample that is given to `score` settles exactly once, also when the source is closed or its functions are loaded anew meanwhile.
  */
 
-import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
 
@@ -39,6 +39,8 @@ export interface RewardSource {
   score(sample: RewardSample, lane: string): Promise<SampleOutcome>;
   /** Rejects as score. */
   postProcessScores(scores: readonly number[]): Promise<GroupScores>;
+  /** Where its manager puts the scores of a batch (as the extra info `rmScores`), or why it does not; undefined where that is nobody's business. Rejects as score. */
+  assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined>;
   /** Rejects as score. */
   log(entry: ScoreLogEntry): Promise<AttemptOutcome>;
   /** Loads the functions' modules as they are now. Rejects with why they cannot be loaded; nothing has changed then. */

@@ -8,6 +8,7 @@
 import * as ray from "@rayling/core";
 import type { ActorHandle, ObjectRef } from "@rayling/core";
 import { RewardLoopClosedError, RewardLoopWorkerLostError } from "../errors.ts";
+import { noTraits } from "../executor/score-executor.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { RewardLoopSettings } from "../settings.ts";
 import { RewardLoopWorkerActor } from "../worker/reward-loop-worker.ts";
@@ -31,7 +32,7 @@ export class WorkerSeat {
   #closed = false;
   /** There once it is to leave: called when it has nothing to do any more. */
   #onIdle: (() => void) | undefined;
-  #traits: ExecutorTraits = { overlaps: false, postProcesses: false, logs: false };
+  #traits: ExecutorTraits = noTraits;
   #hasAnswered = false;
   #load = 0;
   /** Of those, who wait for their next try. */

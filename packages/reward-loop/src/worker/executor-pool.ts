@@ -7,6 +7,7 @@
 
 import { ExecutorStartError, RewardLoopClosedError } from "../errors.ts";
 import type { AttemptOutcome } from "../outcome.ts";
+import { noTraits } from "../executor/score-executor.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { ScoreWork } from "../executor/score-work.ts";
 import type { ExecutorSettings } from "../settings.ts";
@@ -33,7 +34,7 @@ export class ExecutorPool {
   readonly #lanes: Set<ExecutorLane> = new Set();
   /** Runs suspects, one at a time. There only while there are some. */
   #quarantine: ExecutorLane | undefined;
-  #traits: ExecutorTraits = { overlaps: false, postProcesses: false, logs: false };
+  #traits: ExecutorTraits = noTraits;
   #waiting: Job[] = [];
   #suspects: Job[] = [];
   #laneCount = 0;

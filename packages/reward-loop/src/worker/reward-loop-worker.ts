@@ -7,7 +7,7 @@ import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import type { DataProtoData } from "@rayling/data-proto";
-import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import pLimit from "p-limit";
 import { samplesOf } from "../batch/rows.ts";
 import { LimiterClient } from "../limits/limiter-client.ts";
@@ -64,6 +64,11 @@ export class RewardLoopWorker {
   /** What the user's postProcessScores makes of a group's scores, under the deadline of a sample; without one they are as they were. */
   async postProcessScores(scores: readonly number[]): Promise<AttemptOutcome> {
     return this.#pool.submit({ kind: "group", scores });
+  }
+
+  /** Where the user's manager puts the scores of a batch, under the deadline of a sample. */
+  async assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome> {
+    return this.#pool.submit({ kind: "batch", batch });
   }
 
   /** Tells the user's log, under the deadline of a sample. */

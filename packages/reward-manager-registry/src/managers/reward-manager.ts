@@ -27,4 +27,19 @@ export interface RewardManagerClass {
   readonly name: string;
   /** Awaited once per class and registry, before its first instance (verl `init_class`); a failure is retried at the next one. */
   initClass?(args: RewardManagerArguments): void | PromiseLike<void>;
+  /**
+   * Where the scores of a batch stand (verl `assemble_rm_scores`): `width` finite numbers for each row, one row behind the other. What it gives for rows without a score is not used.
+   * Default: each score at the last valid token of its row, zeros elsewhere.
+   */
+  assembleRmScores?(batch: ScoredBatch): ArrayLike<number> | PromiseLike<ArrayLike<number>>;
+}
+
+/** A batch whose samples are scored. */
+export interface ScoredBatch {
+  /** Columns of a row: tokens that a response may have. */
+  readonly width: number;
+  /** Valid tokens of each response. */
+  readonly lengths: readonly number[];
+  /** null: it is invalid. */
+  readonly scores: readonly (number | null)[];
 }

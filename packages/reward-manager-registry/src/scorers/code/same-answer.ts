@@ -1,6 +1,6 @@
 /** Whether what a program wrote, or what a function returned, is the answer. */
 
-import { strip } from "../python-text.ts";
+import { isDigits, strip, toFloat } from "../python-text.ts";
 
 /**
  * As verl's prime_code compares standard output: as text without the space around it and around its lines; or line by line, without those that are empty; or as numbers that are close, one
@@ -46,24 +46,12 @@ function sameLines(own: readonly string[], its: readonly string[]): boolean {
 
 /** numpy.allclose, whose tolerances these are. */
 function closeNumbers(own: readonly string[], its: readonly string[]): boolean {
-  if (own.every((line, index) => isWholeLine(line) && isWholeLine(its[index] ?? ""))) return false;
+  if (own.every((line, index) => isDigits(line) && isDigits(its[index] ?? ""))) return false;
   return own.every((line, index) => {
-    const [a, b] = [pythonFloat(line), pythonFloat(its[index] ?? "")];
+    const [a, b] = [toFloat(line), toFloat(its[index] ?? "")];
+    if (a === undefined || b === undefined) return false;
     return a === b || (Number.isFinite(b) && Math.abs(a - b) <= 1e-8 + 1e-5 * Math.abs(b));
   });
-}
-
-function isWholeLine(line: string): boolean {
-  return /^\d+$/.test(line);
-}
-
-/** NaN for what Python's float() does not take. */
-function pythonFloat(text: string): number {
-  const word = strip(text);
-  const [, sign, name] = /^([+-]?)(inf|infinity)$/i.exec(word) ?? [];
-  if (name !== undefined) return sign === "-" ? -Infinity : Infinity;
-  if (!/^[+-]?(\d+(_\d+)*)?(\.(\d+(_\d+)*)?)?(e[+-]?\d+(_\d+)*)?$/i.test(word)) return NaN;
-  return /\d/.test(word.split(/e/i)[0] ?? "") ? Number(word.replaceAll("_", "")) : NaN;
 }
 
 /** Whole numbers that a double does not hold are kept as bigint. Undefined: no JSON. */
