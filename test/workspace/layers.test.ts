@@ -30,6 +30,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core",
     "@rayling/data-proto",
     "@rayling/reward-loop",
+    "@rayling/reward-loop/config",
     "@rayling/reward-loop/page",
     "@rayling/reward-manager-registry",
   ],

@@ -113,3 +113,28 @@ export class TrainerStateError extends Error {
     this.code = code;
   }
 }
+
+export interface ConfigErrorPlace {
+  /** With dots: `data.train_batch_size`. */
+  readonly key: string;
+  /** What stands there, if anything does. */
+  readonly value: unknown;
+  /** A key that there is, and that is written much alike. */
+  readonly nearest: string | undefined;
+}
+
+/** A configuration that cannot be used: what is wrong with which key. Code "TRAINER_CONFIG". */
+export class TrainerConfigError extends Error {
+  override readonly name = "TrainerConfigError";
+  readonly code = "TRAINER_CONFIG";
+  readonly key: string;
+  readonly value: unknown;
+  readonly nearest: string | undefined;
+
+  constructor(message: string, place: ConfigErrorPlace, options?: ErrorOptions) {
+    super(message, options);
+    this.key = place.key;
+    this.value = place.value;
+    this.nearest = place.nearest;
+  }
+}

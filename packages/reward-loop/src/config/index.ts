@@ -2,11 +2,22 @@
 
 export {
   defaultRewardConfig,
+  knownRewardKeys,
   loadRewardConfig,
   readRewardConfig,
   rewardLoopOptionsOf,
 } from "./reward-config.ts";
 export type { RewardConfig } from "./reward-config.ts";
-export { applyOverrides } from "./overrides.ts";
-export { RewardConfigError } from "./tree.ts";
+export { applyOverrides, parseOverride } from "./overrides.ts";
+export type { Override } from "./overrides.ts";
+export {
+  isTree,
+  keysOf,
+  merged,
+  nearestOf,
+  RewardConfigError,
+  valueAt,
+  withoutValue,
+  withValue,
+} from "./tree.ts";
 export type { ConfigTree, ConfigValue } from "./tree.ts";

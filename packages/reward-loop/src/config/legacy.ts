@@ -31,6 +31,8 @@ const moved: Readonly<Record<string, string>> = {
   "reward_model.max_tpm": "max_tpm",
   "reward_model.estimated_tokens_per_request": "estimated_tokens_per_request",
   "reward_model.timeout": "timeout",
+  "reward_model.model.external_lib": "",
+  "reward_model.model.trust_remote_code": "",
   "reward_model.use_reward_loop": "",
   "reward_model.launch_reward_fn_async": "",
 };
@@ -43,6 +45,17 @@ const whole: Readonly<Record<string, string>> = {
   custom_reward_function: "custom_reward_function",
   sandbox_fusion: "sandbox_fusion",
 };
+
+/** All of them, null. */
+export const legacyKeys: ConfigTree = [
+  ...Object.keys(moved),
+  ...Object.keys(whole),
+  "custom_reward_function.path",
+  "custom_reward_function.name",
+  "sandbox_fusion.url",
+  "sandbox_fusion.max_concurrent",
+  "sandbox_fusion.memory_limit_mb",
+].reduce<ConfigTree>((tree, key) => withValue(tree, key.split("."), null), {});
 
 const roots = ["reward_model", "custom_reward_function", "sandbox_fusion"];
 

@@ -7,17 +7,9 @@ import { readFile } from "node:fs/promises";
 import { parseDocument } from "yaml";
 import { z } from "zod";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
-import { withoutLegacyKeys } from "./legacy.ts";
+import { legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { applyOverrides } from "./overrides.ts";
-import {
-  type ConfigTree,
-  isTree,
-  keysOf,
-  merged,
-  nearestOf,
-  RewardConfigError,
-  valueAt,
-} from "./tree.ts";
+import { type ConfigTree, isTree, keysOf, nearestOf, RewardConfigError, valueAt } from "./tree.ts";
 
 /** `reward` of verl's configuration, by its own names. What is null is not set. */
 export interface RewardConfig {
@@ -121,10 +113,11 @@ export function readRewardConfig(
   const own = Object.fromEntries(
     Object.entries(tree).filter(([key]) => rewardRoots.has(key)),
   ) as ConfigTree;
-  // On a command line what has a default may be changed without being there.
-  const given = applyOverrides(withDefaults(own), overrides);
-  const { reward } = withoutLegacyKeys(given);
-  return checked(reward ?? {});
+  // Only what is given: a default is nobody's word, and contradicts none that is given at the old place.
+  const given = applyOverrides(own, overrides, knownRewardKeys);
+  const { reward = {} } = withoutLegacyKeys(given);
+  if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
+  return checked(reward);
 }
 
 const rewardRoots: ReadonlySet<string> = new Set([
@@ -134,14 +127,17 @@ const rewardRoots: ReadonlySet<string> = new Set([
   "sandbox_fusion",
 ]);
 
-function withDefaults(tree: ConfigTree): ConfigTree {
-  const reward = tree["reward"] ?? {};
-  if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
-  const usesLegacy = [...rewardRoots].some((key) => key !== "reward" && tree[key] !== undefined);
-  // A default is nobody's word, and contradicts none that is given at the old place.
-  if (usesLegacy) return tree;
-  return { ...tree, reward: merged(defaultRewardConfig as unknown as ConfigTree, reward) };
-}
+/** verl's own files lack these, so that there they are added, not changed. */
+const added = ["max_concurrent", "max_rpm", "max_tpm", "estimated_tokens_per_request", "timeout"];
+
+/** Those that may be given, with their defaults, at their places of today and, null, of yesterday. */
+export const knownRewardKeys: ConfigTree = {
+  ...legacyKeys,
+  reward: {
+    ...(defaultRewardConfig as unknown as ConfigTree),
+    ...Object.fromEntries(added.map((key) => [key, null])),
+  },
+};
 
 function checked(reward: unknown): RewardConfig {
   const result = rewardSchema.safeParse(reward);

@@ -58,6 +58,16 @@ describe("overrides", () => {
     expect(refusal(() => applyOverrides(tree, [override])).message).toContain(message);
   });
 
+  test("what has a default may be changed without being there, and null may be added to", () => {
+    const known = { a: { b: 1, c: null } };
+    expect(applyOverrides({}, ["a.b=2"], known)).toEqual({ a: { b: 2 } });
+    expect(applyOverrides({}, ["+a.c=2"], known)).toEqual({ a: { c: 2 } });
+    expect(applyOverrides({ a: { b: 3 } }, ["~a.b=3"], known)).toEqual({ a: {} });
+    expect(applyOverrides({}, ["~a.b"], known)).toEqual({});
+    expect(refusal(() => applyOverrides({}, ["+a.b=2"], known)).message).toContain("as 1");
+    expect(refusal(() => applyOverrides({}, ["a.d=2"], known))).toMatchObject({ nearest: "a.b" });
+  });
+
   test("__proto__ is a key like any other, and nobody's prototype", () => {
     const result = applyOverrides(tree, ["+__proto__.polluted=1"]);
     expect(Object.hasOwn(result, "__proto__")).toBe(true);
@@ -66,6 +76,26 @@ describe("overrides", () => {
 });
 
 describe("a configuration", () => {
+  test("is changed at its old places as at its new ones, whatever its defaults are", () => {
+    const old = ["custom_reward_function.path=a.ts", "custom_reward_function.name=mine"];
+    const limits = ["+reward.max_rpm=60", "+reward.timeout=5", "reward.max_concurrent=2"];
+    const config = readRewardConfig({ reward_model: { reward_manager: "dapo" } }, [
+      ...old,
+      ...limits,
+      "reward.num_workers=3",
+    ]);
+    expect(config).toMatchObject({
+      num_workers: 3,
+      custom_reward_function: { path: "a.ts", name: "mine" },
+      reward_manager: { name: "dapo" },
+      max_rpm: 60,
+      timeout: 5,
+      max_concurrent: 2,
+    });
+    const both = ["custom_reward_function.path=a.ts", "reward.custom_reward_function.path=b.ts"];
+    expect(refusal(() => readRewardConfig({}, both)).key).toBe("custom_reward_function.path");
+  });
+
   test("has verl's defaults", () => {
     expect(readRewardConfig({})).toEqual(defaultRewardConfig);
     expect(defaultRewardConfig).toMatchObject({

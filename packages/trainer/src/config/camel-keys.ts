@@ -1,0 +1,30 @@
+/** verl's keys, ppo_mini_batch_size, and those that they have in TypeScript, ppoMiniBatchSize: the one from the other. */
+
+import { isTree } from "@rayling/reward-loop/config";
+import type { ConfigTree, ConfigValue } from "@rayling/reward-loop/config";
+
+export function camelKey(key: string): string {
+  return key.replaceAll(/_([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase());
+}
+
+export function snakeKey(key: string): string {
+  return key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+export function camelTree(value: ConfigValue): ConfigValue {
+  return withKeys(value, camelKey);
+}
+
+export function snakeTree(value: ConfigValue): ConfigTree {
+  return withKeys(value, snakeKey) as ConfigTree;
+}
+
+function withKeys(value: ConfigValue, change: (key: string) => string): ConfigValue {
+  if (Array.isArray(value)) {
+    return (value as readonly ConfigValue[]).map((one) => withKeys(one, change));
+  }
+  if (!isTree(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [change(key), withKeys(one, change)]),
+  );
+}

@@ -1,0 +1,196 @@
+/**
+ * From files and overrides to one checked, frozen TrainerConfig. Read strictly: a key that is misspelt is an error that names the nearest one, never a setting that is missing.
+ *
+ * In order: the file with what it stands on; overrides, which may change what has a default; verl's keys that mean nothing here go, and are told; defaults; the recipe's names; references;
+ * types; what does not fit together.
+ */
+
+import {
+  applyOverrides,
+  isTree,
+  keysOf,
+  knownRewardKeys,
+  merged,
+  nearestOf,
+  parseOverride,
+  readRewardConfig,
+  RewardConfigError,
+  valueAt,
+  withoutValue,
+  withValue,
+} from "@rayling/reward-loop/config";
+import type { ConfigTree, ConfigValue } from "@rayling/reward-loop/config";
+import { TrainerConfigError } from "../errors.ts";
+import { camelTree, snakeKey } from "./camel-keys.ts";
+import { checkTogether } from "./consistency.ts";
+import { readConfigFile } from "./config-files.ts";
+import { isEngineKey, unsupportedKeys, withoutUnsupported } from "./engine-keys.ts";
+import { resolveReferences } from "./interpolation.ts";
+import { configSchema } from "./schema.ts";
+import type { TrainerConfig } from "./trainer-config.ts";
+
+export interface LoadConfigOptions {
+  /** Of a file in `folder` or of a preset, with .yaml or without; one with a "/" is a path. Default "ppo_trainer". */
+  readonly name?: string | undefined;
+  /** Is looked through before the presets. */
+  readonly folder?: string | undefined;
+  /** `key=value`, `+key=value`, `++key=value`, `~key`: Hydra's grammar. */
+  readonly overrides?: readonly string[] | undefined;
+}
+
+/** Throws TrainerConfigError, which names the key, its value and the nearest key. */
+export function loadTrainerConfig({
+  name = "ppo_trainer",
+  folder,
+  overrides = [],
+}: LoadConfigOptions = {}): TrainerConfig {
+  return asTrainerError(() => configOf(readConfigFile(name, folder), overrides));
+}
+
+/** The same from keys as YAML reads them: verl's names, over verl's defaults. */
+export function readTrainerConfig(
+  tree: Readonly<Record<string, unknown>> = {},
+  overrides: readonly string[] = [],
+): TrainerConfig {
+  return asTrainerError(() => configOf(tree as ConfigTree, overrides));
+}
+
+const rewardRoots = ["reward", "reward_model", "custom_reward_function", "sandbox_fusion"];
+
+/** Its mini-batch pipeline, by the names that it had one after the other. */
+const recipeKeys = [
+  "mini_batch_pipeline",
+  "update_pipeline",
+  "actor_rollout_ref.actor.update_pipeline",
+];
+
+/** verl's files lack them, so that there they are added, with "+". */
+const addedKeys: ConfigTree = {
+  mini_batch_pipeline: null,
+  update_pipeline: null,
+  max_concurrency: null,
+  actor_rollout_ref: { actor: { update_pipeline: null } },
+};
+
+/** Whatever is below them is somebody else's: it may be changed without being there. */
+const freeKeys = [
+  "reward.reward_model.rollout",
+  "rayling.policy_kwargs",
+  "rayling.task_kwargs",
+  "rayling.expected_seconds",
+];
+
+function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig {
+  const defaults = readConfigFile("ppo_trainer", undefined);
+  const known = [knownRewardKeys, addedKeys, unsupportedKeys].reduce(merged, defaults);
+  const given = applyOverrides(tree, overrides.map(inOurGrammar), known);
+  const ignored = keysOf(given)
+    .filter((key) => isEngineKey(key) && !isTree(valueAt(given, key.split("."))))
+    .filter((key) => !key.endsWith("_target_"))
+    .toSorted();
+  const used = { max_concurrency: null, ...merged(defaults, withoutEngineKeys(given, "")) };
+  const complete = withoutUnsupported(resolveReferences(withRecipeKeys(used)));
+  const own = Object.fromEntries(
+    Object.entries(complete).filter(([key]) => !rewardRoots.includes(key)),
+  );
+  const config = { ...checked(own, known), reward: readRewardConfig(complete), ignored };
+  checkTogether(config);
+  return frozen(config);
+}
+
+/** What is not known here key by key may be changed, and added, and changed again. */
+function inOurGrammar(text: string): string {
+  const { sign, path } = parseOverride(text);
+  const key = path.join(".");
+  const isFree = isEngineKey(key) || freeKeys.some((one) => key.startsWith(`${one}.`));
+  return isFree && sign !== "~" ? `++${text.slice(sign.length)}` : text;
+}
+
+function withoutEngineKeys(tree: ConfigTree, prefix: string): ConfigTree {
+  return Object.fromEntries(
+    Object.entries(tree).flatMap(([key, value]): [string, ConfigValue][] => {
+      const isEngine = isEngineKey(prefix + key);
+      if (!isTree(value)) return isEngine ? [] : [[key, value]];
+      // One that is refused may stand below it.
+      const inside = withoutEngineKeys(value, `${prefix}${key}.`);
+      return isEngine && Object.keys(inside).length === 0 ? [] : [[key, inside]];
+    }),
+  );
+}
+
+/** verl's recipe: mini-batches as their rewards come, with whatever other overlap the schedule has. */
+function withRecipeKeys(tree: ConfigTree): ConfigTree {
+  let result = tree;
+  for (const key of recipeKeys) {
+    const path = key.split(".");
+    const value = valueAt(result, path);
+    if (value === undefined) continue;
+    if (typeof value !== "boolean" && value !== null) {
+      throw new RewardConfigError(key, `is ${JSON.stringify(value)}: must be true or false`, value);
+    }
+    result = withoutValue(result, path);
+    if (value !== true) continue;
+    const at = ["rayling", "schedule"];
+    const schedule = valueAt(result, at) as string;
+    result = withValue(result, at, withPipeline[schedule] ?? schedule);
+  }
+  return result;
+}
+
+const withPipeline: Readonly<Record<string, string>> = {
+  sync: "mini-batch-pipeline",
+  "one-step-off-policy": "one-step-pipeline",
+};
+
+function checked(tree: ConfigTree, known: ConfigTree): ReturnType<typeof configSchema.parse> {
+  refuseCamel(tree, "");
+  const result = configSchema.safeParse(camelTree(tree));
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  if (issue === undefined) throw new RewardConfigError("configuration", "cannot be read");
+  const path = issue.path.map((one) => snakeKey(String(one)));
+  if (issue.code === "unrecognized_keys") {
+    const wrong = [...path, snakeKey(issue.keys[0] ?? "")];
+    const key = wrong.join(".");
+    throw new RewardConfigError(
+      key,
+      "there is no such key",
+      valueAt(tree, wrong),
+      nearestOf(key, keysOf(known)),
+    );
+  }
+  const value = valueAt(tree, path);
+  throw new RewardConfigError(
+    path.join("."),
+    `is ${JSON.stringify(value)}: ${issue.message}`,
+    value,
+  );
+}
+
+/** In camelCase they would be taken for the same, and two names for one setting are one too many. Settings of a policy have that policy's names. */
+function refuseCamel(tree: ConfigTree, prefix: string): void {
+  for (const [key, value] of Object.entries(tree)) {
+    const place = prefix + key;
+    if (freeKeys.includes(place)) continue;
+    if (snakeKey(key) !== key) {
+      throw new RewardConfigError(place, "there is no such key", value, prefix + snakeKey(key));
+    }
+    if (isTree(value)) refuseCamel(value, `${place}.`);
+  }
+}
+
+function asTrainerError<Value>(read: () => Value): Value {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof RewardConfigError)) throw error;
+    const { key, value, nearest, message } = error;
+    throw new TrainerConfigError(message, { key, value, nearest }, { cause: error });
+  }
+}
+
+function frozen<Value>(value: Value): Value {
+  if (typeof value !== "object" || value === null) return value;
+  for (const inside of Object.values(value)) frozen(inside as ConfigValue);
+  return Object.freeze(value);
+}

@@ -1,0 +1,196 @@
+/** What a configuration would do, without doing it: how many steps of what size in which order, and, where the times of phases are known, how long it would take. */
+
+import { expectedStepSeconds, rewardMakespan } from "./expected-time.ts";
+import type { TrainerConfig } from "./trainer-config.ts";
+
+export interface DatasetSizes {
+  /** Rows to train on; undefined where nobody has looked. */
+  readonly train: number | undefined;
+  readonly validation: number | undefined;
+}
+
+export interface TrainingPlan {
+  /** Undefined where the data set's size is not known. */
+  readonly stepsPerEpoch: number | undefined;
+  readonly totalSteps: number | undefined;
+  readonly promptsPerStep: number;
+  readonly samplesPerStep: number;
+  /** Updates of the policy in a step. */
+  readonly updatesPerStep: number;
+  readonly samplesPerUpdate: number;
+  /** Rewards at once. */
+  readonly rewardSlots: number;
+  /** In all. */
+  readonly validations: number | undefined;
+  readonly samplesPerValidation: number | undefined;
+  readonly checkpoints: number | undefined;
+  /** Undefined where no times are known. */
+  readonly expected: ExpectedRun | undefined;
+}
+
+export interface ExpectedRun {
+  /** M: of all rewards of a step. */
+  readonly makespanSeconds: number;
+  readonly stepSeconds: number;
+  /** With the schedule sync. */
+  readonly baselineStepSeconds: number;
+  /** With validation and checkpoints. */
+  readonly totalSeconds: number | undefined;
+}
+
+/** What a worker has without `max_concurrency` (RewardLoopOptions.concurrency). */
+const SLOTS_PER_WORKER = 16;
+
+export function trainingPlanOf(config: TrainerConfig, sizes: DatasetSizes): TrainingPlan {
+  const { data, trainer, maxConcurrency, reward } = config;
+  const { actor, rollout } = config.actorRolloutRef;
+  const stepsPerEpoch =
+    sizes.train === undefined ? undefined : Math.floor(sizes.train / data.trainBatchSize);
+  const totalSteps =
+    trainer.totalTrainingSteps ??
+    (stepsPerEpoch === undefined ? undefined : stepsPerEpoch * trainer.totalEpochs);
+  const hasValidation = (sizes.validation ?? data.valFiles.length) > 0;
+  const before = hasValidation && trainer.valBeforeTrain ? 1 : 0;
+  const steps = trainer.valOnly ? 0 : totalSteps;
+  const tests = hasValidation ? times(trainer.testFreq, steps) : 0;
+  const validations = tests === undefined ? undefined : before + tests;
+  const plan = {
+    stepsPerEpoch,
+    totalSteps: steps,
+    promptsPerStep: data.trainBatchSize,
+    samplesPerStep: data.trainBatchSize * rollout.n,
+    updatesPerStep: (data.trainBatchSize / actor.ppoMiniBatchSize) * actor.ppoEpochs,
+    samplesPerUpdate: actor.ppoMiniBatchSize * rollout.n,
+    rewardSlots: maxConcurrency ?? reward.num_workers * SLOTS_PER_WORKER,
+    validations,
+    samplesPerValidation:
+      sizes.validation === undefined ? undefined : sizes.validation * rollout.valKwargs.n,
+    checkpoints: times(trainer.saveFreq, steps),
+  };
+  return { ...plan, expected: expectedOf(config, plan) };
+}
+
+/** At every so many steps, and at the last. */
+function times(every: number, steps: number | undefined): number | undefined {
+  if (every <= 0) return 0;
+  return steps === undefined ? undefined : Math.ceil(steps / every);
+}
+
+function expectedOf(
+  config: TrainerConfig,
+  plan: Omit<TrainingPlan, "expected">,
+): ExpectedRun | undefined {
+  const { rayling, data } = config;
+  const { actor } = config.actorRolloutRef;
+  const seconds = rayling.expectedSeconds;
+  if (Object.keys(seconds).length === 0) return undefined;
+  const makespanSeconds = rewardMakespan({
+    samples: plan.samplesPerStep,
+    slots: plan.rewardSlots,
+    seconds: seconds.reward ?? 0,
+  });
+  const timing = {
+    seconds,
+    makespan: makespanSeconds,
+    miniBatches: data.trainBatchSize / actor.ppoMiniBatchSize,
+    isStale: rayling.staleness.limit > 0,
+  };
+  const stepSeconds = (also: number): number =>
+    expectedStepSeconds({ ...timing, schedule: rayling.schedule, also });
+  return {
+    makespanSeconds,
+    stepSeconds: stepSeconds(0),
+    baselineStepSeconds: expectedStepSeconds({ ...timing, schedule: "sync", also: 0 }),
+    totalSeconds: totalOf(config, stepSeconds, plan),
+  };
+}
+
+/** Validation and checkpoints are a part of their steps: where the rewards of the next one are what takes long, they take no time of their own. */
+function totalOf(
+  { rayling, trainer }: TrainerConfig,
+  stepSeconds: (also: number) => number,
+  { totalSteps, validations, checkpoints }: Omit<TrainingPlan, "expected">,
+): number | undefined {
+  if (totalSteps === undefined || validations === undefined || checkpoints === undefined) {
+    return undefined;
+  }
+  const { testing = 0, saveCheckpoint = 0 } = rayling.expectedSeconds;
+  const tests = times(trainer.testFreq, totalSteps) ?? 0;
+  const inSteps = Math.min(tests, validations);
+  const plain = stepSeconds(0);
+  return (
+    totalSteps * plain +
+    inSteps * (stepSeconds(testing) - plain) +
+    (validations - inSteps) * testing +
+    checkpoints * (stepSeconds(saveCheckpoint) - plain)
+  );
+}
+
+/** For people. */
+export function planText(config: TrainerConfig, plan: TrainingPlan): string {
+  const { rayling, trainer, data, algorithm, ignored } = config;
+  const { actor, rollout } = config.actorRolloutRef;
+  const source = rayling.task ?? data.trainFiles.join(", ");
+  const epochs = plan.stepsPerEpoch === undefined ? "" : ` (${plan.stepsPerEpoch} in an epoch)`;
+  const lines: [string, string][] = [
+    ["policy", rayling.policy],
+    ["algorithm", `${algorithm.advEstimator}, loss ${actor.policyLoss.lossMode}`],
+    ["schedule", `${rayling.schedule}${stalenessText(config)}`],
+    ["data", source],
+    [
+      "steps",
+      plan.totalSteps === undefined ? "as many as the data have" : `${plan.totalSteps}${epochs}`,
+    ],
+    ["step", `${plan.promptsPerStep} prompts x ${rollout.n} = ${plan.samplesPerStep} samples`],
+    ["updates", `${plan.updatesPerStep} in a step, of ${plan.samplesPerUpdate} samples`],
+    ["rewards", `${plan.rewardSlots} at once`],
+    ["validation", validationText(plan)],
+    ["checkpoints", checkpointText(plan, trainer.defaultLocalDir)],
+    ...expectedLines(plan.expected),
+    ...(ignored.length === 0 ? [] : [["not used", ignored.join(", ")] as [string, string]]),
+  ];
+  const width = Math.max(...lines.map(([name]) => name.length));
+  return `${lines.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n")}\n`;
+}
+
+function stalenessText({ rayling }: TrainerConfig): string {
+  const { limit, strategy } = rayling.staleness;
+  return limit === 0 ? "" : `, at most ${limit} steps stale (${strategy})`;
+}
+
+function validationText({ validations, samplesPerValidation }: TrainingPlan): string {
+  if (validations === 0) return "none";
+  const often = validations === undefined ? "yes" : `${validations} times`;
+  return samplesPerValidation === undefined ? often : `${often}, ${samplesPerValidation} samples`;
+}
+
+function checkpointText({ checkpoints }: TrainingPlan, folder: string): string {
+  if (checkpoints === 0) return "none";
+  return `${checkpoints === undefined ? "" : `${checkpoints} `}in ${folder}`;
+}
+
+function expectedLines(expected: ExpectedRun | undefined): [string, string][] {
+  if (expected === undefined) {
+    return [["expected", "not known: rayling.expected_seconds says how long phases take"]];
+  }
+  const { makespanSeconds, stepSeconds, baselineStepSeconds, totalSeconds } = expected;
+  const less = 1 - stepSeconds / baselineStepSeconds;
+  const compared =
+    less === 0
+      ? ""
+      : `, ${(100 * less).toFixed(1)} % less than sync (${inWords(baselineStepSeconds)})`;
+  return [
+    ["rewards of a step", inWords(makespanSeconds)],
+    ["expected step", `${inWords(stepSeconds)}${compared}`],
+    ...(totalSeconds === undefined
+      ? []
+      : [["expected in all", inWords(totalSeconds)] as [string, string]]),
+  ];
+}
+
+function inWords(seconds: number): string {
+  if (seconds < 120) return `${seconds.toFixed(1)} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${seconds.toFixed(0)} s`;
+  return `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, "0")}`;
+}

@@ -1,0 +1,383 @@
+/** verl's configuration of a training: its keys, defaults and override grammar, the recipe's names, presets, and what is said of what is wrong. */
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import {
+  loadTrainerConfig,
+  presetNames,
+  printConfig,
+  readTrainerConfig,
+  TrainerConfigError,
+} from "../../src/config/index.ts";
+
+const refusal = (run: () => unknown): TrainerConfigError => {
+  try {
+    run();
+  } catch (error) {
+    expect(error).toBeInstanceOf(TrainerConfigError);
+    return error as TrainerConfigError;
+  }
+  throw new Error("it was not refused");
+};
+
+const withOverrides = (...overrides: string[]) => loadTrainerConfig({ overrides });
+
+describe("without anything", () => {
+  test("there are verl's defaults", () => {
+    const config = loadTrainerConfig();
+    expect(config).toMatchObject({
+      algorithm: {
+        advEstimator: "gae",
+        gamma: 1,
+        lam: 1,
+        normAdvByStdInGrpo: true,
+        useKlInReward: false,
+        klPenalty: "kl",
+        klCtrl: { type: "fixed", klCoef: 0.001, horizon: 10_000, targetKl: 0.1 },
+      },
+      actorRolloutRef: {
+        actor: {
+          ppoMiniBatchSize: 256,
+          ppoEpochs: 1,
+          clipRatio: 0.2,
+          clipRatioC: 3,
+          lossAggMode: "token-mean",
+          entropyCoeff: 0,
+          useKlLoss: false,
+          klLossCoef: 0.001,
+          klLossType: "low_var_kl",
+          policyLoss: { lossMode: "vanilla", ppoKlCoef: 0.1 },
+          optim: { lr: 1e-6, weightDecay: 0.01, betas: [0.9, 0.999] },
+        },
+        rollout: {
+          n: 1,
+          temperature: 1,
+          responseLength: 512,
+          valKwargs: { n: 1, doSample: false, temperature: 0 },
+        },
+      },
+      critic: { ppoMiniBatchSize: 256, cliprangeValue: 0.5, optim: { lr: 1e-5 } },
+      data: {
+        trainFiles: ["~/data/rlhf/gsm8k/train.parquet"],
+        trainBatchSize: 1024,
+        maxPromptLength: 512,
+        shuffle: true,
+        seed: null,
+        truncation: "error",
+      },
+      reward: { num_workers: 8, reward_manager: { name: "naive" } },
+      maxConcurrency: null,
+      trainer: {
+        totalEpochs: 30,
+        totalTrainingSteps: null,
+        saveFreq: -1,
+        testFreq: -1,
+        valBeforeTrain: true,
+        resumeMode: "auto",
+        defaultLocalDir: "checkpoints/verl_examples/gsm8k",
+      },
+      rayling: { policy: "tiny", schedule: "sync", seed: 1 },
+      ignored: [],
+    });
+  });
+
+  test("nobody changes them", () => {
+    const config = loadTrainerConfig();
+    expect(() => {
+      (config.actorRolloutRef.actor.optim as { lr: number }).lr = 1;
+    }).toThrow(TypeError);
+  });
+});
+
+describe("overrides", () => {
+  test("of verl's GRPO quickstart are taken as they stand", () => {
+    const config = withOverrides(
+      "algorithm.adv_estimator=grpo",
+      "data.train_files=[a.parquet,b.parquet]",
+      "data.val_files=c.jsonl",
+      "data.train_batch_size=512",
+      "data.max_response_length=1024",
+      "actor_rollout_ref.model.path=Qwen/Qwen2-7B-Instruct",
+      "actor_rollout_ref.actor.optim.lr=1e-6",
+      "actor_rollout_ref.model.use_remove_padding=True",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=128",
+      "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4",
+      "actor_rollout_ref.actor.use_kl_loss=True",
+      "actor_rollout_ref.actor.kl_loss_type=low_var_kl",
+      "actor_rollout_ref.actor.entropy_coeff=0",
+      "actor_rollout_ref.actor.fsdp_config.param_offload=False",
+      "actor_rollout_ref.rollout.name=vllm",
+      "+actor_rollout_ref.rollout.engine_kwargs.vllm.disable_mm_preprocessor_cache=True",
+      "actor_rollout_ref.rollout.n=5",
+      "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=4",
+      "algorithm.use_kl_in_reward=False",
+      "trainer.critic_warmup=0",
+      "trainer.logger=[console,tensorboard]",
+      "trainer.n_gpus_per_node=8",
+      "trainer.save_freq=20",
+      "trainer.total_epochs=15",
+    );
+    expect(config).toMatchObject({
+      data: { trainFiles: ["a.parquet", "b.parquet"], valFiles: ["c.jsonl"], trainBatchSize: 512 },
+      actorRolloutRef: {
+        actor: { ppoMiniBatchSize: 128, useKlLoss: true },
+        rollout: { n: 5, responseLength: 1024 },
+      },
+      critic: { ppoMiniBatchSize: 128 },
+      trainer: { saveFreq: 20, totalEpochs: 15, logger: ["console", "tensorboard"] },
+    });
+    expect(config.ignored).toEqual([
+      "actor_rollout_ref.actor.fsdp_config.param_offload",
+      "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu",
+      "actor_rollout_ref.model.path",
+      "actor_rollout_ref.model.use_remove_padding",
+      "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu",
+      "actor_rollout_ref.rollout.engine_kwargs.vllm.disable_mm_preprocessor_cache",
+      "actor_rollout_ref.rollout.name",
+      "trainer.n_gpus_per_node",
+    ]);
+  });
+
+  test("of rewards are verl's, at their places of today and of yesterday", () => {
+    const { reward } = withOverrides(
+      "custom_reward_function.path=./reward.ts",
+      "reward.num_workers=4",
+      "reward.reward_manager.name=dapo",
+      "+reward.reward_kwargs.overlong_buffer_cfg.enable=True",
+      "+reward.reward_kwargs.max_resp_len=${data.max_response_length}",
+      "+reward.max_rpm=600",
+      "+reward.timeout=20",
+      "reward.reward_model.rollout.name=vllm",
+    );
+    expect(reward).toMatchObject({
+      num_workers: 4,
+      custom_reward_function: { path: "./reward.ts", name: "compute_score" },
+      reward_manager: { name: "dapo" },
+      reward_kwargs: { overlong_buffer_cfg: { enable: true }, max_resp_len: 512 },
+      max_rpm: 600,
+      timeout: 20,
+    });
+  });
+
+  test.each([
+    [[], "sync"],
+    [["+mini_batch_pipeline=True"], "mini-batch-pipeline"],
+    [["+update_pipeline=True"], "mini-batch-pipeline"],
+    [["+actor_rollout_ref.actor.update_pipeline=True"], "mini-batch-pipeline"],
+    [["+mini_batch_pipeline=False"], "sync"],
+    [["rayling.schedule=one-step-off-policy"], "one-step-off-policy"],
+    [["rayling.schedule=one-step-off-policy", "+mini_batch_pipeline=True"], "one-step-pipeline"],
+    [["rayling.schedule=streaming", "+mini_batch_pipeline=True"], "streaming"],
+  ])("%j is the schedule %s", (overrides, schedule) => {
+    expect(withOverrides(...overrides).rayling.schedule).toBe(schedule);
+  });
+
+  test("of the recipe's slots, and of a policy's own settings, need no such key before", () => {
+    expect(withOverrides("+max_concurrency=256").maxConcurrency).toBe(256);
+    const { rayling } = withOverrides(
+      "rayling.policy=./policy.ts:Mine",
+      "rayling.policy_kwargs.contextLength=32",
+      "+rayling.policy_kwargs.model_name='a b'",
+    );
+    expect(rayling.policyKwargs).toEqual({ contextLength: 32, modelName: "a b" });
+  });
+
+  test.each([
+    [
+      "data.train_batchsize=4",
+      "data.train_batchsize: there is no such key; +data.train_batchsize=4 would add it; did you mean data.train_batch_size?",
+    ],
+    [
+      "+data.train_batchsize=4",
+      "data.train_batchsize: there is no such key; did you mean data.train_batch_size?",
+    ],
+    ["+nonsense=4", "nonsense: there is no such key"],
+    [
+      "+data.trainBatchSize=4",
+      "data.trainBatchSize: there is no such key; did you mean data.train_batch_size?",
+    ],
+    ["reward.num_worker=4", "reward.num_worker: there is no such key"],
+    ["+data.train_batch_size=4", "is there already, as 1024; data.train_batch_size=4 changes it"],
+    ["mini_batch_pipeline=maybe", 'mini_batch_pipeline: is "maybe": must be true or false'],
+    ["data.train_batch_size=four", 'data.train_batch_size: is "four": Invalid input'],
+    ["data.train_batch_size=0", "data.train_batch_size: is 0: Too small"],
+    [
+      "data.train_batch_size=1000",
+      "ppo_mini_batch_size: is 256, which does not divide data.train_batch_size, 1000",
+    ],
+    [
+      "data.train_batch_size=128",
+      "ppo_mini_batch_size: is 256, more than data.train_batch_size, 128",
+    ],
+    ["critic.ppo_mini_batch_size=300", "critic.ppo_mini_batch_size: is 300, which does not divide"],
+    [
+      "data.truncation=up",
+      'data.truncation: is "up": Invalid option: expected one of "error"|"left"|"right"|"middle"',
+    ],
+    ["data.train_max_samples=0", "data.train_max_samples: is 0: must be -1 or at least 1"],
+    ["data.train_files=null", "data.train_files: are needed where there is no rayling.task"],
+    ["trainer.logger=[console,wandb]", 'trainer.logger: is ["console","wandb"]'],
+    ["trainer.resume_mode=resume_path", "trainer.resume_from_path: is needed"],
+    [
+      "actor_rollout_ref.actor.shuffle=True",
+      "actor_rollout_ref.actor.shuffle: is true, and can only be false here",
+    ],
+    [
+      "actor_rollout_ref.rollout.multi_turn.enable=True",
+      "can only be false here: a rollout has one turn",
+    ],
+    ["actor_rollout_ref.rollout.do_sample=False", "must be true"],
+    ["actor_rollout_ref.rollout.val_kwargs.n=4", "all of them would be the same"],
+    ["data.gen_batch_size=64", "data.gen_batch_size: is 64, and can only be null here"],
+    ["rayling.staleness.limit=2", "only the schedule streaming has one; it is sync"],
+    ["rayling.schedule=both", 'rayling.schedule: is "both": Invalid option'],
+    ["data.train_files=${nothing}", "data.train_files: wants nothing, which there is not"],
+    [
+      "data.prompt_key=${data.prompt_key}",
+      "goes round in a circle: data.prompt_key -> data.prompt_key",
+    ],
+    ["data", "data: has no value; write key=value"],
+  ])("%s is refused", (override, message) => {
+    const error = refusal(() => withOverrides(override));
+    expect(error.message).toContain(message);
+    expect(error).toMatchObject({ code: "TRAINER_CONFIG", key: expect.any(String) as string });
+  });
+
+  test("that are taken away fall back to the default", () => {
+    expect(withOverrides("data.seed=3", "~data.seed").data.seed).toBeNull();
+  });
+});
+
+describe("files", () => {
+  let folder: string;
+  const file = (name: string, text: string): Promise<void> => writeFile(join(folder, name), text);
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "rayling-config-"));
+    await file("mine.yaml", "defaults: [grpo]\ndata: { train_batch_size: 16 }\n");
+    await file("over.yaml", "defaults: [_self_, mine]\ndata: { train_batch_size: 64, seed: 5 }\n");
+    await file("grpo-of-mine.yml", "");
+    await file(
+      "recipe.yaml",
+      "hydra:\n  searchpath: [file://verl/trainer/config]\ndefaults: [ppo_megatron_trainer, _self_]\nactor_rollout_ref: { actor: { megatron: { seed: 1 } } }\n",
+    );
+    await file("circle.yaml", "defaults: [circle]\n");
+    await file("group.yaml", "defaults: [{ data: legacy }]\n");
+    await file("broken.yaml", "data: [\n");
+    await file("list.yaml", "[1]\n");
+    await file("wrong.yaml", "data: { train_batchsize: 1 }\n");
+    await file("legacy.yaml", "reward_model: { reward_manager: dapo }\n");
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+  const load = (name: string, ...overrides: string[]) =>
+    loadTrainerConfig({ name, folder, overrides });
+
+  test("stand on what they list, each over those before it", () => {
+    expect(load("mine")).toMatchObject({
+      algorithm: { advEstimator: "grpo" },
+      data: { trainBatchSize: 16 },
+    });
+    expect(load("mine.yaml", "data.train_batch_size=24").data.trainBatchSize).toBe(24);
+    expect(load("over").data).toMatchObject({ trainBatchSize: 16, seed: null });
+    expect(load(join(folder, "mine.yaml")).data.trainBatchSize).toBe(16);
+  });
+
+  test("of verl's recipes are read, and what they say of engines is told", () => {
+    expect(load("recipe").ignored).toEqual([
+      "actor_rollout_ref.actor.megatron.seed",
+      "hydra.searchpath",
+    ]);
+    expect(load("legacy", "reward.num_workers=3").reward).toMatchObject({
+      reward_manager: { name: "dapo" },
+      num_workers: 3,
+    });
+  });
+
+  test.each([
+    ["mime", /^mime: there is no such configuration; there are .*grpo.*; did you mean mine\?$/],
+    ["./no/such.yaml", /no\/such\.yaml: cannot be read: ENOENT/],
+    ["circle", /^circle: stands on itself/],
+    ["group", /only names of files are known here, not groups/],
+    ["broken", /broken\.yaml: is no YAML/],
+    ["list", /list\.yaml: must hold keys/],
+    [
+      "wrong",
+      /^data\.train_batchsize: there is no such key; did you mean data\.train_batch_size\?/,
+    ],
+  ])("%s is refused", (name, message) => {
+    expect(refusal(() => load(name)).message).toMatch(message);
+  });
+
+  test("of a folder that is not there are refused", () => {
+    const nowhere = (): unknown => loadTrainerConfig({ name: "grpo", folder: "/no/such" });
+    expect(refusal(nowhere).message).toMatch(/^\/no\/such: cannot be read/);
+  });
+});
+
+describe("presets", () => {
+  test.each(presetNames())("%s is a configuration", (name) => {
+    expect(loadTrainerConfig({ name }).ignored).toEqual([]);
+  });
+
+  test("have each schedule once, with the quickstart otherwise", () => {
+    const names = ["sync", "one-step-off", "pipeline", "both", "streaming"];
+    const configs = names.map((name) => loadTrainerConfig({ name }));
+    expect(configs.map(({ rayling }) => rayling.schedule)).toEqual([
+      "sync",
+      "one-step-off-policy",
+      "mini-batch-pipeline",
+      "one-step-pipeline",
+      "streaming",
+    ]);
+    const { rayling, ...quickstart } = loadTrainerConfig({ name: "grpo" });
+    for (const config of configs) {
+      const { experimentName, defaultLocalDir } = config.trainer;
+      const trainer = { ...quickstart.trainer, experimentName, defaultLocalDir };
+      const { schedule } = config.rayling;
+      expect(config).toEqual({ ...quickstart, trainer, rayling: { ...rayling, schedule } });
+    }
+  });
+
+  test("know verl's word for the first one", () => {
+    expect(loadTrainerConfig({ name: "ppo_trainer" })).toEqual(loadTrainerConfig());
+    expect(loadTrainerConfig({ name: "ppo.yaml" }).algorithm.advEstimator).toBe("gae");
+  });
+});
+
+describe("references", () => {
+  const read = (tree: Record<string, unknown>) => readTrainerConfig(tree).trainer;
+
+  test("are values, or texts in a text", () => {
+    expect(read({ trainer: { experiment_name: "x-${data.train_batch_size}" } })).toMatchObject({
+      experimentName: "x-1024",
+      defaultLocalDir: "checkpoints/verl_examples/x-1024",
+    });
+    expect(read({ trainer: { total_epochs: "${oc.select:nothing.there,7}" } }).totalEpochs).toBe(7);
+    expect(
+      read({ trainer: { total_epochs: "${oc.select:data.max_prompt_length,7}" } }).totalEpochs,
+    ).toBe(512);
+  });
+
+  test("may be of the environment", () => {
+    const trainer = { project_name: "${oc.env:RAYLING_NOT_SET,standard}" };
+    expect(read({ trainer }).projectName).toBe("standard");
+    const missing = { trainer: { project_name: "${oc.env:RAYLING_NOT_SET}" } };
+    expect(refusal(() => read(missing)).message).toBe(
+      "trainer.project_name: wants the environment's RAYLING_NOT_SET, which is not set",
+    );
+    const other = { trainer: { project_name: "${oc.decode:1}" } };
+    expect(refusal(() => read(other)).message).toContain("there is no resolver oc.decode");
+  });
+});
+
+test("what is printed is read as the same", () => {
+  for (const name of presetNames()) {
+    const overrides = ["+max_concurrency=7", "rayling.policy_kwargs={some_thing: {a: 1}}"];
+    const config = loadTrainerConfig({ name, overrides });
+    const printed = parse(printConfig(config)) as Record<string, unknown>;
+    expect(readTrainerConfig(printed)).toEqual(config);
+    expect(printed).toMatchObject({ actor_rollout_ref: { actor: { ppo_epochs: 1 } } });
+  }
+});

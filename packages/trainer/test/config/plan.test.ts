@@ -1,0 +1,151 @@
+/** What a run would come to: its steps and sizes, and its time, held against the recorded runs of verl's recipe (7B, Megatron; their medians are the phases here). */
+
+import { describe, expect, test } from "vitest";
+import {
+  expectedStepSeconds,
+  loadTrainerConfig,
+  planText,
+  rewardMakespan,
+  trainingPlanOf,
+} from "../../src/config/index.ts";
+import type { StepTiming } from "../../src/config/index.ts";
+
+const recipe = [
+  "algorithm.adv_estimator=grpo",
+  "actor_rollout_ref.rollout.n=5",
+  "trainer.total_epochs=15",
+  "trainer.test_freq=5",
+  "trainer.save_freq=20",
+  "+max_concurrency=256",
+  "rayling.expected_seconds={gen: 39.8, old_log_prob: 45.2, ref: 36.3, adv: 2.6, update_actor: 116.3, testing: 157.8, save_checkpoint: 38, reward: [0, 40]}",
+];
+const sizes = { train: 7473, validation: 1319 };
+const planOf = (...overrides: string[]) => {
+  const config = loadTrainerConfig({ overrides: [...recipe, ...overrides] });
+  return { config, plan: trainingPlanOf(config, sizes) };
+};
+
+test("the recipe has 105 steps of 5,120 samples, four updates each, 22 validations", () => {
+  expect(planOf().plan).toMatchObject({
+    stepsPerEpoch: 7,
+    totalSteps: 105,
+    promptsPerStep: 1024,
+    samplesPerStep: 5120,
+    updatesPerStep: 4,
+    samplesPerUpdate: 1280,
+    rewardSlots: 256,
+    validations: 22,
+    samplesPerValidation: 1319,
+    checkpoints: 6,
+  });
+});
+
+const hours = (h: number, m: number): number => h * 3600 + m * 60;
+
+// The pipeline's own run took 1.5 % longer than its simulation, for what loading and offloading parts of a model takes (not of a schedule's doing).
+test.each([
+  ["sync", hours(17, 53), 0.01],
+  ["mini-batch-pipeline", hours(15, 41), 0.02],
+  ["one-step-pipeline", hours(12, 22), 0.02],
+])("the schedule %s comes to what was recorded", (schedule, seconds, within) => {
+  const { plan } = planOf(`rayling.schedule=${schedule}`);
+  const total = plan.expected?.totalSeconds ?? 0;
+  expect(Math.abs(total / seconds - 1)).toBeLessThan(within);
+});
+
+describe("rewards", () => {
+  test("of the recipe take what was measured: 421 to 432 s", () => {
+    const makespan = rewardMakespan({ samples: 5120, slots: 256, seconds: [0, 40] });
+    expect(makespan).toBeGreaterThan(421);
+    expect(makespan).toBeLessThan(432);
+  });
+
+  test.each([
+    [{ samples: 10, slots: 4, seconds: 2 }, 6],
+    [{ samples: 4, slots: 4, seconds: 2 }, 2],
+    [{ samples: 1, slots: 4, seconds: [0, 10] as const }, 5],
+    [{ samples: 10, slots: 4, seconds: 0 }, 0],
+    [{ samples: 10, slots: 4, seconds: [0, 0] as const }, 0],
+  ])("of %j take %d s", (load, seconds) => {
+    expect(rewardMakespan(load)).toBe(seconds);
+  });
+});
+
+describe("a step", () => {
+  const timing = (change: Partial<StepTiming>): number =>
+    expectedStepSeconds({
+      schedule: "sync",
+      seconds: {
+        gen: 10,
+        oldLogProb: 2,
+        ref: 3,
+        values: 1,
+        adv: 1,
+        updateActor: 6,
+        updateCritic: 2,
+      },
+      makespan: 20,
+      miniBatches: 4,
+      isStale: false,
+      also: 0,
+      ...change,
+    });
+
+  test.each([
+    // 10 + max(6, 20) + 1 + 8
+    [{}, 39],
+    [{ makespan: 4 }, 25],
+    // The last quarter is there at 30, its update takes 2.
+    [{ schedule: "mini-batch-pipeline" }, 33],
+    // Nothing to wait for: 10 + 6 + 8 + 1.
+    [{ schedule: "mini-batch-pipeline", makespan: 0 }, 25],
+    [{ schedule: "one-step-off-policy" }, 25],
+    [{ schedule: "one-step-pipeline", makespan: 60 }, 60],
+    // A validation that fits into the wait, and one that does not.
+    [{ schedule: "one-step-pipeline", makespan: 60, also: 30 }, 60],
+    [{ schedule: "one-step-pipeline", makespan: 60, also: 40 }, 65],
+    [{ also: 30 }, 69],
+    // The last quarter is there at 20, and takes 3.5.
+    [{ schedule: "streaming" }, 25],
+    [{ schedule: "streaming", makespan: 60 }, 64.5],
+    [{ schedule: "streaming", makespan: 60, isStale: true }, 60],
+  ] as const)("with %j takes %d s", (change, seconds) => {
+    expect(timing(change)).toBeCloseTo(seconds, 9);
+  });
+});
+
+describe("the text", () => {
+  test("tells steps, sizes, schedule, time, and what is not used", () => {
+    const { config, plan } = planOf("rayling.schedule=one-step-pipeline", "trainer.nnodes=2");
+    const text = planText(config, plan);
+    for (const wanted of [
+      /^schedule +one-step-pipeline$/m,
+      /^steps +105 \(7 in an epoch\)$/m,
+      /^step +1024 prompts x 5 = 5120 samples$/m,
+      /^updates +4 in a step, of 1280 samples$/m,
+      /^validation +22 times, 1319 samples$/m,
+      /^checkpoints +6 in checkpoints\/verl_examples\/gsm8k$/m,
+      /^rewards of a step +424 s$/m,
+      /^expected step +424 s, 27\.\d % less than sync \(58\d s\)$/m,
+      /^expected in all +12h\d\d$/m,
+      /^not used +trainer\.nnodes$/m,
+    ]) {
+      expect(text).toMatch(wanted);
+    }
+  });
+
+  test("says what it does not know", () => {
+    const config = loadTrainerConfig();
+    const plan = trainingPlanOf(config, { train: undefined, validation: undefined });
+    expect(plan).toMatchObject({ totalSteps: undefined, expected: undefined });
+    const text = planText(config, plan);
+    expect(text).toMatch(/^steps +as many as the data have$/m);
+    expect(text).toMatch(/^expected +not known/m);
+    expect(text).toMatch(/^checkpoints +none$/m);
+  });
+
+  test("counts no steps where a run only validates", () => {
+    const config = loadTrainerConfig({ overrides: ["trainer.val_only=True"] });
+    expect(trainingPlanOf(config, sizes)).toMatchObject({ totalSteps: 0, validations: 1 });
+  });
+});
