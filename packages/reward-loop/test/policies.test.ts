@@ -57,6 +57,23 @@ describe("tries", () => {
     expect(outcomes[2]?.waitedMs).toBeGreaterThan(20);
   });
 
+  test("who stands in line before a worker waits, too", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      executors: 1,
+      concurrency: 1,
+      reward: flaky,
+    });
+    const outcomes = await Promise.all(
+      ["a", "b", "c"].map((key) => loop.computeScore(sampleOf(failing(key, 0, 0)))),
+    );
+    const [first, second, third] = outcomes.map(({ waitedMs, latencyMs }) => waitedMs + latencyMs);
+    // The next one began when the one before it was over, not before.
+    expect(outcomes[1]?.waitedMs).toBeGreaterThanOrEqual(first as number);
+    expect(outcomes[2]?.waitedMs).toBeGreaterThanOrEqual(second as number);
+    expect(third).toBeGreaterThan(second as number);
+  });
+
   test("a sample that pauses takes no slot", async () => {
     const options = {
       reward: flaky,

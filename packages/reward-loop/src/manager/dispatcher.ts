@@ -21,6 +21,7 @@ const HELD_PER_SLOT = 8;
 interface Waiting {
   readonly sample: RewardSample;
   readonly lane: string;
+  readonly sinceMs: number;
   readonly resolve: (outcome: SampleOutcome) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -71,7 +72,8 @@ export class Dispatcher {
   submit(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new RewardLoopClosedError());
-      this.#waiting.push(lane, { sample, lane, resolve, reject });
+      const sinceMs = performance.now();
+      this.#waiting.push(lane, { sample, lane, sinceMs, resolve, reject });
       this.#pump();
     });
   }
@@ -119,12 +121,16 @@ export class Dispatcher {
   }
 
   async #send(seat: WorkerSeat, waiting: Waiting): Promise<void> {
-    const { sample, lane } = waiting;
+    const { sample, lane, sinceMs } = waiting;
+    // What a worker that died had of it was no scoring.
+    const inLineMs = performance.now() - sinceMs;
     seat.take(1);
     try {
       const answer = await seat.call((worker) => worker.computeScore.remote(sample, lane));
-      if (answer !== undefined) waiting.resolve({ ...answer.value, version: seat.version });
-      else if (this.#closed) waiting.reject(new RewardLoopClosedError());
+      if (answer !== undefined) {
+        const waitedMs = inLineMs + answer.value.waitedMs;
+        waiting.resolve({ ...answer.value, waitedMs, version: seat.version });
+      } else if (this.#closed) waiting.reject(new RewardLoopClosedError());
       else this.#again.push(waiting);
     } catch (error) {
       if (error instanceof ray.NotEncodableError) {

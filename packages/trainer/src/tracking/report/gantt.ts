@@ -1,6 +1,6 @@
 /**
- * The phases of each step as bars, a row for each step and time from its start to the right; below them how many of its rewards were on their way. Where there
- * is no bar above them, the trainer waited. What was begun before the step, as by a schedule that is one step ahead, lies left of 0.
+ * The phases of each step as bars, a row for each step and time from its start to the right; below them how many of its rewards were on their way. verl's
+ * timers "reward" and "adv" have the waiting for rewards in them. What was begun before the step, as by a schedule that is one step ahead, lies left of 0.
  */
 
 import {
@@ -89,6 +89,20 @@ interface Colours {
   readonly names: readonly string[];
 }
 
+/** verl's timers in the order in which a step runs them: the same phase has the same colour in one run and the next. */
+const order = [
+  "gen",
+  "reward",
+  "old_log_prob",
+  "ref",
+  "values",
+  "adv",
+  "update_critic",
+  "update_actor",
+  "testing",
+  "save_checkpoint",
+];
+
 /** A colour of its own for each of those that took longest in all; one for the rest. */
 function coloursOf(phases: readonly PhaseLine[]): Colours {
   const totals = new Map<string, number>();
@@ -96,11 +110,18 @@ function coloursOf(phases: readonly PhaseLine[]): Colours {
     totals.set(name, (totals.get(name) ?? 0) + endMs - startMs);
   }
   const byTime = [...totals.keys()].toSorted((a, b) => (totals.get(b) ?? 0) - (totals.get(a) ?? 0));
-  const own = byTime.length <= colourCount ? byTime : byTime.slice(0, colourCount - 1);
+  const own = (byTime.length <= colourCount ? byTime : byTime.slice(0, colourCount - 1)).toSorted(
+    (a, b) => placeOf(a) - placeOf(b),
+  );
   const names = own.length === byTime.length ? own : [...own, "other"];
   const classOf = (name: string): string =>
     `c${own.includes(name) ? own.indexOf(name) : own.length}`;
   return Object.assign(classOf, { names });
+}
+
+function placeOf(name: string): number {
+  const place = order.indexOf(name);
+  return place === -1 ? order.length : place;
 }
 
 function timeAxis(rows: readonly Row[]): Axis {
