@@ -75,8 +75,9 @@ export class PPOTrainer implements AsyncDisposable {
     );
     const { advantageRegistry = createAdvantageRegistry() } = options;
     const { policyLossRegistry = createPolicyLossRegistry() } = options;
+    advantageRegistry.get(settings.algorithm.advEstimator);
     const learner = new Learner(options.policy, options.critic, settings, {
-      estimate: advantageRegistry.get(settings.algorithm.advEstimator),
+      advantages: advantageRegistry,
       policyLoss: policyLossRegistry.get(settings.actor.lossMode),
     });
     const rewards = await RewardDesk.open(options.reward, options.rewardArrangement ?? {});

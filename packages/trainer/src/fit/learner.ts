@@ -3,10 +3,11 @@
  */
 
 import * as ray from "@rayling/core";
-import { sliceRows } from "@rayling/data-proto";
-import type { DataProto, Tensor } from "@rayling/data-proto";
-import type { AdvantageEstimator } from "../algorithms/advantages/batch.ts";
-import { applyKlPenalty, createKlController, klPenalty } from "../algorithms/kl.ts";
+import { asTensor, DataProto } from "@rayling/data-proto";
+import type { Tensor } from "@rayling/data-proto";
+import { computeAdvantage } from "../algorithms/advantages/compute.ts";
+import type { AdvantageRegistry } from "../algorithms/advantages/registry.ts";
+import { createKlController, klPenalty } from "../algorithms/kl.ts";
 import type { KlController } from "../algorithms/kl.ts";
 import { aggLoss } from "../algorithms/losses/aggregation.ts";
 import type { PolicyLoss } from "../algorithms/losses/policy-loss.ts";
@@ -14,6 +15,7 @@ import { valueLoss } from "../algorithms/losses/value-loss.ts";
 import { filled, matrixOf, tensorOf } from "../algorithms/matrix.ts";
 import type { Matrix } from "../algorithms/matrix.ts";
 import type { Account, CriticHandle, LogProbs, PolicyHandle, TokenRows } from "../policy/policy.ts";
+import { uniformOf } from "../random.ts";
 import type { CollectedMetrics } from "./collected-metrics.ts";
 import { tensorIn, tokenRowsOf } from "./samples.ts";
 import type { ScoredSample } from "./rollout-batch.ts";
@@ -23,8 +25,12 @@ import type { TrainingSettings } from "./settings.ts";
 export interface ScoredRows {
   /** With old_log_probs, and where they are needed ref_log_prob and values. */
   readonly data: DataProto;
+  /** Token_level_scores, [rows, R]. */
   readonly scores: Tensor;
   readonly valid: readonly boolean[];
+  readonly samples: readonly ScoredSample[];
+  /** Of remax. */
+  readonly rewardBaselines?: readonly number[] | undefined;
 }
 
 /** Of updates: whether the step has no others after them, and the learning rate goes on with the last. */
@@ -33,17 +39,18 @@ export interface UpdateContext {
   readonly account: Account;
 }
 
-export interface Learned {
-  readonly advantages: Tensor<"float32">;
-  readonly returns: Tensor<"float32">;
-  readonly tokenLevelRewards: Tensor;
+/** With the columns token_level_scores, token_level_rewards, advantages and returns, and where rollouts are corrected another response_mask and rollout_is_weights. */
+export interface Learnable {
+  readonly data: DataProto;
+  /** What is to be learned from: the same, or rows that PF-PPO drew of it. */
+  readonly drawn: DataProto;
 }
 
 export class Learner {
   readonly #policy: PolicyHandle;
   readonly #critic: CriticHandle | undefined;
   readonly #settings: TrainingSettings;
-  readonly #estimate: AdvantageEstimator;
+  readonly #advantages: AdvantageRegistry;
   readonly #policyLoss: PolicyLoss;
   #klController: KlController;
 
@@ -51,12 +58,12 @@ export class Learner {
     policy: PolicyHandle,
     critic: CriticHandle | undefined,
     settings: TrainingSettings,
-    parts: { readonly estimate: AdvantageEstimator; readonly policyLoss: PolicyLoss },
+    parts: { readonly advantages: AdvantageRegistry; readonly policyLoss: PolicyLoss },
   ) {
     this.#policy = policy;
     this.#critic = critic;
     this.#settings = settings;
-    this.#estimate = parts.estimate;
+    this.#advantages = parts.advantages;
     this.#policyLoss = parts.policyLoss;
     this.#klController = createKlController(settings.algorithm.klCtrl);
   }
@@ -72,54 +79,63 @@ export class Learner {
 
   /** Whether log-probabilities of the reference policy are needed. */
   get needsReference(): boolean {
-    return this.#settings.algorithm.useKlInReward || this.#settings.actor.useKlLoss;
+    const { algorithm, actor } = this.#settings;
+    return algorithm.advantage.useKlInReward === true || actor.useKlLoss;
   }
 
-  /** Throws TrainerInputError. */
+  /** Throws TrainerInputError. @param step for what PF-PPO draws */
   advantagesOf(
-    { data, scores, valid }: ScoredRows,
-    samples: readonly ScoredSample[],
+    { data, scores, valid, samples, rewardBaselines }: ScoredRows,
+    step: number,
     metrics: CollectedMetrics,
-  ): Learned {
-    const { algorithm } = this.#settings;
-    const responseMask = tensorIn(data, "response_mask");
-    let tokenLevelRewards = scores;
-    if (algorithm.useKlInReward) {
-      const penalised = applyKlPenalty(
-        {
-          tokenLevelScores: scores,
-          oldLogProbs: tensorIn(data, "old_log_probs"),
-          refLogProb: tensorIn(data, "ref_log_prob"),
-          responseMask,
-        },
-        this.#klController,
-        algorithm.klPenalty,
-      );
-      tokenLevelRewards = penalised.tokenLevelRewards;
-      metrics.addAll(penalised.metrics);
-    }
+  ): Learnable {
+    const { algorithm, run } = this.#settings;
     const batch = data.batch ?? {};
-    const { advantages, returns } = this.#estimate(
+    const baselines = rewardBaselines && asTensor(Float32Array.from(rewardBaselines));
+    const components = componentsOf(samples, algorithm.advantage.gdpoRewardKeys);
+    let draws = 0;
+    const computed = computeAdvantage(
       {
-        tokenLevelRewards,
-        responseMask,
+        tokenLevelScores: scores,
+        responseMask: tensorIn(data, "response_mask"),
         groups: samples.map(({ sample }) => sample.uid),
         valid,
         ...optional("values", batch["values"]),
-        ...optional("rewardBaselines", batch["reward_baselines"]),
+        ...optional("rewardBaselines", baselines),
         ...optional("oldLogProbs", batch["old_log_probs"]),
+        ...optional("refLogProb", batch["ref_log_prob"]),
+        ...optional("rolloutLogProbs", batch["rollout_log_probs"]),
         ...optional("sumPiSquared", batch["sum_pi_squared"]),
-        ...optional("rewardComponents", componentsOf(samples, algorithm.advantage.gdpoRewardKeys)),
+        ...optional("rewardComponents", components),
       },
       algorithm.advantage,
+      {
+        registry: this.#advantages,
+        klController: this.#klController,
+        random: () => uniformOf(run.seed, step, draws++),
+      },
     );
-    return { advantages, returns, tokenLevelRewards };
+    metrics.addAll(computed.metrics);
+    const learnable = new DataProto({
+      ...data.toData(),
+      batch: {
+        ...batch,
+        token_level_scores: scores,
+        token_level_rewards: computed.tokenLevelRewards,
+        response_mask: computed.responseMask,
+        advantages: computed.advantages,
+        returns: computed.returns,
+        ...optional("rollout_is_weights", computed.rolloutIsWeights),
+      },
+    });
+    const { drawnRows } = computed;
+    const drawn = drawnRows === undefined ? learnable : learnable.selectIdxs([...drawnRows]);
+    return { data: learnable, drawn };
   }
 
   /** In mini-batches, as often as `ppoEpochs` says. */
   async updateCritic(
     data: DataProto,
-    { returns }: Learned,
     metrics: CollectedMetrics,
     { isLast, account }: UpdateContext,
   ): Promise<void> {
@@ -135,7 +151,7 @@ export class Learner {
         {
           vpreds,
           values: tensorIn(part, "values"),
-          returns: sliceRows(returns, start, stop),
+          returns: tensorIn(part, "returns"),
           responseMask: tensorIn(part, "response_mask"),
         },
         { cliprangeValue, lossAggMode },
@@ -160,7 +176,6 @@ export class Learner {
    */
   async updateActor(
     data: DataProto,
-    { advantages }: Learned,
     metrics: CollectedMetrics,
     { isLast, isFresh, account }: UpdateContext & { readonly isFresh: boolean },
   ): Promise<void> {
@@ -173,7 +188,7 @@ export class Learner {
         index === 0 && isFresh
           ? { logProbs: tensorIn(part, "old_log_probs"), entropys: tensorIn(part, "entropys") }
           : await this.#logProbs(tokens, account);
-      const gradients = this.#gradients(part, now, sliceRows(advantages, start, stop), metrics);
+      const gradients = this.#gradients(part, now, metrics);
       const stepsSchedule = isLast && index === rows.length - 1;
       const update = { ...tokens, ...gradients, stepsSchedule, account };
       const { gradNorm, lr } = await ray.get(this.#policy.update.remote(update));
@@ -191,7 +206,6 @@ export class Learner {
   #gradients(
     part: DataProto,
     { logProbs, entropys }: { readonly logProbs: Tensor; readonly entropys: Tensor },
-    advantages: Tensor,
     metrics: CollectedMetrics,
   ): { readonly gradLogProbs: Tensor; readonly gradEntropys?: Tensor } {
     const { actor } = this.#settings;
@@ -200,7 +214,7 @@ export class Learner {
       {
         logProb: logProbs,
         oldLogProb: tensorIn(part, "old_log_probs"),
-        advantages,
+        advantages: tensorIn(part, "advantages"),
         responseMask,
         ...optional("rolloutIsWeights", part.batch?.["rollout_is_weights"]),
       },

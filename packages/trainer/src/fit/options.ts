@@ -1,7 +1,7 @@
 /** What a training run is made of, by verl's names in camelCase, with verl's defaults. Checked once, at the edge. */
 
 import type { RewardLoopManager, RewardLoopOptions } from "@rayling/reward-loop";
-import type { AdvantageSettings } from "../algorithms/advantages/batch.ts";
+import type { ComputeAdvantageSettings } from "../algorithms/advantages/compute.ts";
 import type { AdvantageRegistry } from "../algorithms/advantages/registry.ts";
 import type { KlControllerSettings, KlPenaltyKind } from "../algorithms/kl.ts";
 import type { LossAggMode } from "../algorithms/losses/aggregation.ts";
@@ -24,13 +24,9 @@ export type ScheduleName =
   | "streaming";
 
 /** verl `algorithm`. */
-export interface AlgorithmOptions extends AdvantageSettings {
+export interface AlgorithmOptions extends Omit<ComputeAdvantageSettings, "advEstimator"> {
   /** Default "grpo" without a critic, "gae" with one. */
-  readonly advEstimator?: string | undefined;
-  /** Takes the divergence from the reference policy off the rewards. Default false. */
-  readonly useKlInReward?: boolean | undefined;
-  /** Of it. Default "kl". */
-  readonly klPenalty?: KlPenaltyKind | undefined;
+  readonly advEstimator?: string;
   /** Default: fixed, 0.001. */
   readonly klCtrl?: KlControllerSettings | undefined;
   /** DAPO: groups whose scores are all the same are left out, and others generated in their place. With the schedule `streaming`. */

@@ -15,6 +15,8 @@ export interface RolloutBatch {
   readonly generatedAt: number;
   /** Its rows are those of `samples`. */
   readonly rewards: RewardRequest;
+  /** Of remax: one row for each prompt. */
+  readonly baselines?: RewardRequest | undefined;
   /** When each rollout was finished, in ms since 1970. */
   readonly generatedMs: readonly number[];
   /** By row: whether an update has learned from it, or it was dropped. */

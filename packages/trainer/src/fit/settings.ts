@@ -1,6 +1,6 @@
 /** Options with their defaults, and what does not fit together refused: TrainerInputError names the option. */
 
-import type { AdvantageSettings } from "../algorithms/advantages/batch.ts";
+import type { ComputeAdvantageSettings } from "../algorithms/advantages/compute.ts";
 import type { KlControllerSettings, KlPenaltyKind } from "../algorithms/kl.ts";
 import type { LossAggMode } from "../algorithms/losses/aggregation.ts";
 import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
@@ -10,9 +10,7 @@ import type { ScheduleName, TrainingOptions, ValidationOptions } from "./options
 export interface TrainingSettings {
   readonly algorithm: {
     readonly advEstimator: string;
-    readonly advantage: AdvantageSettings;
-    readonly useKlInReward: boolean;
-    readonly klPenalty: KlPenaltyKind;
+    readonly advantage: ComputeAdvantageSettings;
     readonly klCtrl: KlControllerSettings;
     readonly filterGroups:
       | { readonly metric: string; readonly maxNumGenBatches: number }
@@ -111,12 +109,11 @@ export function readTrainingSettings(
 }
 
 function algorithmOf({ algorithm = {}, critic }: TrainingOptions): TrainingSettings["algorithm"] {
-  const { advEstimator, useKlInReward, klPenalty, klCtrl, filterGroups, ...advantage } = algorithm;
+  const { klCtrl, filterGroups, ...advantage } = algorithm;
+  const { advEstimator = critic === undefined ? "grpo" : "gae" } = advantage;
   return {
-    advEstimator: advEstimator ?? (critic === undefined ? "grpo" : "gae"),
-    advantage,
-    useKlInReward: useKlInReward ?? false,
-    klPenalty: klPenalty ?? "kl",
+    advEstimator,
+    advantage: { ...advantage, advEstimator },
     klCtrl: klCtrl ?? { type: "fixed", klCoef: 0.001 },
     filterGroups:
       filterGroups === undefined
@@ -133,7 +130,7 @@ function algorithmOf({ algorithm = {}, critic }: TrainingOptions): TrainingSetti
 }
 
 function actorOf(
-  { actor = {} }: TrainingOptions,
+  { actor = {}, algorithm = {} }: TrainingOptions,
   trainBatchSize: number,
 ): TrainingSettings["actor"] {
   const {
@@ -146,11 +143,13 @@ function actorOf(
     klLossType,
     ...policyLoss
   } = actor;
+  const { rolloutCorrection } = algorithm;
+  const isBypassed = rolloutCorrection?.bypassMode === true;
   return {
     ppoMiniBatchSize: whole("actor.ppoMiniBatchSize", ppoMiniBatchSize ?? trainBatchSize),
     ppoEpochs: whole("actor.ppoEpochs", ppoEpochs ?? 1),
-    lossMode: lossMode ?? "vanilla",
-    policyLoss,
+    lossMode: isBypassed ? "bypass_mode" : (lossMode ?? "vanilla"),
+    policyLoss: isBypassed ? { ...policyLoss, rolloutCorrection } : policyLoss,
     entropyCoeff: entropyCoeff ?? 0,
     useKlLoss: useKlLoss ?? false,
     klLossCoef: klLossCoef ?? 0.001,
@@ -203,8 +202,12 @@ function checkTogether(
   if (algorithm.advEstimator === "gae" && options.critic === undefined) {
     refuse("critic", 'a critic, which advEstimator "gae" needs', undefined);
   }
-  if ((algorithm.useKlInReward || actor.useKlLoss) && options.referencePolicy === undefined) {
-    const option = algorithm.useKlInReward ? "algorithm.useKlInReward" : "actor.useKlLoss";
+  if (
+    (algorithm.advantage.useKlInReward === true || actor.useKlLoss) &&
+    options.referencePolicy === undefined
+  ) {
+    const option =
+      algorithm.advantage.useKlInReward === true ? "algorithm.useKlInReward" : "actor.useKlLoss";
     refuse("referencePolicy", `a policy, which ${option} needs`, undefined);
   }
   if (algorithm.filterGroups !== undefined && schedule !== undefined && schedule !== "streaming") {
@@ -219,6 +222,9 @@ function checkTogether(
   if (staleness.numWarmupBatches > staleness.limit) {
     const wanted = `at most staleness.limit, ${staleness.limit}`;
     refuse("staleness.numWarmupBatches", wanted, staleness.numWarmupBatches);
+  }
+  if (algorithm.advEstimator === "remax" && schedule !== "sync") {
+    refuse("algorithm.advEstimator", "another one with this schedule: remax needs sync", "remax");
   }
   for (const name of perBatch) {
     if (algorithm.advEstimator !== name || !splitsBatches(schedule)) continue;

@@ -1,17 +1,16 @@
 /** What one step came to, as it goes: where its time went, what it learned from, what is told of it at its end. */
 
-import type { DataProto, Tensor } from "@rayling/data-proto";
+import type { DataProto } from "@rayling/data-proto";
 import type { PhaseRecord, SampleRecord } from "../tracking/tracking-logger.ts";
 import { StepClock } from "./clock.ts";
 import { CollectedMetrics } from "./collected-metrics.ts";
-import type { Learned } from "./learner.ts";
 import type { StepTracker } from "./options.ts";
 import type { ScoredSample } from "./rollout-batch.ts";
 
 /** Rows that an update learned from. */
-export interface LearnedRows extends Learned {
+export interface LearnedRows {
+  /** With scores, rewards, advantages and returns. */
   readonly data: DataProto;
-  readonly scores: Tensor;
   readonly valid: readonly boolean[];
 }
 

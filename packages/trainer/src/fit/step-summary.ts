@@ -62,8 +62,8 @@ type Batch = Parameters<typeof dataMetrics>[0];
 function wholeOf(parts: readonly LearnedRows[]): Batch {
   const promptWidth = Math.max(...parts.map(({ data }) => widthOf(tensorIn(data, "prompts"))));
   const width = Math.max(...parts.map(({ data }) => widthOf(tensorIn(data, "responses"))));
-  const joined = (pick: (part: LearnedRows) => Tensor): Tensor =>
-    concatRows(parts.map((part) => padded(pick(part), width, 0)));
+  const joined = (column: string): Tensor =>
+    concatRows(parts.map(({ data }) => padded(tensorIn(data, column), width, 0)));
   const attentionMask = concatRows(
     parts.map(({ data }) => {
       const own = widthOf(tensorIn(data, "prompts"));
@@ -72,12 +72,12 @@ function wholeOf(parts: readonly LearnedRows[]): Batch {
   );
   const values = parts.every(({ data }) => data.batch?.["values"] !== undefined);
   return {
-    tokenLevelScores: joined(({ scores }) => scores),
-    tokenLevelRewards: joined(({ tokenLevelRewards }) => tokenLevelRewards),
-    advantages: joined(({ advantages }) => advantages),
-    returns: joined(({ returns }) => returns),
-    responseMask: joined(({ data }) => tensorIn(data, "response_mask")),
-    ...(values ? { values: joined(({ data }) => tensorIn(data, "values")) } : {}),
+    tokenLevelScores: joined("token_level_scores"),
+    tokenLevelRewards: joined("token_level_rewards"),
+    advantages: joined("advantages"),
+    returns: joined("returns"),
+    responseMask: joined("response_mask"),
+    ...(values ? { values: joined("values") } : {}),
     attentionMask,
     responseWidth: width,
     valid: parts.flatMap(({ valid }) => valid),

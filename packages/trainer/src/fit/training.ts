@@ -7,11 +7,18 @@
 
 import * as ray from "@rayling/core";
 import type { DataProto, Tensor } from "@rayling/data-proto";
-import type { TakeRange } from "@rayling/reward-loop";
+import type { RewardRequest, TakeRange } from "@rayling/reward-loop";
 import type { PromptBatch, PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
 import { TrainerStateError } from "../errors.ts";
-import type { Account, CriticHandle, PolicyHandle, PolicyInfo } from "../policy/policy.ts";
+import type {
+  Account,
+  CriticHandle,
+  GenerateRequest,
+  PolicyHandle,
+  PolicyInfo,
+} from "../policy/policy.ts";
+import { bypassed } from "../algorithms/rollout-correction/rollout-correction.ts";
 import { differs } from "./filter-groups.ts";
 import { GroupPool } from "./group-pool.ts";
 import type { Learner } from "./learner.ts";
@@ -241,9 +248,11 @@ export class Training {
         for (const [row, sample] of samples.entries()) ticket.submit(row, sample);
       });
     }
+    const needsBaselines = this.settings.algorithm.advEstimator === "remax";
+    const baselines = needsBaselines ? await this.#baselines(request, prompts) : undefined;
     const isUsed = new Uint8Array(samples.length);
     const { number, epoch } = prompts;
-    const requested = { rewards: ticket.request, generatedMs, isUsed };
+    const requested = { rewards: ticket.request, baselines, generatedMs, isUsed };
     return { samples, n, number, epoch, generatedAt, ...requested };
   }
 
@@ -274,9 +283,14 @@ export class Training {
     return data;
   }
 
-  /** Of a policy that does not tell them: those of the rollout, or 0 everywhere. */
+  /** Of a policy that does not tell them: those of the rollout, or 0 everywhere. In the bypass: those of the rollout. */
   async #oldLogProbs(data: DataProto): Promise<Record<string, Tensor>> {
     const { policy, policyInfo } = this.#parts;
+    const { rolloutCorrection } = this.settings.algorithm.advantage;
+    if (rolloutCorrection?.bypassMode === true) {
+      const rollout = data.batch?.["rollout_log_probs"];
+      return { old_log_probs: bypassed(rollout, rolloutCorrection).oldLogProbs };
+    }
     if (!policyInfo.scoresTokens) {
       const { shape } = tensorIn(data, "responses");
       const [rows = 0, width = 0] = shape;
@@ -299,29 +313,61 @@ export class Training {
     const { learner, policyInfo, critic } = this.#parts;
     const { criticWarmup } = this.settings.run;
     const record = this.#record;
-    const learned = await record.clock.time("adv", () => {
+    const rewardBaselines = await this.#baselinesOf(samples);
+    const { drawn } = await record.clock.time("adv", () => {
       const own = samples.map(({ sample }) => sample);
       const outcomes = samples.map(({ outcome }) => outcome);
       const [, width = 1] = tensorIn(data, "responses").shape;
-      const scored = { data, ...scoreColumnsOf(own, outcomes, width) };
-      const result = learner.advantagesOf(scored, samples, record.metrics);
-      record.learned(samples, { ...scored, ...result });
-      return result;
+      const { scores, valid } = scoreColumnsOf(own, outcomes, width);
+      const rows = { data, scores, valid, samples, rewardBaselines };
+      const learnable = learner.advantagesOf(rows, record.step, record.metrics);
+      record.learned(samples, { data: learnable.data, valid });
+      return learnable;
     });
     for (const { batch, row } of samples) batch.isUsed[row] = 1;
     if (critic !== undefined) {
       const account = this.#account("update_critic");
       await record.clock.time("update_critic", () =>
-        learner.updateCritic(data, learned, record.metrics, { isLast, account }),
+        learner.updateCritic(drawn, record.metrics, { isLast, account }),
       );
     }
     if (!policyInfo.trains || criticWarmup > record.step) return;
-    const isFresh = data.metaInfo["updates"] === this.#updates;
+    const isFresh =
+      data.batch?.["entropys"] !== undefined && data.metaInfo["updates"] === this.#updates;
     const context = { isLast, isFresh, account: this.#account("update_actor") };
     await record.clock.time("update_actor", () =>
-      learner.updateActor(data, learned, record.metrics, context),
+      learner.updateActor(drawn, record.metrics, context),
     );
     this.#updates += 1;
+  }
+
+  /** What the greedy answers to the same prompts were rewarded with; 0 for one that has no valid score. */
+  async #baselinesOf(samples: readonly ScoredSample[]): Promise<number[] | undefined> {
+    if (this.settings.algorithm.advEstimator !== "remax") return undefined;
+    const batches = new Set(samples.map(({ batch }) => batch));
+    await this.#waitFor(() =>
+      Promise.all([...batches].flatMap(({ baselines }) => baselines?.whenSettled() ?? [])),
+    );
+    return samples.map(({ batch, row }) => {
+      const outcome = batch.baselines?.outcomeOf(Math.floor(row / batch.n));
+      return outcome?.valid === true ? outcome.rewardScore : 0;
+    });
+  }
+
+  /** Greedy answers to the prompts of a batch, with their rewards on the way. */
+  async #baselines(request: GenerateRequest, prompts: PromptBatch): Promise<RewardRequest> {
+    const uids = prompts.uids.map((uid) => `${uid}/greedy`);
+    const ticket = this.#parts.rewards.open(uids, 1, "training");
+    const generatedAt = this.#finishedSteps;
+    const greedy = { ...request, n: 1, doSample: false };
+    await collectRollouts(this.#parts.policy, greedy, (rollouts) => {
+      for (const rollout of rollouts) {
+        const uid = uids[rollout.prompt] as string;
+        const prompt = prompts.rows[rollout.prompt] as PromptRow;
+        ticket.submit(rollout.prompt, { id: uid, uid, prompt, rollout, generatedAt });
+      }
+    });
+    return ticket.request;
   }
 
   #account(phase: string): Account {

@@ -4,7 +4,7 @@ import { asTensor } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import type { ChatMessage, TokenRows } from "../policy.ts";
-import { uniformOf } from "./random.ts";
+import { uniformOf } from "../../random.ts";
 import { requireCount } from "./settings.ts";
 import { eosTokenId } from "./tokenizer.ts";
 import type { CharTokenizer } from "./tokenizer.ts";

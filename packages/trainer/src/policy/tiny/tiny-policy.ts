@@ -25,7 +25,7 @@ import { Learner, sumOf } from "./learner.ts";
 import { Network } from "./network/network.ts";
 import type { Gradient } from "./network/network.ts";
 import type { Weights } from "./optimizer/adamw.ts";
-import { uniformOf } from "./random.ts";
+import { uniformOf } from "../../random.ts";
 import { requireShape, TokenBatch } from "./rows.ts";
 import type { RowLimits } from "./rows.ts";
 import { requireCount, tinySettingsOf } from "./settings.ts";

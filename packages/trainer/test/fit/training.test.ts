@@ -1,0 +1,193 @@
+/** The parts of a step: that a policy learns under every schedule, what estimators and losses ask for, validation. */
+
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import { PPOTrainer, PromptDataset, PromptLoader, TimedCriticActor } from "@rayling/trainer";
+import type { PPOTrainerOptions, ScheduleName, TrainingReport } from "@rayling/trainer";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { BanditActor } from "../fixtures/bandit.ts";
+import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
+
+const prompts = 16;
+let loop: RewardLoopManager;
+let dataset: PromptDataset;
+
+beforeAll(async () => {
+  const reward = fileURLToPath(new URL("../fixtures/bandit-reward.ts", import.meta.url));
+  loop = await RewardLoopManager.create({ reward, workers: 1, executors: 1 });
+  dataset = await PromptDataset.fromRows(
+    Array.from({ length: prompts }, (_, row) => ({
+      prompt: [{ role: "user", content: String(row) }],
+      data_source: "bandit",
+      reward_model: { ground_truth: "" },
+    })),
+  );
+});
+
+afterAll(async () => {
+  await loop.close();
+  await ray.shutdown();
+});
+
+async function trained(more: Partial<PPOTrainerOptions> = {}): Promise<TrainingReport> {
+  await using trainer = await PPOTrainer.create({
+    policy: BanditActor.remote({ prompts, lr: 4 }),
+    prompts: new PromptLoader(dataset, { batchSize: 8 }),
+    reward: loop,
+    actor: { ppoMiniBatchSize: 4 },
+    ...more,
+    rollout: { n: 4, maxResponseLength: 1, ...more.rollout },
+  });
+  return await trainer.fit();
+}
+
+/** Of some steps, on average. */
+function scoreOf({ metrics }: TrainingReport, from: number, to: number): number {
+  const some = metrics.slice(from, to).map((one) => one["critic/score/mean"] ?? 0);
+  return some.reduce((sum, one) => sum + one, 0) / some.length;
+}
+
+describe("learning", () => {
+  test.for<ScheduleName>([
+    "sync",
+    "one-step-off-policy",
+    "mini-batch-pipeline",
+    "one-step-pipeline",
+    "streaming",
+  ])("%s", async (schedule) => {
+    const report = await trained({ schedule, run: { totalTrainingSteps: 60 } });
+    expect(scoreOf(report, 0, 4)).toBeLessThan(0.5);
+    expect(scoreOf(report, -10, Infinity)).toBeGreaterThan(0.9);
+  });
+
+  test.for(["rloo", "opo", "remax", "reinforce_plus_plus_baseline"])("%s", async (advEstimator) => {
+    const report = await trained({
+      algorithm: { advEstimator },
+      run: { totalTrainingSteps: 60 },
+    });
+    expect(scoreOf(report, -10, Infinity)).toBeGreaterThan(0.8);
+  });
+
+  test("in the bypass", async () => {
+    const algorithm = { rolloutCorrection: { bypassMode: true } };
+    const report = await trained({ algorithm, run: { totalTrainingSteps: 60 } });
+    expect(scoreOf(report, -10, Infinity)).toBeGreaterThan(0.9);
+    expect(report.metrics[0]?.["timing_s/old_log_prob"]).toBeUndefined();
+  });
+
+  test("not while the critic alone is trained", async () => {
+    const report = await trained({ run: { totalTrainingSteps: 4, criticWarmup: 3 } });
+    const norms = report.metrics.map((one) => one["actor/grad_norm"]);
+    expect(norms.map((norm) => norm !== undefined)).toEqual([false, false, true, true]);
+  });
+});
+
+describe("what it is told", () => {
+  test("a divergence from the reference policy, in the loss and in the reward", async () => {
+    const referencePolicy = BanditActor.remote({ prompts, lr: 4 });
+    const report = await trained({
+      referencePolicy,
+      actor: { useKlLoss: true },
+      algorithm: { useKlInReward: true },
+      run: { totalTrainingSteps: 8 },
+    });
+    const last = report.metrics.at(-1) ?? {};
+    expect(last["actor/kl_loss"]).toBeGreaterThan(0);
+    expect(last["actor/kl_coef"]).toBe(0.001);
+    expect(last["actor/reward_kl_penalty"]).toBeGreaterThan(0);
+    expect(report.metrics[0]?.["actor/reward_kl_penalty"]).toBe(0);
+  });
+
+  test("the entropy, if it counts", async () => {
+    const report = await trained({ actor: { entropyCoeff: 0.01 }, run: { totalTrainingSteps: 1 } });
+    expect(report.metrics[0]?.["actor/entropy_loss"]).toBeCloseTo(Math.log(4), 5);
+  });
+
+  test("how far rollouts are from the policy", async () => {
+    const report = await trained({
+      prompts: new PromptLoader(dataset, { batchSize: prompts }),
+      schedule: "one-step-off-policy",
+      algorithm: { rolloutCorrection: { rolloutIs: "token", rolloutIsThreshold: 2 } },
+      run: { totalTrainingSteps: 3 },
+    });
+    const [first, second] = report.metrics;
+    expect(first?.["rollout_corr/kl"]).toBeCloseTo(0, 6);
+    expect(second?.["rollout_corr/rollout_is_max"]).toBeGreaterThan(1);
+  });
+
+  test("verl's metrics and those of rewards", async () => {
+    const report = await trained({ run: { totalTrainingSteps: 1 } });
+    const names = Object.keys(report.metrics[0] ?? {});
+    const expected = [
+      "training/global_step",
+      "critic/score/mean",
+      "critic/advantages/max",
+      "response_length/mean",
+      "prompt_length/clip_ratio",
+      "actor/pg_loss",
+      "actor/ppo_kl",
+      "timing_s/step",
+      "timing_s/adv",
+      "timing_per_token_ms/update_actor",
+      "perf/throughput",
+      "reward/latency_p99_s",
+      "reward/exposed_wait_s",
+      "overlap_ratio",
+    ];
+    expect(expected.filter((name) => !names.includes(name))).toEqual([]);
+  });
+
+  test("a critic's values, with gae", async () => {
+    const critic = TimedCriticActor.remote({ seconds: {} });
+    const report = await trained({ critic, run: { totalTrainingSteps: 2 } });
+    expect(report.metrics[1]?.["critic/vf_loss"]).toBeGreaterThan(0);
+    expect(report.metrics[1]?.["timing_s/update_critic"]).toBeGreaterThan(0);
+  });
+});
+
+describe("validation", () => {
+  test("before training, now and then, and at the end; greedy", async () => {
+    const report = await trained({
+      validationPrompts: dataset,
+      run: { totalTrainingSteps: 60, testFreq: 40 },
+    });
+    const isValidated = report.metrics.map((one) => one["val-core/bandit/acc/mean@1"]);
+    expect(isValidated.flatMap((one, index) => (one === undefined ? [] : [index + 1]))).toEqual([
+      40, 60,
+    ]);
+    expect(report.validation?.["val-core/bandit/acc/mean@1"]).toBeGreaterThan(0.9);
+    expect(report.validation?.["val-aux/invalid_rate"]).toBe(0);
+  });
+
+  test("alone, with several answers to each", async () => {
+    const report = await trained({
+      validationPrompts: dataset,
+      run: { valOnly: true },
+      rollout: { maxResponseLength: 1, validation: { n: 4, doSample: true } },
+    });
+    expect(report.steps).toBe(0);
+    expect(Object.keys(report.validation ?? {})).toContain("val-core/bandit/acc/best@4/mean");
+  });
+});
+
+test("in the bypass nobody asks for log-probabilities before the update", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const log = join(folder, "calls");
+  await trained({
+    policy: ScriptedPolicyActor.remote({ log }),
+    algorithm: { rolloutCorrection: { bypassMode: true } },
+    actor: {},
+    run: { totalTrainingSteps: 1 },
+  });
+  expect(readFileSync(log, "utf8").trimEnd().split("\n")).toEqual([
+    "gen 1 x32",
+    "update_actor_log_prob 1 x32",
+    "update_actor 1 x32",
+  ]);
+});
