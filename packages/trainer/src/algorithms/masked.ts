@@ -18,9 +18,14 @@ export function countOf(mask: Matrix): number {
   return count;
 }
 
-/** verl's: the sum over the count and 1e-8, so that of nothing it is 0. */
+/** What a sum over so many tokens is divided by. verl adds 1e-8, so that the mean of nothing is 0; beside a token, its float32 does not see that, and here it must not be seen, either. */
+export function divisorOf(count: number): number {
+  return count === 0 ? 1e-8 : count;
+}
+
+/** Of nothing 0. */
 export function maskedMean(values: Matrix, mask: Matrix): number {
-  return maskedSum(values, mask) / (countOf(mask) + 1e-8);
+  return maskedSum(values, mask) / divisorOf(countOf(mask));
 }
 
 /** Of each row. */
@@ -40,7 +45,7 @@ export function maskedRowSums(values: Matrix, mask: Matrix): Float64Array {
 /** Of each row; of one without tokens 0. */
 export function maskedRowMeans(values: Matrix, mask: Matrix): Float64Array {
   const lengths = rowSums(mask);
-  return maskedRowSums(values, mask).map((sum, row) => sum / ((lengths[row] as number) + 1e-8));
+  return maskedRowSums(values, mask).map((sum, row) => sum / divisorOf(lengths[row] as number));
 }
 
 /** Of a sample, by n - 1, unless it is not to be. @throws TrainerInputError for a sample where one token counts, or none */
@@ -58,7 +63,7 @@ export function maskedVariance(values: Matrix, mask: Matrix, { unbiased = true }
     const weight = mask.data[at] as number;
     if (weight !== 0) squares += ((values.data[at] as number) - mean) ** 2 * weight;
   }
-  return (squares / (count + 1e-8)) * (unbiased ? count / (count - 1) : 1);
+  return (squares / divisorOf(count)) * (unbiased ? count / (count - 1) : 1);
 }
 
 /** Variance 1 over the tokens that count, and mean 0, or what it was; the others are shifted and scaled with them. @throws TrainerInputError as maskedVariance */

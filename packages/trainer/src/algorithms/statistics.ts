@@ -1,6 +1,6 @@
 /** Mean, spread and range of rows, and of tokens that count. */
 
-import { countOf } from "./masked.ts";
+import { countOf, divisorOf } from "./masked.ts";
 import type { Matrix } from "./matrix.ts";
 
 export function meanOf(values: Float64Array): number {
@@ -52,5 +52,5 @@ export function shareOf(mask: Matrix, holds: (at: number) => boolean): number {
     const weight = mask.data[at] as number;
     if (weight !== 0 && holds(at)) sum += weight;
   }
-  return sum / (countOf(mask) + 1e-8);
+  return sum / divisorOf(countOf(mask));
 }

@@ -6,7 +6,7 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { countOf, maskedSum } from "../masked.ts";
+import { countOf, divisorOf, maskedSum } from "../masked.ts";
 import { type Matrix, newMatrix, rowSums } from "../matrix.ts";
 
 export type LossAggMode =
@@ -55,7 +55,7 @@ export function aggLoss(
       return rowwise(losses, mask, info, () => 1 / scale);
     }
     case "seq-mean-token-mean":
-      return rowwise(losses, mask, info, (length) => 1 / (length + 1e-8));
+      return rowwise(losses, mask, info, (length) => 1 / divisorOf(length));
     default:
       throw new TrainerInputError(
         "lossAggMode",

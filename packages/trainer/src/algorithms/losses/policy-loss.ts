@@ -2,7 +2,7 @@
 
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
-import { maskedMean } from "../masked.ts";
+import { divisorOf, maskedMean } from "../masked.ts";
 import { clamp, type Matrix, matrixOf } from "../matrix.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/settings.ts";
 import { validMask } from "../valid.ts";
@@ -156,7 +156,7 @@ export function markedShare({ mask }: PolicyRows, marks: Uint8Array): number {
     count += weight;
     if (marks[at] === 1) sum += weight;
   }
-  return sum / (count + 1e-8);
+  return sum / divisorOf(count);
 }
 
 /** The mean of -logRatio, within what is kept of it. */

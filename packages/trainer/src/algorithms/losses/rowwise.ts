@@ -140,7 +140,7 @@ export const geoMean: PolicyLoss = (batch, settings = {}) => {
   let loss = 0;
   for (let row = 0; row < count; row++) {
     if (lengths[row] === 0) continue;
-    const length = (lengths[row] as number) + 1e-8;
+    const length = lengths[row] as number;
     let logRatios = 0;
     let advantages = 0;
     let logWeights = 0;
