@@ -9,6 +9,8 @@ import { z } from "zod";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { applyOverrides } from "./overrides.ts";
+import { rewardModelUseOf, rolloutDefaults } from "./reward-model-use.ts";
+import type { RewardModelConfig } from "./reward-model-use.ts";
 import { type ConfigTree, isTree, keysOf, nearestOf, RewardConfigError, valueAt } from "./tree.ts";
 
 /** `reward` of verl's configuration, by its own names. What is null is not set. */
@@ -19,20 +21,14 @@ export interface RewardConfig {
     readonly name: string;
     readonly reward_kwargs: Readonly<Record<string, unknown>>;
   };
+  /** Of verl's own scorers: there are none for ours. */
+  readonly compute_score_kwargs: Readonly<Record<string, unknown>>;
   readonly reward_manager: {
     readonly source: "register" | "importlib";
     readonly name: string;
     readonly module: { readonly path: string | null; readonly name: string };
   };
-  readonly reward_model: {
-    readonly enable: boolean;
-    readonly enable_resource_pool: boolean;
-    readonly n_gpus_per_node: number;
-    readonly nnodes: number;
-    readonly model_path: string | null;
-    /** Settings of the engine: its own business. */
-    readonly rollout: Readonly<Record<string, unknown>>;
-  };
+  readonly reward_model: RewardModelConfig;
   readonly sandbox_fusion: {
     readonly url: string | null;
     readonly max_concurrent: number;
@@ -61,6 +57,7 @@ const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
       reward_kwargs: free.default({}),
     })
     .prefault({}),
+  compute_score_kwargs: free.default({}),
   reward_manager: z
     .strictObject({
       source: z.enum(["register", "importlib"]).default("register"),
@@ -80,7 +77,8 @@ const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
       n_gpus_per_node: wholeNumber.min(0).default(8),
       nnodes: wholeNumber.min(0).default(0),
       model_path: z.string().min(1).nullable().default(null),
-      rollout: free.default({}),
+      servers: z.array(z.string().min(1)).default([]),
+      rollout: free.default({ ...rolloutDefaults }),
     })
     .prefault({}),
   sandbox_fusion: z
@@ -110,14 +108,22 @@ export function readRewardConfig(
   tree: Readonly<Record<string, unknown>>,
   overrides: readonly string[] = [],
 ): RewardConfig {
-  const own = Object.fromEntries(
-    Object.entries(tree).filter(([key]) => rewardRoots.has(key)),
-  ) as ConfigTree;
+  const own = withoutTargets(
+    Object.fromEntries(Object.entries(tree).filter(([key]) => rewardRoots.has(key))) as ConfigTree,
+  );
   // Only what is given: a default is nobody's word, and contradicts none that is given at the old place.
   const given = applyOverrides(own, overrides, knownRewardKeys);
   const { reward = {} } = withoutLegacyKeys(given);
   if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
   return checked(reward);
+}
+
+/** Names of verl's own classes, in its YAML files. */
+function withoutTargets(tree: ConfigTree): ConfigTree {
+  const entries = Object.entries(tree).filter(([key]) => key !== "_target_");
+  return Object.fromEntries(
+    entries.map(([key, value]) => [key, isTree(value) ? withoutTargets(value) : value]),
+  );
 }
 
 const rewardRoots: ReadonlySet<string> = new Set([
@@ -200,7 +206,7 @@ export async function loadRewardConfig(
   return readRewardConfig(tree, overrides);
 }
 
-/** The same as options of a reward loop. What the loop has no option for is the manager's. */
+/** The same as options of a reward loop. What the loop has no option for is the manager's. Throws RewardConfigError for a reward model whose servers cannot be had so. */
 export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
   const { custom_reward_function: custom, reward_manager: manager, reward_kwargs: kwargs } = config;
   const isLimited = ["rate_limited", "limited"].includes(manager.name);
@@ -209,6 +215,8 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
     max_concurrent: maxConcurrent,
     memory_limit_mb: memoryLimitMb,
   } = config.sandbox_fusion;
+  const rewardModel = rewardModelUseOf(config.reward_model, custom.path === null);
+  checkScoreKwargs(config);
   const isRemote = manager.source === "register" && manager.name === "remote";
   return {
     workers: config.num_workers,
@@ -217,6 +225,7 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
     ...(custom.path === null
       ? {}
       : { reward: { path: custom.path, name: custom.name, rewardKwargs: custom.reward_kwargs } }),
+    ...(rewardModel === undefined ? {} : { rewardModel }),
     // In verl a function of one's own is not told of it.
     ...(url === null || custom.path !== null
       ? {}
@@ -240,6 +249,18 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
     ),
     ...(isLimited ? { timeoutMs: 1000 * config.timeout } : {}),
   };
+}
+
+/** verl hands them to the scorers by data source, and only where there is no function of one's own. */
+function checkScoreKwargs(config: RewardConfig): void {
+  const { compute_score_kwargs: kwargs, custom_reward_function: custom } = config;
+  const [key] = Object.keys(kwargs);
+  if (key === undefined || custom.path !== null) return;
+  throw new RewardConfigError(
+    `reward.compute_score_kwargs.${key}`,
+    "the scorers by data source have no settings here; give a function that calls the one you want",
+    kwargs[key],
+  );
 }
 
 /** Of the managers' own options: `overlong_buffer_cfg` is `overlongBuffer`, and so on. */

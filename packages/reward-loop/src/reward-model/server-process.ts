@@ -15,6 +15,8 @@ export interface LaunchOptions {
   /** Default 1. */
   readonly replicas?: number;
   readonly env?: Readonly<Record<string, string>>;
+  /** Each replica sees so many GPUs of those that we see, and no others' (CUDA_VISIBLE_DEVICES). Default: all. */
+  readonly gpusPerReplica?: number;
   /** How long a server may take to be well. Default 600,000. */
   readonly startTimeoutMs?: number;
 }
@@ -55,7 +57,7 @@ export class ServerProcess {
       arg.replaceAll("{port}", String(port)).replaceAll("{index}", String(index)),
     );
     const child = spawn("sh", ["-c", watched, "sh", launch.command, ...args], {
-      env: { ...process.env, ...launch.env },
+      env: { ...process.env, ...visibleGpus(launch, index), ...launch.env },
       stdio: ["pipe", "ignore", "pipe"],
       // A group of its own, so that all of it can be ended.
       detached: true,
@@ -105,6 +107,17 @@ export class ServerProcess {
   #failed(reason: string): RewardModelStartError {
     return new RewardModelStartError(this.address, reason, this.#lastLines.join("\n"));
   }
+}
+
+function visibleGpus(
+  { gpusPerReplica: count }: LaunchOptions,
+  index: number,
+): Readonly<Record<string, string>> {
+  if (count === undefined) return {};
+  const own = process.env["CUDA_VISIBLE_DEVICES"]?.split(",");
+  const places = Array.from({ length: count }, (_, place) => index * count + place);
+  const gpus = places.map((place) => (own === undefined ? String(place) : own[place]));
+  return { CUDA_VISIBLE_DEVICES: gpus.filter((gpu) => gpu !== undefined).join(",") };
 }
 
 async function freePort(): Promise<number> {

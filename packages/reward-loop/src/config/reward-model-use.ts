@@ -1,0 +1,157 @@
+/**
+ * `reward.reward_model` as the loop's option `rewardModel`: servers that run already (`servers`, a key of ours), or as many as the GPUs of this machine hold, started by their engine's own
+ * command with verl's settings as its flags (engine-flags).
+ */
+
+import type { RewardModelUse } from "../settings.ts";
+import { flagsOf } from "./engine-flags.ts";
+import { RewardConfigError } from "./tree.ts";
+import type { ConfigValue } from "./tree.ts";
+
+type Engine = RewardModelUse["engine"];
+
+const at = "reward.reward_model";
+
+/** `reward.reward_model` of verl's configuration. */
+export interface RewardModelConfig {
+  readonly enable: boolean;
+  readonly enable_resource_pool: boolean;
+  readonly n_gpus_per_node: number;
+  readonly nnodes: number;
+  readonly model_path: string | null;
+  /** Ours: host:port of servers that run already. */
+  readonly servers: readonly string[];
+  /** Settings of the engine. */
+  readonly rollout: Readonly<Record<string, unknown>>;
+}
+
+/** Of verl's reward.yaml; `name` must be set. */
+export const rolloutDefaults: Readonly<Record<string, ConfigValue>> = {
+  name: null,
+  dtype: "bfloat16",
+  gpu_memory_utilization: 0.5,
+  enforce_eager: true,
+  free_cache_engine: true,
+  tensor_model_parallel_size: 2,
+  data_parallel_size: 1,
+  pipeline_model_parallel_size: 1,
+  max_num_batched_tokens: 8192,
+  max_num_seqs: 1024,
+  load_format: "auto",
+  seed: 42,
+};
+
+/**
+ * Undefined where it is not enabled. Throws RewardConfigError.
+ *
+ * @param scoresItself there is no score function that would ask it
+ */
+export function rewardModelUseOf(
+  config: RewardModelConfig,
+  scoresItself: boolean,
+): RewardModelUse | undefined {
+  const { enable, enable_resource_pool: isApart, servers, model_path: path } = config;
+  if (!enable) return undefined;
+  const model = path ?? "";
+  const rollout = settingsOf(config);
+  const engine = engineOf(rollout["name"]);
+  return {
+    engine,
+    model,
+    ...(servers.length > 0
+      ? { servers }
+      : { launch: launchOf(config, { engine, rollout, scoresItself }) }),
+    ...(scoresItself ? { tokenizer: model } : {}),
+    // Beside the policy, whose memory it has while that does not need it.
+    sleeps: rollout["free_cache_engine"] === true && !isApart,
+  };
+}
+
+type Rollout = Readonly<Record<string, ConfigValue>>;
+
+/** With verl's defaults, and without what is null. */
+function settingsOf({ rollout }: RewardModelConfig): Rollout {
+  const all = Object.entries({ ...rolloutDefaults, ...rollout }) as [string, ConfigValue][];
+  return Object.fromEntries(all.filter(([, value]) => value !== null));
+}
+
+function engineOf(name: ConfigValue | undefined): Engine {
+  if (name === "vllm" || name === "sglang") return name;
+  throw new RewardConfigError(`${at}.rollout.name`, "must be vllm or sglang", name);
+}
+
+interface Launching {
+  readonly engine: Engine;
+  readonly rollout: Rollout;
+  readonly scoresItself: boolean;
+}
+
+function launchOf(
+  config: RewardModelConfig,
+  { engine, rollout, scoresItself }: Launching,
+): NonNullable<RewardModelUse["launch"]> {
+  const gpusPerReplica = gpusOf(rollout);
+  const replicas = replicasOf(config, gpusPerReplica);
+  const { model_path: path, enable_resource_pool: isApart } = config;
+  const model = path ?? "";
+  const address = ["--host", "127.0.0.1", "--port", "{port}"];
+  const start =
+    engine === "vllm"
+      ? ["serve", model, ...address]
+      : [
+          "-m",
+          "sglang.launch_server",
+          "--model-path",
+          model,
+          ...address,
+          ...(scoresItself ? ["--is-embedding"] : []),
+        ];
+  const sleeps = rollout["free_cache_engine"] === true && !isApart;
+  return {
+    command: engine === "vllm" ? "vllm" : "python3",
+    args: [...start, ...flagsOf(engine, rollout, `${at}.rollout`)],
+    replicas,
+    gpusPerReplica,
+    // Its paths for sleeping are there for development only.
+    ...(engine === "vllm" && sleeps ? { env: { VLLM_SERVER_DEV_MODE: "1" } } : {}),
+  };
+}
+
+function gpusOf(rollout: Rollout): number {
+  return ["tensor", "pipeline"].reduce(
+    (product, kind) => product * sizeOf(rollout, `${kind}_model_parallel_size`),
+    sizeOf(rollout, "data_parallel_size"),
+  );
+}
+
+function sizeOf(rollout: Rollout, key: string): number {
+  const size = rollout[key];
+  if (Number.isSafeInteger(size) && (size as number) > 0) return size as number;
+  throw new RewardConfigError(`${at}.rollout.${key}`, "must be a whole number above 0", size);
+}
+
+function replicasOf(config: RewardModelConfig, gpusPerReplica: number): number {
+  const { n_gpus_per_node: gpus, nnodes } = config;
+  if (nnodes === 0) {
+    throw new RewardConfigError(
+      `${at}.nnodes`,
+      `is 0: in verl the model has the trainer's GPUs then, which are not known here; give 1, with ${at}.n_gpus_per_node, or name servers that run in ${at}.servers`,
+      nnodes,
+    );
+  }
+  if (nnodes > 1) {
+    throw new RewardConfigError(
+      `${at}.nnodes`,
+      `is ${nnodes}: servers are started on this machine only; start them and name them in ${at}.servers`,
+      nnodes,
+    );
+  }
+  if (gpus === 0 || gpus % gpusPerReplica !== 0) {
+    throw new RewardConfigError(
+      `${at}.n_gpus_per_node`,
+      `is ${gpus}, which is no multiple of the ${gpusPerReplica} that one server has (tensor, data and pipeline parallel)`,
+      gpus,
+    );
+  }
+  return gpus / gpusPerReplica;
+}

@@ -1,0 +1,243 @@
+/** verl's `reward.reward_model` as servers: which flags they get, what cannot be said to them, and that they are started, score, sleep and end. */
+
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardModelUse } from "@rayling/reward-loop";
+import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { startJudge } from "../../../../test/servers/judge.ts";
+import { sampleOf } from "../loop.ts";
+
+afterAll(() => ray.shutdown());
+
+const model = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
+const serverProgram = fileURLToPath(
+  new URL("../../../../test/servers/judge-server.ts", import.meta.url),
+);
+
+function useOf(
+  rewardModel: object,
+  rollout: object = {},
+  others: object = {},
+): RewardModelUse | undefined {
+  const own = { enable: true, model_path: "m", nnodes: 1, n_gpus_per_node: 4, ...rewardModel };
+  const reward = { ...others, reward_model: { ...own, rollout: { name: "vllm", ...rollout } } };
+  return rewardLoopOptionsOf(readRewardConfig({ reward })).rewardModel;
+}
+
+describe("a reward model of verl's configuration", () => {
+  test("is not there unless it is enabled", () => {
+    expect(useOf({ enable: false })).toBeUndefined();
+  });
+
+  test("of vLLM is started with verl's settings, as many as there are GPUs", () => {
+    expect(useOf({}, { engine_kwargs: { vllm: { max_logprobs: 5, swap_space: null } } })).toEqual({
+      engine: "vllm",
+      model: "m",
+      tokenizer: "m",
+      sleeps: true,
+      launch: {
+        command: "vllm",
+        args: [
+          "serve",
+          "m",
+          "--host",
+          "127.0.0.1",
+          "--port",
+          "{port}",
+          "--dtype",
+          "bfloat16",
+          "--gpu-memory-utilization",
+          "0.5",
+          "--enforce-eager",
+          "--enable-sleep-mode",
+          "--tensor-parallel-size",
+          "2",
+          "--data-parallel-size",
+          "1",
+          "--pipeline-parallel-size",
+          "1",
+          "--max-num-batched-tokens",
+          "8192",
+          "--max-num-seqs",
+          "1024",
+          "--load-format",
+          "auto",
+          "--seed",
+          "42",
+          "--max-logprobs",
+          "5",
+        ],
+        replicas: 2,
+        gpusPerReplica: 2,
+        env: { VLLM_SERVER_DEV_MODE: "1" },
+      },
+    });
+  });
+
+  test("of SGLang has its own flags; one that only a function asks is not an embedding", () => {
+    const rollout = {
+      name: "sglang",
+      tensor_model_parallel_size: 1,
+      free_cache_engine: false,
+      enable_prefix_caching: false,
+      max_model_len: 4096,
+    };
+    const use = useOf({}, rollout);
+    expect(use).toMatchObject({ sleeps: false, launch: { command: "python3", replicas: 4 } });
+    const text = use?.launch?.args.join(" ");
+    expect(text).toMatch(/^-m sglang.launch_server --model-path m .*--is-embedding/);
+    expect(text).toContain("--tp-size 1 --dp-size 1 --pp-size 1 --max-running-requests 1024");
+    expect(text).toContain("--random-seed 42 --disable-radix-cache --context-length 4096");
+    const asked = useOf({}, rollout, { custom_reward_function: { path: "mine.ts" } });
+    expect(asked?.launch?.args).not.toContain("--is-embedding");
+    expect(asked).not.toHaveProperty("tokenizer");
+  });
+
+  test("whose servers run already is taken as it is; with GPUs of its own it does not sleep", () => {
+    expect(useOf({ servers: ["a:1", "b:2"], nnodes: 0, enable_resource_pool: true })).toEqual({
+      engine: "vllm",
+      model: "m",
+      tokenizer: "m",
+      servers: ["a:1", "b:2"],
+      sleeps: false,
+    });
+  });
+
+  test("has the keys of verl's own file, which say what a server is not told", async () => {
+    const file = {
+      _target_: "verl.workers.config.RolloutConfig",
+      cudagraph_capture_sizes: null,
+      expert_parallel_size: 1,
+      layered_summon: false,
+      scheduling_policy: "fcfs",
+      full_determinism: false,
+      multi_stage_wake_up: false,
+      limit_images: null,
+      enable_chunked_prefill: true,
+      disable_log_stats: true,
+      skip_tokenizer_init: false,
+      ignore_eos: false,
+      temperature: 1,
+      top_k: -1,
+      top_p: 1,
+      do_sample: true,
+      n: 1,
+      prompt_length: 2048,
+      response_length: 2048,
+      quantization: null,
+      quantization_config_file: null,
+      mtp: null,
+      disaggregation: { enabled: false, prefill_replicas: 1, ib_device: null },
+    };
+    const { launch } = useOf({}, file) ?? {};
+    expect(launch?.args.slice(-3)).toEqual(["--scheduling-policy", "fcfs", "--disable-log-stats"]);
+  });
+
+  test.each([
+    [{}, { name: null }, "reward.reward_model.rollout.name", "must be vllm or sglang"],
+    [{}, { name: "trtllm" }, "reward.reward_model.rollout.name", "must be vllm or sglang"],
+    [{ nnodes: 0 }, {}, "reward.reward_model.nnodes", "the trainer's GPUs"],
+    [{ nnodes: 2 }, {}, "reward.reward_model.nnodes", "on this machine only"],
+    [{ n_gpus_per_node: 3 }, {}, "reward.reward_model.n_gpus_per_node", "no multiple of the 2"],
+    [
+      {},
+      { tensor_model_parallel_size: 0 },
+      "reward.reward_model.rollout.tensor_model_parallel_size",
+      "a whole number above 0",
+    ],
+    [{}, { full_determinism: true }, "reward.reward_model.rollout.full_determinism", "cannot be"],
+    [{}, { dtpye: "half" }, "reward.reward_model.rollout.dtpye", "did you mean dtype?"],
+    [{}, { disaggregation: { enabled: true } }, "reward.reward_model.rollout.disaggregation", ""],
+    [
+      {},
+      { engine_kwargs: { vllm: 3 } },
+      "reward.reward_model.rollout.engine_kwargs.vllm",
+      "must hold keys",
+    ],
+    [{ model_path: null }, {}, "reward.reward_model.model_path", "is needed"],
+  ])("%j %j is an error that names the key", (own, rollout, key, message) => {
+    expect(() => useOf(own, rollout)).toThrow(
+      expect.objectContaining({
+        code: "REWARD_CONFIG",
+        key,
+        message: expect.stringContaining(message) as string,
+      }),
+    );
+  });
+});
+
+test("settings of verl's own scorers are an error where these would be asked", () => {
+  const reward = { compute_score_kwargs: { method: "flexible" } };
+  expect(() => rewardLoopOptionsOf(readRewardConfig({ reward }))).toThrow(
+    expect.objectContaining({ key: "reward.compute_score_kwargs.method" }),
+  );
+  const own = { ...reward, custom_reward_function: { path: "mine.ts" } };
+  expect(rewardLoopOptionsOf(readRewardConfig({ reward: own })).workers).toBe(8);
+});
+
+/** A program by the name of vLLM's, which answers as vLLM does. */
+test("the servers of a configuration start, score, sleep, and end with the loop", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "vllm-"));
+  const started = join(folder, "started");
+  const script = `#!/bin/sh
+echo "$CUDA_VISIBLE_DEVICES $VLLM_SERVER_DEV_MODE $*" >> ${started}
+while [ "$1" != --port ]; do shift; done
+exec ${process.execPath} ${serverProgram} "{\\"port\\": $2}"
+`;
+  await writeFile(join(folder, "vllm"), script, { mode: 0o755 });
+  vi.stubEnv("PATH", `${folder}:${process.env["PATH"]}`);
+  vi.stubEnv("CUDA_VISIBLE_DEVICES", "4,5,6,7");
+  const config = readRewardConfig({}, [
+    "reward.num_workers=1",
+    "reward.reward_model.enable=true",
+    `reward.reward_model.model_path=${model}`,
+    "reward.reward_model.nnodes=1",
+    "reward.reward_model.n_gpus_per_node=4",
+    "reward.reward_model.rollout.name=vllm",
+  ]);
+  const loop = await RewardLoopManager.create(rewardLoopOptionsOf(config));
+  const lines = (await readFile(started, "utf8")).trim().split("\n").toSorted();
+  expect(lines.map((line) => line.split(" ").slice(0, 4))).toEqual([
+    ["4,5", "1", "serve", model],
+    ["6,7", "1", "serve", model],
+  ]);
+  const addresses = lines.map((line) => `127.0.0.1:${/--port (\d+)/.exec(line)?.[1]}`);
+  const score = async (): Promise<unknown> => {
+    const rawPrompt = [{ role: "user", content: "18" }];
+    return loop.computeScore({ ...sampleOf("18"), rawPrompt });
+  };
+  const outcome = await loop.rewardModel?.awake(score);
+  expect(outcome).toMatchObject({ valid: true, rewardScore: 1 });
+  const stats = await Promise.all(
+    addresses.map(async (address) => (await fetch(`http://${address}/stats`)).json()),
+  );
+  expect(stats).toMatchObject([{ isAsleep: true }, { isAsleep: true }]);
+  await loop.close();
+  await expect(fetch(`http://${addresses[0]}/stats`)).rejects.toThrow();
+  vi.unstubAllEnvs();
+  await rm(folder, { recursive: true });
+});
+
+test("the servers that a configuration names are asked", async () => {
+  await using judge = await startJudge();
+  const config = readRewardConfig({
+    reward: {
+      num_workers: 1,
+      reward_model: {
+        enable: true,
+        model_path: model,
+        servers: [judge.address],
+        rollout: { name: "sglang", free_cache_engine: false },
+      },
+    },
+  });
+  await using loop = await RewardLoopManager.create(rewardLoopOptionsOf(config));
+  const rawPrompt = [{ role: "user", content: "18" }];
+  const outcome = await loop.computeScore({ ...sampleOf("18"), rawPrompt });
+  expect(outcome).toMatchObject({ valid: true, rewardScore: 1 });
+});
