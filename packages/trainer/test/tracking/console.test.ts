@@ -68,12 +68,37 @@ test("on a terminal: where the run is, what the step spends its time on, and how
   logger.progress({ step: 2, phase: "update_actor", inFlight: 5 });
   logger.close();
   expect(screenOf(text())).toEqual([
-    "step 0/4, accuracy 0.2500",
-    "step 1/4, score 0.2500, accuracy 0.5000, 1m 00s",
+    "step 0/4, accuracy 0.25",
+    "step 1/4, score 0.25, accuracy 0.5, 1m 00s",
     "step 2/4 [######------------------], 2m 40s left, 5 rewards in flight, score 0.250, accuracy 0.500",
     "[gggggggggggggggggguuuuuu] gen 15.0 s, update_actor 5.0 s ...",
     "",
   ]);
+});
+
+test("when the last step is over only the lines of steps are left, however often they were drawn", () => {
+  const { stream, text } = streamOf(true);
+  let nowMs = 0;
+  const logger = new ConsoleLogger({ stream, now: () => nowMs });
+  logger.open(run);
+  for (let step = 1; step <= 4; step += 1) {
+    for (const phase of ["gen", "adv", "gen"]) {
+      logger.progress({ step, phase, inFlight: 1 });
+      nowMs += 1000;
+      logger.phase({ step, name: phase, startMs: nowMs - 1000, endMs: nowMs });
+    }
+    logger.log({ "critic/score/mean": step / 4, "actor/pg_loss": -2.5e-9 }, step);
+  }
+  logger.close();
+  expect(screenOf(text())).toEqual([
+    "step 1/4, score 0.25, pg_loss -2.5e-9",
+    "step 2/4, score 0.5, pg_loss -2.5e-9",
+    "step 3/4, score 0.75, pg_loss -2.5e-9",
+    "step 4/4, score 1, pg_loss -2.5e-9",
+    "",
+  ]);
+  // A phase that comes again is counted once each time.
+  expect(text()).toContain("gen 2.0 s, adv 1.0 s");
 });
 
 test("no line is longer than the terminal is wide", () => {

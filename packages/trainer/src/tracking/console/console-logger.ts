@@ -46,7 +46,6 @@ export class ConsoleLogger implements TrackingLogger {
     this.#view?.progress(progress);
   }
 
-  /** The last state is left standing. */
   close(): void {
     this.#view?.close();
   }

@@ -23,23 +23,27 @@ export class LiveView {
   #drawing: NodeJS.Timeout | undefined;
   #drawnAt = -Infinity;
   #rows = 0;
-  #progress: TrainingProgress = { step: 0 };
+  /** Undefined while no step is worked at. */
+  #progress: TrainingProgress | undefined;
+  #finished = 0;
   /** Milliseconds of each phase of the step that is worked at. */
   #spent: Map<string, number> = new Map();
-  #phaseSince: number;
+  #running: { readonly name: string; readonly sinceMs: number } | undefined;
   #summary: StepSummary = {};
 
   constructor(stream: WriteStream, totalSteps: number | undefined, now: () => number) {
     this.#stream = stream;
     this.#totalSteps = totalSteps;
     this.#now = now;
-    this.#phaseSince = now();
     this.#timeLeft = new TimeLeft(now());
     this.#ticking = setInterval(() => this.#draw(), tickMs).unref();
   }
 
   progress(progress: TrainingProgress): void {
-    if (progress.phase !== this.#progress.phase) this.#phaseSince = this.#now();
+    const { phase } = progress;
+    if (phase !== this.#running?.name) {
+      this.#running = phase === undefined ? undefined : { name: phase, sinceMs: this.#now() };
+    }
     this.#progress = progress;
     this.#drawSoon();
   }
@@ -48,6 +52,8 @@ export class LiveView {
   phase({ name, startMs, endMs, track = "trainer" }: PhaseRecord): void {
     if (track !== "trainer" || name === "step") return;
     this.#spent.set(name, (this.#spent.get(name) ?? 0) + endMs - startMs);
+    // It is counted: it does not go on.
+    if (name === this.#running?.name) this.#running = undefined;
     this.#drawSoon();
   }
 
@@ -56,15 +62,20 @@ export class LiveView {
     else this.#timeLeft.finished(this.#now());
     this.#summary = { ...this.#summary, ...summaryOf(metrics) };
     this.#spent = new Map();
+    this.#finished = step;
+    this.#progress = undefined;
+    this.#running = undefined;
     this.#clear();
     this.#stream.write(`${stepSummary(metrics, step, this.#totalSteps)}\n`);
-    this.#draw();
+    this.#drawSoon();
   }
 
+  /** The last state is left standing, unless the last step is over. */
   close(): void {
     clearInterval(this.#ticking);
     clearTimeout(this.#drawing);
-    if (this.#rows > 0) this.#draw();
+    if (this.#progress === undefined) this.#clear();
+    else this.#draw();
   }
 
   #drawSoon(): void {
@@ -79,17 +90,18 @@ export class LiveView {
     this.#drawnAt = this.#now();
     this.#clear();
     const lines = [this.#runLine(), this.#stepLine()];
-    for (const line of lines) this.#stream.write(`${cut(line, this.#stream.columns - 1)}\n`);
+    for (const line of lines)
+      this.#stream.write(`${cut(line, (this.#stream.columns || 80) - 1)}\n`);
     this.#rows = lines.length;
   }
 
   #runLine(): string {
-    const { step, inFlight } = this.#progress;
     const { score, accuracy } = this.#summary;
     const total = this.#totalSteps;
-    const done = Math.max(0, step - 1);
+    const step = this.#progress?.step ?? this.#finished;
+    const inFlight = this.#progress?.inFlight;
     const parts = [
-      `step ${step}${total === undefined ? "" : `/${total} ${progressBar(done / total)}`}`,
+      `step ${step}${total === undefined ? "" : `/${total} ${progressBar(this.#finished / total)}`}`,
       ...this.#left(),
       ...(inFlight === undefined ? [] : [`${inFlight} rewards in flight`]),
       ...(score === undefined ? [] : [`score ${score.toFixed(3)}`]),
@@ -100,14 +112,13 @@ export class LiveView {
 
   #left(): readonly string[] {
     if (this.#totalSteps === undefined) return [];
-    const ms = this.#timeLeft.leftMs(this.#totalSteps - this.#progress.step + 1, this.#now());
+    const ms = this.#timeLeft.leftMs(this.#totalSteps - this.#finished, this.#now());
     return ms === undefined ? [] : [`${spanText(ms)} left`];
   }
 
   #stepLine(): string {
-    const { phase } = this.#progress;
-    const running =
-      phase === undefined ? undefined : { name: phase, ms: this.#now() - this.#phaseSince };
+    const now = this.#now();
+    const running = this.#running && { name: this.#running.name, ms: now - this.#running.sinceMs };
     return phaseBar(this.#spent, running);
   }
 

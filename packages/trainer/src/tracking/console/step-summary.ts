@@ -43,7 +43,7 @@ export function stepSummary(
   return [
     `step ${step}${totalSteps === undefined ? "" : `/${totalSteps}`}`,
     ...figures.flatMap(([name, value]) =>
-      value === undefined ? [] : [`${name} ${value.toFixed(4)}`],
+      value === undefined ? [] : [`${name} ${Number(value.toPrecision(4))}`],
     ),
     ...(seconds === undefined ? [] : [spanText(1000 * seconds)]),
     ...(wait === undefined ? [] : [`waited ${spanText(1000 * wait)} for rewards`]),
