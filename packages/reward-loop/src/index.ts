@@ -14,6 +14,8 @@ export { RewardModelRouter } from "./reward-model/router.ts";
 export type { RouterOptions } from "./reward-model/router.ts";
 export type { LaunchOptions } from "./reward-model/server-process.ts";
 export type { RouterStrategy, UpstreamState } from "./reward-model/upstreams.ts";
+export { extractReward } from "./batch/rewards.ts";
+export type { ExtractedReward } from "./batch/rewards.ts";
 export { RewardLoopWorker, RewardLoopWorkerActor } from "./worker/reward-loop-worker.ts";
 export type {
   ExecutorSettings,

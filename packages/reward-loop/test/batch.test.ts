@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { asTensor, DataProto, tensor, toNested } from "@rayling/data-proto";
-import { RewardLoopManager } from "@rayling/reward-loop";
+import { extractReward, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
 import { afterAll, describe, expect, test } from "vitest";
@@ -205,6 +205,17 @@ describe("extra info", () => {
     expect(result.batch?.["rewardValid"]).toMatchObject({ dtype: "bool", shape: [5] });
     expect([...(result.batch?.["rewardValid"]?.data ?? [])]).toEqual([0, 1, 1, 1, 0]);
     expect([...(result.batch?.["rmScores"]?.data ?? [])]).toEqual([0, 1, 2, 3, 0]);
+  });
+
+  test("comes out of a batch again, as its scores do", async () => {
+    await using loop = await RewardLoopManager.create({ workers: 1, reward: `${rewards}:extras` });
+    const batch = textsOf(["1", "2"]);
+    expect(() => extractReward(batch)).toThrow(`"rmScores" is missing`);
+    const { rmScores, rewardExtraInfo } = extractReward(
+      batch.union(await loop.computeRmScore(batch)),
+    );
+    expect(toNested(rmScores)).toEqual([[1], [2]]);
+    expect(rewardExtraInfo).toEqual({ score: [1, 2], odd: [[1], null], even: [null, true] });
   });
 
   test("the tuple [score, query, response] of the async reward agent is taken apart", async () => {

@@ -6,6 +6,8 @@
  */
 
 import { asTensor, DataProto, zeros } from "@rayling/data-proto";
+import type { Tensor } from "@rayling/data-proto";
+import { InvalidBatchError } from "../errors.ts";
 import type { ScoreFailure, SampleOutcome } from "../outcome.ts";
 import type { ResponseShape } from "./rows.ts";
 
@@ -40,6 +42,26 @@ export function assembleRewards(
     nonTensors: { ...(Object.fromEntries(extras) as Record<string, unknown[]>), rewardError },
     metaInfo: { rewardExtraKeys },
   });
+}
+
+/** What a batch with rewards says of them. */
+export interface ExtractedReward {
+  readonly rmScores: Tensor;
+  /** A column per key of extra info. */
+  readonly rewardExtraInfo: Readonly<Record<string, readonly unknown[]>>;
+}
+
+/** verl `extract_reward`: the columns that `computeRmScore` made, out of a batch that has them. Throws InvalidBatchError for one that has not. */
+export function extractReward({ batch, nonTensorBatch, metaInfo }: DataProto): ExtractedReward {
+  const rmScores = batch?.["rmScores"];
+  if (rmScores === undefined) throw new InvalidBatchError("rmScores", "is missing");
+  const keys = (metaInfo["rewardExtraKeys"] ?? []) as readonly string[];
+  const columns = keys.map((key) => {
+    const column = nonTensorBatch[key];
+    if (column === undefined) throw new InvalidBatchError(key, "is missing");
+    return [key, column] as const;
+  });
+  return { rmScores, rewardExtraInfo: Object.fromEntries(columns) };
 }
 
 /** An empty response has its score in the last column: index -1 in verl, kept on purpose (verl #6639). */
