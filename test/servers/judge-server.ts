@@ -235,13 +235,11 @@ const answers: Readonly<Record<string, Answer>> = {
     object: "chat.completion",
     created: 0,
     model: "judge",
-    choices: [
-      {
-        index: 0,
-        message: messageOf(score, request),
-        finish_reason: "stop",
-      },
-    ],
+    choices: Array.from({ length: request.n ?? 1 }, (_, index) => ({
+      index,
+      ...spoken(messageOf(score, request), request, index),
+    })),
+    ...(request.return_token_ids === true ? { prompt_token_ids: [7, 8, 9] } : {}),
     usage: { prompt_tokens: tokens - 10, completion_tokens: 10, total_tokens: tokens },
   }),
   "/classify": (score) => ({
@@ -338,6 +336,12 @@ function questionOf(request: ChatRequest): Question | undefined {
 
 interface ChatRequest {
   readonly messages?: readonly { readonly content: string }[];
+  readonly n?: number;
+  readonly max_tokens?: number;
+  readonly seed?: number;
+  readonly logprobs?: boolean;
+  /** vLLM's. */
+  readonly return_token_ids?: boolean;
   readonly input?: string;
   readonly tools?: readonly { readonly function: ChoiceTool }[];
 }
@@ -359,7 +363,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function messageOf(score: number, { tools }: ChatRequest): unknown {
+function messageOf(score: number, { tools }: ChatRequest): Message {
   const tool = tools?.[0]?.function;
   if (tool === undefined) return { role: "assistant", content: JSON.stringify({ score }) };
   const choices = tool.parameters?.properties?.choice?.enum ?? [];
@@ -367,6 +371,33 @@ function messageOf(score: number, { tools }: ChatRequest): unknown {
   const call = { name: tool.name, arguments: JSON.stringify({ choice }) };
   const toolCalls = [{ id: "call-judge", type: "function", function: call }];
   return { role: "assistant", content: null, tool_calls: toolCalls };
+}
+
+/** A message in tokens of three characters, cut where it gets too long, with log-probs that depend on the seed where they are asked for. */
+function spoken(message: Message, request: ChatRequest, index: number): object {
+  const { max_tokens: most = Infinity, seed = 0, logprobs, return_token_ids: ids } = request;
+  const tokens = message.content?.match(/.{1,3}/gsu) ?? [];
+  const said = tokens.slice(0, most);
+  const logProbOf = (token: string, at: number): number =>
+    Math.log(chanceOf(seed, `${index}/${at}/${token}`, "token"));
+  const content = said.map((token, at) => ({
+    token,
+    logprob: logProbOf(token, at),
+    bytes: [...Buffer.from(token)],
+    top_logprobs: [],
+  }));
+  return {
+    message: message.content === null ? message : { ...message, content: said.join("") },
+    finish_reason: said.length < tokens.length ? "length" : "stop",
+    ...(logprobs === true ? { logprobs: { content } } : {}),
+    ...(ids === true ? { token_ids: said.map((token) => Buffer.from(token).readUInt8(0)) } : {}),
+  };
+}
+
+interface Message {
+  readonly role: "assistant";
+  readonly content: string | null;
+  readonly tool_calls?: readonly unknown[];
 }
 
 function countTokens(text: string): number {

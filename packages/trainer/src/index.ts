@@ -122,6 +122,9 @@ export type {
   TrackingErrorCode,
   TrainerStateErrorCode,
 } from "./errors.ts";
+export { OpenAIPolicy, OpenAIPolicyActor } from "./policy/openai/openai-policy.ts";
+export type { OpenAIPolicySettings, UpdaterSpec } from "./policy/openai/settings.ts";
+export type { PolicyUpdater } from "./policy/openai/updater.ts";
 export type {
   Account,
   ChatMessage,

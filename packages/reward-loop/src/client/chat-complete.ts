@@ -81,7 +81,8 @@ interface Completion {
   readonly usage: ChatUsage;
 }
 
-function apiRootOf(baseUrl: string): string {
+/** Of an OpenAI-compatible server: what it is called by, or a bare host:port, to the URL that all paths of the API begin with. */
+export function apiRootOf(baseUrl: string): string {
   const url = /^https?:\/\//.test(baseUrl) ? baseUrl : `http://${baseUrl}/v1`;
   return url.replace(/\/+$/, "");
 }

@@ -1,6 +1,6 @@
-/** For score functions that call a model: public names of @rayling/reward-loop/client, which loads nothing else of the package. */
+/** For score functions that call a model: public names of @rayling/reward-loop/client, which loads none of the loop. */
 
-export { chatComplete } from "./chat-complete.ts";
+export { apiRootOf, chatComplete } from "./chat-complete.ts";
 export type { ChatAnswer, ChatMessage, ChatOptions, ChatUsage } from "./chat-complete.ts";
 export { EndpointError } from "./endpoint-error.ts";
 export { postRequest } from "./post-request.ts";

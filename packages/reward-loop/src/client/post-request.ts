@@ -1,9 +1,10 @@
 /**
- * A request that is sent again until it is answered (verl `_post_request`): after a pause of 1, 2, 4, … seconds, at most 30, up to 16 times in all. A status that says that the
- * request itself is wrong (4xx) is final; 408 and 429 are not, which verl takes for final, too.
+ * A request that is sent again until it is answered (verl `_post_request`): after a pause of 1, 2, 4, … seconds, at most 30, or as long as the server says, up to 16 times in all. A
+ * status that says that the request itself is wrong (4xx) is final; 408 and 429 are not, which verl takes for final, too.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
+import { httpDetailsOf } from "../faults/http-details.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { postJson } from "./post-json.ts";
 import type { PostOptions } from "./post-json.ts";
@@ -13,23 +14,27 @@ export interface PostRequestOptions extends PostOptions {
   readonly maxRetries?: number | undefined;
   /** Of one second; for tests. Default 1,000. */
   readonly secondMs?: number;
+  /** Looks at the answer: with an EndpointError that it throws, the request is sent again like one that was not answered. */
+  readonly check?: (answer: unknown) => void;
 }
 
 /** Rejects with the last EndpointError, or with the signal's reason. */
 export async function postRequest(
   url: string,
   body: unknown,
-  { maxRetries = 16, secondMs = 1000, ...options }: PostRequestOptions = {},
+  { maxRetries = 16, secondMs = 1000, check, ...options }: PostRequestOptions = {},
 ): Promise<unknown> {
   for (let attempt = 0; ; attempt++) {
     try {
-      return await postJson(url, body, options);
+      const answer = await postJson(url, body, options);
+      check?.(answer);
+      return answer;
     } catch (error) {
       if (!(error instanceof EndpointError) || isFinal(error) || attempt + 1 >= maxRetries) {
         throw error;
       }
-      const pauseMs = Math.min(2 ** attempt, 30) * secondMs;
-      await delay(pauseMs, undefined, { signal: options.signal });
+      const { retryAfterMs = Math.min(2 ** attempt, 30) * secondMs } = httpDetailsOf(error);
+      await delay(retryAfterMs, undefined, { signal: options.signal });
     }
   }
 }

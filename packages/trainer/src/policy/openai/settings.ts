@@ -1,0 +1,52 @@
+/** Settings of a policy behind an OpenAI-compatible server: plain data, checked once, here. */
+
+import { TrainerInputError } from "../../errors.ts";
+
+export interface OpenAIPolicySettings {
+  /** Of the API: `http://host:port/v1`; a bare host:port stands for that. */
+  readonly baseUrl: string;
+  readonly model: string;
+  readonly apiKey?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Any other field of the requests, by the API's own name: `{ return_token_ids: true }` for vLLM's. */
+  readonly body?: Readonly<Record<string, unknown>>;
+  /** Requests at once. Default 32. */
+  readonly maxConcurrency?: number;
+  /** Samples of a prompt that one request asks for (`n`). Default 1: each is there when it is finished, and none waits for another. */
+  readonly samplesPerRequest?: number;
+  /** Tries of a request in all. Default 16, as verl's. */
+  readonly maxRetries?: number;
+  /** Of a try. Default: as long as it takes. */
+  readonly timeoutMs?: number;
+  /** Of one second of a pause before the next try; for tests. Default 1,000. */
+  readonly secondMs?: number;
+  /** A model's folder with its tokenizer and chat template: prompts are counted by it. */
+  readonly tokenizer?: string;
+  /** What becomes of updates. Default: the policy does not train. */
+  readonly updater?: UpdaterSpec;
+}
+
+/** A function of a module of yours that makes a `PolicyUpdater`. */
+export interface UpdaterSpec {
+  /** Relative to `baseDirectory`, or `pkg:name`. */
+  readonly path: string;
+  /** Of its exports. Default "createUpdater". */
+  readonly name?: string;
+  /** What it is called with. */
+  readonly options?: Readonly<Record<string, unknown>>;
+  /** Default: the working directory. */
+  readonly baseDirectory?: string;
+}
+
+/** @throws TrainerInputError that names the setting */
+export function checkOpenAISettings(settings: OpenAIPolicySettings): void {
+  const { baseUrl, model, maxConcurrency = 1, samplesPerRequest = 1, maxRetries = 1 } = settings;
+  for (const [name, text] of Object.entries({ baseUrl, model })) {
+    if (typeof text === "string" && text !== "") continue;
+    throw new TrainerInputError(name, `${name} must be a text, not ${JSON.stringify(text)}`);
+  }
+  for (const [name, count] of Object.entries({ maxConcurrency, samplesPerRequest, maxRetries })) {
+    if (Number.isSafeInteger(count) && count > 0) continue;
+    throw new TrainerInputError(name, `${name} must be a whole number of at least 1, not ${count}`);
+  }
+}

@@ -1,0 +1,36 @@
+/** What a user gives to an `OpenAIPolicy` so that it trains: a module that knows how the model behind the server is updated. */
+
+import { resolveRewardModule } from "@rayling/reward-manager-registry";
+import { TrainerInputError } from "../../errors.ts";
+import type { LogProbs, PolicyState, PolicyUpdate, TokenRows, UpdateMetrics } from "../policy.ts";
+import type { UpdaterSpec } from "./settings.ts";
+
+/** Only `update` is needed. What it is told to learn from has the ids of the rollouts: the server's, if it gives them, or labels of texts. */
+export interface PolicyUpdater {
+  update(update: PolicyUpdate): UpdateMetrics | Promise<UpdateMetrics>;
+  /** With it the trainer works log-probs out anew; else those of the rollout are taken. */
+  logProbs?(rows: TokenRows): LogProbs | Promise<LogProbs>;
+  /** Both or none: without them a checkpoint has the number of updates and nothing else. */
+  state?(): Omit<PolicyState, "version"> | Promise<Omit<PolicyState, "version">>;
+  setState?(state: PolicyState): void | Promise<void>;
+}
+
+/** Rejects with the loader's errors, with TrainerInputError for what is no updater, and with what the module throws. */
+export async function loadUpdater(spec: UpdaterSpec): Promise<PolicyUpdater> {
+  const { path, name = "createUpdater", options = {}, baseDirectory = process.cwd() } = spec;
+  const exports = (await import(resolveRewardModule(path, baseDirectory))) as Readonly<
+    Record<string, unknown>
+  >;
+  const create = exports[name];
+  if (typeof create !== "function") {
+    throw new TrainerInputError("updater", `${path} exports no function ${name}`);
+  }
+  const updater = (await (create as (options: object) => unknown)(options)) as
+    | Partial<PolicyUpdater>
+    | null
+    | undefined;
+  if (typeof updater?.update !== "function") {
+    throw new TrainerInputError("updater", `${name} of ${path} made nothing with a method update`);
+  }
+  return updater as PolicyUpdater;
+}
