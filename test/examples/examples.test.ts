@@ -13,7 +13,9 @@ const firstLine = (path: string): string =>
 const programs = examples.filter((path) => firstLine(path) === `// node ${path}`);
 
 test("every example says on its first line how to run it", () => {
-  expect(examples.filter((path) => !/^\/\/ (node|pnpm start) /.test(firstLine(path)))).toEqual([]);
+  expect(
+    examples.filter((path) => !/^\/\/ (node|pnpm start:score) /.test(firstLine(path))),
+  ).toEqual([]);
   expect(programs.length).toBeGreaterThan(1);
 });
 

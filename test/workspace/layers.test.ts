@@ -46,6 +46,8 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/reward-loop",
     "@rayling/reward-loop/page",
     "@rayling/reward-manager-registry",
+    "@rayling/trainer",
+    "@rayling/trainer/quickstart",
   ],
 };
 

@@ -10,6 +10,7 @@ import { addCertCommand } from "./cert-options.ts";
 import { CliError } from "./cli-error.ts";
 import { addDriverCommands } from "./driver-commands.ts";
 import { addNodeCommand } from "./node-options.ts";
+import { addQuickstartCommand } from "./quickstart-options.ts";
 import { addRunCommand } from "./run-options.ts";
 import { addRewardsCommand } from "./rewards-options.ts";
 import { addScoreCommand } from "./score-options.ts";
@@ -28,6 +29,10 @@ async function main(): Promise<void> {
   addScoreCommand(program, async (options) => {
     const { runScore } = await import("./score-command.ts");
     await runScore(options);
+  });
+  addQuickstartCommand(program, async (flags) => {
+    const { runQuickstart } = await import("./quickstart-command.ts");
+    await runQuickstart(flags);
   });
   addNodeCommand(
     program,

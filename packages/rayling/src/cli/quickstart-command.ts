@@ -1,0 +1,120 @@
+/** `rayling quickstart`: trains, shows how far it is, and ends in one table. */
+import { join } from "node:path";
+import * as ray from "@rayling/core";
+import { schedules, Tracking } from "@rayling/trainer";
+import type { ScheduleName } from "@rayling/trainer";
+import { quickstart } from "@rayling/trainer/quickstart";
+import type {
+  QuickstartProgress,
+  QuickstartResult,
+  QuickstartTracking,
+} from "@rayling/trainer/quickstart";
+import { CliError } from "./cli-error.ts";
+import { stopSignal } from "./stop-signal.ts";
+import { tableLines } from "./table.ts";
+
+export interface QuickstartFlags {
+  readonly steps: number;
+  readonly seed: number;
+  readonly schedule?: readonly string[];
+  readonly latency?: number;
+  readonly warmSteps: number;
+  readonly out: string;
+}
+
+export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
+  const { steps, seed, latency, out } = flags;
+  const chosen = (flags.schedule ?? ["sync", "one-step-off-policy"]).map(scheduleOf);
+  const stop = stopSignal();
+  const startMs = performance.now();
+  say("A tiny transformer learns to add: 37+85 is 122. First by heart, until it knows a third.");
+  try {
+    // The judge, his reward loop and the policy are threads that wait for most of the time.
+    await ray.init({ numCpus: 8 });
+    const result = await stop.race(
+      quickstart({
+        schedules: chosen,
+        steps,
+        seed,
+        latencyMs: latency,
+        warmSteps: flags.warmSteps,
+        onProgress: (progress) => say(progressText(progress)),
+        trackingOf: (schedule) => trackingOf(schedule, steps, out),
+      }),
+    );
+    say("");
+    for (const line of tableLines(rowsOf(result), columns)) say(line);
+    const seconds = (performance.now() - startMs) / 1000;
+    const pages = chosen.map((schedule) => join(out, schedule, "report.html"));
+    say(`\nAll of it took ${seconds.toFixed(0)} s. Where the time went: ${pages.join(", ")};`);
+    say(`trace.json beside them opens in Perfetto.`);
+  } finally {
+    stop.close();
+    await ray.shutdown();
+  }
+}
+
+async function trackingOf(
+  schedule: ScheduleName,
+  totalSteps: number,
+  out: string,
+): Promise<QuickstartTracking> {
+  return await Tracking.open({
+    logger: ["console", "file", "report", "trace"],
+    projectName: "quickstart",
+    experimentName: schedule,
+    directory: join(out, schedule),
+    totalSteps,
+  });
+}
+
+const columns = [
+  "schedule",
+  "time",
+  "against the first",
+  "accuracy before",
+  "accuracy after",
+  "waited for rewards",
+  "judge busy",
+];
+
+function rowsOf({ accuracy, runs }: QuickstartResult): Record<string, string>[] {
+  const [first] = runs;
+  return runs.map((run) => ({
+    schedule: run.schedule,
+    time: `${run.seconds.toFixed(1)} s`,
+    "against the first": run === first ? "" : percent(run.seconds / (first?.seconds ?? 1) - 1),
+    "accuracy before": share(accuracy),
+    "accuracy after": share(run.accuracy),
+    "waited for rewards": `${run.exposedWaitSeconds.toFixed(1)} s`,
+    "judge busy": share(run.slotsBusy),
+  }));
+}
+
+function progressText(progress: QuickstartProgress): string {
+  switch (progress.phase) {
+    case "warm start":
+      return `  ${progress.steps} steps by heart: ${share(progress.accuracy)} of new problems right`;
+    case "calibration":
+      return `Its own work takes ${progress.computeMs.toFixed(0)} ms a step; the judge takes up to ${progress.latencyMs.toFixed(0)} ms for an answer.`;
+    default:
+      return `GRPO, ${progress.schedule}:`;
+  }
+}
+
+function scheduleOf(name: string): ScheduleName {
+  if (Object.hasOwn(schedules, name)) return name as ScheduleName;
+  throw new CliError(2, `--schedule takes ${Object.keys(schedules).join(", ")}, not "${name}"`);
+}
+
+function share(value: number): string {
+  return `${(value * 100).toFixed(1)} %`;
+}
+
+function percent(value: number): string {
+  return `${value > 0 ? "+" : ""}${(value * 100).toFixed(1)} %`;
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

@@ -1,0 +1,257 @@
+/**
+ * A training from nothing in a minute or two: a tiny policy learns to add, first by heart, then by GRPO from a judge who is as slow, beside the policy's own work, as the judges of the
+ * published runs were. The same start is trained under several schedules, which shows what waiting for rewards costs and what is left of it.
+ */
+
+import * as ray from "@rayling/core";
+import { PromptDataset } from "../data/prompt-dataset.ts";
+import { PromptLoader } from "../data/prompt-loader.ts";
+import { TrainerInputError } from "../errors.ts";
+import type { ScheduleName, StepTracker } from "../fit/options.ts";
+import type { PolicyState } from "../policy/policy.ts";
+import { TinyPolicyActor } from "../policy/tiny/tiny-policy.ts";
+import type { TinyPolicy } from "../policy/tiny/tiny-policy.ts";
+import { PPOTrainer } from "../ppo-trainer.ts";
+import type { TrainingReport } from "../ppo-trainer.ts";
+import { arithmeticAlphabet, arithmeticTask } from "../tasks/arithmetic.ts";
+
+export interface QuickstartOptions {
+  /** Default: sync and one-step-off-policy. */
+  readonly schedules?: readonly ScheduleName[] | undefined;
+  /** Of GRPO, under each schedule. Default 400. */
+  readonly steps?: number | undefined;
+  readonly seed?: number | undefined;
+  /** Of the judge's slowest answer. Default: so that waiting is to the policy's own work as in the published runs. */
+  readonly latencyMs?: number | undefined;
+  /** The warm start is over after so many, whatever it knows. Default 1500. */
+  readonly warmSteps?: number | undefined;
+  readonly onProgress?: ((progress: QuickstartProgress) => void) | undefined;
+  /** Who is told of the steps under a schedule. */
+  readonly trackingOf?: ((schedule: ScheduleName) => Promise<QuickstartTracking>) | undefined;
+}
+
+export type QuickstartTracking = StepTracker & AsyncDisposable;
+
+export type QuickstartProgress =
+  | { readonly phase: "warm start"; readonly steps: number; readonly accuracy: number }
+  | { readonly phase: "calibration"; readonly computeMs: number; readonly latencyMs: number }
+  | { readonly phase: "training"; readonly schedule: ScheduleName };
+
+export interface QuickstartRun {
+  readonly schedule: ScheduleName;
+  /** Of all steps of GRPO. */
+  readonly seconds: number;
+  /** Share of right answers to problems that were never trained on, sampled. */
+  readonly accuracy: number;
+  /** In which the training had nothing to do but to wait for rewards. */
+  readonly exposedWaitSeconds: number;
+  /** Share of the judge's time that he was asked. */
+  readonly slotsBusy: number;
+}
+
+export interface QuickstartResult {
+  /** Before GRPO. */
+  readonly accuracy: number;
+  readonly latencyMs: number;
+  readonly runs: readonly QuickstartRun[];
+}
+
+const settings = {
+  trainBatchSize: 32,
+  n: 8,
+  ppoMiniBatchSize: 32,
+  lr: 1e-3,
+  minLrRatio: 0.1,
+  /** Rewards at a time. */
+  slots: 32,
+  /** The warm start ends there. */
+  warmAccuracy: 0.33,
+  warmSteps: { each: 25, most: 1500 },
+  validation: 512,
+  /** Of the published 7B baseline: 427 s of rewards beside 238 s of generation, log-probabilities and update. */
+  waitPerCompute: 427 / 238,
+  /** Steps that are thrown away, and measured. */
+  calibration: { warm: 4, measured: 8 },
+} as const;
+
+/** Call it inside a session. Rejects with TrainerInputError, and with what fails in it. */
+export async function quickstart(options: QuickstartOptions = {}): Promise<QuickstartResult> {
+  const { schedules = ["sync", "one-step-off-policy"], steps = 400, seed = 1 } = options;
+  if (!Number.isSafeInteger(steps) || steps < 1) {
+    throw new TrainerInputError("steps", `steps must be a whole number above 0; it is ${steps}`);
+  }
+  const own = await Quickstart.open(seed, steps);
+  try {
+    const accuracy = await own.warmStart(
+      options.warmSteps ?? settings.warmSteps.most,
+      options.onProgress,
+    );
+    const start = await own.state();
+    const latencyMs = options.latencyMs ?? (await own.calibrate(start, options.onProgress));
+    const runs: QuickstartRun[] = [];
+    for (const schedule of schedules) {
+      options.onProgress?.({ phase: "training", schedule });
+      await using tracking = await options.trackingOf?.(schedule);
+      runs.push(await own.run(start, schedule, latencyMs, tracking));
+    }
+    return { accuracy, latencyMs, runs };
+  } finally {
+    await own.close();
+  }
+}
+
+type Policy = ray.ActorHandle<TinyPolicy>;
+
+class Quickstart {
+  readonly #policy: Policy;
+  readonly #train: PromptDataset;
+  readonly #test: PromptDataset;
+  readonly #seed: number;
+  readonly #steps: number;
+
+  private constructor(
+    policy: Policy,
+    train: PromptDataset,
+    test: PromptDataset,
+    run: { readonly seed: number; readonly steps: number },
+  ) {
+    this.#policy = policy;
+    this.#train = train;
+    this.#test = test;
+    this.#seed = run.seed;
+    this.#steps = run.steps;
+  }
+
+  static async open(seed: number, steps: number): Promise<Quickstart> {
+    const { train, test } = arithmeticTask();
+    const policy = TinyPolicyActor.remote({
+      alphabet: arithmeticAlphabet,
+      contextLength: 12,
+      seed,
+      optim: {
+        lr: settings.lr,
+        lrSchedulerType: "linear",
+        totalTrainingSteps: steps,
+        minLrRatio: settings.minLrRatio,
+      },
+    });
+    const trained = await PromptDataset.fromRows(train);
+    const tested = await PromptDataset.fromRows(test.slice(0, settings.validation));
+    return new Quickstart(policy, trained, tested, { seed, steps });
+  }
+
+  state(): Promise<PolicyState> {
+    return ray.get(this.#policy.state.remote());
+  }
+
+  close(): Promise<void> {
+    return ray.kill(this.#policy);
+  }
+
+  /** By heart, until it knows a third. Returns the share that it knows. */
+  async warmStart(most: number, onProgress: QuickstartOptions["onProgress"]): Promise<number> {
+    const { train } = arithmeticTask();
+    const pairs = train.map(({ prompt, reward_model }) => ({
+      prompt,
+      answer: reward_model.ground_truth,
+    }));
+    const { each } = settings.warmSteps;
+    for (let steps = each; ; steps += each) {
+      await ray.get(this.#policy.supervise.remote({ pairs, steps: each }));
+      const accuracy = await this.#accuracy();
+      onProgress?.({ phase: "warm start", steps, accuracy });
+      if (accuracy >= settings.warmAccuracy || steps >= most) return accuracy;
+    }
+  }
+
+  /** How slow the judge has to be. */
+  async calibrate(
+    start: PolicyState,
+    onProgress: QuickstartOptions["onProgress"],
+  ): Promise<number> {
+    const { warm, measured } = settings.calibration;
+    const { metrics } = await this.#fit(start, "sync", { latencyMs: 0, steps: warm + measured });
+    const sorted = metrics
+      .slice(warm)
+      .map((one) => one["timing_s/step"] ?? 0)
+      .toSorted((a, b) => a - b);
+    const computeMs = (sorted[Math.floor(sorted.length / 2)] ?? 0) * 1000;
+    const { slots, n, trainBatchSize, waitPerCompute } = settings;
+    // The slots' share of all answers, which take half of the slowest on average, and the last ones, when some slots have nothing left to do.
+    const slowest = (trainBatchSize * n) / slots / 2 + 0.6;
+    const latencyMs = (computeMs * waitPerCompute) / slowest;
+    onProgress?.({ phase: "calibration", computeMs, latencyMs });
+    return latencyMs;
+  }
+
+  async run(
+    start: PolicyState,
+    schedule: ScheduleName,
+    latencyMs: number,
+    tracking: StepTracker | undefined,
+  ): Promise<QuickstartRun> {
+    const startMs = performance.now();
+    const { metrics } = await this.#fit(start, schedule, {
+      latencyMs,
+      steps: this.#steps,
+      tracking,
+    });
+    const seconds = (performance.now() - startMs) / 1000;
+    const sumOf = (name: string): number => metrics.reduce((sum, one) => sum + (one[name] ?? 0), 0);
+    const calls = metrics.length * settings.trainBatchSize * settings.n;
+    const judgeSeconds = (sumOf("reward/latency_mean_s") / metrics.length) * calls;
+    return {
+      schedule,
+      seconds,
+      accuracy: await this.#accuracy(),
+      exposedWaitSeconds: sumOf("reward/exposed_wait_s"),
+      slotsBusy: judgeSeconds / (settings.slots * seconds),
+    };
+  }
+
+  async #fit(
+    start: PolicyState,
+    schedule: ScheduleName,
+    more: {
+      readonly latencyMs: number;
+      readonly steps: number;
+      readonly tracking?: StepTracker | undefined;
+    },
+  ): Promise<TrainingReport> {
+    const { latencyMs, steps, tracking } = more;
+    await ray.get(this.#policy.setState.remote(start));
+    const { trainBatchSize, n, ppoMiniBatchSize, slots } = settings;
+    await using trainer = await PPOTrainer.create({
+      policy: this.#policy,
+      prompts: new PromptLoader(this.#train, { batchSize: trainBatchSize, seed: this.#seed }),
+      schedule,
+      reward: {
+        reward: { path: judgeModule, rewardKwargs: { latencyMs } },
+        workers: 1,
+        executors: 1,
+        concurrency: slots,
+      },
+      rollout: { n, maxResponseLength: 4 },
+      actor: { ppoMiniBatchSize },
+      run: { totalTrainingSteps: steps, seed: this.#seed },
+      tracking,
+    });
+    return await trainer.fit();
+  }
+
+  /** Of answers to the test's problems, sampled as in training. */
+  async #accuracy(): Promise<number> {
+    const prompts = this.#test.rows.map(({ rawPrompt }) => rawPrompt);
+    const request = { prompts, maxResponseLength: 4, seed: this.#seed };
+    let right = 0;
+    for await (const ref of this.#policy.generate.remote(request)) {
+      for (const { prompt, response } of await ray.get(ref)) {
+        if (response === this.#test.rows[prompt]?.groundTruth) right += 1;
+      }
+    }
+    return right / prompts.length;
+  }
+}
+
+/** From source and installed. */
+const judgeModule: string = new URL(`./judge${import.meta.url.slice(-3)}`, import.meta.url).href;
