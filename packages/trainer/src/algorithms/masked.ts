@@ -28,6 +28,19 @@ export function maskedMean(values: Matrix, mask: Matrix): number {
   return maskedSum(values, mask) / divisorOf(countOf(mask));
 }
 
+/** The same, of what each value comes to. */
+export function maskedMeanOf(values: Matrix, mask: Matrix, of: (value: number) => number): number {
+  let sum = 0;
+  let count = 0;
+  for (let at = 0; at < mask.data.length; at++) {
+    const weight = mask.data[at] as number;
+    if (weight === 0) continue;
+    sum += of(values.data[at] as number) * weight;
+    count += weight;
+  }
+  return sum / divisorOf(count);
+}
+
 /** Of each row. */
 export function maskedRowSums(values: Matrix, mask: Matrix): Float64Array {
   const sums = new Float64Array(mask.rows);

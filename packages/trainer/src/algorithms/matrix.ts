@@ -52,6 +52,15 @@ export function filled(
   return result;
 }
 
+/** Each of one, less that of the other. */
+export function difference(left: Matrix, right: Matrix): Matrix {
+  const result = newMatrix(left.rows, left.columns);
+  for (let at = 0; at < result.data.length; at++) {
+    result.data[at] = (left.data[at] as number) - (right.data[at] as number);
+  }
+  return result;
+}
+
 /** Of each row, all of its columns. */
 export function rowSums({ rows, columns, data }: Matrix): Float64Array {
   const sums = new Float64Array(rows);

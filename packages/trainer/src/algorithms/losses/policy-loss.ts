@@ -2,8 +2,8 @@
 
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
-import { divisorOf, maskedMean } from "../masked.ts";
-import { clamp, type Matrix, matrixOf } from "../matrix.ts";
+import { divisorOf, maskedMean, maskedMeanOf } from "../masked.ts";
+import { clamp, difference, type Matrix, matrixOf } from "../matrix.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/settings.ts";
 import { validMask } from "../valid.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
@@ -80,10 +80,6 @@ export interface PolicyRows {
 
 export function policyRowsOf(batch: PolicyLossBatch): PolicyRows {
   const logProb = matrixOf("logProb", batch.logProb);
-  const logRatio = matrixOf("oldLogProb", batch.oldLogProb, logProb);
-  for (let at = 0; at < logRatio.data.length; at++) {
-    logRatio.data[at] = (logProb.data[at] as number) - (logRatio.data[at] as number);
-  }
   return {
     logProb,
     advantages: matrixOf("advantages", batch.advantages, logProb),
@@ -92,7 +88,7 @@ export function policyRowsOf(batch: PolicyLossBatch): PolicyRows {
       batch.rolloutIsWeights === undefined
         ? undefined
         : matrixOf("rolloutIsWeights", batch.rolloutIsWeights, logProb),
-    logRatio,
+    logRatio: difference(logProb, matrixOf("oldLogProb", batch.oldLogProb, logProb)),
     isValid: (row) => batch.valid?.[row] ?? true,
   };
 }
@@ -162,10 +158,7 @@ export function markedShare({ mask }: PolicyRows, marks: Uint8Array): number {
 /** The mean of -logRatio, within what is kept of it. */
 export function ppoKlOf({ mask, logRatio }: PolicyRows, kept: number = Infinity): number {
   if (kept === Infinity) return -maskedMean(logRatio, mask);
-  return -maskedMean(
-    { ...logRatio, data: logRatio.data.map((one) => clamp(one, -kept, kept)) },
-    mask,
-  );
+  return -maskedMeanOf(logRatio, mask, (one) => clamp(one, -kept, kept));
 }
 
 /** How the larger of two changes; where they are the same, by half of each, as torch has it. */

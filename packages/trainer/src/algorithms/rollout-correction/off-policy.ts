@@ -1,7 +1,7 @@
 /** How far the policy that is trained is from the one that made the rollouts (verl `compute_offpolicy_metrics`). Rows without tokens count with a mean of 0. */
 
-import { maskedMean, maskedRowMeans, maskedRowSums } from "../masked.ts";
-import { clamp, filled, type Matrix } from "../matrix.ts";
+import { maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
+import { clamp, difference, type Matrix } from "../matrix.ts";
 import { checkTokens } from "./rejection.ts";
 import { meanOf, spreadOf } from "../statistics.ts";
 import { safetyBound } from "./weights.ts";
@@ -20,19 +20,13 @@ export function offPolicyMetrics(
   };
   if (rolloutLogProb === undefined) return own;
   const rollout = maskedRowMeans(rolloutLogProb, mask);
-  const logRatio = filled(
-    mask,
-    (_row, _column, at) => (logProb.data[at] as number) - (rolloutLogProb.data[at] as number),
-  );
+  const logRatio = difference(logProb, rolloutLogProb);
   const differences = rollout.map((mean, row) => mean - (training[row] as number));
   const { mean, max, min } = spreadOf(differences);
   return {
     ...own,
     kl: -maskedMean(logRatio, mask),
-    k3_kl: maskedMean(
-      mapped(logRatio, (one) => Math.exp(one) - one - 1),
-      mask,
-    ),
+    k3_kl: maskedMeanOf(logRatio, mask, (one) => Math.exp(one) - one - 1),
     rollout_ppl: meanOf(rollout.map((one) => Math.exp(-one))),
     rollout_log_ppl: -meanOf(rollout),
     log_ppl_diff: mean,
@@ -40,15 +34,11 @@ export function offPolicyMetrics(
     log_ppl_diff_max: max,
     log_ppl_diff_min: min,
     ppl_ratio: meanOf(differences.map(Math.exp)),
-    chi2_token: maskedMean(mapped(logRatio, squaredRatio), mask) - 1,
+    chi2_token: maskedMeanOf(logRatio, mask, squaredRatio) - 1,
     chi2_seq: meanOf(maskedRowSums(logRatio, mask).map(squaredRatio)) - 1,
   };
 }
 
 function squaredRatio(logRatio: number): number {
   return Math.exp(2 * clamp(logRatio, -safetyBound, safetyBound));
-}
-
-function mapped(values: Matrix, value: (one: number) => number): Matrix {
-  return { ...values, data: values.data.map(value) };
 }

@@ -6,8 +6,8 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { maskedMean, maskedRowMeans, maskedRowSums } from "../masked.ts";
-import { clamp, filled, type Matrix, rowSums } from "../matrix.ts";
+import { countOf, maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
+import { clamp, filled, type Matrix, newMatrix, rowSums } from "../matrix.ts";
 import { meanOf, shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { type Band, rejectionBandsOf } from "./thresholds.ts";
 import { safetyBound } from "./weights.ts";
@@ -49,9 +49,10 @@ export function rejectRollouts(
   for (const [index, option] of wanted.entries()) {
     const band = boundsOf(bands[index] as Band);
     const statistic = statisticOf(option, logRatio, mask);
+    const lower = band.lower ?? -Infinity;
     const passes = (at: number): boolean => {
       const value = statistic.ofTokens.data[at] as number;
-      return value <= band.upper && (band.lower === null || value >= band.lower);
+      return value >= lower && value <= band.upper;
     };
     for (let at = 0; at < passed.length; at++) if (!passes(at)) passed[at] = 0;
     const prefix = `rollout_rs_${option}`;
@@ -103,12 +104,18 @@ interface Statistic {
   readonly isOfRows: boolean;
 }
 
+const estimates: Readonly<Record<string, (logRatio: number) => number>> = {
+  k1: (logRatio) => -logRatio,
+  k2: (logRatio) => 0.5 * logRatio * logRatio,
+  k3: (logRatio) => Math.exp(logRatio) - 1 - logRatio,
+};
+
 function statisticOf(option: Option, logRatio: Matrix, mask: Matrix): Statistic {
-  const tokens = filled(logRatio, (_row, _column, at) => {
-    const own = clamp(logRatio.data[at] as number, -safetyBound, safetyBound);
-    if (option.endsWith("k1")) return -own;
-    return option.endsWith("k2") ? 0.5 * own * own : Math.exp(own) - 1 - own;
-  });
+  const tokens = newMatrix(mask.rows, mask.columns);
+  const estimate = estimates[option.slice(-2)] as (logRatio: number) => number;
+  for (let at = 0; at < tokens.data.length; at++) {
+    tokens.data[at] = estimate(clamp(logRatio.data[at] as number, -safetyBound, safetyBound));
+  }
   if (option.startsWith("token")) {
     return { ofTokens: tokens, ofRows: maskedRowMeans(tokens, mask), isOfRows: false };
   }
@@ -164,14 +171,10 @@ function statisticMetrics(
 
 /** Over tokens, of what is within the bounds; what is not counts as the bound. */
 function clampedStd(values: Matrix, mask: Matrix, lower: number, upper: number): number {
-  let tokens = 0;
-  for (const weight of mask.data) tokens += weight;
-  if (tokens <= 1) return 0;
-  const kept = filled(values, (_row, _column, at) =>
-    clamp(values.data[at] as number, lower, upper),
-  );
-  const squares = { ...kept, data: kept.data.map((one) => one * one) };
-  return Math.sqrt(Math.max(0, maskedMean(squares, mask) - maskedMean(kept, mask) ** 2));
+  if (countOf(mask) <= 1) return 0;
+  const mean = maskedMeanOf(values, mask, (one) => clamp(one, lower, upper));
+  const ofSquares = maskedMeanOf(values, mask, (one) => clamp(one, lower, upper) ** 2);
+  return Math.sqrt(Math.max(0, ofSquares - mean * mean));
 }
 
 /** Of tokens, and of rows that lose at least one. @param rows what they are a share of. Default: rows with tokens */

@@ -5,7 +5,7 @@
 
 import { asTensor, type Tensor, zeros } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
-import { filled, type Matrix, matrixOf, tensorOf } from "../matrix.ts";
+import { difference, type Matrix, matrixOf, tensorOf } from "../matrix.ts";
 import { offPolicyMetrics } from "./off-policy.ts";
 import { checkTokens, rejectRollouts } from "./rejection.ts";
 import { type RolloutCorrectionSettings, withDefaults } from "./settings.ts";
@@ -61,10 +61,7 @@ export function correction(
   checkTokens(mask);
   const { rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize, rolloutRs, rolloutRsThreshold } =
     withDefaults(settings);
-  const logRatio = filled(
-    mask,
-    (_row, _column, at) => (logProb.data[at] as number) - (rolloutLogProb.data[at] as number),
-  );
+  const logRatio = difference(logProb, rolloutLogProb);
   const weighted =
     rolloutIs === null || rolloutIsThreshold === null
       ? undefined

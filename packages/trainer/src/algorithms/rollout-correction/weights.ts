@@ -5,8 +5,8 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { maskedMean, maskedRowMeans, maskedRowSums } from "../masked.ts";
-import { clamp, filled, type Matrix, rowSums } from "../matrix.ts";
+import { countOf, maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
+import { clamp, type Matrix, newMatrix, rowSums } from "../matrix.ts";
 import { meanOf, shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { weightBandOf } from "./thresholds.ts";
 
@@ -40,15 +40,17 @@ export function rolloutWeights(
   const { lower, upper } = weightBandOf(rolloutIsThreshold);
   const sums = maskedRowSums(logRatio, mask);
   const isOfToken = rolloutIs === "token";
-  const raw = filled(mask, (row, _column, at) => {
-    const own = (isOfToken ? logRatio.data[at] : sums[row]) as number;
-    return Math.exp(clamp(own, -safetyBound, safetyBound)) * (mask.data[at] as number);
-  });
-  const weights = filled(raw, (_row, _column, at) => {
-    const weight = raw.data[at] as number;
-    if (lower === null) return Math.min(weight, upper);
-    return weight >= lower && weight <= upper ? weight : 0;
-  });
+  const raw = newMatrix(mask.rows, mask.columns);
+  const weights = newMatrix(mask.rows, mask.columns);
+  for (let row = 0, at = 0; row < mask.rows; row++) {
+    for (const end = at + mask.columns; at < end; at++) {
+      const own = (isOfToken ? logRatio.data[at] : sums[row]) as number;
+      const weight = Math.exp(clamp(own, -safetyBound, safetyBound)) * (mask.data[at] as number);
+      raw.data[at] = weight;
+      if (lower === null) weights.data[at] = Math.min(weight, upper);
+      else if (weight >= lower && weight <= upper) weights.data[at] = weight;
+    }
+  }
   const bounds = { lower: lower ?? 1 / upper, upper };
   const metrics: Record<string, number> = {
     ...(isOfToken
@@ -67,7 +69,10 @@ export function rolloutWeights(
   const mean = isOfToken ? maskedMean(weights, mask) : meanOfRows(weights, mask);
   const factor = mean > 1e-8 ? mean : 1;
   metrics["rollout_is_batch_norm_factor"] = factor;
-  return { weights: { ...weights, data: weights.data.map((weight) => weight / factor) }, metrics };
+  for (let at = 0; at < weights.data.length; at++) {
+    weights.data[at] = (weights.data[at] as number) / factor;
+  }
+  return { weights, metrics };
 }
 
 interface Bounds {
@@ -111,18 +116,15 @@ function sequenceMetrics(
 /** Of the weights as they are applied, but for the normalisation. @throws TrainerInputError where all of them are 0 */
 function spreadMetrics(weights: Matrix, mask: Matrix, upper: number): Record<string, number> {
   const mean = maskedMean(weights, mask);
-  const squares = filled(weights, (_row, _column, at) => (weights.data[at] as number) ** 2);
-  const ofSquares = maskedMean(squares, mask);
+  const ofSquares = maskedMeanOf(weights, mask, (weight) => weight * weight);
   if (ofSquares === 0) {
     throw new TrainerInputError(
       "rolloutIsThreshold",
       `every importance weight is outside of rolloutIsThreshold (at most ${upper}): nothing is left to learn from`,
     );
   }
-  let tokens = 0;
-  for (const weight of mask.data) tokens += weight;
   return {
-    rollout_is_std: tokens > 1 ? Math.sqrt(Math.max(0, ofSquares - mean * mean)) : 0,
+    rollout_is_std: countOf(mask) > 1 ? Math.sqrt(Math.max(0, ofSquares - mean * mean)) : 0,
     rollout_is_eff_sample_size: (mean + 1e-8) ** 2 / ofSquares,
   };
 }
