@@ -38,6 +38,10 @@ export class RewardModelManager implements AsyncDisposable {
   readonly #router: ActorHandle<RewardModelRouterHost>;
   /** host:port: what score functions are given as `rewardRouterAddress`. */
   readonly routerAddress: string;
+  /** Pieces of work that need it awake. */
+  #works = 0;
+  /** It wakes up or goes to sleep, one after the other. */
+  #turning: Promise<void> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
   private constructor(
@@ -87,19 +91,21 @@ export class RewardModelManager implements AsyncDisposable {
     await this.#tellAll("sleep");
   }
 
-  /** What `work` comes to, with the model awake; afterwards it sleeps again, also if that or the waking has failed. Without `sleeps` it is awake anyway. */
+  /**
+   * What `work` comes to, with the model awake; when no such work is left it sleeps again, also if that or the waking has failed. Without `sleeps` it is awake anyway.
+   */
   async awake<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#options.sleeps !== true) return work();
     let failure: { readonly error: unknown } | undefined;
     try {
-      await this.wakeUp();
+      await this.#begin();
       return await work();
     } catch (error) {
       failure = { error };
       throw error;
     } finally {
       // Of two failures the first one is told.
-      await this.sleep().catch((error: unknown) => {
+      await this.#end().catch((error: unknown) => {
         if (failure === undefined) throw error;
       });
     }
@@ -124,6 +130,25 @@ export class RewardModelManager implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** Whoever comes while it wakes waits for that, too. */
+  #begin(): Promise<void> {
+    this.#works += 1;
+    if (this.#works === 1) this.#turn(() => this.wakeUp());
+    return this.#turning;
+  }
+
+  async #end(): Promise<void> {
+    this.#works -= 1;
+    if (this.#works > 0) return;
+    this.#turn(() => this.sleep());
+    await this.#turning;
+  }
+
+  #turn(into: () => Promise<void>): void {
+    // Whoever waited for the turn before has heard of its failure.
+    this.#turning = this.#turning.catch(() => undefined).then(into);
   }
 
   async #tellAll(what: "wakeUp" | "sleep"): Promise<void> {

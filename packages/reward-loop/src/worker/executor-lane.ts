@@ -18,6 +18,7 @@ import type { ExecutorTraits, ScoreExecutor } from "../executor/score-executor.t
 import { deathFailure, timeoutFailure } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
 import type { ExecutorSettings } from "../settings.ts";
+import { originOf } from "./death-origin.ts";
 import { isReply, settleByReply, settleInvalid } from "./job.ts";
 import type { Job } from "./job.ts";
 
@@ -344,24 +345,6 @@ export class ExecutorLane {
 
 const everyone = (): boolean => true;
 const nobody = (): boolean => false;
-
-/** Signals that the kernel sends to a process for what its own code did. */
-const ownSignals: ReadonlySet<string> = new Set([
-  "SIGABRT",
-  "SIGBUS",
-  "SIGFPE",
-  "SIGILL",
-  "SIGSEGV",
-  "SIGSYS",
-  "SIGTRAP",
-]);
-
-/** Whether the code in there did it. Of any other signal, and of a process that closed its sockets, nobody can say: the kernel may be short of memory because of a sample. */
-function originOf({ kind, signal = "" }: DeathCause): "own" | "outside" | "unclear" {
-  if (kind === "signal") return ownSignals.has(signal) ? "own" : "unclear";
-  if (kind === "unreachable") return "unclear";
-  return ["exited", "uncaught-exception", "out-of-memory"].includes(kind) ? "own" : "outside";
-}
 
 function deathCauseOf(error: unknown): DeathCause | undefined {
   return error instanceof ray.ActorDiedError ? error.deathCause : undefined;

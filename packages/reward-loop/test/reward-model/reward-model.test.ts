@@ -86,6 +86,23 @@ test("it sleeps again when the work fails, and when waking does; the first failu
   expect(await judge.stats()).toMatchObject({ isAsleep: true, wakeUps: 2 });
 });
 
+test("it is awake for as long as anybody needs it", async () => {
+  await using judge = await startJudge();
+  const servers = [judge.address];
+  await using manager = await RewardModelManager.create({ engine: "vllm", servers, sleeps: true });
+  const first = Promise.withResolvers<string>();
+  const second = Promise.withResolvers<string>();
+  const works = [manager.awake(() => first.promise), manager.awake(() => second.promise)];
+  first.resolve("first");
+  expect(await works[0]).toBe("first");
+  expect(await judge.stats()).toMatchObject({ isAsleep: false, wakeUps: 1 });
+  second.resolve("second");
+  expect(await works[1]).toBe("second");
+  expect(await judge.stats()).toMatchObject({ isAsleep: true, wakeUps: 1 });
+  expect(await manager.awake(async () => (await judge.stats()).isAsleep)).toBe(false);
+  expect(await judge.stats()).toMatchObject({ isAsleep: true, wakeUps: 2 });
+});
+
 test("a function of yours gets the router's address, and asks a generative model there", async () => {
   await using judge = await startJudge({ faults: { error: 0.3, "cut-body": 0.2 } });
   await using loop = await RewardLoopManager.create({

@@ -1,0 +1,33 @@
+/** Who ended an executor, as far as its death says so. */
+
+import type { DeathCause } from "@rayling/core";
+
+/**
+ * - "own": the code that ran there.
+ * - "outside": somebody who ended the actor.
+ * - "unclear": nobody can say. A signal that anybody may send may be the kernel's, which is short of memory because of a sample; a process may have closed its sockets itself.
+ */
+export type DeathOrigin = "own" | "outside" | "unclear";
+
+/** Signals that the kernel sends to a process for what its own code did. */
+const ownSignals: ReadonlySet<string> = new Set([
+  "SIGABRT",
+  "SIGBUS",
+  "SIGFPE",
+  "SIGILL",
+  "SIGSEGV",
+  "SIGSYS",
+  "SIGTRAP",
+]);
+
+const ownKinds: ReadonlySet<DeathCause["kind"]> = new Set([
+  "exited",
+  "uncaught-exception",
+  "out-of-memory",
+]);
+
+export function originOf({ kind, signal = "" }: DeathCause): DeathOrigin {
+  if (kind === "signal") return ownSignals.has(signal) ? "own" : "unclear";
+  if (kind === "unreachable") return "unclear";
+  return ownKinds.has(kind) ? "own" : "outside";
+}
