@@ -42,6 +42,7 @@ export type { AdaptiveLimitSettings } from "./limits/adaptive-limit.ts";
 export { RewardLimiter, RewardLimiterActor, rewardLimiterOf } from "./limits/reward-limiter.ts";
 export type { RewardLimiterSettings } from "./limits/reward-limiter.ts";
 export type { LimiterSettings, LimiterState, LimitReport, LimitRequest } from "./limits/limiter.ts";
+export { exportRewardLog } from "./record/export-log.ts";
 export { outcomesIn, readRewardLog, RewardLog } from "./record/reward-log.ts";
 export type { RewardLogOptions } from "./record/reward-log.ts";
 export { outcomeOf } from "./record/reward-record.ts";

@@ -138,6 +138,27 @@ describe("spending", () => {
     expect(loop.spent).toBe(3);
   });
 
+  test("holds for a batch that is submitted at once: what waits when it is reached is not called", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      executors: 1,
+      concurrency: 4,
+      reward: priced,
+      spend: { prices: { perCall: 1 }, cap: 10 },
+    });
+    const outcomes = await Promise.all(
+      Array.from({ length: 200 }, (_, index) => loop.computeScore(sampleOf(String(index)))),
+    );
+    const paid = outcomes.filter((one) => one.valid).length;
+    // Those that were under way with the tenth are finished.
+    expect(paid).toBeGreaterThanOrEqual(10);
+    expect(paid).toBeLessThan(10 + 4);
+    expect(loop.spent).toBe(paid);
+    expect(outcomes.filter((one) => !one.valid && one.error.code === "SPEND_CAP")).toHaveLength(
+      200 - paid,
+    );
+  });
+
   test.each([
     [{ prices: { perToken: 1 } }, "spend.prices.perToken must be one of"],
     [{ prices: { perCall: -1 } }, "spend.prices.perCall must be a number of at least 0"],

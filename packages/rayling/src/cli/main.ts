@@ -49,9 +49,19 @@ async function main(): Promise<void> {
     const { runScript } = await import("./run-command.ts");
     await runScript(options);
   });
-  addRewardsCommand(program, async (options) => {
-    const { runRewardsReport } = await import("./rewards-command.ts");
-    await runRewardsReport(options);
+  addRewardsCommand(program, {
+    report: async (options) => {
+      const { runRewardsReport } = await import("./rewards-command.ts");
+      await runRewardsReport(options);
+    },
+    exportLog: async (options) => {
+      const { runRewardsExport } = await import("./rewards-export.ts");
+      await runRewardsExport(options);
+    },
+    rescore: async (options) => {
+      const { runScore } = await import("./score-command.ts");
+      await runScore(options);
+    },
   });
   addDriverCommands(program);
   addCertCommand(program, async (options) => {

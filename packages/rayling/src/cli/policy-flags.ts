@@ -2,7 +2,8 @@
 
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
-import type { PolicyOptions, Prices, RewardLimits } from "@rayling/reward-loop";
+import type { Prices, RewardLimits, RewardLoopOptions } from "@rayling/reward-loop";
+import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import { CliError } from "./cli-error.ts";
 import { count } from "./flag-values.ts";
 
@@ -18,7 +19,15 @@ export interface PolicyFlags {
   readonly cache?: string;
   readonly price?: Prices;
   readonly budget?: number;
+  readonly atBudget?: string;
+  readonly cheaperPrice?: Prices;
 }
+
+/** What the flags stand for. */
+export type Policy = Pick<
+  RewardLoopOptions,
+  "limits" | "retry" | "hedge" | "cache" | "spend" | "totalTimeoutMs"
+>;
 
 export function addPolicyFlags(command: Command): Command {
   return command
@@ -54,10 +63,23 @@ export function addPolicyFlags(command: Command): Command {
       "of a million input tokens, a million output tokens, and a call",
       prices,
     )
-    .option("--budget <amount>", "begin no sample when that much is spent (with --price)", amount);
+    .option("--budget <amount>", "begin no sample when that much is spent (with --price)", amount)
+    .option(
+      "--at-budget <path[:name]>",
+      "a cheaper reward function, for what --budget does not reach for",
+    )
+    .option(
+      "--cheaper-price <in,out[,call]>",
+      "of --at-budget (default: it costs nothing)",
+      prices,
+    );
 }
 
-export function policyOf(flags: PolicyFlags): PolicyOptions {
+/** @param rewardKwargs of all functions */
+export function policyOf(
+  flags: PolicyFlags,
+  rewardKwargs: Readonly<Record<string, unknown>>,
+): Policy {
   const { rpm, tpm, tokensPerRequest, maxInFlight, breaker } = flags;
   const limits: RewardLimits = {
     ...(rpm === undefined ? {} : { requestsPerMinute: rpm }),
@@ -72,17 +94,30 @@ export function policyOf(flags: PolicyFlags): PolicyOptions {
     retry: flags.retries === 0 ? undefined : { attempts: flags.retries + 1, budget: 1 },
     hedge: flags.hedge,
     cache: flags.cache,
-    spend: spendOf(flags),
+    spend: spendOf(flags, rewardKwargs),
     totalTimeoutMs: flags.totalTimeout === 0 ? undefined : flags.totalTimeout,
   };
 }
 
-function spendOf({ price, budget }: PolicyFlags): PolicyOptions["spend"] {
+function spendOf(
+  { price, budget, atBudget, cheaperPrice }: PolicyFlags,
+  rewardKwargs: Readonly<Record<string, unknown>>,
+): Policy["spend"] {
+  if (cheaperPrice !== undefined && atBudget === undefined) {
+    throw new CliError(2, "--cheaper-price needs --at-budget.");
+  }
+  if (atBudget !== undefined && budget === undefined) {
+    throw new CliError(2, "--at-budget needs --budget: without it nothing is reached.");
+  }
   if (price === undefined) {
     if (budget === undefined) return undefined;
     throw new CliError(2, "--budget needs --price: without it nobody knows what is spent.");
   }
-  return { prices: price, ...(budget === undefined ? {} : { cap: budget }) };
+  if (budget === undefined) return { prices: price };
+  if (atBudget === undefined) return { prices: price, cap: budget };
+  const reward = { ...parseRewardSpec(atBudget), rewardKwargs };
+  const spend = cheaperPrice === undefined ? {} : { spend: { prices: cheaperPrice } };
+  return { prices: price, cap: budget, whenReached: { reward, ...spend } };
 }
 
 function prices(text: string): Prices {

@@ -3,6 +3,7 @@
 import type { WriteStream } from "node:tty";
 import type { RewardProgress } from "@rayling/reward-loop";
 import { grouped, duration } from "./numbers.ts";
+import { capText } from "./report.ts";
 
 const BAR_COLUMNS = 24;
 
@@ -37,13 +38,14 @@ export class ProgressView {
 }
 
 function progressText(progress: RewardProgress): string {
-  const { done, total, inFlight, ratePerSecond, oldestMs, invalid } = progress;
+  const { done, total, inFlight, ratePerSecond, oldestMs, invalid, spending } = progress;
   const parts = [
     `${grouped(done)}${total === undefined ? "" : ` / ${grouped(total)}`}`,
     `${grouped(inFlight)} in flight`,
     `${grouped(Math.round(ratePerSecond))}/s`,
     `oldest ${duration(oldestMs)}`,
     ...(invalid === 0 ? [] : [`${grouped(invalid)} invalid`]),
+    ...spending.map(capText),
   ];
   return parts.join(", ");
 }

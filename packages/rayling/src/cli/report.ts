@@ -1,5 +1,6 @@
 /** The table at the end of a run: the reward loop beside the baseline, then what was invalid and where the records are. */
 
+import type { SpendState } from "@rayling/reward-loop";
 import type { BaselineResult } from "./baseline.ts";
 import { duration, grouped, mean, quantile } from "./numbers.ts";
 import type { RunSummary } from "./run-summary.ts";
@@ -10,8 +11,8 @@ export interface Report {
   /** What the reward loop was made of, in words. */
   readonly loop: string;
   readonly baseline: BaselineResult | undefined;
-  /** What the scores cost; undefined where nobody counts. */
-  readonly spent: number | undefined;
+  /** What the scores cost, and how far the caps are; undefined where nobody counts. */
+  readonly money: { readonly spent: number; readonly spending: readonly SpendState[] } | undefined;
   readonly out: string;
 }
 
@@ -30,10 +31,22 @@ export function reportText(report: Report): string {
     ...(compared === 0
       ? []
       : [`is_correct: ${grouped(equal)} of ${grouped(compared)} scores agree with it`]),
-    ...(report.spent === undefined ? [] : [`spent: ${report.spent.toFixed(4)}`]),
+    ...[...summary.answeredBy].map(([name, count]) => `answered by ${name}: ${grouped(count)}`),
+    ...(report.money === undefined ? [] : moneyLines(report.money)),
     `wrote ${grouped(summary.done)} records to ${report.out}`,
     "",
   ].join("\n");
+}
+
+function moneyLines({ spent, spending }: NonNullable<Report["money"]>): string[] {
+  return [`spent: ${spent.toFixed(4)}`, ...spending.map(capText)];
+}
+
+/** How far a cap is: of all, or of one of several rewards. */
+export function capText({ name, spent, cap = 0, state }: SpendState): string {
+  const whose = name === "" ? "" : `${name}: `;
+  const words = { free: "", near: ", near the cap", reached: ", the cap is reached" }[state];
+  return `${whose}${spent.toFixed(4)} of ${cap.toFixed(4)} spent${words}`;
 }
 
 function loopRows({ summary, wallMs, loop }: Report): string[][] {

@@ -6,7 +6,7 @@ import { RewardLogError, rewardReport } from "@rayling/reward-loop";
 import type { RewardReport } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
 import { heading, print } from "./formats.ts";
-import { figuresOf } from "./rewards-figures.ts";
+import { figuresOf, partColumns, partsOf } from "./rewards-figures.ts";
 import type { RewardsReportOptions } from "./rewards-options.ts";
 import { rewardsPage } from "./rewards-page.ts";
 import { plain, tableLines } from "./table.ts";
@@ -50,6 +50,9 @@ function linesOf(report: RewardReport): string[] {
           heading("failures"),
           ...tableLines(report.failures, ["count", "class", "code", "example"]),
         ]),
+    ...(report.components.length === 0
+      ? []
+      : ["", heading("rewards"), ...tableLines(partsOf(report), partColumns)]),
     ...(versions.length < 2
       ? []
       : ["", heading("versions"), ...tableLines(versions, ["version", "samples", "meanScore"])]),

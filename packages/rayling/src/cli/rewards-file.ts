@@ -10,27 +10,40 @@ import type { SolutionSample } from "./solutions.ts";
 export class RewardsFile {
   readonly #log: RewardLog;
   readonly #version: string;
-  /** Valid ones of an earlier run, by index. */
-  readonly #before: ReadonlyMap<number, RewardRecord>;
+  /** Of an earlier run, by index. */
+  readonly #known: ReadonlyMap<number, RewardRecord>;
+  /** Those of them that are not scored again. */
+  readonly #kept: ReadonlySet<number>;
 
-  private constructor(log: RewardLog, version: string, before: ReadonlyMap<number, RewardRecord>) {
+  private constructor(
+    log: RewardLog,
+    version: string,
+    known: ReadonlyMap<number, RewardRecord>,
+    isKept: (record: RewardRecord) => boolean,
+  ) {
     this.#log = log;
     this.#version = version;
-    this.#before = before;
+    this.#known = known;
+    const kept = [...known].filter(([, record]) => isKept(record));
+    this.#kept = new Set(kept.map(([index]) => index));
   }
 
   /** Starts an empty file, or goes on with what is there. Throws CliError 2 if it cannot be written, or is no log. */
   static async open(
     path: string,
     version: string,
-    { resume, rescoreStale }: Pick<ScoreOptions, "resume" | "rescoreStale">,
+    {
+      resume,
+      rescoreStale,
+      onlyRecorded,
+    }: Pick<ScoreOptions, "resume" | "rescoreStale" | "onlyRecorded">,
   ): Promise<RewardsFile> {
     try {
-      const known = resume ? await scoredIn(path) : new Map<number, RewardRecord>();
-      const before = rescoreStale
-        ? new Map([...known].filter(([, record]) => record.version === version))
-        : known;
-      return new RewardsFile(await RewardLog.open(path, { append: resume }), version, before);
+      const known = resume ? await recordsIn(path, onlyRecorded) : new Map<number, RewardRecord>();
+      const log = await RewardLog.open(path, { append: resume });
+      return new RewardsFile(log, version, known, (record) => {
+        return record.valid && (!rescoreStale || record.version === version);
+      });
     } catch (error) {
       const isOfFile = error instanceof JsonlError || error instanceof RewardLogError;
       if (!isOfFile) throw error;
@@ -44,19 +57,30 @@ export class RewardsFile {
 
   /** With those of before. */
   get records(): number {
-    return this.#before.size + this.#log.records;
+    return this.#kept.size + this.#log.records;
+  }
+
+  /** Of an earlier run, with those that are scored again. */
+  get known(): number {
+    return this.#known.size;
   }
 
   /** Of an earlier run. */
   get kept(): number {
-    return this.#before.size;
+    return this.#kept.size;
   }
 
-  /** The record of an earlier run. Throws CliError 2 if that was of another sample. */
-  recordOf(sample: SolutionSample): RewardRecord | undefined {
+  /** Whether an earlier run has it, and the record that stays. Throws CliError 2 if that was of another sample. */
+  stateOf(sample: SolutionSample): {
+    readonly isKnown: boolean;
+    readonly kept: RewardRecord | undefined;
+  } {
     const { index } = sample.extraInfo;
-    const record = this.#before.get(index);
-    if (record === undefined || record.sample === sampleKey(sample)) return record;
+    const record = this.#known.get(index);
+    if (record === undefined) return { isKnown: false, kept: undefined };
+    if (record.sample === sampleKey(sample)) {
+      return { isKnown: true, kept: this.#kept.has(index) ? record : undefined };
+    }
     throw new CliError(
       2,
       `--resume: the rewards in ${this.path} are of other samples, first at index ${index}; give another --out.`,
@@ -74,13 +98,13 @@ export class RewardsFile {
   }
 }
 
-async function scoredIn(path: string): Promise<Map<number, RewardRecord>> {
+async function recordsIn(path: string, mustExist: boolean): Promise<Map<number, RewardRecord>> {
   try {
-    const records = await outcomesIn(path);
-    return new Map([...records].filter(([, { valid }]) => valid));
+    return await outcomesIn(path);
   } catch (error) {
+    const isMissing = error instanceof JsonlError && error.code === "JSONL_NOT_FOUND";
     // Nothing to go on with: the run begins.
-    if (error instanceof JsonlError && error.code === "JSONL_NOT_FOUND") return new Map();
+    if (isMissing && !mustExist) return new Map();
     throw error;
   }
 }

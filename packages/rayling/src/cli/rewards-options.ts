@@ -3,6 +3,8 @@ import { Option } from "commander";
 import type { Command } from "commander";
 import { formats } from "./formats.ts";
 import type { Format } from "./formats.ts";
+import { addFunctionFlags, readOptions } from "./score-options.ts";
+import type { ScoreFlags, ScoreOptions } from "./score-options.ts";
 
 export interface RewardsReportOptions {
   readonly log: string;
@@ -11,12 +13,23 @@ export interface RewardsReportOptions {
   readonly html: string | undefined;
 }
 
-/** @param report does the work; it is loaded when the command is given */
+export interface RewardsExportOptions {
+  readonly log: string;
+  readonly out: string;
+}
+
+/** What does the work; each is loaded when its command is given. */
+export interface RewardsCommands {
+  readonly report: (options: RewardsReportOptions) => Promise<void>;
+  readonly exportLog: (options: RewardsExportOptions) => Promise<void>;
+  readonly rescore: (options: ScoreOptions) => Promise<void>;
+}
+
 export function addRewardsCommand(
   program: Command,
-  report: (options: RewardsReportOptions) => Promise<void>,
+  { report, exportLog, rescore }: RewardsCommands,
 ): void {
-  const rewards = program.command("rewards").summary("what a reward log says");
+  const rewards = program.command("rewards").summary("what is made of a reward log");
   rewards
     .command("report")
     .summary("counts, scores, failures, times and costs of a reward log")
@@ -32,4 +45,61 @@ export function addRewardsCommand(
     .action(async (log: string, flags: { readonly format: Format; readonly html?: string }) => {
       await report({ log, format: flags.format, html: flags.html });
     });
+  rewards
+    .command("export")
+    .summary("a reward log as a table for other programs")
+    .description("Writes every line of a reward log as a row, row group by row group.")
+    .argument("<log>", "the file")
+    .addOption(
+      new Option("--format <format>", "of the table").choices(["parquet"]).default("parquet"),
+    )
+    .option(
+      "--out <path>",
+      "where it is written (default: beside the log, with .parquet for .jsonl)",
+    )
+    .allowExcessArguments(false)
+    .action(async (log: string, flags: { readonly out?: string }) => {
+      await exportLog({ log, out: flags.out ?? `${log.replace(/\.jsonl$/, "")}.parquet` });
+    });
+  addRescoreCommand(rewards, rescore);
 }
+
+/** As `rayling score --resume`, but for what the log does not know: that stays unscored. */
+function addRescoreCommand(
+  rewards: Command,
+  rescore: (options: ScoreOptions) => Promise<void>,
+): void {
+  const command = rewards
+    .command("rescore")
+    .summary("score samples of a reward log again: those that failed, or those of an old version")
+    .description(
+      "Reads the log and the solutions that it is of, scores some of its samples again, and appends what came out: the last valid line of a sample counts.",
+    )
+    .argument("<log>", "the file, which is appended to")
+    .argument("[input]", "the file of --solutions")
+    .addOption(
+      new Option(
+        "--only <which>",
+        "failed: what has no valid score; stale: that, and what another version of the functions scored",
+      )
+        .choices(["failed", "stale"])
+        .default("failed"),
+    );
+  addFunctionFlags(command)
+    .allowExcessArguments(false)
+    .action(async (log: string, input: string | undefined, flags: RescoreFlags) => {
+      const options = readOptions(input, { ...flags, demo: false, resume: true });
+      await rescore({
+        ...options,
+        out: log,
+        onlyRecorded: true,
+        rescoreStale: flags.only === "stale",
+        // Of samples that are scored again nothing is to be compared.
+        baseline: 0,
+      });
+    });
+}
+
+type RescoreFlags = Omit<ScoreFlags, "demo" | "out" | "resume" | "rescoreStale" | "replay"> & {
+  readonly only: "failed" | "stale";
+};

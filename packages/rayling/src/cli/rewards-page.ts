@@ -2,7 +2,7 @@
 
 import type { RewardReport } from "@rayling/reward-loop";
 import { figuresTable, htmlPage, linePlot, section, table } from "@rayling/reward-loop/page";
-import { figuresOf } from "./rewards-figures.ts";
+import { figuresOf, partColumns, partsOf } from "./rewards-figures.ts";
 
 type Part = RewardReport["timeline"][number];
 
@@ -42,6 +42,7 @@ export function rewardsPage(log: string, report: RewardReport): string {
     one.code,
     one.example,
   ]);
+  const parts = partsOf(report);
   return htmlPage({
     title: `Rewards: ${log}`,
     subtitle: `${report.from ?? "-"} to ${report.to ?? "-"}`,
@@ -50,6 +51,15 @@ export function rewardsPage(log: string, report: RewardReport): string {
       section(
         "Failures by class",
         failures.length === 0 ? "" : table(["count", "class", "code", "for example"], failures),
+      ),
+      section(
+        "Rewards",
+        parts.length === 0
+          ? ""
+          : table(
+              partColumns,
+              parts.map((part) => partColumns.map((name) => part[name] ?? "")),
+            ),
       ),
       section("Over time", plotted(report.timeline)),
     ],

@@ -9,11 +9,17 @@ export class RunSummary {
   /** Invalid samples by code, with one message as an example. */
   readonly invalid: Map<string, { count: number; readonly example: string }> = new Map();
   readonly agreement: { compared: number; equal: number } = { compared: 0, equal: 0 };
+  /** How many each of several functions answered. */
+  readonly answeredBy: Map<string, number> = new Map();
   done = 0;
 
   add({ sample, outcome }: ScoredSample<SolutionSample>): void {
     this.done += 1;
     this.latenciesMs.push(outcome.latencyMs);
+    const { answeredBy } = outcome;
+    if (outcome.valid && answeredBy !== undefined) {
+      this.answeredBy.set(answeredBy, (this.answeredBy.get(answeredBy) ?? 0) + 1);
+    }
     if (outcome.valid) this.scores.push(outcome.rewardScore);
     else this.#addInvalid(outcome.error.code, outcome.error.message);
     if (sample.isCorrect === undefined) return;

@@ -6,14 +6,20 @@ import { fileURLToPath } from "node:url";
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import { CliError } from "./cli-error.ts";
-import type { PolicyOptions } from "@rayling/reward-loop";
 import { count, settings } from "./flag-values.ts";
 import { addPolicyFlags, policyOf } from "./policy-flags.ts";
-import type { PolicyFlags } from "./policy-flags.ts";
+import type { Policy, PolicyFlags } from "./policy-flags.ts";
 
 export interface ScoreOptions {
   readonly solutions: string;
-  readonly reward: string;
+  /** Undefined with `rewards`, and where a log alone is replayed. */
+  readonly reward: string | undefined;
+  /** Asked for what `reward` cannot tell. */
+  readonly judge: string | undefined;
+  /** File of several rewards, or of a cascade. */
+  readonly rewards: string | undefined;
+  /** Reward log of an earlier run, in place of the functions. */
+  readonly replay: string | undefined;
   readonly rewardKwargs: Readonly<Record<string, unknown>>;
   /** A manager's name, or the path of its class. */
   readonly manager: string;
@@ -21,11 +27,13 @@ export interface ScoreOptions {
   readonly workers: number;
   readonly concurrency: number;
   readonly executors: number;
-  readonly policy: PolicyOptions;
+  readonly policy: Policy;
   /** Go on with what is in `out`. */
   readonly resume: boolean;
   /** Of that, score again what another version of the reward function scored. */
   readonly rescoreStale: boolean;
+  /** Score nothing that `out` has no line of. */
+  readonly onlyRecorded: boolean;
   /** Of the simulated judge; undefined for none. */
   readonly latencyMs: readonly [number, number] | undefined;
   readonly timeoutMs: number | undefined;
@@ -34,9 +42,13 @@ export interface ScoreOptions {
   readonly baseline: number;
 }
 
-interface Flags extends PolicyFlags {
+/** As they were given; those of a command that lacks one have its default. */
+export interface ScoreFlags extends PolicyFlags {
   readonly demo: boolean;
   readonly solutions?: string;
+  readonly judge?: string;
+  readonly rewards?: string;
+  readonly replay?: string;
   readonly rewardKwarg: Readonly<Record<string, unknown>>;
   readonly manager: string;
   readonly managerOption: Readonly<Record<string, unknown>>;
@@ -69,15 +81,58 @@ export function addScoreCommand(
     .argument("[input]", "the file of --solutions; - for stdin")
     .summary("score model solutions with a reward function")
     .description(
-      "Scores every solution of a JSONL file with a reward loop of many workers, and a part of them one at a time to compare with.",
+      "Scores every solution of a JSONL or Parquet file with a reward loop of many workers, and a part of them one at a time to compare with.",
     )
     .option(
+      "--demo",
+      "use the example's solutions, reward and latency where none are given",
+      false,
+    );
+  addFunctionFlags(command)
+    .option(
+      "--out <path>",
+      "where the rewards are written, one JSON line per sample",
+      "rewards.jsonl",
+    )
+    .option(
+      "--resume",
+      "go on with the rewards in --out: what has a score is not scored again",
+      false,
+    )
+    .option(
+      "--rescore-stale",
+      "with --resume: score again what another version of the reward function scored",
+      false,
+    )
+    .option(
+      "--replay <log>",
+      "take the rewards out of that log of an earlier run, and call nothing",
+    )
+    .allowExcessArguments(false)
+    .addHelpText("after", HELP)
+    .action(async (input: string | undefined, flags: ScoreFlags) => {
+      await run(readOptions(input, flags));
+    });
+}
+
+/** What is scored, by which functions and how: of every command that scores. */
+export function addFunctionFlags(command: Command): Command {
+  command
+    .option(
       "--solutions <path>",
-      "JSON Lines of { question, ground_truth, any keys with { solution, is_correct? } }, or of { response, ground_truth, data_source?, extra_info? }",
+      "JSON Lines of { question, ground_truth, any keys with { solution, is_correct? } }, or of { response, ground_truth, data_source?, extra_info? }; or Parquet with verl's columns and response or responses",
     )
     .option(
       "--reward <path[:name]>",
       "module of the reward function, and its export (default: computeScore)",
+    )
+    .option(
+      "--judge <path[:name]>",
+      "a judge, asked only for what --reward cannot tell (it returns null); limits and prices are its own",
+    )
+    .option(
+      "--rewards <path>",
+      "YAML or JSON with `rewards` (several with weights) or `cascade`, as options of a reward loop; in place of --reward",
     )
     .option(
       "--reward-kwarg <key=value>",
@@ -91,7 +146,6 @@ export function addScoreCommand(
       "naive",
     )
     .option("--manager-option <key=value>", "of the manager; may be repeated", settings, {})
-    .option("--demo", "use the example's solutions, reward and latency where none are given", false)
     .option("--workers <count>", "reward loop workers", count(1), DEFAULT_WORKERS)
     .option("--concurrency <count>", "samples in flight per worker", count(1), 64)
     .option(
@@ -111,21 +165,6 @@ export function addScoreCommand(
       count(0),
       30_000,
     )
-    .option(
-      "--out <path>",
-      "where the rewards are written, one JSON line per sample",
-      "rewards.jsonl",
-    )
-    .option(
-      "--resume",
-      "go on with the rewards in --out: what has a score is not scored again",
-      false,
-    )
-    .option(
-      "--rescore-stale",
-      "with --resume: score again what another version of the reward function scored",
-      false,
-    )
     .option("--seed <number>", "seed of the simulated latency", count(0), 1)
     .option(
       "--baseline <count>",
@@ -133,18 +172,13 @@ export function addScoreCommand(
       count(0),
       64,
     );
-  addPolicyFlags(command)
-    .allowExcessArguments(false)
-    .addHelpText("after", HELP)
-    .action(async (input: string | undefined, flags: Flags) => {
-      const options = readOptions(input, flags);
-      await run(options);
-    });
+  return addPolicyFlags(command);
 }
 
 const HELP = `
 The reward function gets { dataSource, solutionStr, groundTruth, extraInfo } and returns a number, { score, ...extras }
-or a promise of one. A sample whose function throws, hangs, ends its thread or returns no score is invalid, never 0.
+or a promise of one; null says that it cannot tell. A sample whose function throws, hangs, ends its thread or returns no
+score is invalid, never 0.
 
 Ctrl-C finishes what is in flight, a second one stops at once; --resume goes on from there, and scores again what was invalid.
 Exit codes: 0 done, 1 the run failed, 2 wrong input, 130 stopped by Ctrl-C. Rewards written so far always stay.
@@ -153,25 +187,60 @@ Examples:
   rayling score --solutions solutions.jsonl --reward ./reward.ts
   rayling score --solutions solutions.jsonl --reward ./reward.ts:strict --workers 8 --timeout 5000
   rayling score solutions.jsonl --reward ./judge.ts --rpm 3000 --max-in-flight auto --retries 5 --resume
+  rayling score rollouts.parquet --reward ./rule.ts --judge ./judge.ts --price 0.5,1.5 --budget 20 --at-budget ./small-judge.ts
   rayling score --demo --latency 5,80 --baseline 128`;
 
-function readOptions(input: string | undefined, flags: Flags): ScoreOptions {
-  const { demo, rewardKwarg, managerOption } = flags;
+/** Throws CliError 2. */
+export function readOptions(
+  input: string | undefined,
+  given: Omit<ScoreFlags, "out" | "rescoreStale"> &
+    Partial<Pick<ScoreFlags, "out" | "rescoreStale">>,
+): ScoreOptions {
+  const flags: ScoreFlags = { out: "rewards.jsonl", rescoreStale: false, ...given };
+  const { demo, rewardKwarg, managerOption, judge, rewards, replay } = flags;
   if (input !== undefined && flags.solutions !== undefined) {
     throw new CliError(2, `${input} and --solutions ${flags.solutions}: give one of them.`);
   }
   return {
     ...flags,
-    policy: policyOf(flags),
+    judge,
+    rewards,
+    replay,
+    onlyRecorded: false,
+    policy: policyOf(flags, rewardKwarg),
     rewardKwargs: rewardKwarg,
     managerOptions: managerOption,
     solutions:
       (input === "-" ? "/dev/stdin" : input) ??
       flags.solutions ??
       example("--solutions", demo, "data/arithmetic-solutions.jsonl"),
-    reward: flags.reward ?? example("--reward", demo, "arithmetic-reward.ts"),
-    latencyMs: simulated(flags.latency ?? (demo ? DEMO_LATENCY_MS : [0, 0])),
+    ...functionsOf(flags),
     timeoutMs: flags.timeout === 0 ? undefined : flags.timeout,
+  };
+}
+
+/** Throws CliError 2 for flags that do not go together. */
+function functionsOf(flags: ScoreFlags): Pick<ScoreOptions, "reward" | "latencyMs"> {
+  const { demo, reward, rewards, judge, replay, latency: given, rewardKwarg } = flags;
+  const isSingle = rewards === undefined && judge === undefined && replay === undefined;
+  if (rewards !== undefined) {
+    const other = { "--reward": reward, "--judge": judge };
+    const [flag] = Object.entries(other).find(([, value]) => value !== undefined) ?? [];
+    if (flag !== undefined) throw new CliError(2, `${flag} and --rewards: give one of them.`);
+    if (Object.keys(rewardKwarg).length > 0) {
+      throw new CliError(
+        2,
+        "--reward-kwarg is for --reward: in the file of --rewards it is rewardKwargs.",
+      );
+    }
+  }
+  if (!isSingle && given !== undefined) {
+    throw new CliError(2, "--latency is for a --reward alone.");
+  }
+  const isNone = rewards !== undefined || replay !== undefined;
+  return {
+    reward: reward ?? (isNone ? undefined : example("--reward", demo, "arithmetic-reward.ts")),
+    latencyMs: isSingle ? simulated(given ?? (demo ? DEMO_LATENCY_MS : [0, 0])) : undefined,
   };
 }
 

@@ -1,12 +1,12 @@
 /**
  * Reads model solutions: in the shape of GSM8K's example_model_solutions.jsonl (one question per line with its ground truth and any
- * number of solutions, each under a key of its own), or one rollout per line by verl's names. Owns what a good line is; a bad one is told with its number and reason.
+ * number of solutions, each under a key of its own), or one rollout per line or row by verl's names (with `responses`, several of one prompt), as JSON Lines or Parquet.
+ * Owns what a good line is; a bad one is told with its number and reason.
  */
 
 import { basename } from "node:path";
 import { stat } from "node:fs/promises";
-import { JsonlError, readJsonl } from "@rayling/data-proto";
-import type { JsonlRecord } from "@rayling/data-proto";
+import { JsonlError, ParquetError, readJsonl, readParquet } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CliError } from "./cli-error.ts";
 
@@ -46,33 +46,60 @@ export async function openSolutions(path: string, signal: AbortSignal): Promise<
 }
 
 async function* readSolutions(path: string, signal: AbortSignal): AsyncGenerator<SolutionSample> {
-  const dataSource = basename(path).replace(/\.jsonl$/, "");
+  const dataSource = basename(path).replace(/\.(jsonl|parquet)$/, "");
   let questionIndex = 0;
   let index = 0;
   try {
-    for await (const record of readJsonl(path, { signal })) {
-      for (const sample of samplesOf(record, path, dataSource, questionIndex, index)) {
+    for await (const { place, value } of rowsOf(path, signal)) {
+      const bad = (reason: string): CliError => new CliError(2, `${place}: ${reason}`);
+      for (const sample of samplesOf(value, bad, dataSource, questionIndex, index)) {
         index += 1;
         yield sample;
       }
       questionIndex += 1;
     }
   } catch (error) {
-    if (!(error instanceof JsonlError)) throw error;
+    if (!(error instanceof JsonlError) && !(error instanceof ParquetError)) throw error;
     throw new CliError(2, error.message, { cause: error });
   }
 }
 
-function samplesOf(
-  { line, value }: JsonlRecord,
+/** With where each stands, for people. */
+async function* rowsOf(
   path: string,
+  signal: AbortSignal,
+): AsyncGenerator<{ readonly place: string; readonly value: unknown }> {
+  if (path.endsWith(".parquet")) {
+    for await (const { row, value } of readParquet(path, { signal })) {
+      // A row has all columns, whether it says something there or not.
+      const told = Object.entries(value).filter(([, part]) => part !== null);
+      yield { place: `${path}, row ${row}`, value: Object.fromEntries(told) };
+    }
+    return;
+  }
+  for await (const { line, value } of readJsonl(path, { signal })) {
+    yield { place: `${path}:${line}`, value };
+  }
+}
+
+function samplesOf(
+  value: unknown,
+  bad: (reason: string) => CliError,
   dataSource: string,
   questionIndex: number,
   firstIndex: number,
 ): SolutionSample[] {
-  const bad = (reason: string): CliError => new CliError(2, `${path}:${line}: ${reason}`);
   if (!isRecord(value)) throw bad("the line is not an object");
+  const { responses } = value;
   if ("response" in value) return [rolloutOf(value, bad, dataSource, questionIndex, firstIndex)];
+  if (Array.isArray(responses)) {
+    return responses.map((response: unknown, offset) => {
+      const index = firstIndex + offset;
+      const key = `responses.${offset}`;
+      return rolloutOf({ ...value, response }, bad, dataSource, questionIndex, index, key);
+    });
+  }
+  if ("prompt" in value) throw bad(`there is neither "response" nor "responses"`);
   const { question, ground_truth: groundTruth } = value;
   if (typeof question !== "string") throw bad(`"question" is not a text`);
   if (groundTruth === undefined) throw bad(`"ground_truth" is missing`);
@@ -91,24 +118,29 @@ function samplesOf(
   });
 }
 
-/** { response, ground_truth or reward_model.ground_truth, data_source?, extra_info?, question?, is_correct? } */
+/** { response, ground_truth or reward_model.ground_truth, data_source?, extra_info?, prompt?, question?, is_correct? } */
 function rolloutOf(
   value: Record<string, unknown>,
   bad: (reason: string) => CliError,
   source: string,
   questionIndex: number,
   index: number,
+  solutionKey: string = "response",
 ): SolutionSample {
   const { response, data_source: dataSource = source, extra_info: extraInfo = {} } = value;
-  const { question = "", is_correct: isCorrect, reward_model: rewardModel = {} } = value;
+  const { prompt, is_correct: isCorrect, reward_model: rewardModel = {} } = value;
   const {
     ground_truth: groundTruth = isRecord(rewardModel) ? rewardModel["ground_truth"] : undefined,
   } = value;
-  if (typeof response !== "string") throw bad(`"response" is not a text`);
+  if (typeof response !== "string") throw bad(`"${solutionKey}" is not a text`);
   if (groundTruth === undefined) throw bad(`"ground_truth" is missing`);
   if (typeof dataSource !== "string") throw bad(`"data_source" is not a text`);
   if (!isRecord(extraInfo)) throw bad(`"extra_info" is not an object`);
+  const { question = extraInfo["question"] ?? lastOf(prompt) ?? "" } = value;
   if (typeof question !== "string") throw bad(`"question" is not a text`);
+  if (prompt !== undefined && !isConversation(prompt) && typeof prompt !== "string") {
+    throw bad(`"prompt" is neither a text nor a list of { role, content }`);
+  }
   if (isCorrect !== undefined && typeof isCorrect !== "boolean") {
     throw bad(`"is_correct" is neither true nor false`);
   }
@@ -116,9 +148,26 @@ function rolloutOf(
     dataSource,
     response,
     groundTruth,
-    extraInfo: { ...extraInfo, index, questionIndex, question, solutionKey: "response" },
+    extraInfo: { ...extraInfo, index, questionIndex, question, solutionKey },
+    ...(isConversation(prompt) ? { rawPrompt: prompt } : {}),
     isCorrect,
   };
+}
+
+type Conversation = NonNullable<RewardSample["rawPrompt"]>;
+
+function isConversation(prompt: unknown): prompt is Conversation {
+  return (
+    Array.isArray(prompt) &&
+    prompt.every((one) => isRecord(one) && typeof one["role"] === "string" && "content" in one)
+  );
+}
+
+/** What was asked last, where that is a text. */
+function lastOf(prompt: unknown): string | undefined {
+  if (typeof prompt === "string") return prompt;
+  const content = isConversation(prompt) ? prompt.at(-1)?.content : undefined;
+  return typeof content === "string" ? content : undefined;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

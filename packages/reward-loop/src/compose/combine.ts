@@ -64,11 +64,12 @@ export function answered(asked: Readonly<Record<string, SampleOutcome>>): Sample
   return saidBy(name, { ...last, ...measured });
 }
 
-/** It says who gave it, among its extra info, too. */
+/** It says who gave it, among its extra info, too: "judge", or "judge/cheaper" where that stands for several itself. */
 export function saidBy(name: string, outcome: SampleOutcome): SampleOutcome {
   if (!outcome.valid) return outcome;
-  const rewardExtraInfo = { ...outcome.rewardExtraInfo, answeredBy: name };
-  return { ...outcome, rewardExtraInfo, answeredBy: name };
+  const answeredBy = outcome.answeredBy === undefined ? name : `${name}/${outcome.answeredBy}`;
+  const rewardExtraInfo = { ...outcome.rewardExtraInfo, answeredBy };
+  return { ...outcome, rewardExtraInfo, answeredBy };
 }
 
 /** Of the one that is invalid, with its name; of a part of a part with both. */

@@ -2,6 +2,7 @@
  * Single samples to workers: the one with the least to do gets the next, none more than its concurrency, lanes by their shares. No barrier, no polling.
  *
  * Invariant: every sample settles exactly once. One that was with a worker that died had no outcome and goes first when it is sent again.
+ * What an outcome cost is counted before its slot is free again, and none is sent when all that may be spent is spent.
  */
 
 import * as ray from "@rayling/core";
@@ -10,6 +11,7 @@ import { RewardLoopClosedError } from "../errors.ts";
 import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings.ts";
+import type { Purse } from "../spend/purse.ts";
 import type { WorkerSeat } from "./worker-seat.ts";
 
 /** One at work, one ready in its thread, two on their way to and from the worker (measured on 2 cores: 16 give a fifth more). */
@@ -29,15 +31,21 @@ interface Waiting {
 export class Dispatcher {
   #seats: readonly WorkerSeat[];
   readonly #settings: RewardLoopSettings;
+  readonly #purse: Purse | undefined;
   readonly #waiting: Lanes<Waiting>;
   /** Whose worker died: they go first. */
   #again: Waiting[] = [];
   readonly #listeners: Set<() => void> = new Set();
   #closed = false;
 
-  constructor(seats: readonly WorkerSeat[], settings: RewardLoopSettings) {
+  constructor(
+    seats: readonly WorkerSeat[],
+    settings: RewardLoopSettings,
+    purse: Purse | undefined,
+  ) {
     this.#seats = seats;
     this.#settings = settings;
+    this.#purse = purse;
     this.#waiting = new Lanes(settings.policy.limits?.settings.shares);
     this.#listenTo(seats);
   }
@@ -97,11 +105,13 @@ export class Dispatcher {
     for (;;) {
       const waiting = this.#next();
       if (waiting === undefined) return;
+      const isUnpaid = this.#purse?.isEmpty === true;
       const seat = this.#leastLoaded();
-      if (seat === undefined) break;
+      if (seat === undefined && !isUnpaid) break;
       if (this.#again.length > 0) this.#again.shift();
       else this.#waiting.shift();
-      void this.#send(seat, waiting);
+      if (isUnpaid) waiting.resolve(this.#unpaid());
+      else if (seat !== undefined) void this.#send(seat, waiting);
     }
     if (this.#isLost) {
       void this.#seats[0]?.failure.then((error) => this.#rejectAll(error));
@@ -129,7 +139,7 @@ export class Dispatcher {
       const answer = await seat.call((worker) => worker.computeScore.remote(sample, lane));
       if (answer !== undefined) {
         const waitedMs = inLineMs + answer.value.waitedMs;
-        waiting.resolve({ ...answer.value, waitedMs, version: seat.version });
+        waiting.resolve(this.#paid({ ...answer.value, waitedMs, version: seat.version }));
       } else if (this.#closed) waiting.reject(new RewardLoopClosedError());
       else this.#again.push(waiting);
     } catch (error) {
@@ -139,6 +149,18 @@ export class Dispatcher {
     } finally {
       seat.release(1);
     }
+  }
+
+  #paid(outcome: SampleOutcome): SampleOutcome {
+    return this.#purse === undefined ? outcome : { ...outcome, cost: this.#purse.pay(outcome) };
+  }
+
+  #unpaid(): SampleOutcome {
+    const spent = this.#purse?.spent ?? 0;
+    const message = `it was not scored: ${spent.toPrecision(6)} is spent, which is all that may be`;
+    const error = { code: "SPEND_CAP", name: "SpendCapError", message } as const;
+    const { version } = this.#seats[0] as WorkerSeat;
+    return { valid: false, error, ...nothing, cost: 0, version };
   }
 
   /** Behind a synchronous function samples would only queue up, out of reach of workers that have nothing to do. */
@@ -171,8 +193,9 @@ function unsendable(error: ray.NotEncodableError): SampleOutcome {
   return {
     valid: false,
     error: { code: "INVALID_SAMPLE", name, message },
-    latencyMs: 0,
-    attempts: 0,
-    waitedMs: 0,
+    ...nothing,
   };
 }
+
+/** It was not begun. */
+const nothing = { latencyMs: 0, attempts: 0, waitedMs: 0 } as const;

@@ -1,5 +1,5 @@
 /**
- * Before a sample goes to a worker: whether its score is known, or is being asked for already, or may not be paid for any more.
+ * Before a sample goes to a worker: whether its score is known, or is being asked for already.
  *
  * Samples that say the same and come while the first of them is under way get its outcome; they are not called for, and cost nothing.
  */
@@ -7,22 +7,15 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
 import { sampleKey } from "../record/sample-key.ts";
-import type { Purse } from "../spend/purse.ts";
 import type { ScoreCache } from "../spend/score-cache.ts";
 
-export interface KnownParts {
-  readonly cache: ScoreCache | undefined;
-  readonly purse: Purse | undefined;
-  /** Whether samples that say the same are asked for once. */
-  readonly joins: boolean;
-}
-
 export class KnownScores {
-  readonly #parts: KnownParts;
+  readonly #cache: ScoreCache | undefined;
   readonly #underWay: Map<string, Promise<SampleOutcome>> = new Map();
 
-  constructor(parts: KnownParts) {
-    this.#parts = parts;
+  /** Without a cache samples that say the same are joined, and nothing is kept. It closes the cache. */
+  constructor(cache: ScoreCache | undefined) {
+    this.#cache = cache;
   }
 
   /**
@@ -35,8 +28,7 @@ export class KnownScores {
     version: string,
     ask: () => Promise<SampleOutcome>,
   ): Promise<SampleOutcome> {
-    const { cache, joins } = this.#parts;
-    if (cache === undefined && !joins) return this.#pay(version, ask);
+    const cache = this.#cache;
     const key = sampleKey(sample);
     const known = cache?.find(version, key);
     if (known !== undefined) return { valid: true, ...known, ...free, version };
@@ -46,7 +38,7 @@ export class KnownScores {
       const outcome = await first;
       return { ...outcome, ...free };
     }
-    const asking = this.#pay(version, ask);
+    const asking = ask();
     this.#underWay.set(asked, asking);
     try {
       const outcome = await asking;
@@ -59,24 +51,9 @@ export class KnownScores {
   }
 
   close(): void {
-    this.#parts.cache?.close();
-  }
-
-  async #pay(version: string, ask: () => Promise<SampleOutcome>): Promise<SampleOutcome> {
-    const { purse } = this.#parts;
-    if (purse === undefined) return ask();
-    if (purse.isEmpty) return { ...unpaid(purse), version };
-    const outcome = await ask();
-    const cost = purse.pay(outcome);
-    return { ...outcome, cost };
+    this.#cache?.close();
   }
 }
 
 /** Nothing was called for it. */
 const free = { attempts: 0, latencyMs: 0, waitedMs: 0, cached: true, cost: 0 } as const;
-
-function unpaid({ spent }: Purse): SampleOutcome {
-  const message = `it was not scored: ${spent.toPrecision(6)} is spent, which is all that may be`;
-  const error = { code: "SPEND_CAP", name: "SpendCapError", message } as const;
-  return { valid: false, error, latencyMs: 0, attempts: 0, waitedMs: 0, cost: 0 };
-}

@@ -22,7 +22,7 @@ import { WorkerSeat } from "./worker-seat.ts";
 export class RewardPipeline implements RewardSource {
   readonly #settings: RewardLoopSettings;
   readonly #limiter: SharedLimiter | undefined;
-  /** Where scores may be known, or have a price. */
+  /** Where scores may be known. */
   readonly #known: KnownScores | undefined;
   readonly #dispatcher: Dispatcher;
   #seats: readonly WorkerSeat[];
@@ -38,13 +38,14 @@ export class RewardPipeline implements RewardSource {
     known: KnownScores | undefined,
     seats: readonly WorkerSeat[],
     version: string,
+    purse: Purse | undefined,
   ) {
     this.#settings = settings;
     this.#limiter = limiter;
     this.#known = known;
     this.#seats = seats;
     this.#version = version;
-    this.#dispatcher = new Dispatcher(seats, settings);
+    this.#dispatcher = new Dispatcher(seats, settings, purse);
   }
 
   /**
@@ -59,18 +60,14 @@ export class RewardPipeline implements RewardSource {
   ): Promise<RewardPipeline> {
     const { cache, joinSame } = settings.policy;
     const version = await rewardVersion(settings.pipeline);
-    const isPlain = cache === undefined && !joinSame && purse === undefined;
-    const known = isPlain
-      ? undefined
-      : new KnownScores({
-          cache: cache === undefined ? undefined : await ScoreCache.open(cache),
-          purse,
-          joins: joinSame,
-        });
+    const known =
+      cache === undefined && !joinSame
+        ? undefined
+        : new KnownScores(cache === undefined ? undefined : await ScoreCache.open(cache));
     const limiter = SharedLimiter.of(settings.policy);
     try {
       const seats = await openSeats(settings, limiter, version, 0);
-      return new RewardPipeline(settings, limiter, known, seats, version);
+      return new RewardPipeline(settings, limiter, known, seats, version, purse);
     } catch (error) {
       known?.close();
       throw error;

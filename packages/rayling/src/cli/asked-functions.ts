@@ -1,0 +1,104 @@
+/** Which reward functions a run asks, by its flags: one, a rule and a judge behind it, several out of a file, or none where a log is replayed. */
+
+import { readFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { parseRewardSpec } from "@rayling/reward-manager-registry";
+import type { RewardSpec } from "@rayling/reward-manager-registry";
+import { CliError } from "./cli-error.ts";
+import type { ScoreOptions } from "./score-options.ts";
+import { simulatedJudgeUrl } from "./simulated-judge.ts";
+import type { SimulatedJudge } from "./simulated-judge.ts";
+
+export interface AskedFunctions {
+  readonly options: RewardLoopOptions;
+  /** The only one, as the user named it, and as it is asked (behind a simulated judge): what is scored one at a time to compare with. Undefined where there are others. */
+  readonly single: { readonly named: RewardSpec; readonly asked: RewardSpec } | undefined;
+  /** What is told with errors of theirs. */
+  readonly flag: string;
+  /** Files by flags: none of them is to be written over. */
+  readonly files: Readonly<Record<string, string>>;
+}
+
+type Flags = Pick<
+  ScoreOptions,
+  "reward" | "rewardKwargs" | "rewards" | "judge" | "policy" | "replay" | "latencyMs" | "seed"
+>;
+
+/** Rejects with CliError 2. */
+export async function askedFunctions(flags: Flags): Promise<AskedFunctions> {
+  const { reward, rewards, policy, replay } = flags;
+  const replayed = replay === undefined ? {} : { replay };
+  if (rewards !== undefined) {
+    const several = await readRewards(rewards);
+    const options = { ...policy, ...several, ...replayed };
+    const files = { "--rewards": rewards };
+    return { options, single: undefined, flag: `--rewards ${rewards}`, files };
+  }
+  if (reward === undefined) {
+    const flag = `--replay ${replay ?? ""}`;
+    return { options: { ...policy, ...replayed }, single: undefined, flag, files: {} };
+  }
+  const named = { ...readSpec("--reward", reward), rewardKwargs: flags.rewardKwargs };
+  const flag = `--reward ${reward}`;
+  const files = { "--reward": named.path };
+  if (flags.judge !== undefined) return ruleFirst(flags, named, flags.judge, replayed);
+  const asked = flags.latencyMs === undefined ? named : judged(named, flags);
+  const options = { ...policy, ...replayed, reward: asked };
+  return { options, single: replay === undefined ? { named, asked } : undefined, flag, files };
+}
+
+/** Throws CliError 2. */
+export function readSpec(flag: string, text: string): RewardSpec {
+  try {
+    return parseRewardSpec(text);
+  } catch (error) {
+    throw new CliError(2, `${flag}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Limits and prices are of the judge: a rule has none. */
+function ruleFirst(
+  { reward, rewardKwargs, policy }: Flags,
+  rule: RewardSpec,
+  judgePath: string,
+  replayed: Pick<RewardLoopOptions, "replay">,
+): AskedFunctions {
+  const { limits, spend, ...both } = policy;
+  const judge = { ...readSpec("--judge", judgePath), rewardKwargs };
+  const cascade = { rule: { reward: rule }, judge: { reward: judge, limits, spend } };
+  return {
+    options: { ...both, ...replayed, cascade },
+    single: undefined,
+    flag: `--reward ${reward ?? ""} --judge ${judgePath}`,
+    files: { "--reward": rule.path, "--judge": judge.path },
+  };
+}
+
+function judged(reward: RewardSpec, { latencyMs = [0, 0], seed }: Flags): RewardSpec {
+  const judge: SimulatedJudge = { reward, latencyMs, seed, baseDirectory: process.cwd() };
+  return { path: simulatedJudgeUrl, rewardKwargs: { judge } };
+}
+
+const names: ReadonlySet<string> = new Set(["rewards", "combine", "cascade"]);
+
+/** Paths in the file start at its folder. What is in it the loop checks. */
+async function readRewards(path: string): Promise<RewardLoopOptions> {
+  const wrong = (reason: string): CliError => new CliError(2, `--rewards ${path}: ${reason}`);
+  const { parse } = await import("yaml");
+  let content: unknown;
+  try {
+    content = parse(await readFile(path, "utf8"));
+  } catch (error) {
+    throw wrong((error as Error).message);
+  }
+  if (typeof content !== "object" || content === null || Array.isArray(content)) {
+    throw wrong("it must hold rewards or cascade, as options of a reward loop");
+  }
+  const other = Object.keys(content).find((key) => !names.has(key));
+  if (other !== undefined) throw wrong(`"${other}" is none of ${[...names].join(", ")}`);
+  if (!("rewards" in content) && !("cascade" in content)) {
+    throw wrong("it has neither rewards nor cascade");
+  }
+  return { ...(content as RewardLoopOptions), baseDirectory: dirname(resolve(path)) };
+}

@@ -1,0 +1,21 @@
+/** `rayling rewards export`: a reward log as a Parquet file. */
+
+import { JsonlError, ParquetError } from "@rayling/data-proto";
+import { exportRewardLog, RewardLogError } from "@rayling/reward-loop";
+import { CliError } from "./cli-error.ts";
+import { grouped } from "./numbers.ts";
+import type { RewardsExportOptions } from "./rewards-options.ts";
+
+export async function runRewardsExport({ log, out }: RewardsExportOptions): Promise<void> {
+  try {
+    const rows = await exportRewardLog(log, out);
+    process.stdout.write(`wrote ${grouped(rows)} rows to ${out}\n`);
+  } catch (error) {
+    const isOfFile =
+      error instanceof JsonlError ||
+      error instanceof ParquetError ||
+      error instanceof RewardLogError;
+    if (!isOfFile) throw error;
+    throw new CliError(2, error.message, { cause: error });
+  }
+}

@@ -1,0 +1,100 @@
+/** Opens the reward loop of a run, and says in the user's words why it cannot be. */
+
+import { stat } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardSpec } from "@rayling/reward-manager-registry";
+import { readSpec } from "./asked-functions.ts";
+import type { AskedFunctions } from "./asked-functions.ts";
+import { BaselineActor } from "./baseline.ts";
+import { CliError } from "./cli-error.ts";
+import type { ScoreOptions } from "./score-options.ts";
+
+/** How long a reward module may take to load. */
+const LOAD_TIMEOUT_MS = 60_000;
+
+/** Rejects with CliError 2. */
+export async function openLoop(
+  options: ScoreOptions,
+  { options: asked, single, flag }: AskedFunctions,
+): Promise<RewardLoopManager> {
+  const { workers, concurrency, executors, timeoutMs, manager, managerOptions } = options;
+  // A simulated judge would find a bad reward module only at its first sample.
+  const checking = single === undefined ? undefined : baselineOf(options);
+  try {
+    const [loop] = await Promise.all([
+      RewardLoopManager.create({
+        workers,
+        concurrency,
+        executors,
+        timeoutMs,
+        startTimeoutMs: LOAD_TIMEOUT_MS,
+        manager: managerOf(manager),
+        managerOptions,
+        ...asked,
+      }),
+      checking &&
+        single &&
+        ray.get(checking.load.remote(single.named), { timeoutMs: LOAD_TIMEOUT_MS }),
+    ]);
+    return loop;
+  } catch (error) {
+    const reason = loadFailure(error);
+    const isOfManager = managerCodes.has((error as { readonly code?: unknown }).code);
+    throw new CliError(2, `${isOfManager ? `--manager ${manager}` : flag}: ${reason}`, {
+      cause: error,
+    });
+  } finally {
+    if (checking !== undefined) await ray.kill(checking);
+  }
+}
+
+/** What is to crash in a process only must not do so in this one. */
+export function baselineOf({
+  manager,
+}: Pick<ScoreOptions, "manager">): ReturnType<typeof BaselineActor.remote> {
+  return BaselineActor.options(manager === "remote" ? { isolation: "process" } : {}).remote();
+}
+
+/** Rewards written over the solutions or a reward function would destroy them. Throws CliError 2. */
+export async function refuseInput(
+  { out, solutions, replay }: Pick<ScoreOptions, "out" | "solutions" | "replay">,
+  { files }: AskedFunctions,
+): Promise<void> {
+  const written = await stat(out).catch(() => undefined);
+  if (written?.isFile() !== true) return;
+  const inputs = {
+    "--solutions": solutions,
+    ...(replay === undefined ? {} : { "--replay": replay }),
+    ...files,
+  };
+  for (const [flag, path] of Object.entries(inputs)) {
+    const file = path.startsWith("file:") ? fileURLToPath(path) : path;
+    const input = await stat(file).catch(() => undefined);
+    if (input?.dev === written.dev && input.ino === written.ino) {
+      throw new CliError(2, `--out ${out} is the file of ${flag}`);
+    }
+  }
+}
+
+const managerCodes: ReadonlySet<unknown> = new Set([
+  "UNKNOWN_REWARD_MANAGER",
+  "INVALID_REWARD_MANAGER",
+  "INVALID_MANAGER_OPTION",
+]);
+
+function loadFailure(error: unknown): string {
+  if (error instanceof ray.GetTimeoutError) {
+    return `the module did not finish loading within ${LOAD_TIMEOUT_MS / 1000} s`;
+  }
+  if (error instanceof ray.ActorDiedError) {
+    return `the module ended its thread while it loaded: ${error.deathCause.message}`;
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A name of the registry, or a path as a reward's. */
+function managerOf(text: string): string | RewardSpec {
+  return /^[\w-]+$/.test(text) ? text : readSpec("--manager", text);
+}
