@@ -1,6 +1,7 @@
 /** What can be measured by itself, each with its plan: a full one and a quick one. */
 import * as ray from "@rayling/core";
 import { measureCalls } from "./calls.ts";
+import { measureLosses } from "./losses.ts";
 import { measureMachines } from "./machines.ts";
 import type { RoundPlan } from "./measure/interleave.ts";
 import type { RatePlan } from "./measure/rates.ts";
@@ -19,6 +20,7 @@ export const suites = [
   "scale",
   "machines",
   "rewards",
+  "losses",
 ] as const;
 export type Suite = (typeof suites)[number];
 
@@ -59,6 +61,7 @@ const runs: Readonly<Record<Suite, Run>> = {
   machines: ({ interleaved, bigElements }, say) =>
     measureMachines(interleaved, bigElements / 4, say),
   rewards: ({ rewards }, say) => measureRewards(rewards, say),
+  losses: ({ interleaved }, say) => measureLosses(interleaved, say),
 };
 
 /** Those that make their sessions themselves. */

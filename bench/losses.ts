@@ -1,0 +1,73 @@
+/**
+ * What does a policy loss with its gradient cost per token, against the exponential of each token that most of them cannot do without? A batch of 1,280 rows of up to 512 tokens:
+ * 256 prompts x 5, a mini-batch of the recorded runs.
+ */
+import type { Tensor } from "@rayling/data-proto";
+import { createPolicyLossRegistry, type PolicyLossBatch } from "@rayling/trainer";
+import { figureOf, type Measured, type Section, tableOf } from "./measure/figures.ts";
+import { interleave, type RoundPlan } from "./measure/interleave.ts";
+import type { Progress, Report, Table } from "./measure/report.ts";
+
+const rows = 1280;
+const columns = 512;
+const tokens = rows * columns;
+const floor = "exp of each token";
+
+const section: Section = {
+  id: "losses",
+  title: `Policy losses with gradients, ${rows} rows x ${columns} tokens`,
+  reading: "time",
+  perIteration: tokens,
+  unit: "ms",
+  floors: [floor],
+};
+
+export async function measureLosses(plan: RoundPlan, say: Progress): Promise<Report> {
+  const batch = batchOf();
+  const registry = createPolicyLossRegistry();
+  const settings = {
+    droBeta: 0.1,
+    rolloutCorrection: { rolloutIs: "token", rolloutRs: "token_k1", rolloutRsThreshold: "0.5_2" },
+  } as const;
+  const contestants = [
+    { name: floor, run: () => verify(batch.logProb.data.map(Math.exp)[0]) },
+    ...registry.names().map((name) => ({
+      name,
+      run: () => verify(registry.get(name)(batch, settings).loss),
+    })),
+  ];
+  const samples = await interleave(contestants, plan, (round) =>
+    say(`${section.title}: round ${round}`),
+  );
+  const measured: Measured = { ...section, figures: samples.map(figureOf) };
+  return { tables: [tableOf(measured), perToken(measured)], measured: {}, details: measured };
+}
+
+/** By CPU time, which moves less than the clock. */
+function perToken({ title, figures }: Measured): Table {
+  const cells = figures.map(({ name, cpuMs }) => [name, ((cpuMs * 1e6) / tokens).toFixed(1)]);
+  return { title: `${title}: CPU time per token`, rows: [["", "ns"], ...cells] };
+}
+
+async function verify(value: number | undefined): Promise<void> {
+  if (value === undefined || Number.isNaN(value)) throw new Error(`a loss is ${value}`);
+}
+
+/** Rows of 50 to 512 tokens, always the same. */
+function batchOf(): PolicyLossBatch {
+  const wave = (at: number): number => Math.abs(Math.sin(12.9898 * at) * 43758.5453) % 1;
+  const matrix = (value: (row: number, column: number, at: number) => number): Tensor => ({
+    dtype: "float32",
+    shape: [rows, columns],
+    data: Float32Array.from({ length: tokens }, (_, at) =>
+      value(Math.floor(at / columns), at % columns, at),
+    ),
+  });
+  const isToken = (row: number, column: number): boolean => column < 50 + 462 * wave(row);
+  return {
+    oldLogProb: matrix((_row, _column, at) => -3 * wave(at)),
+    logProb: matrix((_row, _column, at) => -3 * wave(at) + 0.3 * (wave(at + 0.5) - 0.5)),
+    advantages: matrix((row, column) => (isToken(row, column) ? 2 * wave(row + 0.5) - 1 : 0)),
+    responseMask: matrix((row, column) => (isToken(row, column) ? 1 : 0)),
+  };
+}
