@@ -55,3 +55,25 @@ test.each(adapters)("%s", async (path) => {
   const { failed } = await judge.stats();
   expect(Object.keys(failed).toSorted()).toEqual(["cut", "error", "refuse"]);
 });
+
+test("a training with rewards from a judge", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-judge-training-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await using judge = await startJudge({
+    seed: 6,
+    latency: { uniform: [1, 20] },
+    reward: join(root, "examples/rewards/exact-match.ts"),
+    faults: { refuse: 0.1, error: 0.1 },
+  });
+  const { stdout } = await run(
+    process.execPath,
+    ["examples/llm-judge-training.ts", judge.baseUrl, folder],
+    { cwd: root },
+  );
+  expect(stdout.match(/^step \d: score [\d.]+, tried again [\d.]+, invalid 0\.000/gm)).toHaveLength(
+    5,
+  );
+  expect(await readFile(join(folder, "report.html"), "utf8")).toContain("<svg");
+  const { failed } = await judge.stats();
+  expect(Object.keys(failed).toSorted()).toEqual(["error", "refuse"]);
+});
