@@ -147,15 +147,15 @@ export type { ArithmeticOptions, ArithmeticRow, ArithmeticTask } from "./tasks/a
 export { ConsoleLogger } from "./tracking/console/console-logger.ts";
 export type { ConsoleLoggerOptions } from "./tracking/console/console-logger.ts";
 export { readRun } from "./tracking/files/run-files.ts";
+export type { RunRecord } from "./tracking/files/run-files.ts";
 export type {
   FailureCount,
   GenerationLine,
   MetricsLine,
   PhaseLine,
   RewardsLine,
-  RunRecord,
   SampleLine,
-} from "./tracking/files/run-files.ts";
+} from "./tracking/files/run-lines.ts";
 export { loggerNames } from "./tracking/loggers.ts";
 export type { LoggerName } from "./tracking/loggers.ts";
 export { PrometheusLogger } from "./tracking/prometheus-logger.ts";

@@ -53,7 +53,7 @@ export interface Generation {
 }
 
 /** What a validation tells that belongs to no training, as before the first step. */
-export function isValidationOnly(metrics: StepMetrics): boolean {
+export function isValidationOnly(metrics: Readonly<Record<string, unknown>>): boolean {
   return Object.keys(metrics).every((name) => name.startsWith("val-"));
 }
 

@@ -82,13 +82,46 @@ test("a run that was killed leaves what it had told, and the resumed one counts 
 
 test("a run that goes on validates the step that it goes on from: that step keeps its metrics", async () => {
   const directory = await runFolder();
-  for (const metrics of [{ score: 1, "val-core/a/mean@1": 0.25 }, { "val-core/a/mean@1": 0.5 }]) {
+  const tell = async (...told: readonly (readonly [number, object])[]): Promise<void> => {
     const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"] }));
-    tracking.log(metrics, 20);
+    for (const [step, metrics] of told) tracking.log(metrics as Record<string, number>, step);
     await tracking.close();
-  }
+  };
+  const first = { score: 1, "val-core/a/mean@1": 0.25 };
+  await tell([20, first], [21, { ...first, killed: 1 }], [22, first]);
+  await tell([20, { "val-core/a/mean@1": 0.5 }], [21, { score: 2 }]);
   const { metrics } = await readRun(directory);
-  expect(metrics).toEqual([{ step: 20, data: { score: 1, "val-core/a/mean@1": 0.5 } }]);
+  expect(metrics).toEqual([
+    { step: 20, data: { score: 1, "val-core/a/mean@1": 0.5 } },
+    { step: 21, data: { score: 2 } },
+  ]);
+});
+
+test("a run that begins anew in the folder of a longer one has nothing of it", async () => {
+  const directory = await runFolder();
+  const tell = async (steps: number, score: number, withValidation: boolean): Promise<void> => {
+    const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"] }));
+    if (withValidation) tracking.log({ "val-core/a/mean@1": score }, 0);
+    for (let step = 1; step <= steps; step += 1) {
+      tracking.phase({ step, name: "gen", startMs: score + step, endMs: score + step + 1 });
+      tracking.samples(step, samplesOf([valid(1)], score));
+      tracking.log({ score }, step);
+    }
+    await tracking.close();
+  };
+  await tell(5, 100, true);
+  for (const withValidation of [true, false]) {
+    await tell(2, 200, withValidation);
+    const run = await readRun(directory);
+    expect(run.metrics).toEqual([
+      ...(withValidation ? [{ step: 0, data: { "val-core/a/mean@1": 200 } }] : []),
+      { step: 1, data: { score: 200 } },
+      { step: 2, data: { score: 200 } },
+    ]);
+    expect(run.phases.map(({ startMs }) => startMs)).toEqual([201, 202]);
+    expect(run.samples.map(({ id }) => id)).toEqual(["200-0", "200-0"]);
+    expect(run.rewards.map(({ step }) => step)).toEqual([1, 2]);
+  }
 });
 
 test("a folder without a run, and a file of something else, are refused by name", async () => {
@@ -116,15 +149,18 @@ test("a file that cannot be written any more is warned of, and training goes on"
 async function killedRun(directory: string): Promise<void> {
   const script = `
     import { Tracking } from "@rayling/trainer";
-    import { readFileSync } from "node:fs";
+    import { readFileSync, watch } from "node:fs";
     const path = ${JSON.stringify(join(directory, "metrics.jsonl"))};
     const tracking = await Tracking.open({ logger: "file", projectName: "p", experimentName: "e", directory: ${JSON.stringify(directory)} });
     tracking.phase({ step: 1, name: "gen", startMs: 1, endMs: 2 });
     tracking.log({ score: 1 }, 1);
     tracking.phase({ step: 2, name: "gen", startMs: 3, endMs: 4 });
     tracking.log({ score: 2 }, 2);
-    while (readFileSync(path, "utf8").split("\\n").length < 3) await new Promise(setImmediate);
-    process.kill(process.pid, "SIGKILL");
+    const killWhenThere = () => {
+      if (readFileSync(path, "utf8").split("\\n").length > 2) process.kill(process.pid, "SIGKILL");
+    };
+    watch(path, killWhenThere);
+    killWhenThere();
   `;
   const { signal } = await new Promise<{ signal: unknown }>((resolve) => {
     const child = execFile(process.execPath, ["--input-type=module", "-e", script], {

@@ -17,8 +17,8 @@ import type {
   TrackingLogger,
 } from "../tracking-logger.ts";
 import { rewardsLineOf, sampleLinesOf } from "./sample-lines.ts";
-import type { MetricsLine, TimelineLine } from "./run-files.ts";
-import { runFiles } from "./run-files.ts";
+import type { MetricsLine, TimelineLine } from "./run-lines.ts";
+import { runFiles } from "./run-lines.ts";
 
 export class FileLogger implements TrackingLogger {
   readonly name = "file";

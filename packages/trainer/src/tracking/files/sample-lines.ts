@@ -6,7 +6,7 @@
 import { failureClassOf } from "@rayling/reward-loop";
 import type { SampleRecord } from "../tracking-logger.ts";
 import { bucketOf } from "./latency-buckets.ts";
-import type { FailureCount, RewardsLine, SampleLine } from "./run-files.ts";
+import type { FailureCount, RewardsLine, SampleLine } from "./run-lines.ts";
 
 /** Lines for one step. */
 const most = 256;

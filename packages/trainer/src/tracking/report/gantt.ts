@@ -13,7 +13,8 @@ import {
 } from "@rayling/reward-loop/page";
 import type { Axis } from "@rayling/reward-loop/page";
 import { spanText } from "../console/time-left.ts";
-import type { PhaseLine, RunRecord, SampleLine } from "../files/run-files.ts";
+import type { RunRecord } from "../files/run-files.ts";
+import type { PhaseLine, SampleLine } from "../files/run-lines.ts";
 import { inFlightOver } from "./in-flight.ts";
 
 const size = {

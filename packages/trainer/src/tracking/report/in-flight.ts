@@ -1,6 +1,6 @@
 /** How many rewards were on their way over time, from the samples that have a line: from the last token to the score. */
 
-import type { SampleLine } from "../files/run-files.ts";
+import type { SampleLine } from "../files/run-lines.ts";
 
 /** Moments that are looked at: as many as can be told apart in a row. */
 const moments = 120;

@@ -1,7 +1,7 @@
 /** Which metrics are drawn, and with which others. A plot without values is not there. */
 
 import { linePlot } from "@rayling/reward-loop/page";
-import type { MetricsLine } from "../files/run-files.ts";
+import type { MetricsLine } from "../files/run-lines.ts";
 
 interface MetricPlot {
   readonly title: string;

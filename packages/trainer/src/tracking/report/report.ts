@@ -2,7 +2,8 @@
 
 import { basename, join, resolve } from "node:path";
 import { htmlPage, numberText, section, table } from "@rayling/reward-loop/page";
-import { readRun, runFiles } from "../files/run-files.ts";
+import { readRun } from "../files/run-files.ts";
+import { runFiles } from "../files/run-lines.ts";
 import type { RunRecord } from "../files/run-files.ts";
 import { writeWhole } from "../files/write-whole.ts";
 import { ganttOf } from "./gantt.ts";

@@ -2,7 +2,7 @@
 
 import { barPlot, numberText, table } from "@rayling/reward-loop/page";
 import { bucketStartMs } from "../files/latency-buckets.ts";
-import type { FailureCount, RewardsLine } from "../files/run-files.ts";
+import type { FailureCount, RewardsLine } from "../files/run-lines.ts";
 
 /** Two buckets to a bar, four bars to a doubling: what is written down is finer than what is drawn. */
 export function latencyPlot(rewards: readonly RewardsLine[]): string {

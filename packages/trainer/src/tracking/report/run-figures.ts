@@ -3,7 +3,8 @@
 import { figuresTable, numberText } from "@rayling/reward-loop/page";
 import { accuracyOf } from "../console/step-summary.ts";
 import { spanText } from "../console/time-left.ts";
-import type { MetricsLine, RunRecord } from "../files/run-files.ts";
+import type { RunRecord } from "../files/run-files.ts";
+import type { MetricsLine } from "../files/run-lines.ts";
 
 export function runFigures({ metrics, phases, rewards }: RunRecord): string {
   const seconds = valuesOf(metrics, "timing_s/step");

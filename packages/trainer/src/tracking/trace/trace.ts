@@ -5,8 +5,10 @@
 
 import { join } from "node:path";
 import type { TraceEvent } from "@rayling/core";
-import { readRun, runFiles } from "../files/run-files.ts";
-import type { PhaseLine, RunRecord, SampleLine } from "../files/run-files.ts";
+import { readRun } from "../files/run-files.ts";
+import { runFiles } from "../files/run-lines.ts";
+import type { RunRecord } from "../files/run-files.ts";
+import type { PhaseLine, SampleLine } from "../files/run-lines.ts";
 import { writeWhole } from "../files/write-whole.ts";
 import { lanesOf } from "./lanes.ts";
 import type { Span } from "./lanes.ts";

@@ -1,0 +1,69 @@
+/** What the files of a run are called, and what their lines hold. Names of fields are data that other programs read: they stay. */
+
+import type { FailureClass, ScoreFailureCode } from "@rayling/reward-loop";
+import type { PhaseRecord } from "../tracking-logger.ts";
+
+export const runFiles = {
+  metrics: "metrics.jsonl",
+  timeline: "timeline.jsonl",
+  generations: "generations.jsonl",
+  report: "report.html",
+  trace: "trace.json",
+} as const;
+
+/** As verl writes it. */
+export interface MetricsLine {
+  readonly step: number;
+  readonly data: Readonly<Record<string, number | null>>;
+}
+
+/** One of the samples of a step that are drawn. */
+export interface SampleLine {
+  readonly type: "sample";
+  readonly step: number;
+  readonly id: string;
+  readonly generatedMs: number;
+  /** When its score function was started. */
+  readonly startedMs: number;
+  readonly scoredMs: number;
+  readonly usedMs: number | null;
+  readonly valid: boolean;
+  readonly attempts: number;
+}
+
+export interface FailureCount {
+  readonly class: FailureClass;
+  readonly code: ScoreFailureCode;
+  readonly count: number;
+  readonly example: string;
+}
+
+/** All rewards of a step. */
+export interface RewardsLine {
+  readonly type: "rewards";
+  readonly step: number;
+  readonly samples: number;
+  /** How many of them have a line of their own. */
+  readonly drawn: number;
+  readonly cost: number;
+  /** Latencies of those that were called: counts by `bucketOf`. */
+  readonly latency: readonly (readonly [bucket: number, count: number])[];
+  readonly failures: readonly FailureCount[];
+}
+
+export type PhaseLine = { readonly type: "phase" } & PhaseRecord;
+
+/** Where a process began to write: what a killed one had told of a step is told again by the next one. */
+export interface StartLine {
+  readonly type: "start";
+  readonly atMs: number;
+}
+
+export type TimelineLine = StartLine | PhaseLine | SampleLine | RewardsLine;
+
+export interface GenerationLine {
+  readonly step: number;
+  readonly input: string;
+  readonly output: string;
+  readonly score: number | null;
+}

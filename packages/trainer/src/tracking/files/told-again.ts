@@ -1,0 +1,55 @@
+/**
+ * What counts of files that several processes appended to: one that went on from a checkpoint tells the steps after it again, one that began anew in the same folder tells all of them
+ * again. Whatever was told of such a step, or of one after it, by a process before is forgotten.
+ */
+
+import { isValidationOnly } from "../tracking-logger.ts";
+import type { MetricsLine, StartLine, TimelineLine } from "./run-lines.ts";
+
+type StepLine = Exclude<TimelineLine, StartLine>;
+
+/** By their steps. Where steps go back another process began; the validation that it begins with belongs to the step of its checkpoint, and takes nothing from it. */
+export class ToldMetrics {
+  readonly #lines: Map<number, MetricsLine> = new Map();
+  #lastStep = -1;
+  #highestStep = -1;
+
+  add({ step, data }: MetricsLine): void {
+    if (step !== this.#lastStep && step <= this.#highestStep) {
+      if (step === 0) this.#forgetFrom(0);
+      else if (!isValidationOnly(data)) {
+        this.#forgetFrom(step === 1 && this.#lastStep !== 0 ? 0 : step);
+      }
+    }
+    this.#lines.set(step, { step, data: { ...this.#lines.get(step)?.data, ...data } });
+    this.#lastStep = step;
+    this.#highestStep = Math.max(this.#highestStep, step);
+  }
+
+  /** In order of their steps, each once. */
+  get lines(): readonly MetricsLine[] {
+    return [...this.#lines.values()].toSorted((a, b) => a.step - b.step);
+  }
+
+  #forgetFrom(first: number): void {
+    for (const step of this.#lines.keys()) if (step >= first) this.#lines.delete(step);
+    this.#highestStep = first - 1;
+  }
+}
+
+/** In the order in which they were told. From the end: what a process told of counts up to the first step of those after it. */
+export function toldLines(lines: readonly TimelineLine[]): readonly StepLine[] {
+  const kept: StepLine[] = [];
+  let [firstOfLater, firstOfThis] = [Infinity, Infinity];
+  for (const line of lines.toReversed()) {
+    if (line.type === "start") {
+      firstOfLater = Math.min(firstOfLater, firstOfThis);
+      firstOfThis = Infinity;
+    } else {
+      // Who begins with the first step has nothing to do with what is there.
+      firstOfThis = Math.min(firstOfThis, line.step <= 1 ? -Infinity : line.step);
+      if (line.step < firstOfLater) kept.push(line);
+    }
+  }
+  return kept.toReversed();
+}
