@@ -219,6 +219,17 @@ test("without a python3 programs of Python are refused, and say why", async () =
   vi.unstubAllEnvs();
 });
 
+test("where namespaces are required and there are none nothing is run", async () => {
+  const program = { language: "javascript", code: "console.log(1)" } as const;
+  vi.stubEnv("PATH", "/usr/sbin-that-is-not-there");
+  const without = new LocalSandbox({ namespaces: "required" });
+  await expect(without.run(program)).rejects.toMatchObject({ code: "SANDBOX_UNAVAILABLE" });
+  vi.unstubAllEnvs();
+  const running = new LocalSandbox({ namespaces: "required" }).run(program);
+  if (isPossible) expect((await running).stdout).toBe("1\n");
+  else await expect(running).rejects.toMatchObject({ code: "SANDBOX_UNAVAILABLE" });
+});
+
 /** Where the kernel says which process works in which folder. */
 test.runIf(process.platform === "linux")(
   "whoever runs programs may be killed: none of them is left",

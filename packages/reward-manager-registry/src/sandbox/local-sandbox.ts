@@ -24,8 +24,8 @@ export interface LocalSandboxOptions {
   readonly memoryLimitMb?: number;
   /** What it may write to its standard output. Default 8 MiB. */
   readonly maxOutputBytes?: number;
-  /** Namespaces of the kernel around each program, where it gives them. Default true. */
-  readonly namespaces?: boolean;
+  /** Namespaces of the kernel around each program: true: where it gives them (default); "required": where it does not, nothing is run. */
+  readonly namespaces?: boolean | "required";
 }
 
 export interface Program {
@@ -57,6 +57,7 @@ export interface ProgramEnd {
 
 export class LocalSandbox {
   readonly #runtimes: Runtimes;
+  readonly #needsNamespaces: boolean;
   readonly #turns: Turns;
   readonly #timeoutMs: number;
   readonly #memoryLimitMb: number;
@@ -66,7 +67,8 @@ export class LocalSandbox {
   constructor(options: LocalSandboxOptions = {}) {
     const { maxConcurrent = availableParallelism(), timeoutMs = 10_000 } = options;
     const { memoryLimitMb = 1024, maxOutputBytes = 8 * 2 ** 20 } = options;
-    this.#runtimes = new Runtimes(options.namespaces ?? true);
+    this.#runtimes = new Runtimes(options.namespaces !== false);
+    this.#needsNamespaces = options.namespaces === "required";
     this.#turns = new Turns(positive("maxConcurrent", maxConcurrent));
     this.#timeoutMs = positive("timeoutMs", timeoutMs);
     this.#memoryLimitMb = positive("memoryLimitMb", memoryLimitMb);
@@ -97,6 +99,9 @@ export class LocalSandbox {
   }
 
   async #run({ language, code, stdin = "", functionName, signal }: Program): Promise<ProgramEnd> {
+    if (this.#needsNamespaces && !(await this.#runtimes.hasNamespaces())) {
+      throw new SandboxUnavailableError(language, "the kernel gives no namespaces");
+    }
     const folder = await realpath(await mkdtemp(join(tmpdir(), "rayling-program-")));
     try {
       const memoryLimitMb = this.#memoryLimitMb;

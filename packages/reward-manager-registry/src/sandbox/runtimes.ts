@@ -70,7 +70,11 @@ export class Runtimes {
   }
 
   async #ofPython({ code, functionName }: PreparationRequest): Promise<Preparation> {
-    this.#python ??= findPython();
+    this.#python ??= findPython().catch((error: unknown) => {
+      // It may be there next time.
+      this.#python = undefined;
+      throw error;
+    });
     const flags = ["-I", "-B", "-X", "utf8"];
     return {
       files: { "program.py": code, "runner.py": pythonRunner },
