@@ -67,6 +67,8 @@ export interface Attempted {
   readonly latencyMs: number;
   /** How often the score function was started on this sample. */
   readonly attempts: number;
+  /** Of the reward function that gave it: RewardLoopManager.version as it was then, but where its module was changed without a reload and an executor has loaded that since. */
+  readonly version?: string;
 }
 
 interface Measured extends Attempted {
@@ -76,8 +78,6 @@ interface Measured extends Attempted {
   readonly cost?: number;
   /** Its score was known from before, or asked for by another sample that says the same: nothing was called. */
   readonly cached?: boolean;
-  /** Of the reward function that gave it, as RewardLoopManager.version was then. */
-  readonly version?: string;
   /** Which of several functions gave it: a stage of a cascade, or the judge that took over when a cap was reached. */
   readonly answeredBy?: string;
   /** What it was put together from, by name: several rewards, or the stages of a cascade that were asked. */

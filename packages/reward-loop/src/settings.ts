@@ -100,6 +100,8 @@ export interface ExecutorSettings {
   readonly startTimeoutMs: number;
   readonly resourceLimits: ResourceLimits | undefined;
   readonly pipeline: PipelineSettings;
+  /** Of the reward function when the loop looked at it; undefined before. */
+  readonly version: string | undefined;
   readonly policy: PolicySettings;
 }
 
@@ -132,6 +134,7 @@ export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
     resourceLimits: options.resourceLimits,
     name: options.name === undefined ? undefined : filled("name", options.name),
     part: undefined,
+    version: undefined,
     policy,
     pipeline: {
       reward,

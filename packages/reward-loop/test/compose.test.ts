@@ -3,6 +3,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import {
@@ -13,6 +14,7 @@ import {
 } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { startJudge } from "../../../test/servers/judge.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
 afterAll(() => ray.shutdown());
@@ -218,6 +220,46 @@ describe("a cascade", () => {
     ]);
     expect(loop.answeredBy).toEqual({ rule: 1, judge: 2 });
     expect(loop.spent).toBe(4);
+  });
+
+  test("keeps to the limits of its judge, as counted there, and tries it again; the rule has none", async () => {
+    await using judge = await startJudge({
+      seed: 2,
+      latency: { uniform: [1, 5] },
+      limits: { concurrency: 3 },
+      faults: { error: 0.2, refuse: 0.1 },
+    });
+    const reward = {
+      path: fileURLToPath(new URL("../../../test/fixtures/judged.ts", import.meta.url)),
+      name: "judged",
+      rewardKwargs: { judgeUrl: judge.baseUrl },
+    };
+    await using loop = await RewardLoopManager.create({
+      workers: 2,
+      executors: 1,
+      cascade: {
+        rule: { reward: part("rule") },
+        judge: {
+          reward,
+          limits: { endpoint: judge.baseUrl, concurrency: 3 },
+          retry: { attempts: 5, baseMs: 1, budget: Infinity },
+        },
+      },
+    });
+    const texts = Array.from({ length: 120 }, (_, n) => (n % 4 === 0 ? `known ${n}` : `A: ${n}`));
+    const seen = new Set<number>();
+    for await (const { index, outcome } of loop.scoreStream(texts.map(sampleOf))) {
+      seen.add(index);
+      expect(outcome).toMatchObject({
+        valid: true,
+        answeredBy: index % 4 === 0 ? "rule" : "judge",
+      });
+    }
+    expect(seen.size).toBe(120);
+    const { violations, answered, mostInFlight } = await judge.stats();
+    expect(violations).toEqual({});
+    expect(answered).toBe(90);
+    expect(mostInFlight).toBeLessThanOrEqual(3);
   });
 
   test("may pass on whatever has no score, and be one of several rewards", async () => {

@@ -33,6 +33,7 @@ async function written(value: number, name = "reward.mjs"): Promise<string> {
           channel.postMessage("held");
           await told;
         }
+        if (solutionStr === "exit") process.exit(1);
         return ${value};
       }
       postProcessScores(scores) {
@@ -122,6 +123,27 @@ test("in the middle of a stream no sample is lost, and each score is that of its
   await Promise.all(reloads);
   expect(seen.size).toBe(2000);
   expect([...versions.values()]).toEqual([1, 2, 3, 4]);
+});
+
+test("an executor that is replaced after the module was changed says what it has loaded", async () => {
+  const reward = await written(1);
+  const cache = join(folder, "scores.sqlite");
+  await using loop = await create({ reward, workers: 1, cache });
+  const before = loop.version;
+  await written(2);
+  expect(await loop.computeScore(sampleOf("x"))).toMatchObject({ rewardScore: 1, version: before });
+  expect(await loop.computeScore(sampleOf("exit"))).toMatchObject({
+    valid: false,
+    version: before,
+  });
+  const other = await loop.computeScore(sampleOf("y"));
+  expect(other).toMatchObject({ rewardScore: 2 });
+  expect(other.version).not.toBe(before);
+  expect(loop.version).toBe(before);
+  expect(await loop.reload()).toBe(other.version);
+  // It was kept as what it is.
+  expect(await loop.computeScore(sampleOf("y"))).toMatchObject({ rewardScore: 2, cached: true });
+  expect(await loop.computeScore(sampleOf("x"))).toMatchObject({ rewardScore: 2, attempts: 1 });
 });
 
 test("reloads that are asked for at once come one after the other", async () => {

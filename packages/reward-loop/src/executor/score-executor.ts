@@ -9,6 +9,8 @@ import * as ray from "@rayling/core";
 import type { RewardResult } from "@rayling/reward-manager-registry";
 import { failureOf } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
+import { rewardVersion } from "../record/reward-version.ts";
+import { digestOf } from "../record/sample-key.ts";
 import type { PipelineSettings } from "../settings.ts";
 import { loadPipeline } from "./pipeline.ts";
 import type { Pipeline } from "./pipeline.ts";
@@ -43,9 +45,15 @@ export const noTraits: ExecutorTraits = {
   assembles: false,
 };
 
+export interface LoadedExecutor extends ExecutorTraits {
+  /** Of the reward function as it was loaded there. */
+  readonly version: string;
+}
+
 export class ScoreExecutor {
   readonly #tracker: RunTracker;
   readonly #pipeline: Promise<Pipeline>;
+  readonly #version: Promise<string>;
   /** At work. */
   readonly #runs: Map<number, Run> = new Map();
 
@@ -54,15 +62,22 @@ export class ScoreExecutor {
     this.#tracker = new RunTracker(table);
     // Before the handlers of the user's modules, which may take their time.
     process.prependListener("exit", () => table.exiting());
-    this.#pipeline = loadPipeline(settings, this.#tracker);
+    const before = rewardVersion(settings);
+    this.#pipeline = before.then(() => loadPipeline(settings, this.#tracker));
+    this.#version = this.#pipeline.then(async () => {
+      const after = await rewardVersion(settings);
+      // Written while it was loaded: it is neither.
+      return (await before) === after ? after : digestOf([await before, after]);
+    });
     // Whoever calls ready() hears of it.
-    this.#pipeline.catch(() => undefined);
+    this.#version.catch(() => undefined);
   }
 
   /** Resolves when the user's modules are loaded; rejects with why they are not. */
-  async ready(): Promise<ExecutorTraits> {
+  async ready(): Promise<LoadedExecutor> {
     const { overlaps, postProcessScores, log, assembleRmScores } = await this.#pipeline;
     return {
+      version: await this.#version,
       overlaps,
       postProcesses: postProcessScores !== undefined,
       logs: log !== undefined,

@@ -139,7 +139,7 @@ export class Dispatcher {
       const answer = await seat.call((worker) => worker.computeScore.remote(sample, lane));
       if (answer !== undefined) {
         const waitedMs = inLineMs + answer.value.waitedMs;
-        waiting.resolve(this.#paid({ ...answer.value, waitedMs, version: seat.version }));
+        waiting.resolve(this.#paid({ version: seat.version, ...answer.value, waitedMs }));
       } else if (this.#closed) waiting.reject(new RewardLoopClosedError());
       else this.#again.push(waiting);
     } catch (error) {

@@ -206,7 +206,7 @@ async function openSeat(
   for (let copy = 1; ; copy++) {
     const seatName = copy === 1 ? `${name}_${place}` : `${name}_${place}_${copy}`;
     try {
-      return await WorkerSeat.open(seatName, settings, limiter, version);
+      return await WorkerSeat.open(seatName, { ...settings, version }, limiter, version);
     } catch (error) {
       const isTaken = error instanceof ray.ActorAlreadyExistsError && settings.name === undefined;
       if (!isTaken) throw error;

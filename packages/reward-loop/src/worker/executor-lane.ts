@@ -69,6 +69,8 @@ export class ExecutorLane {
   readonly #overdue: Map<number, Flight> = new Map();
   #overlaps = false;
   #traits: ExecutorTraits | undefined;
+  /** Of the reward function in there, if it is another than the loop's. */
+  #otherVersion: string | undefined;
   #runs = 0;
   #state: "starting" | "ready" | "ended" = "starting";
   #timer: NodeJS.Timeout | undefined;
@@ -139,6 +141,7 @@ export class ExecutorLane {
     const slot = this.#freeSlots.pop();
     if (slot === undefined) throw new Error("an executor was given more samples than it has slots");
     this.#table.clear(slot);
+    job.version = this.#otherVersion;
     this.#runs += 1;
     const id = this.#runs;
     const abort = (): void => void this.#actor.abort.remote(id);
@@ -162,9 +165,10 @@ export class ExecutorLane {
   async #start(): Promise<void> {
     try {
       const { startTimeoutMs: timeoutMs } = this.#settings;
-      const traits = await ray.get(this.#actor.ready.remote(), { timeoutMs });
+      const { version, ...traits } = await ray.get(this.#actor.ready.remote(), { timeoutMs });
       if (this.#state !== "starting") return;
       this.#traits = traits;
+      if (version !== this.#settings.version) this.#otherVersion = version;
       this.#overlaps = traits.overlaps;
       this.#state = "ready";
       this.#owner.changed();

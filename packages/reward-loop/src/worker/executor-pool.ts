@@ -83,7 +83,16 @@ export class ExecutorPool {
         settled(outcome);
         resolve(outcome);
       };
-      this.#waiting.push({ work, attempts: 0, place: "shared", settle, reject, over, signal });
+      this.#waiting.push({
+        work,
+        attempts: 0,
+        version: undefined,
+        place: "shared",
+        settle,
+        reject,
+        over,
+        signal,
+      });
       this.#pump();
     });
   }

@@ -9,6 +9,8 @@ export interface Job {
   readonly work: ScoreWork;
   /** Starts of the score function that are over. */
   attempts: number;
+  /** Of the reward function where it runs or ran last, if that is another than the loop's. */
+  version: string | undefined;
   /**
    * Where it may run: "shared" with others; "alone" after a loss for which nobody could be named; "fresh" (alone, in a thread that has
    * run nothing else) if a thread was lost again.
@@ -32,7 +34,7 @@ export function giveUp(job: Job): void {
 
 export function settleInvalid(job: Job, error: ScoreFailure, latencyMs: number): void {
   job.attempts += 1;
-  job.settle({ valid: false, error, latencyMs, attempts: job.attempts });
+  job.settle({ valid: false, error, latencyMs, ...toldBy(job) });
 }
 
 /** By what the call of an executor came to: its reply, or what it rejected with. */
@@ -49,8 +51,12 @@ export function settleByReply(job: Job, reply: unknown): void {
     valid: true,
     ...reply.result,
     latencyMs: reply.latencyMs,
-    attempts: job.attempts,
+    ...toldBy(job),
   });
+}
+
+function toldBy({ attempts, version }: Job): Pick<AttemptOutcome, "attempts" | "version"> {
+  return version === undefined ? { attempts } : { attempts, version };
 }
 
 export function isReply(reply: unknown): reply is ScoreReply {
