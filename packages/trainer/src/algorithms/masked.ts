@@ -62,7 +62,11 @@ export function maskedRowMeans(values: Matrix, mask: Matrix): Float64Array {
 }
 
 /** Of a sample, by n - 1, unless it is not to be. @throws TrainerInputError for a sample where one token counts, or none */
-export function maskedVariance(values: Matrix, mask: Matrix, { unbiased = true } = {}): number {
+export function maskedVariance(
+  values: Matrix,
+  mask: Matrix,
+  { unbiased = true }: { readonly unbiased?: boolean } = {},
+): number {
   const count = countOf(mask);
   if (unbiased && (count === 0 || count === 1)) {
     throw new TrainerInputError(
@@ -80,7 +84,11 @@ export function maskedVariance(values: Matrix, mask: Matrix, { unbiased = true }
 }
 
 /** Variance 1 over the tokens that count, and mean 0, or what it was; the others are shifted and scaled with them. @throws TrainerInputError as maskedVariance */
-export function maskedWhiten(values: Matrix, mask: Matrix, { shiftMean = true } = {}): Matrix {
+export function maskedWhiten(
+  values: Matrix,
+  mask: Matrix,
+  { shiftMean = true }: { readonly shiftMean?: boolean } = {},
+): Matrix {
   const mean = maskedMean(values, mask);
   const scale = 1 / Math.sqrt(maskedVariance(values, mask) + 1e-8);
   const shift = shiftMean ? 0 : mean;

@@ -3,14 +3,14 @@
 import { TrainerInputError } from "../errors.ts";
 import { meanOf, spreadOf } from "../algorithms/statistics.ts";
 
-const aggregations = {
-  mean: meanOf,
-  sum: (values: Float64Array): number => values.reduce((sum, value) => sum + value, 0),
-  max: (values: Float64Array): number => spreadOf(values).max,
-  min: (values: Float64Array): number => spreadOf(values).min,
-} as const;
+export type Aggregation = "mean" | "sum" | "max" | "min";
 
-export type Aggregation = keyof typeof aggregations;
+const aggregations: Readonly<Record<Aggregation, (values: Float64Array) => number>> = {
+  mean: meanOf,
+  sum: (values) => values.reduce((sum, value) => sum + value, 0),
+  max: (values) => spreadOf(values).max,
+  min: (values) => spreadOf(values).min,
+};
 
 /** Values of one metric, one for each micro-batch, with how they are put together. */
 export interface Metric {

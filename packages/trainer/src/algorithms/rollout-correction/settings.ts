@@ -26,7 +26,28 @@ const tokenIcepop = { rolloutIs: "token", rolloutIsThreshold: "0.5_5.0" } as con
 const geoRs = { rolloutRs: "seq_mean_k1", rolloutRsThreshold: "0.999_1.001" } as const;
 const k3Rs = { rolloutRs: "seq_mean_k3", rolloutRsThreshold: 0.01 } as const;
 
-const presets = {
+export type RolloutCorrectionPreset =
+  | "decoupled_token_is"
+  | "decoupled_seq_is"
+  | "decoupled_token_icepop"
+  | "decoupled_seq_is_rs"
+  | "decoupled_geo_rs"
+  | "decoupled_geo_rs_seq_tis"
+  | "decoupled_geo_rs_token_tis"
+  | "decoupled_k3_rs"
+  | "decoupled_k3_rs_seq_tis"
+  | "decoupled_k3_rs_token_tis"
+  | "bypass_ppo_clip"
+  | "bypass_ppo_clip_geo_rs"
+  | "bypass_ppo_clip_k3_rs"
+  | "bypass_pg_is"
+  | "bypass_pg_token_icepop"
+  | "bypass_pg_geo_rs"
+  | "bypass_pg_geo_rs_seq_tis"
+  | "bypass_pg_geo_rs_token_tis"
+  | "disabled";
+
+const presets: Readonly<Record<RolloutCorrectionPreset, RolloutCorrectionSettings>> = {
   decoupled_token_is: { ...base, rolloutIs: "token" },
   decoupled_seq_is: { ...base, rolloutIs: "sequence" },
   decoupled_token_icepop: { ...base, ...tokenIcepop },
@@ -50,9 +71,7 @@ const presets = {
   bypass_pg_geo_rs_seq_tis: { ...reinforce, ...geoRs, rolloutIs: "sequence" },
   bypass_pg_geo_rs_token_tis: { ...reinforce, ...geoRs, rolloutIs: "token" },
   disabled: base,
-} as const satisfies Readonly<Record<string, RolloutCorrectionSettings>>;
-
-export type RolloutCorrectionPreset = keyof typeof presets;
+};
 
 /** One of verl's, by its name (`RolloutCorrectionConfig.decoupled_token_is()` ...), with every setting written out. Throws TrainerInputError for another name. */
 export function rolloutCorrectionPreset(
