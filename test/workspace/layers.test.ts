@@ -47,6 +47,8 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/reward-loop/page",
     "@rayling/reward-manager-registry",
     "@rayling/trainer",
+    "@rayling/trainer/config",
+    "@rayling/trainer/run",
     "@rayling/trainer/quickstart",
   ],
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The command line: `rayling score`, `rayling rewards`, `rayling node`, `rayling cert`, `rayling run`, and the commands that speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
+ * The command line: `rayling score`, `rayling train`, `rayling data`, `rayling rewards`, `rayling node`, `rayling cert`, `rayling run`, and the commands that speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
  * 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 stopped by Ctrl-C.
  * The process ends by itself when nothing is left to do.
  */
@@ -8,12 +8,14 @@
 import { Command, CommanderError } from "commander";
 import { addCertCommand } from "./cert-options.ts";
 import { CliError } from "./cli-error.ts";
+import { addDataCommand } from "./data-options.ts";
 import { addDriverCommands } from "./driver-commands.ts";
 import { addNodeCommand } from "./node-options.ts";
 import { addQuickstartCommand } from "./quickstart-options.ts";
 import { addRunCommand } from "./run-options.ts";
 import { addRewardsCommand } from "./rewards-options.ts";
 import { addScoreCommand } from "./score-options.ts";
+import { addTrainCommand } from "./train-options.ts";
 
 /** Of the package, beside src and dist alike. */
 const manifest = new URL("../../package.json", import.meta.url);
@@ -21,7 +23,7 @@ const manifest = new URL("../../package.json", import.meta.url);
 async function main(): Promise<void> {
   const program = new Command("rayling")
     .description(
-      "A small Ray for Node: scores model solutions with a reward loop of many workers, makes machines nodes of a driver, and shows what a running driver does.",
+      "A small Ray for Node: scores model solutions with a reward loop of many workers, trains policies on rewards, makes machines nodes of a driver, and shows what a running driver does.",
     )
     .version(await versionOf(manifest))
     .exitOverride()
@@ -63,6 +65,11 @@ async function main(): Promise<void> {
       await runScore(options);
     },
   });
+  addTrainCommand(program, async (options) => {
+    const { runTrain } = await import("./train-command.ts");
+    await runTrain(options);
+  });
+  addDataCommand(program);
   addDriverCommands(program);
   addCertCommand(program, async (options) => {
     const { runCert } = await import("./cert-command.ts");

@@ -224,7 +224,14 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
     ...(isRemote ? { executors: config.num_workers } : {}),
     ...(custom.path === null
       ? {}
-      : { reward: { path: custom.path, name: custom.name, rewardKwargs: custom.reward_kwargs } }),
+      : {
+          reward: {
+            path: custom.path,
+            // verl's default stands for the names that such a function usually has here, too.
+            ...(custom.name === "compute_score" ? {} : { name: custom.name }),
+            rewardKwargs: custom.reward_kwargs,
+          },
+        }),
     ...(rewardModel === undefined ? {} : { rewardModel }),
     // In verl a function of one's own is not told of it.
     ...(url === null || custom.path !== null

@@ -118,7 +118,7 @@ describe("a configuration", () => {
     ]);
     expect(rewardLoopOptionsOf(config)).toEqual({
       workers: 8,
-      reward: { path: "./reward.ts", name: "compute_score", rewardKwargs: { weight: 0.5 } },
+      reward: { path: "./reward.ts", rewardKwargs: { weight: 0.5 } },
       manager: "dapo",
       managerOptions: {
         maxRespLen: 4096,

@@ -11,20 +11,32 @@ export function snakeKey(key: string): string {
   return key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-export function camelTree(value: ConfigValue): ConfigValue {
-  return withKeys(value, camelKey);
+/** @param free keys below which names are somebody else's: those are taken over as they are, but for the first. */
+export function camelTree(value: ConfigValue, free: readonly string[] = []): ConfigValue {
+  return withKeys(value, camelKey, free);
 }
 
 export function snakeTree(value: ConfigValue): ConfigTree {
-  return withKeys(value, snakeKey) as ConfigTree;
+  return withKeys(value, snakeKey, []) as ConfigTree;
 }
 
-function withKeys(value: ConfigValue, change: (key: string) => string): ConfigValue {
+function withKeys(
+  value: ConfigValue,
+  change: (key: string) => string,
+  free: readonly string[],
+): ConfigValue {
   if (Array.isArray(value)) {
-    return (value as readonly ConfigValue[]).map((one) => withKeys(one, change));
+    return (value as readonly ConfigValue[]).map((one) => withKeys(one, change, free));
   }
   if (!isTree(value)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [change(key), withKeys(one, change)]),
+    Object.entries(value).map(([key, one]) => {
+      const isFree = free.includes(key) && isTree(one);
+      return [change(key), isFree ? withFirstKeys(one, change) : withKeys(one, change, free)];
+    }),
   );
+}
+
+function withFirstKeys(tree: ConfigTree, change: (key: string) => string): ConfigTree {
+  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [change(key), value]));
 }

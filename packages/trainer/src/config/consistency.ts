@@ -55,6 +55,14 @@ export function checkTogether(config: TrainerConfig): void {
   if (trainer.resumeMode === "resume_path" && trainer.resumeFromPath === null) {
     refuse("trainer.resume_from_path", "is needed where trainer.resume_mode is resume_path", null);
   }
+  const { resumeFromPath } = trainer;
+  if (resumeFromPath !== null && !/global_step_\d+\/*$/.test(resumeFromPath)) {
+    refuse(
+      "trainer.resume_from_path",
+      `is ${resumeFromPath}: must be the path of a folder global_step_N`,
+      resumeFromPath,
+    );
+  }
   if (rayling.staleness.limit > 0 && rayling.schedule !== "streaming") {
     refuse(
       "rayling.staleness.limit",

@@ -184,17 +184,17 @@ const unsupported: Readonly<
   "critic.shuffle": [[false], "rows of a batch are trained on in their order"],
   "actor_rollout_ref.rollout.multi_turn.enable": [[false], "a rollout has one turn"],
   "actor_rollout_ref.rollout.ignore_eos": [[false], "a rollout ends where the policy ends it"],
-  "algorithm.use_pf_ppo": [[false], "PF-PPO's resampling is pfPpoWeights of the library"],
   "data.custom_cls.path": [[null], "a data set of yours is given to the library"],
   "data.gen_batch_size": [[null], "batches are generated as they are trained, train_batch_size"],
   "distillation.enabled": [[false], "there is no distillation"],
+  "trainer.rollout_data_dir": [[null], "dumpRollouts of the library writes them"],
+  "trainer.validation_data_dir": [[null], "generations.jsonl of the run's folder has them"],
   "trainer.v1.trainer_mode": [["sync"], "rayling.schedule says how phases overlap"],
 };
 
 /** Below keys that are refused: they say nothing where that is off. */
 const moot: readonly string[] = [
   "actor_rollout_ref.rollout.multi_turn",
-  "algorithm.pf_ppo",
   "data.custom_cls",
   "distillation",
   "trainer.v1",

@@ -99,6 +99,8 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
 }
 
 /** What is not known here key by key may be changed, and added, and changed again. */
+const kwargs = ["policy_kwargs", "task_kwargs"];
+
 function inOurGrammar(text: string): string {
   const { sign, path } = parseOverride(text);
   const key = path.join(".");
@@ -144,7 +146,7 @@ const withPipeline: Readonly<Record<string, string>> = {
 
 function checked(tree: ConfigTree, known: ConfigTree): ReturnType<typeof configSchema.parse> {
   refuseCamel(tree, "");
-  const result = configSchema.safeParse(camelTree(tree));
+  const result = configSchema.safeParse(camelTree(tree, kwargs));
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   if (issue === undefined) throw new RewardConfigError("configuration", "cannot be read");

@@ -1,7 +1,6 @@
 /** What may stand at each key. It has no defaults: those are data, in presets/ppo_trainer.yaml. */
 
 import { z } from "zod";
-import { loggerNames } from "../tracking/loggers.ts";
 import type {
   ActorConfig,
   AlgorithmConfig,
@@ -146,6 +145,11 @@ const algorithm: z.ZodType<AlgorithmConfig> = z.strictObject({
     bypassMode: z.boolean(),
     lossType: z.enum(["ppo_clip", "reinforce"]),
   }),
+  usePfPpo: z.boolean(),
+  pfPpo: z.strictObject({
+    reweightMethod: z.enum(["pow", "max_min", "max_random"]),
+    weightPow: positive,
+  }),
   gdpoRewardKeys: z.array(text).readonly().nullable(),
   gdpoRewardWeights: z.array(z.number()).readonly().nullable(),
 });
@@ -171,7 +175,8 @@ const data: z.ZodType<DataConfig> = z.strictObject({
   truncation: z.enum(["error", "left", "right", "middle"]),
 });
 
-const logger = z.enum(loggerNames as [(typeof loggerNames)[number]]);
+/** Written again here, because loading those loggers takes time. */
+const logger = z.enum(["console", "file", "tensorboard", "prometheus", "report", "trace"]);
 
 const run: z.ZodType<RunConfig> = z.strictObject({
   totalEpochs: count,
@@ -180,8 +185,6 @@ const run: z.ZodType<RunConfig> = z.strictObject({
   experimentName: text,
   logger: z.union([logger.transform((one) => [one]), z.array(logger)]).readonly(),
   logValGenerations: fromZero,
-  rolloutDataDir: text.nullable(),
-  validationDataDir: text.nullable(),
   saveFreq: frequency,
   testFreq: frequency,
   valBeforeTrain: z.boolean(),

@@ -136,6 +136,11 @@ export interface AlgorithmConfig {
     readonly bypassMode: boolean;
     readonly lossType: "ppo_clip" | "reinforce";
   };
+  readonly usePfPpo: boolean;
+  readonly pfPpo: {
+    readonly reweightMethod: "pow" | "max_min" | "max_random";
+    readonly weightPow: number;
+  };
   readonly gdpoRewardKeys: readonly string[] | null;
   readonly gdpoRewardWeights: readonly number[] | null;
 }
@@ -170,8 +175,6 @@ export interface RunConfig {
   readonly logger: readonly LoggerName[];
   /** Of each validation. */
   readonly logValGenerations: number;
-  readonly rolloutDataDir: string | null;
-  readonly validationDataDir: string | null;
   readonly saveFreq: number;
   readonly testFreq: number;
   readonly valBeforeTrain: boolean;

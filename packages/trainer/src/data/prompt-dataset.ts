@@ -13,13 +13,16 @@ import { readRowFiles } from "./row-files.ts";
 import type { PlacedRow } from "./row-files.ts";
 import { seededSubset } from "./seeded-order.ts";
 
-export interface PromptDatasetOptions extends ColumnNames {
+export interface PromptDatasetOptions extends ColumnNames, PromptLengthOptions {
   /** verl `data.train_max_samples`: so many of the rows. Default -1: all. */
   readonly maxSamples?: number;
   /** Whether those are chosen by the seed (verl: data.shuffle), or are the first. Default true. */
   readonly shuffle?: boolean;
   /** Default 1. */
   readonly seed?: number;
+}
+
+export interface PromptLengthOptions {
   /** verl `data.max_prompt_length`, in tokens. Default: as long as they are. */
   readonly maxPromptLength?: number;
   /** Tokens of each prompt, as `Policy.promptLengths` tells them; needed where there is a maxPromptLength. */
@@ -74,7 +77,6 @@ export class PromptDataset {
     source: AsyncIterable<PlacedRow>,
     options: PromptDatasetOptions,
   ): Promise<PromptDataset> {
-    const limit = limitOf(options);
     const { maxSamples = -1 } = options;
     if (!Number.isSafeInteger(maxSamples) || maxSamples === 0 || maxSamples < -1) {
       throw new TrainerInputError("maxSamples", `must be -1 or at least 1, is ${maxSamples}`);
@@ -83,13 +85,19 @@ export class PromptDataset {
     for await (const { value, place } of source) {
       read.push(readPromptRow(value, read.length, place, options));
     }
-    const chosen = chosenRows(read, maxSamples, options);
-    if (limit === undefined) return new PromptDataset(chosen, 0);
+    return await new PromptDataset(chosenRows(read, maxSamples, options), 0).limited(options);
+  }
+
+  /** The same with prompts that are not too long. Rejects with DatasetError, and with TrainerInputError for an option. */
+  async limited(options: PromptLengthOptions): Promise<PromptDataset> {
+    const limit = limitOf(options);
+    if (limit === undefined) return this;
+    const { rows } = this;
     if (options.filterOverlongPrompts !== true) {
-      return new PromptDataset(await truncated(chosen, options.truncation ?? "error", limit), 0);
+      return new PromptDataset(await truncated(rows, options.truncation ?? "error", limit), 0);
     }
-    const fitting = await withoutOverlong(chosen, limit);
-    return new PromptDataset(fitting, chosen.length - fitting.length);
+    const fitting = await withoutOverlong(rows, limit);
+    return new PromptDataset(fitting, rows.length - fitting.length);
   }
 }
 
@@ -100,7 +108,7 @@ async function* placed(
   for await (const value of rows) yield { value, place: { row: row++ } };
 }
 
-function limitOf(options: PromptDatasetOptions): LengthLimit | undefined {
+function limitOf(options: PromptLengthOptions): LengthLimit | undefined {
   const { maxPromptLength, promptLengths, filterOverlongPrompts = false } = options;
   if (maxPromptLength === undefined) {
     if (!filterOverlongPrompts) return undefined;

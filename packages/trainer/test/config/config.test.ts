@@ -12,6 +12,7 @@ import {
   readTrainerConfig,
   TrainerConfigError,
 } from "../../src/config/index.ts";
+import { loggerNames } from "../../src/index.ts";
 
 const refusal = (run: () => unknown): TrainerConfigError => {
   try {
@@ -222,6 +223,10 @@ describe("overrides", () => {
     ["trainer.logger=[console,wandb]", 'trainer.logger: is ["console","wandb"]'],
     ["trainer.resume_mode=resume_path", "trainer.resume_from_path: is needed"],
     [
+      "trainer.resume_from_path=/a/b",
+      "trainer.resume_from_path: is /a/b: must be the path of a folder global_step_N",
+    ],
+    [
       "actor_rollout_ref.actor.shuffle=True",
       "actor_rollout_ref.actor.shuffle: is true, and can only be false here",
     ],
@@ -249,6 +254,11 @@ describe("overrides", () => {
   test("that are taken away fall back to the default", () => {
     expect(withOverrides("data.seed=3", "~data.seed").data.seed).toBeNull();
   });
+});
+
+test("every logger that there is may be named", () => {
+  const { logger } = withOverrides(`trainer.logger=[${loggerNames.join(",")}]`).trainer;
+  expect(logger).toEqual(loggerNames);
 });
 
 describe("files", () => {

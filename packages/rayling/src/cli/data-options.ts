@@ -1,0 +1,38 @@
+/** The flags of `rayling data`: their texts. The work is loaded only when it is asked for. */
+import type { Command } from "commander";
+import { CliError } from "./cli-error.ts";
+
+/** Data sets as verl trains on them. */
+export function addDataCommand(program: Command): void {
+  const data = program.command("data").summary("prepare data sets to train on");
+  data
+    .command("gsm8k")
+    .summary("GSM8K's original lines as verl's rows")
+    .description(
+      "Reads GSM8K's own JSON Lines ({ question, answer }), and writes verl's rows: the question with an instruction, and the number behind #### as the ground truth.",
+    )
+    .argument("<input>", "train.jsonl or test.jsonl of GSM8K")
+    .requiredOption("--out <path>", "where the rows go, as JSON Lines")
+    .option("--split <name>", "noted in each row", "train")
+    .option(
+      "--instruction <text>",
+      "said behind each question (default: steps, then #### and the number)",
+    )
+    .allowExcessArguments(false)
+    .action(
+      async (
+        input: string,
+        flags: { readonly out: string; readonly split: string; readonly instruction?: string },
+      ) => {
+        const { DatasetError, prepareGsm8k } = await import("@rayling/trainer");
+        const { out: output, ...options } = flags;
+        try {
+          const rows = await prepareGsm8k({ input, output, ...options });
+          process.stdout.write(`${rows} rows in ${output}\n`);
+        } catch (error) {
+          if (!(error instanceof DatasetError)) throw error;
+          throw new CliError(2, error.message, { cause: error });
+        }
+      },
+    );
+}

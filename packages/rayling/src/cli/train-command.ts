@@ -1,0 +1,101 @@
+/** `rayling train`: reads the configuration, prints it or its plan, or trains; whatever ends the run, every thread is ended and its checkpoints stay. */
+
+import { stat } from "node:fs/promises";
+import * as ray from "@rayling/core";
+import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayling/trainer/config";
+import type { TrainerConfig } from "@rayling/trainer/config";
+import type { TrainingRun } from "@rayling/trainer/run";
+import { CliError } from "./cli-error.ts";
+import { stopSignal } from "./stop-signal.ts";
+import type { TrainOptions } from "./train-options.ts";
+
+export async function runTrain(options: TrainOptions): Promise<void> {
+  await withWords(async () => {
+    const { configName: name, configDir: folder, overrides } = options;
+    const config = loadTrainerConfig({ name, folder, overrides });
+    if (options.printConfig) process.stdout.write(printConfig(config));
+    else if (options.dryRun) process.stdout.write(await dryRun(config));
+    else await train(config);
+  });
+}
+
+async function dryRun(config: TrainerConfig): Promise<string> {
+  const { openPrompts } = await import("@rayling/trainer/run");
+  const prompts = await openPrompts(config);
+  const sizes = { train: prompts.train.length, validation: prompts.validation?.length ?? 0 };
+  return planText(config, trainingPlanOf(config, sizes));
+}
+
+async function train(config: TrainerConfig): Promise<void> {
+  tellIgnored(config.ignored);
+  const stop = stopSignal();
+  const startedAt = performance.now();
+  const { runTraining } = await import("@rayling/trainer/run");
+  try {
+    await ray.init({ prewarm: 2 });
+    const run = await stop.race(runTraining(config));
+    const seconds = (performance.now() - startedAt) / 1000;
+    process.stdout.write(await endText(config, run, seconds));
+  } finally {
+    await ray.shutdown();
+    stop.close();
+  }
+}
+
+function tellIgnored(ignored: readonly string[]): void {
+  if (ignored.length === 0) return;
+  const shown = ignored.slice(0, 8).join(", ");
+  const more = ignored.length > 8 ? ` and ${ignored.length - 8} more` : "";
+  process.stderr.write(`not used: ${shown}${more} (they are about verl's engines)\n`);
+}
+
+async function endText(
+  { trainer }: TrainerConfig,
+  { report, directory, checkpoints }: TrainingRun,
+  seconds: number,
+): Promise<string> {
+  const scores = Object.entries(report.validation ?? {}).filter(([name]) =>
+    name.startsWith("val-core/"),
+  );
+  const hasCheckpoints = await stat(checkpoints).catch(() => undefined);
+  const lines: [string, string][] = [
+    ["steps", String(report.steps)],
+    ["time", `${seconds.toFixed(1)} s`],
+    ...scores.map(([name, value]): [string, string] => [name, value.toFixed(4)]),
+    ["files", directory],
+    ...(trainer.saveFreq > 0 && hasCheckpoints !== undefined
+      ? [["checkpoints", checkpoints] as [string, string]]
+      : []),
+  ];
+  const width = Math.max(...lines.map(([name]) => name.length));
+  return `${lines.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n")}\n`;
+}
+
+/** Wrong input ends with 2, and what failed on the way with 1. */
+async function withWords(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const { code } = error as { readonly code?: unknown };
+    if (!(error instanceof Error) || !inputCodes.has(code)) throw error;
+    throw new CliError(2, error.message, { cause: error });
+  }
+}
+
+/** Of errors that say what is wrong with a configuration, with what it names, or with data. */
+const inputCodes: ReadonlySet<unknown> = new Set([
+  "TRAINER_CONFIG",
+  "TRAINER_INPUT",
+  "DATASET",
+  "CHECKPOINT_BAD_PATH",
+  "CHECKPOINT_NOT_FOUND",
+  "CHECKPOINT_DAMAGED",
+  "TRACKING_OPEN",
+  "INVALID_REWARD_SPEC",
+  "REWARD_MODULE_NOT_FOUND",
+  "REWARD_EXPORT_NOT_FOUND",
+  "REWARD_EXPORT_TYPE",
+  "UNKNOWN_REWARD_MANAGER",
+  "INVALID_MANAGER_OPTION",
+  "REWARD_LOOP_OPTION",
+]);

@@ -1,0 +1,56 @@
+/** The flags of `rayling train`: their texts and checks. The command itself is loaded only when it runs. */
+import { Option } from "commander";
+import type { Command } from "commander";
+
+export interface TrainOptions {
+  /** Of a file or preset; one with a "/" is a path. */
+  readonly configName: string;
+  readonly configDir: string | undefined;
+  /** Hydra's: key=value, +key=value, ++key=value, ~key. */
+  readonly overrides: readonly string[];
+  /** Prints it and ends. */
+  readonly printConfig: boolean;
+  /** Prints the plan and ends. */
+  readonly dryRun: boolean;
+}
+
+/** @param run does the work; it is loaded when the command is given */
+export function addTrainCommand(
+  program: Command,
+  run: (options: TrainOptions) => Promise<void>,
+): void {
+  program
+    .command("train")
+    .argument("[overrides...]", "verl's keys: key=value, +key=value, ++key=value, ~key")
+    .summary("train a policy by PPO, GRPO and their like, as a configuration says")
+    .description(
+      "Trains a policy as verl's configuration says: a file, or one of the presets, with changes on the command line.",
+    )
+    .option("--config-name <name>", "a file of --config-dir, a preset, or a path", "ppo_trainer")
+    .option("--config-dir <folder>", "is looked through before the presets")
+    .addOption(
+      new Option("--print-config", "print the whole configuration as YAML, and end").default(false),
+    )
+    .addOption(
+      new Option(
+        "--dry-run",
+        "print what would be done, and how long it may take, and end",
+      ).default(false),
+    )
+    .addHelpText("after", help)
+    .action(async (overrides: readonly string[], flags: Omit<TrainOptions, "overrides">) => {
+      await run({ ...flags, configDir: flags.configDir, overrides });
+    });
+}
+
+const help = `
+Presets: ppo_trainer (verl's defaults), grpo and ppo (the quickstarts), sync, one-step-off, pipeline, both, streaming (the quickstart under each schedule).
+
+Ctrl-C stops; what is in trainer.default_local_dir is gone on with (trainer.resume_mode=auto, trainer.save_freq).
+Exit codes: 0 done, 1 the run failed, 2 wrong input, 130 stopped by Ctrl-C.
+
+Examples:
+  rayling train --config-name grpo
+  rayling train --config-name streaming trainer.total_training_steps=20 rayling.staleness.limit=1
+  rayling train --config-name ppo.yaml trainer.total_epochs=1 algorithm.adv_estimator=grpo reward.custom_reward_function.path=./reward.ts +mini_batch_pipeline=True
+  rayling train --dry-run data.train_files=train.jsonl rayling.expected_seconds='{gen: 40, update_actor: 116, reward: [0, 40]}'`;

@@ -1,0 +1,156 @@
+/** `rayling train` and `rayling data`, as a user runs them: what they print, what they leave, how they end. */
+
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { fileOf, folder, rayling, shown, start } from "./command.ts";
+
+describe("rayling train", () => {
+  /** Two steps of the quickstart, in a folder of its own. */
+  async function quickstart(): Promise<{ files: string; overrides: string[] }> {
+    const files = await folder();
+    const overrides = [
+      `rayling.directory=${files}/run`,
+      `trainer.default_local_dir=${files}/checkpoints`,
+      "trainer.logger=file",
+      "trainer.total_training_steps=2",
+      "trainer.save_freq=1",
+      "trainer.resume_mode=auto",
+      "rayling.warm_start_steps=0",
+      "rayling.task_kwargs.high=12",
+      "data.train_batch_size=4",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+    ];
+    return { files, overrides };
+  }
+
+  test("trains, ends with a table, and goes on with its checkpoints", async () => {
+    const { files, overrides } = await quickstart();
+    const first = await rayling("train", "--config-name", "grpo", ...overrides);
+    expect(first).toMatchObject({ code: 0, stderr: "" });
+    expect(first.stdout).toMatch(/^steps +2$/m);
+    expect(first.stdout).toMatch(/^val-core\/arithmetic\/acc\/mean@1 +\d\.\d{4}$/m);
+    expect(first.stdout).toContain(join(files, "run"));
+    expect(first.stdout).toContain(join(files, "checkpoints"));
+    const more = [...overrides, "trainer.total_training_steps=3", "trainer.nnodes=2"];
+    const second = await rayling("train", "--config-name", "grpo", ...more);
+    expect(second).toMatchObject({ code: 0 });
+    expect(second.stderr).toBe("not used: trainer.nnodes (they are about verl's engines)\n");
+    expect(second.stdout).toMatch(/^steps +3$/m);
+    const metrics = await readFile(join(files, "run/metrics.jsonl"), "utf8");
+    const steps = metrics
+      .trim()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { step: number }).step);
+    // Each step was trained once: the second run began behind the first.
+    expect(steps.filter((step) => step > 0 && step < 3)).toEqual(expect.arrayContaining([1, 2]));
+    expect(steps.at(-1)).toBe(3);
+  });
+
+  test("stops at Ctrl-C with 130, and leaves no process", async () => {
+    const { overrides } = await quickstart();
+    const endless = [...overrides, "trainer.total_training_steps=100000", "trainer.logger=console"];
+    const started = start("train", "--config-name", "grpo", ...endless);
+    await shown(started, /step:1 /);
+    started.child.kill("SIGINT");
+    expect(await started.ended).toMatchObject({ code: 130, stderr: "rayling: stopped\n" });
+  });
+
+  test("prints its configuration, which is read again", async () => {
+    const { code, stdout } = await rayling(
+      "train",
+      "--config-name",
+      "streaming",
+      "--print-config",
+      "data.train_batch_size=64",
+    );
+    expect(code).toBe(0);
+    expect(parse(stdout)).toMatchObject({
+      data: { train_batch_size: 64 },
+      rayling: { schedule: "streaming" },
+    });
+  });
+
+  test("prints its plan, with the sizes of the data and the expected time", async () => {
+    const rows = Array.from({ length: 20 }, (_, index) => ({
+      prompt: [{ role: "user", content: String(index) }],
+      data_source: "own",
+      reward_model: { ground_truth: "" },
+    }));
+    const { code, stdout } = await rayling(
+      "train",
+      "--dry-run",
+      `data.train_files=${await fileOf(rows)}`,
+      "data.val_files=null",
+      "data.train_batch_size=8",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+      "trainer.total_epochs=3",
+      "+mini_batch_pipeline=True",
+      "+max_concurrency=2",
+      "rayling.expected_seconds={gen: 10, update_actor: 4, reward: 5}",
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^steps +6 \(2 in an epoch\)$/m);
+    // Rewards 20 s: half of them at 20, all at 30, and an update of 2 s each: 32, and 34 one after the other.
+    expect(stdout).toMatch(/^expected step +32\.0 s, 5\.9 % less than sync \(34\.0 s\)$/m);
+  });
+
+  test.each([
+    [["--config-name", "grop"], /grop: there is no such configuration.*did you mean grpo\?/],
+    [["--config-dir", "/no/such"], /\/no\/such: cannot be read/],
+    [["--dry-run"], /gsm8k\/train\.parquet: .*ENOENT/],
+    [["data.train_batchsize=4"], /did you mean data\.train_batch_size\?/],
+    [["rayling.task=arithmetic", "rayling.policy=./no.ts"], /rayling\.policy: is none of tiny/],
+    [["--config-name", "grpo", "reward.custom_reward_function.path=./no.ts"], /no\.ts.*not found/],
+    [
+      [
+        "--config-name",
+        "grpo",
+        "trainer.resume_mode=resume_path",
+        "trainer.resume_from_path=/no/x",
+      ],
+      /resume_from_path: is \/no\/x: must be the path of a folder global_step_N/,
+    ],
+    [["--nonsense"], /unknown option/],
+  ])("%j is wrong input: one line, and 2", async (flags, message) => {
+    const { code, stdout, stderr } = await rayling("train", ...flags);
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  });
+});
+
+describe("rayling data gsm8k", () => {
+  test("writes verl's rows", async () => {
+    const input = await fileOf([{ question: "How many?", answer: "#### 1,200" }]);
+    const out = join(await folder(), "made/train.jsonl");
+    const { code, stdout } = await rayling(
+      "data",
+      "gsm8k",
+      input,
+      "--out",
+      out,
+      "--split",
+      "test",
+      "--instruction",
+      "Think.",
+    );
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `1 rows in ${out}\n` });
+    expect(JSON.parse(await readFile(out, "utf8"))).toMatchObject({
+      prompt: [{ role: "user", content: "How many? Think." }],
+      reward_model: { ground_truth: "1200" },
+      extra_info: { split: "test", index: 0 },
+    });
+  });
+
+  test.each([
+    [[], /required option '--out/],
+    [["x.jsonl"], /required option '--out/],
+    [["/no/such.jsonl", "--out", "/tmp/never.jsonl"], /\/no\/such\.jsonl: ENOENT/],
+  ])("%j is wrong input", async (flags, message) => {
+    const { code, stderr } = await rayling("data", "gsm8k", ...flags);
+    expect(stderr).toMatch(message);
+    expect(code).toBe(2);
+  });
+});

@@ -1,0 +1,8 @@
+/** A configured run as a whole, for `@rayling/trainer/run`: public names. */
+
+export { openPrompts } from "./prompt-files.ts";
+export type { ConfiguredPrompts } from "./prompt-files.ts";
+export { runTraining } from "./run-training.ts";
+export type { RunTrainingOptions, TrainingRun } from "./run-training.ts";
+export { trainerOptionsOf } from "./trainer-options.ts";
+export type { TrainerSettingsOfConfig } from "./trainer-options.ts";

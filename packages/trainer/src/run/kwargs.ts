@@ -1,0 +1,23 @@
+/** Settings that go to somebody else, whose names are known: one that is misspelt is an error, as any other key is. */
+
+import { nearestOf } from "@rayling/reward-loop/config";
+import { snakeKey } from "../config/camel-keys.ts";
+import { TrainerConfigError } from "../errors.ts";
+
+/** @param known in camelCase. Throws TrainerConfigError with the nearest one. */
+export function checkKwargs(
+  place: string,
+  kwargs: Readonly<Record<string, unknown>>,
+  known: readonly string[],
+): void {
+  for (const [name, value] of Object.entries(kwargs)) {
+    if (known.includes(name)) continue;
+    const key = `${place}.${snakeKey(name)}`;
+    const nearest = nearestOf(
+      key,
+      known.map((one) => `${place}.${snakeKey(one)}`),
+    );
+    const advice = nearest === undefined ? "" : `; did you mean ${nearest}?`;
+    throw new TrainerConfigError(`${key}: there is no such key${advice}`, { key, value, nearest });
+  }
+}

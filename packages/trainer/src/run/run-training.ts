@@ -1,0 +1,143 @@
+/** A whole run of a configuration: prompts, actors, reward loop, tracking, training. Everything that it makes it ends. */
+
+import { resolve } from "node:path";
+import * as ray from "@rayling/core";
+import { resolveRewardModule } from "@rayling/reward-manager-registry";
+import { trainingPlanOf } from "../config/training-plan.ts";
+import type { TrainerConfig } from "../config/trainer-config.ts";
+import { PromptLoader } from "../data/prompt-loader.ts";
+import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
+import { TrainerConfigError } from "../errors.ts";
+import type { StepTracker } from "../fit/options.ts";
+import { PPOTrainer } from "../ppo-trainer.ts";
+import type { TrainingReport } from "../ppo-trainer.ts";
+import { chosenGenerations } from "../tracking/generations.ts";
+import { Tracking } from "../tracking/tracking.ts";
+import type { TrackingLogger } from "../tracking/tracking-logger.ts";
+import { openPolicies } from "./configured-policies.ts";
+import type { ConfiguredPolicies } from "./configured-policies.ts";
+import { openPrompts } from "./prompt-files.ts";
+import type { ConfiguredPrompts } from "./prompt-files.ts";
+import { trainerOptionsOf } from "./trainer-options.ts";
+
+export interface RunTrainingOptions {
+  /** Where relative paths of modules start. Default: the current directory. */
+  readonly baseDirectory?: string | undefined;
+  /** Beside those of `trainer.logger`. */
+  readonly loggers?: readonly TrackingLogger[] | undefined;
+}
+
+export interface TrainingRun {
+  readonly report: TrainingReport;
+  /** Of the run's files. */
+  readonly directory: string;
+  readonly checkpoints: string;
+}
+
+/**
+ * Needs `ray.init` before it.
+ *
+ * Rejects with TrainerConfigError, DatasetError, CheckpointError, TrackingError, and as `PPOTrainer.create` and `fit`.
+ */
+export async function runTraining(
+  config: TrainerConfig,
+  { baseDirectory = process.cwd(), loggers = [] }: RunTrainingOptions = {},
+): Promise<TrainingRun> {
+  const { path } = config.reward.custom_reward_function;
+  // What is not there is told before anything takes its time.
+  if (path !== null) resolveRewardModule(path, baseDirectory);
+  const prompts = await openPrompts(config);
+  const policies = await openPolicies(config, {
+    baseDirectory,
+    totalSteps: totalStepsOf(config, prompts),
+    train: prompts.train,
+  });
+  try {
+    return await train(config, prompts, policies, { baseDirectory, loggers });
+  } finally {
+    const actors = Object.values(policies).filter((actor) => actor !== undefined);
+    await Promise.all(actors.map((actor) => ray.kill(actor)));
+  }
+}
+
+async function train(
+  config: TrainerConfig,
+  prompts: ConfiguredPrompts,
+  policies: ConfiguredPolicies,
+  { baseDirectory, loggers }: Required<RunTrainingOptions> & { readonly baseDirectory: string },
+): Promise<TrainingRun> {
+  const { data, trainer, rayling } = config;
+  const lengths = lengthsOf(config, policies);
+  const [own, validation] = await Promise.all([
+    prompts.train.limited(lengths),
+    prompts.validation?.limited(lengths),
+  ]);
+  const loader = new PromptLoader(own, {
+    batchSize: data.trainBatchSize,
+    shuffle: data.shuffle,
+    seed: data.seed ?? rayling.seed,
+  });
+  const options = trainerOptionsOf(config, baseDirectory);
+  const { totalTrainingSteps } = trainer;
+  await using tracking = await Tracking.open({
+    logger: trainer.logger,
+    loggers: loggers ?? [],
+    projectName: trainer.projectName,
+    experimentName: trainer.experimentName,
+    totalSteps: totalTrainingSteps ?? trainer.totalEpochs * loader.batchesPerEpoch,
+    ...(rayling.directory === null ? {} : { directory: rayling.directory }),
+  });
+  await using ppo = await PPOTrainer.create({
+    ...options,
+    ...policies,
+    prompts: loader,
+    validationPrompts: validation,
+    tracking: withGenerations(tracking, trainer.logValGenerations),
+  });
+  const report = await ppo.fit();
+  return {
+    report,
+    directory: resolve(tracking.run.directory),
+    checkpoints: resolve(trainer.defaultLocalDir),
+  };
+}
+
+function lengthsOf(config: TrainerConfig, { policy }: ConfiguredPolicies): PromptLengthOptions {
+  const { data } = config;
+  return {
+    maxPromptLength: config.actorRolloutRef.rollout.promptLength,
+    promptLengths: (some) => ray.get(policy.promptLengths.remote(some)),
+    filterOverlongPrompts: data.filterOverlongPrompts,
+    truncation: data.truncation,
+  };
+}
+
+/** Undefined where it hangs on prompts that only the policy can count, and nobody needs to know. */
+function totalStepsOf(config: TrainerConfig, prompts: ConfiguredPrompts): number | undefined {
+  const { data, trainer, critic } = config;
+  const { actor } = config.actorRolloutRef;
+  if (!data.filterOverlongPrompts || trainer.totalTrainingSteps !== null) {
+    return trainingPlanOf(config, { train: prompts.train.length, validation: 0 }).totalSteps;
+  }
+  const wanting = [actor.optim, critic.optim].find(
+    ({ lrSchedulerType, lrWarmupStepsRatio }) =>
+      lrSchedulerType !== "constant" || lrWarmupStepsRatio > 0,
+  );
+  if (wanting === undefined) return undefined;
+  const key = "trainer.total_training_steps";
+  throw new TrainerConfigError(
+    `${key}: is needed where the learning rate follows the length of the run and overlong prompts are left out`,
+    { key, value: null, nearest: undefined },
+  );
+}
+
+/** As many as verl's `trainer.log_val_generations`, of its choice. */
+function withGenerations(tracking: Tracking, count: number): StepTracker {
+  return {
+    log: (metrics, step) => tracking.log(metrics, step),
+    phase: (phase) => tracking.phase(phase),
+    samples: (step, samples) => tracking.samples(step, samples),
+    generations: (step, all) => tracking.generations(step, chosenGenerations(all, count)),
+    progress: (progress) => tracking.progress(progress),
+  };
+}

@@ -1,0 +1,138 @@
+/** A configuration as the options of a PPOTrainer: the same things by the names of the library. Pure. */
+
+import { rewardLoopOptionsOf } from "@rayling/reward-loop/config";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import type { OptimConfig, TrainerConfig } from "../config/trainer-config.ts";
+import type { PPOTrainerOptions } from "../ppo-trainer.ts";
+import type { AlgorithmOptions, RolloutOptions } from "../fit/options.ts";
+import { arithmeticReward } from "../tasks/arithmetic-reward.ts";
+
+/** All but the actors and the data. */
+export type TrainerSettingsOfConfig = Omit<
+  PPOTrainerOptions,
+  "policy" | "referencePolicy" | "critic" | "prompts" | "validationPrompts" | "tracking"
+>;
+
+/** @param baseDirectory where relative paths start */
+export function trainerOptionsOf(
+  config: TrainerConfig,
+  baseDirectory: string,
+): TrainerSettingsOfConfig {
+  const { trainer, rayling, critic } = config;
+  const { actor } = config.actorRolloutRef;
+  const { policyLoss, gradClip: _gradClip, optim: _optim, ...ownActor } = actor;
+  const { droBeta, ...ownLoss } = policyLoss;
+  const { staleness } = rayling;
+  return {
+    schedule: rayling.schedule,
+    reward: rewardOptionsOf(config, baseDirectory),
+    rewardArrangement: {
+      batchBarrier: rayling.batchBarrier,
+      validationInLine: rayling.validationInLine,
+    },
+    rollout: rolloutOptionsOf(config),
+    algorithm: algorithmOptionsOf(config),
+    actor: { ...ownActor, ...ownLoss, ...(droBeta === null ? {} : { droBeta }) },
+    criticOptions: {
+      cliprangeValue: critic.cliprangeValue,
+      ppoMiniBatchSize: critic.ppoMiniBatchSize,
+      ppoEpochs: critic.ppoEpochs,
+      lossAggMode: critic.lossAggMode,
+    },
+    staleness: {
+      limit: staleness.limit,
+      numWarmupBatches: staleness.numWarmupBatches ?? undefined,
+      strategy: staleness.strategy,
+    },
+    adaptiveMiniBatch: rayling.adaptiveMiniBatch,
+    run: {
+      totalTrainingSteps: trainer.totalTrainingSteps ?? undefined,
+      totalEpochs: trainer.totalEpochs,
+      testFreq: trainer.testFreq,
+      valBeforeTrain: trainer.valBeforeTrain,
+      valOnly: trainer.valOnly,
+      saveFreq: trainer.saveFreq,
+      criticWarmup: trainer.criticWarmup,
+      seed: rayling.seed,
+    },
+    checkpoints: {
+      folder: trainer.defaultLocalDir,
+      keep: keptOf(trainer),
+      resumeMode: trainer.resumeMode,
+      resumePath: trainer.resumeFromPath ?? undefined,
+    },
+  };
+}
+
+/** verl's reward loop, with the recipe's bound over all of its workers. */
+export function rewardOptionsOf(config: TrainerConfig, baseDirectory: string): RewardLoopOptions {
+  const { reward, maxConcurrency, rayling } = config;
+  const options = rewardLoopOptionsOf(reward);
+  const isOwn = reward.custom_reward_function.path !== null || reward.reward_model.enable;
+  const workers = reward.num_workers;
+  return {
+    ...options,
+    baseDirectory,
+    ...(rayling.task === "arithmetic" && !isOwn ? { reward: { path: arithmeticReward } } : {}),
+    ...(maxConcurrency === null ? {} : { concurrency: Math.ceil(maxConcurrency / workers) }),
+    // Where the workers' slots are more than that together, they share what there is.
+    ...(maxConcurrency === null || maxConcurrency % workers === 0
+      ? {}
+      : { limits: { concurrency: maxConcurrency } }),
+  };
+}
+
+function rolloutOptionsOf({ actorRolloutRef }: TrainerConfig): RolloutOptions {
+  const { n, responseLength, temperature, topP, topK, valKwargs } = actorRolloutRef.rollout;
+  const draws = valKwargs.doSample && valKwargs.temperature > 0;
+  return {
+    n,
+    maxResponseLength: responseLength,
+    temperature,
+    topP,
+    topK,
+    validation: {
+      n: valKwargs.n,
+      doSample: draws,
+      topP: valKwargs.topP,
+      topK: valKwargs.topK,
+      ...(draws ? { temperature: valKwargs.temperature } : {}),
+    },
+  };
+}
+
+function algorithmOptionsOf({ algorithm }: TrainerConfig): AlgorithmOptions {
+  const { filterGroups, gdpoRewardKeys, gdpoRewardWeights, ...own } = algorithm;
+  return {
+    ...own,
+    ...(gdpoRewardKeys === null ? {} : { gdpoRewardKeys }),
+    ...(gdpoRewardWeights === null ? {} : { gdpoRewardWeights }),
+    ...(filterGroups.enable
+      ? {
+          filterGroups: {
+            metric: filterGroups.metric ?? undefined,
+            maxNumGenBatches: filterGroups.maxNumGenBatches,
+          },
+        }
+      : {}),
+  };
+}
+
+/** One checkpoint holds both, and stays as long as one of them is to. */
+function keptOf(trainer: TrainerConfig["trainer"]): number | undefined {
+  const { maxActorCkptToKeep: actor, maxCriticCkptToKeep: critic } = trainer;
+  if (actor === null && critic === null) return undefined;
+  return Math.max(actor ?? 0, critic ?? 0);
+}
+
+/** verl's names of the optimiser are the policy's, but for what the run knows. */
+export function optimSettingsOf(
+  optim: OptimConfig,
+  totalSteps: number | undefined,
+): Omit<OptimConfig, "totalTrainingSteps"> & { readonly totalTrainingSteps: number } {
+  const { totalTrainingSteps } = optim;
+  return {
+    ...optim,
+    totalTrainingSteps: totalTrainingSteps === -1 ? (totalSteps ?? -1) : totalTrainingSteps,
+  };
+}

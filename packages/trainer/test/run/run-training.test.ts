@@ -1,0 +1,263 @@
+/** A configuration is run: verl's keys become the trainer's options, the data are found, and every way to name a policy works, with real actors and rewards. */
+
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as ray from "@rayling/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { loadTrainerConfig, TrainerConfigError } from "../../src/config/index.ts";
+import { DatasetError, TrainerInputError } from "../../src/index.ts";
+import { runTraining, trainerOptionsOf } from "../../src/run/index.ts";
+import type { TrainingRun } from "../../src/run/index.ts";
+import { startJudge } from "../../../../test/servers/judge.ts";
+import { folder, jsonlFile, rowsOf } from "../data/rows.ts";
+
+const bandit = new URL("../fixtures/bandit.ts", import.meta.url).href;
+
+describe("the trainer's options", () => {
+  const optionsOf = (...overrides: string[]) =>
+    trainerOptionsOf(loadTrainerConfig({ overrides }), "/base");
+
+  test("are verl's keys by the library's names", () => {
+    const options = optionsOf(
+      "algorithm.adv_estimator=grpo",
+      "algorithm.norm_adv_by_std_in_grpo=False",
+      "algorithm.rollout_correction.rollout_is=token",
+      "actor_rollout_ref.actor.policy_loss.loss_mode=gspo",
+      "actor_rollout_ref.actor.policy_loss.clip_cov_lb=0.5",
+      "actor_rollout_ref.actor.clip_ratio_high=0.28",
+      "actor_rollout_ref.rollout.n=5",
+      "actor_rollout_ref.rollout.val_kwargs.temperature=0.6",
+      "actor_rollout_ref.rollout.val_kwargs.do_sample=True",
+      "critic.cliprange_value=0.3",
+      "trainer.save_freq=20",
+      "trainer.max_actor_ckpt_to_keep=2",
+      "trainer.max_critic_ckpt_to_keep=3",
+      "trainer.resume_mode=disable",
+      "rayling.schedule=streaming",
+      "rayling.staleness.limit=2",
+      "rayling.staleness.strategy=drop",
+    );
+    expect(options).toMatchObject({
+      schedule: "streaming",
+      rollout: {
+        n: 5,
+        maxResponseLength: 512,
+        validation: { n: 1, doSample: true, temperature: 0.6 },
+      },
+      algorithm: {
+        advEstimator: "grpo",
+        normAdvByStdInGrpo: false,
+        rolloutCorrection: { rolloutIs: "token", rolloutIsThreshold: 2 },
+      },
+      actor: {
+        ppoMiniBatchSize: 256,
+        lossMode: "gspo",
+        clipCovLb: 0.5,
+        clipRatio: 0.2,
+        clipRatioLow: null,
+        clipRatioHigh: 0.28,
+      },
+      criticOptions: { cliprangeValue: 0.3 },
+      staleness: { limit: 2, strategy: "drop" },
+      run: { totalEpochs: 30, saveFreq: 20 },
+      checkpoints: {
+        folder: "checkpoints/verl_examples/gsm8k",
+        keep: 3,
+        resumeMode: "disable",
+      },
+    });
+    expect(options.algorithm?.filterGroups).toBeUndefined();
+    expect(options.actor).not.toHaveProperty("droBeta");
+  });
+
+  test("validate greedily without a temperature", () => {
+    expect(optionsOf().rollout.validation).toEqual({ n: 1, doSample: false, topP: 1, topK: -1 });
+  });
+
+  test.each([
+    [[], { workers: 8 }],
+    [["+max_concurrency=256"], { workers: 8, concurrency: 32 }],
+    [["+max_concurrency=10"], { workers: 8, concurrency: 2, limits: { concurrency: 10 } }],
+    [["reward.custom_reward_function.path=./r.ts"], { reward: { path: "./r.ts" } }],
+    [
+      ["reward.custom_reward_function.path=./r.ts", "reward.custom_reward_function.name=mine"],
+      { reward: { path: "./r.ts", name: "mine" } },
+    ],
+    [
+      ["rayling.task=arithmetic"],
+      { reward: { path: expect.stringContaining("arithmetic-reward") as string } },
+    ],
+    [["rayling.task=arithmetic", "custom_reward_function.path=a.ts"], { reward: { path: "a.ts" } }],
+  ])("ask for rewards as %j says", (overrides, wanted) => {
+    expect(optionsOf(...overrides).reward).toMatchObject({ ...wanted, baseDirectory: "/base" });
+  });
+});
+
+describe("a run", () => {
+  beforeEach(async () => {
+    await ray.init();
+  });
+  afterEach(() => ray.shutdown());
+
+  async function run(
+    name: string,
+    ...overrides: string[]
+  ): Promise<TrainingRun & { files: string }> {
+    const files = await folder();
+    const own = [
+      `rayling.directory=${files}/run`,
+      `trainer.default_local_dir=${files}/checkpoints`,
+      "trainer.logger=file",
+    ];
+    const config = loadTrainerConfig({ name, overrides: [...own, ...overrides] });
+    return { ...(await runTraining(config)), files };
+  }
+
+  test("of the quickstart, cut short: a policy, a reference, validation, its files and checkpoints", async () => {
+    const { report, files } = await run(
+      "grpo",
+      "trainer.total_training_steps=2",
+      "trainer.save_freq=1",
+      "trainer.log_val_generations=3",
+      "rayling.warm_start_steps=2",
+      "rayling.task_kwargs.high=12",
+      "data.train_batch_size=4",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+      "actor_rollout_ref.actor.use_kl_loss=True",
+      "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
+    );
+    expect(report.steps).toBe(2);
+    expect(report.validation).toHaveProperty("val-core/arithmetic/acc/mean@1");
+    expect(report.metrics[0]).toMatchObject({ "actor/kl_coef": 0.001 });
+    const lines = (await readFile(join(files, "run/metrics.jsonl"), "utf8")).trim().split("\n");
+    expect(lines.length).toBeGreaterThanOrEqual(3);
+    const latest = join(files, "checkpoints/latest_checkpointed_iteration.txt");
+    expect(await readFile(latest, "utf8")).toBe("2");
+  });
+
+  test("with a critic, where the estimator is gae", async () => {
+    const { report } = await run(
+      "ppo",
+      "trainer.total_training_steps=1",
+      "trainer.val_before_train=False",
+      "rayling.warm_start_steps=0",
+      "data.train_batch_size=2",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+    );
+    expect(report.metrics[0]).toHaveProperty("critic/vf_loss");
+  });
+
+  const rows = Array.from({ length: 16 }, (_, row) => ({
+    prompt: [{ role: "user", content: String(row) }],
+    data_source: "bandit",
+    reward_model: { ground_truth: "" },
+  }));
+  const ofBandit = async (...overrides: string[]): Promise<TrainingRun & { files: string }> =>
+    await run(
+      "ppo_trainer",
+      `data.train_files=${await jsonlFile(rows)}`,
+      "data.val_files=null",
+      "data.train_batch_size=4",
+      "data.max_response_length=1",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+      "actor_rollout_ref.rollout.n=4",
+      "algorithm.adv_estimator=grpo",
+      "trainer.total_epochs=2",
+      "reward.num_workers=1",
+      ...overrides,
+    );
+
+  test("of an actor of the user's, on files, under another schedule: all epochs of it", async () => {
+    const reward = new URL("../fixtures/bandit-reward.ts", import.meta.url).href;
+    const { report } = await ofBandit(
+      `rayling.policy='${bandit}:BanditActor'`,
+      "rayling.policy_kwargs={prompts: 16, lr: 4}",
+      `reward.custom_reward_function.path='${reward}'`,
+      "+mini_batch_pipeline=True",
+    );
+    expect(report.steps).toBe(8);
+    expect(report.validation).toBeUndefined();
+    const scores = report.metrics.map((metrics) => metrics["critic/score/mean"] ?? 0);
+    expect(scores.at(-1)).toBeGreaterThan(scores[0] ?? 0);
+  });
+
+  test("of the timed policy takes the expected times", async () => {
+    const path = join(await folder(), "reward.ts");
+    await writeFile(path, "export const computeScore = (): number => 1;\n");
+    const { report } = await ofBandit(
+      "rayling.policy=timed",
+      "rayling.expected_seconds={gen: 0.2, update_actor: 0.1, reward: 0}",
+      `reward.custom_reward_function.path=${path}`,
+      "trainer.total_training_steps=1",
+    );
+    const seconds = report.metrics[0] ?? {};
+    expect(seconds["timing_s/gen"]).toBeGreaterThanOrEqual(0.19);
+    // Each of two updates takes all of it.
+    expect(seconds["timing_s/update_actor"]).toBeGreaterThanOrEqual(0.19);
+  });
+
+  test("of a model behind a server only validates, where nobody is told of updates", async () => {
+    await using judge = await startJudge();
+    const questions = [0, 1].map((number) => ({
+      prompt: [
+        {
+          role: "user",
+          content: JSON.stringify({ solution: "2", groundTruth: String(number + 1) }),
+        },
+      ],
+      data_source: "judge",
+      reward_model: { ground_truth: "" },
+    }));
+    const path = join(await folder(), "reward.ts");
+    await writeFile(
+      path,
+      "export const compute_score = ({ solutionStr }: { solutionStr: string }): number => JSON.parse(solutionStr).score;\n",
+    );
+    const { report } = await ofBandit(
+      "rayling.policy=openai",
+      `rayling.policy_kwargs={base_url: 'http://${judge.address}/v1', model: judge}`,
+      `reward.custom_reward_function.path=${path}`,
+      `data.val_files=${await jsonlFile(questions)}`,
+      "data.max_response_length=50",
+      "trainer.val_only=True",
+    );
+    expect(report).toMatchObject({ steps: 0, metrics: [] });
+    expect(report.validation).toMatchObject({ "val-core/judge/acc/mean@1": 0.5 });
+  });
+
+  test.each([
+    [["rayling.policy=./no/policy.ts"], "rayling.policy: is none of tiny"],
+    [[`rayling.policy='${bandit}:Nobody'`], "which has no actor class Nobody"],
+    [
+      ["algorithm.adv_estimator=gae", `rayling.policy='${bandit}:BanditActor'`],
+      "rayling.critic: is needed",
+    ],
+    [["rayling.policy=tiny"], "rayling.policy_kwargs.alphabet: is needed"],
+    [
+      ["rayling.policy=timed", "rayling.policy_kwargs.row_per_step=1"],
+      "rayling.policy_kwargs.row_per_step: there is no such key; did you mean rayling.policy_kwargs.rows_per_step?",
+    ],
+    [
+      ["rayling.task=arithmetic", "rayling.task_kwargs.hihg=1"],
+      "rayling.task_kwargs.hihg: there is no such key; did you mean rayling.task_kwargs.high?",
+    ],
+    [
+      ["data.filter_overlong_prompts=True", "critic.optim.lr_scheduler_type=cosine"],
+      "trainer.total_training_steps: is needed",
+    ],
+  ])("with %j is refused", async (overrides, message) => {
+    const refused = ofBandit(...overrides);
+    await expect(refused).rejects.toThrow(message);
+    await expect(refused).rejects.toBeInstanceOf(TrainerConfigError);
+  });
+
+  test("whose data fill no batch, or that asks for what a schedule cannot do, is refused", async () => {
+    const timed = ["rayling.policy=timed", "rayling.policy_kwargs.seconds={}"];
+    await expect(
+      ofBandit(...timed, `data.train_files=${await jsonlFile(rowsOf(3))}`),
+    ).rejects.toBeInstanceOf(DatasetError);
+    await expect(ofBandit(...timed, "algorithm.filter_groups.enable=True")).rejects.toBeInstanceOf(
+      TrainerInputError,
+    );
+  });
+});
