@@ -193,7 +193,7 @@ function runLayer(
   const seen = np.transpose(np.matmul(shares, values), [0, 2, 1, 3]).reshape([-1, width]);
   const attended = stream.add(np.matmul(seen, take(weights, `${layer}.attentionOut`)));
   const inner = rmsNorm(attended.ref, take(weights, `${layer}.feedForwardNorm`));
-  const active = nn.relu(np.matmul(inner, take(weights, `${layer}.feedForwardIn`)));
+  const active = nn.gelu(np.matmul(inner, take(weights, `${layer}.feedForwardIn`)));
   return attended.add(np.matmul(active, take(weights, `${layer}.feedForwardOut`)));
 }
 
