@@ -45,6 +45,8 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
   say("heavy tail");
   const heavy = await loopMs("heavy", plan);
   const hedged = await loopMs("heavy", plan, { hedge: { quantile: 0.9, budget: 0.2 } });
+  say("beside a function that blocks");
+  const beside = await besideMs(plan);
   say("a function that costs nothing");
   const free = await freeRate(plan);
   const loop = medianOf(runs, "reward loop");
@@ -68,15 +70,27 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
       ["reward loop", grouped(free.perSecond), free.cpuUs.toFixed(0)],
     ],
   };
+  const blocked: Table = {
+    title: "An async score function of 10 ms, one sample at a time, seen by who asked",
+    rows: [
+      ["", "p50 ms", "p99 ms"],
+      ["alone", beside.alone.p50.toFixed(2), beside.alone.p99.toFixed(2)],
+      [
+        "beside a loop whose function blocks for 200 ms",
+        beside.blocked.p50.toFixed(2),
+        beside.blocked.p99.toFixed(2),
+      ],
+    ],
+  };
   return {
-    tables: [makespan, overhead],
+    tables: [makespan, overhead, blocked],
     measured: {
       "rewards: makespan x shortest": loop / shortest,
       "rewards: hedged heavy tail x light": hedged / loop,
       "rewards: samples/s": free.perSecond,
       "rewards: us CPU each": free.cpuUs,
     },
-    details: { plan, shortest, runs, heavy, hedged, free },
+    details: { plan, shortest, runs, heavy, hedged, free, beside },
   };
 }
 
@@ -117,6 +131,45 @@ async function loopMs(
   return await timed(() =>
     Promise.all(samplesOf(samples).map((sample) => loop.computeScore(sample))),
   );
+}
+
+interface Latency {
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** A synchronous function in a loop of its own, never without work, and an async one in another. */
+async function besideMs({
+  free,
+}: RewardsPlan): Promise<{ readonly alone: Latency; readonly blocked: Latency }> {
+  const count = Math.max(20, Math.round(free / 250));
+  const common = { workers: 1, executors: 1 };
+  await using brief = await RewardLoopManager.create({ ...common, reward: `${module}:brief` });
+  await using blocking = await RewardLoopManager.create({
+    ...common,
+    reward: `${module}:blocking`,
+  });
+  const [sample] = samplesOf(1);
+  if (sample === undefined) throw new Error("one sample is there");
+  const measure = async (): Promise<Latency> => {
+    const latencies: number[] = [];
+    for (let index = 0; index < count; index++) {
+      latencies.push(await timed(() => brief.computeScore(sample)));
+    }
+    const sorted = latencies.toSorted((a, b) => a - b);
+    const at = (share: number): number => sorted[Math.ceil(share * count) - 1] ?? Number.NaN;
+    return { p50: at(0.5), p99: at(0.99) };
+  };
+  await measure();
+  const alone = await measure();
+  const over = new AbortController();
+  const busy = (async () => {
+    while (!over.signal.aborted) await blocking.computeScore(sample);
+  })();
+  const blocked = await measure();
+  over.abort();
+  await busy;
+  return { alone, blocked };
 }
 
 /** The best of a few rounds, after the first ones have warmed up what runs. */

@@ -16,6 +16,17 @@ export async function heavy({ solutionStr, signal }: ScoreInput): Promise<number
   return 1;
 }
 
+/** Holds its thread, as a parser or a solver does. */
+export function blocking(): number {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+  return 1;
+}
+
+export async function brief(): Promise<number> {
+  await delay(10);
+  return 1;
+}
+
 export async function nothing(): Promise<number> {
   return 1;
 }
