@@ -8,9 +8,8 @@ import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-regist
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
 import type { AttemptOutcome, InvalidOutcome, SampleOutcome } from "../outcome.ts";
-import { digestOf } from "../record/sample-key.ts";
 import { answered } from "./combine.ts";
-import { closeAll, logAll, onRoomOfAny, prepareAll, traitsOf } from "./parts.ts";
+import { closeAll, logAll, onRoomOfAny, prepareAll, traitsOf, VersionOfAll } from "./parts.ts";
 
 export interface StageSource {
   readonly name: string;
@@ -22,15 +21,17 @@ export interface StageSource {
 export class Cascade implements RewardSource {
   readonly #stages: readonly StageSource[];
   readonly #sources: readonly RewardSource[];
+  readonly #version: VersionOfAll;
 
   /** Closes them when it is closed. */
   constructor(stages: readonly StageSource[]) {
     this.#stages = stages;
     this.#sources = stages.map(({ source }) => source);
+    this.#version = new VersionOfAll(["cascade", stages.map(({ name }) => name)]);
   }
 
   get version(): string {
-    return digestOf(["cascade", this.#stages.map(({ name, source }) => [name, source.version])]);
+    return this.#version.of(this.#sources);
   }
 
   get workerNames(): string[] {

@@ -9,9 +9,8 @@ import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { ComponentPlan } from "./reward-plan.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
-import { digestOf } from "../record/sample-key.ts";
 import { combined } from "./combine.ts";
-import { closeAll, logAll, onRoomOfAny, prepareAll, traitsOf } from "./parts.ts";
+import { closeAll, logAll, onRoomOfAny, prepareAll, traitsOf, VersionOfAll } from "./parts.ts";
 
 export type RewardComponentSource = Omit<ComponentPlan, "plan"> & { readonly source: RewardSource };
 
@@ -19,19 +18,19 @@ export class ComposedRewards implements RewardSource {
   readonly #components: readonly RewardComponentSource[];
   readonly #sources: readonly RewardSource[];
   readonly #combine: "sum" | "mean";
+  readonly #version: VersionOfAll;
 
   /** Closes them when it is closed. */
   constructor(components: readonly RewardComponentSource[], combine: "sum" | "mean") {
     this.#components = components;
     this.#sources = components.map(({ source }) => source);
     this.#combine = combine;
+    const parts = components.map(({ name, weight, onInvalid }) => [name, weight, onInvalid]);
+    this.#version = new VersionOfAll(["rewards", combine, parts]);
   }
 
   get version(): string {
-    const parts = this.#components.map(({ name, weight, onInvalid, source }) => {
-      return [name, weight, onInvalid, source.version];
-    });
-    return digestOf(["rewards", this.#combine, parts]);
+    return this.#version.of(this.#sources);
   }
 
   get workerNames(): string[] {

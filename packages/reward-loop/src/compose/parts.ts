@@ -4,6 +4,7 @@ import type { ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { RewardLoopOptionError } from "../errors.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { PreparedReload, RewardSource } from "../manager/reward-source.ts";
+import { digestOf } from "../record/sample-key.ts";
 import type { AttemptOutcome } from "../outcome.ts";
 
 /** All of them, or none: those that are open are closed when one cannot be. Rejects with why. */
@@ -35,6 +36,27 @@ export async function prepareAll(sources: readonly RewardSource[]): Promise<Prep
     throw failed.reason;
   }
   return { commit: () => prepared.forEach((one) => one.commit()), discard };
+}
+
+/** One version for all of them, made anew when one has another. */
+export class VersionOfAll {
+  readonly #about: unknown;
+  #versions = "";
+  #digest = "";
+
+  /** @param about what else it hangs on: names, weights */
+  constructor(about: unknown) {
+    this.#about = about;
+  }
+
+  of(sources: readonly RewardSource[]): string {
+    const versions = sources.map(({ version }) => version).join(" ");
+    if (versions !== this.#versions) {
+      this.#versions = versions;
+      this.#digest = digestOf([this.#about, versions]);
+    }
+    return this.#digest;
+  }
 }
 
 export function onRoomOfAny(sources: readonly RewardSource[], listener: () => void): () => void {
