@@ -105,7 +105,7 @@ test("figures, latencies and failures are those of the run; text of others is no
   );
   for (const [name, value] of [
     ["steps", "30"],
-    ["time", "5m 03s"],
+    ["from begin to end", "5m 03s"],
     ["mean step", "10.0 s"],
     ["score, first / last", "0.0333 / 1.0000"],
     ["accuracy, first / last / best", "0.2833 / 0.7000 / 0.7000"],

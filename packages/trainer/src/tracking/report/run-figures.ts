@@ -19,7 +19,7 @@ export function runFigures({ metrics, phases, rewards }: RunRecord): string {
   const invalid = sum(rewards.flatMap(({ failures }) => failures.map(({ count }) => count)));
   return figuresTable([
     ["steps", String(metrics.filter(({ step }) => step > 0).length)],
-    ["time", spanMs === undefined ? "-" : spanText(spanMs)],
+    ["from begin to end", spanMs === undefined ? "-" : spanText(spanMs)],
     ["mean step", seconds.length === 0 ? "-" : spanText(1000 * mean(seconds))],
     ["waited for rewards, in all", waited.length === 0 ? "-" : spanText(1000 * sum(waited))],
     ["overlap, mean", overlap.length === 0 ? "-" : mean(overlap).toFixed(3)],
