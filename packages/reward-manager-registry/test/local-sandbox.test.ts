@@ -196,6 +196,16 @@ test("programs run a few at a time, and one that nobody waits for is ended", asy
   expect((await third).stdout).toBe("3\n");
 });
 
+test("all that a program wrote is heard", async () => {
+  const code = "process.stdout.write('x'.repeat(3_000_000)); process.stdout.write('end')";
+  const end = await new LocalSandbox().run({ language: "javascript", code });
+  expect([end.status, end.stdout.length, end.stdout.slice(-3)]).toEqual([
+    "finished",
+    3_000_003,
+    "end",
+  ]);
+});
+
 test.each([[{ maxConcurrent: 0 }], [{ timeoutMs: -1 }], [{ memoryLimitMb: Number.NaN }]])(
   "%j is refused",
   (options) => {

@@ -41,8 +41,9 @@ export interface ChildEnd {
 /** A file that it writes may have so many blocks of 512 bytes: 16 MiB. */
 const fileBlocks = 32_768;
 const maxErrorBytes = 65_536;
-/** Its output may still be on the way when it has ended; what escaped its group may hold it open. */
+/** Its output may still be on the way when it has ended; what escaped its group may hold it open, and write on. */
 const lingerMs = 500;
+const mostLingers = 20;
 
 /** Who watches ends the whole group when our end of file descriptor 4 closes. */
 const limited = `
@@ -80,18 +81,22 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       if (reason === "ended") reason = why;
       killGroup(child.pid);
     };
-    const timer = setTimeout(() => end("timeout"), wallMs);
+    // What has happened while something held this thread is heard before it counts as late.
+    const timer = setTimeout(() => setImmediate(() => exit ?? end("timeout")), wallMs);
     const abort = (): void => killGroup(child.pid);
     signal?.addEventListener("abort", abort, { once: true });
     const tooMuch = (): void => end("output-limit");
-    const stdout = collect(child.stdout, maxOutputBytes, tooMuch);
-    const stderr = collect(child.stderr, maxErrorBytes);
-    const told = collect(child.stdio[3] as Readable, maxOutputBytes, tooMuch);
+    const stdout = new Collected(child.stdout as Readable, maxOutputBytes, tooMuch);
+    const stderr = new Collected(child.stderr as Readable, maxErrorBytes);
+    const told = new Collected(child.stdio[3] as Readable, maxOutputBytes, tooMuch);
+    const all = [stdout, stderr, told];
     child.stdio[4]?.on("error", () => undefined);
 
+    let late: NodeJS.Timeout | undefined;
     let exit: Pick<ChildEnd, "exitCode" | "signal" | "durationMs"> | undefined;
     const over = (): void => {
       clearTimeout(timer);
+      clearTimeout(late);
       signal?.removeEventListener("abort", abort);
       for (const stream of child.stdio) stream?.destroy();
     };
@@ -99,7 +104,13 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       over();
       if (signal?.aborted === true) return reject(signal.reason as Error);
       if (exit === undefined) return;
-      resolve({ reason, ...exit, stdout: stdout(), stderr: stderr(), told: told() });
+      resolve({ reason, ...exit, stdout: stdout.text, stderr: stderr.text, told: told.text });
+    };
+    /** As long as something comes. */
+    const linger = (lingers: number, before: number): void => {
+      const bytes = all.reduce((sum, one) => sum + one.bytes, 0);
+      if (bytes === before || lingers === mostLingers) return settle();
+      late = setTimeout(() => linger(lingers + 1, bytes), lingerMs);
     };
     child.once("error", (error) => {
       over();
@@ -110,39 +121,36 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       clearTimeout(timer);
       // What it started and left behind.
       killGroup(child.pid);
-      const late = setTimeout(settle, lingerMs);
-      Promise.all([child.stdout, child.stderr, child.stdio[3] as Readable].map(ended)).then(() => {
-        clearTimeout(late);
-        settle();
-      }, reject);
+      linger(0, Number.NaN);
+      void Promise.all(all.map(({ ended }) => ended)).then(settle);
     });
   });
 }
 
-/** Gives what came so far; what comes above the limit is dropped. */
-function collect(
-  stream: Readable | null,
-  maxBytes: number,
-  onTooMuch: () => void = () => undefined,
-): () => string {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  stream?.on("error", () => undefined);
-  stream?.on("data", (chunk: Buffer) => {
-    const room = maxBytes - bytes;
-    bytes += chunk.length;
-    if (room > 0) chunks.push(chunk.subarray(0, room));
-    if (bytes > maxBytes) onTooMuch();
-  });
-  return () => Buffer.concat(chunks).toString("utf8");
-}
+/** What came of a stream so far; what comes above the limit is dropped. */
+class Collected {
+  readonly #chunks: Buffer[] = [];
+  /** With what was dropped. */
+  bytes = 0;
+  readonly ended: Promise<void>;
 
-function ended(stream: Readable | null): Promise<void> {
-  if (stream === null || stream.readableEnded || stream.destroyed) return Promise.resolve();
-  return new Promise((resolve) => {
-    stream.once("end", resolve);
-    stream.once("close", resolve);
-  });
+  constructor(stream: Readable, maxBytes: number, onTooMuch: () => void = () => undefined) {
+    stream.on("error", () => undefined);
+    stream.on("data", (chunk: Buffer) => {
+      const room = maxBytes - this.bytes;
+      this.bytes += chunk.length;
+      if (room > 0) this.#chunks.push(chunk.subarray(0, room));
+      if (this.bytes > maxBytes) onTooMuch();
+    });
+    this.ended = new Promise((resolve) => {
+      stream.once("end", resolve);
+      stream.once("close", resolve);
+    });
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString("utf8");
+  }
 }
 
 function killGroup(pid: number | undefined): void {
@@ -150,7 +158,8 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch (error) {
-    // Nobody is left in it.
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    // Nobody is left in it, or (EPERM, where the kernel still has their names) nobody who runs.
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (!["ESRCH", "EPERM"].includes(code)) throw error;
   }
 }
