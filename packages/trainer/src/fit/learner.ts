@@ -127,6 +127,7 @@ export class Learner {
         returns: computed.returns,
         ...optional("rollout_is_weights", computed.rolloutIsWeights),
       },
+      nonTensorBatch: { ...data.nonTensorBatch, valid },
     });
     const { drawnRows } = computed;
     const drawn = drawnRows === undefined ? learnable : learnable.selectIdxs([...drawnRows]);
@@ -152,6 +153,7 @@ export class Learner {
           vpreds,
           values: tensorIn(part, "values"),
           returns: tensorIn(part, "returns"),
+          valid: validIn(part),
           responseMask: tensorIn(part, "response_mask"),
         },
         { cliprangeValue, lossAggMode },
@@ -216,6 +218,7 @@ export class Learner {
         oldLogProb: tensorIn(part, "old_log_probs"),
         advantages: tensorIn(part, "advantages"),
         responseMask,
+        valid: validIn(part),
         ...optional("rolloutIsWeights", part.batch?.["rollout_is_weights"]),
       },
       actor.policyLoss,
@@ -249,6 +252,11 @@ export class Learner {
     const mask = matrixOf("responseMask", responseMask, matrix);
     return aggLoss(matrix, mask, this.#settings.actor.policyLoss.lossAggMode);
   }
+}
+
+/** Rows without a valid score are left out of every mean that a loss takes. */
+function validIn(data: DataProto): readonly boolean[] {
+  return data.nonTensorBatch["valid"] as readonly boolean[];
 }
 
 interface RowRange {
