@@ -60,12 +60,13 @@ const settings = {
   trainBatchSize: 32,
   n: 8,
   ppoMiniBatchSize: 32,
-  lr: 1e-3,
+  // Seeds 1 to 5 rise by 37 to 57 points in 300 steps.
+  lr: 2e-3,
   minLrRatio: 0.1,
   /** Rewards at a time. */
   slots: 32,
-  /** The warm start ends there. */
-  warmAccuracy: 0.33,
+  /** The warm start ends there: sampled, and greedy. Before it knows how to carry a one, greedy stays below a half, and GRPO finds it out slowly. */
+  warmAccuracy: { sampled: 0.33, greedy: 0.6 },
   warmSteps: { each: 25, most: 1500 },
   validation: 512,
   /** Of the published 7B baseline: 427 s of rewards beside 238 s of generation, log-probabilities and update. */
@@ -160,7 +161,9 @@ class Quickstart {
       await ray.get(this.#policy.supervise.remote({ pairs, steps: each }));
       const accuracy = await this.#accuracy();
       onProgress?.({ phase: "warm start", steps, accuracy });
-      if (accuracy >= settings.warmAccuracy || steps >= most) return accuracy;
+      if (steps >= most) return accuracy;
+      const { sampled, greedy } = settings.warmAccuracy;
+      if (accuracy >= sampled && (await this.#accuracy(false)) >= greedy) return accuracy;
     }
   }
 
@@ -240,9 +243,9 @@ class Quickstart {
   }
 
   /** Of answers to the test's problems, sampled as in training. */
-  async #accuracy(): Promise<number> {
+  async #accuracy(doSample: boolean = true): Promise<number> {
     const prompts = this.#test.rows.map(({ rawPrompt }) => rawPrompt);
-    const request = { prompts, maxResponseLength: 4, seed: this.#seed };
+    const request = { prompts, maxResponseLength: 4, doSample, seed: this.#seed };
     let right = 0;
     for await (const ref of this.#policy.generate.remote(request)) {
       for (const { prompt, response } of await ray.get(ref)) {

@@ -246,6 +246,17 @@ test("prompts are counted by a model's tokenizer and chat template, if they are 
   expect(long).toBeGreaterThan(short!);
 });
 
+test("requests are checked", async () => {
+  const policy = new OpenAIPolicy({ baseUrl: "a:1", model: "m" });
+  const request = { prompts: questions(1), maxResponseLength: 9 };
+  for (const [input, changes] of Object.entries({
+    n: { n: 0 },
+    maxResponseLength: { maxResponseLength: 0.5 },
+  })) {
+    await expect(answersOf(policy, { ...request, ...changes })).rejects.toMatchObject({ input });
+  }
+});
+
 test("settings are checked", () => {
   const good = { baseUrl: "a:1", model: "m" };
   const bad: [string, OpenAIPolicySettings][] = [

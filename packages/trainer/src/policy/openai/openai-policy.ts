@@ -120,9 +120,10 @@ export class OpenAIPolicy implements Policy {
   }
 
   /** Its requests, those of a prompt next to each other: a server that knows their beginning answers them faster. */
-  #piecesOf({ prompts, n = 1 }: GenerateRequest): Piece[] {
-    if (!Number.isSafeInteger(n) || n < 1) {
-      throw new TrainerInputError("n", `n must be a whole number of at least 1, not ${n}`);
+  #piecesOf({ prompts, n = 1, maxResponseLength }: GenerateRequest): Piece[] {
+    for (const [name, count] of Object.entries({ n, maxResponseLength })) {
+      if (Number.isSafeInteger(count) && count > 0) continue;
+      throw new TrainerInputError(name, `${name} must be a whole number above 0, not ${count}`);
     }
     const { samplesPerRequest: most = 1 } = this.#settings;
     const starts = Array.from({ length: Math.ceil(n / most) }, (_, i) => i * most);
