@@ -183,3 +183,21 @@ function packageName(tarball: string): string {
   const name = tarball.replace(/-\d.*$/, "");
   return name.startsWith("rayling-") ? name.replace("rayling-", "@rayling/") : name;
 }
+
+test("the tiny policy learns and answers from the tarballs, in its thread", async () => {
+  await writeFile(
+    join(folder, "tiny.ts"),
+    `import * as ray from "rayling";
+import { TinyPolicyActor } from "@rayling/trainer/tiny";
+await ray.init();
+const policy = TinyPolicyActor.remote({ alphabet: "ab", contextLength: 4, width: 8 });
+const prompt = [{ role: "user", content: "a" }];
+await ray.get(policy.supervise.remote({ pairs: [{ prompt, answer: "bb" }], steps: 40, batchSize: 8, lr: 0.01 }));
+for await (const ref of policy.generate.remote({ prompts: [prompt], maxResponseLength: 3, doSample: false })) {
+  for (const { response } of await ray.get(ref)) console.log("answers", response);
+}
+await ray.shutdown();\n`,
+  );
+  const { stdout } = await run(process.execPath, ["tiny.ts"], { cwd: folder });
+  expect(stdout).toBe("answers bb\n");
+});
