@@ -1,10 +1,10 @@
 /** What is told of a step at its end, by verl's names: data, lengths, times, throughput, and what waiting for rewards came to. */
 
-import { concatRows } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { dataMetrics } from "../metrics/data-metrics.ts";
 import { throughputMetrics, timingMetrics } from "../metrics/timing-metrics.ts";
 import { rewardMetrics } from "../tracking/reward-metrics.ts";
+import { joinColumns } from "./join-columns.ts";
 import { tensorIn } from "./samples.ts";
 import type { LearnedRows, StepRecord } from "./step-record.ts";
 
@@ -56,48 +56,25 @@ function stalenessOf({ samples, step }: StepRecord): Record<string, number> {
   };
 }
 
-type Batch = Parameters<typeof dataMetrics>[0];
-
-/** All parts as one batch; their widths differ where they were made of different samples. */
-function wholeOf(parts: readonly LearnedRows[]): Batch {
-  const promptWidth = Math.max(...parts.map(({ data }) => widthOf(tensorIn(data, "prompts"))));
-  const width = Math.max(...parts.map(({ data }) => widthOf(tensorIn(data, "responses"))));
-  const joined = (column: string): Tensor =>
-    concatRows(parts.map(({ data }) => padded(tensorIn(data, column), width, 0)));
-  const attentionMask = concatRows(
-    parts.map(({ data }) => {
-      const own = widthOf(tensorIn(data, "prompts"));
-      return padded(tensorIn(data, "attention_mask"), promptWidth + width, promptWidth - own);
-    }),
+/** All parts as one batch. */
+function wholeOf(parts: readonly LearnedRows[]): Parameters<typeof dataMetrics>[0] {
+  const whole = joinColumns(
+    parts.map(({ data }) => data),
+    0,
   );
-  const values = parts.every(({ data }) => data.batch?.["values"] !== undefined);
+  const column = (name: string): Tensor => tensorIn(whole, name);
+  const values = whole.batch?.["values"];
   return {
-    tokenLevelScores: joined("token_level_scores"),
-    tokenLevelRewards: joined("token_level_rewards"),
-    advantages: joined("advantages"),
-    returns: joined("returns"),
-    responseMask: joined("response_mask"),
-    ...(values ? { values: joined("values") } : {}),
-    attentionMask,
-    responseWidth: width,
+    tokenLevelScores: column("token_level_scores"),
+    tokenLevelRewards: column("token_level_rewards"),
+    advantages: column("advantages"),
+    returns: column("returns"),
+    responseMask: column("response_mask"),
+    ...(values === undefined ? {} : { values }),
+    attentionMask: column("attention_mask"),
+    responseWidth: column("responses").shape[1] ?? 0,
     valid: parts.flatMap(({ valid }) => valid),
   };
-}
-
-function widthOf({ shape }: Tensor): number {
-  return shape[1] ?? 0;
-}
-
-/** Rows of another width, what was there begins at a column. */
-function padded(tensor: Tensor, width: number, start: number): Tensor {
-  const [rows = 0, own = 0] = tensor.shape;
-  if (own === width && start === 0) return tensor;
-  const data =
-    tensor.dtype === "float32" ? new Float32Array(rows * width) : new Int32Array(rows * width);
-  for (let row = 0; row < rows; row++) {
-    data.set(tensor.data.subarray(row * own, (row + 1) * own), row * width + start);
-  }
-  return { dtype: tensor.dtype, shape: [rows, width], data };
 }
 
 function sumOf<Item>(items: readonly Item[], value: (item: Item) => number): number {

@@ -21,6 +21,7 @@ import type {
 import { bypassed } from "../algorithms/rollout-correction/rollout-correction.ts";
 import { differs } from "./filter-groups.ts";
 import { GroupPool } from "./group-pool.ts";
+import { joinColumns } from "./join-columns.ts";
 import type { Learner } from "./learner.ts";
 import type { StepTracker } from "./options.ts";
 import type { RewardDesk } from "./reward-desk.ts";
@@ -62,6 +63,8 @@ export class Training {
   #nextBatch: number;
   #record: StepRecord;
   readonly #outstanding = new Set<RolloutBatch>();
+  /** Columns of batches of a pool. */
+  readonly #prepared = new WeakMap<RolloutBatch, DataProto>();
   /** From a checkpoint, oldest first; given by `rollout` before anything is generated. */
   readonly #restored: RolloutBatch[];
   /** Of the policy's weights, since this run began. */
@@ -143,10 +146,12 @@ export class Training {
   /** Generates until the pool has groups for this step and for those that are generated ahead. */
   async fill(pool: GroupPool): Promise<void> {
     const { trainBatchSize, staleness, run } = this.settings;
-    for (const batch of this.#restored.splice(0)) pool.add(batch);
+    for (const batch of this.#restored.splice(0)) await this.#addTo(pool, batch);
     const stepsLeft = run.totalSteps - this.#finishedSteps;
     const steps = Math.min(1 + staleness.numWarmupBatches, stepsLeft);
-    while (pool.groups < steps * trainBatchSize) pool.add(await this.#generateNext(true));
+    while (pool.groups < steps * trainBatchSize) {
+      await this.#addTo(pool, await this.#generateNext(true));
+    }
   }
 
   /**
@@ -159,14 +164,20 @@ export class Training {
       const samples = await this.#waitFor(() => pool.take(groups, this.#finishedSteps, rest));
       if (samples !== undefined) return samples;
       this.#checkGenerations(pool);
-      pool.add(await this.#generateNext(true));
+      await this.#addTo(pool, await this.#generateNext(true));
     }
   }
 
-  /** Trains on samples of any batches. @param isLast whether the step has no others after these */
+  /** Trains on samples of any batches of the pool. @param isLast whether the step has no others after these */
   async learnFrom(samples: readonly ScoredSample[], isLast: boolean): Promise<void> {
-    const data = await this.#columns(samples.map(({ sample }) => sample));
-    await this.#learn(samples, data, isLast);
+    const batches = [...new Set(samples.map(({ batch }) => batch))];
+    const ordered = batches.map((batch) => samples.filter((one) => one.batch === batch));
+    const parts = ordered.map((ones, index) => {
+      const data = this.#prepared.get(batches[index] as RolloutBatch) as DataProto;
+      return data.selectIdxs(ones.map(({ row }) => row));
+    });
+    const { padTokenId } = this.#parts.policyInfo;
+    await this.#learn(ordered.flat(), joinColumns(parts, padTokenId), isLast);
   }
 
   /** Validates and keeps a checkpoint if it is time, and tells what the step came to. @param pool where there is one: what would be too old for the next step leaves it */
@@ -184,6 +195,12 @@ export class Training {
     }
     await this.#parts.onStepEnd(record);
     this.#record = this.#newRecord();
+  }
+
+  /** Its log-probabilities are those of the policy of now, before the step's updates: what the losses clip by. */
+  async #addTo(pool: GroupPool, batch: RolloutBatch): Promise<void> {
+    pool.add(batch);
+    this.#prepared.set(batch, await this.#columns(batch.samples));
   }
 
   async #waitFor<Result>(run: () => Promise<Result>): Promise<Result> {
