@@ -18,7 +18,7 @@ import { arithmeticAlphabet, arithmeticTask } from "../tasks/arithmetic.ts";
 export interface QuickstartOptions {
   /** Default: sync and one-step-off-policy. */
   readonly schedules?: readonly ScheduleName[] | undefined;
-  /** Of GRPO, under each schedule. Default 400. */
+  /** Of GRPO, under each schedule. Default 300. */
   readonly steps?: number | undefined;
   readonly seed?: number | undefined;
   /** Of the judge's slowest answer. Default: so that waiting is to the policy's own work as in the published runs. */
@@ -77,7 +77,7 @@ const settings = {
 
 /** Call it inside a session. Rejects with TrainerInputError, and with what fails in it. */
 export async function quickstart(options: QuickstartOptions = {}): Promise<QuickstartResult> {
-  const { schedules = ["sync", "one-step-off-policy"], steps = 400, seed = 1 } = options;
+  const { schedules = ["sync", "one-step-off-policy"], steps = 300, seed = 1 } = options;
   if (!Number.isSafeInteger(steps) || steps < 1) {
     throw new TrainerInputError("steps", `steps must be a whole number above 0; it is ${steps}`);
   }

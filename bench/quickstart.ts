@@ -1,0 +1,97 @@
+/**
+ * Question: what does a schedule that does not wait save, where a policy really learns, and what does it cost in accuracy?
+ *
+ * The quickstart for several seeds: from one start under each schedule, with a judge as slow beside the policy's own work as those of the published runs.
+ */
+import { writeFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import * as ray from "@rayling/core";
+import { quickstart } from "@rayling/trainer/quickstart";
+import type { QuickstartResult, QuickstartRun } from "@rayling/trainer/quickstart";
+import { describeMachine, machineLines } from "./measure/machine.ts";
+import { writeBlock } from "./measure/readme.ts";
+import { markdownTables, terminalTables } from "./measure/report.ts";
+import type { Table } from "./measure/report.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "1,2,3" },
+    steps: { type: "string", default: "300" },
+    json: { type: "string" },
+    markdown: { type: "boolean", default: false },
+  },
+});
+const seeds = flags.seeds.split(",").map(Number);
+const steps = Number(flags.steps);
+const args = process.argv.slice(2);
+const lines = machineLines(describeMachine(["node bench/quickstart.ts", ...args]));
+await ray.init({ numCpus: 8 });
+const results: QuickstartResult[] = [];
+for (const seed of seeds) {
+  results.push(await quickstart({ seed, steps }));
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001B[Kseed ${seed}`);
+}
+await ray.shutdown();
+const table = tableOf(results);
+if (flags.json !== undefined) await writeFile(flags.json, JSON.stringify({ seeds, results }));
+if (flags.markdown) {
+  const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables([table])}`;
+  await writeBlock("node bench/quickstart.ts --markdown", markdown);
+} else {
+  console.log(`${lines.join("\n")}\n\n${terminalTables([table])}`);
+}
+
+function tableOf(all: readonly QuickstartResult[]): Table {
+  const rows = all.flatMap(({ accuracy, runs }, index) =>
+    runs.map((run) => rowOf(`seed ${seeds[index]}, ${run.schedule}`, accuracy, run, runs[0])),
+  );
+  const names = all[0]?.runs.map(({ schedule }) => schedule) ?? [];
+  const means = names.map((schedule, at) => {
+    const ofSchedule = all.map(({ runs }) => runs[at] as QuickstartRun);
+    const first = all.map(({ runs }) => runs[0] as QuickstartRun);
+    const accuracy = meanOf(all.map((one) => one.accuracy));
+    return rowOf(`mean, ${schedule}`, accuracy, meanRun(ofSchedule), meanRun(first));
+  });
+  return {
+    title: `GRPO on additions, ${steps} steps of 32 x 8`,
+    rows: [
+      ["", "s", "time", "accuracy before", "after", "exposed wait, s", "slots busy"],
+      ...rows,
+      ...means,
+    ],
+  };
+}
+
+function rowOf(
+  name: string,
+  before: number,
+  run: QuickstartRun,
+  first: QuickstartRun | undefined,
+): string[] {
+  const { seconds, accuracy, exposedWaitSeconds, slotsBusy } = run;
+  const saved = seconds / (first?.seconds ?? seconds) - 1;
+  return [
+    name,
+    seconds.toFixed(1),
+    `${(saved * 100).toFixed(1)} %`,
+    before.toFixed(3),
+    accuracy.toFixed(3),
+    exposedWaitSeconds.toFixed(1),
+    `${(slotsBusy * 100).toFixed(1)} %`,
+  ];
+}
+
+function meanRun(runs: readonly QuickstartRun[]): QuickstartRun {
+  const mean = (pick: (run: QuickstartRun) => number): number => meanOf(runs.map(pick));
+  return {
+    schedule: runs[0]?.schedule ?? "sync",
+    seconds: mean(({ seconds }) => seconds),
+    accuracy: mean(({ accuracy }) => accuracy),
+    exposedWaitSeconds: mean(({ exposedWaitSeconds }) => exposedWaitSeconds),
+    slotsBusy: mean(({ slotsBusy }) => slotsBusy),
+  };
+}
+
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
