@@ -3,7 +3,6 @@
  * every deliberate difference from verl.
  */
 import { describe, expect, it } from "vitest";
-import * as api from "@rayling/data-proto";
 import {
   AUTO_PADDING_KEY,
   DataProto,
@@ -634,33 +633,4 @@ describe("plain data", () => {
       ).code,
     ).toBe("BAD_ARGUMENT");
   });
-});
-
-it("exports these names and no other", () => {
-  expect(Object.keys(api).toSorted()).toEqual([
-    "AUTO_PADDING_KEY",
-    "DEFAULT_MAX_LINE_BYTES",
-    "DataProto",
-    "DataProtoError",
-    "JsonlError",
-    "asTensor",
-    "concatRows",
-    "deepEqual",
-    "foldBatchDim",
-    "gatherRows",
-    "isTensor",
-    "openJsonlWriter",
-    "padDataProtoToDivisor",
-    "readJsonl",
-    "reshape",
-    "rowAt",
-    "rowCount",
-    "sliceRows",
-    "tensor",
-    "tensorEquals",
-    "toNested",
-    "unfoldBatchDim",
-    "unpadDataProto",
-    "zeros",
-  ]);
 });
