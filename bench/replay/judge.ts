@@ -1,4 +1,4 @@
-/** A reward that takes as long as a judge's took: its latency is drawn by the sample's name, so all arrangements wait for the same. */
+/** A reward that takes as long as a judge's took: its latency is drawn by the sample's name, so all arrangements wait for the same. A call that is begun beside another one draws again. */
 import { createHash } from "node:crypto";
 import type { ScoreInput } from "@rayling/reward-manager-registry";
 
@@ -18,10 +18,22 @@ export interface JudgeSettings {
 
 export async function judge(input: ScoreInput): Promise<number> {
   const { solutionStr, extraInfo } = input;
-  const { latency, scale, capacity, inFlight } = input["settings"] as JudgeSettings;
-  const draws = createHash("sha256")
-    .update(`${String(extraInfo["group_uid"])} ${solutionStr}`)
-    .digest();
+  const name = `${String(extraInfo["group_uid"])} ${solutionStr}`;
+  const beside = running.get(name) ?? 0;
+  running.set(name, beside + 1);
+  try {
+    return await answer(`${name} ${beside}`, input["settings"] as JudgeSettings);
+  } finally {
+    if (beside === 0) running.delete(name);
+  }
+}
+
+/** Calls for each sample that are under way. */
+const running = new Map<string, number>();
+
+async function answer(name: string, settings: JudgeSettings): Promise<number> {
+  const { latency, scale, capacity, inFlight } = settings;
+  const draws = createHash("sha256").update(name).digest();
   const fraction = draws.readUInt32LE(0) / 2 ** 32;
   const wantedMs = (secondsOf(latency, fraction, draws.readUInt32LE(4) / 2 ** 32) * 1000) / scale;
   if (capacity === undefined || inFlight === undefined) {
