@@ -110,6 +110,7 @@ export async function replay(
         testFreq: workload.testFreq,
         saveFreq: workload.saveFreq,
         valBeforeTrain: false,
+        overlapValidation: !plan.batchBarrier,
       },
       checkpoints: { folder, keep: 1 },
       tracking: {

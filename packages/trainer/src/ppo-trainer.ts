@@ -23,9 +23,10 @@ import type { StepRecord } from "./fit/step-record.ts";
 import { summaryOf } from "./fit/step-summary.ts";
 import { keptTraining, restoredTraining } from "./fit/training-state.ts";
 import { Training } from "./fit/training.ts";
+import type { SampleRecord } from "./tracking/tracking-logger.ts";
 import type { TrainingStart } from "./fit/training.ts";
-import { validate } from "./fit/validation.ts";
-import type { ValidationResult } from "./fit/validation.ts";
+import { beginValidation } from "./fit/validation.ts";
+import type { BegunValidation } from "./fit/validation.ts";
 
 export interface TrainingReport {
   /** Steps that were trained, from the beginning of the run. */
@@ -41,6 +42,12 @@ export interface PPOTrainerOptions extends TrainingOptions {
   readonly schedule?: ScheduleName | Schedule | undefined;
 }
 
+interface FinishedStep {
+  readonly step: number;
+  readonly metrics: Record<string, number>;
+  readonly samples: readonly SampleRecord[];
+}
+
 export class PPOTrainer implements AsyncDisposable {
   readonly settings: TrainingSettings;
   readonly #options: PPOTrainerOptions;
@@ -50,6 +57,8 @@ export class PPOTrainer implements AsyncDisposable {
   readonly #tracker: StepTracker;
   readonly #metrics: Record<string, number>[] = [];
   #validation: Record<string, number> | undefined;
+  /** The step that was finished last, as long as its validation is judged. */
+  #judged: (FinishedStep & { readonly begun: BegunValidation }) | undefined;
 
   private constructor(
     options: PPOTrainerOptions,
@@ -110,9 +119,17 @@ export class PPOTrainer implements AsyncDisposable {
       start,
     );
     if (run.valBeforeTrain || run.valOnly) {
-      this.#tracker.log(await this.#validate(start.finishedSteps), start.finishedSteps);
+      const step = start.finishedSteps;
+      const begun = await this.#beginValidation(step);
+      this.#tracker.log(begun === undefined ? {} : await this.#validated(step, begun), step);
     }
-    if (!run.valOnly && training.hasSteps) await this.#schedule(training);
+    try {
+      if (!run.valOnly && training.hasSteps) await this.#schedule(training);
+    } finally {
+      // Where training failed, what was finished before is told without its validation.
+      if (this.#judged !== undefined) this.#tell(this.#judged);
+      this.#judged = undefined;
+    }
     return {
       steps: training.finishedSteps,
       metrics: this.#metrics,
@@ -165,27 +182,50 @@ export class PPOTrainer implements AsyncDisposable {
     if (isTime(run.saveFreq)) {
       await record.clock.time("save_checkpoint", () => this.#save(step, training));
     }
-    let validation: Record<string, number> = {};
-    if (isTime(run.testFreq) && this.#options.validationPrompts !== undefined) {
-      validation = await record.clock.time("testing", () => this.#validate(step));
-    }
-    const metrics = {
-      ...summaryOf(record, { gpus: 1, slots: this.#rewards.loop.slots }),
-      ...validation,
-    };
+    await this.#tellJudged(record);
+    const begun = isTime(run.testFreq)
+      ? await record.clock.time("testing", () => this.#beginValidation(step))
+      : undefined;
+    const isJudgedLater = begun !== undefined && run.overlapValidation && !isLast;
+    const validation =
+      begun === undefined || isJudgedLater
+        ? {}
+        : await record.clock.time("testing", () => this.#validated(step, begun));
+    const summary = summaryOf(record, { gpus: 1, slots: this.#rewards.loop.slots });
+    const finished = { step, metrics: { ...summary, ...validation }, samples: record.told };
+    if (isJudgedLater) this.#judged = { ...finished, begun };
+    else this.#tell(finished);
+  }
+
+  /** The step whose validation was still judged; what is left of the waiting is on the account of this one. */
+  async #tellJudged({ clock }: StepRecord): Promise<void> {
+    if (this.#judged === undefined) return;
+    const { begun, ...finished } = this.#judged;
+    this.#judged = undefined;
+    const { step, metrics } = finished;
+    const validation = await clock.time("testing", () => this.#validated(step, begun));
+    this.#tell({ ...finished, metrics: { ...metrics, ...validation } });
+  }
+
+  #tell({ step, metrics, samples }: FinishedStep): void {
     this.#metrics.push(metrics);
-    this.#tracker.samples(step, record.told);
+    this.#tracker.samples(step, samples);
     this.#tracker.log(metrics, step);
   }
 
-  async #validate(step: number): Promise<Record<string, number>> {
+  /** Undefined where there is nothing to validate on. */
+  async #beginValidation(step: number): Promise<BegunValidation | undefined> {
     const { validationPrompts, policy } = this.#options;
-    if (validationPrompts === undefined) return {};
+    if (validationPrompts === undefined) return undefined;
     const parts = { policy, prompts: validationPrompts, rewards: this.#rewards };
-    const result: ValidationResult = await validate({ ...parts, settings: this.settings }, step);
-    this.#tracker.generations(step, result.generations);
-    this.#validation = result.metrics;
-    return result.metrics;
+    return await beginValidation({ ...parts, settings: this.settings }, step);
+  }
+
+  async #validated(step: number, begun: BegunValidation): Promise<Record<string, number>> {
+    const { metrics, generations } = await begun.result;
+    this.#tracker.generations(step, generations);
+    this.#validation = metrics;
+    return metrics;
   }
 }
 

@@ -109,6 +109,8 @@ export interface RunOptions {
   readonly totalEpochs?: number | undefined;
   /** Validates after every so many steps, and after the last. Default -1: never. */
   readonly testFreq?: number | undefined;
+  /** Whether training goes on while a validation is judged; it is told with its step all the same, one step later. Default true, but with the schedule sync. */
+  readonly overlapValidation?: boolean | undefined;
   /** Default true, where there is something to validate on. */
   readonly valBeforeTrain?: boolean | undefined;
   /** Ends after it. Default false. */

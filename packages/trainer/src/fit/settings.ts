@@ -50,6 +50,7 @@ export interface TrainingSettings {
   readonly run: {
     readonly totalSteps: number;
     readonly testFreq: number;
+    readonly overlapValidation: boolean;
     readonly valBeforeTrain: boolean;
     readonly valOnly: boolean;
     readonly saveFreq: number;
@@ -96,6 +97,7 @@ export function readTrainingSettings(
     run: {
       totalSteps: whole("run.totalTrainingSteps", steps),
       testFreq: run.testFreq ?? -1,
+      overlapValidation: run.overlapValidation ?? schedule !== "sync",
       valBeforeTrain: (run.valBeforeTrain ?? true) && options.validationPrompts !== undefined,
       valOnly: run.valOnly ?? false,
       saveFreq: run.saveFreq ?? -1,

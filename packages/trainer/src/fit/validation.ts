@@ -24,11 +24,17 @@ export interface ValidationResult {
   readonly generations: readonly Generation[];
 }
 
-/** @param step for the policy's account */
-export async function validate(
+/** Answers are there; their scores may still be on the way. */
+export interface BegunValidation {
+  /** Rejects with what the reward loop failed with. */
+  readonly result: Promise<ValidationResult>;
+}
+
+/** Resolves when all answers are generated. @param step for the policy's account */
+export async function beginValidation(
   { policy, prompts, rewards, settings }: ValidationParts,
   step: number,
-): Promise<ValidationResult> {
+): Promise<BegunValidation> {
   const { validation, rollout, run } = settings;
   const { n, doSample, temperature, topP, topK } = validation;
   const uids = prompts.rows.flatMap(({ index }) => Array.from({ length: n }, () => String(index)));
@@ -61,8 +67,26 @@ export async function validate(
       ticket.submit(row, sample);
     }
   });
-  if (uids.length > 0) await ticket.request.take(uids.length);
-  const outcomes = uids.map((_, row) => ticket.request.outcomeOf(row) as SampleOutcome);
+  const { request: scores } = ticket;
+  const scored = uids.length === 0 ? Promise.resolve([]) : scores.take(uids.length);
+  const result = scored.then(() => {
+    const outcomes = uids.map((_, row) => scores.outcomeOf(row) as SampleOutcome);
+    return resultOf({ prompts, rollouts, outcomes, uids, n });
+  });
+  // Whoever waits for it hears of it; until somebody does, it is nobody's loose end.
+  result.catch(() => undefined);
+  return { result };
+}
+
+interface Validated {
+  readonly prompts: PromptDataset;
+  readonly rollouts: readonly Rollout[];
+  readonly outcomes: readonly SampleOutcome[];
+  readonly uids: readonly string[];
+  readonly n: number;
+}
+
+function resultOf({ prompts, rollouts, outcomes, uids, n }: Validated): ValidationResult {
   const promptOf = (row: number): PromptRow => prompts.rows[Math.floor(row / n)] as PromptRow;
   return {
     metrics: {

@@ -164,6 +164,34 @@ describe("validation", () => {
     expect(report.validation?.["val-aux/invalid_rate"]).toBe(0);
   });
 
+  test("is judged while training goes on, and told with its own step, in order", async () => {
+    const told: [number, boolean][] = [];
+    const report = await trained({
+      schedule: "one-step-off-policy",
+      validationPrompts: dataset,
+      run: { totalTrainingSteps: 6, testFreq: 2 },
+      tracking: {
+        log: (metrics, step) => {
+          told.push([step, metrics["val-core/bandit/acc/mean@1"] !== undefined]);
+        },
+        phase: () => undefined,
+        samples: () => undefined,
+        generations: () => undefined,
+        progress: () => undefined,
+      },
+    });
+    expect(told).toEqual([
+      [0, true],
+      [1, false],
+      [2, true],
+      [3, false],
+      [4, true],
+      [5, false],
+      [6, true],
+    ]);
+    expect(report.metrics.map((one) => one["training/global_step"])).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
   test("alone, with several answers to each", async () => {
     const report = await trained({
       validationPrompts: dataset,
