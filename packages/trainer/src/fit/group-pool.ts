@@ -74,7 +74,7 @@ export class GroupPool {
     }
   }
 
-  /** What would be too old for the next step is dropped. With the strategy "wait" there is nothing. */
+  /** What would be too old for the next step is dropped. With the strategy "wait" that is only what is left over of batches that were generated in place of filtered groups. */
   dropStale(step: number): void {
     const isStale = ({ batch }: PooledBatch): boolean =>
       step - batch.generatedAt > this.#settings.limit;
