@@ -8,9 +8,9 @@ import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { CheckpointError } from "../errors.ts";
-import { discardCheckpoint, readCheckpoint, UNFINISHED, writeCheckpoint } from "./checkpoint.ts";
+import { discardCheckpoint, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import type { Checkpoint } from "./checkpoint.ts";
-import { replaceDurably } from "./durable-files.ts";
+import { replaceDurably, UNFINISHED } from "./durable-files.ts";
 
 export interface SaveCheckpointOptions {
   /** verl `trainer.default_local_dir`; made if it is not there. */

@@ -10,10 +10,9 @@
 
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { nanoid } from "nanoid";
 import { CheckpointError } from "../errors.ts";
 import type { PolicyState } from "../policy/policy.ts";
-import { readRange, syncFolder, writeDurably } from "./durable-files.ts";
+import { readRange, syncFolder, unfinishedName, writeDurably } from "./durable-files.ts";
 import type { FileSum } from "./durable-files.ts";
 import { MANIFEST_FILE, manifestText, verifiedManifest } from "./manifest.ts";
 import type { Manifest } from "./manifest.ts";
@@ -31,9 +30,6 @@ export interface Checkpoint {
   readonly outstanding?: unknown;
 }
 
-/** What an unfinished folder is called, so that it is never taken for a checkpoint: of which process it is stands last. */
-export const UNFINISHED: RegExp = /\.(\d+)-[\w-]+\.unfinished$/;
-
 /**
  * Resolves to its path when it is on the disk. One of the same step is replaced.
  *
@@ -43,7 +39,7 @@ export async function writeCheckpoint(folder: string, checkpoint: Checkpoint): P
   const { globalStep } = checkpoint;
   const path = join(folder, `global_step_${globalStep}`);
   const files = filesOf(checkpoint, path);
-  const unfinished = join(folder, unfinishedName(globalStep));
+  const unfinished = join(folder, unfinishedName(`global_step_${globalStep}`));
   try {
     const sums = new Map<string, FileSum>();
     const rooms = new Set(files.map(({ room }) => room));
@@ -173,9 +169,4 @@ async function arraysOf(path: string): Promise<NamedArrays> {
   } finally {
     await handle.close();
   }
-}
-
-function unfinishedName(step: number | string): string {
-  const name = typeof step === "number" ? `global_step_${step}` : step;
-  return `${name}.${process.pid}-${nanoid(8)}.unfinished`;
 }

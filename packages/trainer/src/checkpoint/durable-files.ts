@@ -7,11 +7,19 @@ import { createHash } from "node:crypto";
 import { open, rename } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
+import { nanoid } from "nanoid";
 
 export interface FileSum {
   readonly bytes: number;
   /** Hexadecimal. */
   readonly sha256: string;
+}
+
+/** What nobody may take for the real thing yet, file or folder: of which process it is stands last. */
+export const UNFINISHED: RegExp = /\.(\d+)-[\w-]+\.unfinished$/;
+
+export function unfinishedName(name: string): string {
+  return `${name}.${process.pid}-${nanoid(8)}.unfinished`;
 }
 
 /** Of one write or read. */
@@ -40,8 +48,8 @@ export async function writeDurably(path: string, pieces: Iterable<Uint8Array>): 
 
 /** In place of one that may be there: who reads it sees the one or the other. */
 export async function replaceDurably(path: string, text: string): Promise<void> {
-  const unfinished = `${path}.${process.pid}.unfinished`;
-  const handle = await open(unfinished, "w");
+  const unfinished = unfinishedName(path);
+  const handle = await open(unfinished, "wx");
   try {
     await handle.writeFile(text);
     await handle.sync();

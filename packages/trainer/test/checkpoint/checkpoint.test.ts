@@ -1,11 +1,23 @@
 /** Checkpoints come back as they were saved, the last few stay, and what is damaged is found out, told and passed over. */
 
-import { cp, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import {
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  truncate,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CheckpointError, resumeCheckpoint, saveCheckpoint } from "../../src/index.ts";
 import { folder } from "../data/rows.ts";
+import { unfinishedName } from "../../src/checkpoint/durable-files.ts";
 import { checkpointOf } from "./states.ts";
 
 const LATEST = "latest_checkpointed_iteration.txt";
@@ -100,6 +112,21 @@ describe("the last ones", () => {
     await saveCheckpoint(checkpointOf(12), { folder: path, keep: 3 });
     expect(await stepsIn(path)).toEqual(["global_step_10", "global_step_11", "global_step_12"]);
     expect(await readFile(join(path, "notes.txt"), "utf8")).toBe("mine");
+  });
+
+  test("are saved with what a process that is gone left half done swept away, not what one does now", async () => {
+    const path = await saved(8);
+    const left = spawnSync(process.execPath, ["--version"]).pid;
+    const of = (pid: number, name: string): string =>
+      join(path, unfinishedName(name).replace(`.${process.pid}-`, `.${pid}-`));
+    await mkdir(of(left, "global_step_9"));
+    await writeFile(of(left, LATEST), "9");
+    const present = of(process.ppid, LATEST);
+    await writeFile(present, "9");
+    await saveCheckpoint(checkpointOf(10), { folder: path });
+    expect((await readdir(path)).filter((name) => name.endsWith(".unfinished"))).toEqual([
+      basename(present),
+    ]);
   });
 
   test("are those up to this one: later ones are of another run, and stay", async () => {
