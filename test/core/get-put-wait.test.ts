@@ -66,6 +66,7 @@ describe("get", () => {
       "refs[1] is not an ObjectRef but 7",
     );
     await expect(ray.get(ray.put(1), { timeoutMs: -1 })).rejects.toThrow("timeoutMs");
+    await expect(ray.get(ray.put(1), { stuckWarningMs: -1 })).rejects.toThrow("stuckWarningMs");
     await expect(ray.get(ray.put(1), { timeoutMs: Number.NaN })).rejects.toThrow("timeoutMs");
   });
 });

@@ -22,6 +22,7 @@ const wake = (of: Int32Array): void => {
 function listen(): {
   including: (part: string) => Promise<string>;
   readonly all: string[];
+  next: () => Promise<void>;
   stop: () => void;
 } {
   const all: string[] = [];
@@ -35,6 +36,7 @@ function listen(): {
   process.on("warning", onWarning);
   return {
     all,
+    next: () => changed.promise,
     async including(part) {
       for (;;) {
         const found = all.find((text) => text.includes(part));
@@ -174,4 +176,36 @@ test("0 turns it off, and values that are ready warn of nothing", async () => {
   expect(await ray.get(ray.put(5))).toBe(5);
   warnings.stop();
   expect(warnings.all).toEqual([]);
+});
+
+test("a wait with a time of its own is told of then, whatever the session says", async () => {
+  await start(0);
+  const gate = await startGate();
+  const [first, second] = [gate.pass.remote(1), gate.pass.remote(2)];
+  const warnings = listen();
+  ray.get(first, { stuckWarningMs: 20 }).catch(() => undefined);
+  expect(await warnings.including("get has waited")).toContain(`(${first.id})`);
+  ray.wait([second], { stuckWarningMs: 20 }).catch(() => undefined);
+  expect(await warnings.including("wait has waited")).toContain(`(${second.id})`);
+  warnings.stop();
+  expect(warnings.all).toHaveLength(2);
+});
+
+test("a wait that says 0 is never told of, those beside it are", async () => {
+  await start(20);
+  const gate = await startGate();
+  const [slow, later, other] = [1, 2, 3].map((value) => gate.pass.remote(value)) as [
+    ray.ObjectRef,
+    ray.ObjectRef,
+    ray.ObjectRef,
+  ];
+  const warnings = listen();
+  ray.wait([slow], { stuckWarningMs: 0 }).catch(() => undefined);
+  ray.wait([later], { stuckWarningMs: 3_600_000 }).catch(() => undefined);
+  ray.get(other).catch(() => undefined);
+  await warnings.including("get has waited");
+  ray.get(other).catch(() => undefined);
+  while (warnings.all.length < 2) await warnings.next();
+  warnings.stop();
+  expect(warnings.all.filter((text) => text.startsWith("wait"))).toEqual([]);
 });

@@ -13,6 +13,8 @@ import type { RefValue, RefValues } from "./types.ts";
 export interface GetOptions {
   /** Reject with GetTimeoutError after this; the work goes on. Default: wait as long as it takes. */
   readonly timeoutMs?: number;
+  /** Say what it waits for after this, instead of after the session's `stuckWarningMs`; 0: never. For what is known to be slow. */
+  readonly stuckWarningMs?: number;
 }
 
 export interface WaitOptions {
@@ -20,6 +22,8 @@ export interface WaitOptions {
   readonly numReturns?: number;
   /** Answer with what is ready after this. Default: wait as long as it takes. */
   readonly timeoutMs?: number;
+  /** As that of `get`. */
+  readonly stuckWarningMs?: number;
 }
 
 export interface WaitResult<Ref> {
@@ -27,6 +31,8 @@ export interface WaitResult<Ref> {
   readonly ready: Ref[];
   readonly pending: Ref[];
 }
+
+const patience = { timeoutMs: count(0, "fraction"), stuckWarningMs: count(0, "fraction") } as const;
 
 /**
  * The value of a ref, or the values of a list in its order. Each call decodes afresh: values have no identity.
@@ -45,13 +51,12 @@ export async function get(
 ): Promise<unknown> {
   if (isDriverCode()) return never();
   const caller = useCaller();
-  checkOptions("get", options, { timeoutMs: count(0, "fraction") });
-  const { timeoutMs } = options;
+  checkOptions("get", options, patience);
   try {
     if (!(refs instanceof ObjectRef)) {
-      return await getValues(caller, entriesOf("get", refs), timeoutMs);
+      return await getValues(caller, entriesOf("get", refs), options);
     }
-    const [value] = await getValues(caller, [entryOf(refs)], timeoutMs);
+    const [value] = await getValues(caller, [entryOf(refs)], options);
     return value;
   } catch (error) {
     // Here, after the await, the stack names who awaits this call; a get that succeeds pays nothing for it.
@@ -90,7 +95,7 @@ export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
 ): Promise<WaitResult<Ref>> {
   if (isDriverCode()) return never();
   const caller = useCaller();
-  checkOptions("wait", options, { numReturns: count(1), timeoutMs: count(0, "fraction") });
+  checkOptions("wait", options, { numReturns: count(1), ...patience });
   const numReturns = options.numReturns ?? 1;
   const ready = countReady(refs, caller.waiting.nextWave());
   if (refs.length === 0) return { ready: [], pending: [] };
@@ -101,7 +106,7 @@ export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
     );
   }
   if (ready < numReturns) {
-    await waitReady(caller, refs.map(waitableOf), numReturns, options.timeoutMs);
+    await waitReady(caller, refs.map(waitableOf), numReturns, options);
   }
   return split(refs, numReturns);
 }

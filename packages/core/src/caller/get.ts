@@ -9,10 +9,16 @@ import type { ObjectEntry } from "../store/object-entry.ts";
 import type { Caller } from "./caller.ts";
 import type { Waitable } from "./waitable.ts";
 
+/** How long a wait may take, and from when on it is told of; undefined: as all others. */
+export interface Patience {
+  readonly timeoutMs?: number | undefined;
+  readonly stuckWarningMs?: number | undefined;
+}
+
 export function getValues(
   caller: Caller,
   entries: readonly ObjectEntry[],
-  timeoutMs: number | undefined,
+  { timeoutMs, stuckWarningMs }: Patience,
 ): Promise<unknown[]> {
   return new Promise((resolve, reject) => {
     let unsettled = entries.length;
@@ -61,7 +67,7 @@ export function getValues(
       entry.watch(onSettled);
       if (over) return;
     }
-    endWaiting = caller.waiting.begin("get", entries);
+    endWaiting = caller.waiting.begin("get", entries, stuckWarningMs);
     if (timeoutMs !== undefined) {
       timer = setTimeout(() => {
         end();
@@ -84,7 +90,7 @@ export function waitReady(
   caller: Caller,
   waitables: readonly Waitable[],
   numReturns: number,
-  timeoutMs: number | undefined,
+  { timeoutMs, stuckWarningMs }: Patience,
 ): Promise<void> {
   return new Promise((resolve) => {
     let count = 0;
@@ -106,7 +112,7 @@ export function waitReady(
       one.watch(onReady);
       if (over) return;
     }
-    endWaiting = caller.waiting.begin("wait", waitables);
+    endWaiting = caller.waiting.begin("wait", waitables, stuckWarningMs);
     if (timeoutMs !== undefined) timer = setTimeout(finish, timerMs(timeoutMs));
   });
 }

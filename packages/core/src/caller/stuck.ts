@@ -16,6 +16,8 @@ export class Wait {
   readonly task: TaskScope | undefined;
   previous: Wait | undefined = undefined;
   next: Wait | undefined = undefined;
+  /** Tells of this one alone, where it has a time of its own; undefined: it has none, null: never to be told of. */
+  alarm: NodeJS.Timeout | null | undefined = undefined;
 
   constructor(what: string, waitables: readonly Waitable[], sinceMs: number) {
     this.what = what;
@@ -40,9 +42,16 @@ export class StuckWatch {
     this.#tell = tell;
   }
 
-  /** Whoever begins one ends it. */
-  begin(what: string, waitables: readonly Waitable[]): Wait {
+  /**
+   * Whoever begins one ends it.
+   *
+   * @param afterMs of this one alone, instead of the time of all
+   */
+  begin(what: string, waitables: readonly Waitable[], afterMs?: number): Wait {
     const wait = new Wait(what, waitables, performance.now());
+    if (afterMs !== undefined) {
+      wait.alarm = afterMs > 0 ? timer(() => this.#tell([wait]), afterMs) : null;
+    }
     wait.previous = this.#last;
     if (this.#last === undefined) this.#first = wait;
     else this.#last.next = wait;
@@ -53,6 +62,7 @@ export class StuckWatch {
   }
 
   end(wait: Wait): void {
+    if (wait.alarm) clearTimeout(wait.alarm);
     const { previous, next } = wait;
     if (this.#untold === wait) this.#untold = next;
     if (previous === undefined) this.#first = next;
@@ -68,10 +78,11 @@ export class StuckWatch {
 
   close(): void {
     clearTimeout(this.#timer);
+    for (const { alarm } of this.waits()) if (alarm) clearTimeout(alarm);
   }
 
   #arm(ms: number): void {
-    this.#timer = setTimeout(() => this.#sweep(), Math.min(Math.max(1, ms), 2 ** 31 - 1)).unref();
+    this.#timer = timer(() => this.#sweep(), ms);
   }
 
   #sweep(): void {
@@ -80,10 +91,14 @@ export class StuckWatch {
     const stuck: Wait[] = [];
     let wait = this.#untold;
     for (; wait !== undefined && wait.sinceMs <= latest; wait = wait.next) {
-      stuck.push(wait);
+      if (wait.alarm === undefined) stuck.push(wait);
     }
     this.#untold = wait;
     if (wait !== undefined) this.#arm(wait.sinceMs - latest);
     if (stuck.length > 0) this.#tell(stuck);
   }
+}
+
+function timer(run: () => void, ms: number): NodeJS.Timeout {
+  return setTimeout(run, Math.min(Math.max(1, ms), 2 ** 31 - 1)).unref();
 }

@@ -28,9 +28,9 @@ export class Waiting {
   }
 
   /** Returns the end of this wait; call it once. */
-  begin(what: string, waitables: readonly Waitable[]): () => void {
+  begin(what: string, waitables: readonly Waitable[], stuckWarningMs?: number): () => void {
     const stuck = this.#stuck;
-    const wait = stuck?.begin(what, waitables);
+    const wait = stuck?.begin(what, waitables, stuckWarningMs);
     const end = this.#begin();
     return () => {
       if (wait !== undefined) {

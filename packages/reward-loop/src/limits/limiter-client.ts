@@ -6,6 +6,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
+import { PATIENT, WHENEVER } from "../patience.ts";
 import type { LimitReport, LimitRequest } from "./limiter.ts";
 import type { RewardLimiter, RewardLimiterSettings } from "./reward-limiter.ts";
 
@@ -65,7 +66,8 @@ export class LimiterClient {
     for (;;) {
       await this.#isOpen;
       try {
-        const waitedMs = await ray.get(this.#limiter.acquire.remote(this.#holder, id, request));
+        const granted = this.#limiter.acquire.remote(this.#holder, id, request);
+        const waitedMs = await ray.get(granted, PATIENT);
         if (waitedMs !== undefined) return waitedMs;
       } catch (error) {
         // It was restarted over it, and has forgotten who waits.
@@ -104,7 +106,7 @@ export class LimiterClient {
     for (;;) {
       try {
         await this.#isOpen;
-        await ray.get(this.#limiter.watch.remote(this.#holder));
+        await ray.get(this.#limiter.watch.remote(this.#holder), WHENEVER);
       } catch (error) {
         if (!(error instanceof ray.ActorUnavailableError)) return;
         this.#isOpen = this.#open();

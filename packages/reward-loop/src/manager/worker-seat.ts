@@ -10,6 +10,7 @@ import type { ActorHandle, ObjectRef } from "@rayling/core";
 import { RewardLoopClosedError, RewardLoopWorkerLostError } from "../errors.ts";
 import { noTraits } from "../executor/score-executor.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
+import { PATIENT, WHENEVER } from "../patience.ts";
 import type { RewardLoopSettings } from "../settings.ts";
 import { RewardLoopWorkerActor } from "../worker/reward-loop-worker.ts";
 import type { RewardLoopWorker } from "../worker/reward-loop-worker.ts";
@@ -123,7 +124,7 @@ export class WorkerSeat {
     const worker = await current;
     if (this.#closed) throw new RewardLoopClosedError();
     try {
-      const value = await ray.get(use(worker));
+      const value = await ray.get(use(worker), PATIENT);
       this.#deathsInARow = 0;
       if (!this.#hasAnswered) this.#learn(worker);
       return { value };
@@ -171,7 +172,11 @@ export class WorkerSeat {
   async #followPauses(worker: WorkerHandle): Promise<void> {
     const life = this.#incarnation;
     try {
-      for await (const paused of worker.pauses.remote()) {
+      const pauses = worker.pauses.remote();
+      for (;;) {
+        await ray.wait([pauses], WHENEVER);
+        const { done, value: paused } = await pauses.next();
+        if (done === true) return;
         const count = await ray.get(paused);
         if (life !== this.#incarnation) return;
         this.#paused = count;

@@ -17,6 +17,7 @@ import { ScoreExecutorActor } from "../executor/score-executor.ts";
 import type { ExecutorTraits, ScoreExecutor } from "../executor/score-executor.ts";
 import { deathFailure, timeoutFailure } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
+import { PATIENT } from "../patience.ts";
 import type { ExecutorSettings } from "../settings.ts";
 import { originOf } from "./death-origin.ts";
 import { isReply, settleByReply, settleInvalid } from "./job.ts";
@@ -184,7 +185,7 @@ export class ExecutorLane {
     try {
       this.#landed(
         flight,
-        await ray.get(this.#actor.score.remote(flight.id, flight.slot, flight.job.work)),
+        await ray.get(this.#actor.score.remote(flight.id, flight.slot, flight.job.work), PATIENT),
       );
     } catch (error) {
       const cause = deathCauseOf(error);
