@@ -96,6 +96,8 @@ export class CheckpointError extends Error {
 export type TrainerStateErrorCode =
   /** A policy did not generate what it was asked for. */
   | "BAD_ROLLOUTS"
+  /** A policy or a critic did not answer within `run.policyTimeoutMs`. */
+  | "POLICY_TIMEOUT"
   /** DAPO's filter left too few groups. */
   | "FILTERED_OUT"
   /** The filter's metric is not among the extra info. */

@@ -2,7 +2,6 @@
  * verl's trainer: validates, trains step by step as the schedule says, keeps checkpoints, tells what goes on. What it is given it does not close, but for a reward loop that it made.
  */
 
-import * as ray from "@rayling/core";
 import { createAdvantageRegistry } from "./algorithms/advantages/registry.ts";
 import { createPolicyLossRegistry } from "./algorithms/losses/registry.ts";
 import { schedules } from "./schedules/schedule.ts";
@@ -16,6 +15,7 @@ import type {
   StepTracker,
   TrainingOptions,
 } from "./fit/options.ts";
+import { answerOf } from "./fit/policy-answers.ts";
 import { RewardDesk } from "./fit/reward-desk.ts";
 import { readTrainingSettings } from "./fit/settings.ts";
 import type { TrainingSettings } from "./fit/settings.ts";
@@ -101,7 +101,11 @@ export class PPOTrainer implements AsyncDisposable {
   async fit(): Promise<TrainingReport> {
     const { policy, referencePolicy, critic, prompts } = this.#options;
     const { run } = this.settings;
-    const policyInfo = await ray.get(policy.describe.remote());
+    const policyInfo = await answerOf(
+      "the policy, asked what it is,",
+      policy.describe.remote(),
+      run,
+    );
     const start = await this.#resume();
     const training = new Training(
       {
@@ -148,14 +152,15 @@ export class PPOTrainer implements AsyncDisposable {
 
   async #resume(): Promise<TrainingStart> {
     const { checkpoints, policy, critic, prompts } = this.#options;
+    const { run } = this.settings;
     const resumed = checkpoints && (await resumeCheckpoint(resumeOptionsOf(checkpoints)));
     if (resumed === undefined) return { finishedSteps: 0, nextBatch: 0, outstanding: [] };
     for (const { message } of resumed.passedOver) {
       process.emitWarning(`a checkpoint was passed over: ${message}`, "RaylingWarning");
     }
-    await ray.get(policy.setState.remote(resumed.policy));
+    await answerOf("the policy, given its weights,", policy.setState.remote(resumed.policy), run);
     if (critic !== undefined && resumed.critic !== undefined) {
-      await ray.get(critic.setState.remote(resumed.critic));
+      await answerOf("the critic, given its weights,", critic.setState.remote(resumed.critic), run);
     }
     const { start, klCoef } = restoredTraining(resumed, prompts, this.#rewards);
     this.#learner.klCoef = klCoef;
@@ -164,10 +169,12 @@ export class PPOTrainer implements AsyncDisposable {
 
   async #save(step: number, training: Training): Promise<void> {
     const { checkpoints, policy, critic, prompts } = this.#options;
+    const { run } = this.settings;
     if (checkpoints === undefined) return;
     const { folder, keep } = checkpoints;
-    const state = await ray.get(policy.state.remote());
-    const criticState = critic && (await ray.get(critic.state.remote()));
+    const state = await answerOf("the policy, asked for its weights,", policy.state.remote(), run);
+    const criticState =
+      critic && (await answerOf("the critic, asked for its weights,", critic.state.remote(), run));
     const { klCoef } = this.#learner;
     const own = keptTraining(training, prompts, klCoef);
     const checkpoint = { globalStep: step, policy: state, critic: criticState, ...own };

@@ -2,7 +2,6 @@
  * What a batch with rewards does to the critic and to the policy: advantages, then updates in mini-batches. The formulas are `algorithms/`; here is who is asked for what, in verl's order.
  */
 
-import * as ray from "@rayling/core";
 import { asTensor, DataProto } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { computeAdvantage } from "../algorithms/advantages/compute.ts";
@@ -17,6 +16,7 @@ import type { Matrix } from "../algorithms/matrix.ts";
 import type { Account, CriticHandle, LogProbs, PolicyHandle, TokenRows } from "../policy/policy.ts";
 import { uniformOf } from "../random.ts";
 import type { CollectedMetrics } from "./collected-metrics.ts";
+import { answerOf } from "./policy-answers.ts";
 import { tensorIn, tokenRowsOf } from "./samples.ts";
 import type { ScoredSample } from "./rollout-batch.ts";
 import type { TrainingSettings } from "./settings.ts";
@@ -142,12 +142,17 @@ export class Learner {
   ): Promise<void> {
     const critic = this.#critic;
     if (critic === undefined) return;
+    const { run } = this.#settings;
     const { cliprangeValue, lossAggMode, ppoMiniBatchSize, ppoEpochs } = this.#settings.critic;
     const rows = miniBatchRows(data.length, ppoMiniBatchSize * this.#settings.rollout.n, ppoEpochs);
     for (const [index, { start, stop }] of rows.entries()) {
       const part = data.slice(start, stop);
       const tokens = { ...tokenRowsOf(part, this.#settings.rollout.temperature), account };
-      const vpreds = await ray.get(critic.values.remote(tokens));
+      const vpreds = await answerOf(
+        "the critic, asked for values,",
+        critic.values.remote(tokens),
+        run,
+      );
       const { loss, clipfrac, gradVpreds } = valueLoss(
         {
           vpreds,
@@ -160,7 +165,11 @@ export class Learner {
       );
       const stepsSchedule = isLast && index === rows.length - 1;
       const update = { ...tokens, gradValues: gradVpreds, stepsSchedule };
-      const { gradNorm, lr } = await ray.get(critic.update.remote(update));
+      const { gradNorm, lr } = await answerOf(
+        "the critic, asked for an update,",
+        critic.update.remote(update),
+        run,
+      );
       metrics.addAll({
         "critic/vf_loss": loss,
         "critic/vf_clipfrac": clipfrac,
@@ -181,7 +190,7 @@ export class Learner {
     metrics: CollectedMetrics,
     { isLast, isFresh, account }: UpdateContext & { readonly isFresh: boolean },
   ): Promise<void> {
-    const { actor, rollout } = this.#settings;
+    const { actor, rollout, run } = this.#settings;
     const rows = miniBatchRows(data.length, actor.ppoMiniBatchSize * rollout.n, actor.ppoEpochs);
     for (const [index, { start, stop }] of rows.entries()) {
       const part = data.slice(start, stop);
@@ -193,7 +202,11 @@ export class Learner {
       const gradients = this.#gradients(part, now, metrics);
       const stepsSchedule = isLast && index === rows.length - 1;
       const update = { ...tokens, ...gradients, stepsSchedule, account };
-      const { gradNorm, lr } = await ray.get(this.#policy.update.remote(update));
+      const { gradNorm, lr } = await answerOf(
+        "the policy, asked for an update,",
+        this.#policy.update.remote(update),
+        run,
+      );
       metrics.addAll({ "actor/grad_norm": gradNorm, "actor/lr": lr });
     }
   }
@@ -201,7 +214,8 @@ export class Learner {
   /** Its time is part of the update's. */
   async #logProbs(tokens: TokenRows, account: Account): Promise<LogProbs> {
     const own = { ...account, phase: "update_actor_log_prob" };
-    return await ray.get(this.#policy.logProbs.remote({ ...tokens, account: own }));
+    const answer = this.#policy.logProbs.remote({ ...tokens, account: own });
+    return await answerOf("the policy, asked for log-probs,", answer, this.#settings.run);
   }
 
   /** verl `ppo_loss`: policy loss - entropyCoeff x entropy + klLossCoef x divergence. */

@@ -121,6 +121,8 @@ export interface RunOptions {
   readonly criticWarmup?: number | undefined;
   /** Of everything that is drawn. Default 1. */
   readonly seed?: number | undefined;
+  /** How long a policy or a critic may take for an answer; to generate, for each part of it that comes. Default: an hour. Then `fit` rejects: TrainerStateError, POLICY_TIMEOUT. */
+  readonly policyTimeoutMs?: number | undefined;
 }
 
 export interface CheckpointOptions {

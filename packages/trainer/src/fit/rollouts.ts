@@ -1,20 +1,21 @@
 /** Everything that a policy generates for a request, each rollout once: one that is missing, comes twice or was not asked for is the policy's error, and named. */
 
-import * as ray from "@rayling/core";
 import { TrainerStateError } from "../errors.ts";
 import type { GenerateRequest, PolicyHandle, Rollout } from "../policy/policy.ts";
+import { partsOf, type PolicyPatience } from "./policy-answers.ts";
 
 /** Calls `onMoment` with rollouts as they are finished. Resolves when all are there. */
 export async function collectRollouts(
   policy: PolicyHandle,
   request: GenerateRequest,
+  patience: PolicyPatience,
   onMoment: (rollouts: readonly Rollout[]) => void,
 ): Promise<void> {
   const { prompts, n = 1 } = request;
   const isThere = new Uint8Array(prompts.length * n);
   let left = isThere.length;
-  for await (const ref of policy.generate.remote(request)) {
-    const rollouts = await ray.get(ref);
+  const moments = policy.generate.remote(request);
+  for await (const rollouts of partsOf("the policy, asked for rollouts,", moments, patience)) {
     for (const { prompt, sample } of rollouts) {
       const row = prompt * n + sample;
       const isAsked = prompt >= 0 && prompt < prompts.length && sample >= 0 && sample < n;

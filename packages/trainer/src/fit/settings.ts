@@ -56,6 +56,7 @@ export interface TrainingSettings {
     readonly saveFreq: number;
     readonly criticWarmup: number;
     readonly seed: number;
+    readonly policyTimeoutMs: number;
   };
   readonly adaptiveMiniBatch: boolean;
   /** Prompts of a batch. */
@@ -103,6 +104,7 @@ export function readTrainingSettings(
       saveFreq: run.saveFreq ?? -1,
       criticWarmup: whole("run.criticWarmup", run.criticWarmup ?? 0, 0),
       seed: whole("run.seed", run.seed ?? 1, 0),
+      policyTimeoutMs: whole("run.policyTimeoutMs", run.policyTimeoutMs ?? 3_600_000),
     },
     adaptiveMiniBatch: options.adaptiveMiniBatch ?? false,
   };

@@ -5,7 +5,6 @@
  * that a checkpoint has them.
  */
 
-import * as ray from "@rayling/core";
 import type { DataProto, Tensor } from "@rayling/data-proto";
 import type { RewardRequest, TakeRange } from "@rayling/reward-loop";
 import type { PromptBatch, PromptLoader } from "../data/prompt-loader.ts";
@@ -27,6 +26,7 @@ import type { StepTracker } from "./options.ts";
 import type { RewardDesk } from "./reward-desk.ts";
 import { scoredSamplesOf } from "./rollout-batch.ts";
 import type { PreparedBatch, RolloutBatch, ScoredSample } from "./rollout-batch.ts";
+import { answerOf } from "./policy-answers.ts";
 import { collectRollouts } from "./rollouts.ts";
 import { columnsOf, scoreColumnsOf, tensorIn, tokenRowsOf } from "./samples.ts";
 import type { TrainingSample } from "./samples.ts";
@@ -248,7 +248,7 @@ export class Training {
       seed: (run.seed * 1_000_003 + prompts.number) % 2 ** 31,
       account: this.#account("gen"),
     };
-    await collectRollouts(policy, request, (rollouts) => {
+    await collectRollouts(policy, request, run, (rollouts) => {
       const nowMs = performance.timeOrigin + performance.now();
       for (const one of rollouts) {
         const row = one.prompt * n + one.sample;
@@ -276,6 +276,7 @@ export class Training {
   async #columns(samples: readonly TrainingSample[]): Promise<DataProto> {
     const { policyInfo, referencePolicy, critic, learner } = this.#parts;
     const { clock } = this.#record;
+    const { run } = this.settings;
     const data = columnsOf(samples, policyInfo.padTokenId);
     const rows = tokenRowsOf(data, this.settings.rollout.temperature);
     const [own, reference, values] = await Promise.all([
@@ -283,11 +284,19 @@ export class Training {
       referencePolicy &&
         learner.needsReference &&
         clock.time("ref", () =>
-          ray.get(referencePolicy.logProbs.remote({ ...rows, account: this.#account("ref") })),
+          answerOf(
+            "the reference policy, asked for log-probs,",
+            referencePolicy.logProbs.remote({ ...rows, account: this.#account("ref") }),
+            run,
+          ),
         ),
       critic &&
         clock.time("values", () =>
-          ray.get(critic.values.remote({ ...rows, account: this.#account("values") })),
+          answerOf(
+            "the critic, asked for values,",
+            critic.values.remote({ ...rows, account: this.#account("values") }),
+            run,
+          ),
         ),
     ]);
     data.batch = {
@@ -317,7 +326,11 @@ export class Training {
     const rows = tokenRowsOf(data, this.settings.rollout.temperature);
     const account = this.#account("old_log_prob");
     const { logProbs, entropys, sumPiSquared } = await this.#record.clock.time("old_log_prob", () =>
-      ray.get(policy.logProbs.remote({ ...rows, account })),
+      answerOf(
+        "the policy, asked for log-probs,",
+        policy.logProbs.remote({ ...rows, account }),
+        this.settings.run,
+      ),
     );
     return {
       old_log_probs: logProbs,
@@ -377,7 +390,7 @@ export class Training {
     const ticket = this.#parts.rewards.open(uids, 1, "training");
     const generatedAt = this.#finishedSteps;
     const greedy = { ...request, n: 1, doSample: false };
-    await collectRollouts(this.#parts.policy, greedy, (rollouts) => {
+    await collectRollouts(this.#parts.policy, greedy, this.settings.run, (rollouts) => {
       for (const rollout of rollouts) {
         const uid = uids[rollout.prompt] as string;
         const prompt = prompts.rows[rollout.prompt] as PromptRow;

@@ -51,7 +51,7 @@ export async function beginValidation(
     seed: run.seed,
     account: { phase: "testing", step },
   };
-  await collectRollouts(policy, request, (moment) => {
+  await collectRollouts(policy, request, run, (moment) => {
     for (const one of moment) {
       const row = one.prompt * n + one.sample;
       rollouts[row] = one;

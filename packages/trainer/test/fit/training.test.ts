@@ -219,3 +219,28 @@ test("in the bypass nobody asks for log-probabilities before the update", async 
     "update_actor 1 x32",
   ]);
 });
+
+describe("a policy that never answers", () => {
+  test.for([
+    ["gen", "rollouts"],
+    ["rest", "rollouts"],
+    ["old_log_prob", "log-probs"],
+    ["update_actor", "an update"],
+  ] as const)("%s", async ([hangs, asked]) => {
+    const policy = ScriptedPolicyActor.remote({ hangs });
+    await ray.get(policy.describe.remote());
+    const run = { totalTrainingSteps: 2, policyTimeoutMs: 1500 };
+    await expect(trained({ policy, actor: {}, run })).rejects.toMatchObject({
+      name: "TrainerStateError",
+      code: "POLICY_TIMEOUT",
+      message: `the policy, asked for ${asked}, has not answered within 1.5 s (run.policyTimeoutMs)`,
+    });
+    await ray.kill(policy);
+  });
+
+  test("a bad limit is refused", async () => {
+    await expect(trained({ run: { policyTimeoutMs: 0 } })).rejects.toMatchObject({
+      input: "run.policyTimeoutMs",
+    });
+  });
+});
