@@ -15,6 +15,7 @@ import type {
   StepTracker,
   TrainingOptions,
 } from "./fit/options.ts";
+import { dumpOf } from "./fit/dumps.ts";
 import { answerOf } from "./fit/policy-answers.ts";
 import { RewardDesk } from "./fit/reward-desk.ts";
 import { readTrainingSettings } from "./fit/settings.ts";
@@ -23,6 +24,7 @@ import type { StepRecord } from "./fit/step-record.ts";
 import { summaryOf } from "./fit/step-summary.ts";
 import { keptTraining, restoredTraining } from "./fit/training-state.ts";
 import { Training } from "./fit/training.ts";
+import { dumpRollouts } from "./tracking/rollout-dump.ts";
 import type { SampleRecord } from "./tracking/tracking-logger.ts";
 import type { TrainingStart } from "./fit/training.ts";
 import { beginValidation } from "./fit/validation.ts";
@@ -184,8 +186,14 @@ export class PPOTrainer implements AsyncDisposable {
   async #endStep(record: StepRecord, training: Training): Promise<void> {
     const { step } = record;
     const { run } = this.settings;
+    const { rolloutDataDir } = this.#options;
     const isLast = step >= run.totalSteps;
     const isTime = (every: number): boolean => every > 0 && (isLast || step % every === 0);
+    if (rolloutDataDir !== undefined) {
+      await record.clock.time("dump_rollout_generations", () =>
+        dumpRollouts(rolloutDataDir, dumpOf(step, record.samples)),
+      );
+    }
     if (isTime(run.saveFreq)) {
       await record.clock.time("save_checkpoint", () => this.#save(step, training));
     }
@@ -229,7 +237,9 @@ export class PPOTrainer implements AsyncDisposable {
   }
 
   async #validated(step: number, begun: BegunValidation): Promise<Record<string, number>> {
-    const { metrics, generations } = await begun.result;
+    const { validationDataDir } = this.#options;
+    const { metrics, generations, rows } = await begun.result;
+    if (validationDataDir !== undefined) await dumpRollouts(validationDataDir, dumpOf(step, rows));
     this.#tracker.generations(step, generations);
     this.#validation = metrics;
     return metrics;

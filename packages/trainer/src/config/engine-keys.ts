@@ -187,8 +187,6 @@ const unsupported: Readonly<
   "data.custom_cls.path": [[null], "a data set of yours is given to the library"],
   "data.gen_batch_size": [[null], "batches are generated as they are trained, train_batch_size"],
   "distillation.enabled": [[false], "there is no distillation"],
-  "trainer.rollout_data_dir": [[null], "dumpRollouts of the library writes them"],
-  "trainer.validation_data_dir": [[null], "generations.jsonl of the run's folder has them"],
   "trainer.v1.trainer_mode": [["sync"], "rayling.schedule says how phases overlap"],
 };
 

@@ -193,6 +193,8 @@ const run: z.ZodType<RunConfig> = z.strictObject({
   resumeMode: z.enum(["auto", "disable", "resume_path"]),
   resumeFromPath: text.nullable(),
   defaultLocalDir: text,
+  rolloutDataDir: text.nullable(),
+  validationDataDir: text.nullable(),
   maxActorCkptToKeep: count.nullable(),
   maxCriticCkptToKeep: count.nullable(),
 });

@@ -183,6 +183,9 @@ export interface RunConfig {
   readonly resumeMode: "auto" | "disable" | "resume_path";
   readonly resumeFromPath: string | null;
   readonly defaultLocalDir: string;
+  /** Null: rollouts are not kept. */
+  readonly rolloutDataDir: string | null;
+  readonly validationDataDir: string | null;
   /** Null: all. */
   readonly maxActorCkptToKeep: number | null;
   readonly maxCriticCkptToKeep: number | null;

@@ -166,6 +166,10 @@ export interface TrainingOptions {
   readonly run?: RunOptions | undefined;
   /** Where a run is kept, and gone on with. Needed for `run.saveFreq`. */
   readonly checkpoints?: CheckpointOptions | undefined;
+  /** verl `trainer.rollout_data_dir`: the rollouts of each step, with their scores, as `{dir}/{step}.jsonl`. Default: nowhere. */
+  readonly rolloutDataDir?: string | undefined;
+  /** verl `trainer.validation_data_dir`: all answers of each validation, likewise. */
+  readonly validationDataDir?: string | undefined;
   /** Is told what goes on, such as a Tracking; it is not closed with the training. */
   readonly tracking?: StepTracker | undefined;
   /** With estimators of your own. */

@@ -30,6 +30,21 @@ export function rewardSampleOf({ prompt, rollout }: TrainingSample): RewardSampl
   };
 }
 
+/** For people: all of its messages. */
+export function promptTextOf({ rawPrompt }: PromptRow): string {
+  return rawPrompt.map(({ content }) => content).join("\n");
+}
+
+/** Whatever the score functions told besides the reward; null where one did not. */
+export function extraInfoColumns(outcomes: readonly SampleOutcome[]): Record<string, unknown[]> {
+  const keys = new Set(
+    outcomes.flatMap((one) => (one.valid ? Object.keys(one.rewardExtraInfo) : [])),
+  );
+  const ofKey = (key: string): unknown[] =>
+    outcomes.map((one) => (one.valid ? (one.rewardExtraInfo[key] ?? null) : null));
+  return Object.fromEntries([...keys].map((key) => [key, ofKey(key)]));
+}
+
 /**
  * Columns by verl's names: prompts [rows, P] padded on the left, responses, response_mask [rows, R], attention_mask [rows, P + R]; rollout_log_probs [rows, R] if all
  * rows have them; and uid.

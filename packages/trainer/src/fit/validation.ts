@@ -4,10 +4,12 @@ import type { SampleOutcome } from "@rayling/reward-loop";
 import type { PromptDataset } from "../data/prompt-dataset.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
 import { validationMetrics } from "../metrics/validation-metrics.ts";
-import type { PolicyHandle, Rollout } from "../policy/policy.ts";
+import type { PolicyHandle } from "../policy/policy.ts";
 import type { Generation } from "../tracking/tracking-logger.ts";
+import type { DumpedRow } from "./dumps.ts";
 import type { RewardDesk } from "./reward-desk.ts";
 import { collectRollouts } from "./rollouts.ts";
+import { extraInfoColumns, promptTextOf } from "./samples.ts";
 import type { TrainingSample } from "./samples.ts";
 import type { TrainingSettings } from "./settings.ts";
 
@@ -22,6 +24,7 @@ export interface ValidationResult {
   /** val-core/..., val-aux/..., and the share that has no valid score as val-aux/invalid_rate. */
   readonly metrics: Record<string, number>;
   readonly generations: readonly Generation[];
+  readonly rows: readonly DumpedRow[];
 }
 
 /** Answers are there; their scores may still be on the way. */
@@ -39,7 +42,7 @@ export async function beginValidation(
   const { n, doSample, temperature, topP, topK } = validation;
   const uids = prompts.rows.flatMap(({ index }) => Array.from({ length: n }, () => String(index)));
   const ticket = rewards.open(uids, n, "validation");
-  const rollouts = Array<Rollout>(uids.length);
+  const samples = Array<TrainingSample>(uids.length);
   const request = {
     prompts: prompts.rows.map(({ rawPrompt }) => rawPrompt),
     n,
@@ -54,7 +57,6 @@ export async function beginValidation(
   await collectRollouts(policy, request, run, (moment) => {
     for (const one of moment) {
       const row = one.prompt * n + one.sample;
-      rollouts[row] = one;
       const prompt = prompts.rows[one.prompt] as PromptRow;
       const uid = uids[row] as string;
       const sample: TrainingSample = {
@@ -64,6 +66,7 @@ export async function beginValidation(
         rollout: one,
         generatedAt: step,
       };
+      samples[row] = sample;
       ticket.submit(row, sample);
     }
   });
@@ -71,7 +74,7 @@ export async function beginValidation(
   const scored = uids.length === 0 ? Promise.resolve([]) : scores.take(uids.length);
   const result = scored.then(() => {
     const outcomes = uids.map((_, row) => scores.outcomeOf(row) as SampleOutcome);
-    return resultOf({ prompts, rollouts, outcomes, uids, n });
+    return resultOf({ prompts, samples, outcomes, uids, n });
   });
   // Whoever waits for it hears of it; until somebody does, it is nobody's loose end.
   result.catch(() => undefined);
@@ -80,44 +83,33 @@ export async function beginValidation(
 
 interface Validated {
   readonly prompts: PromptDataset;
-  readonly rollouts: readonly Rollout[];
+  readonly samples: readonly TrainingSample[];
   readonly outcomes: readonly SampleOutcome[];
   readonly uids: readonly string[];
   readonly n: number;
 }
 
-function resultOf({ prompts, rollouts, outcomes, uids, n }: Validated): ValidationResult {
+function resultOf({ prompts, samples, outcomes, uids, n }: Validated): ValidationResult {
   const promptOf = (row: number): PromptRow => prompts.rows[Math.floor(row / n)] as PromptRow;
   return {
     metrics: {
       ...validationMetrics({
         dataSources: outcomes.map((_, row) => promptOf(row).dataSource),
         sampleUids: uids,
-        infos: infosOf(outcomes),
+        infos: {
+          ...extraInfoColumns(outcomes),
+          reward: outcomes.map((one) => (one.valid ? one.rewardScore : null)),
+        },
         valid: outcomes.map(({ valid }) => valid),
       }),
       "val-aux/invalid_rate":
         outcomes.filter(({ valid }) => !valid).length / Math.max(1, outcomes.length),
     },
     generations: outcomes.map((outcome, row) => ({
-      input: promptOf(row)
-        .rawPrompt.map(({ content }) => content)
-        .join("\n"),
-      output: rollouts[row]?.response ?? "",
+      input: promptTextOf(promptOf(row)),
+      output: samples[row]?.rollout.response ?? "",
       score: outcome.valid ? outcome.rewardScore : Number.NaN,
     })),
-  };
-}
-
-/** The reward, and whatever the score functions told besides; null where one did not. */
-function infosOf(outcomes: readonly SampleOutcome[]): Record<string, unknown[]> {
-  const keys = new Set(
-    outcomes.flatMap((one) => (one.valid ? Object.keys(one.rewardExtraInfo) : [])),
-  );
-  const ofKey = (key: string): unknown[] =>
-    outcomes.map((one) => (one.valid ? (one.rewardExtraInfo[key] ?? null) : null));
-  return {
-    ...Object.fromEntries([...keys].map((key) => [key, ofKey(key)])),
-    reward: outcomes.map((one) => (one.valid ? one.rewardScore : null)),
+    rows: outcomes.map((outcome, row) => ({ sample: samples[row] as TrainingSample, outcome })),
   };
 }

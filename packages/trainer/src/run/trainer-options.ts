@@ -55,6 +55,8 @@ export function trainerOptionsOf(
       criticWarmup: trainer.criticWarmup,
       seed: rayling.seed,
     },
+    rolloutDataDir: trainer.rolloutDataDir ?? undefined,
+    validationDataDir: trainer.validationDataDir ?? undefined,
     checkpoints: {
       folder: trainer.defaultLocalDir,
       keep: keptOf(trainer),

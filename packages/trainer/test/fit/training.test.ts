@@ -1,7 +1,7 @@
 /** The parts of a step: that a policy learns under every schedule, what estimators and losses ask for, validation. */
 
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -201,6 +201,43 @@ describe("validation", () => {
     expect(report.steps).toBe(0);
     expect(Object.keys(report.validation ?? {})).toContain("val-core/bandit/acc/best@4/mean");
   });
+});
+
+test("rollouts and validations are kept where it is told, those without a score with the reason", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const [rolloutDataDir, validationDataDir] = [join(folder, "train"), join(folder, "val")];
+  const path = fileURLToPath(new URL("../fixtures/scripted.ts", import.meta.url));
+  await trained({
+    policy: ScriptedPolicyActor.remote(),
+    reward: { reward: { path, name: "firstThrows" }, workers: 1, executors: 1 },
+    schedule: "one-step-off-policy",
+    actor: {},
+    validationPrompts: dataset,
+    rolloutDataDir,
+    validationDataDir,
+    run: { totalTrainingSteps: 3, testFreq: 2 },
+  });
+  const linesIn = (directory: string, step: number): Record<string, unknown>[] =>
+    readFileSync(join(directory, `${step}.jsonl`), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect((await readdir(rolloutDataDir)).toSorted()).toEqual(["1.jsonl", "2.jsonl", "3.jsonl"]);
+  expect((await readdir(validationDataDir)).toSorted()).toEqual(["0.jsonl", "2.jsonl", "3.jsonl"]);
+  const rows = linesIn(rolloutDataDir, 2);
+  expect(rows).toHaveLength(32);
+  expect(new Set(rows.map(({ uid }) => uid)).size).toBe(8);
+  for (const { step, score, error, input, output } of rows) {
+    const isFirst = String(output).endsWith("#0");
+    expect({ step, score: score === null, error }).toEqual({
+      step: 2,
+      score: isFirst,
+      error: isFirst ? "SCORE_THREW: no score for this one" : null,
+    });
+    expect(Number(input)).toBeLessThan(prompts);
+  }
+  expect(linesIn(validationDataDir, 2)).toHaveLength(prompts);
 });
 
 test("in the bypass nobody asks for log-probabilities before the update", async () => {

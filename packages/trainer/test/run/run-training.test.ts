@@ -1,6 +1,6 @@
 /** A configuration is run: verl's keys become the trainer's options, the data are found, and every way to name a policy works, with real actors and rewards. */
 
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -107,6 +107,7 @@ describe("a run", () => {
     const own = [
       `rayling.directory=${files}/run`,
       `trainer.default_local_dir=${files}/checkpoints`,
+      `trainer.rollout_data_dir=${files}/rollouts`,
       "trainer.logger=file",
     ];
     const config = loadTrainerConfig({ name, overrides: [...own, ...overrides] });
@@ -129,6 +130,7 @@ describe("a run", () => {
     expect(report.steps).toBe(2);
     expect(report.validation).toHaveProperty("val-core/arithmetic/acc/mean@1");
     expect(report.metrics[0]).toMatchObject({ "actor/kl_coef": 0.001 });
+    expect((await readdir(join(files, "rollouts"))).toSorted()).toEqual(["1.jsonl", "2.jsonl"]);
     const lines = (await readFile(join(files, "run/metrics.jsonl"), "utf8")).trim().split("\n");
     expect(lines.length).toBeGreaterThanOrEqual(3);
     const latest = join(files, "checkpoints/latest_checkpointed_iteration.txt");
