@@ -48,6 +48,27 @@ describe("rayling train", () => {
     expect(steps.at(-1)).toBe(3);
   });
 
+  test("its files become a page and a trace, once more", async () => {
+    const { files, overrides } = await quickstart();
+    await rayling("train", "--config-name", "grpo", ...overrides);
+    const directory = join(files, "run");
+    const made = await rayling("report", directory, "--title", "A run", "--trace");
+    expect(made).toMatchObject({ code: 0, stderr: "" });
+    expect(made.stdout).toBe(
+      `report  ${join(directory, "report.html")}\ntrace   ${join(directory, "trace.json")}\n`,
+    );
+    expect(await readFile(join(directory, "report.html"), "utf8")).toContain(
+      "<title>A run</title>",
+    );
+    expect(JSON.parse(await readFile(join(directory, "trace.json"), "utf8"))).not.toEqual([]);
+    const elsewhere = join(files, "page.html");
+    const again = await rayling("report", directory, "--out", elsewhere);
+    expect(again.stdout).toBe(`report  ${elsewhere}\n`);
+    const none = await rayling("report", files);
+    expect(none).toMatchObject({ code: 2, stdout: "" });
+    expect(none.stderr).toMatch(/^rayling: tracking ".*": .+\n$/);
+  });
+
   test("stops at Ctrl-C with 130, and leaves no process", async () => {
     const { overrides } = await quickstart();
     const endless = [...overrides, "trainer.total_training_steps=100000", "trainer.logger=console"];

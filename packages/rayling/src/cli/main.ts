@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The command line: `rayling score`, `rayling train`, `rayling data`, `rayling rewards`, `rayling node`, `rayling cert`, `rayling run`, and the commands that speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
+ * The command line: `rayling score`, `rayling train`, `rayling report`, `rayling data`, `rayling rewards`, `rayling node`, `rayling cert`, `rayling run`, and the commands that speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
  * 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 stopped by Ctrl-C.
  * The process ends by itself when nothing is left to do.
  */
@@ -13,6 +13,7 @@ import { addDriverCommands } from "./driver-commands.ts";
 import { addNodeCommand } from "./node-options.ts";
 import { addQuickstartCommand } from "./quickstart-options.ts";
 import { addRunCommand } from "./run-options.ts";
+import { addReportCommand } from "./report-options.ts";
 import { addRewardsCommand } from "./rewards-options.ts";
 import { addScoreCommand } from "./score-options.ts";
 import { addTrainCommand } from "./train-options.ts";
@@ -69,6 +70,7 @@ async function main(): Promise<void> {
     const { runTrain } = await import("./train-command.ts");
     await runTrain(options);
   });
+  addReportCommand(program);
   addDataCommand(program);
   addDriverCommands(program);
   addCertCommand(program, async (options) => {

@@ -3,7 +3,7 @@
 import type { WriteStream } from "node:tty";
 import type { RewardProgress } from "@rayling/reward-loop";
 import { grouped, duration } from "./numbers.ts";
-import { capText } from "./report.ts";
+import { capText } from "./score-report.ts";
 
 const BAR_COLUMNS = 24;
 

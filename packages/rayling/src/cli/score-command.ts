@@ -14,7 +14,7 @@ import type { BaselineResult } from "./baseline.ts";
 import { CliError } from "./cli-error.ts";
 import { grouped } from "./numbers.ts";
 import { ProgressView } from "./progress-view.ts";
-import { reportText } from "./report.ts";
+import { reportText } from "./score-report.ts";
 import { RewardsFile } from "./rewards-file.ts";
 import { RunSummary } from "./run-summary.ts";
 import { baselineOf, openLoop, refuseInput } from "./score-loop.ts";
