@@ -10,12 +10,13 @@ import * as ray from "@rayling/core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { enableNodes, makeCertificate } from "../src/index.ts";
 import { Far } from "./fixtures/actors.ts";
-import { Machine, whyNoMachines } from "./fixtures/machines.ts";
+import { Machine, whyNoMachines, whyNoneFarAway } from "./fixtures/machines.ts";
 import { isRunning } from "./fixtures/processes.ts";
 
 enableNodes();
 
 const reason = whyNoMachines();
+const reasonNear = await whyNoneFarAway();
 const agentMain = fileURLToPath(new URL("fixtures/agent-main.ts", import.meta.url));
 const cli = fileURLToPath(new URL("../../rayling/src/cli/main.ts", import.meta.url));
 const script = fileURLToPath(new URL("../../../examples/machines.ts", import.meta.url));
@@ -41,8 +42,11 @@ async function line(command: readonly string[]): Promise<[ChildProcess, string]>
 }
 
 /** A machine of that name, with an agent. */
-async function far(name: string, reconnectTimeoutMs = 30_000): Promise<FarMachine> {
-  const machine = new Machine(machines.length);
+async function far(
+  name: string,
+  reconnectTimeoutMs = 30_000,
+  machine = new Machine(machines.length),
+): Promise<FarMachine> {
   machines.push(machine);
   const out = join(tls, name);
   await makeCertificate({ authority: tls, out, hosts: [machine.address] });
@@ -154,6 +158,27 @@ describe.skipIf(reason !== undefined)(
       );
       expect(await isAlive("one")).toBe(true);
     });
+
+    test.skipIf(reasonNear !== undefined)(
+      `200 ms of delay and 1 % of loss repeat and lose no call${reasonNear === undefined ? "" : `: ${reasonNear}`}`,
+      async () => {
+        const cable = { delayMs: 200, loss: 0.01 };
+        const distant = await Machine.farAway(machines.length, cable);
+        const { address } = await far("one", 30_000, distant);
+        await ray.init({ numCpus: 1, nodes: [address], tls });
+        const actor = Far.options(await on("one")).remote();
+        const here = Far.remote();
+        const count = 10_000;
+        const results = Array.from({ length: count }, () => actor.add.remote(1));
+        expect(await ray.get(results)).toEqual(
+          Array.from({ length: count }, (__, index) => index + 1),
+        );
+        // Host to host, and a value that is fetched.
+        expect(await ray.get(here.addManyTo.remote(actor, 500))).toHaveLength(500);
+        expect(await ray.get(here.sum.remote(actor.fill.remote(50_000, 2)))).toBe(100_000);
+        expect(await isAlive("one")).toBe(true);
+      },
+    );
 
     test("a machine that cannot be reached for too long is lost: what waits settles, what may restart does so elsewhere, and its hosts end", async () => {
       const [one] = await twoImpatient();
