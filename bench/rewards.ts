@@ -1,6 +1,7 @@
 /**
  * What does the reward loop add to the waiting of its score functions? A step of the published runs at 1:1000 (5,120 calls, 256 at once, 0 to 40 ms each), against the shortest time that
- * is possible, and against libraries that bound promises; a heavy tail, with hedges and without; and a function that costs nothing.
+ * is possible, and against libraries that bound promises; a heavy tail, with hedges and without; a function that costs nothing; what a sample holds while very many are asked at
+ * once; and how much of an endpoint is used whose room nobody has told.
  *
  * The latency of a sample hangs on its number alone, so all of them wait for the same. The shortest time is that of the same samples, in order, each on the slot that is free first.
  */
@@ -11,13 +12,18 @@ import Bottleneck from "bottleneck";
 import pLimit from "p-limit";
 import PQueue from "p-queue";
 import type { Progress, Report, Table } from "./measure/report.ts";
-import { lightMs } from "./subjects/judged.ts";
+import { bytesInUse } from "./measure/memory.ts";
+import { lightMs, limited } from "./subjects/judged.ts";
 
 export interface RewardsPlan {
   readonly samples: number;
   readonly slots: number;
   /** For the function that costs nothing. */
   readonly free: number;
+  /** Asked at once, and not answered. */
+  readonly held: number;
+  /** Asked of an endpoint whose room has to be found out. */
+  readonly found: number;
   readonly rounds: number;
 }
 
@@ -49,6 +55,10 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
   const beside = await besideMs(plan);
   say("a function that costs nothing");
   const free = await freeRate(plan);
+  say(`${grouped(plan.held)} samples at once`);
+  const held = await heldBytes(plan);
+  say("an endpoint whose room nobody has told");
+  const found = await foundOut(plan);
   const loop = medianOf(runs, "reward loop");
   const makespan: Table = {
     title: `${grouped(samples)} calls of 0 to 40 ms, ${slots} at once`,
@@ -82,15 +92,34 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
       ],
     ],
   };
+  const many: Table = {
+    title: `${grouped(plan.held)} samples asked at once, none answered yet`,
+    rows: [
+      ["", "bytes each"],
+      ["the driver's thread, after a collection", held.driver.toFixed(0)],
+      ["the whole process (driver, workers, executors), resident", held.process.toFixed(0)],
+    ],
+  };
+  const adaptive: Table = {
+    title: `An endpoint that takes ${limited.capacity} calls of ${limited.ms} ms and does not say so`,
+    rows: [
+      ["", ""],
+      ["of its capacity used, from the 20th round trip on", `${(found.used * 100).toFixed(1)} %`],
+      ["calls refused", `${(found.refused * 100).toFixed(2)} %`],
+    ],
+  };
   return {
-    tables: [makespan, overhead, blocked],
+    tables: [makespan, overhead, blocked, many, adaptive],
     measured: {
       "rewards: makespan x shortest": loop / shortest,
       "rewards: hedged heavy tail x light": hedged / loop,
       "rewards: samples/s": free.perSecond,
       "rewards: us CPU each": free.cpuUs,
+      "rewards: bytes each": held.process,
+      "rewards: capacity used": found.used,
+      "rewards: refused": found.refused,
     },
-    details: { plan, shortest, runs, heavy, hedged, free, beside },
+    details: { plan, shortest, runs, heavy, hedged, free, beside, held, found },
   };
 }
 
@@ -195,6 +224,63 @@ async function freeRate({
     if (perSecond > best.perSecond) best = { perSecond, cpuUs: (user + system) / free };
   }
   return best;
+}
+
+/** What a sample adds while it waits for its score, with all that the loop keeps of it. */
+async function heldBytes({
+  held,
+}: RewardsPlan): Promise<{ readonly driver: number; readonly process: number }> {
+  const counter = new SharedArrayBuffer(8);
+  const count = new Int32Array(counter);
+  await using loop = await RewardLoopManager.create({
+    workers,
+    executors: 1,
+    concurrency: Math.ceil(held / workers),
+    reward: { path: module, name: "held", rewardKwargs: { counter } },
+  });
+  const samples = samplesOf(held);
+  const [driverBefore, processBefore] = [await bytesInUse(), process.memoryUsage.rss()];
+  const outcomes = samples.map((sample) => loop.computeScore(sample));
+  for (let now = 0; now < held; now = Atomics.load(count, 0)) {
+    await Atomics.waitAsync(count, 0, now).value;
+  }
+  const each = {
+    driver: ((await bytesInUse()) - driverBefore) / held,
+    process: (process.memoryUsage.rss() - processBefore) / held,
+  };
+  Atomics.store(count, 1, 1);
+  Atomics.notify(count, 1);
+  for (const { valid } of await Promise.all(outcomes)) {
+    if (!valid) throw new Error("a sample that was held is invalid");
+  }
+  return each;
+}
+
+/** How much of an endpoint is used from the 20th round trip on, and how many calls of all it refused. */
+async function foundOut({
+  found,
+}: RewardsPlan): Promise<{ readonly used: number; readonly refused: number }> {
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    concurrency: 4 * limited.capacity,
+    reward: `${module}:tooMany`,
+    limits: { concurrency: "auto" },
+    retry: { attempts: 1000, budget: Infinity },
+  });
+  const outcomes = await Promise.all(samplesOf(found).map((sample) => loop.computeScore(sample)));
+  const infos = outcomes.map((one) => {
+    if (!one.valid) throw new Error(one.error.message);
+    return one.rewardExtraInfo as { readonly atMs: number; readonly refused: number };
+  });
+  const doneAt = infos.map(({ atMs }) => atMs).toSorted((a, b) => a - b);
+  const from = (doneAt[0] ?? 0) + 19 * limited.ms;
+  // At the end there is too little left to use it up.
+  const to = (doneAt.at(-1) ?? 0) - 2 * limited.ms;
+  const done = doneAt.filter((at) => at > from && at <= to).length;
+  const room = (limited.capacity * (to - from)) / limited.ms;
+  const refused = Math.max(...infos.map((one) => one.refused));
+  return { used: done / room, refused: refused / (found + refused) };
 }
 
 interface Sample {

@@ -63,6 +63,9 @@ const targets: readonly Target[] = [
     100_000,
   ),
   target("rewards: us CPU each", "the same, us CPU a sample", "at most", 30),
+  target("rewards: bytes each", "100,000 samples at once, bytes each", "at most", 2048),
+  target("rewards: capacity used", "a capacity that is found out, share used", "at least", 0.95),
+  target("rewards: refused", "the same, share of calls refused", "at most", 0.01),
   target("1:1 actor calls sync x Ray", "1:1 actor calls sync, rate x Ray", "at least", 15),
   target("1:1 actor calls async x Ray", "1:1 actor calls async, rate x Ray", "at least", 100),
   target(

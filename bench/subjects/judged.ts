@@ -31,6 +31,34 @@ export async function nothing(): Promise<number> {
   return 1;
 }
 
+/** Waits until all are told to go on; counts who waits. */
+export async function held({ counter }: ScoreInput): Promise<number> {
+  const count = new Int32Array(counter as SharedArrayBuffer);
+  Atomics.add(count, 0, 1);
+  Atomics.notify(count, 0);
+  const waiting = Atomics.waitAsync(count, 1, 0);
+  if (waiting.async) await waiting.value;
+  return 1;
+}
+
+/** How many calls the endpoint that nobody knows takes at once, and how long each of them lasts. */
+export const limited = { capacity: 448, ms: 200 } as const;
+
+let underWay = 0;
+let refused = 0;
+
+/** Refuses what is too much, as an endpoint does. Tells when it was done, and how often it has refused so far. */
+export async function tooMany(): Promise<{ score: number; atMs: number; refused: number }> {
+  if (underWay >= limited.capacity) {
+    refused += 1;
+    throw Object.assign(new Error("too many"), { status: 429, headers: {} });
+  }
+  underWay += 1;
+  await delay(limited.ms);
+  underWay -= 1;
+  return { score: 1, atMs: performance.timeOrigin + performance.now(), refused };
+}
+
 /** Uniform, 0 to 40 ms: the recipe's judge at 1:1000. */
 export function lightMs(index: number): number {
   return 40 * uniform(index, 1);
