@@ -62,7 +62,14 @@ const settings = {
   ppoMiniBatchSize: 32,
   // Seeds 1 to 5 rise by 37 to 57 points in 300 steps.
   lr: 2e-3,
+  /** Adam's first steps are as long as they may be, in any direction: without this, half of the warm start is lost in them. */
+  lrWarmupStepsRatio: 0.07,
   minLrRatio: 0.1,
+  /**
+   * The ratio of the loss is to the policy that made the rollout, which is the step's own under sync and one update older under one-step-off-policy: clipping then bounds how far old rollouts
+   * can lead. Without it a learning rate like this one makes what is learned from old rollouts collapse.
+   */
+  rolloutCorrection: { bypassMode: true },
   /** Rewards at a time. */
   slots: 32,
   /** The warm start ends there: sampled, and greedy. Before it knows how to carry a one, greedy stays below a half, and GRPO finds it out slowly. */
@@ -131,6 +138,7 @@ class Quickstart {
       seed,
       optim: {
         lr: settings.lr,
+        lrWarmupStepsRatio: settings.lrWarmupStepsRatio,
         lrSchedulerType: "linear",
         totalTrainingSteps: steps,
         minLrRatio: settings.minLrRatio,
@@ -235,6 +243,7 @@ class Quickstart {
         concurrency: slots,
       },
       rollout: { n, maxResponseLength: 4 },
+      algorithm: { rolloutCorrection: settings.rolloutCorrection },
       actor: { ppoMiniBatchSize },
       run: { totalTrainingSteps: steps, seed: this.#seed },
       tracking,
