@@ -363,6 +363,7 @@ describe("options of parts", () => {
     await expect(
       scored({ rewards: { good: rule, bad: { reward: part("ForGroups") } } }),
     ).rejects.toThrow("functions without postProcessScores");
-    expect(await ray.listNamedActors()).toEqual([]);
+    // Limiters of the tests before end when the last of their workers has: a moment later.
+    await expect.poll(() => ray.listNamedActors(), { timeout: 60_000 }).toEqual([]);
   });
 });
