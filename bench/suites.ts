@@ -1,6 +1,7 @@
 /** What can be measured by itself, each with its plan: a full one and a quick one. */
 import * as ray from "@rayling/core";
 import { measureCalls } from "./calls.ts";
+import { type HostsPlan, measureHosts } from "./hosts.ts";
 import { measureLosses } from "./losses.ts";
 import { measureMachines } from "./machines.ts";
 import type { RoundPlan } from "./measure/interleave.ts";
@@ -18,6 +19,7 @@ export const suites = [
   "values",
   "ray-rows",
   "scale",
+  "hosts",
   "machines",
   "rewards",
   "losses",
@@ -30,6 +32,7 @@ export interface Plans {
   readonly bigElements: number;
   readonly rates: RatePlan;
   readonly scale: ScalePlan;
+  readonly hosts: HostsPlan;
   readonly rewards: RewardsPlan;
 }
 
@@ -39,6 +42,7 @@ export const fullPlans: Plans = {
   bigElements: 100_000_000,
   rates: { warmUpMs: 1000, rounds: 4, roundMs: 2000 },
   scale: { pendingCalls: 1_000_000, actors: 10_000, calls: 10_000_000, actorLives: 100_000 },
+  hosts: { rounds: 3, hosts: 20 },
   rewards: { samples: 5120, slots: 256, free: 100_000, held: 100_000, found: 20_000, rounds: 5 },
 };
 
@@ -47,6 +51,7 @@ export const quickPlans: Plans = {
   bigElements: 10_000_000,
   rates: { warmUpMs: 100, rounds: 2, roundMs: 200 },
   scale: { pendingCalls: 100_000, actors: 1000, calls: 200_000, actorLives: 5000 },
+  hosts: { rounds: 1, hosts: 3 },
   rewards: { samples: 512, slots: 256, free: 5000, held: 5000, found: 10_000, rounds: 2 },
 };
 
@@ -58,6 +63,7 @@ const runs: Readonly<Record<Suite, Run>> = {
   values: ({ interleaved, bigElements }, say) => measureValues(interleaved, bigElements, say),
   "ray-rows": ({ rates }, say) => measureRayRows(rates, say),
   scale: ({ scale }, say) => measureScale(scale, say),
+  hosts: ({ hosts }, say) => measureHosts(hosts, say),
   machines: ({ interleaved, bigElements }, say) =>
     measureMachines(interleaved, bigElements / 4, say),
   rewards: ({ rewards }, say) => measureRewards(rewards, say),
@@ -65,7 +71,7 @@ const runs: Readonly<Record<Suite, Run>> = {
 };
 
 /** Those that make their sessions themselves. */
-const ownSession: ReadonlySet<Suite> = new Set(["machines"]);
+const ownSession: ReadonlySet<Suite> = new Set(["machines", "hosts"]);
 
 export async function runSuite(suite: Suite, plans: Plans, say: Progress): Promise<Report> {
   if (!ownSession.has(suite)) await ray.init({ resources: rowResources });

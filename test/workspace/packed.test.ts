@@ -44,6 +44,16 @@ test("the single-file example runs from the tarballs", async () => {
   expect(stdout).toContain("[ 1, 3, 6 ]");
 });
 
+test("what is published under a name has that name", async () => {
+  const code = `import * as core from "@rayling/core";
+    const named = Object.entries(core).filter(([, value]) => typeof value === "function");
+    console.log(named.length > 60, named.filter(([key, { name }]) => key !== name));`;
+  const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", code], {
+    cwd: folder,
+  });
+  expect(stdout).toBe("true []\n");
+});
+
 test("the queue's own actor runs from the tarballs, and a queue travels", async () => {
   await writeFile(
     join(folder, "queue.ts"),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as ray from "../src/index.ts";
-import { currentCaller } from "../src/caller/current.ts";
+import * as ray from "@rayling/core";
+import { currentCaller } from "./fixtures/runtime.ts";
 import { type Content, Holder, readAll } from "./fixtures/holder.ts";
 
 beforeAll(() => ray.init({ numCpus: 4, prewarm: 0 }));

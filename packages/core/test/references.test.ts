@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as ray from "../src/index.ts";
-import { currentCaller } from "../src/caller/current.ts";
+import * as ray from "@rayling/core";
+import { currentCaller } from "./fixtures/runtime.ts";
 import { Keeper } from "./fixtures/keeper.ts";
 
 beforeAll(() => ray.init({ numCpus: 2 }));

@@ -63,6 +63,7 @@ function pair(
       onValue: () => undefined,
       onReference: () => undefined,
       onExport: () => undefined,
+      onParts: (_bytes: number, begin: (end: () => void) => void) => begin(() => undefined),
       onCancelObject: () => undefined,
     };
     const made = {
@@ -124,6 +125,7 @@ describe("a session", () => {
         onValue: () => undefined,
         onReference: () => undefined,
         onExport: () => undefined,
+        onParts: () => undefined,
         onCancelObject: () => undefined,
       },
     );

@@ -25,6 +25,31 @@ export function hostFlags(request: FlagsRequest): string[] {
   return [...execArgv, ...permissionFlags(permissions, request)];
 }
 
+/** Flags of the driver that a process is to have too: not those that say what to run or where to listen for a debugger. */
+export function processFlags(execArgv: readonly string[]): string[] {
+  const flags: string[] = [];
+  for (let index = 0; index < execArgv.length; index++) {
+    const flag = execArgv[index] as string;
+    if (/^(-e|-p|-pe|--eval|--print|--inspect-port|--debug-port)$/.test(flag)) index += 1;
+    else if (!/^(-i|--interactive|--input-type|--inspect|--watch|--test|--run)\b/.test(flag))
+      flags.push(flag);
+  }
+  return flags;
+}
+
+const ofModules =
+  /^(-C|-r|--conditions|--require|--import|--loader|--experimental-loader|--preserve-symlinks|--enable-source-maps)(=|$)/;
+const withoutValue = /^--(preserve-symlinks|enable-source-maps)$/;
+
+/** Flags of the driver that decide how modules are found and loaded, which a thread with flags of its own does not inherit; the others are of a whole process. */
+export function moduleFlags(execArgv: readonly string[]): string[] {
+  return execArgv.flatMap((flag, index) => {
+    if (!ofModules.test(flag)) return [];
+    const isWhole = flag.includes("=") || withoutValue.test(flag);
+    return isWhole ? [flag] : [flag, execArgv[index + 1] ?? ""];
+  });
+}
+
 function permissionFlags(
   permissions: Permissions,
   { moduleUrl, directories, codeFolders = [] }: FlagsRequest,

@@ -12,15 +12,14 @@ import { inherited, type ProcessSettings, processVariable } from "../host/contro
 import { type OutputStream, readMark } from "../host/output.ts";
 import type { ResourceLimits, RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { hostEntry } from "../shared/own-files.ts";
 import type { Guard } from "./guard.ts";
 import { changesProcess } from "./host.ts";
 import { hostEnv } from "./host-env.ts";
-import { hostFlags } from "./host-flags.ts";
+import { hostFlags, processFlags } from "./host-flags.ts";
 import { LastLines, readLines } from "./lines.ts";
 
-const entry: string = fileURLToPath(
-  new URL(`../host/process-main${import.meta.url.slice(-3)}`, import.meta.url),
-);
+const entry: string = fileURLToPath(hostEntry("process"));
 
 /** How long a process may live whose sockets are closed, and its sockets and output after its end. */
 const lingerMs = 1000;
@@ -64,7 +63,7 @@ export class HostProcess {
     const child = spawn(
       process.execPath,
       [
-        ...passedOn(process.execArgv),
+        ...processFlags(process.execArgv),
         ...limitFlags(runtimeEnv?.resourceLimits),
         ...hostFlags({
           runtimeEnv,
@@ -225,18 +224,6 @@ function readOutput(
     return once(output, "close");
   });
   return Promise.all(ends);
-}
-
-/** Flags of this process that its hosts are to have too: not those that say what to run or where to listen for a debugger. */
-function passedOn(execArgv: readonly string[]): string[] {
-  const flags: string[] = [];
-  for (let index = 0; index < execArgv.length; index++) {
-    const flag = execArgv[index] as string;
-    if (/^(-e|-p|-pe|--eval|--print|--inspect-port|--debug-port)$/.test(flag)) index += 1;
-    else if (!/^(-i|--interactive|--input-type|--inspect|--watch|--test|--run)\b/.test(flag))
-      flags.push(flag);
-  }
-  return flags;
 }
 
 /** Limits of a worker thread, as flags of a process. The young generation has three halves of a semi-space. */

@@ -10,6 +10,7 @@ import type { HostControl, LauncherControl, ThreadSettings } from "../host/contr
 import type { ResourceLimits } from "../rpc/directory.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
+import { hostEntry } from "../shared/own-files.ts";
 import { portEndpoint, threadChannel } from "../transport/thread.ts";
 import {
   changesProcess,
@@ -21,10 +22,9 @@ import {
   type LauncherOptions,
 } from "./host.ts";
 import { hostEnv } from "./host-env.ts";
-import { hostFlags } from "./host-flags.ts";
+import { hostFlags, moduleFlags } from "./host-flags.ts";
 
-/** `thread-main.ts` in the workspace, `thread-main.js` when installed: Node does not strip types below node_modules, and tsc does not rewrite this URL. */
-const entry: URL = new URL(`../host/thread-main${import.meta.url.slice(-3)}`, import.meta.url);
+const entry: URL = hostEntry("thread");
 
 /**
  * A thread that reaches its heap limit gets 16 MB more to be ended in. What the young generation holds must fit in there, or V8 ends the whole process:
@@ -60,7 +60,8 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
     name: id,
     workerData: settings,
     transferList: [data.port2, control.port2, directory.port2],
-    ...(flags.length === 0 ? {} : { execArgv: flags }),
+    // With none of its own it inherits all.
+    ...(flags.length === 0 ? {} : { execArgv: [...moduleFlags(process.execArgv), ...flags] }),
     ...(resourceLimits === undefined
       ? {}
       : { resourceLimits: withYoungGeneration(resourceLimits) }),

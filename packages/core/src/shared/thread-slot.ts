@@ -1,8 +1,11 @@
 /**
  * The one place for state that belongs to a thread and not to an object: its runtime, its registry of remote classes.
  *
- * It hangs on globalThis under a symbol, so that two copies of this package in one thread (a linked and an installed one) share it.
+ * It hangs on globalThis under a symbol, so that a second copy of this package in one thread (of another version, or a linked one) finds the first: it is
+ * told, because refs and handles of one copy are nothing to the other.
  */
+import { ownFolder } from "./own-files.ts";
+
 const key: unique symbol = Symbol.for("rayling.thread.v1") as never;
 
 type Slots = Map<string, unknown>;
@@ -13,3 +16,12 @@ export function threadSlot<T>(name: string, make: () => T): T {
   if (!slots.has(name)) slots.set(name, make());
   return slots.get(name) as T;
 }
+
+const copies: Set<string> = threadSlot("copies", () => new Set());
+if (copies.size > 0 && !copies.has(ownFolder.href)) {
+  process.emitWarning(
+    `@rayling/core is loaded from ${[...copies, ownFolder.href].join(" and from ")}. What one copy makes means nothing to the other: let all packages use one version (npm dedupe, pnpm dedupe)`,
+    "RaylingWarning",
+  );
+}
+copies.add(ownFolder.href);
