@@ -72,13 +72,14 @@ function oneEach(
   const bundleOn = new Map<NodeRoom, number>();
   const place = (index: number, tried: Set<NodeRoom>): boolean => {
     const bundle = bundles[index] as BundleRequest;
-    const fitting = nodes.filter((node) => fits(bundle, node.room, node.labels));
-    const free = fitting.find((node) => !bundleOn.has(node));
+    const fitsOn = (node: NodeRoom): boolean => fits(bundle, node.room, node.labels);
+    const free = nodes.find((node) => !bundleOn.has(node) && fitsOn(node));
     if (free !== undefined) {
       bundleOn.set(free, index);
       return true;
     }
-    for (const node of fitting) {
+    // All that it fits on are taken.
+    for (const node of [...bundleOn.keys()].filter(fitsOn)) {
       if (tried.has(node)) continue;
       tried.add(node);
       if (!place(bundleOn.get(node) as number, tried)) continue;
@@ -97,12 +98,14 @@ function oneEach(
 
 interface Candidate {
   readonly node: NodeRoom;
-  readonly left: Map<string, number>;
+  /** The node's own room until something is placed on it. */
+  left: Units;
   /** How many of the bundles it could take alone. */
   readonly capacity: number;
   count: number;
 }
 
+/** Below 0 if `left` is liked better; those that are liked the same are taken in the order in which they joined. */
 type Preference = (left: Candidate, right: Candidate) => number;
 
 /** Few nodes: those in use already, then those that take most. */
@@ -120,61 +123,124 @@ function search(
   preference: Preference,
 ): readonly string[] | undefined {
   if (!couldHold(bundles, nodes)) return undefined;
+  const capacityOf = preference === fullestFirst ? capacityFor(bundles) : () => 0;
   const candidates: Candidate[] = nodes.map((node) => ({
     node,
-    left: new Map(node.room),
-    capacity: capacityOf(node, bundles),
+    left: node.room,
+    capacity: capacityOf(node),
     count: node.bundlesHere,
   }));
-  const sizes = bundles.map((bundle) => sizeOf(bundle, nodes));
-  const order = [...bundles.keys()].toSorted(
-    (left, right) => (sizes[right] as number) - (sizes[left] as number),
-  );
+  const order = biggestFirst(bundles, nodes);
   const plan: string[] = [];
   let steps = 0;
   const place = (position: number): boolean => {
     const index = order[position];
     if (index === undefined) return true;
     const bundle = bundles[index] as BundleRequest;
-    for (const candidate of candidates.toSorted(preference)) {
-      if (steps > maxSteps) return false;
-      if (!fits(bundle, candidate.left, candidate.node.labels)) continue;
+    const tried = new Set<Candidate>();
+    for (;;) {
+      const best = bestOf(candidates, bundle, preference, tried);
+      if (best === undefined || steps > maxSteps) return false;
       steps += 1;
-      change(candidate.left, bundle.units, -1);
-      candidate.count += 1;
-      plan[index] = candidate.node.nodeId;
+      tried.add(best);
+      const { left } = best;
+      best.left = without(left, bundle.units);
+      best.count += 1;
+      plan[index] = best.node.nodeId;
       if (place(position + 1)) return true;
-      change(candidate.left, bundle.units, 1);
-      candidate.count -= 1;
+      best.left = left;
+      best.count -= 1;
     }
-    return false;
   };
   return place(0) ? plan : undefined;
+}
+
+function bestOf(
+  candidates: readonly Candidate[],
+  bundle: BundleRequest,
+  preference: Preference,
+  tried: ReadonlySet<Candidate>,
+): Candidate | undefined {
+  let best: Candidate | undefined;
+  for (const candidate of candidates) {
+    // Cheap questions first: most are no better than the one that there is.
+    if (best !== undefined && preference(candidate, best) >= 0) continue;
+    if (tried.has(candidate) || !fits(bundle, candidate.left, candidate.node.labels)) continue;
+    best = candidate;
+  }
+  return best;
+}
+
+function without(room: Units, units: Units): Units {
+  const left = new Map(room);
+  change(left, units, -1);
+  return left;
 }
 
 /** Quickly said of most groups that have to wait: each bundle has a node that it fits on, and all of them are not more than there is. */
 function couldHold(bundles: readonly BundleRequest[], nodes: readonly NodeRoom[]): boolean {
   const wanted = new Map<string, number>();
-  const room = new Map<string, number>();
   for (const { units } of bundles) change(wanted, units, 1);
-  for (const node of nodes) change(room, node.room, 1);
+  const room = new Map<string, number>();
+  for (const name of wanted.keys()) {
+    let sum = 0;
+    for (const node of nodes) sum += node.room.get(name) ?? 0;
+    room.set(name, sum);
+  }
   return (
     covers(room, wanted) &&
     bundles.every((bundle) => nodes.some((node) => fits(bundle, node.room, node.labels)))
   );
 }
 
-/** As a share of what the best node has: a GPU of 2 is more than a CPU of 64. */
-function sizeOf({ units }: BundleRequest, nodes: readonly NodeRoom[]): number {
-  let size = 0;
-  for (const [name, wanted] of units) {
-    const most = nodes.reduce((best, { room }) => Math.max(best, room.get(name) ?? 0), 1);
-    size = Math.max(size, wanted / most);
-  }
-  return size;
+/** By the share of what the best node has: a GPU of 2 is more than a CPU of 64. Those of one size stay in order. */
+function biggestFirst(
+  bundles: readonly BundleRequest[],
+  nodes: readonly NodeRoom[],
+): readonly number[] {
+  const most = new Map<string, number>();
+  const mostOf = (name: string): number => {
+    let best = most.get(name);
+    if (best !== undefined) return best;
+    best = 1;
+    for (const { room } of nodes) best = Math.max(best, room.get(name) ?? 0);
+    most.set(name, best);
+    return best;
+  };
+  const sizes = bundles.map(({ units }) =>
+    [...units].reduce((size, [name, wanted]) => Math.max(size, wanted / mostOf(name)), 0),
+  );
+  return [...bundles.keys()].toSorted(
+    (left, right) => (sizes[right] as number) - (sizes[left] as number),
+  );
 }
 
-function capacityOf({ room, labels }: NodeRoom, bundles: readonly BundleRequest[]): number {
+/** How many of the bundles a node could take alone. */
+function capacityFor(bundles: readonly BundleRequest[]): (node: NodeRoom) => number {
+  const [first] = bundles;
+  if (first === undefined || !bundles.every((bundle) => isSame(bundle, first))) {
+    return (node) => fillOf(node, bundles);
+  }
+  const wanted = [...first.units].filter(([, units]) => units > 0);
+  return ({ room, labels }) => {
+    if (!meets(labels, first.selector)) return 0;
+    let count = bundles.length;
+    for (const [name, units] of wanted) {
+      count = Math.min(count, Math.max(0, Math.floor((room.get(name) ?? 0) / units)));
+    }
+    return count;
+  };
+}
+
+function isSame(left: BundleRequest, right: BundleRequest): boolean {
+  return (
+    left.units.size === right.units.size &&
+    [...left.units].every(([name, units]) => right.units.get(name) === units) &&
+    JSON.stringify(left.selector) === JSON.stringify(right.selector)
+  );
+}
+
+function fillOf({ room, labels }: NodeRoom, bundles: readonly BundleRequest[]): number {
   const left = new Map(room);
   let count = 0;
   for (const bundle of bundles) {

@@ -50,14 +50,13 @@ export class Groups {
   }
 
   /** Reserves every bundle that has no place, if all of them fit: one change of the nodes, or none. */
-  place(group: Group, nodes: readonly Pool[]): boolean {
+  place(group: Group, nodes: ReadonlyMap<string, Pool>): boolean {
     const plan = planOf(group, nodes, "available");
     if (plan === undefined) return false;
-    const byId = new Map(nodes.map((node) => [node.nodeId, node]));
     let next = 0;
     for (const [index, bundle] of group.bundles.entries()) {
       if (bundle !== undefined) continue;
-      const node = byId.get(plan[next++] as string) as Pool;
+      const node = nodes.get(plan[next++] as string) as Pool;
       const units = group.units[index] as Units;
       node.take(units);
       group.bundles[index] = new Pool(node.nodeId, node.labels, units);
@@ -67,7 +66,7 @@ export class Groups {
   }
 
   /** Whether the nodes could hold it if they were idle. */
-  isFeasible(group: Group, nodes: readonly Pool[]): boolean {
+  isFeasible(group: Group, nodes: ReadonlyMap<string, Pool>): boolean {
     return planOf(group, nodes, "total") !== undefined;
   }
 
@@ -132,19 +131,18 @@ function settle(group: Group, state: "CREATED" | "REMOVED"): void {
 
 function planOf(
   group: Group,
-  nodes: readonly Pool[],
+  nodes: ReadonlyMap<string, Pool>,
   measure: "available" | "total",
 ): readonly string[] | undefined {
   const here = new Map<string, number>();
   for (const bundle of group.bundles) {
     if (bundle !== undefined) here.set(bundle.nodeId, (here.get(bundle.nodeId) ?? 0) + 1);
   }
-  const rooms: NodeRoom[] = nodes.map((node) => ({
-    nodeId: node.nodeId,
-    labels: node.labels,
-    room: node[measure],
-    bundlesHere: here.get(node.nodeId) ?? 0,
-  }));
+  const rooms: NodeRoom[] = [];
+  for (const [nodeId, node] of nodes) {
+    const bundlesHere = here.size === 0 ? 0 : (here.get(nodeId) ?? 0);
+    rooms.push({ nodeId, labels: node.labels, room: node[measure], bundlesHere });
+  }
   const missing = [...group.bundles.keys()].filter((index) => group.bundles[index] === undefined);
   const wanted = missing.map((index) => ({
     units: group.units[index] as Units,

@@ -4,9 +4,12 @@ import type { LabelCondition, LabelConditions } from "../rpc/demand.ts";
 export type Labels = Readonly<Record<string, string>>;
 
 export function meets(labels: Labels, conditions: LabelConditions): boolean {
-  return Object.entries(conditions).every(([name, condition]) =>
-    holds(Object.hasOwn(labels, name) ? labels[name] : undefined, condition),
-  );
+  for (const name in conditions) {
+    const condition = conditions[name];
+    if (condition === undefined || !Object.hasOwn(conditions, name)) continue;
+    if (!holds(Object.hasOwn(labels, name) ? labels[name] : undefined, condition)) return false;
+  }
+  return true;
 }
 
 /** "zone in (a, b)", for a message that says what is missing. */

@@ -215,11 +215,10 @@ export class Scheduler {
       wants: bundles,
       sinceMs: this.#now(),
       attempt: () => {
-        const nodes = [...this.#nodes.values()];
-        if (!this.#groups.place(group, nodes)) {
+        if (!this.#groups.place(group, this.#nodes)) {
           const nodesVersion = this.#nodesVersion;
           if (known.nodesVersion !== nodesVersion) {
-            known = { nodesVersion, feasible: this.#groups.isFeasible(group, nodes) };
+            known = { nodesVersion, feasible: this.#groups.isFeasible(group, this.#nodes) };
           }
           return whyNot(known.feasible);
         }
