@@ -20,6 +20,8 @@ const kinds = {
   "placement-groups": "PlacementGroups",
 };
 
+const settled = { timeout: 60_000, interval: 50 };
+
 interface Rows {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
   readonly total: number;
@@ -31,9 +33,12 @@ describe("list and summary", () => {
     "list %s shows what the driver itself sees",
     async (what, name) => {
       const session = await driver({ taskEvents: true, isolation: "process" });
-      const seen = (await session.ask("list", name, {})) as Rows;
-      expect(seen.rows.length).toBeGreaterThan(0);
-      expect(await json("list", what)).toEqual(seen);
+      // An owner hears a moment later who holds what is its.
+      await vi.waitFor(async () => {
+        const seen = (await session.ask("list", name, {})) as Rows;
+        expect(seen.rows.length).toBeGreaterThan(0);
+        expect(await json("list", what)).toEqual(seen);
+      }, settled);
       const { stdout: yaml } = await rayling("list", what, "--detail");
       expect(parse(yaml)).toEqual(await session.ask("list", name, { detail: true }));
       // Nobody but the driver has opened a socket: neither hosts in threads nor in processes.
