@@ -29,6 +29,7 @@ import { Lives } from "./lives.ts";
 import { ManyReturns } from "./many-returns.ts";
 import { ObjectRefGenerator, StreamState } from "./stream.ts";
 import { ObjectExchange } from "./object-exchange.ts";
+import { Pulls } from "./pulls.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
 import { Sessions } from "./sessions.ts";
 import { describeStuck } from "./explain.ts";
@@ -110,6 +111,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       directory: this.directory,
       store: this.store,
       exchange: this.#exchange,
+      pulls: new Pulls(options.objectStore.budget.limitBytes / 4),
       onCall: options.onCall,
       settle: (entry, value) => this.settle(entry, value),
       exportReferences: (references, peerId) => this.exportReferences(references, peerId),

@@ -5,7 +5,7 @@
  */
 import type { Codec, Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
-import { OwnerDiedError, ReferenceCountingError } from "../shared/errors.ts";
+import { ObjectStoreFullError, OwnerDiedError, ReferenceCountingError } from "../shared/errors.ts";
 import { messageOf, type ObjectEntry, type Outcome } from "../store/object-entry.ts";
 import type { StoreLink } from "../store/store.ts";
 import type { Session } from "../rpc/session.ts";
@@ -52,6 +52,7 @@ export class ObjectExchange implements StoreLink {
       session.fetch(objectId, false, {
         resolve: (value) => this.#link.settle(entry, value),
         reject: (error) => entry.reject(this.#link.readFailure(error)),
+        refuse: (bytes, why) => fail(new ObjectStoreFullError(entry.label, bytes, why)),
         lose: (reason) => fail(new OwnerDiedError(objectId, reason.message)),
       });
     } catch (error) {
@@ -70,6 +71,7 @@ export class ObjectExchange implements StoreLink {
       session.fetch(object.id, true, {
         resolve: (value) => resolve({ ok: true, value }),
         reject: (error) => resolve({ ok: false, failure: this.#link.readFailure(error) }),
+        refuse: (bytes, why) => resolve(fail(new ObjectStoreFullError(object.label, bytes, why))),
         lose: (reason) => resolve(fail(new OwnerDiedError(object.id, reason.message))),
       }),
     );
@@ -101,7 +103,7 @@ export class ObjectExchange implements StoreLink {
         return;
       }
       const value = outcome === undefined ? undefined : messageOf(entry, outcome);
-      if (value !== undefined) session.answer(id, value);
+      if (value !== undefined) session.answerFetch(id, value);
     };
     entry.watch(answer);
   }

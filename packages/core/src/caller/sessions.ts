@@ -8,11 +8,13 @@ import type { ObjectEntry } from "../store/object-entry.ts";
 import type { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
 import type { ObjectExchange } from "./object-exchange.ts";
+import type { Pulls } from "./pulls.ts";
 
 export interface SessionsLink {
   readonly directory: Directory;
   readonly store: Store;
   readonly exchange: ObjectExchange;
+  readonly pulls: Pulls;
   readonly onCall: (call: CallMessage, session: Session) => void;
   settle(entry: ObjectEntry, value: Encoded): void;
   exportReferences(references: readonly object[], peerId: string): void;
@@ -55,6 +57,7 @@ export class Sessions {
           process.emitWarning(String(error), "RaylingWarning");
         }
       },
+      onParts: (bytes, begin) => link.pulls.take(bytes, begin),
       onExport: (references) => link.exportReferences(references, peerId),
     });
     const known = Promise.resolve(session);

@@ -8,6 +8,7 @@
 import { inspect } from "node:util";
 import { driversText } from "../shared/code-roots.ts";
 import * as known from "../shared/errors.ts";
+import { ownFolder } from "../shared/own-files.ts";
 import {
   markRemote,
   type RemoteSite,
@@ -164,7 +165,7 @@ function revive(failure: FailureData, findClass?: FindClass): Error {
 }
 
 /** The runtime's own frames say nothing about the user's mistake. */
-const ownFrames: string = new URL("..", import.meta.url).href;
+const ownFrames: string = ownFolder.href;
 
 function userStack(stack: string): string {
   return stack

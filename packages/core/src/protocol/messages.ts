@@ -72,6 +72,16 @@ export type Message =
       readonly objectId: string;
       readonly whole: boolean;
     }
+  /** The answer to a fetch, when its buffers are many bytes: the batch that it is, without them. They follow in parts, as they are wanted. */
+  | {
+      readonly kind: "parts";
+      readonly id: number;
+      readonly bytes: Uint8Array;
+      /** In bytes, of each buffer. */
+      readonly sizes: readonly number[];
+    }
+  /** So many more parts of that answer; none at all, ever, if `count` is 0. */
+  | { readonly kind: "want"; readonly id: number; readonly count: number }
   /** The value of an object of the sender, unasked: its host is about to end. */
   | { readonly kind: "value"; readonly objectId: string; readonly value: Encoded }
   /** Asks the owner to cancel the call that makes an object of its. */
@@ -106,6 +116,8 @@ const kinds = {
   absent: 14,
   value: 15,
   leaving: 16,
+  parts: 17,
+  want: 18,
 } as const;
 const text = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 const noDependencies: readonly Encoded[] = [];
@@ -127,12 +139,23 @@ const maxRoutes: number = 2 ** 20;
 /** A body is its size, its counts, and its bytes or where they are. */
 const leastBodyBytes = 12;
 
+const sizeBytes = 8;
+
 /** Routes of calls with a name of their own use the first numbers again and again, so that names do not pile up on the other side. */
 const namedRoutes = 256;
 
 export interface Batch {
   readonly bytes: Uint8Array;
   readonly buffers: readonly SharedArrayBuffer[];
+  /** A piece of an answer that comes in parts; then there is nothing else in it. */
+  readonly part?: Part;
+}
+
+export interface Part {
+  /** Of the fetch that it answers. */
+  readonly id: number;
+  /** What it says; where it arrives, the place that it was meant for. */
+  readonly data: Uint8Array;
 }
 
 /** Gathers the messages of one turn. */
@@ -191,6 +214,22 @@ export class BatchWriter {
         return this.#length - before;
       case "leaving":
         this.#head(kinds.leaving, 0);
+        return this.#length - before;
+      case "want":
+        this.#head(kinds.want, message.id);
+        this.#uint32(message.count);
+        return this.#length - before;
+      case "parts":
+        this.#head(kinds.parts, message.id);
+        this.#uint32(message.bytes.length);
+        this.#room(message.bytes.length + message.sizes.length * sizeBytes + headRoom);
+        this.#bytes.set(message.bytes, this.#length);
+        this.#length += message.bytes.length;
+        this.#uint32(message.sizes.length);
+        for (const size of message.sizes) {
+          this.#view.setFloat64(this.#length, size, true);
+          this.#length += sizeBytes;
+        }
         return this.#length - before;
       case "consumed":
         this.#head(kinds.consumed, message.id);
@@ -387,6 +426,12 @@ export class BatchReader {
         case kinds.consumed:
           onMessage({ kind: "consumed", id, count: cursor.uint32() });
           break;
+        case kinds.want:
+          onMessage({ kind: "want", id, count: cursor.uint32() });
+          break;
+        case kinds.parts:
+          onMessage({ kind: "parts", id, bytes: cursor.bytes(), sizes: cursor.sizes() });
+          break;
         case kinds.cancel:
           onMessage({ kind: "cancel", id, recursive: cursor.uint32() === 1 });
           break;
@@ -478,11 +523,26 @@ class Cursor {
   }
 
   text(): string {
+    return text.decoder.decode(this.bytes());
+  }
+
+  bytes(): Uint8Array {
     const size = this.uint32();
     const start = this.#at;
     this.#at += size;
     this.#checkEnd();
-    return text.decoder.decode(this.#bytes.subarray(start, this.#at));
+    return this.#bytes.subarray(start, this.#at);
+  }
+
+  /** Of memory to be taken. */
+  sizes(): number[] {
+    const count = this.uint32();
+    if (count * sizeBytes > this.#bytes.length - this.#at) throw cutOff();
+    return Array.from({ length: count }, () => {
+      const size = this.float64();
+      if (!Number.isSafeInteger(size) || size < 0) throw new RaySystemError(`${size} is no size`);
+      return size;
+    });
   }
 
   /** A count that the batch has no room for is not made a list of. */

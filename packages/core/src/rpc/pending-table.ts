@@ -13,6 +13,8 @@ export interface Pending {
   resolveAll?(values: readonly Encoded[]): void;
   reject(error: Encoded): void;
   lose(reason: DeathCause): void;
+  /** There is no memory here for a value of so many bytes. */
+  refuse?(bytes: number, why: string): void;
   /** The actor ended, and its host did not. */
   gone?(): void;
   absent?(): void;

@@ -11,12 +11,15 @@ import {
   BatchReader,
   BatchWriter,
   type Message,
+  type Part,
   type Route,
 } from "../protocol/messages.ts";
 import { assertNever, type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
+import { IncomingParts, OutgoingParts, wholeBytes } from "./parts.ts";
 import { type Pending, PendingTable } from "./pending-table.ts";
 import { brokenChannel, type Channel } from "../transport/channel.ts";
+import { peerLimits } from "../transport/framing.ts";
 
 export type CallMessage = Extract<Message, { kind: "call" }>;
 
@@ -39,6 +42,8 @@ export interface SessionReceiver {
   onCancelObject(objectId: string, recursive: boolean, force: boolean): void;
   /** References are about to leave inside a value. */
   onExport(references: readonly object[]): void;
+  /** A value of so many bytes is about to come in parts: `begin` is called when there is room for it, and calls `end` when it is here or lost. */
+  onParts(bytes: number, begin: (end: () => void) => void): void;
 }
 
 export interface CreditLimits {
@@ -49,6 +54,9 @@ export interface CreditLimits {
 /** More than any default concurrency (1,000), so that calls which wait for each other all reach the actor; 16 MiB of small arguments. */
 export const defaultCredit: CreditLimits = { maxCalls: 4096, maxBytes: 16 * 1024 * 1024 };
 
+const noBytes: Uint8Array = new Uint8Array(0);
+const noBuffers: readonly SharedArrayBuffer[] = [];
+
 /** A batch leaves early at this size, so that the other side starts while this one still writes (measured in bench/). */
 const earlyFlushBytes = 8 * 1024;
 
@@ -57,6 +65,9 @@ const maxInFlight: number = 2 ** 22;
 
 /** So do answers after this time: a turn of slow methods must not hold back the answer of the first. */
 const earlyFlushMs = 1;
+
+/** Undefined until there is room for it. */
+type Incoming = { readonly parts: IncomingParts; readonly end: () => void } | undefined;
 
 interface CreditWaiter {
   readonly maxConcurrency: number;
@@ -77,6 +88,9 @@ export class Session {
   readonly #closeWatchers: Set<(reason: DeathCause) => void> = new Set();
   /** By the caller's id, which is a slot number and so small. */
   readonly #running: (Running | undefined)[] = [];
+  /** By the number of the fetch: of the peer's, and of ours. */
+  readonly #outgoing: Map<number, OutgoingParts> = new Map();
+  readonly #incoming: Map<number, Incoming> = new Map();
   /** Taken in by `poll`, to be handled in their turn. */
   #polled: Batch[] = [];
   /** Cancelled by what `poll` took in, before their own turn. */
@@ -102,6 +116,7 @@ export class Session {
       this.#lose(reason);
       return reason;
     });
+    channel.takeParts?.((id, size) => this.#placeOfPart(id, size));
     channel.onMessage((batch) => this.#receive(batch));
   }
 
@@ -182,6 +197,21 @@ export class Session {
     this.#export(value);
     this.#send({ kind: "result", id, value });
     this.#flushIfLate();
+  }
+
+  /** The same to a fetch: many bytes go in parts, where they are copied at all. */
+  answerFetch(id: number, value: Encoded): void {
+    if (this.#state === "closed") return;
+    const isCopied = this.#channel.takeParts !== undefined;
+    if (!isCopied || bytesOf(value) <= wholeBytes) return this.answer(id, value);
+    const writer = new BatchWriter();
+    writer.write({ kind: "result", id, value });
+    const { bytes, buffers } = writer.take();
+    const sizes = buffers.map(({ byteLength }) => byteLength);
+    if (sumOf(sizes) <= wholeBytes) return this.answer(id, value);
+    this.#export(value);
+    this.#outgoing.set(id, new OutgoingParts(id, buffers));
+    this.#send({ kind: "parts", id, bytes, sizes });
   }
 
   answerAll(id: number, values: readonly Encoded[]): void {
@@ -354,11 +384,75 @@ export class Session {
     this.#lapSince = performance.now();
     this.#unsentMs = 0;
     try {
-      this.#reader.read(batch, (message) => this.#onMessage(message));
+      if (batch.part === undefined) this.#reader.read(batch, (message) => this.#onMessage(message));
+      else this.#partArrived(batch.part);
     } catch (error) {
       return this.#channel.close(brokenChannel(error));
     }
     this.#endTurn();
+  }
+
+  /** @throws RaySystemError for one that is not on its way */
+  #placeOfPart(id: number, size: number): Uint8Array {
+    const incoming = this.#incoming.get(id);
+    if (incoming === undefined) throw new RaySystemError(`nobody waits for a part of ${id}`);
+    return incoming.parts.place(size);
+  }
+
+  #announced(id: number, announced: Uint8Array, sizes: readonly number[]): void {
+    if (this.#pending.peek(id) === undefined || this.#incoming.has(id)) {
+      throw new RaySystemError(`nobody waits for the parts of ${id}`);
+    }
+    const total = sumOf(sizes);
+    if (total === 0 || total > peerLimits.maxBufferBytes) {
+      throw new RaySystemError(`parts of ${total} bytes are over the limit`);
+    }
+    // Not the chunk that it came in.
+    const bytes = announced.slice();
+    this.#incoming.set(id, undefined);
+    this.#receiver.onParts(total, (end) => {
+      if (this.#state === "closed") return end();
+      try {
+        this.#incoming.set(id, { parts: new IncomingParts(id, bytes, sizes), end });
+        this.#wantMore(id);
+      } catch (error) {
+        this.#incoming.delete(id);
+        end();
+        this.#send({ kind: "want", id, count: 0 });
+        this.#take(id)?.refuse?.(total, String(error));
+      }
+    });
+  }
+
+  #wantMore(id: number): void {
+    const count = this.#incoming.get(id)?.parts.want() ?? 0;
+    if (count > 0) this.#send({ kind: "want", id, count });
+  }
+
+  #sendParts(id: number, count: number): void {
+    const outgoing = this.#outgoing.get(id);
+    if (outgoing === undefined) throw new RaySystemError(`there are no parts of ${id} to want`);
+    outgoing.want(count);
+    for (const part of outgoing.next()) {
+      if (this.#channel.isOpen) this.#channel.send({ bytes: noBytes, buffers: noBuffers, part });
+    }
+    if (count === 0 || outgoing.isDone) this.#outgoing.delete(id);
+  }
+
+  #partArrived({ id, data }: Part): void {
+    const incoming = this.#incoming.get(id);
+    if (incoming === undefined) throw new RaySystemError(`nobody waits for a part of ${id}`);
+    const { parts, end } = incoming;
+    parts.arrived(data.length);
+    if (!parts.isWhole) return this.#wantMore(id);
+    this.#incoming.delete(id);
+    end();
+    this.#reader.read(parts.batch, (message) => {
+      if (message.kind !== "result" || message.id !== id) {
+        throw new RaySystemError(`the parts of ${id} are no answer to it`);
+      }
+      this.#onMessage(message);
+    });
   }
 
   #cancelAhead(id: number, recursive: boolean): void {
@@ -416,6 +510,12 @@ export class Session {
       case "cancel-object":
         this.#receiver.onCancelObject(message.objectId, message.recursive, message.force);
         break;
+      case "parts":
+        this.#announced(message.id, message.bytes, message.sizes);
+        break;
+      case "want":
+        this.#sendParts(message.id, message.count);
+        break;
       case "reference":
         this.#receiver.onReference(message.objectId, message.holder, message.change);
         break;
@@ -454,9 +554,20 @@ export class Session {
     this.#state = "closed";
     this.#bytes = 0;
     for (const pending of this.#pending.takeAll()) pending.lose(reason);
+    for (const incoming of this.#incoming.values()) incoming?.end();
+    this.#incoming.clear();
+    this.#outgoing.clear();
     for (const { resume } of this.#creditWaiters.drain()) resume();
     for (const running of this.#running) running?.callerLost();
     for (const watcher of this.#closeWatchers) watcher(reason);
     this.#closeWatchers.clear();
   }
+}
+
+function bytesOf({ start, end, buffers }: Encoded): number {
+  return end - start + sumOf(buffers.map(({ byteLength }) => byteLength));
+}
+
+function sumOf(sizes: readonly number[]): number {
+  return sizes.reduce((sum, size) => sum + size, 0);
 }

@@ -7,6 +7,9 @@
 import type { Batch } from "../protocol/messages.ts";
 import type { DeathCause } from "../shared/errors.ts";
 
+/** The place for the data of a part, of exactly that size. */
+export type PlaceOfPart = (id: number, size: number) => Uint8Array;
+
 export interface Channel {
   /** @throws RaySystemError when closed */
   send(batch: Batch): void;
@@ -17,6 +20,11 @@ export interface Channel {
    * Without it, messages are seen at the end of the turn only.
    */
   readonly poll?: () => readonly Batch[];
+  /**
+   * Says where the data of parts goes that arrive. Only a channel that copies what it carries has it, and carries parts; both ends are of one kind.
+   * `place` throws for a part that nobody waits for, and the channel ends.
+   */
+  readonly takeParts?: (place: PlaceOfPart) => void;
   /** False from the moment it is known that nothing sent would arrive. */
   readonly isOpen: boolean;
   readonly closed: Promise<DeathCause>;

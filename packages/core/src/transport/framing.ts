@@ -2,13 +2,15 @@
  * Batches as frames of a byte stream: a fixed head, the lengths of the buffers, the batch, the buffers as raw segments.
  *
  * Head: length of the batch and count of buffers, 4 bytes each, little endian; then 6 bytes of length per buffer. The highest bit of the count marks
- * a frame that is no batch but a word between the two ends of the connection; it has no buffers. A frame that lies whole in
+ * a frame that is no batch but a word between the two ends of the connection; it has no buffers. The next one marks a part of an answer: the length is that of
+ * its data, before which comes the number of the fetch, 4 bytes; it is read into the place that it is meant for. A frame that lies whole in
  * one chunk is handed on as a window of it, without a copy; buffers go straight into SharedArrayBuffers, so that everything above
  * sees what it sees between threads. Lengths are checked before anything is allocated for them, and what is said to be long is not believed: memory is
  * taken as bytes arrive.
  */
-import type { Batch } from "../protocol/messages.ts";
+import type { Batch, Part } from "../protocol/messages.ts";
 import { RaySystemError } from "../shared/errors.ts";
+import type { PlaceOfPart } from "./channel.ts";
 
 export interface FrameLimits {
   readonly maxBatchBytes: number;
@@ -31,6 +33,10 @@ export interface Frame extends Batch {
 
 const headBytes = 8;
 const wordBit = 2 ** 31;
+const partBit = 2 ** 30;
+const partIdBytes = 4;
+/** A part is as much as may be sent before anything else has its turn. */
+export const maxPartBytes: number = 2 * 1024 * 1024;
 /** A word is short. */
 const maxWordBytes = 64;
 const lengthBytes = 6;
@@ -46,10 +52,12 @@ const growth = {
   buffer: { first: 1024 * 1024, times: 16 },
 } as const;
 const noBuffers: readonly SharedArrayBuffer[] = [];
+const noBytes: Uint8Array = new Uint8Array(0);
 
 /** The pieces to write, in order; buffers are not copied. @throws RaySystemError for a frame that no peer would take */
 export function frameOf(batch: Batch, limits: FrameLimits = peerLimits): Uint8Array[] {
-  const { bytes, buffers } = batch;
+  const { bytes, buffers, part } = batch;
+  if (part !== undefined) return partFrame(part);
   checkHead(bytes.length, buffers.length, limits);
   const size = headBytes + buffers.length * lengthBytes;
   const isJoined = bytes.length <= joinedBytes;
@@ -69,6 +77,14 @@ export function frameOf(batch: Batch, limits: FrameLimits = peerLimits): Uint8Ar
   return pieces;
 }
 
+function partFrame({ id, data }: Part): Uint8Array[] {
+  const start = Buffer.allocUnsafe(headBytes + partIdBytes);
+  start.writeUInt32LE(data.length, 0);
+  start.writeUInt32LE(partBit, 4);
+  start.writeUInt32LE(id, headBytes);
+  return [start, data];
+}
+
 /** The same for a word between the two ends. */
 export function wordFrame(word: Uint8Array): Uint8Array {
   const frame = Buffer.allocUnsafe(headBytes + word.length);
@@ -79,7 +95,7 @@ export function wordFrame(word: Uint8Array): Uint8Array {
 }
 
 /** What is being read when a chunk ends in the middle of it. */
-interface Part {
+interface Filling {
   readonly kind: keyof typeof growth;
   readonly size: number;
   target: Uint8Array;
@@ -90,6 +106,8 @@ type Reading =
   | { readonly kind: "head" }
   | { readonly kind: "lengths"; readonly size: number; readonly count: number }
   | { readonly kind: "word" }
+  | { readonly kind: "part-id"; readonly size: number }
+  | { readonly kind: "part"; readonly id: number; readonly size: number }
   | { readonly kind: "batch"; readonly lengths: readonly number[] }
   | {
       readonly kind: "buffer";
@@ -105,12 +123,13 @@ const plainBatch: Reading = { kind: "batch", lengths: [] };
 /** Takes chunks as they come and gives batches one at a time. */
 export class FrameReader {
   limits: FrameLimits;
+  placeOfPart: PlaceOfPart | undefined;
   #chunk: Uint8Array = new Uint8Array(0);
   #at = 0;
   #reading: Reading = head;
   /** Length of the part that is being read. */
   #expected = 0;
-  #part: Part | undefined;
+  #part: Filling | undefined;
   #frames = 0;
 
   constructor(limits: FrameLimits = peerLimits) {
@@ -130,6 +149,18 @@ export class FrameReader {
   /** Whether the stream may end here. */
   get isBetweenFrames(): boolean {
     return this.unread === 0 && this.#reading === head && this.#part === undefined;
+  }
+
+  /** Where the next bytes go, if they go to one place and are at least so many: whoever has them may put them there, and says so by `filled`. */
+  gap(least: number): Uint8Array | undefined {
+    const part = this.#part;
+    if (part === undefined || this.unread > 0) return undefined;
+    const left = part.target.length - part.filled;
+    return left < least ? undefined : part.target.subarray(part.filled);
+  }
+
+  filled(bytes: number): void {
+    if (this.#part !== undefined) this.#part.filled += bytes;
   }
 
   push(chunk: Uint8Array): void {
@@ -160,6 +191,12 @@ export class FrameReader {
             this.#expected = size;
             break;
           }
+          if (count === partBit) {
+            checkPart(size);
+            this.#reading = { kind: "part-id", size };
+            this.#expected = partIdBytes;
+            break;
+          }
           checkHead(size, count, this.limits);
           this.#reading = count === 0 ? plainBatch : { kind: "lengths", size, count };
           this.#expected = count === 0 ? size : count * lengthBytes;
@@ -170,6 +207,24 @@ export class FrameReader {
           if (bytes === undefined) return undefined;
           this.#reading = head;
           return { bytes, buffers: noBuffers, isWord: true };
+        }
+        case "part-id": {
+          const bytes = this.#take(this.#expected);
+          if (bytes === undefined) return undefined;
+          const { size } = reading;
+          const id = uint32(bytes, 0);
+          const place = this.placeOfPart?.(id, size);
+          if (place?.length !== size) throw new RaySystemError(`part of ${id} is for nobody`);
+          this.#reading = { kind: "part", id, size };
+          this.#part = { kind: "buffer", size, target: place, filled: 0 };
+          break;
+        }
+        case "part": {
+          if (this.#part === undefined || !this.#fill(this.#part)) return undefined;
+          const { target } = this.#part;
+          this.#part = undefined;
+          this.#reading = head;
+          return { bytes: noBytes, buffers: noBuffers, part: { id: reading.id, data: target } };
         }
         case "lengths": {
           const bytes = this.#take(this.#expected);
@@ -242,7 +297,7 @@ export class FrameReader {
   }
 
   /** Whether it is whole; else the chunk is used up. */
-  #fill(part: Part): boolean {
+  #fill(part: Filling): boolean {
     for (;;) {
       const wanted = Math.min(part.target.length - part.filled, this.unread);
       part.target.set(this.#chunk.subarray(this.#at, this.#at + wanted), part.filled);
@@ -257,14 +312,14 @@ export class FrameReader {
   }
 }
 
-function newPart(kind: Part["kind"], size: number): Part {
+function newPart(kind: Filling["kind"], size: number): Filling {
   const { first, times } = growth[kind];
   let length = size;
   while (length > first) length = Math.ceil(length / times);
   return { kind, size, target: memoryFor({ kind, size }, length), filled: 0 };
 }
 
-function memoryFor({ kind, size }: Pick<Part, "kind" | "size">, length: number): Uint8Array {
+function memoryFor({ kind, size }: Pick<Filling, "kind" | "size">, length: number): Uint8Array {
   const taken = Math.min(size, length);
   return kind === "bytes"
     ? Buffer.allocUnsafeSlow(taken)
@@ -285,6 +340,11 @@ function checkWord(size: number, count: number): void {
   if (count !== wordBit || size > maxWordBytes) {
     throw new RaySystemError(`a word of ${size} bytes with ${count - wordBit} buffers is none`);
   }
+}
+
+function checkPart(size: number): void {
+  if (size > 0 && size <= maxPartBytes) return;
+  throw new RaySystemError(`a part of ${size} bytes is over the limit of ${maxPartBytes}, or none`);
 }
 
 function checkHead(size: number, count: number, limits: FrameLimits): void {

@@ -8,7 +8,7 @@
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
-import { brokenChannel, type Channel } from "./channel.ts";
+import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";
 import { maxUnreadBytes, type SocketChannel, unreadBytesOf } from "./socket.ts";
 
 /** A connection over which a link goes on, and how much of ours the peer has. */
@@ -60,6 +60,7 @@ export class Link implements Channel {
   #gone: DeathCause | undefined;
   #wire: SocketChannel | undefined;
   #receiver: ((batch: Batch) => void) | undefined;
+  #placeOfPart: PlaceOfPart | undefined;
   /** Arrived before anybody received. */
   #early: Batch[] = [];
   /** Sent, and not known to have arrived. */
@@ -121,6 +122,7 @@ export class Link implements Channel {
     this.#acknowledged = this.#received;
     this.#unacknowledgedBytes = 0;
     wire.onWord((word) => this.#hear(word));
+    if (this.#placeOfPart !== undefined) wire.takeParts(this.#placeOfPart);
     void wire.closed.then((reason) => this.#cut(wire, reason));
     for (const batch of this.#kept) if (wire.isOpen) wire.send(batch);
     wire.onMessage((batch) => {
@@ -145,6 +147,11 @@ export class Link implements Channel {
     this.#keptBytes += unreadBytesOf(batch);
     if (this.#keptBytes > this.#maxUnreadBytes) return this.#giveUp();
     if (this.#wire?.isOpen === true) this.#wire.send(batch);
+  }
+
+  takeParts(place: PlaceOfPart): void {
+    this.#placeOfPart = place;
+    this.#wire?.takeParts(place);
   }
 
   onMessage(receiver: (batch: Batch) => void): void {
@@ -222,7 +229,7 @@ export class Link implements Channel {
 
   #count(batch: Batch): void {
     this.#received += 1;
-    this.#unacknowledgedBytes += batch.bytes.length;
+    this.#unacknowledgedBytes += batch.bytes.length + (batch.part?.data.length ?? 0);
     for (const { byteLength } of batch.buffers) this.#unacknowledgedBytes += byteLength;
     const isMuch =
       this.#received - this.#acknowledged >= acknowledge.batches ||

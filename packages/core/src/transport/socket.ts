@@ -11,7 +11,7 @@ import { readSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
-import { brokenChannel, type Channel } from "./channel.ts";
+import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";
 import {
   type Frame,
   type FrameLimits,
@@ -45,6 +45,10 @@ const warnBytes = 256 * 1024 * 1024;
 export const maxUnreadBytes: number = 1024 ** 3;
 /** A buffer above this is not counted. */
 const bigBytes = 1024 * 1024;
+/** Node reads so much at once. */
+const chunkBytes = 64 * 1024;
+/** And this thread so much more behind its back, before others have their turn. */
+const maxDirectBytes = 4 * 1024 * 1024;
 /** A thread that looks what has arrived looks at so much at once. */
 const maxPolledBytes = 64 * 1024 * 1024;
 /** Says "I could not read what you sent"; no batch is empty. */
@@ -94,9 +98,14 @@ export class SocketChannel implements Channel {
       if (!this.#open) return;
       this.#vigil.end();
       this.#reader.push(chunk);
+      let bytes = chunk.length;
       if (this.#receiver === undefined) socket.pause();
-      else this.#deliver();
-      if (!this.#reader.isBetweenFrames) this.#unfinished(chunk.length);
+      else {
+        this.#deliver();
+        // A full chunk: there is more.
+        if (bytes === chunkBytes) bytes += this.#readDirectly();
+      }
+      if (!this.#reader.isBetweenFrames) this.#unfinished(bytes);
     });
     socket.pause();
     socket.on("end", () => socket.destroy());
@@ -136,6 +145,10 @@ export class SocketChannel implements Channel {
     this.#onWord = listener;
   }
 
+  takeParts(place: PlaceOfPart): void {
+    this.#reader.placeOfPart = place;
+  }
+
   onMessage(receiver: (batch: Batch) => void): void {
     this.#receiver = receiver;
     this.#deliver();
@@ -158,7 +171,7 @@ export class SocketChannel implements Channel {
         this.#reader.push(chunk);
         for (let next = this.#reader.next(); next !== undefined; next = this.#reader.next()) {
           if (next.isWord === true) this.#hear(next.bytes);
-          else if (next.bytes.length === 0) throw new RaySystemError("the other side gave up");
+          else if (saysUnreadable(next)) throw new RaySystemError("the other side gave up");
           else batches.push(next);
         }
         bytes += chunk.length;
@@ -236,7 +249,7 @@ export class SocketChannel implements Channel {
         return this.close(brokenChannel(error));
       }
       if (batch === undefined) return;
-      if (batch.bytes.length === 0) {
+      if (saysUnreadable(batch)) {
         return this.close({
           kind: "channel-broken",
           message: "the other side could not read what was sent",
@@ -244,6 +257,23 @@ export class SocketChannel implements Channel {
       }
       this.#receiver(batch);
     }
+  }
+
+  /** What has arrived of something big goes to its place without a copy. Returns how much it was. */
+  #readDirectly(): number {
+    const fd = rawHandleOf(this.#socket)?.fd;
+    if (fd === undefined || fd < 0) return 0;
+    let bytes = 0;
+    while (this.#open && bytes < maxDirectBytes) {
+      const place = this.#reader.gap(chunkBytes);
+      if (place === undefined) break;
+      const length = readInto(fd, place);
+      this.#reader.filled(length);
+      bytes += length;
+      if (length > 0) this.#deliver();
+      if (length < place.length) break;
+    }
+    return bytes;
   }
 
   /** A peer that never reads, or never closes, must not hold it for ever. */
@@ -343,6 +373,10 @@ export class SocketChannel implements Channel {
   }
 }
 
+function saysUnreadable({ bytes, part }: Batch): boolean {
+  return bytes.length === 0 && part === undefined;
+}
+
 /** What counts of a batch as long as it is not read. */
 export function unreadBytesOf({ bytes, buffers }: Batch): number {
   let size = bytes.length;
@@ -405,12 +439,17 @@ function rawHandleOf(socket: Socket): Handle | undefined {
 
 /** What has arrived, or undefined if nothing has, or if the other side is gone, which the event loop will find. */
 function readNow(fd: number): Uint8Array | undefined {
-  const chunk = Buffer.allocUnsafeSlow(64 * 1024);
+  const chunk = Buffer.allocUnsafeSlow(chunkBytes);
+  const length = readInto(fd, chunk);
+  return length === 0 ? undefined : chunk.subarray(0, length);
+}
+
+/** How much there was; 0 also if the other side is gone. */
+function readInto(fd: number, place: Uint8Array): number {
   try {
-    const length = readSync(fd, chunk);
-    return length === 0 ? undefined : chunk.subarray(0, length);
+    return readSync(fd, place);
   } catch {
-    return undefined;
+    return 0;
   }
 }
 
