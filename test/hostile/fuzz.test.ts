@@ -22,6 +22,7 @@ import {
   messages,
   nested,
   pack,
+  part,
   type Place,
   RawPeer,
   residentBytes,
@@ -200,7 +201,7 @@ class Attack {
 
   #message(): Buffer {
     const id = this.pick(4) === 0 ? this.#number() : this.pick(64);
-    switch (this.pick(15)) {
+    switch (this.pick(17)) {
       case 0:
         return messages.route(
           300 + this.pick(4),
@@ -247,6 +248,13 @@ class Attack {
           : messages.value(this.#text(), this.#body());
       case 13:
         return Buffer.concat([messages.bare(7, id), u32(this.#number()), this.#body()]);
+      case 14:
+        return messages.want(id, this.#number());
+      case 15:
+        return messages.parts(id, this.#message(), [
+          this.#number(),
+          this.#one([NaN, -1, 1e300, 8]),
+        ]);
       default:
         return messages.bare(this.#one([8, 9, 14, 16, 99, 255]), id);
     }
@@ -295,8 +303,9 @@ class Attack {
 
   /** One frame, or what is sent in its place. */
   frame(isControl: boolean): Buffer {
-    const dice = this.pick(20);
+    const dice = this.pick(21);
     if (dice === 0) return this.#bytes(200);
+    if (dice === 20) return part(this.#number(), this.#bytes(100));
     if (dice === 1) return Buffer.concat([u32(this.#number(), this.#number()), this.#bytes(60)]);
     if (dice === 2)
       return word(this.#one([Buffer.of(1, 0, 0, 0, 0, 0, 0), Buffer.of(2), this.#bytes(80)]));
