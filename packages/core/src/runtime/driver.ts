@@ -61,7 +61,7 @@ export interface InitOptions {
   readonly tls?: CredentialFiles;
   /** Where names of actors live. Default: one of its own for each session, as in Ray. */
   readonly namespace?: string;
-  /** Worker threads started ahead of need. Default: one per CPU, at most 4; one if `isolation` is "shared", none if it is "process". */
+  /** Worker threads started ahead of need. Default: one for each of `numCpus`, at most 4 and no more than the machine has CPUs; one if `isolation` is "shared", none if it is "process". */
   readonly prewarm?: number;
   /**
    * Bytes of big values (of 64 KiB and more) that this process keeps in memory: results and puts of all its threads together. Above 80 % of it those
@@ -313,10 +313,10 @@ function networkOf(
   };
 }
 
-/** As many as soon find work: none where all that is started is a process. */
+/** As many as soon find work, and can start at once: none where all that is started is a process. */
 function standardPrewarm(isolation: Isolation, numCpus: number): number {
   const most: Readonly<Record<Isolation, number>> = { thread: 4, shared: 1, process: 0 };
-  return Math.min(numCpus, most[isolation]);
+  return Math.min(numCpus, availableParallelism(), most[isolation]);
 }
 
 function nodesOfEnvironment(): string[] {
