@@ -167,6 +167,7 @@ export class Supervisor {
     const kept = this.#next;
     this.#next = undefined;
     if (kept?.isLost === false) return kept;
+    kept?.release();
     this.#request = this.#ask();
     const outcome = await this.#request.outcome;
     switch (outcome.kind) {
