@@ -1,0 +1,180 @@
+/**
+ * What one driver has on the machine of an agent: the hosts that it ordered and the code that it brought. It lives as long as the link to that driver.
+ */
+import { expose, type Remote, wrap } from "comlink";
+import {
+  type Address,
+  type CauseData,
+  causeFromData,
+  causeToData,
+  channelEndpoint,
+  type DeathCause,
+  type Guard,
+  HostProcess,
+  type Link,
+  type NetworkSettings,
+  newToken,
+  RaySystemError,
+  readLines,
+} from "@rayling/core/cluster";
+import type { CodeCache } from "./code/code-cache.ts";
+import { DriverCode } from "./code/driver-code.ts";
+import type { AgentControl, DriverAnswers, HostOrder, NodeOffer, StartedHost } from "./contract.ts";
+
+/** What the sessions of an agent share. */
+export interface Machine {
+  readonly guard: Guard;
+  readonly host: string;
+  readonly tell: (line: string) => void;
+  readonly codeCache: CodeCache;
+  readonly network: NetworkSettings;
+  readonly spillDirectory: string;
+  readonly maxHosts: number;
+  readonly objectStoreMemory: number;
+  readonly offer: NodeOffer;
+  readonly hostCount: () => number;
+  readonly isDraining: () => boolean;
+}
+
+/** What one driver has on this machine. */
+export class DriverSession {
+  readonly peerId: string;
+  readonly link: Link;
+  readonly #machine: Machine;
+  readonly #driver: Remote<DriverAnswers>;
+  readonly #hosts: Map<string, HostProcess> = new Map();
+  readonly #code: DriverCode;
+  #onHostGone: () => void = () => undefined;
+
+  constructor(peerId: string, link: Link, machine: Machine) {
+    this.peerId = peerId;
+    this.link = link;
+    this.#machine = machine;
+    this.#code = new DriverCode(machine.codeCache, machine.tell);
+    const code = this.#code;
+    const endpoint = channelEndpoint(link);
+    this.#driver = wrap<DriverAnswers>(endpoint);
+    const control: AgentControl = {
+      describe: () => {
+        if (!machine.isDraining()) return machine.offer;
+        throw new RaySystemError(
+          `node ${machine.offer.nodeName} is being drained and takes no more drivers`,
+        );
+      },
+      ping: () => undefined,
+      launch: (order) => this.#launch(order),
+      terminate: (hostId) =>
+        void this.#hosts.get(hostId)?.terminate({ kind: "killed", message: "its driver ended it" }),
+      hasCode: (id) => code.hasCode(id),
+      openCode: (id) => code.openCode(id),
+      writeCode: (id, portion) => code.writeCode(id, portion),
+      closeCode: (id) => code.closeCode(id),
+      dropCode: (id) => code.dropCode(id),
+    };
+    expose(control, endpoint);
+  }
+
+  get hostCount(): number {
+    return this.#hosts.size;
+  }
+
+  /** Resolves when its driver orders no more hosts and has none here, or is gone, or the time is over. */
+  async drain(timeoutMs: number, late: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    void this.link.closed.then(() => resolve());
+    late.addEventListener("abort", () => resolve());
+    const look = (): void => void (this.#hosts.size === 0 && resolve());
+    this.#driver.draining(timeoutMs).then(
+      () => {
+        this.#onHostGone = look;
+        look();
+      },
+      // It cannot be told; what it has here has its time.
+      () => undefined,
+    );
+    await promise;
+  }
+
+  async end(cause: DeathCause): Promise<void> {
+    await Promise.all([...this.#hosts.values()].map((host) => host.terminate(cause)));
+    await this.#code.end();
+    this.link.close(cause);
+  }
+
+  async #launch(wish: HostOrder): Promise<StartedHost> {
+    const { identity, runtimeEnv, moduleUrl, code, ...order } = wish;
+    const { guard, host, maxHosts, hostCount, spillDirectory, objectStoreMemory, network } =
+      this.#machine;
+    if (hostCount() >= maxHosts) {
+      throw new RaySystemError(
+        `node ${this.#machine.offer.nodeName} runs ${maxHosts} hosts, which is its limit`,
+      );
+    }
+    const { hostId } = identity;
+    if (this.#hosts.has(hostId)) throw new RaySystemError(`host ${hostId} runs already`);
+    const place = code === undefined ? undefined : this.#code.placeOf(code);
+    const child = new HostProcess(
+      {
+        settings: {
+          ...identity,
+          objectStoreMemory,
+          ...order,
+          network: { ...network, ...identity.network },
+          door: {
+            place: { host, port: 0 },
+            token: newToken(),
+            isSecure: network.credentials !== undefined,
+          },
+          spillDirectory,
+          ...(place === undefined ? {} : { codeRoots: place.roots }),
+        },
+        runtimeEnv,
+        moduleUrl,
+        ...(place === undefined ? {} : { codeFolders: place.folders, cwd: place.cwd }),
+      },
+      {
+        guard,
+        onLine: (stream, owner, line) => {
+          if (this.link.isOpen) void this.#driver.wrote(hostId, stream, owner, line);
+        },
+      },
+    );
+    this.#hosts.set(hostId, child);
+    const { address, ended } = hearHost(child);
+    child.hearsUntil(ended);
+    const exited = child.exited.then((cause) => {
+      this.#hosts.delete(hostId);
+      this.#onHostGone();
+      if (this.link.isOpen) void this.#driver.exited(hostId, causeToData(cause));
+      return Promise.reject(new RaySystemError(cause.message));
+    });
+    exited.catch(() => undefined);
+    const started = { address: await Promise.race([address, exited]), pid: child.pid };
+    child.ready();
+    return started;
+  }
+}
+
+/** What a host says to its agent: first where it can be dialled, and at its end why, if it can. The user's code may write there, too. */
+function hearHost(child: HostProcess): {
+  readonly address: Promise<Address>;
+  readonly ended: Promise<unknown>;
+} {
+  const { promise: address, resolve } = Promise.withResolvers<Address>();
+  readLines(child.control, (line) => {
+    const said = objectIn(line);
+    const { dying } = said as { readonly dying?: CauseData };
+    if ("place" in said) resolve(said as Address);
+    else if (dying?.kind === "uncaught-exception") child.dying(causeFromData(dying));
+  });
+  return { address, ended: new Promise((done) => child.control.once("close", done)) };
+}
+
+function objectIn(line: string): object {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null ? value : {};
+  } catch {
+    return {};
+  }
+}
