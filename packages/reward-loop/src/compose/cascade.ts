@@ -4,12 +4,11 @@
  * Samples are taken in as long as the first has room and none of the others has so many waiting that one more would only wait longer.
  */
 
-import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
-import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
-import type { AttemptOutcome, InvalidOutcome, SampleOutcome } from "../outcome.ts";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { RewardSource } from "../manager/reward-source.ts";
+import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
 import { answered } from "./combine.ts";
-import { closeAll, logAll, onRoomOfAny, prepareAll, traitsOf, VersionOfAll } from "./parts.ts";
+import { SeveralSources } from "./several-sources.ts";
 
 export interface StageSource {
   readonly name: string;
@@ -18,47 +17,27 @@ export interface StageSource {
   readonly passesOn: (outcome: InvalidOutcome) => boolean;
 }
 
-export class Cascade implements RewardSource {
+export class Cascade extends SeveralSources {
   readonly #stages: readonly StageSource[];
-  readonly #sources: readonly RewardSource[];
-  readonly #version: VersionOfAll;
 
   /** Closes them when it is closed. */
   constructor(stages: readonly StageSource[]) {
+    super(
+      stages.map(({ source }) => source),
+      ["cascade", stages.map(({ name }) => name)],
+    );
     this.#stages = stages;
-    this.#sources = stages.map(({ source }) => source);
-    this.#version = new VersionOfAll(["cascade", stages.map(({ name }) => name)]);
-  }
-
-  get version(): string {
-    return this.#version.of(this.#sources);
-  }
-
-  get workerNames(): string[] {
-    return this.#sources.flatMap(({ workerNames }) => workerNames);
-  }
-
-  get traits(): ExecutorTraits {
-    return traitsOf(this.#sources);
   }
 
   /** A sample takes one at a time. */
   get slots(): number {
-    return this.#sources.reduce((sum, { slots }) => sum + slots, 0);
+    return this.sources.reduce((sum, { slots }) => sum + slots, 0);
   }
 
   get hasRoom(): boolean {
     return (
-      this.#sources[0]?.hasRoom === true && !this.#sources.slice(1).some((one) => one.isCongested)
+      this.sources[0]?.hasRoom === true && !this.sources.slice(1).some((one) => one.isCongested)
     );
-  }
-
-  get isCongested(): boolean {
-    return this.#sources.some(({ isCongested }) => isCongested);
-  }
-
-  onRoom(listener: () => void): () => void {
-    return onRoomOfAny(this.#sources, listener);
   }
 
   async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
@@ -70,25 +49,5 @@ export class Cascade implements RewardSource {
       if (outcome.valid || !passesOn(outcome)) break;
     }
     return { ...answered(asked), version };
-  }
-
-  async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
-    return { valid: true, scores };
-  }
-
-  async assembleRmScores(): Promise<undefined> {
-    // Of several functions none has one (checkTraits).
-  }
-
-  log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
-    return logAll(this.#sources, entry);
-  }
-
-  prepareReload(): Promise<PreparedReload> {
-    return prepareAll(this.#sources);
-  }
-
-  close(): Promise<void> {
-    return closeAll(this.#sources);
   }
 }

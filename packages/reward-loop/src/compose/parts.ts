@@ -1,11 +1,7 @@
 /** Several sources behind one: what holds for them together. All are opened, loaded anew and closed as one. */
 
-import type { ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { RewardLoopOptionError } from "../errors.ts";
-import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { PreparedReload, RewardSource } from "../manager/reward-source.ts";
-import { digestOf } from "../record/sample-key.ts";
-import type { AttemptOutcome } from "../outcome.ts";
 
 /** All of them, or none: those that are open are closed when one cannot be. Rejects with why. */
 export async function openAll<Source extends RewardSource>(
@@ -38,39 +34,9 @@ export async function prepareAll(sources: readonly RewardSource[]): Promise<Prep
   return { commit: () => prepared.forEach((one) => one.commit()), discard };
 }
 
-/** One version for all of them, made anew when one has another. */
-export class VersionOfAll {
-  readonly #about: unknown;
-  #versions = "";
-  #digest = "";
-
-  /** @param about what else it hangs on: names, weights */
-  constructor(about: unknown) {
-    this.#about = about;
-  }
-
-  of(sources: readonly RewardSource[]): string {
-    const versions = sources.map(({ version }) => version).join(" ");
-    if (versions !== this.#versions) {
-      this.#versions = versions;
-      this.#digest = digestOf([this.#about, versions]);
-    }
-    return this.#digest;
-  }
-}
-
 export function onRoomOfAny(sources: readonly RewardSource[], listener: () => void): () => void {
   const stops = sources.map((source) => source.onRoom(listener));
   return () => stops.forEach((stop) => stop());
-}
-
-export function traitsOf(sources: readonly RewardSource[]): ExecutorTraits {
-  return {
-    overlaps: sources.every(({ traits }) => traits.overlaps),
-    postProcesses: false,
-    assembles: false,
-    logs: sources.some(({ traits }) => traits.logs),
-  };
 }
 
 /** The scores of a group, or of a batch, are put right by the function that gave them, and here several did. Throws RewardLoopOptionError. */
@@ -84,21 +50,4 @@ export function checkTraits(sources: readonly RewardSource[]): void {
   if (sources.some(({ traits }) => traits.assembles)) {
     refuse("managers without assembleRmScores, which is for batches that one function scored");
   }
-}
-
-/** Those that have a log are told; the first failure of one. */
-export async function logAll(
-  sources: readonly RewardSource[],
-  entry: ScoreLogEntry,
-): Promise<AttemptOutcome> {
-  const telling = sources.filter(({ traits }) => traits.logs).map((source) => source.log(entry));
-  const told = await Promise.all(telling);
-  const nothing = {
-    valid: true,
-    rewardScore: 0,
-    rewardExtraInfo: {},
-    latencyMs: 0,
-    attempts: 0,
-  } as const;
-  return told.find(({ valid }) => !valid) ?? told[0] ?? nothing;
 }

@@ -1,0 +1,91 @@
+/** What is the same for all sources that ask several others: how a sample is scored by them is what makes them differ. */
+
+import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { ExecutorTraits } from "../executor/score-executor.ts";
+import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
+import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import { digestOf } from "../record/sample-key.ts";
+import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
+
+const nothingToLog: AttemptOutcome = {
+  valid: true,
+  rewardScore: 0,
+  rewardExtraInfo: {},
+  latencyMs: 0,
+  attempts: 0,
+};
+
+export abstract class SeveralSources implements RewardSource {
+  protected readonly sources: readonly RewardSource[];
+  readonly #about: unknown;
+  #versions = "";
+  #digest = "";
+
+  /**
+   * Closes them when it is closed.
+   *
+   * @param about what its version hangs on beside theirs: names, weights
+   */
+  constructor(sources: readonly RewardSource[], about: unknown) {
+    this.sources = sources;
+    this.#about = about;
+  }
+
+  abstract get slots(): number;
+  abstract get hasRoom(): boolean;
+  abstract score(sample: RewardSample, lane: string): Promise<SampleOutcome>;
+
+  /** One for all of them, made anew when one has another. */
+  get version(): string {
+    const versions = this.sources.map(({ version }) => version).join(" ");
+    if (versions !== this.#versions) {
+      this.#versions = versions;
+      this.#digest = digestOf([this.#about, versions]);
+    }
+    return this.#digest;
+  }
+
+  get workerNames(): string[] {
+    return this.sources.flatMap(({ workerNames }) => workerNames);
+  }
+
+  get traits(): ExecutorTraits {
+    return {
+      overlaps: this.sources.every(({ traits }) => traits.overlaps),
+      postProcesses: false,
+      assembles: false,
+      logs: this.sources.some(({ traits }) => traits.logs),
+    };
+  }
+
+  get isCongested(): boolean {
+    return this.sources.some(({ isCongested }) => isCongested);
+  }
+
+  onRoom(listener: () => void): () => void {
+    return onRoomOfAny(this.sources, listener);
+  }
+
+  async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+    return { valid: true, scores };
+  }
+
+  async assembleRmScores(): Promise<undefined> {
+    // Of several functions none has one (checkTraits).
+  }
+
+  /** Those that have a log are told; the first failure of one. */
+  async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+    const telling = this.sources.filter(({ traits }) => traits.logs);
+    const told = await Promise.all(telling.map((source) => source.log(entry)));
+    return told.find(({ valid }) => !valid) ?? told[0] ?? nothingToLog;
+  }
+
+  prepareReload(): Promise<PreparedReload> {
+    return prepareAll(this.sources);
+  }
+
+  close(): Promise<void> {
+    return closeAll(this.sources);
+  }
+}
