@@ -30,6 +30,8 @@ export default defineConfig({
     maxWorkers: availableParallelism(),
     // Collectors are driven by hand in tests of references.
     execArgv: ["--expose-gc", "--conditions=built"],
+    // So do the drivers and agents that tests start.
+    env: { NODE_OPTIONS: "--conditions=built" },
     // No test asserts a time; this only keeps one that hangs from holding up the rest on a slow machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,
