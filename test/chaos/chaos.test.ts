@@ -8,21 +8,11 @@ import { readFileSync, readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Chaos, type ChaosAnswer, type ChaosClass, chaosTask } from "../fixtures/chaos.ts";
+import { seededRandom } from "../servers/seeded.ts";
 
 const seed = Number(process.env["RAYLING_CHAOS_SEED"] ?? 20_261_121);
 const durationMs = Number(process.env["RAYLING_CHAOS_MS"] ?? 10_000);
 const actorCount = 200;
-
-/** mulberry32 */
-function generator(state: number): () => number {
-  let at = state;
-  return () => {
-    at = (at + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(at ^ (at >>> 15), 1 | at);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 interface Made {
   readonly isolation: ray.Isolation;
@@ -43,7 +33,7 @@ const expectedErrors: ReadonlySet<string> = new Set([
 test(
   `chaos: every promise settles and every result is the model's (seed ${seed})`,
   async () => {
-    const random = generator(seed);
+    const random = seededRandom(seed);
     const pick = (count: number): number => Math.floor(random() * count);
     const tally = new Map<string, number>();
     const settled: Promise<unknown>[] = [];

@@ -31,6 +31,7 @@ import {
   u32,
   word,
 } from "../fixtures/wire.ts";
+import { seededRandom } from "../servers/seeded.ts";
 
 const seed = Number(process.env["RAYLING_FUZZ_SEED"] ?? 20_261_122);
 const frameCount = Number(process.env["RAYLING_FUZZ_FRAMES"] ?? 20_000);
@@ -42,17 +43,6 @@ const slowLanes = 8;
 const maxBytes = 500e6;
 
 enableNodes();
-
-/** mulberry32 */
-function generator(state: number): () => number {
-  let at = state;
-  return () => {
-    at = (at + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(at ^ (at >>> 15), 1 | at);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 interface Attackable {
   readonly place: Place;
@@ -370,7 +360,7 @@ test(
 
     const lane = async (number: number): Promise<void> => {
       // A seed of its own, so that what one lane says does not depend on who is quicker.
-      const attack = new Attack(generator(seed + number), target, trace);
+      const attack = new Attack(seededRandom(seed + number), target, trace);
       while (sent < frameCount) {
         const at = attack.pick(3) === 0 ? agent : host;
         const isControl = at === agent;
