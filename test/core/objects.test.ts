@@ -6,6 +6,7 @@ import { join } from "node:path";
 import * as ray from "rayling";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { block, BlockKeeper, makeBlock, markOf, readBlock } from "../fixtures/objects.ts";
+import { seededRandom } from "../servers/seeded.ts";
 
 const MiB = 1024 * 1024;
 
@@ -25,24 +26,13 @@ function files(): string[] {
   return readdirSync(root).flatMap((name) => readdirSync(join(root, name)));
 }
 
-/** Numbers from 0 to 1 that are the same in every run (mulberry32). */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 describe("a working set of five times the limit", () => {
   beforeEach(() =>
     ray.init({ numCpus: 2, prewarm: 0, objectStoreMemory: 8 * MiB, spillDirectory: root }),
   );
 
   test("is put, comes back in random order, and leaves no file", async () => {
-    const random = generator(1);
+    const random = seededRandom(1);
     const sizes = Array.from({ length: 60 }, () => 8 * Math.floor((random() * 1.3 * MiB) / 8 + 1));
     const refs = sizes.map((size, mark) => ray.put({ mark, values: block(mark, size) }));
     expect(files().length).toBeGreaterThan(0);
@@ -58,7 +48,7 @@ describe("a working set of five times the limit", () => {
   });
 
   test("is made by tasks, and read as arguments of tasks and actors", async () => {
-    const random = generator(2);
+    const random = seededRandom(2);
     const keeper = BlockKeeper.remote();
     const refs = Array.from({ length: 40 }, (_, mark) =>
       mark % 2 === 0 ? makeBlock.remote(mark, MiB) : keeper.make.remote(mark, MiB),
@@ -84,7 +74,7 @@ describe("a working set of five times the limit", () => {
     const keeper = BlockKeeper.remote();
     await ray.get(keeper.fill.remote(40, MiB));
     expect(files().length).toBeGreaterThan(0);
-    const random = generator(3);
+    const random = seededRandom(3);
     for (let round = 0; round < 40; round++) {
       const index = Math.floor(random() * 40);
       expect(await ray.get(keeper.readOwn.remote(index))).toBe(index);

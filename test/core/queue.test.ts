@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { consume, produce, QueueHolder } from "../fixtures/utilities.ts";
+import { seededRandom } from "../servers/seeded.ts";
 
 beforeAll(() => ray.init({ numCpus: 4 }));
 afterAll(() => ray.shutdown());
@@ -220,7 +221,7 @@ describe("a call that runs out of time leaves nothing behind", () => {
     "puts and gets with times that meet, seed %i: every item that went in comes out, once and in order",
     async (seed) => {
       const queue = new ray.Queue<number>({ maxsize: 2 });
-      const next = generator(seed);
+      const next = seededRandom(seed);
       const last = -1;
       const put: number[] = [];
       const got: number[] = [];
@@ -300,17 +301,6 @@ describe("shutdown", () => {
     }
   });
 });
-
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 /** Not to wait for anything, but to shift the producer against the consumer. */
 function pause(ms: number): Promise<void> {

@@ -1,8 +1,10 @@
 /** Values of many bytes between two runtimes that share no memory: over a real connection, which is cut, and with peers that mean no good. */
+import { fork } from "node:child_process";
+import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { Pulls } from "../src/caller/pulls.ts";
-import { Codec, type Encoded } from "../src/protocol/codec.ts";
 import { type Batch, BatchWriter, type Message } from "../src/protocol/messages.ts";
 import { Session, type SessionReceiver } from "../src/rpc/session.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
@@ -11,14 +13,9 @@ import { dial, listen } from "../src/transport/dial.ts";
 import { maxPartBytes } from "../src/transport/framing.ts";
 import type { Link } from "../src/transport/link.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
+import { codec, fetched, MiB, network, never, noise, receiverOf, token } from "./fixtures/owner.ts";
 
-const token = "secret";
 const died: DeathCause = { kind: "exited", exitCode: 1, message: "it died" };
-const never = (): Promise<DeathCause> => new Promise(() => undefined);
-const codec = new Codec({ isReference: () => false, write: () => undefined, read: () => ({}) });
-/** Nobody says why a peer is gone. */
-const network = { explainMs: 1 };
-const MiB = 1024 * 1024;
 const ends: (() => void)[] = [];
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -40,13 +37,7 @@ async function connected(): Promise<Ends> {
     network,
   });
   const way = new Cuttable((listener.address as AddressInfo).port);
-  const place = { host: "127.0.0.1", port: await way.listen() };
-  const hello = { peerId: "near", wayId: undefined };
-  const near = (await dial({ place, token }, hello, {
-    peerId: "far",
-    explain: never,
-    network,
-  })) as Link;
+  const near = await dialled(await way.listen());
   const far = (await accepted.promise) as Link;
   ends.push(() => {
     near.close(died);
@@ -55,6 +46,13 @@ async function connected(): Promise<Ends> {
     listener.close();
   });
   return { near, far, way };
+}
+
+async function dialled(port: number): Promise<Link> {
+  const place = { host: "127.0.0.1", port };
+  const hello = { peerId: "near", wayId: undefined };
+  const options = { peerId: "far", explain: never, network };
+  return (await dial({ place, token }, hello, options)) as Link;
 }
 
 /** The same channel, whose batches are looked at. */
@@ -81,46 +79,6 @@ function watched(
     drainNow: () => link.drainNow(),
     close: (reason) => link.close(reason),
   };
-}
-
-/** Answers fetches with what `objects` has under that name, and calls with their arguments. */
-function receiverOf(
-  objects: ReadonlyMap<string, unknown>,
-  pulls = new Pulls(1024 * MiB),
-): SessionReceiver {
-  const values = new Map<string, Encoded>();
-  for (const [name, value] of objects) values.set(name, codec.encode(value, "result"));
-  return {
-    onCall: (call, session) => session.answer(call.id, call.arguments),
-    onFetch: (id, objectId, _whole, session) =>
-      session.answerFetch(id, values.get(objectId) as Encoded),
-    onValue: () => undefined,
-    onReference: () => undefined,
-    onCancelObject: () => undefined,
-    onExport: () => undefined,
-    onParts: (bytes, begin) => pulls.take(bytes, begin),
-  };
-}
-
-function fetched(session: Session, objectId: string): Promise<unknown> {
-  return new Promise((resolve, reject) =>
-    session.fetch(objectId, false, {
-      resolve: (value) => resolve(codec.decode(value)),
-      reject: (error) => reject(codec.decodeFailure(error)),
-      refuse: (bytes, why) => reject(new Error(`no room for ${bytes}: ${why}`)),
-      lose: ({ message }) => reject(new Error(message)),
-    }),
-  );
-}
-
-function noise(bytes: number, seed: number): Uint8Array {
-  const value = new Uint8Array(bytes);
-  let state = seed;
-  for (let at = 0; at < bytes; at++) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    value[at] = state >>> 24;
-  }
-  return value;
 }
 
 const same = (left: unknown, right: Uint8Array): boolean =>
@@ -219,17 +177,18 @@ describe("a value of many bytes", () => {
     let most = 0;
     const receiver: SessionReceiver = {
       ...receiverOf(new Map()),
-      onParts: (bytes, begin) =>
-        pulls.take(bytes, (end) => {
+      onParts: (bytes, from, begin) =>
+        pulls.take(from, bytes, (room) => {
           under.add(bytes);
           most = Math.max(
             most,
             [...under].reduce((sum, one) => sum + one, 0),
           );
-          begin(() => {
+          const ended = (): void => {
             under.delete(bytes);
-            end();
-          });
+            room.end();
+          };
+          begin({ came: () => room.came(), end: ended });
         }),
     };
     // A peer that announces and never sends.
@@ -253,6 +212,43 @@ describe("a value of many bytes", () => {
     // Each alone: the last is more than there is room for, and comes all the same.
     expect(most).toBeLessThan(41 * MiB);
     expect(under.size).toBe(0);
+  });
+
+  test("of a process that is stopped keeps no other waiting, and comes when it goes on", async () => {
+    const program = fileURLToPath(new URL("./fixtures/owner-process.ts", import.meta.url));
+    const child = fork(program, ["a=48:10", "b=3:11"]);
+    ends.push(() => child.kill("SIGKILL"));
+    const [port] = (await once(child, "message")) as [number];
+    const near = await dialled(port);
+    ends.push(() => near.close(died));
+    const pulls = new Pulls(10 * MiB, 50);
+    const stopped = Promise.withResolvers<void>();
+    let parts = 0;
+    const stopAtFirst = ({ part }: Batch): void => {
+      if (part === undefined || ++parts > 1) return;
+      child.kill("SIGSTOP");
+      stopped.resolve();
+    };
+    const slow = watched(near, { came: stopAtFirst });
+    const session = new Session("far", slow, receiverOf(new Map(), pulls));
+    const order: string[] = [];
+    const pull = async (from: Session, name: string): Promise<unknown> => {
+      const got = await fetched(from, name);
+      order.push(name);
+      return got;
+    };
+    const late = Promise.all([pull(session, "a"), pull(session, "b")]);
+    await stopped.promise;
+    const other = await connected();
+    const value = noise(9 * MiB, 12);
+    void new Session("near", other.far, receiverOf(new Map([["c", value]])));
+    const well = new Session("far", other.near, receiverOf(new Map(), pulls));
+    expect(same(await pull(well, "c"), value)).toBe(true);
+    expect(order).toEqual(["c"]);
+    process.kill(child.pid as number, "SIGCONT");
+    const [a, b] = await late;
+    expect(same(a, noise(48 * MiB, 10))).toBe(true);
+    expect(same(b, noise(3 * MiB, 11))).toBe(true);
   });
 
   test("for which there is no memory fails alone", async () => {

@@ -1,19 +1,15 @@
 /** Random requests, releases, withdrawals, nodes and groups against two rules: nothing is ever given out twice, and everything comes back. */
 import { beforeAll, expect, test, vi } from "vitest";
+import { seededRandom } from "../../../test/servers/seeded.ts";
 import type { Allocation } from "../src/placement/pool.ts";
 import { type ResourceRequest, Scheduler } from "../src/placement/scheduler.ts";
 import type { GroupStrategy } from "../src/rpc/cluster.ts";
 import { type Amounts, makeDemand, type Strategy } from "../src/rpc/demand.ts";
 
-/** Mulberry32: small, seeded, good enough to choose by. */
+/** Numbers below a bound. */
 function generator(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
+  const random = seededRandom(seed);
+  return (below) => Math.floor(random() * below);
 }
 
 // What no node could hold is warned about, which is right and says nothing here.

@@ -1,20 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { seededRandom } from "../../../test/servers/seeded.ts";
 import { currentCaller } from "./fixtures/runtime.ts";
 import { type Content, Holder, readAll } from "./fixtures/holder.ts";
 
 beforeAll(() => ray.init({ numCpus: 4, prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
-/** Numbers below a bound that are the same in every run (mulberry32). */
+/** Numbers below a bound. */
 function generator(seed: number): (bound: number) => number {
-  let state = seed;
-  return (bound) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * bound);
-  };
+  const random = seededRandom(seed);
+  return (bound) => Math.floor(random() * bound);
 }
 
 /** What an object is, as the model knows it: its text and what is inside. */

@@ -63,7 +63,7 @@ function pair(
       onValue: () => undefined,
       onReference: () => undefined,
       onExport: () => undefined,
-      onParts: (_bytes: number, begin: (end: () => void) => void) => begin(() => undefined),
+      onParts: () => undefined,
       onCancelObject: () => undefined,
     };
     const made = {

@@ -57,7 +57,7 @@ export class Sessions {
           process.emitWarning(String(error), "RaylingWarning");
         }
       },
-      onParts: (bytes, begin) => link.pulls.take(bytes, begin),
+      onParts: (bytes, from, begin) => link.pulls.take(from, bytes, begin),
       onExport: (references) => link.exportReferences(references, peerId),
     });
     const known = Promise.resolve(session);

@@ -42,8 +42,16 @@ export interface SessionReceiver {
   onCancelObject(objectId: string, recursive: boolean, force: boolean): void;
   /** References are about to leave inside a value. */
   onExport(references: readonly object[]): void;
-  /** A value of so many bytes is about to come in parts: `begin` is called when there is room for it, and calls `end` when it is here or lost. */
-  onParts(bytes: number, begin: (end: () => void) => void): void;
+  /** A value of so many bytes is about to come in parts: `begin` is called when there is room for it. */
+  onParts(bytes: number, session: Session, begin: (room: Room) => void): void;
+}
+
+/** What a value that comes in parts takes up on its way. */
+export interface Room {
+  /** A part came. */
+  came(): void;
+  /** The value is here, or lost. */
+  end(): void;
 }
 
 export interface CreditLimits {
@@ -67,7 +75,7 @@ const maxInFlight: number = 2 ** 22;
 const earlyFlushMs = 1;
 
 /** Undefined until there is room for it. */
-type Incoming = { readonly parts: IncomingParts; readonly end: () => void } | undefined;
+type Incoming = { readonly parts: IncomingParts; readonly room: Room } | undefined;
 
 interface CreditWaiter {
   readonly maxConcurrency: number;
@@ -410,14 +418,14 @@ export class Session {
     // Not the chunk that it came in.
     const bytes = announced.slice();
     this.#incoming.set(id, undefined);
-    this.#receiver.onParts(total, (end) => {
-      if (this.#state === "closed") return end();
+    this.#receiver.onParts(total, this, (room) => {
+      if (this.#state === "closed") return room.end();
       try {
-        this.#incoming.set(id, { parts: new IncomingParts(id, bytes, sizes), end });
+        this.#incoming.set(id, { parts: new IncomingParts(id, bytes, sizes), room });
         this.#wantMore(id);
       } catch (error) {
         this.#incoming.delete(id);
-        end();
+        room.end();
         this.#send({ kind: "want", id, count: 0 });
         this.#take(id)?.refuse?.(total, String(error));
       }
@@ -442,11 +450,12 @@ export class Session {
   #partArrived({ id, data }: Part): void {
     const incoming = this.#incoming.get(id);
     if (incoming === undefined) throw new RaySystemError(`nobody waits for a part of ${id}`);
-    const { parts, end } = incoming;
+    const { parts, room } = incoming;
     parts.arrived(data.length);
+    room.came();
     if (!parts.isWhole) return this.#wantMore(id);
     this.#incoming.delete(id);
-    end();
+    room.end();
     this.#reader.read(parts.batch, (message) => {
       if (message.kind !== "result" || message.id !== id) {
         throw new RaySystemError(`the parts of ${id} are no answer to it`);
@@ -554,7 +563,7 @@ export class Session {
     this.#state = "closed";
     this.#bytes = 0;
     for (const pending of this.#pending.takeAll()) pending.lose(reason);
-    for (const incoming of this.#incoming.values()) incoming?.end();
+    for (const incoming of this.#incoming.values()) incoming?.room.end();
     this.#incoming.clear();
     this.#outgoing.clear();
     for (const { resume } of this.#creditWaiters.drain()) resume();

@@ -6,6 +6,7 @@ import { Lanes } from "../../src/limits/lanes.ts";
 import { type Lease, Limiter, type LimiterSettings } from "../../src/limits/limiter.ts";
 import { TokenBucket } from "../../src/limits/token-bucket.ts";
 import { VirtualClock } from "./virtual-clock.ts";
+import { seededRandom } from "../../../../test/servers/seeded.ts";
 
 type TraceCase = {
   readonly note: string;
@@ -136,21 +137,11 @@ async function useUp(
   return { calls, refused, busyMs };
 }
 
-function seeded(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 describe("an adaptive limit", () => {
   test.each([1, 2, 3])(
     "finds a capacity of 448 within 20 round trips, with few refused (seed %d)",
     async (seed) => {
-      const random = seeded(seed);
+      const random = seededRandom(seed);
       const clock = new VirtualClock();
       const limiter = new Limiter({ concurrency: {} }, clock);
       const latency = 1000;
@@ -170,7 +161,7 @@ describe("an adaptive limit", () => {
   );
 
   test("follows a capacity that falls and rises", async () => {
-    const random = seeded(7);
+    const random = seededRandom(7);
     const clock = new VirtualClock();
     const limiter = new Limiter({ concurrency: {} }, clock);
     const limits: number[] = [];
@@ -283,7 +274,7 @@ describe("a limiter", () => {
   ] as const)(
     "never more than the limit in any minute, and nearly all of it (%s, seed %d)",
     async (kind, seed, perMinute) => {
-      const random = seeded(seed);
+      const random = seededRandom(seed);
       const { clock, limiter } = start(
         kind === "requests" ? { requestsPerMinute: perMinute } : { tokensPerMinute: perMinute },
       );
