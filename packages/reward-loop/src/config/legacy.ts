@@ -1,6 +1,6 @@
 /**
  * The keys of verl 0.7 and before (`reward_model.*`, `custom_reward_function`, `sandbox_fusion` at the root) at the places that they have now, under `reward`.
- * What is null there says nothing. A key that is given in both ways has to be the same in both.
+ * What is null there says nothing, nor does the name that its source does not read. A key that is given in both ways has to be the same in both.
  */
 
 import {
@@ -68,9 +68,19 @@ export function withoutLegacyKeys(tree: ConfigTree): ConfigTree {
     result = withoutValue(result, [root]);
     if (value === null) continue;
     if (!isTree(value)) throw new RewardConfigError(root, "must hold keys", value);
-    result = moveAll(result, root, value);
+    result = moveAll(result, root, root === "reward_model" ? withOneName(value, tree) : value);
   }
   return result;
+}
+
+/** 0.7 has a name for each source: that of a class counts with importlib only, and then that of a registered manager, which is never null there, does not. */
+function withOneName(model: ConfigTree, tree: ConfigTree): ConfigTree {
+  const given =
+    model["reward_loop_source"] ?? valueAt(tree, ["reward", "reward_manager", "source"]);
+  const className = model["reward_loop_class_name"] ?? null;
+  const unread =
+    given === "importlib" && className !== null ? "reward_manager" : "reward_loop_class_name";
+  return { ...model, [unread]: null };
 }
 
 function moveAll(tree: ConfigTree, key: string, value: ConfigValue): ConfigTree {

@@ -161,6 +161,25 @@ describe("a configuration", () => {
     });
   });
 
+  test("of verl 0.7 has a class by importlib, whatever its reward_manager says", () => {
+    const importlib = {
+      reward_manager: "naive",
+      reward_loop_source: "importlib",
+      reward_loop_module_path: "./mine.ts",
+      reward_loop_class_name: "MyRewardManager",
+    };
+    const config = readRewardConfig({ reward_model: importlib });
+    const manager = { path: "./mine.ts", name: "MyRewardManager" };
+    expect(rewardLoopOptionsOf(config).manager).toEqual(manager);
+    const { reward_loop_source: source, ...others } = importlib;
+    const mixed = { reward: { reward_manager: { source } }, reward_model: others };
+    expect(rewardLoopOptionsOf(readRewardConfig(mixed)).manager).toEqual(manager);
+    const reward = { reward_manager: { name: "Another" } };
+    expect(refusal(() => readRewardConfig({ reward, reward_model: importlib })).key).toBe(
+      "reward_model.reward_loop_class_name",
+    );
+  });
+
   test("gives each worker of the manager remote as many processes as there are workers", () => {
     const config = readRewardConfig({
       reward: { num_workers: 3, reward_manager: { name: "remote" }, reward_kwargs: { any: 1 } },
@@ -254,6 +273,23 @@ describe("a file", () => {
     expect((await loadRewardConfig(path)).num_workers).toBe(3);
   });
 
+  test("of the walkthrough of verl 0.7 is read as it stands: a class is not looked at without importlib", async () => {
+    const path = join(folder, "walkthrough.yaml");
+    await writeFile(path, walkthrough);
+    const config = await loadRewardConfig(path);
+    expect(config.reward_manager).toMatchObject({
+      source: "register",
+      name: "naive",
+      module: { path: "my_module.reward" },
+    });
+    expect(rewardLoopOptionsOf(config).manager).toBe("naive");
+    const own = await loadRewardConfig(path, ["reward_model.reward_loop_source=importlib"]);
+    expect(rewardLoopOptionsOf(own)).toMatchObject({
+      manager: { path: "my_module.reward", name: "MyRewardManager" },
+      reward: { path: "path/to/reward.py", name: "my_reward_fn" },
+    });
+  });
+
   test.each([
     ["a: [1\n", /is no YAML: .*line 2/],
     ["- 1\n", /must hold keys/],
@@ -265,3 +301,34 @@ describe("a file", () => {
     await expect(loadRewardConfig(join(folder, "none.yaml"))).rejects.toThrow("cannot be read");
   });
 });
+
+/** Section 7.1 of the walkthrough (seed document 003), its comments left out. */
+const walkthrough = `
+reward_model:
+  enable: true
+  use_reward_loop: true
+
+  num_workers: 4
+
+  reward_manager: naive
+  reward_loop_source: register
+
+  reward_loop_module_path: "my_module.reward"
+  reward_loop_class_name: "MyRewardManager"
+
+  enable_resource_pool: false
+  n_gpus_per_node: 4
+  nnodes: 1
+
+  model:
+    path: "path/to/reward/model"
+
+  rollout:
+    name: vllm
+
+custom_reward_function:
+  path: "path/to/reward.py"
+  name: "my_reward_fn"
+  reward_kwargs:
+    param1: value1
+`;
