@@ -3,6 +3,7 @@ import * as ray from "@rayling/core";
 import { apart, drainsAtExit, isAlone, sharesMemory } from "../fixtures/isolation.ts";
 import {
   BudgetError,
+  SlowError,
   Caller,
   Counter,
   crashUntil,
@@ -262,6 +263,22 @@ describe("restart and retry", () => {
     expect(await method([BudgetError])).toBe(3);
     await ray.get(counter.increment.remote(-3));
     await expect(method(["RangeError"])).rejects.toThrow("attempt 1");
+  });
+
+  test("retryExceptions knows classes that set no name, and those that come from them", async () => {
+    const counter = Counter.options({ name: "late", lifetime: "detached" }).remote();
+    const flaky = Flaky.remote();
+    const method = (retryExceptions: ray.CallOptions["retryExceptions"] & {}): Promise<number> =>
+      ray.get(
+        flaky.throwLateUntil.options({ maxTaskRetries: 5, retryExceptions }).remote("late", 3),
+      );
+    for (const classes of [[SlowError], ["LateError"], [RangeError], [Error]]) {
+      expect(await method(classes)).toBe(3);
+      await ray.get(counter.increment.remote(-3));
+    }
+    const error = await method([BudgetError, TypeError]).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RangeError);
+    expect(error).toMatchObject({ name: "LateError", message: "attempt 1" });
   });
 
   test("kill with noRestart: false restarts; kill without it does not, whatever restarts are left", async () => {

@@ -69,6 +69,19 @@ describe("init and shutdown", () => {
     expect(ray.isInitialized()).toBe(false);
   });
 
+  test("every shutdown waits until no thread is left", async () => {
+    await ray.init({ numCpus: 1, prewarm: 0 });
+    const lost = expect(ray.get(Meeting.remote().wait.remote())).rejects.toMatchObject({
+      deathCause: { kind: "shutdown" },
+    });
+    const ends: string[] = [];
+    const first = ray.shutdown().then(() => ends.push("first"));
+    const second = ray.shutdown().then(() => ends.push("second"));
+    await second;
+    expect(ends).toEqual(["first", "second"]);
+    await Promise.all([first, lost]);
+  });
+
   test("refuse unknown and ill-typed options", async () => {
     await expect(ray.init({ cpus: 3 } as never)).rejects.toThrow('init has no option "cpus"');
     await expect(ray.init({ namespace: "" })).rejects.toThrow("option namespace");

@@ -169,6 +169,11 @@ describe("what cannot travel is refused at once, with its path", () => {
       [new (class Sub extends Uint8Array {})(2)],
       "args[0][0] is an instance of Sub",
     ],
+    [
+      "a subclass of an array",
+      { rows: new (class Rows extends Array<number> {})(2) },
+      "args[0].rows is an instance of Rows",
+    ],
     ["a generator", [(function* () {})()], "args[0][0] is an instance of an unnamed class"],
     ["a promise", [Promise.resolve(1)], "args[0][0] is a Promise; await it first"],
     ["a map value", new Map([["k", () => 1]]), 'args[0].get("k") is a function'],

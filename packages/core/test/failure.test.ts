@@ -28,6 +28,8 @@ describe("what came as an error", () => {
     ["an error without a name", { ...plain, name: undefined }],
     ["an error whose message is none", { ...plain, message: { toString: 1 } }],
     ["an error whose fields are none", { ...plain, fields: null }],
+    ["an error of no classes", { ...plain, classes: "Error" }],
+    ["an error of a class without a name", { ...plain, classes: [5] }],
   ])("and is %s, is an error all the same", (_name, data) => {
     expect(fromFailure(data as never)).toBeInstanceOf(RaySystemError);
     expect(() => codec.decodeFailure(encoded(packr.pack(data)))).toThrow(RaySystemError);

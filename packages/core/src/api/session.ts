@@ -34,9 +34,14 @@ import { withWholePath } from "./working-dir.ts";
 
 interface DriverSlot {
   driver: Driver | undefined;
+  /** Of those before it. */
+  closing: Promise<unknown>;
 }
 
-const slot: DriverSlot = threadSlot("driver", () => ({ driver: undefined }));
+const slot: DriverSlot = threadSlot("driver", () => ({
+  driver: undefined,
+  closing: Promise.resolve(),
+}));
 
 /** What a session is known by. */
 export interface SessionInfo {
@@ -139,10 +144,12 @@ const portNumber: Check = (value) =>
 export async function shutdown(): Promise<void> {
   if (isDriverCode()) return never();
   const { driver } = slot;
-  if (driver === undefined) return;
-  slot.driver = undefined;
-  setCurrentCaller(undefined, "");
-  await driver.close();
+  if (driver !== undefined) {
+    slot.driver = undefined;
+    setCurrentCaller(undefined, "");
+    slot.closing = Promise.all([slot.closing, driver.close()]);
+  }
+  await slot.closing;
 }
 
 /** Whether the runtime is started here; never starts it. */

@@ -4,7 +4,7 @@
  * The driver and every host have one. What a call does when it arrives is given in (`onCall`); where actors are is asked of the Directory.
  */
 import { Codec, compact, type Encoded, isBig, sizeOf } from "../protocol/codec.ts";
-import type { ErrorClasses, FailureData } from "../protocol/failure.ts";
+import { type ErrorClasses, type FailureData, isOfClass } from "../protocol/failure.ts";
 import { slot } from "../protocol/special.ts";
 import { type DeathCause, PendingCallsLimitExceeded, RaySystemError } from "../shared/errors.ts";
 import { cameBy } from "../protocol/shared-memory.ts";
@@ -452,7 +452,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
   }
 
   retryable(failure: FailureData, policy: boolean | readonly string[]): boolean {
-    return typeof policy === "boolean" ? policy : policy.includes(failure.name);
+    return typeof policy === "boolean" ? policy : policy.some((one) => isOfClass(failure, one));
   }
 
   /** Calls and tasks without an answer, sent or not. */

@@ -33,11 +33,16 @@ export function survey(value: unknown, isSpecial: IsSpecial): Survey {
 
 /** A primitive, or a list of nothing but primitives, none of which needs care: most arguments and results of small calls. */
 export function isFlat(value: unknown): boolean {
-  if (!Array.isArray(value)) return isFlatPrimitive(value);
+  if (!isPlainArray(value)) return isFlatPrimitive(value);
   for (let index = 0; index < value.length; index++) {
     if (!isFlatPrimitive(value[index])) return false;
   }
   return true;
+}
+
+/** An array of this realm or another one, and not of a class that extends it: of the prototypes only that of Array itself is an array. */
+export function isPlainArray(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value) && Array.isArray(Object.getPrototypeOf(value));
 }
 
 function isFlatPrimitive(value: unknown): boolean {
@@ -68,7 +73,7 @@ function surveyObject(
   if (seen.has(value)) return "plain";
   if (depth > maxDepth) return "refused";
   seen.add(value);
-  if (Array.isArray(value)) return surveyAll(value, isSpecial, seen, depth);
+  if (isPlainArray(value)) return surveyAll(value, isSpecial, seen, depth);
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) {
     if (Object.hasOwn(value, "__proto__")) return "refused";
@@ -185,7 +190,7 @@ function findRefusal(
   if (surveyObject(value, isSpecial, new Set(), depth) !== "refused") return undefined;
   const inside = (child: unknown, childPath: string): NotEncodableError | undefined =>
     findRefusal(child, childPath, isSpecial, seen, depth + 1);
-  if (Array.isArray(value)) {
+  if (isPlainArray(value)) {
     return firstOf(value.map((child, index) => () => inside(child, `${path}[${index}]`)));
   }
   if (value instanceof Map) {

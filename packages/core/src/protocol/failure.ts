@@ -18,6 +18,8 @@ import {
 
 export interface FailureData {
   readonly name: string;
+  /** Of its class and of those that it comes from, the nearest first; where that is more than its name and Error. */
+  readonly classes?: readonly string[];
   readonly message: string;
   readonly stack: string;
   /** Own enumerable fields, `code` among them. */
@@ -89,8 +91,12 @@ export function toFailure(
   const cause: unknown = readField(thrown, "cause");
   const errors: unknown = readField(thrown, "errors");
   const origin = originOf(thrown, findOrigin);
+  const name = textOf(readField(thrown, "name"), "Error");
+  const classes = classNames(thrown);
+  const isKnownByName = classes[0] === name && classes.slice(1).every((one) => one === "Error");
   return {
-    name: textOf(readField(thrown, "name"), "Error"),
+    name,
+    ...(classes.length === 0 || isKnownByName ? {} : { classes }),
     message: textOf(readField(thrown, "message"), ""),
     stack: driversText(userStack(textOf(readField(thrown, "stack"), ""))),
     fields,
@@ -111,9 +117,22 @@ export function toFailure(
 /** Whether it has what every failure has; a peer may have sent anything in its place. */
 export function isFailure(data: unknown): data is FailureData {
   if (typeof data !== "object" || data === null) return false;
-  const { name, message, stack, fields } = data as Partial<Record<keyof FailureData, unknown>>;
-  const isText = [name, message, stack].every((text) => typeof text === "string");
+  const {
+    name,
+    message,
+    stack,
+    fields,
+    classes = [],
+  } = data as Partial<Record<keyof FailureData, unknown>>;
+  if (!Array.isArray(classes)) return false;
+  const isText = [name, message, stack, ...classes].every((text) => typeof text === "string");
   return isText && typeof fields === "object" && fields !== null;
+}
+
+/** Whether its class has that name, or one that it comes from. What was thrown and is no Error has no class. */
+export function isOfClass({ name, classes, thrown }: FailureData, wanted: string): boolean {
+  if (name === wanted || classes?.includes(wanted) === true) return true;
+  return wanted === "Error" && thrown === undefined;
 }
 
 /** Never throws: of an error that cannot be made again here, what it said is left. */
@@ -141,7 +160,10 @@ function revive(failure: FailureData, findClass?: FindClass): Error {
       ? {}
       : { cause: "value" in cause ? cause.value : fromFailure(cause, findClass) };
   const error = new Error(failure.message, options);
-  Object.setPrototypeOf(error, prototypeFor(failure, findClass));
+  const home = classAtHome(failure, findClass);
+  Object.setPrototypeOf(error, home?.prototype ?? builtInOf(failure).prototype);
+  // Of a class that is not here the name is all that is left.
+  const name = home === undefined ? nameOf(failure) : failure.name;
   const define = (key: string, value: unknown, enumerable: boolean): void => {
     Object.defineProperty(error, key, { value, enumerable, writable: true, configurable: true });
   };
@@ -158,7 +180,7 @@ function revive(failure: FailureData, findClass?: FindClass): Error {
       false,
     );
   }
-  if (error.name !== failure.name) define("name", failure.name, false);
+  if (error.name !== name) define("name", name, false);
   define("stack", failure.stack, false);
   if (site !== undefined) markRemote(error, site);
   return error;
@@ -227,15 +249,47 @@ function originOf(thrown: Error, findOrigin: FindOrigin | undefined): ErrorOrigi
   return findOrigin?.(thrown.constructor);
 }
 
-function prototypeFor(failure: FailureData, findClass: FindClass | undefined): object {
-  if (failure.origin?.moduleUrl === ownModule) {
-    return ownClasses.get(failure.origin.exportName)?.prototype ?? Error.prototype;
-  }
-  const found = failure.origin === undefined ? undefined : findClass?.(failure.origin);
-  if (found !== undefined) return found.prototype;
+function classAtHome(
+  { origin }: FailureData,
+  findClass: FindClass | undefined,
+): { readonly prototype: object } | undefined {
+  if (origin === undefined) return undefined;
+  return origin.moduleUrl === ownModule ? ownClasses.get(origin.exportName) : findClass?.(origin);
+}
+
+/** The nearest that the language has. */
+function builtInOf({ name, classes = [] }: FailureData): { readonly prototype: object } {
   // DOMException keeps name and message in internal slots that a plain Error lacks.
-  const base = failure.name === "DOMException" ? undefined : builtIn[failure.name];
-  return base?.prototype ?? Error.prototype;
+  const nearest = [...classes, name].find((one) => one !== "DOMException" && one in builtIn);
+  return builtIn[nearest ?? "Error"] ?? Error;
+}
+
+/** A class that gives its errors no name of their own leaves them that of a class of the language. */
+function nameOf({ name, classes = [] }: FailureData): string {
+  const [own] = classes;
+  return own !== undefined && !(own in builtIn) && name in builtIn ? own : name;
+}
+
+const mostClasses = 16;
+
+function classNames(thrown: Error): string[] {
+  const names: string[] = [];
+  try {
+    for (let level = parentOf(thrown); level !== undefined; level = parentOf(level)) {
+      const isRoot = parentOf(level) === undefined;
+      if (isRoot || names.length === mostClasses) break;
+      const { constructor } = level as { readonly constructor?: unknown };
+      const name = typeof constructor === "function" ? textOf(constructor.name, "") : "";
+      if (name !== "") names.push(name);
+    }
+  } catch {
+    // A proxy that does not let itself be looked at has the name that it says.
+  }
+  return names;
+}
+
+function parentOf(value: object): object | undefined {
+  return (Object.getPrototypeOf(value) as object | null) ?? undefined;
 }
 
 function readField(error: Error, key: string): unknown {

@@ -3,7 +3,13 @@
  *
  * Copies only plain containers; cycles and shared parts keep their shape. Called after the survey, so everything here may travel.
  */
-import { isForeignPlain, outOfBandBytes, surveyPrimitive, viewKind } from "./encodable.ts";
+import {
+  isForeignPlain,
+  isPlainArray,
+  outOfBandBytes,
+  surveyPrimitive,
+  viewKind,
+} from "./encodable.ts";
 import { type FindOrigin, toFailure } from "./failure.ts";
 import { serializers } from "./serializers.ts";
 import { allocateShared, isOurs } from "./shared-memory.ts";
@@ -38,7 +44,7 @@ export class Writing {
     }
     const known = this.#copies.get(value);
     if (known !== undefined) return known;
-    if (Array.isArray(value)) {
+    if (isPlainArray(value)) {
       const copy: unknown[] = [];
       this.#copies.set(value, copy);
       for (const child of value) copy.push(this.replace(child));
