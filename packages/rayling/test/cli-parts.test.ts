@@ -15,7 +15,7 @@ describe("the simulated latency", () => {
     baseDirectory: "/",
   };
   const waits = (seed: number): number[] =>
-    Array.from({ length: 10_000 }, (_, index) => latencyMs({ ...judge, seed }, index));
+    Array.from({ length: 10_000 }, (_, index) => latencyMs({ ...judge, seed }, String(index)));
 
   test("is uniform between its bounds", () => {
     const all = waits(1);

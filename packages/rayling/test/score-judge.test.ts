@@ -189,6 +189,27 @@ test("what is known is not paid for again, and not more is spent than may be", a
   expect(records.filter(({ attempts }) => attempts === 0)).toHaveLength(10);
 });
 
+test("what is known of a sample is known wherever it stands, and whichever of its prompt's answers it is", async () => {
+  await using judge = await startJudge();
+  const directory = await folder();
+  const answered = async (name: string, lines: readonly unknown[]): Promise<number> => {
+    const flags = ["--reward", judged, "--reward-kwarg", `judgeUrl=${judge.baseUrl}`];
+    flags.push("--cache", join(directory, "scores.sqlite"), "--baseline", "0");
+    const out = join(directory, name);
+    const { code, stderr } = await rayling("score", await fileOf(lines), ...flags, "--out", out);
+    expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+    return (await judge.stats()).answered;
+  };
+  const of = (...responses: string[]): unknown => ({ prompt: "1?", responses, ground_truth: "1" });
+  expect(await answered("one.jsonl", [of("1", "2", "1"), of("3", "2")])).toBe(3);
+  expect(await answered("two.jsonl", [of("3"), of("2", "1", "2")])).toBe(3);
+  const numbered = { response: "1", ground_truth: "1", extra_info: { index: 7, question: "1?" } };
+  expect(await answered("three.jsonl", [numbered])).toBe(4);
+  expect((await recordsOf(join(directory, "two.jsonl"))).map(({ score }) => score)).toEqual([
+    0, 0, 1, 0,
+  ]);
+});
+
 test("rollouts by verl's names are input, too, and rewards get what they are given", async () => {
   const input = await fileOf([
     { response: "4", ground_truth: "", data_source: "own", extra_info: { question: "2 + 2?" } },

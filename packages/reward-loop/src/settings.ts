@@ -88,6 +88,8 @@ export interface PipelineSettings {
   readonly managerOptions: Readonly<Record<string, unknown>>;
   readonly tokenizer: RewardSpec | undefined;
   readonly rewardRouterAddress: string | undefined;
+  /** That is behind the router, whoever asks it. */
+  readonly rewardModel: Pick<RewardModelUse, "engine" | "model"> | undefined;
   readonly discriminative: DiscriminativeUse | undefined;
   readonly baseDirectory: string;
 }
@@ -151,6 +153,7 @@ export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
         options.baseDirectory ?? process.cwd(),
       ),
       rewardRouterAddress: options.rewardRouterAddress,
+      rewardModel: undefined,
       discriminative: undefined,
       baseDirectory: options.baseDirectory ?? process.cwd(),
     },
@@ -220,7 +223,9 @@ export function withRewardModel(
           ...(timeoutMs === undefined ? {} : { timeoutMs }),
         };
   const rewardRouterAddress = pipeline.rewardRouterAddress ?? address;
-  return { ...settings, pipeline: { ...pipeline, rewardRouterAddress, discriminative } };
+  const rewardModel = { engine, model };
+  const asking = { rewardRouterAddress, rewardModel, discriminative };
+  return { ...settings, pipeline: { ...pipeline, ...asking } };
 }
 
 /** Without what is the loop's own business. */

@@ -75,7 +75,7 @@ export class RewardsFile {
     readonly isKnown: boolean;
     readonly kept: RewardRecord | undefined;
   } {
-    const { index } = sample.extraInfo;
+    const { index } = sample.place;
     const record = this.#known.get(index);
     if (record === undefined) return { isKnown: false, kept: undefined };
     if (record.sample === sampleKey(sample)) {
@@ -88,7 +88,7 @@ export class RewardsFile {
   }
 
   async write({ sample, outcome }: ScoredSample<SolutionSample>): Promise<void> {
-    const { index, questionIndex: question, solutionKey: solution } = sample.extraInfo;
+    const { index, questionIndex: question, solutionKey: solution } = sample.place;
     const place = { index, lane: "training", version: this.#version };
     await this.#log.write(sample, outcome, place, { question, solution });
   }

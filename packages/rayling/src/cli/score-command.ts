@@ -70,7 +70,7 @@ async function scoreAll(
   signal.addEventListener("abort", onStop, { once: true });
   try {
     const rest = withoutScored(read(), file, options.onlyRecorded, (sample, outcome) => {
-      summary.add({ index: sample.extraInfo.index, sample, outcome });
+      summary.add({ index: sample.place.index, sample, outcome });
     });
     const scored = loop.scoreStream(rest, {
       total: (options.onlyRecorded ? file.known : total) - file.kept,
@@ -81,7 +81,7 @@ async function scoreAll(
     for await (const one of scored) {
       await file.write(one);
       summary.add(one);
-      const { index } = one.sample.extraInfo;
+      const { index } = one.sample.place;
       if (one.outcome.valid && subset.has(index)) baselineSamples.push(one.sample);
     }
     signal.throwIfAborted();

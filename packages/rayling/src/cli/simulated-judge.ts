@@ -1,8 +1,9 @@
 /**
  * A reward module that waits like a remote judge and then asks another reward function. The wait is uniform between two bounds and
- * hangs only on the seed and the sample's index, so the baseline and the loop wait equally long for the same sample.
+ * hangs only on the seed and on what the sample says, so the baseline and the loop wait equally long for the same sample.
  */
 
+import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { loadComputeScore } from "@rayling/reward-manager-registry";
 import type {
@@ -34,20 +35,17 @@ export async function computeScore(input: ScoreInput): Promise<ScoreOutput> {
   reward ??= loadComputeScore(judge.reward, { baseDirectory: judge.baseDirectory });
   const [score] = await Promise.all([
     reward,
-    delay(latencyMs(judge, Number(input.extraInfo["index"]))),
+    delay(latencyMs(judge, `${String(input.extraInfo["question"])}\n${input.solutionStr}`)),
   ]);
   const { judge: _, ...rest } = input;
   return score(rest);
 }
 
-export function latencyMs({ latencyMs: [min, max], seed }: SimulatedJudge, index: number): number {
-  return min + (max - min) * uniform(seed, index);
+export function latencyMs({ latencyMs: [min, max], seed }: SimulatedJudge, sample: string): number {
+  return min + (max - min) * uniform(`${seed} ${sample}`);
 }
 
-/** In [0, 1): the finaliser of MurmurHash3 over both numbers. */
-function uniform(seed: number, index: number): number {
-  let bits = Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(index + 1, 0x85ebca6b);
-  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
-  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
-  return ((bits ^ (bits >>> 16)) >>> 0) / 2 ** 32;
+/** In [0, 1). */
+function uniform(text: string): number {
+  return createHash("sha256").update(text).digest().readUInt32LE() / 2 ** 32;
 }

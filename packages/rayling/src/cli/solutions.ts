@@ -10,18 +10,23 @@ import { JsonlError, ParquetError, readJsonl, readParquet } from "@rayling/data-
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CliError } from "./cli-error.ts";
 
-/** One solution of one question; a rollout's `solutionKey` is "response". */
+/** One solution of one question. */
 export interface SolutionSample extends RewardSample {
-  /** `index` numbers the samples of the file from 0: the simulated judge's latency hangs on it. */
-  readonly extraInfo: {
-    readonly index: number;
-    readonly questionIndex: number;
-    readonly question: string;
-    readonly solutionKey: string;
-    readonly [key: string]: unknown;
-  };
+  readonly extraInfo: { readonly question: string; readonly [key: string]: unknown };
+  /** Not told to the reward function: a sample is the same wherever it stands. */
+  readonly place: SolutionPlace;
   /** Of the data, to compare with; not told to the reward function. */
   readonly isCorrect: boolean | undefined;
+}
+
+/** Where a sample stands in its file. */
+export interface SolutionPlace {
+  /** From 0. */
+  readonly index: number;
+  /** Of its line or row, from 0. */
+  readonly questionIndex: number;
+  /** Of a rollout "response", of several of one prompt "responses.0". */
+  readonly solutionKey: string;
 }
 
 export interface Solutions {
@@ -91,12 +96,16 @@ function samplesOf(
 ): SolutionSample[] {
   if (!isRecord(value)) throw bad("the line is not an object");
   const { responses } = value;
-  if ("response" in value) return [rolloutOf(value, bad, dataSource, questionIndex, firstIndex)];
+  if ("response" in value) {
+    const place = { index: firstIndex, questionIndex, solutionKey: "response" };
+    return [rolloutOf(value, bad, dataSource, place)];
+  }
   if (Array.isArray(responses)) {
     return responses.map((response: unknown, offset) => {
       const index = firstIndex + offset;
       const key = `responses.${offset}`;
-      return rolloutOf({ ...value, response }, bad, dataSource, questionIndex, index, key);
+      const place = { index, questionIndex, solutionKey: key };
+      return rolloutOf({ ...value, response }, bad, dataSource, place);
     });
   }
   if ("prompt" in value) throw bad(`there is neither "response" nor "responses"`);
@@ -113,8 +122,15 @@ function samplesOf(
     if (isCorrect !== undefined && typeof isCorrect !== "boolean") {
       throw bad(`"${solutionKey}.is_correct" is neither true nor false`);
     }
-    const extraInfo = { index: firstIndex + offset, questionIndex, question, solutionKey };
-    return { dataSource, response: solution, groundTruth, extraInfo, isCorrect };
+    const place = { index: firstIndex + offset, questionIndex, solutionKey };
+    return {
+      dataSource,
+      response: solution,
+      groundTruth,
+      extraInfo: { question },
+      place,
+      isCorrect,
+    };
   });
 }
 
@@ -123,16 +139,14 @@ function rolloutOf(
   value: Record<string, unknown>,
   bad: (reason: string) => CliError,
   source: string,
-  questionIndex: number,
-  index: number,
-  solutionKey: string = "response",
+  place: SolutionPlace,
 ): SolutionSample {
   const { response, data_source: dataSource = source, extra_info: extraInfo = {} } = value;
   const { prompt, is_correct: isCorrect, reward_model: rewardModel = {} } = value;
   const {
     ground_truth: groundTruth = isRecord(rewardModel) ? rewardModel["ground_truth"] : undefined,
   } = value;
-  if (typeof response !== "string") throw bad(`"${solutionKey}" is not a text`);
+  if (typeof response !== "string") throw bad(`"${place.solutionKey}" is not a text`);
   if (groundTruth === undefined) throw bad(`"ground_truth" is missing`);
   if (typeof dataSource !== "string") throw bad(`"data_source" is not a text`);
   if (!isRecord(extraInfo)) throw bad(`"extra_info" is not an object`);
@@ -148,7 +162,8 @@ function rolloutOf(
     dataSource,
     response,
     groundTruth,
-    extraInfo: { ...extraInfo, index, questionIndex, question, solutionKey },
+    extraInfo: { ...extraInfo, question },
+    place,
     ...(isConversation(prompt) ? { rawPrompt: prompt } : {}),
     isCorrect,
   };

@@ -6,12 +6,14 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 /** 16 characters: of a million samples two are alike once in 18 million times. */
 const length = 16;
 
-/** Of what a score function is told about it, but for the name of its group, which may be drawn anew for each run. */
+/** Of all that a function, a manager or a reward model may read of it, but for the name of its group, which may be drawn anew for each run. */
 export function sampleKey(sample: RewardSample): string {
-  const { dataSource, response, groundTruth, extraInfo, toolExtraFields, numTurns } = sample;
+  const { dataSource, response, rawPrompt, groundTruth, extraInfo } = sample;
+  const { toolExtraFields, numTurns, rolloutRewardScores } = sample;
   const text = typeof response === "string" ? response : Array.from(response);
   const extra = extraInfo && withoutGroup(extraInfo);
-  return digestOf([dataSource, text, groundTruth, extra, toolExtraFields, numTurns]);
+  const ofRollout = [toolExtraFields, numTurns, rolloutRewardScores];
+  return digestOf([dataSource, text, rawPrompt, groundTruth, extra, ...ofRollout]);
 }
 
 function withoutGroup(extraInfo: Readonly<Record<string, unknown>>): Record<string, unknown> {

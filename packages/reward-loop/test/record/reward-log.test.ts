@@ -128,6 +128,10 @@ describe("which sample it is", () => {
       { ...sample, groundTruth: null },
       { ...sample, dataSource: "e" },
       { ...sample, numTurns: 2 },
+      { ...sample, rawPrompt: [{ role: "user", content: "1 + 1?" }] },
+      { ...sample, rawPrompt: [{ role: "user", content: "1 + 2?" }] },
+      { ...sample, toolExtraFields: { a: 1 } },
+      { ...sample, rolloutRewardScores: { a: 1 } },
       { ...ids, response: [1, 2, 301] },
     ].map(sampleKey);
     expect(new Set(keys).size).toBe(keys.length);

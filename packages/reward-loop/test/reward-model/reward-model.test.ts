@@ -2,14 +2,18 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { DataProto, tensor } from "@rayling/data-proto";
 import { RewardLoopManager, RewardModelManager } from "@rayling/reward-loop";
+import type { SampleOutcome } from "@rayling/reward-loop";
 import { chatComplete, postRequest } from "@rayling/reward-loop/client";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import { fixture } from "../loop.ts";
 
@@ -68,6 +72,35 @@ describe.each(["vllm", "sglang"] as const)("%s", (engine) => {
     expect(await one.stats()).toMatchObject({ isAsleep: true, wakeUps: 1 });
     expect((await one.stats()).answered + (await other.stats()).answered).toBe(3);
   });
+});
+
+test("what it is known to have said is of that prompt and that model, and of no other", async () => {
+  await using judge = await startJudge();
+  const folder = await mkdtemp(join(tmpdir(), "rayling-cache-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const asked = async (name: string, ...prompts: string[]): Promise<SampleOutcome[]> => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      cache: join(folder, "scores.sqlite"),
+      rewardModel: { engine: "vllm", model: name, servers: [judge.address], tokenizer: model },
+    });
+    const samples = prompts.map((content) => ({
+      dataSource: "test",
+      response: "18",
+      rawPrompt: [{ role: "user", content }],
+      groundTruth: "unused",
+    }));
+    return await Promise.all(samples.map((sample) => loop.computeScore(sample)));
+  };
+  const said = (outcomes: readonly SampleOutcome[]): unknown[] =>
+    outcomes.map((one) => [one.valid ? one.rewardScore : one.error, one.attempts]);
+  expect(said(await asked("judge", "18", "19", "18"))).toEqual([
+    [1, 1],
+    [0, 1],
+    [1, 0],
+  ]);
+  expect(said(await asked("judge", "19"))).toEqual([[0, 0]]);
+  expect(said(await asked("another", "19"))).toEqual([[0, 1]]);
 });
 
 test("it sleeps again when the work fails, and when waking does; the first failure is told", async () => {
