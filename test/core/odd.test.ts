@@ -150,9 +150,22 @@ describe("options of calls", () => {
   });
 });
 
-test("killing an actor of a session that has ended starts nothing", async () => {
+test("what is of a session that has ended is refused by its name, and starts nothing", async () => {
+  const ended = "belongs to a session that has ended";
   const odd = Odd.remote();
+  const ready = odd.hello.remote();
+  await ray.get(ready);
+  const stored = ray.put(1);
   await ray.shutdown();
-  await ray.kill(odd);
+  await expect(ray.kill(odd)).rejects.toThrow(ended);
+  await expect(ray.get(ready)).rejects.toThrow(`ObjectRef(${ready.id}) of Odd.hello ${ended}`);
+  await expect(ray.get([stored])).rejects.toThrow(ray.RaySystemError);
+  await expect(ray.wait([stored])).rejects.toThrow(ended);
+  expect(() => ray.cancel(ready)).toThrow(ended);
   expect(ray.isInitialized()).toBe(false);
+  await ray.init({ numCpus: 1, prewarm: 0 });
+  await expect(ray.get(stored)).rejects.toThrow(ended);
+  await expect(ray.wait([ray.put(2), stored])).rejects.toThrow(ended);
+  for (const old of [stored, odd]) expect(() => ray.put({ old })).toThrow(ended);
+  await expect(ray.kill(odd)).rejects.toThrow(ended);
 });

@@ -14,12 +14,13 @@ export interface KillOptions {
   readonly noRestart?: boolean;
 }
 
-/** Ends an actor now: what runs, waits or comes later rejects with ActorDiedError. Resolves when it is gone. */
+/** Ends an actor now: what runs, waits or comes later rejects with ActorDiedError. Resolves when it is gone. Rejects with RaySystemError for a handle of a session that has ended. */
 export async function kill(actor: ActorHandle<object>, options: KillOptions = {}): Promise<void> {
   if (isDriverCode()) return never();
   checkOptions("kill", options, { noRestart: flag });
-  // The runtime of the handle, which may have ended: then there is nothing left to kill, and nothing to start for it.
+  // That of the handle: no other is started for it.
   const { info, caller } = insideOf(actor);
+  caller.checkAlive();
   await caller.waiting.during(caller.directory.kill(info, options.noRestart ?? true));
 }
 

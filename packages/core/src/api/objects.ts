@@ -4,7 +4,7 @@ import { getValues, waitReady } from "../caller/get.ts";
 import type { Waitable } from "../caller/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
-import { entryOf, ObjectRef } from "../store/object-ref.ts";
+import { live, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import { show } from "../shared/show.ts";
 import { checkOptions, count } from "../shared/options.ts";
 import { isDriverCode, never, useCaller } from "./session.ts";
@@ -38,7 +38,7 @@ const patience = { timeoutMs: count(0, "fraction"), stuckWarningMs: count(0, "fr
  * The value of a ref, or the values of a list in its order. Each call decodes afresh: values have no identity.
  *
  * Rejects with what the remote code threw, ActorDiedError, ActorUnavailableError, WorkerCrashedError, GetTimeoutError; of a list with the
- * first failure, at once.
+ * first failure, at once. With RaySystemError for a ref of a session that has ended.
  */
 export function get<Ref extends ObjectRef>(ref: Ref, options?: GetOptions): Promise<RefValue<Ref>>;
 export function get<const Refs extends readonly ObjectRef[]>(
@@ -50,14 +50,13 @@ export async function get(
   options: GetOptions = {},
 ): Promise<unknown> {
   if (isDriverCode()) return never();
-  const caller = useCaller();
   checkOptions("get", options, patience);
+  // Before a runtime is started for them: they may be of one that has ended.
+  const entries = refs instanceof ObjectRef ? [liveEntryOf(refs)] : entriesOf("get", refs);
+  const caller = useCaller();
   try {
-    if (!(refs instanceof ObjectRef)) {
-      return await getValues(caller, entriesOf("get", refs), options);
-    }
-    const [value] = await getValues(caller, [entryOf(refs)], options);
-    return value;
+    const values = await getValues(caller, entries, options);
+    return refs instanceof ObjectRef ? values[0] : values;
   } catch (error) {
     // Here, after the await, the stack names who awaits this call; a get that succeeds pays nothing for it.
     const trace: { stack?: string } = {};
@@ -87,13 +86,15 @@ export function put<T>(value: T): ObjectRef<T> {
 /**
  * Waits until `numReturns` of the refs are ready, or until `timeoutMs`. Never rejects because of a failed ref.
  * A generator is ready when its next item is, or its end.
- * Rejects with InvalidOptionError for a duplicate ref, a count out of range or a negative time.
+ * Rejects with InvalidOptionError for a duplicate ref, a count out of range or a negative time, and with RaySystemError for a ref of a session that has ended.
  */
 export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   refs: readonly Ref[],
   options: WaitOptions = {},
 ): Promise<WaitResult<Ref>> {
   if (isDriverCode()) return never();
+  // Before a runtime is started for them: if none runs, all of them are of one that has ended.
+  if (Array.isArray(refs) && refs.length > 0) waitableOf(refs[0], 0);
   const caller = useCaller();
   checkOptions("wait", options, { numReturns: count(1), ...patience });
   const numReturns = options.numReturns ?? 1;
@@ -137,8 +138,10 @@ function countReady(refs: unknown, wave: number): number {
 }
 
 function waitableOf(ref: unknown, index: number): Waitable {
-  if (ref instanceof ObjectRef) return entryOf(ref);
-  return ref instanceof ObjectRefGenerator ? streamOf(ref) : notARef("wait", ref, index);
+  if (ref instanceof ObjectRef) return liveEntryOf(ref);
+  if (!(ref instanceof ObjectRefGenerator)) return notARef("wait", ref, index);
+  live(streamOf(ref).completion);
+  return streamOf(ref);
 }
 
 function split<Ref>(refs: readonly Ref[], numReturns: number): WaitResult<Ref> {
@@ -156,7 +159,7 @@ function split<Ref>(refs: readonly Ref[], numReturns: number): WaitResult<Ref> {
   return { ready, pending };
 }
 
-function entriesOf(where: string, refs: unknown): ReturnType<typeof entryOf>[] {
+function entriesOf(where: string, refs: unknown): ReturnType<typeof liveEntryOf>[] {
   if (refs instanceof ObjectRefGenerator) return entriesOf(where, [refs]);
   if (!Array.isArray(refs)) {
     throw new InvalidOptionError(
@@ -171,7 +174,7 @@ function entriesOf(where: string, refs: unknown): ReturnType<typeof entryOf>[] {
         `${where} takes refs, not a generator of them: iterate over it, or get its completed()`,
       );
     }
-    return ref instanceof ObjectRef ? entryOf(ref) : notARef(where, ref, index);
+    return ref instanceof ObjectRef ? liveEntryOf(ref) : notARef(where, ref, index);
   });
 }
 

@@ -3,7 +3,7 @@ import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { checkOptions, flag } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
-import { entryOf, ObjectRef } from "../store/object-ref.ts";
+import { live, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import { useCaller } from "./session.ts";
 
 export interface CancelOptions {
@@ -19,20 +19,20 @@ export interface CancelOptions {
  * One that was not started never runs. One that runs is told: `getRuntimeContext().signal` is aborted and `isCanceled()` is true. An async one
  * rejects at once; a synchronous one runs on to its end, and its result is thrown away. One that has finished keeps its value.
  *
- * @throws InvalidOptionError for anything but a ref or a generator of this session, and for `force` on a call to an actor
+ * @throws InvalidOptionError for anything but a ref or a generator, and for `force` on a call to an actor; RaySystemError for one of a session that has ended
  */
 export function cancel(target: ObjectRef | ObjectRefGenerator, options: CancelOptions = {}): void {
-  const caller = useCaller();
   checkOptions("cancel", options, { force: flag, recursive: flag });
   const { force = false, recursive = true } = options;
-  if (target instanceof ObjectRefGenerator) {
-    caller.cancel(streamOf(target).completion, recursive, force);
-  } else if (target instanceof ObjectRef) {
-    caller.cancel(entryOf(target), recursive, force);
-  } else {
-    throw new InvalidOptionError(
-      "target",
-      `cancel takes an ObjectRef or an ObjectRefGenerator, not ${show(target)}`,
-    );
-  }
+  const entry = entryToCancel(target);
+  useCaller().cancel(entry, recursive, force);
+}
+
+function entryToCancel(target: unknown): ReturnType<typeof live> {
+  if (target instanceof ObjectRefGenerator) return live(streamOf(target).completion);
+  if (target instanceof ObjectRef) return liveEntryOf(target);
+  throw new InvalidOptionError(
+    "target",
+    `cancel takes an ObjectRef or an ObjectRefGenerator, not ${show(target)}`,
+  );
 }

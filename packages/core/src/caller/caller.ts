@@ -8,9 +8,15 @@ import { type ErrorClasses, type FailureData, isOfClass } from "../protocol/fail
 import { slot } from "../protocol/special.ts";
 import { type DeathCause, PendingCallsLimitExceeded, RaySystemError } from "../shared/errors.ts";
 import { cameBy } from "../protocol/shared-memory.ts";
-import type { Away, ObjectEntry, Outcome, Producer } from "../store/object-entry.ts";
+import {
+  type Away,
+  type ObjectEntry,
+  type Outcome,
+  type Producer,
+  runtimeEnded,
+} from "../store/object-entry.ts";
 import { ObjectMemory, type ObjectMemoryParts } from "../store/object-memory.ts";
-import { entryOf, ObjectRef } from "../store/object-ref.ts";
+import { entryOf, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
 import type { ActorInfo, Directory, StartArguments, WorkerRequest } from "../rpc/directory.ts";
@@ -151,7 +157,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   /** @throws PendingCallsLimitExceeded, NotEncodableError, RaySystemError */
   callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): Returned {
-    this.#checkAlive();
+    this.checkAlive();
     const client = this.#client(info);
     if (info.maxPendingCalls >= 0 && client.outstanding >= info.maxPendingCalls) {
       throw new PendingCallsLimitExceeded(info, info.maxPendingCalls);
@@ -172,7 +178,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   /** @throws NotEncodableError, RaySystemError */
   callTask(plan: CallPlan, worker: WorkerRequest, args: readonly unknown[]): Returned {
-    this.#checkAlive();
+    this.checkAlive();
     const startMs = this.events === undefined ? 0 : clockMs();
     const dependencies: ObjectEntry[] = [];
     const encoded = this.#encodeArguments(args, dependencies);
@@ -481,6 +487,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
   /** Ends every session with `reason`; later calls throw. */
   end(reason: DeathCause): void {
     this.#ended = reason;
+    runtimeEnded();
     this.stuck.close();
     this.#lives.close();
     this.#sessions.close(reason);
@@ -495,7 +502,8 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     }
   }
 
-  #checkAlive(): void {
+  /** @throws RaySystemError when its session has ended */
+  checkAlive(): void {
     if (this.#ended !== undefined) {
       throw new RaySystemError(
         `this handle belongs to a session that has ended (${this.#ended.message})`,
@@ -518,19 +526,20 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       const value = args[index];
       if (!(value instanceof ObjectRef)) continue;
       if (values === args) values = [...args];
-      (values as unknown[])[index] = slot(dependencies.push(entryOf(value)) - 1);
+      (values as unknown[])[index] = slot(dependencies.push(liveEntryOf(value)) - 1);
     }
     return this.codec.encode(values, "args");
   }
 
   #writeReference(value: object): ReferenceData {
     if (value instanceof ObjectRef) {
-      const entry = entryOf(value);
+      const entry = liveEntryOf(value);
       return ["object", entry.owner, entry.sequence, entry.label];
     }
     const task = functionDataOf(value);
     if (task !== undefined) return ["function", task];
-    const { info, life } = insideOf(value);
+    const { info, life, caller } = insideOf(value);
+    caller.checkAlive();
     return life === undefined ? ["actor", info] : ["actor", info, life.owner, life.sequence];
   }
 

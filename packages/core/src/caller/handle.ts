@@ -48,6 +48,8 @@ export interface CallOptions {
 export interface HandleCaller {
   readonly directory: Directory;
   readonly waiting: Waiting;
+  /** @throws RaySystemError when its session has ended */
+  checkAlive(): void;
   callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): unknown;
 }
 

@@ -45,6 +45,14 @@ export interface Producer {
   cancel(recursive: boolean, force: boolean): void;
 }
 
+/** How many runtimes have ended in this thread. */
+let endedRuntimes = 0;
+
+/** Nobody answers any more for what this thread has entries of. */
+export function runtimeEnded(): void {
+  endedRuntimes += 1;
+}
+
 export class ObjectEntry {
   /** The runtime that made the object and answers for it. */
   readonly owner: string;
@@ -56,6 +64,7 @@ export class ObjectEntry {
   producer: Producer | undefined = undefined;
   /** See caller/waitable.ts. */
   wave = 0;
+  readonly #runtime: number = endedRuntimes;
   #outcome: Outcome | undefined = undefined;
   /** Nearly all entries have one waiter at most; more are in the list. */
   #waiter: ((entry: ObjectEntry) => void) | undefined = undefined;
@@ -69,6 +78,11 @@ export class ObjectEntry {
 
   get id(): string {
     return `${this.owner}:${this.sequence}`;
+  }
+
+  /** Of a session that has ended. */
+  get isStale(): boolean {
+    return this.#runtime !== endedRuntimes;
   }
 
   get outcome(): Outcome | undefined {

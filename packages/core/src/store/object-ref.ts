@@ -4,6 +4,7 @@
  * It is not thenable: an async function may return one without awaiting it. Only this package makes them and looks inside.
  */
 import { inspect } from "node:util";
+import { RaySystemError } from "../shared/errors.ts";
 import type { ObjectEntry } from "./object-entry.ts";
 
 let read: (ref: ObjectRef) => ObjectEntry;
@@ -35,6 +36,19 @@ export class ObjectRef<out T = unknown> {
 
 export function entryOf(ref: ObjectRef): ObjectEntry {
   return read(ref);
+}
+
+/** For whoever is about to use it. @throws RaySystemError for one of a session that has ended */
+export function liveEntryOf(ref: ObjectRef): ObjectEntry {
+  return live(read(ref));
+}
+
+/** @throws RaySystemError for one of a session that has ended */
+export function live(entry: ObjectEntry): ObjectEntry {
+  if (!entry.isStale) return entry;
+  throw new RaySystemError(
+    `ObjectRef(${entry.id}) of ${entry.label} belongs to a session that has ended`,
+  );
 }
 
 // Printed with its state; defined here because a computed class member has no declared type.
