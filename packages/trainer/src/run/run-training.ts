@@ -8,10 +8,8 @@ import type { TrainerConfig } from "../config/trainer-config.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
 import { TrainerConfigError } from "../errors.ts";
-import type { StepTracker } from "../fit/options.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
 import type { TrainingReport } from "../ppo-trainer.ts";
-import { chosenGenerations } from "../tracking/generations.ts";
 import { Tracking } from "../tracking/tracking.ts";
 import type { TrackingLogger } from "../tracking/tracking-logger.ts";
 import { openPolicies } from "./configured-policies.ts";
@@ -85,6 +83,7 @@ async function train(
     projectName: trainer.projectName,
     experimentName: trainer.experimentName,
     totalSteps: totalTrainingSteps ?? trainer.totalEpochs * loader.batchesPerEpoch,
+    logValGenerations: trainer.logValGenerations,
     ...(rayling.directory === null ? {} : { directory: rayling.directory }),
   });
   await using ppo = await PPOTrainer.create({
@@ -92,7 +91,7 @@ async function train(
     ...policies,
     prompts: loader,
     validationPrompts: validation,
-    tracking: withGenerations(tracking, trainer.logValGenerations),
+    tracking,
   });
   const report = await ppo.fit();
   return {
@@ -129,15 +128,4 @@ function totalStepsOf(config: TrainerConfig, prompts: ConfiguredPrompts): number
     `${key}: is needed where the learning rate follows the length of the run and overlong prompts are left out`,
     { key, value: null, nearest: undefined },
   );
-}
-
-/** As many as verl's `trainer.log_val_generations`, of its choice. */
-function withGenerations(tracking: Tracking, count: number): StepTracker {
-  return {
-    log: (metrics, step) => tracking.log(metrics, step),
-    phase: (phase) => tracking.phase(phase),
-    samples: (step, samples) => tracking.samples(step, samples),
-    generations: (step, all) => tracking.generations(step, chosenGenerations(all, count)),
-    progress: (progress) => tracking.progress(progress),
-  };
 }

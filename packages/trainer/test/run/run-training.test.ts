@@ -121,7 +121,7 @@ describe("a run", () => {
       "trainer.save_freq=1",
       "trainer.log_val_generations=3",
       "rayling.warm_start_steps=2",
-      "rayling.task_kwargs.high=12",
+      "rayling.task_kwargs.high=20",
       "data.train_batch_size=4",
       "actor_rollout_ref.actor.ppo_mini_batch_size=2",
       "actor_rollout_ref.actor.use_kl_loss=True",
@@ -133,6 +133,13 @@ describe("a run", () => {
     expect((await readdir(join(files, "rollouts"))).toSorted()).toEqual(["1.jsonl", "2.jsonl"]);
     const lines = (await readFile(join(files, "run/metrics.jsonl"), "utf8")).trim().split("\n");
     expect(lines.length).toBeGreaterThanOrEqual(3);
+    const table = (await readFile(join(files, "run/generations.jsonl"), "utf8")).trim().split("\n");
+    const shown = table.map((line) => JSON.parse(line) as { step: number; input: string });
+    expect(shown.map(({ step }) => step)).toEqual([0, 0, 0, 2, 2, 2]);
+    // The same prompts again.
+    const inputs = shown.map(({ input }) => input);
+    expect(new Set(inputs.slice(0, 3)).size).toBe(3);
+    expect(inputs.slice(3)).toEqual(inputs.slice(0, 3));
     const latest = join(files, "checkpoints/latest_checkpointed_iteration.txt");
     expect(await readFile(latest, "utf8")).toBe("2");
   });
