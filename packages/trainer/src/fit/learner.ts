@@ -39,6 +39,11 @@ export interface UpdateContext {
   readonly account: Account;
 }
 
+export interface ActorUpdateContext extends UpdateContext {
+  readonly isFresh: boolean;
+  readonly scoresTokens: boolean;
+}
+
 /** With the columns token_level_scores, token_level_rewards, advantages and returns, and where rollouts are corrected another response_mask and rollout_is_weights. */
 export interface Learnable {
   readonly data: DataProto;
@@ -184,11 +189,12 @@ export class Learner {
    * In mini-batches, as often as `ppoEpochs` says.
    *
    * @param isFresh whether the policy is still the one that old_log_probs are of: the first of these updates needs no others
+   * @param scoresTokens whether the policy can be asked for log-probs of now; else those of the rollout, which old_log_probs are, stand for them
    */
   async updateActor(
     data: DataProto,
     metrics: CollectedMetrics,
-    { isLast, isFresh, account }: UpdateContext & { readonly isFresh: boolean },
+    { isLast, isFresh, scoresTokens, account }: ActorUpdateContext,
   ): Promise<void> {
     const { actor, rollout, run } = this.#settings;
     const rows = miniBatchRows(data.length, actor.ppoMiniBatchSize * rollout.n, actor.ppoEpochs);
@@ -196,7 +202,7 @@ export class Learner {
       const part = data.slice(start, stop);
       const tokens = tokenRowsOf(part, rollout.temperature);
       const now =
-        index === 0 && isFresh
+        !scoresTokens || (index === 0 && isFresh)
           ? { logProbs: tensorIn(part, "old_log_probs"), entropys: tensorIn(part, "entropys") }
           : await this.#logProbs(tokens, account);
       const gradients = this.#gradients(part, now, metrics);

@@ -309,20 +309,16 @@ export class Training {
     return data;
   }
 
-  /** Of a policy that does not tell them: those of the rollout, or 0 everywhere. In the bypass: those of the rollout. */
+  /** Of a policy that does not tell them: those of the rollout, or 0 everywhere, and 0 for its entropy. In the bypass: those of the rollout. */
   async #oldLogProbs(data: DataProto): Promise<Record<string, Tensor>> {
     const { policy, policyInfo } = this.#parts;
     const { rolloutCorrection } = this.settings.algorithm.advantage;
+    const rollout = data.batch?.["rollout_log_probs"];
+    const none = policyInfo.scoresTokens ? {} : { entropys: zerosLike(data) };
     if (rolloutCorrection?.bypassMode === true) {
-      const rollout = data.batch?.["rollout_log_probs"];
-      return { old_log_probs: bypassed(rollout, rolloutCorrection).oldLogProbs };
+      return { old_log_probs: bypassed(rollout, rolloutCorrection).oldLogProbs, ...none };
     }
-    if (!policyInfo.scoresTokens) {
-      const { shape } = tensorIn(data, "responses");
-      const [rows = 0, width = 0] = shape;
-      const none: Tensor = { dtype: "float32", shape, data: new Float32Array(rows * width) };
-      return { old_log_probs: data.batch?.["rollout_log_probs"] ?? none, entropys: none };
-    }
+    if (!policyInfo.scoresTokens) return { old_log_probs: rollout ?? zerosLike(data), ...none };
     const rows = tokenRowsOf(data, this.settings.rollout.temperature);
     const account = this.#account("old_log_prob");
     const { logProbs, entropys, sumPiSquared } = await this.#record.clock.time("old_log_prob", () =>
@@ -364,7 +360,8 @@ export class Training {
     if (!policyInfo.trains || criticWarmup > record.step) return;
     const isFresh =
       data.batch?.["entropys"] !== undefined && data.metaInfo["updates"] === this.#updates;
-    const context = { isLast, isFresh, account: this.#account("update_actor") };
+    const { scoresTokens } = policyInfo;
+    const context = { isLast, isFresh, scoresTokens, account: this.#account("update_actor") };
     await record.clock.time("update_actor", () =>
       learner.updateActor(drawn, record.metrics, context),
     );
@@ -408,4 +405,10 @@ export class Training {
     const { tracker, rewards } = this.#parts;
     return new StepRecord(this.#finishedSteps + 1, tracker, () => rewards.inFlight);
   }
+}
+
+/** As many as the responses have tokens. */
+function zerosLike(data: DataProto): Tensor {
+  const { shape, data: ids } = tensorIn(data, "responses");
+  return { dtype: "float32", shape, data: new Float32Array(ids.length) };
 }

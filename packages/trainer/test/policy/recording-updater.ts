@@ -31,6 +31,11 @@ export function createUpdater({ lr = 1 }: { readonly lr?: number }): PolicyUpdat
   };
 }
 
+/** Only updates: nobody can ask it for log-probs. */
+export const createBlindUpdater = (): PolicyUpdater => ({
+  update: ({ gradLogProbs }) => ({ gradNorm: Math.hypot(...gradLogProbs.data), lr: 1 }),
+});
+
 export const notAFunction = 1;
 
 export const createNothing = (): object => ({});
