@@ -150,6 +150,57 @@ test("PF-PPO says which rows to learn from, and never one whose score is invalid
   ).toThrow("usePfPpo goes with gae");
 });
 
+test("where no score is valid nothing can be drawn: all rows are there, with nothing to learn", () => {
+  const { drawnRows, advantages } = computeAdvantage(
+    { ...columns, valid: [false, false, false, false] },
+    { usePfPpo: true },
+    { random: () => 0 },
+  );
+  expect(drawnRows).toEqual(Int32Array.of(0, 1, 2, 3));
+  expect([...advantages.data]).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
+});
+
+describe("the correction of rollouts where scores are invalid", () => {
+  const settings = {
+    advEstimator: "grpo",
+    rolloutCorrection: {
+      rolloutIs: "token",
+      rolloutIsBatchNormalize: true,
+      rolloutRs: "token_k1",
+      rolloutRsThreshold: "0.5_2",
+    },
+  } as const;
+
+  test("is that of the other rows", () => {
+    const others = [0, 2, 3];
+    const whole = computeAdvantage({ ...columns, valid: [true, false, true, true] }, settings);
+    const alone = computeAdvantage(
+      Object.fromEntries(
+        Object.entries(columns).map(([name, value]) => [
+          name,
+          Array.isArray(value)
+            ? others.map((row) => (value as unknown[])[row])
+            : gatherRows(value as Tensor, others),
+        ]),
+      ) as unknown as AdvantageColumns,
+      settings,
+    );
+    const weights = whole.rolloutIsWeights as Tensor;
+    expect(whole.metrics).toEqual(alone.metrics);
+    expect(gatherRows(whole.responseMask, others)).toEqual(alone.responseMask);
+    expect(gatherRows(weights, others)).toEqual(alone.rolloutIsWeights);
+    expect([...gatherRows(weights, [1]).data]).toEqual([0, 0]);
+    expect(gatherRows(whole.responseMask, [1])).toEqual(gatherRows(columns.responseMask, [1]));
+  });
+
+  test("does nothing where all of them are", () => {
+    const none = computeAdvantage({ ...columns, valid: [false, false, false, false] }, settings);
+    expect(none.responseMask).toEqual(columns.responseMask);
+    expect(none.rolloutIsWeights).toBeUndefined();
+    expect(none.metrics).toEqual({});
+  });
+});
+
 /** Of verl's tests (test_multi_trajectories_advantage_on_cpu.py). */
 describe("sessions with several outputs", () => {
   const many: AdvantageColumns = {

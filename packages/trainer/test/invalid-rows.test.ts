@@ -102,9 +102,20 @@ const losses: Readonly<Record<string, PolicyLoss>> = {
     ),
 };
 
-function rowsOf<T extends Readonly<Record<string, unknown>>>(whole: T): T {
+const valueBatch = {
+  vpreds: batch.logProb,
+  values: batch.oldLogProb,
+  returns: batch.advantages,
+  responseMask: batch.responseMask,
+};
+const cliprangeValue = 0.3;
+
+function rowsOf<T extends Readonly<Record<string, unknown>>>(
+  whole: T,
+  rows: readonly number[] = others,
+): T {
   return Object.fromEntries(
-    Object.entries(whole).map(([name, value]) => [name, gatherRows(value as Tensor, others)]),
+    Object.entries(whole).map(([name, value]) => [name, gatherRows(value as Tensor, rows)]),
   ) as T;
 }
 
@@ -131,16 +142,45 @@ describe.each(Object.entries(losses))("%s", (name, loss) => {
   });
 });
 
+describe.each([
+  ["all but one", [true, false, false, false]],
+  ["all", [false, false, false, false]],
+])("where the scores of %s are invalid", (_what, someValid) => {
+  const rows = [...someValid.keys()].filter((row) => someValid[row]);
+  const invalidRows = [...someValid.keys()].filter((row) => !someValid[row]);
+  const zeros = (count: number): number[] => Array.from({ length: count * columns }, () => 0);
+
+  test.each(Object.entries(losses))("%s", (_name, loss) => {
+    for (const lossAggMode of modes) {
+      const own = { ...settings, lossAggMode };
+      const whole = loss({ ...batch, valid: someValid }, own);
+      expect([...gatherRows(whole.gradLogProb, invalidRows).data]).toEqual(
+        zeros(invalidRows.length),
+      );
+      const alone = rows.length === 0 ? { loss: 0 } : loss(rowsOf(batch as never, rows), own);
+      expect(whole.loss).toBeCloseTo(alone.loss, 9);
+    }
+  });
+
+  test("the value loss", () => {
+    for (const lossAggMode of modes) {
+      const whole = valueLoss({ ...valueBatch, valid: someValid }, { cliprangeValue, lossAggMode });
+      expect([...gatherRows(whole.gradVpreds, invalidRows).data]).toEqual(
+        zeros(invalidRows.length),
+      );
+      const alone =
+        rows.length === 0
+          ? { loss: 0 }
+          : valueLoss(rowsOf(valueBatch, rows), { cliprangeValue, lossAggMode });
+      expect(whole.loss).toBeCloseTo(alone.loss, 9);
+    }
+  });
+});
+
 test.each(modes)("the value loss, %s", (lossAggMode) => {
-  const values = {
-    vpreds: batch.logProb,
-    values: batch.oldLogProb,
-    returns: batch.advantages,
-    responseMask: batch.responseMask,
-  };
-  const own = { cliprangeValue: 0.3, lossAggMode };
-  const whole = valueLoss({ ...values, valid }, own);
-  const alone = valueLoss(rowsOf(values), own);
+  const own = { cliprangeValue, lossAggMode };
+  const whole = valueLoss({ ...valueBatch, valid }, own);
+  const alone = valueLoss(rowsOf(valueBatch), own);
   expect(whole.loss).toBeCloseTo(alone.loss, 9);
   expect(whole.clipfrac).toBeCloseTo(alone.clipfrac, 6);
   expectSameGradient(whole.gradVpreds, alone.gradVpreds);

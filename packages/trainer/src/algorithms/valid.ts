@@ -1,6 +1,7 @@
 /** Rows whose score is invalid: masked, so that nothing is learnt from them and nothing is divided by them. */
 
 import { TrainerInputError } from "../errors.ts";
+import { countOf } from "./masked.ts";
 import type { Matrix } from "./matrix.ts";
 
 /** The mask with nothing of rows that are not valid; by default, all are. @throws TrainerInputError where there is not one entry for each row */
@@ -17,4 +18,13 @@ export function validMask(mask: Matrix, valid: readonly boolean[] | undefined): 
     if (!isValid) data.fill(0, row * mask.columns, (row + 1) * mask.columns);
   }
   return { ...mask, data };
+}
+
+/** Whether a batch with rows that are not valid has fewer tokens left than that: then there is nothing to learn, and nothing wrong with the input. @param mask of the valid rows */
+export function leavesFewerThan(
+  least: number,
+  mask: Matrix,
+  valid: readonly boolean[] | undefined,
+): boolean {
+  return valid?.includes(false) === true && countOf(mask) < least;
 }

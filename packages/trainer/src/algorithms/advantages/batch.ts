@@ -3,8 +3,9 @@
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import type { GroupId } from "../groups.ts";
+import { maskedWhiten } from "../masked.ts";
 import { type Matrix, matrixOf, newMatrix, rowSums, tensorOf } from "../matrix.ts";
-import { validMask } from "../valid.ts";
+import { leavesFewerThan, validMask } from "../valid.ts";
 
 /** Columns of a batch by verl's names in camelCase. All matrices are [rows, tokens]. */
 export interface AdvantageBatch {
@@ -108,6 +109,16 @@ export function broadcast(values: Float64Array, mask: Matrix): Matrix {
 
 export function advantagesOf(advantages: Matrix, returns: Matrix = advantages): Advantages {
   return { advantages: tensorOf(advantages), returns: tensorOf(returns) };
+}
+
+/** Over the tokens that count. Where invalid rows have left fewer than two of them, there is no spread to scale by: all 0. @throws TrainerInputError as maskedWhiten */
+export function whitened(
+  values: Matrix,
+  { mask }: Rows,
+  { valid }: Pick<AdvantageBatch, "valid">,
+): Matrix {
+  if (leavesFewerThan(2, mask, valid)) return newMatrix(values.rows, values.columns);
+  return maskedWhiten(values, mask);
 }
 
 /** At each token, the sum of what is rewarded from there on. */

@@ -4,7 +4,7 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { groupsOf, meanOf, statisticsOf } from "../groups.ts";
-import { masked, maskedWhiten } from "../masked.ts";
+import { masked } from "../masked.ts";
 import { newMatrix, rowSums } from "../matrix.ts";
 import {
   type AdvantageBatch,
@@ -16,6 +16,7 @@ import {
   groupIdsOf,
   type Rows,
   rowsOf,
+  whitened,
 } from "./batch.ts";
 
 /** (R - mean) / (std + epsilon) of its group, or without the division. A group of one keeps its score. */
@@ -39,7 +40,7 @@ function normalized(
   });
 }
 
-/** Only the best row of a group: by how much it is better than the second. */
+/** Only the best row of a group: by how much it is better than the second. None where others are not valid, and one at most is left. */
 export const grpoPassk: AdvantageEstimator = (batch, settings = {}) => {
   const { normAdvByStdInGrpo = true, epsilon = 1e-6 } = settings;
   const rows = rowsOf(batch);
@@ -48,9 +49,11 @@ export const grpoPassk: AdvantageEstimator = (batch, settings = {}) => {
     rows,
     byGroup(batch, rows, (group, advantages) => {
       if (group.length < 2) {
+        const id = ids[group[0] ?? 0];
+        if (ids.filter((one) => one === id).length > 1) return;
         throw new TrainerInputError(
           "groups",
-          `pass@k needs at least 2 rows of each group; group ${String(ids[group[0] ?? 0])} has ${group.length}`,
+          `pass@k needs at least 2 rows of each group; group ${String(id)} has ${group.length}`,
         );
       }
       const [best = 0, second = 0] = group.toSorted(
@@ -133,7 +136,7 @@ export const reinforcePlusPlusBaseline: AdvantageEstimator = (batch) => {
     for (const row of group) advantages[row] = (rows.scores[row] as number) - mean;
   });
   const values = broadcast(centred, rows.mask);
-  return advantagesOf(masked(maskedWhiten(values, rows.mask), rows.mask));
+  return advantagesOf(masked(whitened(values, rows, batch), rows.mask));
 };
 
 /** Each component normalised by itself in its group, their weighted sum whitened; without components, the score is the only one. */
@@ -147,7 +150,7 @@ export const gdpo: AdvantageEstimator = (batch, settings = {}) => {
       (sum.data[at] as number) += weight * (advantages.data[at] as number);
     }
   }
-  return advantagesOf(masked(maskedWhiten(sum, rows.mask), rows.mask));
+  return advantagesOf(masked(whitened(sum, rows, batch), rows.mask));
 };
 
 function componentsOf(

@@ -2,7 +2,7 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { groupsOf } from "../groups.ts";
-import { masked, maskedWhiten } from "../masked.ts";
+import { masked } from "../masked.ts";
 import { filled, type Matrix, newMatrix } from "../matrix.ts";
 import {
   type AdvantageBatch,
@@ -15,6 +15,7 @@ import {
   rewardToGo,
   type Rows,
   rowsOf,
+  whitened,
 } from "./batch.ts";
 
 /**
@@ -43,16 +44,17 @@ export const gae: AdvantageEstimator = (batch, { gamma = 1, lam = 1 } = {}) => {
   const returns = filled(values, (row, _column, at) =>
     rows.isValid(row) ? (advantages.data[at] as number) + (values.data[at] as number) : 0,
   );
-  const whitened = maskedWhiten(advantages, mask);
+  const scaled = whitened(advantages, rows, batch);
   return advantagesOf(
-    filled(whitened, (row, _column, at) => (rows.isValid(row) ? (whitened.data[at] as number) : 0)),
+    filled(scaled, (row, _column, at) => (rows.isValid(row) ? (scaled.data[at] as number) : 0)),
     returns,
   );
 };
 
 /** The discounted sum of what follows, whitened; tokens that do not count are passed over. */
 export const reinforcePlusPlus: AdvantageEstimator = (batch, { gamma = 1 } = {}) => {
-  const { rewards, mask } = rowsOf(batch);
+  const rows = rowsOf(batch);
+  const { rewards, mask } = rows;
   const returns = newMatrix(rewards.rows, rewards.columns);
   for (let row = 0; row < rewards.rows; row++) {
     let running = 0;
@@ -62,7 +64,7 @@ export const reinforcePlusPlus: AdvantageEstimator = (batch, { gamma = 1 } = {})
       returns.data[at] = running;
     }
   }
-  return advantagesOf(masked(maskedWhiten(returns, mask), mask), returns);
+  return advantagesOf(masked(whitened(returns, rows, batch), mask), returns);
 };
 
 /** The sum of what follows, less what the greedy answer was rewarded with. */

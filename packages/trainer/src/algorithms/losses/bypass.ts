@@ -9,7 +9,7 @@ import { correction } from "../rollout-correction/rollout-correction.ts";
 import { type PolicyLoss, type PolicyLossResult, policyRowsOf, ppoKlOf } from "./policy-loss.ts";
 import { dualClip, policyGradient } from "./tokenwise.ts";
 
-/** `oldLogProb` is the rollout's. Weights that come with the batch are not looked at. */
+/** `oldLogProb` is the rollout's. Weights that come with the batch are not looked at. Where only invalid rows are there, nothing is corrected, and nothing told of it. */
 export const bypassMode: PolicyLoss = (batch, settings = {}) => {
   const { rolloutCorrection } = settings;
   if (rolloutCorrection === undefined) {
@@ -20,12 +20,9 @@ export const bypassMode: PolicyLoss = (batch, settings = {}) => {
   }
   const given = policyRowsOf(batch);
   const rollout = matrixOf("oldLogProb", batch.oldLogProb, given.logProb);
-  const { weights, mask, metrics } = correction(
-    given.logProb,
-    rollout,
-    given.mask,
-    rolloutCorrection,
-  );
+  const { weights, mask, metrics } = given.isLeftOut
+    ? { weights: undefined, mask: given.mask, metrics: {} }
+    : correction(given.logProb, rollout, given.mask, rolloutCorrection);
   const rows = { ...given, mask };
   const { lossType = "ppo_clip" } = rolloutCorrection;
   const withMetrics = (result: PolicyLossResult): PolicyLossResult => ({

@@ -5,7 +5,7 @@ import { TrainerInputError } from "../../errors.ts";
 import { divisorOf, maskedMean, maskedMeanOf } from "../masked.ts";
 import { clamp, difference, type Matrix, matrixOf } from "../matrix.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/settings.ts";
-import { validMask } from "../valid.ts";
+import { leavesFewerThan, validMask } from "../valid.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
 
 /** All are [rows, tokens]. */
@@ -76,20 +76,24 @@ export interface PolicyRows {
   /** logProb - oldLogProb. */
   readonly logRatio: Matrix;
   readonly isValid: (row: number) => boolean;
+  /** Whether nothing is left of it without the invalid rows: its loss is 0. */
+  readonly isLeftOut: boolean;
 }
 
 export function policyRowsOf(batch: PolicyLossBatch): PolicyRows {
   const logProb = matrixOf("logProb", batch.logProb);
+  const mask = validMask(matrixOf("responseMask", batch.responseMask, logProb), batch.valid);
   return {
     logProb,
     advantages: matrixOf("advantages", batch.advantages, logProb),
-    mask: validMask(matrixOf("responseMask", batch.responseMask, logProb), batch.valid),
+    mask,
     weights:
       batch.rolloutIsWeights === undefined
         ? undefined
         : matrixOf("rolloutIsWeights", batch.rolloutIsWeights, logProb),
     logRatio: difference(logProb, matrixOf("oldLogProb", batch.oldLogProb, logProb)),
     isValid: (row) => batch.valid?.[row] ?? true,
+    isLeftOut: leavesFewerThan(1, mask, batch.valid),
   };
 }
 
@@ -119,9 +123,9 @@ export function newTokenLosses({ mask }: PolicyRows): TokenLosses {
   };
 }
 
-/** Weighted, put together, and with its gradient. Changes the losses. */
+/** Weighted, put together, and with its gradient; 0 where only invalid rows are there. Changes the losses. */
 export function policyLossOf(
-  { mask, weights: scales }: PolicyRows,
+  { mask, weights: scales, isLeftOut }: PolicyRows,
   { values, slopes }: TokenLosses,
   { lossAggMode, globalBatchInfo }: Pick<PolicyLossSettings, "lossAggMode" | "globalBatchInfo">,
   metrics: Readonly<Record<string, number>>,
@@ -140,7 +144,7 @@ export function policyLossOf(
     if (weight !== 0) gradient[at] = weight * (slopes[at] as number);
   }
   const gradLogProb = asTensor(gradient, [mask.rows, mask.columns]) as Tensor<"float32">;
-  return { loss, gradLogProb, metrics };
+  return { loss: isLeftOut ? 0 : loss, gradLogProb, metrics };
 }
 
 /** Of those tokens that count, the share that is marked. */

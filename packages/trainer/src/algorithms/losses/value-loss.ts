@@ -5,7 +5,7 @@ import { TrainerInputError } from "../../errors.ts";
 import { entropyFromLogits } from "../logits.ts";
 import { maskedMean } from "../masked.ts";
 import { clamp, matrixOf, newMatrix } from "../matrix.ts";
-import { validMask } from "../valid.ts";
+import { leavesFewerThan, validMask } from "../valid.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
 import { slopeOfLarger } from "./policy-loss.ts";
 
@@ -34,7 +34,7 @@ export interface ValueLossResult {
   readonly gradVpreds: Tensor<"float32">;
 }
 
-/** Half of the larger square: of what it says, and of that within its range (verl `compute_value_loss`). Throws TrainerInputError. */
+/** Half of the larger square: of what it says, and of that within its range (verl `compute_value_loss`); 0 where only invalid rows are there. Throws TrainerInputError. */
 export function valueLoss(
   batch: ValueLossBatch,
   { cliprangeValue: range, lossAggMode, ...info }: ValueLossSettings,
@@ -65,7 +65,7 @@ export function valueLoss(
     if (weight !== 0) gradient[at] = 0.5 * weight * (slopes[at] as number);
   }
   return {
-    loss: 0.5 * loss,
+    loss: leavesFewerThan(1, mask, batch.valid) ? 0 : 0.5 * loss,
     clipfrac: maskedMean(clipped, mask),
     gradVpreds: asTensor(gradient, [mask.rows, mask.columns]) as Tensor<"float32">,
   };
