@@ -265,16 +265,28 @@ describe("validation-metrics.json", () => {
     }
   });
 
-  test.each(trace.cases)("$name", ({ name, data_sources, sample_uids, infos, result, error }) => {
-    const run = (): object =>
-      processValidationMetrics({ dataSources: data_sources, sampleUids: sample_uids, infos });
-    if (error !== undefined) expect(run).toThrow(TrainerInputError);
-    else
-      expectClose(
-        { name, fn: "", inputs: {}, params: {}, expected: result ?? {} },
-        run() as Columns,
-      );
+  test("a value that is null, at which verl throws, is left out", () => {
+    const cases = trace.cases.filter(({ name }) => name === "None value");
+    const results = cases.map(({ data_sources, sample_uids, infos }) =>
+      processValidationMetrics({ dataSources: data_sources, sampleUids: sample_uids, infos }),
+    );
+    expect(cases.map(({ error }) => error)).toEqual(["TypeError"]);
+    expect(results).toEqual([{ a: { acc: { "mean@1": 1 } } }]);
   });
+
+  test.each(trace.cases.filter(({ name }) => name !== "None value"))(
+    "$name",
+    ({ name, data_sources, sample_uids, infos, result, error }) => {
+      const run = (): object =>
+        processValidationMetrics({ dataSources: data_sources, sampleUids: sample_uids, infos });
+      if (error !== undefined) expect(run).toThrow(TrainerInputError);
+      else
+        expectClose(
+          { name, fn: "", inputs: {}, params: {}, expected: result ?? {} },
+          run() as Columns,
+        );
+    },
+  );
 });
 
 describe("validation metrics", () => {
@@ -310,8 +322,38 @@ describe("validation metrics", () => {
     const metrics = validationMetrics({ ...results, infos: { acc }, valid });
     expect(metrics["val-core/a/acc/mean@2"]).toBe(1);
     expect(metrics["val-aux/a/acc/mean@1"]).toBe(1);
+  });
+
+  test("are of those answers that tell the variable", () => {
+    const acc = [true, null, true, true, false];
+    const metrics = validationMetrics({
+      ...results,
+      infos: {
+        ...results.infos,
+        acc,
+        rare: [null, null, null, 3, null],
+        never: acc.map(() => null),
+      },
+    });
+    const alone = validationMetrics({
+      ...results,
+      infos: { ...results.infos, acc },
+      valid: acc.map((one) => one !== null),
+    });
+    const ofAcc = Object.entries(metrics).filter(([name]) => name.includes("/acc/"));
+    expect(ofAcc.length).toBeGreaterThan(0);
+    expect(ofAcc).toEqual(Object.entries(alone).filter(([name]) => name.includes("/acc/")));
+    expect(Object.keys(metrics).filter((name) => /rare|never/.test(name))).toEqual([
+      expect.stringMatching(/^val-aux\/.\/rare\/mean@1$/),
+    ]);
+    // Every answer has a reward.
+    expect(metrics["val-aux/a/reward/mean@2"]).toBeDefined();
+  });
+
+  test("refuse what is neither a number nor missing", () => {
+    const acc = [true, "yes", true, true, false];
     expect(() => validationMetrics({ ...results, infos: { acc } })).toThrow(
-      '"acc" of an answer to 1 is null',
+      '"acc" of an answer to 1 is yes',
     );
   });
 

@@ -13,7 +13,7 @@ export interface ValidationResults {
   readonly dataSources: readonly string[];
   /** Answers to one question have one. */
   readonly sampleUids: readonly string[];
-  /** Variables, as "reward" and "acc"; texts are left out, but that "pred" is what a majority agrees on. */
+  /** Variables, as "reward" and "acc"; texts are left out, but that "pred" is what a majority agrees on. An answer that has null does not count for that variable. */
   readonly infos: Readonly<Record<string, readonly unknown[]>>;
   /** False for an answer whose score is invalid: it is left out, and its question has one less. Default: all are valid. */
   readonly valid?: readonly boolean[];
@@ -67,11 +67,11 @@ export function processValidationMetrics(
   };
   const collected: Collected = new Map();
   for (const { source, uid, rows } of questionsOf(results)) {
-    const answers = answersOf(results.infos["pred"], rows);
     for (const [variable, column] of Object.entries(results.infos)) {
-      const values = valuesOf(column, rows, { variable, uid });
+      const told = rows.filter((row) => column[row] !== null && column[row] !== undefined);
+      const values = valuesOf(column, told, { variable, uid });
       if (values === undefined) continue;
-      const metrics = metricsOf(values, answers, draw);
+      const metrics = metricsOf(values, answersOf(results.infos["pred"], told), draw);
       for (const [name, value] of Object.entries(metrics)) {
         const ofSource = entry(collected, source, () => new Map<string, Map<string, number[]>>());
         const ofVariable = entry(ofSource, variable, () => new Map<string, number[]>());
@@ -104,14 +104,17 @@ function questionsOf({ dataSources, sampleUids, valid }: ValidationResults): Que
   );
 }
 
-/** Undefined for texts, and for what is made of parts. @throws TrainerInputError for a value that is none */
+/** Undefined where there are none, for texts, and for what is made of parts. @throws TrainerInputError for a value that is none */
 function valuesOf(
   column: readonly unknown[],
   rows: readonly number[],
   { variable, uid }: { readonly variable: string; readonly uid: string },
 ): Float64Array | undefined {
-  const first = column[rows[0] as number];
-  if (typeof first === "string" || (typeof first === "object" && first !== null)) return undefined;
+  const [one] = rows;
+  const first = one === undefined ? undefined : column[one];
+  if (first === undefined || typeof first === "string" || typeof first === "object") {
+    return undefined;
+  }
   return Float64Array.from(rows, (row) => {
     const value = column[row];
     if (typeof value === "number" || typeof value === "boolean") return Number(value);
