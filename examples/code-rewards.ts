@@ -19,7 +19,7 @@ const programs = {
   "reads secrets": "console.log(require('fs').readFileSync('/etc/passwd', 'utf8'))",
 };
 
-await using loop = await RewardLoopManager.create({ workers: 1, executors: 1 });
+const loop = await RewardLoopManager.create({ workers: 1, executors: 1 });
 const scores = await Promise.all(
   Object.entries(programs).map(async ([name, program]) => {
     const response = `My answer:\n\`\`\`js\n${program}\n\`\`\``;

@@ -4,7 +4,7 @@
 // example_model_solutions.jsonl. Same seed, same bytes. is_correct is true by construction: each solution is worked
 // out with or without a mistake, and a mistaken one never ends in the right number.
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 
 interface Solution {
   readonly is_correct: boolean;
@@ -276,7 +276,10 @@ const records = Array.from({ length: PROBLEMS }, () => {
 const folder = new URL("./data/", import.meta.url);
 mkdirSync(folder, { recursive: true });
 const text = records.map((record) => `${JSON.stringify(record)}\n`).join("");
-writeFileSync(new URL("arithmetic-solutions.jsonl", folder), text);
+// Whoever reads it meanwhile reads all of it.
+const fresh = new URL(`arithmetic-solutions.${process.pid}`, folder);
+writeFileSync(fresh, text);
+renameSync(fresh, new URL("arithmetic-solutions.jsonl", folder));
 console.log(
   `${records.length} problems, ${records.length * Object.keys(SOLVERS).length} solutions, ${text.length} bytes in examples/data/arithmetic-solutions.jsonl`,
 );
