@@ -117,7 +117,7 @@ export async function replay(
         log: (metrics, step) => {
           ends.push(now());
           tracking?.log(metrics, step);
-          say(`${plan.name}, step ${ends.length} of ${steps}`);
+          say(`${plan.name}, step ${step} of ${steps}`);
         },
         phase: (phase) => {
           phases.push(phase);

@@ -21,11 +21,10 @@ import { RewardDesk } from "./fit/reward-desk.ts";
 import { readTrainingSettings } from "./fit/settings.ts";
 import type { TrainingSettings } from "./fit/settings.ts";
 import type { StepRecord } from "./fit/step-record.ts";
-import { summaryOf } from "./fit/step-summary.ts";
+import { summaryOf, timesOf } from "./fit/step-summary.ts";
 import { keptTraining, restoredTraining } from "./fit/training-state.ts";
 import { Training } from "./fit/training.ts";
 import { dumpRollouts } from "./tracking/rollout-dump.ts";
-import type { SampleRecord } from "./tracking/tracking-logger.ts";
 import type { TrainingStart } from "./fit/training.ts";
 import { beginValidation } from "./fit/validation.ts";
 import type { BegunValidation } from "./fit/validation.ts";
@@ -46,8 +45,8 @@ export interface PPOTrainerOptions extends TrainingOptions {
 
 interface FinishedStep {
   readonly step: number;
+  /** That were told so far. */
   readonly metrics: Record<string, number>;
-  readonly samples: readonly SampleRecord[];
 }
 
 export class PPOTrainer implements AsyncDisposable {
@@ -129,13 +128,8 @@ export class PPOTrainer implements AsyncDisposable {
       const begun = await this.#beginValidation(step);
       this.#tracker.log(begun === undefined ? {} : await this.#validated(step, begun), step);
     }
-    try {
-      if (!run.valOnly && training.hasSteps) await this.#schedule(training);
-    } finally {
-      // Where training failed, what was finished before is told without its validation.
-      if (this.#judged !== undefined) this.#tell(this.#judged);
-      this.#judged = undefined;
-    }
+    if (!run.valOnly && training.hasSteps) await this.#schedule(training);
+    await this.#tellJudged();
     return {
       steps: training.finishedSteps,
       metrics: this.#metrics,
@@ -194,38 +188,51 @@ export class PPOTrainer implements AsyncDisposable {
         dumpRollouts(rolloutDataDir, dumpOf(step, record.samples)),
       );
     }
+    // Before the checkpoint, which the next run begins behind: nobody would tell of this step again.
+    const finished = this.#tell(record);
+    const more: Record<string, number> = {};
     if (isTime(run.saveFreq)) {
       await record.clock.time("save_checkpoint", () => this.#save(step, training));
+      Object.assign(more, timesOf(record, 1));
     }
-    await this.#tellJudged(record);
-    const begun = isTime(run.testFreq)
-      ? await record.clock.time("testing", () => this.#beginValidation(step))
-      : undefined;
-    const isJudgedLater = begun !== undefined && run.overlapValidation && !isLast;
-    const validation =
-      begun === undefined || isJudgedLater
-        ? {}
-        : await record.clock.time("testing", () => this.#validated(step, begun));
-    const summary = summaryOf(record, { gpus: 1, slots: this.#rewards.loop.slots });
-    const finished = { step, metrics: { ...summary, ...validation }, samples: record.told };
-    if (isJudgedLater) this.#judged = { ...finished, begun };
-    else this.#tell(finished);
+    if (this.#judged !== undefined) await record.clock.time("testing", () => this.#tellJudged());
+    if (isTime(run.testFreq)) {
+      const begun = await record.clock.time("testing", () => this.#beginValidation(step));
+      if (begun !== undefined) this.#judged = { ...finished, begun };
+      if (!run.overlapValidation || isLast) {
+        await record.clock.time("testing", () => this.#tellJudged());
+      }
+    }
+    const { testing } = record.clock.timings();
+    this.#tellMore(finished, {
+      ...more,
+      ...(testing === undefined ? {} : { "timing_s/testing": testing }),
+    });
   }
 
-  /** The step whose validation was still judged; what is left of the waiting is on the account of this one. */
-  async #tellJudged({ clock }: StepRecord): Promise<void> {
+  /** The step whose validation is still judged: waits for it. */
+  async #tellJudged(): Promise<void> {
     if (this.#judged === undefined) return;
     const { begun, ...finished } = this.#judged;
     this.#judged = undefined;
-    const { step, metrics } = finished;
-    const validation = await clock.time("testing", () => this.#validated(step, begun));
-    this.#tell({ ...finished, metrics: { ...metrics, ...validation } });
+    this.#tellMore(finished, await this.#validated(finished.step, begun));
   }
 
-  #tell({ step, metrics, samples }: FinishedStep): void {
+  #tell(record: StepRecord): FinishedStep {
+    const { step } = record;
+    const metrics = summaryOf(record, { gpus: 1, slots: this.#rewards.loop.slots });
     this.#metrics.push(metrics);
-    this.#tracker.samples(step, samples);
-    this.#tracker.log(metrics, step);
+    this.#tracker.samples(step, record.told);
+    this.#tracker.log({ ...metrics }, step);
+    return { step, metrics };
+  }
+
+  /** What became known of a step after it was told: its validation, and how long that and its checkpoint took. */
+  #tellMore({ step, metrics }: FinishedStep, more: Readonly<Record<string, number>>): void {
+    const news = Object.entries(more).filter(([name, value]) => metrics[name] !== value);
+    if (news.length === 0) return;
+    Object.assign(metrics, more);
+    this.#tracker.log(Object.fromEntries(news), step);
   }
 
   /** Undefined where there is nothing to validate on. */

@@ -109,7 +109,7 @@ export interface RunOptions {
   readonly totalEpochs?: number | undefined;
   /** Validates after every so many steps, and after the last. Default -1: never. */
   readonly testFreq?: number | undefined;
-  /** Whether training goes on while a validation is judged; it is told with its step all the same, one step later. Default true, but with the schedule sync. */
+  /** Whether training goes on while a validation is judged; it is told with its step all the same, when the next one is over. Default true, but with the schedule sync. */
   readonly overlapValidation?: boolean | undefined;
   /** Default true, where there is something to validate on. */
   readonly valBeforeTrain?: boolean | undefined;

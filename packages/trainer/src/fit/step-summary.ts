@@ -19,25 +19,32 @@ export function summaryOf(
   record: StepRecord,
   { gpus, slots }: SummaryContext,
 ): Record<string, number> {
-  const timings = record.clock.timings();
   const { samples, step } = record;
-  const promptTokens = sumOf(samples, ({ sample }) => sample.rollout.promptIds.length);
-  const responseTokens = sumOf(samples, ({ sample }) => sample.rollout.responseIds.length);
-  const tokensOf = samples.map(
-    ({ sample: { rollout } }) => rollout.promptIds.length + rollout.responseIds.length,
-  );
   return {
     "training/global_step": step,
     "training/epoch": samples[0]?.batch.epoch ?? 0,
     ...stalenessOf(record),
     ...record.metrics.reduced(),
     ...dataMetrics(wholeOf(record.parts)),
-    ...timingMetrics(timings, { promptTokens, responseTokens }),
-    ...throughputMetrics(tokensOf, timings, gpus),
+    ...timesOf(record, gpus),
     ...rewardMetrics(
       samples.map(({ outcome }) => outcome),
       { spanMs: spanOf(record), exposedWaitMs: record.exposedWaitMs, slots },
     ),
+  };
+}
+
+/** Where its time went so far, and what that makes of its tokens. */
+export function timesOf({ clock, samples }: StepRecord, gpus: number): Record<string, number> {
+  const timings = clock.timings();
+  const promptTokens = sumOf(samples, ({ sample }) => sample.rollout.promptIds.length);
+  const responseTokens = sumOf(samples, ({ sample }) => sample.rollout.responseIds.length);
+  const tokensOf = samples.map(
+    ({ sample: { rollout } }) => rollout.promptIds.length + rollout.responseIds.length,
+  );
+  return {
+    ...timingMetrics(timings, { promptTokens, responseTokens }),
+    ...throughputMetrics(tokensOf, timings, gpus),
   };
 }
 

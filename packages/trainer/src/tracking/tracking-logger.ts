@@ -52,9 +52,9 @@ export interface Generation {
   readonly score: number;
 }
 
-/** What a validation tells that belongs to no training, as before the first step. */
-export function isValidationOnly(metrics: Readonly<Record<string, unknown>>): boolean {
-  return Object.keys(metrics).every((name) => name.startsWith("val-"));
+/** What is told of a step beside its own metrics: the validation before the first step or behind any, and how long that and the checkpoint took. */
+export function isAddition(metrics: Readonly<Record<string, unknown>>): boolean {
+  return Object.keys(metrics).every((name) => /^(?:val-|timing_|perf\/)/.test(name));
 }
 
 export interface TrackedRun {
@@ -75,7 +75,7 @@ export interface TrackingLogger {
   readonly name: string;
   /** Before anything else. What it rejects with keeps the run from starting. */
   open?(run: TrackedRun): void | Promise<void>;
-  /** The metrics of a step, once it is over. What is told of a step again, as by a run that was resumed, counts in place of what was. */
+  /** The metrics of a step, once it is trained; its validation, and how long that and its checkpoint took, come on their own when they are known. What is told of a step again, as by a run that was resumed, counts in place of what was. */
   log?(metrics: StepMetrics, step: number): void | Promise<void>;
   phase?(phase: PhaseRecord): void | Promise<void>;
   /** All samples of a step at once. */

@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, watch } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -40,9 +40,18 @@ async function ran(run: BanditRun, killedWhen?: Promise<void>): Promise<BanditLi
 
 /** Resolves when the file has so many lines. */
 async function hasLines(path: string, count: number): Promise<void> {
+  await becomes(path, (text) => text.split("\n").length > count);
+}
+
+/** Resolves when that is what the file says. */
+async function says(path: string, wanted: string): Promise<void> {
+  await becomes(path, (text) => text === wanted);
+}
+
+async function becomes(path: string, isWanted: (text: string) => boolean): Promise<void> {
   const there = Promise.withResolvers<void>();
   const look = (): void => {
-    if (existsSync(path) && readFileSync(path, "utf8").split("\n").length > count) there.resolve();
+    if (existsSync(path) && isWanted(readFileSync(path, "utf8"))) there.resolve();
   };
   const watcher = watch(join(path, ".."), look);
   look();
@@ -110,6 +119,28 @@ describe("kill -9 in the middle of a step", () => {
       expect(endOf(second)).toEqual(endOf(straight));
     },
   );
+});
+
+test("a step that a checkpoint has was told before it, though its validation was still judged when the kill came", async () => {
+  const folder = await newFolder();
+  const goOn = join(folder, "go on");
+  const run = {
+    schedule: "one-step-off-policy",
+    steps: 3,
+    saveFreq: 1,
+    testFreq: 1,
+    folder: join(folder, "run"),
+    rewardKwargs: { goOn, holdsValidation: true },
+  } as const;
+  await mkdir(run.folder);
+  // Step 2 is not over before step 1 is judged.
+  const latest = join(run.folder, "latest_checkpointed_iteration.txt");
+  const first = await ran(run, says(latest, "2"));
+  expect(stepsOf(first).map(({ step }) => step)).toEqual([1, 2]);
+  await writeFile(goOn, "");
+  const second = await ran(run);
+  expect(stepsOf(second).map(({ step }) => step)).toEqual([3]);
+  expect(second).toContainEqual({ validated: 3 });
 });
 
 test("what was scored before the kill is not scored again", async () => {

@@ -164,15 +164,40 @@ describe("validation", () => {
     expect(report.validation?.["val-aux/invalid_rate"]).toBe(0);
   });
 
-  test("is judged while training goes on, and told with its own step, in order", async () => {
-    const told: [number, boolean][] = [];
+  test.for<[ScheduleName, [number, string][]]>([
+    [
+      "one-step-off-policy",
+      [
+        [0, "validation"],
+        [1, "step"],
+        [2, "step"],
+        // Told when the next step is over: it was judged meanwhile.
+        [3, "step"],
+        [2, "validation"],
+        [4, "step"],
+      ],
+    ],
+    [
+      "sync",
+      [
+        [0, "validation"],
+        [1, "step"],
+        [2, "step"],
+        [2, "validation"],
+        [3, "step"],
+        [4, "step"],
+      ],
+    ],
+  ])("%s: a step is told at once, its validation when it is judged", async ([schedule, wanted]) => {
+    const told: [number, string][] = [];
     const report = await trained({
-      schedule: "one-step-off-policy",
+      schedule,
       validationPrompts: dataset,
-      run: { totalTrainingSteps: 6, testFreq: 2 },
+      run: { totalTrainingSteps: 4, testFreq: 2 },
       tracking: {
         log: (metrics, step) => {
-          told.push([step, metrics["val-core/bandit/acc/mean@1"] !== undefined]);
+          if ("critic/score/mean" in metrics) told.push([step, "step"]);
+          if ("val-core/bandit/acc/mean@1" in metrics) told.push([step, "validation"]);
         },
         phase: () => undefined,
         samples: () => undefined,
@@ -180,16 +205,11 @@ describe("validation", () => {
         progress: () => undefined,
       },
     });
-    expect(told).toEqual([
-      [0, true],
-      [1, false],
-      [2, true],
-      [3, false],
-      [4, true],
-      [5, false],
-      [6, true],
-    ]);
-    expect(report.metrics.map((one) => one["training/global_step"])).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(told).toEqual([...wanted, [4, "validation"]]);
+    expect(report.metrics.map((one) => one["training/global_step"])).toEqual([1, 2, 3, 4]);
+    const isValidated = report.metrics.map((one) => "val-core/bandit/acc/mean@1" in one);
+    expect(isValidated).toEqual([false, true, false, true]);
+    expect(report.metrics[3]?.["timing_s/testing"]).toBeGreaterThan(0);
   });
 
   test("alone, with several answers to each", async () => {

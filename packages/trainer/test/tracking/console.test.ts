@@ -76,6 +76,31 @@ test("on a terminal: where the run is, what the step spends its time on, and how
   ]);
 });
 
+test("a validation that is judged later has a line of its own and leaves the step that goes on alone", () => {
+  const { stream, text } = streamOf(true);
+  let nowMs = 0;
+  const logger = new ConsoleLogger({ stream, now: () => nowMs });
+  logger.open(run);
+  for (const step of [1, 2]) {
+    nowMs += 60_000;
+    logger.log({ "critic/score/mean": 0.5 }, step);
+  }
+  logger.progress({ step: 3, phase: "gen", inFlight: 1 });
+  nowMs += 10_000;
+  logger.phase({ step: 3, name: "gen", startMs: 120_000, endMs: 130_000 });
+  logger.log({ "val-core/gsm8k/acc/mean@1": 0.5 }, 1);
+  logger.log({ "timing_s/save_checkpoint": 2, "perf/throughput": 3 }, 2);
+  logger.close();
+  expect(screenOf(text())).toEqual([
+    "step 1/4, score 0.5",
+    "step 2/4, score 0.5",
+    "step 1/4, accuracy 0.5",
+    "step 3/4 [############------------], 1m 50s left, 1 rewards in flight, score 0.500, accuracy 0.500",
+    "[gggggggggggggggggggggggg] gen 10.0 s",
+    "",
+  ]);
+});
+
 test("when the last step is over only the lines of steps are left, however often they were drawn", () => {
   const { stream, text } = streamOf(true);
   let nowMs = 0;

@@ -97,6 +97,32 @@ test("a run that goes on validates the step that it goes on from: that step keep
   ]);
 });
 
+test("what is told of a step after the next one was told belongs to it, also where the run was killed behind it", async () => {
+  const directory = await runFolder();
+  const tell = async (...told: readonly (readonly [number, object])[]): Promise<void> => {
+    const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"] }));
+    for (const [step, metrics] of told) tracking.log(metrics as Record<string, number>, step);
+    await tracking.close();
+  };
+  const own = (score: number): object => ({ score });
+  const times = { "timing_s/save_checkpoint": 3, "perf/throughput": 4 };
+  const validation = { "val-core/a/mean@1": 0.25 };
+  await tell([20, own(1)], [21, own(2)], [20, validation], [21, times], [22, own(3)]);
+  const { metrics } = await readRun(directory);
+  expect(metrics).toEqual([
+    { step: 20, data: { score: 1, ...validation } },
+    { step: 21, data: { score: 2, ...times } },
+    { step: 22, data: { score: 3 } },
+  ]);
+  // Killed behind the validation of 21, and gone on with from 20: 22 has not been.
+  await tell([21, validation]);
+  await tell([21, own(5)]);
+  expect((await readRun(directory)).metrics).toEqual([
+    { step: 20, data: { score: 1, ...validation } },
+    { step: 21, data: { score: 5 } },
+  ]);
+});
+
 test("a run that begins anew in the folder of a longer one has nothing of it", async () => {
   const directory = await runFolder();
   const tell = async (steps: number, score: number, withValidation: boolean): Promise<void> => {

@@ -4,7 +4,7 @@
  */
 
 import type { WriteStream } from "node:tty";
-import { isValidationOnly } from "../tracking-logger.ts";
+import { isAddition } from "../tracking-logger.ts";
 import type { PhaseRecord, StepMetrics, TrainingProgress } from "../tracking-logger.ts";
 import { phaseBar, progressBar } from "./phase-bar.ts";
 import { stepSummary, summaryOf } from "./step-summary.ts";
@@ -26,6 +26,8 @@ export class LiveView {
   /** Undefined while no step is worked at. */
   #progress: TrainingProgress | undefined;
   #finished = 0;
+  /** Whether a step was finished in this process. */
+  #hasTrained = false;
   /** Milliseconds of each phase of the step that is worked at. */
   #spent: Map<string, number> = new Map();
   #running: { readonly name: string; readonly sinceMs: number } | undefined;
@@ -58,16 +60,19 @@ export class LiveView {
   }
 
   finished(metrics: StepMetrics, step: number): void {
-    if (isValidationOnly(metrics)) this.#timeLeft = new TimeLeft(this.#now());
-    else this.#timeLeft.finished(this.#now());
     this.#summary = { ...this.#summary, ...summaryOf(metrics) };
+    if (isAddition(metrics)) {
+      if (this.#hasTrained) return this.#more(metrics, step);
+      this.#timeLeft = new TimeLeft(this.#now());
+    } else {
+      this.#hasTrained = true;
+      this.#timeLeft.finished(this.#now());
+    }
     this.#spent = new Map();
     this.#finished = step;
     this.#progress = undefined;
     this.#running = undefined;
-    this.#clear();
-    this.#stream.write(`${stepSummary(metrics, step, this.#totalSteps)}\n`);
-    this.#drawSoon();
+    this.#say(stepSummary(metrics, step, this.#totalSteps));
   }
 
   /** The last state is left standing, unless the last step is over. */
@@ -76,6 +81,18 @@ export class LiveView {
     clearTimeout(this.#drawing);
     if (this.#progress === undefined) this.#clear();
     else this.#draw();
+  }
+
+  /** Of a step before, while the next one is worked at. */
+  #more(metrics: StepMetrics, step: number): void {
+    if (Object.keys(summaryOf(metrics)).length === 0) return;
+    this.#say(stepSummary(metrics, step, this.#totalSteps));
+  }
+
+  #say(line: string): void {
+    this.#clear();
+    this.#stream.write(`${line}\n`);
+    this.#drawSoon();
   }
 
   #drawSoon(): void {

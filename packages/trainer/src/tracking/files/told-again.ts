@@ -3,26 +3,26 @@
  * again. Whatever was told of such a step, or of one after it, by a process before is forgotten.
  */
 
-import { isValidationOnly } from "../tracking-logger.ts";
+import { isAddition } from "../tracking-logger.ts";
 import type { MetricsLine, StartLine, TimelineLine } from "./run-lines.ts";
 
 type StepLine = Exclude<TimelineLine, StartLine>;
 
-/** By their steps. Where steps go back another process began; the validation that it begins with belongs to the step of its checkpoint, and takes nothing from it. */
+/** By their steps. Where steps go back another process began, unless it is only an addition to a step before, such as its validation, or that of the checkpoint which a process begins with: that takes nothing from it. */
 export class ToldMetrics {
   readonly #lines: Map<number, MetricsLine> = new Map();
   #lastStep = -1;
   #highestStep = -1;
 
   add({ step, data }: MetricsLine): void {
+    const isMore = isAddition(data);
     if (step !== this.#lastStep && step <= this.#highestStep) {
       if (step === 0) this.#forgetFrom(0);
-      else if (!isValidationOnly(data)) {
-        this.#forgetFrom(step === 1 && this.#lastStep !== 0 ? 0 : step);
-      }
+      else if (!isMore) this.#forgetFrom(step === 1 && this.#lastStep !== 0 ? 0 : step);
     }
     this.#lines.set(step, { step, data: { ...this.#lines.get(step)?.data, ...data } });
-    this.#lastStep = step;
+    // Behind an addition to a step before, the metrics of any step are those of another process, if they were there.
+    this.#lastStep = isMore && step < this.#lastStep ? -1 : step;
     this.#highestStep = Math.max(this.#highestStep, step);
   }
 

@@ -9,7 +9,7 @@ import { mkdir, open, readdir } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { isValidationOnly } from "../tracking-logger.ts";
+import { isAddition } from "../tracking-logger.ts";
 import type { Generation, StepMetrics, TrackedRun, TrackingLogger } from "../tracking-logger.ts";
 import { recordOf, restartEvent, scalarsEvent, textEvent, versionEvent } from "./events.ts";
 
@@ -44,7 +44,7 @@ export class TensorboardLogger implements TrackingLogger {
 
   async log(metrics: StepMetrics, step: number): Promise<void> {
     // A validation of the step that was resumed from takes nothing from that step.
-    if (this.#isResumed && !isValidationOnly(metrics)) {
+    if (this.#isResumed && !isAddition(metrics)) {
       this.#isResumed = false;
       await this.#write(restartEvent(Date.now(), step));
     }
