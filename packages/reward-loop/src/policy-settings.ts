@@ -28,11 +28,11 @@ export interface RewardLimits {
   readonly minuteMs?: number;
 }
 
-/** What becomes of samples that cannot be scored. Default: they are invalid, and masked. */
+/** What becomes of samples that cannot be scored. Default: they are invalid, and masked. `again` and `failAbove` are of what is scored together: a batch, or a RewardRequest (in a training, all that was generated for a step). */
 export interface OnFailure {
   /** The score that they get instead, with `fallback: true` among the extra info. */
   readonly fallback?: number;
-  /** In a batch: what failed because of the endpoint, of limits or of time is scored once more when all others are done. Default false. */
+  /** What failed because of the endpoint, of limits or of time is scored once more when all others are done. Default false. */
   readonly again?: boolean;
   /** The share of a batch that may be invalid before all of it fails with RewardFailuresError; fallbacks do not count. Default 1. */
   readonly failAbove?: number;

@@ -1,12 +1,14 @@
 /**
  * The rewards of one batch on their way: its rows as they are submitted, at once or as their rollouts are finished, its groups as they become whole, and who waits for them.
  *
- * Groups come out in the order in which their slowest samples are done, each once and whole; who asked first is served first. If the loop fails, whoever waits hears why.
+ * Groups come out in the order in which their slowest samples are done, each once and whole; who asked first is served first. If the loop fails, or more rows than may be have no score,
+ * whoever waits hears why, and so does who asks later. What is scored once more (`onFailure.again`) is not done before all other rows were scored.
  */
 
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import type { RewardLoopManager } from "../manager/reward-loop-manager.ts";
+import type { ScoreRound } from "../manager/score-round.ts";
 import type { SampleOutcome } from "../outcome.ts";
 
 interface Group {
@@ -45,7 +47,7 @@ export class RewardRequest {
   readonly rows: number;
   readonly groupSize: number;
   readonly #loop: RewardLoopManager;
-  readonly #lane: string;
+  readonly #round: ScoreRound;
   readonly #groupOf: readonly Group[];
   /** By row, where they are there, as they were scored. */
   readonly #outcomes: (SampleOutcome | undefined)[];
@@ -77,10 +79,10 @@ export class RewardRequest {
     { uids, groupSize = 1, lane = "training" }: RewardRequestOptions,
   ) {
     this.#loop = loop;
-    this.#lane = lane;
     this.rows = uids.length;
     this.groupSize = groupSize;
     this.#groupOf = groupsOf(uids, groupSize);
+    this.#round = loop.round(uids.length, { lane });
     this.#outcomes = Array<SampleOutcome | undefined>(uids.length);
     this.#submitted = new Uint8Array(uids.length);
     this.#settledMs = new Float64Array(uids.length);
@@ -115,12 +117,12 @@ export class RewardRequest {
     return this.#settledMs[row] ?? 0;
   }
 
-  /** Resolves when every row has an outcome, whoever takes them. Rejects with why the loop has failed. */
+  /** Resolves when every row has an outcome, whoever takes them. Rejects as `take`. */
   whenSettled(): Promise<void> {
     return this.#allSettled.promise;
   }
 
-  /** Begins to score a row, each once. Throws RewardChunkError. */
+  /** Begins to score a row, each once. Throws RewardChunkError. With `onFailure.again` do not wait for a row before all are submitted. */
   submit(row: number, sample: RewardSample): void {
     const group = this.#claim(row);
     const extraInfo = {
@@ -129,7 +131,7 @@ export class RewardRequest {
       ...sample.extraInfo,
     };
     const sentMs = performance.now();
-    this.#loop.computeScore({ ...sample, extraInfo }, { lane: this.#lane }).then(
+    this.#round.score({ ...sample, extraInfo }).then(
       (outcome) => {
         this.#note(outcome, group.uid, sentMs);
         this.#settle(row, outcome);
@@ -141,11 +143,13 @@ export class RewardRequest {
   /** For a row whose outcome is known from before: nothing is called. Throws RewardChunkError. */
   know(row: number, outcome: SampleOutcome): void {
     this.#claim(row);
+    this.#round.know();
     this.#settle(row, outcome);
   }
 
   /**
-   * Rows of whole groups, sorted, when they are done. Rejects with why the loop has failed; throws RewardChunkError for what are no whole groups, or more than `unasked`.
+   * Rows of whole groups, sorted, when they are done. Rejects with RewardFailuresError (onFailure.failAbove), and with why the loop has failed; throws RewardChunkError for what are no
+   * whole groups, or more than `unasked`.
    *
    * Who asked first is served first.
    */
@@ -180,8 +184,9 @@ export class RewardRequest {
     this.#outcomes[row] = outcome;
     this.#settledMs[row] = performance.timeOrigin + performance.now();
     this.#left -= 1;
-    if (this.#left === 0) this.#allSettled.resolve();
     if (this.#left === 0 && this.#loop.traits.logs) void this.#tellLog();
+    if (this.#isTooMany(outcome)) return;
+    if (this.#left === 0) this.#allSettled.resolve();
     const group = this.#groupOf[row] as Group;
     group.left -= 1;
     if (group.left > 0) return;
@@ -190,6 +195,17 @@ export class RewardRequest {
     putRight.catch((error: unknown) => this.#fail(error));
     this.#done.push(putRight);
     void this.#serve();
+  }
+
+  /** Whether the request fails with that one. */
+  #isTooMany(outcome: SampleOutcome): boolean {
+    try {
+      this.#round.count(outcome);
+      return false;
+    } catch (error) {
+      this.#fail(error);
+      return true;
+    }
   }
 
   /** By the user's postProcessScores: the valid ones; if that fails they are not valid either. */
@@ -209,6 +225,7 @@ export class RewardRequest {
         ? { ...outcome, rewardScore: after.scores[index] as number }
         : { valid: false, error: after.error, attempts, latencyMs, waitedMs };
       this.#putRightOutcomes.set(row, putRight);
+      this.#round.count(putRight);
     }
     return rows;
   }
@@ -219,7 +236,7 @@ export class RewardRequest {
     if (this.#isServing) return;
     this.#isServing = true;
     try {
-      while (this.#waiters.length > 0 && this.#done.length > 0) {
+      while (this.#isGiving) {
         const [group] = this.#done.splice(0, 1);
         const rows = (await group) ?? [];
         const [waiter] = this.#waiters;
@@ -232,6 +249,10 @@ export class RewardRequest {
       this.#isServing = false;
     }
     if (this.#failure !== undefined) this.#fail(this.#failure.error);
+  }
+
+  get #isGiving(): boolean {
+    return this.#failure === undefined && this.#waiters.length > 0 && this.#done.length > 0;
   }
 
   #giveIfEnough(waiter: Waiter): void {

@@ -20,19 +20,35 @@ export function isWorthAgain(outcome: SampleOutcome): boolean {
 
 const passing: ReadonlySet<string> = new Set(["infrastructure", "rate-limit", "timeout"]);
 
+/** How many of so many rows are invalid, and why. */
+export class FailureTally {
+  readonly #rows: number;
+  readonly #failAbove: number;
+  readonly #counts: Record<string, number> = {};
+  #invalid = 0;
+
+  constructor(rows: number, { failAbove = 1 }: OnFailure) {
+    this.#rows = rows;
+    this.#failAbove = failAbove;
+  }
+
+  add(outcome: SampleOutcome): void {
+    if (outcome.valid) return;
+    const { code } = outcome.error;
+    this.#invalid += 1;
+    this.#counts[code] = (this.#counts[code] ?? 0) + 1;
+  }
+
+  /** Throws RewardFailuresError if more are invalid than may be. */
+  check(): void {
+    if (this.#invalid <= this.#failAbove * this.#rows) return;
+    throw new RewardFailuresError(this.#invalid, this.#rows, { ...this.#counts });
+  }
+}
+
 /** Throws RewardFailuresError if more are invalid than may be. */
-export function checkFailures(
-  outcomes: readonly SampleOutcome[],
-  { failAbove = 1 }: OnFailure,
-): void {
-  const counts: Record<string, number> = {};
-  let invalid = 0;
-  for (const outcome of outcomes) {
-    if (outcome.valid) continue;
-    invalid += 1;
-    counts[outcome.error.code] = (counts[outcome.error.code] ?? 0) + 1;
-  }
-  if (invalid > failAbove * outcomes.length) {
-    throw new RewardFailuresError(invalid, outcomes.length, counts);
-  }
+export function checkFailures(outcomes: readonly SampleOutcome[], onFailure: OnFailure): void {
+  const tally = new FailureTally(outcomes.length, onFailure);
+  for (const outcome of outcomes) tally.add(outcome);
+  tally.check();
 }

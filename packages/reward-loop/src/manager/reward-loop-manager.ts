@@ -15,7 +15,7 @@ import type { LogPlan } from "../compose/read-plan.ts";
 import { ReplayedReward } from "../compose/replayed-reward.ts";
 import { mapPlan } from "../compose/reward-plan.ts";
 import type { RewardPlan } from "../compose/reward-plan.ts";
-import { RewardAssemblyError, RewardLoopClosedError } from "../errors.ts";
+import { RewardLoopClosedError } from "../errors.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome, ScoredSample } from "../outcome.ts";
 import type { OnFailure } from "../policy-settings.ts";
@@ -25,8 +25,10 @@ import { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { modelOptionsOf, withRewardModel } from "../settings.ts";
 import type { Purse, SpendState } from "../spend/purse.ts";
 import { AnswerCounts } from "./answer-counts.ts";
-import { checkFailures, isWorthAgain, withFallback } from "./failures.ts";
+import { checkFailures, withFallback } from "./failures.ts";
+import { placedScores } from "./placed-scores.ts";
 import type { GroupScores, RewardSource } from "./reward-source.ts";
+import { ScoreRound } from "./score-round.ts";
 import { scoreStream } from "./score-stream.ts";
 import type { ScoreStreamOptions } from "./score-stream.ts";
 
@@ -42,6 +44,8 @@ export class RewardLoopManager implements AsyncDisposable {
   /** Of the option `record`. */
   readonly #recorder: OutcomeRecorder | undefined;
   readonly #answers = new AnswerCounts();
+  /** Whose rows are not all scored for the first time. */
+  readonly #rounds = new Set<ScoreRound>();
   /** Of the option `rewardModel`; closed with the loop. */
   readonly rewardModel: RewardModelManager | undefined;
   /** One at a time. */
@@ -150,21 +154,41 @@ export class RewardLoopManager implements AsyncDisposable {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
     const shape = responseShape(data);
     const samples = samplesOf(data);
-    const score = (): Promise<SampleOutcome[]> => this.#scoreAll(samples, options);
-    const outcomes = await (this.rewardModel === undefined
-      ? score()
-      : this.rewardModel.awake(score));
-    const settled = outcomes.map((outcome) => withFallback(outcome, this.#onFailure));
-    checkFailures(settled, this.#onFailure);
-    return assembleRewards(shape, settled, await this.#placed(shape, settled));
+    const outcomes = await this.#awake(() => {
+      const round = this.round(samples.length, options);
+      return Promise.all(samples.map((sample) => round.score(sample)));
+    });
+    checkFailures(outcomes, this.#onFailure);
+    return this.assembleRewards(shape, outcomes);
   }
 
-  /** One sample, by the worker with the least to do. Rejects as computeRmScore does, but for the batch. */
+  /** One sample, by the worker with the least to do, with the reward model awake. Rejects as computeRmScore does, but for the batch; of `onFailure` it knows `fallback` only. */
   computeScore(
     sample: RewardSample,
     { lane = "training" }: ScoreOptions = {},
   ): Promise<SampleOutcome> {
     return this.#score(sample, lane);
+  }
+
+  /** What `onFailure` says of a batch, for so many samples that come one by one. */
+  round(rows: number, { lane = "training" }: ScoreOptions = {}): ScoreRound {
+    const scorer = {
+      onFailure: this.#onFailure,
+      takeIndex: () => this.#recorder?.take(),
+      submit: this.#submit.bind(this),
+      awake: <Result>(work: () => Promise<Result>) => this.#awake(work),
+    };
+    const round = new ScoreRound(scorer, { rows, lane }, (ended) => this.#rounds.delete(ended));
+    if (rows > 0) this.#rounds.add(round);
+    return round;
+  }
+
+  /** The columns of computeRmScore, of outcomes that are there. Rejects with RewardAssemblyError, and as computeScore. @param shape of their rows */
+  async assembleRewards(
+    shape: ResponseShape,
+    outcomes: readonly SampleOutcome[],
+  ): Promise<DataProto> {
+    return assembleRewards(shape, outcomes, await placedScores(this.#source, shape, outcomes));
   }
 
   /** What all scores cost so far, with the option `spend`. */
@@ -203,7 +227,7 @@ export class RewardLoopManager implements AsyncDisposable {
 
   /**
    * Yields `{ index, sample, outcome }` as samples finish; at most workers x concurrency are in flight, and the input is read no faster.
-   * Each sample has exactly one outcome, also when workers or executors die meanwhile.
+   * Each sample has exactly one outcome, also when workers or executors die meanwhile. Of `onFailure` it applies `fallback` only.
    */
   scoreStream<Sample extends RewardSample>(
     samples: Iterable<Sample> | AsyncIterable<Sample>,
@@ -221,6 +245,7 @@ export class RewardLoopManager implements AsyncDisposable {
   close(): Promise<void> {
     this.#closing ??= (async () => {
       await this.#source.close();
+      for (const round of this.#rounds) round.fail(new RewardLoopClosedError());
       await this.#reloading;
       await this.#recorder?.close();
       await this.rewardModel?.close();
@@ -244,14 +269,16 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   async #score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
-    return withFallback(await this.#submit(sample, lane), this.#onFailure);
+    const index = this.#recorder?.take();
+    const outcome = await this.#awake(() => this.#submit(sample, lane, index));
+    return withFallback(outcome, this.#onFailure);
   }
 
   /** @param index in the reward log; one that is scored once more has that of the first time */
   async #submit(
     sample: RewardSample,
     lane: string,
-    index: number | undefined = this.#recorder?.take(),
+    index: number | undefined,
   ): Promise<SampleOutcome> {
     const outcome = await this.#source.score(sample, lane);
     this.#answers.add(outcome);
@@ -259,37 +286,8 @@ export class RewardLoopManager implements AsyncDisposable {
     return outcome;
   }
 
-  async #placed(
-    { width, lengths }: ResponseShape,
-    outcomes: readonly SampleOutcome[],
-  ): Promise<Float32Array | undefined> {
-    const placed = await this.#source.assembleRmScores({
-      width,
-      lengths: [...lengths],
-      scores: outcomes.map((one) => (one.valid ? one.rewardScore : null)),
-    });
-    if (placed?.valid === false) throw new RewardAssemblyError(placed.error);
-    return placed?.rewardExtraInfo["rmScores"] as Float32Array | undefined;
-  }
-
-  /** Without fallbacks; what is worth it is scored once more when all others are done. */
-  async #scoreAll(
-    samples: readonly RewardSample[],
-    { lane = "training" }: ScoreOptions,
-  ): Promise<SampleOutcome[]> {
-    const indices = samples.map(() => this.#recorder?.take());
-    const outcomes = await Promise.all(
-      samples.map((sample, row) => this.#submit(sample, lane, indices[row])),
-    );
-    if (this.#onFailure.again !== true) return outcomes;
-    return Promise.all(
-      outcomes.map(async (first, row) => {
-        if (!isWorthAgain(first)) return first;
-        const sample = samples[row] as RewardSample;
-        const second = await this.#submit(sample, "recovery", indices[row]);
-        return { ...second, attempts: first.attempts + second.attempts };
-      }),
-    );
+  #awake<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.rewardModel === undefined ? work() : this.rewardModel.awake(work);
   }
 }
 

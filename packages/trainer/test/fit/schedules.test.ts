@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
 import type {
   SampleRecord,
   ScheduleName,
@@ -28,6 +29,7 @@ interface Setup {
   readonly script?: Script;
   readonly reward?: string;
   readonly rewardKwargs?: Readonly<Record<string, unknown>>;
+  readonly onFailure?: RewardLoopOptions["onFailure"];
 }
 
 interface Ran {
@@ -62,6 +64,7 @@ async function trained(setup: Setup, more: More = {}): Promise<Ran> {
       reward: { path: fixture, name: reward, rewardKwargs: setup.rewardKwargs ?? {} },
       workers: 1,
       executors: 1,
+      onFailure: setup.onFailure,
     },
     actor: { ppoMiniBatchSize: 2 },
     tracking,
@@ -124,6 +127,19 @@ describe.for(names)("%s", (schedule) => {
     const valid = samples.flat().filter(({ outcome }) => outcome.valid);
     expect(valid).toHaveLength(12);
     expect(report.metrics.map((one) => one["critic/score/mean"])).toEqual([1, 1, 1]);
+  });
+
+  test("a sample whose endpoint was down is scored once more, and trained on", async () => {
+    const onFailure = { again: true };
+    const { samples } = await trained({ reward: "downAtFirst", onFailure }, { schedule });
+    const tries = samples.flat().map(({ outcome }) => [outcome.valid, outcome.attempts]);
+    expect(tries).toEqual(Array.from({ length: 24 }, () => [true, 2]));
+  });
+
+  test("a step with too many that have no score fails, and says why", async () => {
+    const failing = trained({ reward: "firstThrows", onFailure: { failAbove: 0.4 } }, { schedule });
+    const failure = { code: "REWARD_FAILURES", invalid: 4, total: 8, counts: { SCORE_THREW: 4 } };
+    await expect(failing).rejects.toMatchObject(failure);
   });
 });
 

@@ -1,0 +1,21 @@
+/** Where a manager class of the user's puts the scores of a batch, if it says so. */
+
+import type { ResponseShape } from "../batch/rows.ts";
+import { RewardAssemblyError } from "../errors.ts";
+import type { SampleOutcome } from "../outcome.ts";
+import type { RewardSource } from "./reward-source.ts";
+
+/** Row by row; undefined where they stand at the last tokens. Rejects with RewardAssemblyError, and as the source. */
+export async function placedScores(
+  source: RewardSource,
+  { width, lengths }: ResponseShape,
+  outcomes: readonly SampleOutcome[],
+): Promise<Float32Array | undefined> {
+  const placed = await source.assembleRmScores({
+    width,
+    lengths: [...lengths],
+    scores: outcomes.map((one) => (one.valid ? one.rewardScore : null)),
+  });
+  if (placed?.valid === false) throw new RewardAssemblyError(placed.error);
+  return placed?.rewardExtraInfo["rmScores"] as Float32Array | undefined;
+}

@@ -1,0 +1,125 @@
+/**
+ * Samples that belong together: a batch, or the rows of a request as they come. Here `again` waits for the others of the round, and `failAbove` counts its rows.
+ *
+ * Whoever is scored once more is begun before the model that the last of the others kept awake may sleep.
+ */
+
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { SampleOutcome } from "../outcome.ts";
+import type { OnFailure } from "../policy-settings.ts";
+import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
+
+/** Of the loop. */
+export interface RoundScorer {
+  readonly onFailure: OnFailure;
+  /** The next place in the reward log, if there is one. */
+  readonly takeIndex: () => number | undefined;
+  /** Once, without fallback. */
+  readonly submit: (
+    sample: RewardSample,
+    lane: string,
+    index: number | undefined,
+  ) => Promise<SampleOutcome>;
+  /** With the reward model awake, if there is one. */
+  readonly awake: <Result>(work: () => Promise<Result>) => Promise<Result>;
+}
+
+interface Waiting {
+  readonly begin: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class ScoreRound {
+  readonly #scorer: RoundScorer;
+  readonly #lane: string;
+  readonly #tally: FailureTally;
+  /** Rows that were not scored for the first time yet. */
+  #left: number;
+  /** To be scored once more. */
+  #waiting: Waiting[] = [];
+  #failure: { readonly error: unknown } | undefined;
+  readonly #onEnd: (round: ScoreRound) => void;
+
+  /**
+   * @param rows how many will be scored, or are known
+   * @param onEnd when none is left, or it has failed: nobody waits for others any more
+   */
+  constructor(
+    scorer: RoundScorer,
+    { rows, lane }: { readonly rows: number; readonly lane: string },
+    onEnd: (round: ScoreRound) => void,
+  ) {
+    this.#scorer = scorer;
+    this.#lane = lane;
+    this.#left = rows;
+    this.#tally = new FailureTally(rows, scorer.onFailure);
+    this.#onEnd = onEnd;
+  }
+
+  /** The outcome that counts: what is worth it is scored once more when all other rows are done. Rejects as `RewardLoopManager.computeScore`. */
+  async score(sample: RewardSample): Promise<SampleOutcome> {
+    const { onFailure, takeIndex, submit, awake } = this.#scorer;
+    const index = takeIndex();
+    try {
+      // Not the second time itself: it waits for others, and keeps nothing awake for that long.
+      const { first, again } = await awake(async () => {
+        const outcome = await submit(sample, this.#lane, index);
+        const isAgain = onFailure.again === true && isWorthAgain(outcome);
+        const second = isAgain ? this.#again(sample, index) : undefined;
+        this.#arrived();
+        return { first: outcome, again: second };
+      });
+      const second = await again;
+      return withFallback(second === undefined ? first : joined(first, second), onFailure);
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
+  }
+
+  /** One whose outcome is known from before. */
+  know(): void {
+    this.#arrived();
+  }
+
+  /** Throws RewardFailuresError as soon as more outcomes are invalid than may be. @param outcome of one more row, as it counts */
+  count(outcome: SampleOutcome): void {
+    this.#tally.add(outcome);
+    try {
+      this.#tally.check();
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
+  }
+
+  /** Whoever waits for the others hears why they do not come. */
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+    for (const { reject } of this.#waiting.splice(0)) reject(error);
+    this.#onEnd(this);
+  }
+
+  #arrived(): void {
+    this.#left -= 1;
+    if (this.#left > 0) return;
+    for (const { begin } of this.#waiting.splice(0)) begin();
+    this.#onEnd(this);
+  }
+
+  /** @param index in the reward log: that of the first time */
+  #again(sample: RewardSample, index: number | undefined): Promise<SampleOutcome> {
+    const { submit, awake } = this.#scorer;
+    const { promise, resolve, reject } = Promise.withResolvers<SampleOutcome>();
+    const begin = (): void => resolve(awake(() => submit(sample, "recovery", index)));
+    if (this.#failure === undefined) this.#waiting.push({ begin, reject });
+    else reject(this.#failure.error);
+    // It is awaited only when the first time is over.
+    promise.catch(() => undefined);
+    return promise;
+  }
+}
+
+function joined(first: SampleOutcome, second: SampleOutcome): SampleOutcome {
+  return { ...second, attempts: first.attempts + second.attempts };
+}
