@@ -69,6 +69,22 @@ describe("init and shutdown", () => {
     expect(ray.isInitialized()).toBe(false);
   });
 
+  test("a thread that stands ready is the one that the first actor gets, and another takes its place", async () => {
+    await ray.init({ numCpus: 2, prewarm: 1, isolation: "thread" });
+    const threads = async (): Promise<string[]> => {
+      const rows = await ray.state.listWorkers({ filters: [["workerType", "=", "WORKER"]] });
+      return rows.map(({ workerId }) => workerId);
+    };
+    const [ready, ...more] = await threads();
+    expect(more).toEqual([]);
+    const counter = Counter.remote();
+    await ray.get(counter.increment.remote());
+    const [actor] = await ray.state.listActors();
+    expect(actor?.workerId).toBe(ready);
+    while ((await threads()).length < 2);
+    await ray.shutdown();
+  });
+
   test("every shutdown waits until no thread is left", async () => {
     await ray.init({ numCpus: 1, prewarm: 0 });
     const lost = expect(ray.get(Meeting.remote().wait.remote())).rejects.toMatchObject({
