@@ -3,7 +3,13 @@
 import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager } from "@rayling/reward-loop";
-import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import type {
+  AdaptiveLimitSettings,
+  LimiterState,
+  RewardLimiter,
+  RewardLoopOptions,
+  SampleOutcome,
+} from "@rayling/reward-loop";
 import { afterAll, describe, expect, test } from "vitest";
 import { fixture, sampleOf } from "./loop.ts";
 
@@ -140,6 +146,68 @@ test("a call that takes longer than most is begun a second time, and the first o
   await expect
     .poll(async () => await loop.computeScore(sampleOf("how many were aborted?")))
     .toMatchObject({ valid: true, rewardScore: 1 });
+});
+
+describe("calls that we give up ourselves", () => {
+  const open = async (
+    endpoint: string,
+    concurrency: AdaptiveLimitSettings,
+    options: RewardLoopOptions,
+  ): Promise<{
+    readonly loop: RewardLoopManager;
+    readonly limiter: () => Promise<LimiterState>;
+  }> => {
+    const loop = await RewardLoopManager.create({
+      workers: 1,
+      executors: 1,
+      concurrency: 8,
+      reward: fixture("flaky.ts:honouring"),
+      limits: { endpoint, concurrency, breaker: { window: 4 } },
+      ...options,
+    });
+    const limiter = await ray.getActor<RewardLimiter>(`reward_limiter:${endpoint}`);
+    return { loop, limiter: () => ray.get(limiter.state.remote()) };
+  };
+
+  test("are no failures of the endpoint: the slower one of a hedge", async () => {
+    const { loop, limiter } = await open(
+      "hedged",
+      { initial: 20 },
+      { hedge: { quantile: 0.5, budget: 1 } },
+    );
+    await using _ = loop;
+    const quick = Array.from({ length: 100 }, (__, index) => sampleOf(`quick ${index}`));
+    for await (const { outcome } of loop.scoreStream(quick)) expect(outcome.valid).toBe(true);
+    for (let index = 0; index < 10; index++) {
+      const outcome = await loop.computeScore(sampleOf(`slow ${index}`));
+      expect(outcome).toMatchObject({ valid: true, attempts: 2 });
+    }
+    await expect.poll(async () => (await limiter()).inFlight).toBe(0);
+    expect(await limiter()).toMatchObject({ limit: 20, breaker: "closed" });
+  });
+
+  test("at the end of the total time they are, if they had most of it", async () => {
+    const { loop, limiter } = await open(
+      "given up",
+      { min: 20 },
+      {
+        totalTimeoutMs: 3000,
+        retry: { baseMs: 1 },
+      },
+    );
+    await using _ = loop;
+    const timedOut = { valid: false, error: { code: "SCORE_TIMEOUT" } };
+    const late = ["late 2500", "late 2501", "late 2502", "late 2503"];
+    for await (const { outcome } of loop.scoreStream(late.map(sampleOf))) {
+      expect(outcome).toMatchObject({ ...timedOut, attempts: 2 });
+    }
+    await expect.poll(async () => (await limiter()).inFlight).toBe(0);
+    expect(await limiter()).toMatchObject({ breaker: "closed" });
+    for await (const { outcome } of loop.scoreStream(["hang", "hang", "hang"].map(sampleOf))) {
+      expect(outcome).toMatchObject({ ...timedOut, attempts: 1 });
+    }
+    await expect.poll(async () => (await limiter()).breaker).toBe("open");
+  });
 });
 
 describe("what cannot be scored", () => {

@@ -73,6 +73,12 @@ export class CircuitBreaker {
     else if (this.#state === "half-open") this.#probed(ok, nowMs);
   }
 
+  /** It was given up before it was answered: another one may be sent in its place. */
+  givenUp(sent: number): void {
+    if (sent !== this.#opened || this.#state !== "half-open") return;
+    this.#probing = Math.max(0, this.#probing - 1);
+  }
+
   #note(ok: boolean, nowMs: number): void {
     if (this.#failed[this.#next] === true) this.#failures -= 1;
     this.#failed[this.#next] = !ok;

@@ -6,7 +6,8 @@
  *   was last lowered say nothing new.
  * - Then it probes: one more with each round trip, less often what was refused again and again. Where that works, it grows by a tenth with each round trip again: the
  *   endpoint has more room than it had.
- * - Failures and slow answers lower it by a tenth, once for a round trip: an endpoint that queues instead of refusing has no room either.
+ * - Failures, and slow answers if they are to, lower it by a tenth, once for a round trip: an endpoint that queues instead of refusing has no room either. What the quickest answers took is
+ *   forgotten after some round trips, as an endpoint may become slower for good.
  *
  * It grows only while it is used up. Pure: knows no calls and no clock.
  */
@@ -18,7 +19,7 @@ export interface AdaptiveLimitSettings {
   readonly max?: number;
   /** To begin with. Default 16. */
   readonly initial?: number;
-  /** An answer that takes so many times as long as the quickest ones did is slow. Default: none is. */
+  /** An answer that takes so many times as long as the quickest ones did is slow: for endpoints whose answers all take about as long while they have room. Default: none is. */
   readonly latencyTolerance?: number;
 }
 
@@ -26,6 +27,7 @@ export interface Answered {
   /** When it was sent: what `sent` returned. */
   readonly ticket: Ticket;
   readonly latencyMs: number;
+  /** "ok": with a score. What is no answer of the endpoint is not told here. */
   readonly outcome: "ok" | "refused" | "failed";
 }
 
@@ -40,6 +42,8 @@ const lowered = 0.9;
 const maxPatience = 16;
 /** Answers without a refusal after which it is believed that there is more room. */
 const enough = 20;
+/** Round trips for which the quickest answer is remembered, at least, and twice as many at most: more than the 44 in which a limit falls to a hundredth. */
+const remembered = 50;
 /** Until the first refusal, and when what was refused is not any more. */
 const growth = { atFirst: 1, found: 0.1 } as const;
 
@@ -57,7 +61,8 @@ export class AdaptiveLimit {
   #patience = 1;
   /** So many were taken since, one after the other. */
   #taken = 0;
-  #quickestMs = Infinity;
+  /** Of this time of so many round trips, and of the one before it. */
+  #quickest = { nowMs: Infinity, beforeMs: Infinity, roundTrips: 0 };
 
   constructor({
     min = 1,
@@ -85,8 +90,7 @@ export class AdaptiveLimit {
   answered({ ticket, latencyMs, outcome }: Answered, inFlight: number): void {
     if (outcome === "refused") return this.#refused(ticket);
     if (outcome === "failed") return this.#lower(ticket, this.#limit * lowered);
-    this.#quickestMs = Math.min(this.#quickestMs, latencyMs);
-    if (latencyMs > this.#latencyTolerance * this.#quickestMs) {
+    if (latencyMs > this.#latencyTolerance * this.#quickestMs(latencyMs)) {
       return this.#lower(ticket, this.#limit * lowered);
     }
     if (ticket.inFlight >= this.#refusedAt && ticket.epoch === this.#epoch) this.#found();
@@ -94,6 +98,16 @@ export class AdaptiveLimit {
     if (inFlight < this.limit - 1) return;
     const perRoundTrip = Math.max(1 / this.#patience, this.#growth * this.#limit);
     this.#limit = Math.min(this.#max, this.#limit + perRoundTrip / this.#limit);
+  }
+
+  /** With that answer. */
+  #quickestMs(latencyMs: number): number {
+    const { nowMs, beforeMs, roundTrips } = this.#quickest;
+    this.#quickest =
+      roundTrips < remembered
+        ? { nowMs: Math.min(nowMs, latencyMs), beforeMs, roundTrips: roundTrips + 1 / this.#limit }
+        : { nowMs: latencyMs, beforeMs: nowMs, roundTrips: 0 };
+    return Math.min(this.#quickest.nowMs, this.#quickest.beforeMs);
   }
 
   /** What was too much was not; some answers say little, as those that were refused on the way were under way, too. */

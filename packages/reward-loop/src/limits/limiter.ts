@@ -39,8 +39,11 @@ export interface LimitRequest {
 
 /** How a call went. */
 export interface LimitReport {
-  /** "refused": the endpoint had no room for it (429, 503); "failed": it did not answer, or with an error of its own (timeout, 5xx). */
-  readonly outcome: "ok" | "refused" | "failed";
+  /**
+   * "ok": its answer was a score; "answered": it was none (400), which says nothing of how long a score takes; "refused": the endpoint had no room for it (429, 503); "failed": it did not
+   * answer, or with an error of its own (timeout, 5xx); "unknown": nothing is learned of the endpoint, as we gave the call up ourselves or it never came there.
+   */
+  readonly outcome: "ok" | "answered" | "refused" | "failed" | "unknown";
   /** It was cut off by us: its endpoint hears of that a little later. */
   readonly isCut?: boolean;
   /** What it used, if that is known. */
@@ -213,17 +216,21 @@ export class Limiter {
         if (!isOut) return;
         isOut = false;
         if (ticket !== undefined) this.#learn(ticket, sentMs, report);
-        // Who has no room is there.
-        if (sent !== undefined) {
-          this.#breaker?.answered(sent, report.outcome !== "failed", this.#clock.now());
-        }
+        if (sent !== undefined) this.#judge(sent, report);
         this.#released(tokens, sentMs, report);
       },
     };
   }
 
+  #judge(sent: number, { outcome }: LimitReport): void {
+    if (outcome === "unknown") return this.#breaker?.givenUp(sent);
+    // Who has no room is there.
+    this.#breaker?.answered(sent, outcome !== "failed", this.#clock.now());
+  }
+
   #learn(ticket: Ticket, sentMs: number, { outcome }: LimitReport): void {
     if (typeof this.#concurrency === "number") return;
+    if (outcome === "answered" || outcome === "unknown") return;
     const latencyMs = this.#clock.now() - sentMs;
     this.#concurrency.answered({ ticket, latencyMs, outcome }, this.#inFlight);
   }

@@ -112,7 +112,7 @@ export class RewardLimiter {
   /** It does not want that lease any more, whether it has it or not. */
   leave(holder: string, id: number): void {
     this.#holders.get(holder)?.waiting.get(id)?.abort.abort(new Error("given up"));
-    this.release(holder, id, { outcome: "ok", tokens: 0 });
+    this.release(holder, id, { outcome: "unknown", tokens: 0 });
   }
 
   /** Holders whose names begin so are gone, with all they had under way. */
@@ -163,7 +163,7 @@ export class RewardLimiter {
     const leases = [...held.values()];
     // Nothing is known of how they went, nor of what they used.
     setTimeout(() => {
-      for (const { lease } of leases) lease.release({ outcome: "ok" });
+      for (const { lease } of leases) lease.release({ outcome: "unknown" });
     }, LINGER_MS);
   }
 
@@ -184,7 +184,7 @@ export class RewardLimiter {
         // In the order of their beginning: the rest is younger.
         if (untilMs > nowMs) break;
         held.delete(id);
-        lease.release({ outcome: "failed" });
+        lease.release({ outcome: "unknown" });
       }
     }
   }

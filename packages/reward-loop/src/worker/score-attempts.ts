@@ -138,11 +138,11 @@ export class ScoreAttempts {
     onSent?.();
     tally.waitedMs += sentMs - askedMs;
     tally.attempts += 1;
-    let report: LimitReport = { outcome: "failed" };
+    let report: LimitReport = { outcome: "unknown", isCut: true };
     // What was given up may still be under way, and is until then for its endpoint.
     const outcome = await run(sample, {
       signal,
-      settled: (one) => void (report = reportOf(one)),
+      settled: (one) => void (report = reportOf(one, this.#isGivenUp(signal, sentMs))),
       over: () => lease?.release(report),
     });
     tally.attempts += outcome.attempts - 1;
@@ -167,11 +167,22 @@ export class ScoreAttempts {
       const [own, its] = [await first, await seconded];
       return its?.valid === true ? its : own;
     } finally {
-      one.abort();
-      other.abort();
+      one.abort(isNeedless);
+      other.abort(isNeedless);
     }
   }
+
+  /** Whether it was ended by us for what is not its endpoint's fault: nobody needs it any more, or it had less than half of the time that its sample has in all. */
+  #isGivenUp(signal: AbortSignal | undefined, sentMs: number): boolean {
+    if (signal?.aborted !== true) return false;
+    const { totalTimeoutMs = 0 } = this.#settings;
+    const tookMs = performance.now() - sentMs;
+    return signal.reason === isNeedless || 2 * tookMs < totalTimeoutMs;
+  }
 }
+
+/** The other call of a hedge has answered. */
+const isNeedless = new DOMException("another call of it was quicker", "AbortError");
 
 interface Call {
   readonly sample: RewardSample;
@@ -191,20 +202,22 @@ function withSignal(call: Call, own: AbortController): Call {
   };
 }
 
-/** To the endpoint's limiter: what was not its fault went well there. */
-function reportOf(outcome: AttemptOutcome): LimitReport {
+/** To the endpoint's limiter. @param isGivenUp by us: what the function made of that is not the endpoint's answer, unless it has a status of one */
+function reportOf(outcome: AttemptOutcome, isGivenUp: boolean): LimitReport {
   if (outcome.valid) {
     const tokens = usageOf(outcome.rewardExtraInfo)?.totalTokens;
     return { outcome: "ok", ...(tokens === undefined ? {} : { tokens }) };
   }
-  const { code, retryAfterMs, rewardExtraInfo = {} } = outcome.error;
+  const { code, status, retryAfterMs, rewardExtraInfo = {} } = outcome.error;
   const pause = retryAfterMs === undefined ? {} : { retryAfterMs };
   const failure = classOf(outcome.error);
   // A call that was refused used nothing.
   if (failure === "rate-limit") return { outcome: "refused", tokens: 0, ...pause };
-  const isCut = failure === "timeout" || code === "EXECUTOR_DIED";
-  const isItsFault = failure === "infrastructure" || failure === "timeout";
+  const isUnanswered = isGivenUp && status === undefined;
+  const isCut = isUnanswered || failure === "timeout" || code === "EXECUTOR_DIED";
+  const isItsFault = !isUnanswered && (failure === "infrastructure" || failure === "timeout");
   const tokens = usageOf(rewardExtraInfo)?.totalTokens;
   const used = tokens === undefined ? {} : { tokens };
-  return { outcome: isItsFault ? "failed" : "ok", isCut, ...used, ...pause };
+  const other = status === undefined ? "unknown" : "answered";
+  return { outcome: isItsFault ? "failed" : other, isCut, ...used, ...pause };
 }

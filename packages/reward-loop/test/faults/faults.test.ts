@@ -170,6 +170,20 @@ describe("a circuit breaker", () => {
   });
 });
 
+test("a probe that is given up says nothing, and another one takes its place", () => {
+  const breaker = new CircuitBreaker({ window: 2, openMs: 100, probes: 1 });
+  const before = breaker.sent();
+  breaker.answered(breaker.sent(), false, 0);
+  const probe = breaker.sent();
+  expect(breaker.waitMs(100)).toBe(Infinity);
+  breaker.givenUp(before);
+  expect(breaker.waitMs(100)).toBe(Infinity);
+  breaker.givenUp(probe);
+  expect([breaker.state, breaker.waitMs(100)]).toEqual(["half-open", 0]);
+  breaker.answered(breaker.sent(), true, 110);
+  expect(breaker.state).toBe("closed");
+});
+
 test("a quantile of the last latencies, when enough are known", () => {
   const quantile = new LatencyQuantile(0.9);
   for (let n = 0; n < 50; n++) quantile.add(n);

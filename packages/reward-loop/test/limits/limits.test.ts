@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { goldenFile } from "../../../../test/fixtures/golden.ts";
 import { AdaptiveLimit } from "../../src/limits/adaptive-limit.ts";
 import { Lanes } from "../../src/limits/lanes.ts";
-import { type Lease, Limiter, type LimiterSettings } from "../../src/limits/limiter.ts";
+import { Limiter } from "../../src/limits/limiter.ts";
+import type { Lease, LimiterSettings, LimitReport } from "../../src/limits/limiter.ts";
 import { TokenBucket } from "../../src/limits/token-bucket.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 import { seededRandom } from "../../../../test/servers/seeded.ts";
@@ -202,6 +203,23 @@ describe("an adaptive limit", () => {
       limit.answered({ ticket: limit.sent(1), latencyMs: 301, outcome: "ok" }, 1);
     expect(limit.limit).toBe(2);
   });
+
+  test("an endpoint that has become slower for good is not slow any more", () => {
+    const limit = new AdaptiveLimit({ initial: 10, latencyTolerance: 3, min: 2 });
+    const answer = (latencyMs: number, roundTrips: number): void => {
+      for (let n = 0; n < roundTrips; n++) {
+        const { limit: inFlight } = limit;
+        const tickets = Array.from({ length: inFlight }, () => limit.sent(inFlight));
+        for (const ticket of tickets)
+          limit.answered({ ticket, latencyMs, outcome: "ok" }, inFlight);
+      }
+    };
+    answer(100, 1);
+    answer(301, 49);
+    expect(limit.limit).toBe(2);
+    answer(301, 60);
+    expect(limit.limit).toBeGreaterThan(2);
+  });
 });
 
 /** A second of a limit that spreads a minute's worth over 61 s; to the thousandth. */
@@ -321,6 +339,35 @@ describe("a limiter", () => {
     leases[1]?.release({ outcome: "ok" });
     await clock.advanceTo(5000);
     expect(times).toEqual([0, 1000, 5000, 5000]);
+    expect(limiter.state.breaker).toBe("closed");
+  });
+
+  test("learns nothing from calls that were given up, and lets another probe through in their place", async () => {
+    const { clock, limiter, times, ask, leases } = start({
+      concurrency: { initial: 4, latencyTolerance: 3 },
+      breaker: { window: 2, openMs: 1000, probes: 1 },
+    });
+    const answer = async (outcome: LimitReport["outcome"], afterMs: number): Promise<void> => {
+      await ask();
+      await clock.advanceTo(clock.now() + afterMs);
+      leases.at(-1)?.release({ outcome });
+    };
+    for (const outcome of ["unknown", "answered"] as const) {
+      for (let n = 0; n < 10; n++) await answer(outcome, 0);
+    }
+    for (let n = 0; n < 10; n++) await answer("ok", 100);
+    expect(limiter.state).toMatchObject({ limit: 4, breaker: "closed" });
+    await answer("failed", 0);
+    expect(limiter.state.breaker).toBe("open");
+    times.length = 0;
+    for (let n = 0; n < 2; n++) void ask();
+    await clock.advanceTo(3000);
+    expect(times).toEqual([2000]);
+    leases.at(-1)?.release({ outcome: "unknown" });
+    await clock.advanceTo(3000);
+    expect(times).toEqual([2000, 3000]);
+    expect(limiter.state.breaker).toBe("half-open");
+    leases.at(-1)?.release({ outcome: "answered" });
     expect(limiter.state.breaker).toBe("closed");
   });
 
