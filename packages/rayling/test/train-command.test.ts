@@ -107,6 +107,7 @@ describe("rayling train", () => {
       "data.train_batch_size=8",
       "actor_rollout_ref.actor.ppo_mini_batch_size=4",
       "trainer.total_epochs=3",
+      "algorithm.adv_estimator=grpo",
       "+mini_batch_pipeline=True",
       "+max_concurrency=2",
       "rayling.expected_seconds={gen: 10, update_actor: 4, reward: 5}",
@@ -120,6 +121,10 @@ describe("rayling train", () => {
   test.each([
     [["--config-name", "grop"], /grop: there is no such configuration.*did you mean grpo\?/],
     [["--config-dir", "/no/such"], /\/no\/such: cannot be read/],
+    [
+      ["--dry-run", "+mini_batch_pipeline=True"],
+      /algorithm\.adv_estimator: is gae, which needs .*; did you mean rayling\.schedule=sync\?/,
+    ],
     [["--dry-run"], /gsm8k\/train\.parquet: .*ENOENT/],
     [["data.train_batchsize=4"], /did you mean data\.train_batch_size\?/],
     [["rayling.task=arithmetic", "rayling.policy=./no.ts"], /rayling\.policy: is none of tiny/],

@@ -100,7 +100,7 @@ export type TrainerStateErrorCode =
   | "POLICY_TIMEOUT"
   /** DAPO's filter left too few groups. */
   | "FILTERED_OUT"
-  /** The filter's metric is not among the extra info. */
+  /** The filter's metric, or a component of gdpo, is not among the extra info. */
   | "NO_METRIC"
   /** A checkpoint is of another version. */
   | "OTHER_FORMAT";
@@ -121,7 +121,7 @@ export interface ConfigErrorPlace {
   readonly key: string;
   /** What stands there, if anything does. */
   readonly value: unknown;
-  /** A key that there is, and that is written much alike. */
+  /** A key or a value that there is, and that is written much alike; or a setting, as key=value, that would do. */
   readonly nearest: string | undefined;
 }
 

@@ -1,6 +1,9 @@
 /** What each key allows, and all of them together do not. verl's own checks (`validate_config`) that have a meaning here, and those of ours. */
 
-import { RewardConfigError } from "@rayling/reward-loop/config";
+import { nearestOf, RewardConfigError } from "@rayling/reward-loop/config";
+import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
+import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
+import { misfitOf } from "../fit/schedule-needs.ts";
 import type { TrainerConfig } from "./trainer-config.ts";
 
 /** Throws RewardConfigError at the first. */
@@ -63,13 +66,8 @@ export function checkTogether(config: TrainerConfig): void {
       resumeFromPath,
     );
   }
-  if (rayling.staleness.limit > 0 && rayling.schedule !== "streaming") {
-    refuse(
-      "rayling.staleness.limit",
-      `is ${rayling.staleness.limit}, and only the schedule streaming has one; it is ${rayling.schedule}`,
-      rayling.staleness.limit,
-    );
-  }
+  checkNames(config);
+  checkSchedule(config);
   if (rayling.task === null && data.trainFiles.length === 0) {
     refuse("data.train_files", "are needed where there is no rayling.task", null);
   }
@@ -80,6 +78,67 @@ export function checkTogether(config: TrainerConfig): void {
       rayling.warmStartSteps,
     );
   }
+}
+
+/** Of what is looked up by its name: a configuration has no estimators and losses of its own. */
+function checkNames({ algorithm, actorRolloutRef }: TrainerConfig): void {
+  const { lossMode } = actorRolloutRef.actor.policyLoss;
+  const named = [
+    ["algorithm.adv_estimator", algorithm.advEstimator, createAdvantageRegistry().names()],
+    ["actor_rollout_ref.actor.policy_loss.loss_mode", lossMode, createPolicyLossRegistry().names()],
+  ] as const;
+  for (const [key, value, names] of named) {
+    if (names.includes(value)) continue;
+    const problem = `is "${value}": there is none of that name; there are ${names.join(", ")}`;
+    throw new RewardConfigError(key, problem, value, nearestOf(value, names));
+  }
+  if (algorithm.advEstimator === "gdpo" && algorithm.gdpoRewardKeys === null) {
+    const problem =
+      "is null, and algorithm.adv_estimator gdpo needs the rewards that it is made of";
+    throw new RewardConfigError("algorithm.gdpo_reward_keys", problem, null);
+  }
+}
+
+const keyOf = {
+  advEstimator: "algorithm.adv_estimator",
+  filterGroups: "algorithm.filter_groups.enable",
+  adaptiveMiniBatch: "rayling.adaptive_mini_batch",
+  stalenessLimit: "rayling.staleness.limit",
+} as const;
+
+/** As the trainer would refuse it, before anything is loaded. */
+function checkSchedule({ algorithm, rayling }: TrainerConfig): void {
+  const { schedule, staleness, adaptiveMiniBatch } = rayling;
+  const misfit = misfitOf({
+    schedule,
+    advEstimator: algorithm.advEstimator,
+    filtersGroups: algorithm.filterGroups.enable,
+    adaptsMiniBatch: adaptiveMiniBatch,
+    stalenessLimit: staleness.limit,
+  });
+  if (misfit !== undefined) {
+    const { part, schedules, why } = misfit;
+    const value = {
+      advEstimator: algorithm.advEstimator,
+      filterGroups: true,
+      adaptiveMiniBatch: true,
+      stalenessLimit: staleness.limit,
+    }[part];
+    throw new RewardConfigError(
+      keyOf[part],
+      `is ${String(value)}, which needs rayling.schedule ${schedules.join(" or ")}, ${why}; it is ${schedule}`,
+      value,
+      `rayling.schedule=${schedules[0]}`,
+    );
+  }
+  const { limit, numWarmupBatches } = staleness;
+  if (numWarmupBatches === null || numWarmupBatches <= limit) return;
+  throw new RewardConfigError(
+    "rayling.staleness.num_warmup_batches",
+    `is ${numWarmupBatches}, more than rayling.staleness.limit, ${limit}`,
+    numWarmupBatches,
+    `rayling.staleness.num_warmup_batches=${limit}`,
+  );
 }
 
 /** Whether validation draws. */

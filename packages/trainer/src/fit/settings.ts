@@ -6,6 +6,7 @@ import type { LossAggMode } from "../algorithms/losses/aggregation.ts";
 import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
 import { TrainerInputError } from "../errors.ts";
 import type { ScheduleName, TrainingOptions, ValidationOptions } from "./options.ts";
+import { misfitOf } from "./schedule-needs.ts";
 
 export interface TrainingSettings {
   readonly algorithm: {
@@ -214,12 +215,6 @@ function checkTogether(
       algorithm.advantage.useKlInReward === true ? "algorithm.useKlInReward" : "actor.useKlLoss";
     refuse("referencePolicy", `a policy, which ${option} needs`, undefined);
   }
-  if (algorithm.filterGroups !== undefined && schedule !== undefined && schedule !== "streaming") {
-    refuse("algorithm.filterGroups", "absent but with the schedule streaming", schedule);
-  }
-  if (staleness.limit > 0 && schedule !== undefined && schedule !== "streaming") {
-    refuse("staleness.limit", "0 but with the schedule streaming", staleness.limit);
-  }
   if (settings.run.saveFreq > 0 && options.checkpoints === undefined) {
     refuse("checkpoints", "a folder, which run.saveFreq needs", undefined);
   }
@@ -227,27 +222,37 @@ function checkTogether(
     const wanted = `at most staleness.limit, ${staleness.limit}`;
     refuse("staleness.numWarmupBatches", wanted, staleness.numWarmupBatches);
   }
-  if (algorithm.advEstimator === "remax" && schedule !== "sync") {
-    refuse("algorithm.advEstimator", "another one with this schedule: remax needs sync", "remax");
-  }
-  for (const name of perBatch) {
-    if (algorithm.advEstimator !== name || !splitsBatches(schedule)) continue;
-    refuse(
-      "algorithm.advEstimator",
-      `one that looks at groups alone with the schedule ${String(schedule)}, which trains on parts of a batch as they come`,
-      name,
-    );
-  }
+  // A schedule of the user's own knows what it can do.
+  if (schedule !== undefined) checkSchedule(settings, schedule);
 }
 
-/** They whiten over the batch, or count over it: of a part of it they would come to something else. */
-const perBatch = ["gae", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "gdpo", "gpg"];
+const optionOf = {
+  advEstimator: "algorithm.advEstimator",
+  filterGroups: "algorithm.filterGroups",
+  adaptiveMiniBatch: "adaptiveMiniBatch",
+  stalenessLimit: "staleness.limit",
+} as const;
 
-function splitsBatches(schedule: ScheduleName | undefined): boolean {
-  return (
-    schedule === "mini-batch-pipeline" ||
-    schedule === "one-step-pipeline" ||
-    schedule === "streaming"
+function checkSchedule(settings: TrainingSettings, schedule: ScheduleName): void {
+  const { algorithm, adaptiveMiniBatch, staleness } = settings;
+  const misfit = misfitOf({
+    schedule,
+    advEstimator: algorithm.advEstimator,
+    filtersGroups: algorithm.filterGroups !== undefined,
+    adaptsMiniBatch: adaptiveMiniBatch,
+    stalenessLimit: staleness.limit,
+  });
+  if (misfit === undefined) return;
+  const { part, schedules, why } = misfit;
+  const given = {
+    advEstimator: algorithm.advEstimator,
+    filterGroups: "given",
+    adaptiveMiniBatch: "true",
+    stalenessLimit: String(staleness.limit),
+  }[part];
+  throw new TrainerInputError(
+    optionOf[part],
+    `${optionOf[part]} is ${given}, which needs the schedule ${schedules.join(" or ")}, ${why}; it is ${schedule}`,
   );
 }
 

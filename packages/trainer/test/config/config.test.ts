@@ -173,7 +173,8 @@ describe("overrides", () => {
     [["rayling.schedule=one-step-off-policy", "+mini_batch_pipeline=True"], "one-step-pipeline"],
     [["rayling.schedule=streaming", "+mini_batch_pipeline=True"], "streaming"],
   ])("%j is the schedule %s", (overrides, schedule) => {
-    expect(withOverrides(...overrides).rayling.schedule).toBe(schedule);
+    const estimator = "algorithm.adv_estimator=grpo";
+    expect(withOverrides(estimator, ...overrides).rayling.schedule).toBe(schedule);
   });
 
   test("of the recipe's slots, and of a policy's own settings, need no such key before", () => {
@@ -237,7 +238,39 @@ describe("overrides", () => {
     ["actor_rollout_ref.rollout.do_sample=False", "must be true"],
     ["actor_rollout_ref.rollout.val_kwargs.n=4", "all of them would be the same"],
     ["data.gen_batch_size=64", "data.gen_batch_size: is 64, and can only be null here"],
-    ["rayling.staleness.limit=2", "only the schedule streaming has one; it is sync"],
+    [
+      "rayling.staleness.limit=2",
+      "is 2, which needs rayling.schedule streaming, which alone has one; it is sync; did you mean rayling.schedule=streaming?",
+    ],
+    [
+      "algorithm.adv_estimator=grop",
+      /adv_estimator: is "grop": there is none of that name; there are gae, .*; did you mean grpo\?/,
+    ],
+    [
+      "actor_rollout_ref.actor.policy_loss.loss_mode=vanila",
+      /loss_mode: is "vanila": there is none of that name; there are .*; did you mean vanilla\?/,
+    ],
+    [
+      "algorithm.filter_groups.enable=True",
+      /^algorithm\.filter_groups\.enable: is true, .*; it is sync; did you mean rayling\.schedule=streaming\?/,
+    ],
+    [
+      "rayling.schedule=streaming",
+      /^algorithm\.adv_estimator: is gae, which needs rayling\.schedule one-step-off-policy or sync/,
+    ],
+    [
+      "+mini_batch_pipeline=True",
+      /^algorithm\.adv_estimator: is gae, .*; it is mini-batch-pipeline; did you mean rayling\.schedule=sync\?/,
+    ],
+    [
+      "rayling.adaptive_mini_batch=True",
+      /^rayling\.adaptive_mini_batch: is true, .*; did you mean rayling\.schedule=mini-batch-pipeline\?/,
+    ],
+    [
+      "rayling.staleness.num_warmup_batches=1",
+      "is 1, more than rayling.staleness.limit, 0; did you mean rayling.staleness.num_warmup_batches=0?",
+    ],
+    ["algorithm.adv_estimator=gdpo", "algorithm.gdpo_reward_keys: is null"],
     ["rayling.schedule=both", 'rayling.schedule: is "both": Invalid option'],
     ["data.train_files=${nothing}", "data.train_files: wants nothing, which there is not"],
     [
@@ -247,8 +280,19 @@ describe("overrides", () => {
     ["data", "data: has no value; write key=value"],
   ])("%s is refused", (override, message) => {
     const error = refusal(() => withOverrides(override));
-    expect(error.message).toContain(message);
+    if (typeof message === "string") expect(error.message).toContain(message);
+    else expect(error.message).toMatch(message);
     expect(error).toMatchObject({ code: "TRAINER_CONFIG", key: expect.any(String) as string });
+  });
+
+  test("of remax are refused but with sync, with the value and what would do", () => {
+    const remax = ["algorithm.adv_estimator=remax", "rayling.schedule=one-step-off-policy"];
+    expect(refusal(() => withOverrides(...remax))).toMatchObject({
+      key: "algorithm.adv_estimator",
+      value: "remax",
+      nearest: "rayling.schedule=sync",
+    });
+    expect(withOverrides("algorithm.adv_estimator=remax").rayling.schedule).toBe("sync");
   });
 
   test("that are taken away fall back to the default", () => {

@@ -1,0 +1,68 @@
+/** Which parts of an algorithm a schedule can do. One place for the options of a trainer and for a configuration, which say it by their own names. Pure. */
+
+import type { ScheduleName } from "./options.ts";
+
+export interface ScheduledParts {
+  readonly schedule: ScheduleName;
+  readonly advEstimator: string;
+  readonly filtersGroups: boolean;
+  readonly adaptsMiniBatch: boolean;
+  readonly stalenessLimit: number;
+}
+
+export interface Misfit {
+  readonly part: "advEstimator" | "filterGroups" | "adaptiveMiniBatch" | "stalenessLimit";
+  /** Schedules that can do it, the nearest to the given one first. */
+  readonly schedules: readonly ScheduleName[];
+  readonly why: string;
+}
+
+/** They whiten over the batch, or count over it: of a part of it they would come to something else. */
+const perBatch = ["gae", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "gdpo", "gpg"];
+
+/** They train on parts of a batch as their rewards come. */
+const splitting: readonly ScheduleName[] = [
+  "mini-batch-pipeline",
+  "one-step-pipeline",
+  "streaming",
+];
+
+/** The first part that this schedule cannot do. */
+export function misfitOf(parts: ScheduledParts): Misfit | undefined {
+  const { schedule, advEstimator, filtersGroups, adaptsMiniBatch, stalenessLimit } = parts;
+  const splits = splitting.includes(schedule);
+  if (filtersGroups && schedule !== "streaming") {
+    return {
+      part: "filterGroups",
+      schedules: ["streaming"],
+      why: "which alone generates others in the place of groups",
+    };
+  }
+  if (stalenessLimit > 0 && schedule !== "streaming") {
+    return { part: "stalenessLimit", schedules: ["streaming"], why: "which alone has one" };
+  }
+  if (advEstimator === "remax" && schedule !== "sync") {
+    return {
+      part: "advEstimator",
+      schedules: ["sync"],
+      why: "where the greedy answers are those of the same policy",
+    };
+  }
+  if (perBatch.includes(advEstimator) && splits) {
+    const whole: readonly ScheduleName[] = ["one-step-off-policy", "sync"];
+    return {
+      part: "advEstimator",
+      schedules: schedule === "mini-batch-pipeline" ? whole.toReversed() : whole,
+      why: "which train on all of a batch at once",
+    };
+  }
+  if (adaptsMiniBatch && !splits) {
+    const nearest = schedule === "sync" ? "mini-batch-pipeline" : "one-step-pipeline";
+    return {
+      part: "adaptiveMiniBatch",
+      schedules: [nearest, ...splitting.filter((name) => name !== nearest)],
+      why: "which train on parts of a batch",
+    };
+  }
+  return undefined;
+}
