@@ -187,6 +187,8 @@ export interface DriverControl {
   ): Promise<{ readonly restarting: boolean; readonly cause: CauseData }>;
   kill(info: ActorInfo, noRestart: boolean): Promise<void>;
   outOfScope(actorId: string): void;
+  /** An actor of this host ends for good when what runs has ended; nothing starts in it any more. */
+  exiting(actorId: string, incarnation: number, cause: CauseData): void;
   /** An actor of this host has ended by itself. */
   exited(actorId: string, incarnation: number, cause: CauseData): void;
   endWorker(hostId: string): Promise<void>;

@@ -152,6 +152,8 @@ export function startHost(wiring: HostWiring): HostControl {
 
   async function createOne(request: CreateRequest): Promise<CreateResult> {
     const { target, key, args, ...rest } = request;
+    const { incarnation } = request;
+    const { actorId } = request.info;
     let ActorClass: new (...args: unknown[]) => object;
     try {
       ActorClass = (await loader.find(key)) as typeof ActorClass;
@@ -168,12 +170,12 @@ export function startHost(wiring: HostWiring): HostControl {
         ...rest,
         caller,
         findFunction: (functionKey) => loader.find(functionKey),
+        onExiting: (cause) => {
+          void driver.exiting(actorId, incarnation, causeToData(cause)).catch(() => undefined);
+        },
         onExit: (cause) => {
           instances.delete(target);
-          const { actorId } = request.info;
-          void driver
-            .exited(actorId, request.incarnation, causeToData(cause))
-            .catch(() => undefined);
+          void driver.exited(actorId, incarnation, causeToData(cause)).catch(() => undefined);
         },
       });
       const values = decodeArguments(caller.codec, {

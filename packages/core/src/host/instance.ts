@@ -45,6 +45,8 @@ export interface InstanceSettings {
   readonly findFunction: (key: RemoteKey) => Promise<unknown>;
   /** Others live in the same host, so that it must be able to end alone. */
   readonly isShared: boolean;
+  /** It ends by itself and for good when what runs has ended, which may take long. */
+  readonly onExiting: (cause: DeathCause) => void;
   /** It has ended by itself, and its hook has run. */
   readonly onExit: (cause: DeathCause) => void;
 }
@@ -78,6 +80,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   readonly incarnation: number;
   readonly assignment: Assignment;
   readonly caller: Caller;
+  readonly #onExiting: (cause: DeathCause) => void;
   readonly #onExit: (cause: DeathCause) => void;
   readonly #findFunction: (key: RemoteKey) => Promise<unknown>;
   #object: object = {};
@@ -102,6 +105,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.incarnation = settings.incarnation;
     this.assignment = settings.assignment;
     this.caller = settings.caller;
+    this.#onExiting = settings.onExiting;
     this.#onExit = settings.onExit;
     this.#findFunction = settings.findFunction;
     this.#awaited = settings.isShared ? new Set() : undefined;
@@ -185,12 +189,12 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   }
 
   exit(cause: DeathCause): void {
-    if (this.#exiting !== undefined) {
-      // It was to go on elsewhere, and now is not.
-      if (livesOn(this.#exiting)) this.#exiting = cause;
-      return;
-    }
+    const before = this.#exiting;
+    if (before !== undefined && !livesOn(before)) return;
     this.#exiting = cause;
+    if (!livesOn(cause)) this.#onExiting(cause);
+    // It was to go on elsewhere, and now is not.
+    if (before !== undefined) return;
     for (const group of this.#allGroups()) {
       for (const { execution } of group.queue.drain()) {
         if (livesOn(cause)) execution.answerAbsent();

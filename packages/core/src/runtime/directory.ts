@@ -279,6 +279,8 @@ export class LocalDirectory implements Directory {
         return lease;
       },
       outOfScope: (actorId) => this.outOfScope(actorId),
+      exiting: (actorId, incarnation, cause) =>
+        this.#actors.find(actorId)?.exiting(incarnation, causeFromData(cause)),
       exited: (actorId, incarnation, cause) =>
         this.#actors.get(actorId).exited(incarnation, causeFromData(cause)),
       endWorker: (hostId) => this.endWorker(hostId),

@@ -181,6 +181,7 @@ export function startDriver(options: InitOptions): Driver {
         (nodeId) => Math.max(1, directory.cluster.cpus(nodeId)),
       ),
       isolation,
+      graceMs: graceOfEnvironment(),
     },
   );
   const { nodeId, labels } = directory.cluster.addNode({
@@ -331,6 +332,17 @@ function isolationOfEnvironment(): Isolation {
   throw new InvalidOptionError(
     "isolation",
     `the environment variable RAYLING_ISOLATION ${problem}, not ${show(isolation)}`,
+  );
+}
+
+/** Ray's grace for what runs and for the hook of an actor that ends, and Ray's name for it. @throws InvalidOptionError */
+function graceOfEnvironment(): number {
+  const given = process.env["RAYLING_ACTOR_GRACEFUL_SHUTDOWN_TIMEOUT_MS"] ?? "";
+  const graceMs = given === "" ? 30_000 : Number(given);
+  if (graceMs >= 0 && graceMs < 2 ** 31) return graceMs;
+  throw new InvalidOptionError(
+    "RAYLING_ACTOR_GRACEFUL_SHUTDOWN_TIMEOUT_MS",
+    `the environment variable RAYLING_ACTOR_GRACEFUL_SHUTDOWN_TIMEOUT_MS must be milliseconds, not ${show(given)}`,
   );
 }
 

@@ -31,6 +31,8 @@ export interface SupervisorParts {
   readonly seats: Seats;
   /** Of actors and tasks that do not say. */
   readonly isolation: Isolation;
+  /** How long what ends by itself may take, before it is ended by force. */
+  readonly graceMs: number;
   readonly onDead: (actor: Supervisor) => void;
 }
 
@@ -60,6 +62,8 @@ export class Supervisor {
   #next: Allocation | undefined;
   /** Why this life ends before it has begun: it was killed while it waited. */
   #lostTurn: DeathCause | undefined;
+  /** When it has passed, a life that ends by itself is ended. */
+  #grace: NodeJS.Timeout | undefined;
 
   constructor(spec: ActorSpec, namespace: string, owner: string, parts: SupervisorParts) {
     this.spec = spec;
@@ -297,9 +301,14 @@ export class Supervisor {
     if (this.#state !== "alive") return void seat.end(cause);
     const target = this.#target;
     void seat.host.control((control) => control.terminate(target, cause)).catch(() => undefined);
-    const force = setTimeout(() => void seat.end(cause), gracefulShutdownTimeoutMs);
-    force.unref();
-    void seat.ended.then(() => clearTimeout(force));
+    this.#endAfterGrace(seat, cause);
+  }
+
+  /** That life of it has begun to end by itself, for good: what runs may end, then its hook runs. Its host may be held by what runs. */
+  exiting(incarnation: number, cause: DeathCause): void {
+    if (this.#isDead() || this.#incarnation !== incarnation || this.#seat === undefined) return;
+    this.#killed ??= cause;
+    this.#endAfterGrace(this.#seat, cause);
   }
 
   /** What it depends on is gone. */
@@ -312,7 +321,18 @@ export class Supervisor {
   exited(incarnation: number, cause: DeathCause): void {
     if (this.#isDead() || this.#incarnation !== incarnation || this.#seat === undefined) return;
     if (cause.kind !== "drained") this.#killed ??= cause;
+    // Its last words, too: who is to read them may never do so.
+    this.#endAfterGrace(this.#seat, cause);
     void this.#seat.leave(cause).catch(() => undefined);
+  }
+
+  /** From now on, whatever was said before. */
+  #endAfterGrace(seat: Seat, cause: DeathCause): void {
+    clearTimeout(this.#grace);
+    const grace = setTimeout(() => void seat.end(cause), this.#parts.graceMs);
+    grace.unref();
+    this.#grace = grace;
+    void seat.ended.then(() => clearTimeout(grace));
   }
 
   /** Resolves when it is dead for good. */
@@ -383,9 +403,6 @@ export class Supervisor {
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
 }
-
-/** Ray's grace for what runs and for the hook, before the host is ended by force. */
-const gracefulShutdownTimeoutMs = 30_000;
 
 /** Ends that a restart would only repeat. */
 const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
