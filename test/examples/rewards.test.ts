@@ -1,15 +1,15 @@
 /** The example reward functions, loaded as a user loads them, agree with every is_correct of their data. */
 
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { loadComputeScore, scoreSample } from "@rayling/reward-manager-registry";
 import type { ComputeScore } from "@rayling/reward-manager-registry";
+import { dataFile } from "../fixtures/data-file.ts";
 
 const baseDirectory = fileURLToPath(new URL("../../", import.meta.url));
-/** Large and not ours: beside the workspace, never in it. CI always has it. */
-const gsm8kFile = join(baseDirectory, "../shared/data/gsm8k/example_model_solutions.jsonl");
+const gsm8k = dataFile("gsm8k/example_model_solutions.jsonl");
 
 async function agreement(
   file: string,
@@ -48,16 +48,13 @@ test("arithmetic-reward agrees with all of arithmetic-solutions", async () => {
   expect(correct / solutions).toBeLessThan(0.8);
 });
 
-test.skipIf(!existsSync(gsm8kFile))(
-  "gsm8k-reward agrees with all 5,276 model solutions",
-  async () => {
-    const computeScore = await loadComputeScore("examples/gsm8k-reward.ts", { baseDirectory });
-    expect(await agreement(gsm8kFile, computeScore)).toMatchObject({
-      solutions: 5276,
-      agreed: 5276,
-    });
-  },
-);
+test.skipIf(gsm8k.isMissing)("gsm8k-reward agrees with all 5,276 model solutions", async () => {
+  const computeScore = await loadComputeScore("examples/gsm8k-reward.ts", { baseDirectory });
+  expect(await agreement(gsm8k.path, computeScore)).toMatchObject({
+    solutions: 5276,
+    agreed: 5276,
+  });
+});
 
 describe("gsm8k-reward", () => {
   const table: [string, string, number][] = [

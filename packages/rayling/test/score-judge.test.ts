@@ -1,6 +1,5 @@
 /** `rayling score` with a judge that is a server: it fails in every way, the run is killed in the middle and gone on with, and every solution has one score. */
 
-import { existsSync } from "node:fs";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -8,9 +7,9 @@ import { faults } from "../../../test/servers/judge-server.ts";
 import { startJudge } from "../../../test/servers/judge.ts";
 import { fileOf, folder, rayling, recordsOf, shown, start, workspace } from "./command.ts";
 import type { RewardRecord } from "./command.ts";
+import { dataFile } from "../../../test/fixtures/data-file.ts";
 
-const dataDir = process.env["RAYLING_DATA_DIR"] ?? join(workspace, "../shared/data");
-const gsm8k = join(dataDir, "gsm8k/example_model_solutions.jsonl");
+const gsm8k = dataFile("gsm8k/example_model_solutions.jsonl");
 const judged = join(workspace, "test/fixtures/judged.ts:judged");
 
 /** The last valid one of each index, else the last. */
@@ -22,7 +21,7 @@ function counted(records: readonly RewardRecord[]): RewardRecord[] {
   return [...byIndex.values()];
 }
 
-test.skipIf(!existsSync(gsm8k))(
+test.skipIf(gsm8k.isMissing)(
   "5,276 solutions, 5 % faults of every kind, kill -9 in the middle: 5,276 outcomes, all valid, all right",
   async () => {
     await using judge = await startJudge({
@@ -33,7 +32,17 @@ test.skipIf(!existsSync(gsm8k))(
       limits: { concurrency: 96 },
     });
     const out = join(await folder(), "rewards.jsonl");
-    const flags = [gsm8k, "--reward", judged, "--out", out, "--baseline", "0", "--workers", "2"];
+    const flags = [
+      gsm8k.path,
+      "--reward",
+      judged,
+      "--out",
+      out,
+      "--baseline",
+      "0",
+      "--workers",
+      "2",
+    ];
     flags.push(
       "--reward-kwarg",
       `judgeUrl=${judge.baseUrl}`,
@@ -58,7 +67,7 @@ test.skipIf(!existsSync(gsm8k))(
     const records = counted(await recordsOf(out, { torn: true }));
     expect(records).toHaveLength(5276);
     expect(records.filter(({ valid }) => !valid)).toEqual([]);
-    const lines = (await readFile(gsm8k, "utf8"))
+    const lines = (await readFile(gsm8k.path, "utf8"))
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, { is_correct: boolean }>);

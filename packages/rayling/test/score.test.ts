@@ -1,22 +1,12 @@
 /** `rayling score` on good input: every solution scored once, the table, the records, trouble told and survived. */
 
-import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import {
-  fileOf,
-  folder,
-  rayling,
-  recordsOf,
-  shown,
-  start,
-  startPiped,
-  workspace,
-} from "./command.ts";
+import { fileOf, folder, rayling, recordsOf, shown, start, startPiped } from "./command.ts";
+import { dataFile } from "../../../test/fixtures/data-file.ts";
 
-const dataDir = process.env["RAYLING_DATA_DIR"] ?? join(workspace, "../shared/data");
-const gsm8k = join(dataDir, "gsm8k/example_model_solutions.jsonl");
+const gsm8k = dataFile("gsm8k/example_model_solutions.jsonl");
 const troublemaker = "packages/reward-loop/test/fixtures/troublemaker.ts";
 
 test("the demo scores all its solutions, agrees with them, and compares with one at a time", async () => {
@@ -69,7 +59,7 @@ test("the demo scores all its solutions, agrees with them, and compares with one
   expect(records[0]?.extra).toEqual({ score: 1, answered: true });
 });
 
-test.skipIf(!existsSync(gsm8k))(
+test.skipIf(gsm8k.isMissing)(
   "5,276 real model solutions: 5,276 scores agree with is_correct",
   async () => {
     const out = join(await folder(), "rewards.jsonl");
@@ -78,7 +68,7 @@ test.skipIf(!existsSync(gsm8k))(
       "score",
       "--demo",
       "--solutions",
-      gsm8k,
+      gsm8k.path,
       "--reward",
       reward,
       "--latency",
@@ -91,7 +81,7 @@ test.skipIf(!existsSync(gsm8k))(
     expect(stdout).toMatch(/^invalid +0$/m);
     const records = await recordsOf(out);
     expect(records.length).toBe(5276);
-    const lines = (await readFile(gsm8k, "utf8"))
+    const lines = (await readFile(gsm8k.path, "utf8"))
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, { is_correct: boolean }>);

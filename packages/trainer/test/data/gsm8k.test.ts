@@ -1,14 +1,13 @@
 /** GSM8K's own lines become verl's rows, which the scorer of that data source reads. */
 
-import { existsSync } from "node:fs";
 import { readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { readJsonl } from "@rayling/data-proto";
 import { scoreGsm8k } from "@rayling/reward-manager-registry";
 import { expect, test } from "vitest";
 import { DatasetError, gsm8kRow, prepareGsm8k, PromptDataset } from "../../src/index.ts";
 import { folder, jsonlFile } from "./rows.ts";
+import { dataFile } from "../../../../test/fixtures/data-file.ts";
 
 const line = { question: "How many?", answer: "It is 1,200 <<1200=1200>>.\n#### 1,200" };
 
@@ -52,13 +51,11 @@ test("a bad line is named, and what stood there before stays", async () => {
   expect(await readdir(out)).toEqual(["train.jsonl"]);
 });
 
-const workspace = fileURLToPath(new URL("../../../../", import.meta.url));
-const dataDir = process.env["RAYLING_DATA_DIR"] ?? join(workspace, "../shared/data");
-const original = join(dataDir, "gsm8k/train.jsonl");
+const original = dataFile("gsm8k/train.jsonl");
 
-test.skipIf(!existsSync(original))("all of GSM8K is read, and each answer scores 1", async () => {
+test.skipIf(original.isMissing)("all of GSM8K is read, and each answer scores 1", async () => {
   let count = 0;
-  for await (const { value } of readJsonl(original)) {
+  for await (const { value } of readJsonl(original.path)) {
     const { extra_info: extraInfo, reward_model: rewardModel } = gsm8kRow(value, count++);
     expect(scoreGsm8k(extraInfo.answer, rewardModel.ground_truth)).toBe(1);
   }
