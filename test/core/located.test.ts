@@ -107,6 +107,39 @@ describe("a big result of a process", () => {
   });
 });
 
+describe("a call whose argument does not come", () => {
+  /** It is kept by a process that does not go on, and its reader has a way there. */
+  async function stuck(): Promise<{
+    readonly shelf: ReturnType<typeof Shelf.remote>;
+    readonly value: ray.ObjectRef<Float64Array>;
+  }> {
+    const [maker, shelf] = [Maker.remote(), Shelf.remote()];
+    await ray.get(shelf.keep.remote(maker.make.remote(1, MiB)));
+    const value = await made(maker.make.remote(2, MiB));
+    process.kill(await ray.get(maker.pid.remote()), "SIGSTOP");
+    return { shelf, value };
+  }
+
+  test("holds up its own concurrency group, and no other", async () => {
+    const { shelf, value } = await stuck();
+    const held = shelf.keep.options({ concurrencyGroup: "slow" }).remote(value);
+    const behind = shelf.kept.options({ concurrencyGroup: "slow" }).remote();
+    const others = Array.from({ length: 5 }, () => shelf.kept.remote());
+    expect(await ray.get(others)).toEqual([1, 1, 1, 1, 1]);
+    expect(await ray.wait([held, behind], { timeoutMs: 0 })).toMatchObject({ ready: [] });
+  });
+
+  test("is cancelled at once, and those behind it go on", async () => {
+    const { shelf, value } = await stuck();
+    const held = shelf.keep.remote(value);
+    const behind = shelf.kept.remote();
+    ray.cancel(held);
+    expect(await rejection(held)).toBeInstanceOf(ray.TaskCancelledError);
+    expect(await ray.get(behind)).toBe(1);
+    expect(await ray.get(shelf.kept.remote())).toBe(1);
+  });
+});
+
 test("what a process has made is handed over when it ends in order", async () => {
   const [exits, leaves] = [Maker.remote(), Maker.remote()];
   const refs = [exits.make.remote(1, MiB), leaves.make.remote(2, 20 * MiB)];

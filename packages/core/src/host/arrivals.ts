@@ -1,7 +1,8 @@
 /**
  * Calls that arrived with arguments whose values are on another host: they are pulled from there before the call is run.
  *
- * Calls of one caller to one actor keep their order: what comes behind such a call waits with it. Tasks have no order.
+ * Calls of one caller to one concurrency group of an actor keep their order: what comes behind such a call waits with it. Tasks have no order. One that is
+ * cancelled is answered at once and keeps nobody waiting; what is on its way for it comes in vain.
  */
 import type { Caller } from "../caller/caller.ts";
 import type { Encoded } from "../protocol/codec.ts";
@@ -24,7 +25,9 @@ export class Arrivals {
 
   /** Whether the call has to wait here; it is run later then. */
   takes(call: CallMessage, session: Session, isOrdered: boolean): boolean {
-    const key = `${session.peerId} ${isOrdered ? call.route.target : call.id}`;
+    const { target, shape } = call.route;
+    const place = isOrdered ? JSON.stringify([target, shape?.group]) : call.id;
+    const key = `${session.peerId} ${place}`;
     let line = this.#lines.get(key);
     const isAway = call.dependencies.some(({ isLocated }) => isLocated === true);
     if (line === undefined && !isAway) return false;
@@ -32,7 +35,8 @@ export class Arrivals {
       line = new Fifo();
       this.#lines.set(key, line);
     }
-    const arrival = new Arrival(call, session);
+    // A method may be on the stack that asks whether it was cancelled: nothing starts inside it.
+    const arrival = new Arrival(call, session, () => queueMicrotask(() => this.#next(key)));
     line.push(arrival);
     if (isAway) void this.#pull(arrival, key);
     else arrival.isReady = true;
@@ -45,6 +49,10 @@ export class Arrivals {
 
   async #pull(arrival: Arrival, key: string): Promise<void> {
     await arrival.pull(this.#caller);
+    this.#next(key);
+  }
+
+  #next(key: string): void {
     const line = this.#lines.get(key);
     if (line === undefined) return;
     for (let head = line.peek(); head?.isReady === true; head = line.peek()) {
@@ -60,12 +68,15 @@ class Arrival implements Running {
   readonly #session: Session;
   #dependencies: readonly Encoded[] = [];
   #failure: Encoded | undefined;
-  #isCancelled = false;
+  /** It was cancelled, or its caller is gone: it never runs. */
+  #isOver = false;
+  readonly #onOver: () => void;
   isReady = false;
 
-  constructor(call: CallMessage, session: Session) {
+  constructor(call: CallMessage, session: Session, onOver: () => void) {
     this.#call = call;
     this.#session = session;
+    this.#onOver = onOver;
     session.track(call.id, this);
   }
 
@@ -84,10 +95,10 @@ class Arrival implements Running {
   }
 
   leave(caller: Caller, run: RunCall): void {
+    if (this.#isOver) return;
     const { id } = this.#call;
     const session = this.#session;
     session.untrack(id);
-    if (this.#isCancelled) return session.answerCancelled(id);
     if (this.#failure !== undefined) return session.answerFailure(id, this.#failure);
     const isPulled = this.#dependencies.length > 0;
     try {
@@ -99,7 +110,9 @@ class Arrival implements Running {
   }
 
   cancel(): void {
-    this.#isCancelled = true;
+    this.#end();
+    this.#session.answerCancelled(this.#call.id);
+    this.#onOver();
   }
 
   consumed(): void {
@@ -107,6 +120,14 @@ class Arrival implements Running {
   }
 
   callerLost(): void {
-    this.#isCancelled = true;
+    this.#end();
+    this.#onOver();
+  }
+
+  /** Its number is given out again from now on. */
+  #end(): void {
+    this.#session.untrack(this.#call.id);
+    this.#isOver = true;
+    this.isReady = true;
   }
 }
