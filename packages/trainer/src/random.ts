@@ -14,6 +14,16 @@ export function uniformOf(...keys: readonly number[]): number {
   return hash / 2 ** 32;
 }
 
+/** 0 to count - 1 in another order (Fisher and Yates). @param draw for each place, from 0 to below 1 */
+export function shuffled(count: number, draw: (place: number) => number): number[] {
+  const order = Array.from({ length: count }, (_, place) => place);
+  for (let last = count - 1; last > 0; last--) {
+    const other = Math.floor(draw(last) * (last + 1));
+    [order[last], order[other]] = [order[other] as number, order[last] as number];
+  }
+  return order;
+}
+
 /** Normally distributed, around 0 with deviation 1 (Box and Muller). */
 export function normalOf(...keys: readonly number[]): number {
   const radius = Math.sqrt(-2 * Math.log(1 - uniformOf(...keys, 0)));

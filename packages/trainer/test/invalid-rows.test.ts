@@ -1,8 +1,9 @@
 /** A row whose score is invalid changes nothing in any loss, and nothing is learnt from it, whatever stands in it. (Of estimators: advantages.test.ts.) */
 import { gatherRows, type Tensor, tensor } from "@rayling/data-proto";
 import {
+  applyKlPenalty,
+  createKlController,
   createPolicyLossRegistry,
-  decoupled,
   type LossAggMode,
   type PolicyLoss,
   type PolicyLossBatch,
@@ -65,6 +66,15 @@ const batch: PolicyLossBatch = {
     ],
     "float32",
   ),
+  rolloutLogProbs: tensor(
+    [
+      [-1, -2.5, -0.5],
+      [-9, nan, 0],
+      [-0.5, -1.2, -3.5],
+      [-2.5, -0.5, -0.75],
+    ],
+    "float32",
+  ),
 };
 
 const settings: PolicyLossSettings = {
@@ -95,11 +105,6 @@ const registry = createPolicyLossRegistry();
 const losses: Readonly<Record<string, PolicyLoss>> = {
   ...Object.fromEntries(registry.names().map((name) => [name, registry.get(name)])),
   reinforce,
-  decoupled: ({ logProb, oldLogProb, rolloutIsWeights, ...rest }, own) =>
-    decoupled(
-      { ...rest, logProb, proximalLogProb: oldLogProb, behavLogProb: rolloutIsWeights ?? logProb },
-      own,
-    ),
 };
 
 const valueBatch = {
@@ -184,6 +189,30 @@ test.each(modes)("the value loss, %s", (lossAggMode) => {
   expect(whole.loss).toBeCloseTo(alone.loss, 9);
   expect(whole.clipfrac).toBeCloseTo(alone.clipfrac, 6);
   expectSameGradient(whole.gradVpreds, alone.gradVpreds);
+});
+
+test("the divergence in the reward, and what its coefficient comes to", () => {
+  const settled = (some: Parameters<typeof applyKlPenalty>[0]): unknown[] => {
+    const controller = createKlController({ type: "adaptive", klCoef: 0.5, horizon: 10 });
+    const { tokenLevelRewards, metrics } = applyKlPenalty(some, controller);
+    return [tokenLevelRewards, metrics, controller.value];
+  };
+  const rows = {
+    tokenLevelScores: batch.responseMask,
+    oldLogProbs: batch.logProb,
+    refLogProb: batch.oldLogProb,
+    responseMask: batch.responseMask,
+  };
+  const [whole, metrics, klCoef] = settled({ ...rows, valid });
+  const [alone, ...told] = settled(rowsOf(rows));
+  expect([metrics, klCoef]).toEqual(told);
+  expect(klCoef).not.toBe(0.5);
+  expect(gatherRows(whole as Tensor, others)).toEqual(alone);
+  // Nothing is taken off it.
+  expect([...gatherRows(whole as Tensor, [invalid]).data]).toEqual([1, 1, 1]);
+  const [, none, kept] = settled({ ...rows, valid: valid.map(() => false) });
+  expect(none).toMatchObject({ "actor/reward_kl_penalty": 0 });
+  expect(kept).toBe(0.5);
 });
 
 test("each row is valid, or not", () => {

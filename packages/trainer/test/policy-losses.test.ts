@@ -176,6 +176,42 @@ checkGolden(
   },
 );
 
+describe("decoupled, as a loss_mode", () => {
+  const batch = {
+    logProb: tensor([[-1, -2, -0.5]], "float32"),
+    oldLogProb: tensor([[-1.2, -1.9, -0.6]], "float32"),
+    advantages: tensor([[1, -1, 2]], "float32"),
+    responseMask: tensor([[1, 1, 1]], "int32"),
+  };
+  const rolloutLogProbs = tensor([[-1.5, -2.2, -4]], "float32");
+  const byRecipe = {
+    ...batch,
+    proximalLogProb: batch.oldLogProb,
+    behavLogProb: rolloutLogProbs,
+  };
+
+  test("is the recipe's, with its cap, against what the rollout said", () => {
+    const { metrics, ...result } = registry.get("decoupled")({ ...batch, rolloutLogProbs });
+    const { metrics: named, ...expected } = decoupled(byRecipe, { behavImpWeightCap: 5 });
+    expect(result).toEqual(expected);
+    // The last token is 30 times as likely as it was.
+    expect(result.gradLogProb.data[2]).toBeCloseTo(0, 12);
+    expect(metrics).toEqual(
+      Object.fromEntries(Object.entries(named).map(([name, value]) => [`actor/${name}`, value])),
+    );
+    const open = { behavImpWeightCap: 50 };
+    expect(registry.get("decoupled")({ ...batch, rolloutLogProbs }, open).loss).toBe(
+      decoupled(byRecipe, open).loss,
+    );
+  });
+
+  test("needs it", () => {
+    expect(() => registry.get("decoupled")(batch)).toThrow(
+      "rolloutLogProbs are missing, which decoupled needs",
+    );
+  });
+});
+
 describe("bad input", () => {
   test("of another shape, or out of range, is named", () => {
     const batch = {

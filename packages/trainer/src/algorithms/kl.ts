@@ -5,6 +5,7 @@ import { TrainerInputError } from "../errors.ts";
 import { masked, maskedRowMeans } from "./masked.ts";
 import { clamp, type Matrix, matrixOf, newMatrix, tensorOf } from "./matrix.ts";
 import { meanOf } from "./statistics.ts";
+import { validMask } from "./valid.ts";
 
 /** verl's names; with "+" behind it, the value is of that kind and the gradient that of k2. */
 export type KlPenaltyKind =
@@ -145,6 +146,8 @@ export interface KlInRewardBatch {
   readonly oldLogProbs: Tensor;
   readonly refLogProb: Tensor;
   readonly responseMask: Tensor;
+  /** False for a row whose score is invalid: it does not count. Default: all are valid. */
+  readonly valid?: readonly boolean[];
 }
 
 export interface KlInReward {
@@ -156,14 +159,14 @@ export interface KlInReward {
   };
 }
 
-/** Takes the divergence off the rewards (verl `apply_kl_penalty`), and updates the controller by its mean over rows. */
+/** Takes the divergence off the rewards (verl `apply_kl_penalty`), and updates the controller by its mean over valid rows, as many steps as there are of them; where there is none, it stays. */
 export function applyKlPenalty(
   batch: KlInRewardBatch,
   controller: KlController,
   kind: KlPenaltyKind = "kl",
 ): KlInReward {
   const scores = matrixOf("tokenLevelScores", batch.tokenLevelScores);
-  const mask = matrixOf("responseMask", batch.responseMask, scores);
+  const mask = validMask(matrixOf("responseMask", batch.responseMask, scores), batch.valid);
   const old = matrixOf("oldLogProbs", batch.oldLogProbs, scores);
   const reference = matrixOf("refLogProb", batch.refLogProb, scores);
   const { values } = estimatesOf(old, reference, kind);
@@ -172,8 +175,10 @@ export function applyKlPenalty(
   for (let at = 0; at < scores.data.length; at++) {
     (scores.data[at] as number) -= beta * (divergence.data[at] as number);
   }
-  const currentKl = meanOf(maskedRowMeans(values, mask));
-  controller.update(currentKl, mask.rows);
+  const means = maskedRowMeans(values, mask).filter((_, row) => batch.valid?.[row] ?? true);
+  const isLeftOut = means.length === 0 && mask.rows > 0;
+  const currentKl = isLeftOut ? 0 : meanOf(means);
+  if (!isLeftOut) controller.update(currentKl, means.length);
   return {
     tokenLevelRewards: tensorOf(scores),
     metrics: { "actor/reward_kl_penalty": currentKl, "actor/reward_kl_penalty_coeff": beta },

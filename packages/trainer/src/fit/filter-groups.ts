@@ -1,6 +1,6 @@
 /** DAPO's filter: a group whose rewards are all the same has nothing to tell. */
 
-import { TrainerStateError } from "../errors.ts";
+import { extraInfoNumber } from "./extra-info.ts";
 import type { ScoredSample } from "./rollout-batch.ts";
 
 /** verl's names of the reward itself. */
@@ -17,13 +17,9 @@ export function differs(samples: readonly ScoredSample[], metric: string): boole
   return values.size > 1;
 }
 
-function valuesOf({ outcome, sample }: ScoredSample, metric: string): number[] {
+function valuesOf(scored: ScoredSample, metric: string): number[] {
+  const { outcome } = scored;
   if (!outcome.valid) return [];
   if (ofReward.has(metric)) return [outcome.rewardScore];
-  const value = outcome.rewardExtraInfo[metric];
-  if (typeof value === "number" || typeof value === "boolean") return [Number(value)];
-  throw new TrainerStateError(
-    "NO_METRIC",
-    `algorithm.filterGroups.metric is ${metric}, but the extra info of sample ${sample.id} has no number of that name`,
-  );
+  return [extraInfoNumber(scored, metric, "algorithm.filterGroups.metric")];
 }

@@ -6,18 +6,21 @@ import { asTensor, DataProto } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { computeAdvantage } from "../algorithms/advantages/compute.ts";
 import type { AdvantageRegistry } from "../algorithms/advantages/registry.ts";
-import { createKlController, klPenalty } from "../algorithms/kl.ts";
+import { createKlController } from "../algorithms/kl.ts";
 import type { KlController } from "../algorithms/kl.ts";
 import { aggLoss } from "../algorithms/losses/aggregation.ts";
 import type { PolicyLoss } from "../algorithms/losses/policy-loss.ts";
 import { valueLoss } from "../algorithms/losses/value-loss.ts";
-import { filled, matrixOf, tensorOf } from "../algorithms/matrix.ts";
-import type { Matrix } from "../algorithms/matrix.ts";
+import { countOf, maskedMean } from "../algorithms/masked.ts";
+import { matrixOf } from "../algorithms/matrix.ts";
+import { validMask } from "../algorithms/valid.ts";
 import type { Account, CriticHandle, LogProbs, PolicyHandle, TokenRows } from "../policy/policy.ts";
-import { uniformOf } from "../random.ts";
+import { shuffled, uniformOf } from "../random.ts";
+import { actorGradients } from "./actor-gradients.ts";
 import type { CollectedMetrics } from "./collected-metrics.ts";
+import { extraInfoNumber } from "./extra-info.ts";
 import { answerOf } from "./policy-answers.ts";
-import { tensorIn, tokenRowsOf } from "./samples.ts";
+import { optional, tensorIn, tokenRowsOf, validIn } from "./samples.ts";
 import type { ScoredSample } from "./rollout-batch.ts";
 import type { TrainingSettings } from "./settings.ts";
 
@@ -42,6 +45,8 @@ export interface UpdateContext {
 export interface ActorUpdateContext extends UpdateContext {
   readonly isFresh: boolean;
   readonly scoresTokens: boolean;
+  /** Which of those parts of the step that are trained on one after the other: what is drawn depends on it, and not on the run before. */
+  readonly partOfStep: number;
 }
 
 /** With the columns token_level_scores, token_level_rewards, advantages and returns, and where rollouts are corrected another response_mask and rollout_is_weights. */
@@ -88,7 +93,18 @@ export class Learner {
     return algorithm.advantage.useKlInReward === true || actor.useKlLoss;
   }
 
-  /** Throws TrainerInputError. @param step for what PF-PPO draws */
+  /** verl `actor/entropy`: of all responses, before the step's updates. Nothing where the policy did not tell, or there is no token. */
+  tellEntropy(data: DataProto, metrics: CollectedMetrics): void {
+    const entropys = data.batch?.["entropys"];
+    if (entropys === undefined) return;
+    const matrix = matrixOf("entropys", entropys);
+    const mask = matrixOf("responseMask", tensorIn(data, "response_mask"), matrix);
+    if (countOf(mask) === 0) return;
+    const { lossAggMode } = this.#settings.actor.policyLoss;
+    metrics.add("actor/entropy", aggLoss(matrix, mask, lossAggMode).loss);
+  }
+
+  /** Throws TrainerInputError, and TrainerStateError where a component of gdpo is missing. @param step for what PF-PPO draws */
   advantagesOf(
     { data, scores, valid, samples, rewardBaselines }: ScoredRows,
     step: number,
@@ -97,7 +113,7 @@ export class Learner {
     const { algorithm, run } = this.#settings;
     const batch = data.batch ?? {};
     const baselines = rewardBaselines && asTensor(Float32Array.from(rewardBaselines));
-    const components = componentsOf(samples, algorithm.advantage.gdpoRewardKeys);
+    const components = componentsOf(samples, valid, algorithm.advantage.gdpoRewardKeys);
     let draws = 0;
     const computed = computeAdvantage(
       {
@@ -178,7 +194,7 @@ export class Learner {
       metrics.addAll({
         "critic/vf_loss": loss,
         "critic/vf_clipfrac": clipfrac,
-        "critic/vpred_mean": maskedMeanOf(vpreds, tensorIn(part, "response_mask")),
+        "critic/vpred_mean": meanOfValid(vpreds, part),
         "critic/grad_norm": gradNorm,
         "critic/lr": lr,
       });
@@ -194,10 +210,12 @@ export class Learner {
   async updateActor(
     data: DataProto,
     metrics: CollectedMetrics,
-    { isLast, isFresh, scoresTokens, account }: ActorUpdateContext,
+    { isLast, isFresh, scoresTokens, partOfStep, account }: ActorUpdateContext,
   ): Promise<void> {
-    const { actor, rollout, run } = this.#settings;
-    const rows = miniBatchRows(data.length, actor.ppoMiniBatchSize * rollout.n, actor.ppoEpochs);
+    const { actor, rollout, run, adaptiveMiniBatch } = this.#settings;
+    // One that adapts was cut when its rows were taken.
+    const size = adaptiveMiniBatch ? data.length : actor.ppoMiniBatchSize * rollout.n;
+    const rows = miniBatchRows(data.length, size, actor.ppoEpochs);
     for (const [index, { start, stop }] of rows.entries()) {
       const part = data.slice(start, stop);
       const tokens = tokenRowsOf(part, rollout.temperature);
@@ -205,7 +223,17 @@ export class Learner {
         !scoresTokens || (index === 0 && isFresh)
           ? { logProbs: tensorIn(part, "old_log_probs"), entropys: tensorIn(part, "entropys") }
           : await this.#logProbs(tokens, account);
-      const gradients = this.#gradients(part, now, metrics);
+      const gradients = actorGradients(
+        part,
+        now,
+        {
+          actor,
+          policyLoss: this.#policyLoss,
+          permutation: (count) =>
+            shuffled(count, (place) => uniformOf(run.seed, account.step, partOfStep, index, place)),
+        },
+        metrics,
+      );
       const stepsSchedule = isLast && index === rows.length - 1;
       const update = { ...tokens, ...gradients, stepsSchedule, account };
       const { gradNorm, lr } = await answerOf(
@@ -223,60 +251,6 @@ export class Learner {
     const answer = this.#policy.logProbs.remote({ ...tokens, account: own });
     return await answerOf("the policy, asked for log-probs,", answer, this.#settings.run);
   }
-
-  /** verl `ppo_loss`: policy loss - entropyCoeff x entropy + klLossCoef x divergence. */
-  #gradients(
-    part: DataProto,
-    { logProbs, entropys }: { readonly logProbs: Tensor; readonly entropys: Tensor },
-    metrics: CollectedMetrics,
-  ): { readonly gradLogProbs: Tensor; readonly gradEntropys?: Tensor } {
-    const { actor } = this.#settings;
-    const responseMask = tensorIn(part, "response_mask");
-    const policy = this.#policyLoss(
-      {
-        logProb: logProbs,
-        oldLogProb: tensorIn(part, "old_log_probs"),
-        advantages: tensorIn(part, "advantages"),
-        responseMask,
-        valid: validIn(part),
-        ...optional("rolloutIsWeights", part.batch?.["rollout_is_weights"]),
-      },
-      actor.policyLoss,
-    );
-    metrics.addAll({ "actor/pg_loss": policy.loss, ...policy.metrics });
-    let gradLogProbs: Tensor = policy.gradLogProb;
-    if (actor.useKlLoss) {
-      const { kl, gradLogProb } = klPenalty(
-        logProbs,
-        tensorIn(part, "ref_log_prob"),
-        actor.klLossType,
-      );
-      const { loss, weights } = this.#aggregate(kl, responseMask);
-      metrics.addAll({ "actor/kl_loss": loss, "actor/kl_coef": actor.klLossCoef });
-      gradLogProbs = summed(gradLogProbs, gradLogProb, weights, actor.klLossCoef);
-    }
-    if (actor.entropyCoeff === 0) return { gradLogProbs };
-    const entropy = this.#aggregate(entropys, responseMask);
-    metrics.add("actor/entropy_loss", entropy.loss);
-    const gradEntropys = tensorOf(
-      filled(
-        entropy.weights,
-        (_row, _column, at) => -actor.entropyCoeff * (entropy.weights.data[at] as number),
-      ),
-    );
-    return { gradLogProbs, gradEntropys };
-  }
-
-  #aggregate(values: Tensor, responseMask: Tensor): ReturnType<typeof aggLoss> {
-    const matrix = matrixOf("values", values);
-    const mask = matrixOf("responseMask", responseMask, matrix);
-    return aggLoss(matrix, mask, this.#settings.actor.policyLoss.lossAggMode);
-  }
-}
-
-/** Rows without a valid score are left out of every mean that a loss takes. */
-function validIn(data: DataProto): readonly boolean[] {
-  return data.nonTensorBatch["valid"] as readonly boolean[];
 }
 
 interface RowRange {
@@ -293,42 +267,22 @@ function miniBatchRows(rows: number, size: number, epochs: number): RowRange[] {
   });
 }
 
-/** left + factor x weights x right, where a weight of 0 keeps out whatever stands there. */
-function summed(left: Tensor, right: Tensor, weights: Matrix, factor: number): Tensor {
-  return tensorOf(
-    filled(weights, (_row, _column, at) => {
-      const weight = weights.data[at] as number;
-      const more = weight === 0 ? 0 : factor * weight * (right.data[at] as number);
-      return (left.data[at] as number) + more;
-    }),
-  );
+function meanOfValid(values: Tensor, data: DataProto): number {
+  const matrix = matrixOf("values", values);
+  const mask = matrixOf("responseMask", tensorIn(data, "response_mask"), matrix);
+  return maskedMean(matrix, validMask(mask, validIn(data)));
 }
 
-function maskedMeanOf(values: Tensor, mask: Tensor): number {
-  let sum = 0;
-  let count = 0;
-  for (const [at, weight] of mask.data.entries()) {
-    if (weight === 0) continue;
-    sum += values.data[at] as number;
-    count += 1;
-  }
-  return sum / count;
-}
-
-function optional<Name extends string, Value>(
-  name: Name,
-  value: Value | undefined,
-): Partial<Record<Name, Value>> {
-  return (value === undefined ? {} : { [name]: value }) as Partial<Record<Name, Value>>;
-}
-
-/** Scores of gdpo by component, from extra info. */
+/** Scores of gdpo by component, from extra info; of rows that are not valid 0, which nobody looks at. @throws TrainerStateError where a valid one lacks */
 function componentsOf(
   samples: readonly ScoredSample[],
+  valid: readonly boolean[],
   keys: readonly string[] | undefined,
 ): Record<string, number[]> | undefined {
   if (keys === undefined) return undefined;
   const ofKey = (key: string): number[] =>
-    samples.map(({ outcome }) => (outcome.valid ? Number(outcome.rewardExtraInfo[key]) : 0));
+    samples.map((sample, row) =>
+      valid[row] === true ? extraInfoNumber(sample, key, "algorithm.gdpoRewardKeys") : 0,
+    );
   return Object.fromEntries(keys.map((key) => [key, ofKey(key)]));
 }

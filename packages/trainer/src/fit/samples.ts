@@ -106,6 +106,19 @@ export function tensorIn(data: DataProto, name: string): NonNullable<DataProto["
   return tensor;
 }
 
+/** Rows without a valid score are left out of every mean that a loss takes. */
+export function validIn(data: DataProto): readonly boolean[] {
+  return data.nonTensorBatch["valid"] as readonly boolean[];
+}
+
+/** For an object that lacks what is not there. */
+export function optional<Name extends string, Value>(
+  name: Name,
+  value: Value | undefined,
+): Partial<Record<Name, Value>> {
+  return (value === undefined ? {} : { [name]: value }) as Partial<Record<Name, Value>>;
+}
+
 /**
  * token_level_scores [rows, R] with each valid score at its row's last token, and `valid` by row.
  *

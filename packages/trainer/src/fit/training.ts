@@ -347,6 +347,7 @@ export class Training {
       const { scores, valid } = scoreColumnsOf(own, outcomes, width);
       const rows = { data, scores, valid, samples, rewardBaselines };
       const learnable = learner.advantagesOf(rows, record.step, record.metrics);
+      if (policyInfo.scoresTokens) learner.tellEntropy(data, record.metrics);
       record.learned(samples, { data: learnable.data, valid });
       return learnable;
     });
@@ -361,7 +362,9 @@ export class Training {
     const isFresh =
       data.batch?.["entropys"] !== undefined && data.metaInfo["updates"] === this.#updates;
     const { scoresTokens } = policyInfo;
-    const context = { isLast, isFresh, scoresTokens, account: this.#account("update_actor") };
+    const partOfStep = record.parts.length;
+    const account = this.#account("update_actor");
+    const context = { isLast, isFresh, scoresTokens, partOfStep, account };
     await record.clock.time("update_actor", () =>
       learner.updateActor(drawn, record.metrics, context),
     );

@@ -1,12 +1,20 @@
 /** What scores do to a step when some are missing, are of several parts, or depend on more than the text: in whole trainings. */
 
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
-import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import { PPOTrainer, PromptDataset, PromptLoader, TimedCriticActor } from "@rayling/trainer";
 import type { PPOTrainerOptions, TrainingReport } from "@rayling/trainer";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { GradientLogActor } from "../fixtures/gradient-log.ts";
+import type { GradientLine } from "../fixtures/gradient-log.ts";
 
+/** By the name of the score function, among the fixtures. */
+const loops = new Map<string, Promise<RewardLoopManager>>();
 let dataset: PromptDataset;
 
 beforeAll(async () => {
@@ -19,32 +27,134 @@ beforeAll(async () => {
   );
 });
 
-afterAll(() => ray.shutdown());
+afterAll(async () => {
+  await Promise.all([...loops.values()].map(async (loop) => (await loop).close()));
+  await ray.shutdown();
+});
 
-/** @param name of the score function, among the fixtures */
-async function trained(
-  name: string,
-  more: Partial<PPOTrainerOptions> = {},
-): Promise<TrainingReport> {
+function loopOf(name: string): Promise<RewardLoopManager> {
   const path = fileURLToPath(new URL("../fixtures/partial-rewards.ts", import.meta.url));
+  const loop =
+    loops.get(name) ??
+    RewardLoopManager.create({ reward: { path, name }, workers: 1, executors: 1 });
+  loops.set(name, loop);
+  return loop;
+}
+
+interface Trained {
+  readonly report: TrainingReport;
+  readonly updates: readonly GradientLine[];
+}
+
+/** Rows of updates are of groups, one after the other. */
+async function trained(name: string, more: Partial<PPOTrainerOptions> = {}): Promise<Trained> {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-scores-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const log = join(folder, "updates");
   await using trainer = await PPOTrainer.create({
-    policy: ScriptedPolicyActor.remote(),
+    policy: GradientLogActor.remote(log),
     prompts: new PromptLoader(dataset, { batchSize: 4 }),
-    reward: { reward: { path, name }, workers: 1, executors: 1 },
+    reward: await loopOf(name),
     ...more,
     rollout: { n: 2, maxResponseLength: 1, ...more.rollout },
     run: { totalTrainingSteps: 1, ...more.run },
   });
-  return await trainer.fit();
+  const report = await trainer.fit();
+  const lines = readFileSync(log, "utf8").trimEnd().split("\n");
+  return { report, updates: lines.map((line) => JSON.parse(line) as GradientLine) };
 }
 
+describe("a run goes on, and learns nothing from them, where the scores are invalid of", () => {
+  const reference = GradientLogActor.remote("");
+  const cases: readonly [string, Partial<PPOTrainerOptions>][] = [
+    ["grpo_passk", { algorithm: { advEstimator: "grpo_passk" } }],
+    ["reinforce_plus_plus", { algorithm: { advEstimator: "reinforce_plus_plus" } }],
+    ["gdpo", { algorithm: { advEstimator: "gdpo", gdpoRewardKeys: ["score", "half"] } }],
+    ["gae", { critic: TimedCriticActor.remote({ seconds: {} }) }],
+    ["PF-PPO", { critic: TimedCriticActor.remote({ seconds: {} }), algorithm: { usePfPpo: true } }],
+    [
+      "the bypass",
+      {
+        algorithm: {
+          rolloutCorrection: { bypassMode: true, lossType: "reinforce", rolloutIs: "token" },
+        },
+        actor: { ppoMiniBatchSize: 1 },
+      },
+    ],
+    ["corrected rollouts", { algorithm: { rolloutCorrection: { rolloutIs: "token" } } }],
+    [
+      "divergences and entropy",
+      {
+        referencePolicy: reference,
+        algorithm: { useKlInReward: true },
+        actor: { useKlLoss: true, klLossType: "kl", entropyCoeff: 0.1 },
+      },
+    ],
+  ];
+
+  test.for(cases)("all rows: %s", async ([, more]) => {
+    const { report, updates } = await trained("allThrow", more);
+    expect(report.metrics[0]?.["reward/invalid_rate"]).toBe(1);
+    expect(report.metrics[0]?.["actor/pg_loss"]).toBe(0);
+    const gradients = updates.flatMap(({ logProbs, entropys }) => [...logProbs, ...entropys]);
+    expect(gradients.length).toBeGreaterThanOrEqual(8);
+    expect(gradients.filter((one) => one !== 0)).toEqual([]);
+  });
+
+  test.for(cases)("all rows but one: %s", async ([, more]) => {
+    const { report, updates } = await trained("oneScores", more);
+    expect(report.metrics[0]?.["reward/invalid_rate"]).toBe(7 / 8);
+    const own = updates.flatMap(({ logProbs }) => logProbs);
+    // PF-PPO draws that row alone, again and again.
+    if (more.algorithm?.usePfPpo !== true) {
+      expect(own.filter((one) => one !== 0).length).toBeLessThanOrEqual(1);
+    }
+    expect(own.every(Number.isFinite)).toBe(true);
+  });
+});
+
+test("a row without a valid score has no gradient of the divergence and of the entropy, either", async () => {
+  const { report, updates } = await trained("firstThrows", {
+    referencePolicy: GradientLogActor.remote(""),
+    algorithm: { useKlInReward: true },
+    actor: { useKlLoss: true, klLossType: "kl", klLossCoef: 0.5, entropyCoeff: 0.1 },
+  });
+  const [update] = updates;
+  // Of 4 valid rows each: -A + 0.5 where A is 1, and -0.1.
+  const alternating = (value: number): unknown[] =>
+    [0, 1, 2, 3].flatMap(() => [0, expect.closeTo(value, 5)]);
+  expect(update?.logProbs).toEqual(alternating(-0.5 / 4));
+  expect(update?.entropys).toEqual(alternating(-0.1 / 4));
+  expect(report.metrics[0]?.["actor/kl_loss"]).toBe(0);
+});
+
 test("valid answers that tell different things beside their score are validated, each variable by those that tell it", async () => {
-  const { validation } = await trained("tellsSome", {
+  const { report } = await trained("tellsSome", {
     validationPrompts: dataset,
     rollout: { maxResponseLength: 1, validation: { n: 2, doSample: true } },
   });
+  const { validation } = report;
   // Of both answers to each of the questions that tell it, and of the one answer that does.
   expect(validation?.["val-aux/scripted/half/mean@2"]).toBe(0.25);
   expect(validation?.["val-aux/scripted/first/mean@1"]).toBe(1);
   expect(validation?.["val-core/scripted/reward/mean@2"]).toBe(0.5);
+});
+
+describe("components of gdpo", () => {
+  const algorithm = { advEstimator: "gdpo", gdpoRewardKeys: ["score", "half"] };
+
+  test("that a valid sample lacks are named, with the sample", async () => {
+    await expect(trained("tellsSome", { algorithm })).rejects.toMatchObject({
+      name: "TrainerStateError",
+      code: "NO_METRIC",
+      message: expect.stringMatching(
+        /^algorithm.gdpoRewardKeys is half, but the extra info of sample \S+\/0 has no number/,
+      ),
+    });
+  });
+
+  test("are not asked of samples without a score", async () => {
+    const { report } = await trained("firstThrows", { algorithm });
+    expect(report.metrics[0]?.["critic/advantages/mean"]).toBeCloseTo(0, 6);
+  });
 });

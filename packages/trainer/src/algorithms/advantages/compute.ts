@@ -106,7 +106,7 @@ export function computeAdvantage(
 type Rewards = Pick<ComputedAdvantage, "tokenLevelRewards" | "metrics">;
 
 function rewardsOf(
-  { tokenLevelScores, responseMask, oldLogProbs, refLogProb }: AdvantageColumns,
+  { tokenLevelScores, responseMask, oldLogProbs, refLogProb, valid }: AdvantageColumns,
   { useKlInReward = false, klPenalty = "kl" }: ComputeAdvantageSettings,
   { klController }: ComputeAdvantageParts,
 ): Rewards {
@@ -115,6 +115,7 @@ function rewardsOf(
     {
       tokenLevelScores,
       responseMask,
+      ...(valid === undefined ? {} : { valid }),
       oldLogProbs: needed("oldLogProbs", oldLogProbs, "useKlInReward"),
       refLogProb: needed("refLogProb", refLogProb, "useKlInReward"),
     },

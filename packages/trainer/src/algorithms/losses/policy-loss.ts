@@ -15,6 +15,8 @@ export interface PolicyLossBatch {
   readonly advantages: Tensor;
   readonly responseMask: Tensor;
   readonly rolloutIsWeights?: Tensor;
+  /** What the policy that made the rollout said of its tokens. Of decoupled; needed there. */
+  readonly rolloutLogProbs?: Tensor;
   /** False for a row whose score is invalid: the loss is that of the other rows alone. Default: all are valid. */
   readonly valid?: readonly boolean[];
 }
@@ -42,12 +44,14 @@ export interface PolicyLossSettings {
   readonly clipCovLb?: number;
   /** Default 5. */
   readonly clipCovUb?: number;
-  /** Of clip_cov: a permutation of so many. Default: at random. */
+  /** Of clip_cov: a permutation of so many. Default: at random; in a training by its seed. */
   readonly permutation?: (count: number) => readonly number[];
   /** Of kl_cov. Default 0.0002. */
   readonly klCovRatio?: number;
   /** Of kl_cov. Default 1. */
   readonly ppoKlCoef?: number;
+  /** Of decoupled: tokens that were so many times less likely in the rollout are left out. Default 5. */
+  readonly behavImpWeightCap?: number;
   /** Of bypass_mode; needed there. */
   readonly rolloutCorrection?: RolloutCorrectionSettings;
   readonly globalBatchInfo?: GlobalBatchInfo;

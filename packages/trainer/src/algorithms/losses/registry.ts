@@ -4,7 +4,17 @@ import { TrainerInputError } from "../../errors.ts";
 import { bypassMode } from "./bypass.ts";
 import type { PolicyLoss } from "./policy-loss.ts";
 import { clipCov, geoMean, klCov } from "./rowwise.ts";
-import { cispo, dppoKl, dppoTv, dro, gpg, gspo, sapo, vanilla } from "./tokenwise.ts";
+import {
+  cispo,
+  decoupledFromRollout,
+  dppoKl,
+  dppoTv,
+  dro,
+  gpg,
+  gspo,
+  sapo,
+  vanilla,
+} from "./tokenwise.ts";
 
 export interface PolicyLossRegistry {
   /** Returns the loss. The same again is fine; another one under a name that is taken throws TrainerInputError. */
@@ -51,4 +61,6 @@ const verl: Readonly<Record<string, PolicyLoss>> = {
   dro,
   cispo,
   bypass_mode: bypassMode,
+  // Of the recipe async_reward_agent.
+  decoupled: decoupledFromRollout,
 };

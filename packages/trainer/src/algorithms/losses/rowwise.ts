@@ -2,6 +2,7 @@
 
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
+import { shuffled } from "../../random.ts";
 import { countOf, maskedMean } from "../masked.ts";
 import { clamp, rowSums } from "../matrix.ts";
 import {
@@ -19,7 +20,7 @@ import {
 
 /** PPO's clip; a few of the tokens whose log-probability goes along with their advantage are left out, drawn at random: they are what entropy is lost by. */
 export const clipCov: PolicyLoss = (batch, settings = {}) => {
-  const { clipCovRatio = 0.0002, clipCovLb = 1, clipCovUb = 5, permutation = shuffled } = settings;
+  const { clipCovRatio = 0.0002, clipCovLb = 1, clipCovUb = 5, permutation = anyOrder } = settings;
   checkRatio("clipCovRatio", clipCovRatio);
   const rows = policyRowsOf(batch);
   const range = clipRangeOf(settings);
@@ -51,6 +52,8 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
     "actor/ppo_kl": ppoKlOf(rows),
   });
 };
+
+const anyOrder = (count: number): readonly number[] => shuffled(count, Math.random);
 
 /** No clip; the tokens of the largest covariance pay for how far they have moved. */
 export const klCov: PolicyLoss = (batch, settings = {}) => {
@@ -116,15 +119,6 @@ function covarianceAt(
 
 function checkRatio(name: string, ratio: number): void {
   if (!(ratio > 0)) throw new TrainerInputError(name, `${name} must be above 0; it is ${ratio}`);
-}
-
-function shuffled(count: number): readonly number[] {
-  const order = Array.from({ length: count }, (_, place) => place);
-  for (let last = count - 1; last > 0; last--) {
-    const other = Math.floor(Math.random() * (last + 1));
-    [order[last], order[other]] = [order[other] as number, order[last] as number];
-  }
-  return order;
 }
 
 /** The geometric mean of the ratios of a row, each clipped in log space on the side that its advantage pulls to. The mean of all rows, whatever the mode: one without tokens counts as 0, one that is not valid does not count. */

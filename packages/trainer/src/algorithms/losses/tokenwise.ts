@@ -238,7 +238,10 @@ export const cispo: PolicyLoss = (batch, settings = {}) => {
   });
 };
 
-export interface DecoupledBatch extends Omit<PolicyLossBatch, "oldLogProb" | "rolloutIsWeights"> {
+export interface DecoupledBatch extends Omit<
+  PolicyLossBatch,
+  "oldLogProb" | "rolloutIsWeights" | "rolloutLogProbs"
+> {
   /** Of the policy that the clip keeps to. */
   readonly proximalLogProb: PolicyLossBatch["oldLogProb"];
   /** Of the policy that made the rollout. */
@@ -250,6 +253,22 @@ export interface DecoupledSettings extends PolicyLossSettings {
   readonly behavImpWeightCap?: number;
 }
 
+/** The recipe's loss_mode "decoupled", whose cap is 5: what the rollout said of itself is the behaviour, the old log-probs are proximal. */
+export const decoupledFromRollout: PolicyLoss = (batch, settings = {}) => {
+  const { oldLogProb, rolloutLogProbs, rolloutIsWeights: _, ...rest } = batch;
+  if (rolloutLogProbs === undefined) {
+    throw new TrainerInputError(
+      "rolloutLogProbs",
+      "rolloutLogProbs are missing, which decoupled needs: let the rollout return log-probs",
+    );
+  }
+  return weightedByBehaviour(
+    { ...rest, proximalLogProb: oldLogProb, behavLogProb: rolloutLogProbs },
+    { behavImpWeightCap: 5, ...settings },
+    "actor/",
+  );
+};
+
 /**
  * The recipe's decoupled loss: vanilla against the proximal policy, each token weighted by how much more likely that one is to make it than the one that did.
  * Metrics have no prefix, as there.
@@ -257,6 +276,14 @@ export interface DecoupledSettings extends PolicyLossSettings {
 export function decoupled(
   batch: DecoupledBatch,
   settings: DecoupledSettings = {},
+): PolicyLossResult {
+  return weightedByBehaviour(batch, settings, "");
+}
+
+function weightedByBehaviour(
+  batch: DecoupledBatch,
+  settings: DecoupledSettings,
+  prefix: string,
 ): PolicyLossResult {
   const { behavImpWeightCap: cap = Infinity } = settings;
   const { proximalLogProb, behavLogProb, ...rest } = batch;
@@ -267,5 +294,5 @@ export function decoupled(
     const weight = Math.exp((proximal.data[at] as number) - (weights.data[at] as number));
     weights.data[at] = rows.mask.data[at] === 0 || weight > cap ? 0 : weight;
   }
-  return dualClip({ ...rows, weights }, settings, "");
+  return dualClip({ ...rows, weights }, settings, prefix);
 }

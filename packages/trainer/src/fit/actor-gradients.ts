@@ -1,0 +1,93 @@
+/** By what a mini-batch changes the policy (verl `ppo_loss`): policy loss - entropyCoeff x entropy + klLossCoef x divergence, all of them of rows with a valid score alone. */
+
+import type { DataProto, Tensor } from "@rayling/data-proto";
+import { klPenalty } from "../algorithms/kl.ts";
+import { aggLoss } from "../algorithms/losses/aggregation.ts";
+import type { Aggregated, LossAggMode } from "../algorithms/losses/aggregation.ts";
+import type { PolicyLoss, PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
+import { filled, matrixOf, tensorOf } from "../algorithms/matrix.ts";
+import type { Matrix } from "../algorithms/matrix.ts";
+import { leavesFewerThan, validMask } from "../algorithms/valid.ts";
+import type { CollectedMetrics } from "./collected-metrics.ts";
+import { optional, tensorIn, validIn } from "./samples.ts";
+import type { TrainingSettings } from "./settings.ts";
+
+/** What the policy says of the rows now, [rows, R]. */
+export interface PolicyNow {
+  readonly logProbs: Tensor;
+  readonly entropys: Tensor;
+}
+
+export interface ActorGradients {
+  readonly gradLogProbs: Tensor;
+  readonly gradEntropys?: Tensor;
+}
+
+export interface ActorLossSettings {
+  readonly actor: TrainingSettings["actor"];
+  readonly policyLoss: PolicyLoss;
+  /** Of clip_cov, where the settings have none. */
+  readonly permutation: NonNullable<PolicyLossSettings["permutation"]>;
+}
+
+/** @param part with old_log_probs and advantages, and what the settings ask for. Throws TrainerInputError */
+export function actorGradients(
+  part: DataProto,
+  { logProbs, entropys }: PolicyNow,
+  { actor, policyLoss, permutation }: ActorLossSettings,
+  metrics: CollectedMetrics,
+): ActorGradients {
+  const { lossAggMode } = actor.policyLoss;
+  const policy = policyLoss(
+    {
+      logProb: logProbs,
+      oldLogProb: tensorIn(part, "old_log_probs"),
+      advantages: tensorIn(part, "advantages"),
+      responseMask: tensorIn(part, "response_mask"),
+      valid: validIn(part),
+      ...optional("rolloutIsWeights", part.batch?.["rollout_is_weights"]),
+      ...optional("rolloutLogProbs", part.batch?.["rollout_log_probs"]),
+    },
+    { permutation, ...actor.policyLoss },
+  );
+  metrics.addAll({ "actor/pg_loss": policy.loss, ...policy.metrics });
+  let gradLogProbs: Tensor = policy.gradLogProb;
+  if (actor.useKlLoss) {
+    const reference = tensorIn(part, "ref_log_prob");
+    const { kl, gradLogProb } = klPenalty(logProbs, reference, actor.klLossType);
+    const { loss, weights } = ofValidRows(kl, part, lossAggMode);
+    metrics.addAll({ "actor/kl_loss": loss, "actor/kl_coef": actor.klLossCoef });
+    gradLogProbs = summed(gradLogProbs, gradLogProb, weights, actor.klLossCoef);
+  }
+  if (actor.entropyCoeff === 0) return { gradLogProbs };
+  const { loss, weights } = ofValidRows(entropys, part, lossAggMode);
+  metrics.add("actor/entropy_loss", loss);
+  const gradEntropys = tensorOf(
+    filled(weights, (_row, _column, at) => -actor.entropyCoeff * (weights.data[at] as number)),
+  );
+  return { gradLogProbs, gradEntropys };
+}
+
+/** Put together as the policy's loss is; 0 where no row is valid. */
+function ofValidRows(
+  values: Tensor,
+  part: DataProto,
+  lossAggMode: LossAggMode | undefined,
+): Aggregated {
+  const matrix = matrixOf("values", values);
+  const valid = validIn(part);
+  const mask = validMask(matrixOf("responseMask", tensorIn(part, "response_mask"), matrix), valid);
+  const aggregated = aggLoss(matrix, mask, lossAggMode);
+  return leavesFewerThan(1, mask, valid) ? { ...aggregated, loss: 0 } : aggregated;
+}
+
+/** left + factor x weights x right, where a weight of 0 keeps out whatever stands there. */
+function summed(left: Tensor, right: Tensor, weights: Matrix, factor: number): Tensor {
+  return tensorOf(
+    filled(weights, (_row, _column, at) => {
+      const weight = weights.data[at] as number;
+      const more = weight === 0 ? 0 : factor * weight * (right.data[at] as number);
+      return (left.data[at] as number) + more;
+    }),
+  );
+}
