@@ -11,6 +11,11 @@ import type {
   SampleOutcome,
 } from "@rayling/reward-loop";
 import { afterAll, describe, expect, test } from "vitest";
+import type { LimiterClient, RemoteLease } from "../src/limits/limiter-client.ts";
+import { timeoutFailure } from "../src/outcome.ts";
+import type { AttemptOutcome } from "../src/outcome.ts";
+import { readPolicy } from "../src/policy-settings.ts";
+import { ScoreAttempts } from "../src/worker/score-attempts.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
 afterAll(() => ray.shutdown());
@@ -184,6 +189,32 @@ describe("calls that we give up ourselves", () => {
     }
     await expect.poll(async () => (await limiter()).inFlight).toBe(0);
     expect(await limiter()).toMatchObject({ limit: 20, breaker: "closed" });
+  });
+
+  test("give their places back later if they do not end", async () => {
+    const told: string[] = [];
+    const lease: RemoteLease = {
+      waitedMs: 0,
+      givenUp: () => void told.push("given up"),
+      release: () => void told.push("released"),
+    };
+    const late: AttemptOutcome = {
+      valid: false,
+      error: timeoutFailure(1),
+      latencyMs: 1,
+      attempts: 1,
+    };
+    const attempts = new ScoreAttempts(readPolicy({}, "an endpoint"), {
+      limiter: { acquire: async () => lease } as unknown as LimiterClient,
+      inSlot: (work) => work(),
+      onPause: () => undefined,
+      run: async (_, { settled }) => {
+        settled?.(late);
+        return late;
+      },
+    });
+    expect(await attempts.score(sampleOf("hang"), "training")).toMatchObject(late);
+    expect(told).toEqual(["given up"]);
   });
 
   test("at the end of the total time they are, if they had most of it", async () => {

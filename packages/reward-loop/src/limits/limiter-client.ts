@@ -1,5 +1,5 @@
 /**
- * A holder's side of a RewardLimiter: asks for leases, gives them back, and says what it holds again when the limiter was restarted.
+ * A holder's side of a RewardLimiter: asks for leases, gives them back, and says what it holds again when the limiter was restarted. What was given up and does not end it gives back in the end.
  * A limiter that is gone for good rejects who asks; it never lets them through.
  */
 
@@ -7,21 +7,34 @@ import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { PATIENT, WHENEVER } from "../patience.ts";
+import { type Clock, realClock } from "./clock.ts";
 import type { LimitReport, LimitRequest } from "./limiter.ts";
 import type { RewardLimiter, RewardLimiterSettings } from "./reward-limiter.ts";
 
 export interface RemoteLease {
   readonly waitedMs: number;
+  /** Nobody waits for the call any more, so that it may go on for ever: the lease is given back after OVERDUE_MS, if it is not before. */
+  givenUp(): void;
   /** Once; later calls do nothing. */
   release(report: LimitReport): void;
+}
+
+/** A client that gave a request up holds it for a few minutes at most (undici: 300 s), and twice that is on the safe side; for ever is not, as a fixed limit would be used up by a few calls that never end. */
+export const OVERDUE_MS = 600_000;
+
+interface Held {
+  /** That were estimated for it. */
+  readonly tokens: number;
+  /** Takes back that it is given back later. */
+  keep: (() => void) | undefined;
 }
 
 export class LimiterClient {
   readonly #limiter: ActorHandle<RewardLimiter>;
   readonly #holder: string;
   readonly #settings: RewardLimiterSettings;
-  /** With the tokens estimated for them. */
-  readonly #held: Map<number, number> = new Map();
+  readonly #clock: Clock;
+  readonly #held: Map<number, Held> = new Map();
   #count = 0;
   #isOpen: Promise<void>;
 
@@ -30,10 +43,12 @@ export class LimiterClient {
     limiter: ActorHandle<RewardLimiter>,
     holder: string,
     settings: RewardLimiterSettings,
+    clock: Clock = realClock,
   ) {
     this.#limiter = limiter;
     this.#holder = holder;
     this.#settings = settings;
+    this.#clock = clock;
     this.#isOpen = this.#open();
     void this.#watch();
   }
@@ -52,8 +67,9 @@ export class LimiterClient {
     try {
       const waitedMs = await this.#ask(id, request);
       signal?.throwIfAborted();
-      this.#held.set(id, request.tokens ?? 0);
-      return { waitedMs, release: (report) => this.#release(id, report) };
+      this.#held.set(id, { tokens: request.tokens ?? 0, keep: undefined });
+      const release = (report: LimitReport): void => this.#release(id, report);
+      return { waitedMs, givenUp: () => this.#givenUp(id), release };
     } catch (error) {
       signal?.throwIfAborted();
       throw error;
@@ -76,7 +92,14 @@ export class LimiterClient {
     }
   }
 
+  #givenUp(id: number): void {
+    const held = this.#held.get(id);
+    if (held === undefined) return;
+    held.keep ??= this.#clock.after(OVERDUE_MS, () => this.#release(id, { outcome: "unknown" }));
+  }
+
   #release(id: number, report: LimitReport): void {
+    this.#held.get(id)?.keep?.();
     if (!this.#held.delete(id)) return;
     void this.#limiter.release.remote(this.#holder, id, report);
   }
@@ -92,7 +115,7 @@ export class LimiterClient {
     for (;;) {
       await turn();
       try {
-        const held = [...this.#held];
+        const held = [...this.#held].map(([id, { tokens }]) => [id, tokens] as const);
         await ray.get(this.#limiter.open.remote(this.#holder, this.#settings, held));
         return;
       } catch (error) {
@@ -101,12 +124,13 @@ export class LimiterClient {
     }
   }
 
-  /** Says again what it holds, after each restart: also what was granted just before, which is noted a turn later. */
+  /** Says that it is there, and again what it holds, after each restart and where it was thought to be gone: also what was granted just before, which is noted a turn later. */
   async #watch(): Promise<void> {
     for (;;) {
       try {
         await this.#isOpen;
-        await ray.get(this.#limiter.watch.remote(this.#holder), WHENEVER);
+        const isKnown = await ray.get(this.#limiter.watch.remote(this.#holder), WHENEVER);
+        if (!isKnown) this.#isOpen = this.#open();
       } catch (error) {
         if (!(error instanceof ray.ActorUnavailableError)) return;
         this.#isOpen = this.#open();

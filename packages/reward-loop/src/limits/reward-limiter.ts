@@ -2,21 +2,19 @@
  * The limits of one endpoint as an actor: one for all workers of all reward loops, so that they hold for all of them together.
  *
  * Who uses it is a holder (a reward loop worker), and takes leases under ids of its own, so that what it holds can be said again to a limiter that was restarted, and taken
- * from it when it died. A lease that nobody gives back runs out. After a restart nobody is let through before the holders had time to say what they hold: the endpoint
- * still has those calls.
+ * from it when it died. A call holds its place for as long as its holder lives, however long that is: holders are heard of every few seconds. After a restart nobody is let through before
+ * the holders had time to say what they hold: the endpoint still has those calls.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import * as ray from "@rayling/core";
 import { RewardLimiterConflictError } from "../errors.ts";
+import { type Clock, realClock } from "./clock.ts";
 import { Limiter } from "./limiter.ts";
 import type { Lease, LimiterSettings, LimiterState, LimitReport, LimitRequest } from "./limiter.ts";
 
-export interface RewardLimiterSettings extends LimiterSettings {
-  /** How long a call may be under way before its lease runs out. Default 600,000. */
-  readonly leaseMs?: number;
-}
+export type RewardLimiterSettings = LimiterSettings;
 
 /** How long holders have to say what they hold, after a restart: each hears of it at once. */
 const GRACE_MS = 500;
@@ -30,11 +28,6 @@ const ANSWER_MS = 5000;
 /** Of a holder that is not heard of any more. */
 const LOST_MS = 60_000;
 
-interface Held {
-  readonly lease: Lease;
-  readonly untilMs: number;
-}
-
 interface Waiting {
   readonly abort: AbortController;
   /** With how long it was waited for. */
@@ -42,7 +35,7 @@ interface Waiting {
 }
 
 interface Holder {
-  readonly held: Map<number, Held>;
+  readonly held: Map<number, Lease>;
   readonly waiting: Map<number, Waiting>;
   seenMs: number;
 }
@@ -52,12 +45,15 @@ export class RewardLimiter {
   #settings: RewardLimiterSettings;
   #limiter: Limiter;
   readonly #holders: Map<string, Holder> = new Map();
-  #sweep: NodeJS.Timeout | undefined;
+  readonly #clock: Clock;
+  #isSweeping = false;
 
-  constructor(endpoint: string, settings: RewardLimiterSettings) {
+  /** @param clock for tests: by which it is known who was not heard of for long */
+  constructor(endpoint: string, settings: RewardLimiterSettings, clock: Clock = realClock) {
     this.#endpoint = endpoint;
     this.#settings = settings;
-    this.#limiter = new Limiter(settings);
+    this.#clock = clock;
+    this.#limiter = new Limiter(settings, clock);
     if (ray.getRuntimeContext().wasCurrentActorReconstructed()) this.#limiter.pause(GRACE_MS);
   }
 
@@ -74,11 +70,11 @@ export class RewardLimiter {
     if (!isDeepStrictEqual(settings, this.#settings)) {
       if (this.#holders.size > 0) throw new RewardLimiterConflictError(this.#endpoint);
       this.#settings = settings;
-      this.#limiter = new Limiter(settings);
+      this.#limiter = new Limiter(settings, this.#clock);
     }
     const known = this.#holder(holder);
     for (const [id, tokens] of held) {
-      if (!known.held.has(id)) this.#hold(known, id, this.#limiter.adopt(tokens));
+      if (!known.held.has(id)) known.held.set(id, this.#limiter.adopt(tokens));
     }
   }
 
@@ -89,7 +85,7 @@ export class RewardLimiter {
     const known = this.#holder(holder);
     // It may have come between two questions.
     const held = known.held.get(id);
-    if (held !== undefined) return held.lease.waitedMs;
+    if (held !== undefined) return held.waitedMs;
     const { granted } = known.waiting.get(id) ?? this.#wait(known, id, request);
     const later = Promise.withResolvers<undefined>();
     const timer = setTimeout(() => later.resolve(undefined), ANSWER_MS);
@@ -105,8 +101,8 @@ export class RewardLimiter {
     const known = this.#holders.get(holder);
     const held = known?.held.get(id);
     known?.held.delete(id);
-    if (report.isCut === true) setTimeout(() => held?.lease.release(report), LINGER_MS);
-    else held?.lease.release(report);
+    if (report.isCut === true) setTimeout(() => held?.release(report), LINGER_MS);
+    else held?.release(report);
   }
 
   /** It does not want that lease any more, whether it has it or not. */
@@ -120,11 +116,17 @@ export class RewardLimiter {
     for (const name of this.#holders.keys()) if (name.startsWith(prefix)) this.#drop(name);
   }
 
-  /** The holder is there. Answers after a while: a call of it that fails tells the holder that the limiter was restarted. */
-  async watch(holder: string): Promise<void> {
+  /**
+   * The holder is there. Answers after a while: a call of it that fails tells the holder that the limiter was restarted.
+   *
+   * @returns false, at once, for one that is not known: it was not heard of for too long, and has to say again what it holds
+   */
+  async watch(holder: string): Promise<boolean> {
     const known = this.#holders.get(holder);
-    if (known !== undefined) known.seenMs = performance.now();
+    if (known === undefined) return false;
+    known.seenMs = this.#clock.now();
     await delay(ANSWER_MS, undefined, { ref: false });
+    return true;
   }
 
   state(): LimiterState & { readonly holders: number } {
@@ -134,8 +136,9 @@ export class RewardLimiter {
   #holder(name: string): Holder {
     let known = this.#holders.get(name);
     if (known === undefined) {
-      known = { held: new Map(), waiting: new Map(), seenMs: performance.now() };
+      known = { held: new Map(), waiting: new Map(), seenMs: this.#clock.now() };
       this.#holders.set(name, known);
+      this.#sweep();
     }
     return known;
   }
@@ -144,7 +147,7 @@ export class RewardLimiter {
     const abort = new AbortController();
     const grant = async (): Promise<number> => {
       const lease = await this.#limiter.acquire(request, abort.signal);
-      this.#hold(known, id, lease);
+      known.held.set(id, lease);
       return lease.waitedMs;
     };
     const granted = grant().finally(() => known.waiting.delete(id));
@@ -156,37 +159,29 @@ export class RewardLimiter {
   }
 
   #drop(name: string): void {
-    const { held = new Map<number, Held>(), waiting = new Map<number, Waiting>() } =
+    const { held = new Map<number, Lease>(), waiting = new Map<number, Waiting>() } =
       this.#holders.get(name) ?? {};
     this.#holders.delete(name);
     for (const { abort } of waiting.values()) abort.abort(new Error("its holder is gone"));
     const leases = [...held.values()];
     // Nothing is known of how they went, nor of what they used.
     setTimeout(() => {
-      for (const { lease } of leases) lease.release({ outcome: "unknown" });
+      for (const lease of leases) lease.release({ outcome: "unknown" });
     }, LINGER_MS);
   }
 
-  #hold({ held }: Holder, id: number, lease: Lease): void {
-    const { leaseMs = 600_000 } = this.#settings;
-    held.set(id, { lease, untilMs: performance.now() + leaseMs });
-    if (this.#sweep === undefined) {
-      this.#sweep = setInterval(() => this.#sweepOut(), ANSWER_MS).unref();
-    }
-  }
-
-  /** Leases that have run out, and holders that are not heard of. */
-  #sweepOut(): void {
-    const nowMs = performance.now();
-    for (const [name, { held, seenMs }] of this.#holders) {
-      if (nowMs - seenMs > LOST_MS) this.#drop(name);
-      for (const [id, { lease, untilMs }] of held) {
-        // In the order of their beginning: the rest is younger.
-        if (untilMs > nowMs) break;
-        held.delete(id);
-        lease.release({ outcome: "unknown" });
+  /** Drops holders that are not heard of, as long as there are any. */
+  #sweep(): void {
+    if (this.#isSweeping) return;
+    this.#isSweeping = true;
+    this.#clock.after(ANSWER_MS, () => {
+      const nowMs = this.#clock.now();
+      for (const [name, { seenMs }] of this.#holders) {
+        if (nowMs - seenMs > LOST_MS) this.#drop(name);
       }
-    }
+      this.#isSweeping = false;
+      if (this.#holders.size > 0) this.#sweep();
+    });
   }
 }
 

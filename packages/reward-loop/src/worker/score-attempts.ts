@@ -140,11 +140,17 @@ export class ScoreAttempts {
     tally.attempts += 1;
     let report: LimitReport = { outcome: "unknown", isCut: true };
     // What was given up may still be under way, and is until then for its endpoint.
+    const givenUp = (): void => lease?.givenUp();
+    signal?.addEventListener("abort", givenUp, { once: true });
     const outcome = await run(sample, {
       signal,
-      settled: (one) => void (report = reportOf(one, this.#isGivenUp(signal, sentMs))),
+      settled: (one) => {
+        report = reportOf(one, this.#isGivenUp(signal, sentMs));
+        givenUp();
+      },
       over: () => lease?.release(report),
     });
+    signal?.removeEventListener("abort", givenUp);
     tally.attempts += outcome.attempts - 1;
     if (outcome.valid) this.#hedge?.answered(performance.now() - sentMs);
     return outcome;

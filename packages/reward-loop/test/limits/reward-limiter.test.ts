@@ -1,10 +1,11 @@
 /** One limiter for many holders: shared limits, settings that contradict, holders that die, and its own restart. */
 
 import * as ray from "@rayling/core";
-import { rewardLimiterOf } from "@rayling/reward-loop";
-import type { RewardLimiter, RewardLimiterSettings } from "@rayling/reward-loop";
+import { RewardLimiter, rewardLimiterOf } from "@rayling/reward-loop";
+import type { RewardLimiterSettings } from "@rayling/reward-loop";
 import { afterAll, expect, test, vi } from "vitest";
-import { LimiterClient } from "../../src/limits/limiter-client.ts";
+import { LimiterClient, OVERDUE_MS } from "../../src/limits/limiter-client.ts";
+import { VirtualClock } from "./virtual-clock.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 afterAll(() => ray.shutdown());
@@ -114,10 +115,49 @@ test("a limiter that is restarted is told what is under way before it lets anybo
   await expect.poll(() => inFlight(limiter)).toBe(0);
 });
 
-test("a lease that nobody gives back runs out", async () => {
-  const { client } = limited({ concurrency: 1, leaseMs: 50 });
-  const holder = client("one");
-  await holder.acquire({});
-  // The next one comes when it has, longer than the limiter answers "not yet".
-  expect((await holder.acquire({})).waitedMs).toBeGreaterThan(50);
+test("what was given up and does not end gives its place back in the end", async () => {
+  const settings = { concurrency: 2 };
+  const { endpoint, limiter } = limited(settings);
+  const clock = new VirtualClock();
+  const holder = new LimiterClient(limiter, endpoint, settings, clock);
+  const leases = [await holder.acquire({}), await holder.acquire({})];
+  leases[0]?.givenUp();
+  leases[0]?.givenUp();
+  const next = holder.acquire({});
+  await expect.poll(async () => (await ray.get(limiter.state.remote())).waiting).toBe(1);
+  await clock.advanceTo(OVERDUE_MS - 1);
+  expect(await ray.get(limiter.state.remote())).toMatchObject({ inFlight: 2, waiting: 1 });
+  await clock.advanceTo(OVERDUE_MS);
+  (await next).release({ outcome: "ok" });
+  leases[0]?.release({ outcome: "ok" });
+  await expect.poll(() => inFlight(limiter)).toBe(1);
+  // It was not given up, however long it takes.
+  await clock.advanceTo(100 * OVERDUE_MS);
+  expect(await inFlight(limiter)).toBe(1);
+});
+
+test("a call holds its place for hours while its holder is heard of, and no longer", async () => {
+  const clock = new VirtualClock();
+  const limiter = new RewardLimiter("an endpoint", { concurrency: 1 }, clock);
+  await limiter.open("one", { concurrency: 1 });
+  await limiter.acquire("one", 1, {});
+  const hours = 2 * 3_600_000;
+  for (let ms = 0; ms <= hours; ms += 5000) {
+    await clock.advanceTo(ms);
+    void limiter.watch("one");
+  }
+  expect(limiter.state()).toMatchObject({ inFlight: 1, holders: 1 });
+  await clock.advanceTo(hours + 100_000);
+  await expect.poll(() => limiter.state()).toMatchObject({ inFlight: 0, holders: 0 });
+  expect(await limiter.watch("one")).toBe(false);
+});
+
+test("a holder that was thought to be gone says again what it holds", async () => {
+  const { limiter, client } = limited({ concurrency: 1 });
+  const held = await client("one").acquire({});
+  await ray.get(limiter.forget.remote("one"));
+  await expect.poll(() => inFlight(limiter)).toBe(0);
+  await expect.poll(() => inFlight(limiter), { timeout: 60_000 }).toBe(1);
+  held.release({ outcome: "ok" });
+  await expect.poll(() => inFlight(limiter)).toBe(0);
 });
