@@ -117,7 +117,7 @@ describe("bad input of dapo", () => {
     );
   });
 
-  test("a response that is a text has no length in tokens", async () => {
+  test("a response that is a text has as many tokens as its sample says, or no length", async () => {
     const manager = new DapoRewardManager({
       computeScore: () => 1,
       options: { overlongBuffer: buffer, maxRespLen: 8 },
@@ -125,7 +125,16 @@ describe("bad input of dapo", () => {
     const sample = { dataSource: "mine", response: "text", groundTruth: "" };
     await expect(manager.runSingle(sample)).rejects.toMatchObject({
       code: "INVALID_SAMPLE",
-      field: "response",
+      field: "responseLength",
+    });
+    // 2 of the 4 tokens of the buffer.
+    await expect(manager.runSingle({ ...sample, responseLength: 6 })).resolves.toEqual({
+      rewardScore: 0.5,
+      rewardExtraInfo: { acc: 1 },
+    });
+    await expect(manager.runSingle({ ...sample, responseLength: -1 })).rejects.toMatchObject({
+      code: "INVALID_SAMPLE",
+      field: "responseLength",
     });
     // Without the buffer it needs none.
     await expect(

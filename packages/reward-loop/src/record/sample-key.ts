@@ -8,12 +8,14 @@ const length = 16;
 
 /** Of all that a function, a manager or a reward model may read of it, but for the name of its group, which may be drawn anew for each run. */
 export function sampleKey(sample: RewardSample): string {
-  const { dataSource, response, rawPrompt, groundTruth, extraInfo } = sample;
+  const { dataSource, response, responseLength, rawPrompt, groundTruth, extraInfo } = sample;
   const { toolExtraFields, numTurns, rolloutRewardScores } = sample;
   const text = typeof response === "string" ? response : Array.from(response);
   const extra = extraInfo && withoutGroup(extraInfo);
   const ofRollout = [toolExtraFields, numTurns, rolloutRewardScores];
-  return digestOf([dataSource, text, rawPrompt, groundTruth, extra, ...ofRollout]);
+  // A sample that does not say it has the key that it had before samples could.
+  const ofTokens = responseLength === undefined ? [] : [responseLength];
+  return digestOf([dataSource, text, rawPrompt, groundTruth, extra, ...ofRollout, ...ofTokens]);
 }
 
 function withoutGroup(extraInfo: Readonly<Record<string, unknown>>): Record<string, unknown> {

@@ -128,6 +128,8 @@ describe("which sample it is", () => {
       { ...sample, groundTruth: null },
       { ...sample, dataSource: "e" },
       { ...sample, numTurns: 2 },
+      { ...sample, responseLength: 2 },
+      { ...sample, responseLength: 3 },
       { ...sample, rawPrompt: [{ role: "user", content: "1 + 1?" }] },
       { ...sample, rawPrompt: [{ role: "user", content: "1 + 2?" }] },
       { ...sample, toolExtraFields: { a: 1 } },

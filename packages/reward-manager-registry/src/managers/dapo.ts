@@ -47,7 +47,7 @@ export class DapoRewardManager implements RewardManager {
     this.#buffer = readBuffer(args.options ?? {});
   }
 
-  /** Rejects as scoreSample does, and with InvalidSampleError for a response without token ids where the penalty counts them. */
+  /** Rejects as scoreSample does, and with InvalidSampleError for a text of which nobody says how many tokens it has, where the penalty counts them. */
   async runSingle(sample: RewardSample): Promise<RewardResult> {
     const { computeScore = defaultComputeScore, ...rest } = this.#args;
     const { tokenizer, rewardRouterAddress, rewardModelTokenizer } = rest;
@@ -72,9 +72,14 @@ function penaltyOf(length: number, { expected, len, penaltyFactor }: Buffer): nu
   return Math.min((-(length - expected) / len) * penaltyFactor, 0) + 0;
 }
 
-function lengthOf({ response }: RewardSample): number {
+function lengthOf({ response, responseLength }: RewardSample): number {
   if (typeof response !== "string") return response.length;
-  throw new InvalidSampleError("response", "token ids for the overlong buffer", "a text");
+  if (responseLength !== undefined) return responseLength;
+  throw new InvalidSampleError(
+    "responseLength",
+    "given for the overlong buffer, where the response is a text and not token ids",
+    describeValue(responseLength),
+  );
 }
 
 function readBuffer(options: Readonly<Record<string, unknown>>): Buffer | undefined {

@@ -12,6 +12,8 @@ export interface RewardSample {
   readonly dataSource: string;
   /** The response text, or its valid token ids without padding. */
   readonly response: string | ArrayLike<number>;
+  /** verl `valid_response_length`: how many tokens the response has, with the one that ends it; for a manager that counts them, where `response` is a text. */
+  readonly responseLength?: number | undefined;
   /** verl `raw_prompt`: the conversation that was answered. Reward models read it. */
   readonly rawPrompt?: readonly { readonly role: string; readonly content: unknown }[] | undefined;
   /** verl `reward_model.ground_truth`. */
@@ -34,9 +36,9 @@ export interface Tokenizer {
   ): string | PromiseLike<string>;
 }
 
-/** Throws InvalidSampleError where a field that every score needs is missing. */
+/** Throws InvalidSampleError where a field that every score needs is missing, or one is not what it should be. */
 export function checkSample(sample: RewardSample): void {
-  const { dataSource, response, groundTruth } = sample;
+  const { dataSource, response, responseLength, groundTruth } = sample;
   if (typeof dataSource !== "string")
     throw new InvalidSampleError("dataSource", "a string", describeValue(dataSource));
   if (groundTruth === undefined)
@@ -50,6 +52,12 @@ export function checkSample(sample: RewardSample): void {
       "a string or a list of token ids",
       describeValue(response),
     );
+  }
+  const isLength =
+    responseLength === undefined || (Number.isInteger(responseLength) && responseLength >= 0);
+  if (!isLength) {
+    const received = describeValue(responseLength);
+    throw new InvalidSampleError("responseLength", "a whole number of tokens, 0 or more", received);
   }
 }
 

@@ -24,6 +24,7 @@ export function rewardSampleOf({ prompt, rollout }: TrainingSample): RewardSampl
   return {
     dataSource: prompt.dataSource,
     response: rollout.response,
+    responseLength: rollout.responseIds.length,
     groundTruth: prompt.groundTruth,
     rawPrompt: prompt.rawPrompt,
     extraInfo: prompt.extraInfo,

@@ -47,12 +47,16 @@ interface Trained {
 }
 
 /** Rows of updates are of groups, one after the other. */
-async function trained(name: string, more: Partial<PPOTrainerOptions> = {}): Promise<Trained> {
+async function trained(
+  name: string,
+  more: Partial<PPOTrainerOptions> = {},
+  responseTokens = 1,
+): Promise<Trained> {
   const folder = await mkdtemp(join(tmpdir(), "rayling-scores-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const log = join(folder, "updates");
   await using trainer = await PPOTrainer.create({
-    policy: GradientLogActor.remote(log),
+    policy: GradientLogActor.remote(log, responseTokens),
     prompts: new PromptLoader(dataset, { batchSize: 4 }),
     reward: await loopOf(name),
     ...more,
@@ -138,6 +142,23 @@ test("valid answers that tell different things beside their score are validated,
   expect(validation?.["val-aux/scripted/half/mean@2"]).toBe(0.25);
   expect(validation?.["val-aux/scripted/first/mean@1"]).toBe(1);
   expect(validation?.["val-core/scripted/reward/mean@2"]).toBe(0.5);
+});
+
+test("dapo's penalty is by the tokens of the rollout, not by its text", async () => {
+  const path = fileURLToPath(new URL("../fixtures/partial-rewards.ts", import.meta.url));
+  const reward = {
+    reward: { path, name: "tellsSome" },
+    manager: "dapo",
+    managerOptions: { maxRespLen: 8, overlongBuffer: { len: 4, penaltyFactor: 2 } },
+    workers: 1,
+    executors: 1,
+  };
+  const { report } = await trained("tellsSome", { reward, rollout: { maxResponseLength: 8 } }, 6);
+  const [metrics] = report.metrics;
+  expect(metrics?.["reward/invalid_rate"]).toBe(0);
+  // 2 of the buffer's 4 tokens: half of the factor off each score, which are 0 and 1.
+  expect(metrics?.["critic/score/mean"]).toBeCloseTo(0.5 - 1, 6);
+  expect(metrics?.["critic/score/min"]).toBeCloseTo(-1, 6);
 });
 
 describe("components of gdpo", () => {
