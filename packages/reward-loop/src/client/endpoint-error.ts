@@ -28,7 +28,7 @@ export class EndpointError extends Error {
     this.url = url;
     this.status = status;
     this.headers = Object.fromEntries(
-      [...(headers ?? [])].filter(([name]) => /^(retry-after|x-ratelimit-)/.test(name)),
+      [...(headers ?? [])].filter(([name]) => /^(retry-after|(x-)?ratelimit-)/.test(name)),
     );
     this.body = body.slice(0, kept);
   }

@@ -1,15 +1,19 @@
 /** What an error of an HTTP client says besides its message, wherever clients put it. Nothing here throws, whatever the error is. */
 
+import { resetAfterMs } from "./rate-limit-headers.ts";
+
 export interface HttpDetails {
   readonly status?: number;
-  /** How long the server wants to be left alone. */
+  /** How long the server wants to be left alone: as it says itself, or by when the limit that is used up begins anew. */
   readonly retryAfterMs?: number;
 }
 
 /** @param nowMs of the date, for servers that name one */
 export function httpDetailsOf(error: unknown, nowMs: number = Date.now()): HttpDetails {
   const status = firstOf(error, ["status", "statusCode"], isStatus);
-  const retryAfterMs = retryAfterOf(error, nowMs);
+  const headers = firstOf(error, ["headers", "responseHeaders"], isObject);
+  const resets = (): number | undefined => resetAfterMs((name) => headerOf(headers, name), nowMs);
+  const retryAfterMs = retryAfterOf(headers, nowMs) ?? (status === 429 ? resets() : undefined);
   return {
     ...(status === undefined ? {} : { status }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
@@ -37,8 +41,7 @@ function firstOf<Value>(
 }
 
 /** `retry-after-ms` (OpenAI), or `retry-after` in seconds or as a date. */
-function retryAfterOf(error: unknown, nowMs: number): number | undefined {
-  const headers = firstOf(error, ["headers", "responseHeaders"], isObject);
+function retryAfterOf(headers: object | undefined, nowMs: number): number | undefined {
   const exact = Number(headerOf(headers, "retry-after-ms") ?? Number.NaN);
   if (Number.isFinite(exact) && exact >= 0) return exact;
   const text = headerOf(headers, "retry-after");

@@ -1,5 +1,6 @@
 /** What kind of failure it was, whether it is tried again, and when an endpoint is left alone. */
 import { describe, expect, test } from "vitest";
+import { EndpointError } from "../../src/client/endpoint-error.ts";
 import { CircuitBreaker } from "../../src/faults/circuit-breaker.ts";
 import { classOf } from "../../src/faults/failure-class.ts";
 import { httpDetailsOf } from "../../src/faults/http-details.ts";
@@ -60,10 +61,75 @@ describe("details of HTTP", () => {
       },
       { status: 429 },
     ],
+    [
+      { status: 429, headers: { "retry-after": "2", "x-ratelimit-reset-requests": "6m0s" } },
+      { status: 429, retryAfterMs: 2000 },
+    ],
+    [
+      { status: 429, headers: new Headers({ "x-ratelimit-reset-requests": "6m0s" }) },
+      { status: 429, retryAfterMs: 360_000 },
+    ],
+    [{ status: 503, headers: { "x-ratelimit-reset-requests": "6m0s" } }, { status: 503 }],
+    [{ headers: { "x-ratelimit-reset": "6" } }, {}],
     [undefined, {}],
     [7, {}],
   ])("%j", (error, details) => {
     expect(httpDetailsOf(error, 1000)).toEqual(details);
+  });
+
+  test.each([
+    ["1s", 1000],
+    ["20ms", 20],
+    ["6m0s", 360_000],
+    ["1h2m3.5s", 3_723_500],
+    ["2m59.56s", 179_560],
+    ["500µs", 0.5],
+    ["12", 12_000],
+    ["0.25", 250],
+    // A minute after now, as a Unix time and as a date.
+    ["1700000060", 60_000],
+    ["1700000060000", 60_000],
+    ["2023-11-14T22:14:20Z", 60_000],
+    // What has passed, is implausible or no time at all says nothing.
+    ["1699999999", undefined],
+    ["0", undefined],
+    ["0s", undefined],
+    ["-3", undefined],
+    ["600000", undefined],
+    ["25h", undefined],
+    ["1 s", undefined],
+    ["s", undefined],
+    ["soon", undefined],
+    ["", undefined],
+  ])("a limit that begins anew at %j", (reset, wanted) => {
+    const headers = { "X-RateLimit-Reset": reset, "x-ratelimit-remaining": "0" };
+    expect(httpDetailsOf({ status: 429, headers }, 1_700_000_000_000)).toEqual({
+      status: 429,
+      ...(wanted === undefined ? {} : { retryAfterMs: wanted }),
+    });
+  });
+
+  test.each([
+    ["requests used up", { requests: ["0", "2s"], tokens: ["900", "6m0s"] }, 2000],
+    ["tokens used up", { requests: ["9", "1h"], tokens: ["0", "30s"] }, 30_000],
+    ["both used up", { requests: ["0", "2s"], tokens: ["0", "30s"] }, 30_000],
+    ["neither told", { requests: [undefined, "2s"], tokens: [undefined, "30s"] }, 30_000],
+    ["neither used up", { requests: ["9", "2s"], tokens: ["9", "30s"] }, undefined],
+  ])("of several limits, %s", (_, limits, retryAfterMs) => {
+    const headers = Object.entries(limits).flatMap(([kind, [remaining, reset]]) => [
+      ...(remaining === undefined ? [] : [[`x-ratelimit-remaining-${kind}`, remaining]]),
+      [`x-ratelimit-reset-${kind}`, reset],
+    ]);
+    const error = { status: 429, headers: Object.fromEntries(headers) as object };
+    expect(httpDetailsOf(error).retryAfterMs).toBe(retryAfterMs);
+  });
+
+  test("an endpoint's own error keeps them", () => {
+    const headers = new Headers({ "RateLimit-Reset": "3", "ratelimit-remaining": "0", other: "x" });
+    const details = { code: "HTTP_STATUS", status: 429, headers };
+    const error = new EndpointError("http://judge", "answered 429", details);
+    expect(error.headers).toEqual({ "ratelimit-reset": "3", "ratelimit-remaining": "0" });
+    expect(failureOf(error)).toMatchObject({ status: 429, retryAfterMs: 3000 });
   });
 
   test("a getter that throws is no detail", () => {

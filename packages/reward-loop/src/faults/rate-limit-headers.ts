@@ -1,0 +1,66 @@
+/**
+ * What the headers of a refusal (429) say of when there is room again, where they have no retry-after: `x-ratelimit-reset-requests` and `-tokens` (OpenAI's, durations as Go writes them:
+ * "6m0s", "20ms"), `x-ratelimit-reset` and `ratelimit-reset` (seconds from now, a Unix time, or a date, as each service likes it).
+ *
+ * Left out: the structured `ratelimit` of later drafts of the IETF, and Anthropic's headers, which come with a retry-after.
+ */
+
+/** Of each kind: when it is as it was at first, and what is left of it. */
+const kinds: readonly (readonly [reset: string, remaining: string])[] = [
+  ["x-ratelimit-reset-requests", "x-ratelimit-remaining-requests"],
+  ["x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens"],
+  ["x-ratelimit-reset", "x-ratelimit-remaining"],
+  ["ratelimit-reset", "ratelimit-remaining"],
+];
+
+/** What is longer is no time to wait: a limit of a day is the longest that services have. */
+const longestMs = 86_400_000;
+
+/**
+ * Until all that is used up is there again; undefined: they do not say.
+ *
+ * @param headerOf a header by its name in lower case
+ * @param nowMs of the date
+ */
+export function resetAfterMs(
+  headerOf: (name: string) => string | undefined,
+  nowMs: number,
+): number | undefined {
+  const waits = kinds.flatMap(([reset, remaining]) => {
+    // One that is not told of may be the one.
+    if (Number(headerOf(remaining) ?? 0) > 0) return [];
+    return timeMs(headerOf(reset)?.trim() ?? "", nowMs) ?? [];
+  });
+  const plausible = waits.filter((ms) => ms > 0 && ms <= longestMs);
+  return plausible.length === 0 ? undefined : Math.max(...plausible);
+}
+
+/** Times of today are above that in seconds, and above a hundred times that in milliseconds. */
+const unixTime = 1e9;
+
+function timeMs(text: string, nowMs: number): number | undefined {
+  if (text === "") return undefined;
+  const value = Number(text);
+  if (value >= 100 * unixTime) return value - nowMs;
+  if (value >= unixTime) return 1000 * value - nowMs;
+  if (Number.isFinite(value)) return 1000 * value;
+  const date = Date.parse(text);
+  return durationMs(text) ?? (Number.isNaN(date) ? undefined : date - nowMs);
+}
+
+const unitMs: Readonly<Record<string, number>> = {
+  h: 3_600_000,
+  m: 60_000,
+  s: 1000,
+  ms: 1,
+  us: 1e-3,
+  µs: 1e-3,
+  ns: 1e-6,
+};
+
+/** As Go writes it: "1h2m3.5s". */
+function durationMs(text: string): number | undefined {
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)/g)];
+  if (parts.map(([part]) => part).join("") !== text) return undefined;
+  return parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (unitMs[unit] ?? 0), 0);
+}
