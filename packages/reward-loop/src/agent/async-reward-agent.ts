@@ -6,7 +6,6 @@
  */
 
 import type { DataProto } from "@rayling/data-proto";
-import { assembleRewards } from "../batch/rewards.ts";
 import { responseShape, samplesOf } from "../batch/rows.ts";
 import type { ResponseShape } from "../batch/rows.ts";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
@@ -20,7 +19,7 @@ import type { RewardRequestOptions } from "./reward-request.ts";
 export interface RewardChunk {
   /** Rows of that batch, sorted. */
   readonly indices: readonly number[];
-  /** As `RewardLoopManager.computeRmScore` of those rows. */
+  /** As `RewardLoopManager.computeRmScore` of those rows; to a manager class with `assembleRmScores` they are a batch. */
   readonly rewards: DataProto;
 }
 
@@ -73,7 +72,8 @@ export class AsyncRewardAgent implements AsyncDisposable {
   /**
    * The next so many rows of the oldest batch that was asked for, in whole groups, when they are done.
    *
-   * Rejects with RewardChunkError at once if that batch has not as many left, or they are no whole groups; later with why the loop has failed.
+   * Rejects with RewardChunkError at once if that batch has not as many left, or they are no whole groups; later with RewardFailuresError (onFailure.failAbove), RewardAssemblyError, or
+   * why the loop has failed.
    *
    * @param hook what to make of them instead
    */
@@ -88,7 +88,7 @@ export class AsyncRewardAgent implements AsyncDisposable {
   ): Promise<RewardChunk | Result> {
     const asked = this.#takeFrom(chunkSize);
     const indices = await asked.rows;
-    const chunk = { indices, rewards: rewardsOf(asked, indices) };
+    const chunk = { indices, rewards: await this.#rewardsOf(asked, indices) };
     return hook === undefined ? chunk : hook(chunk);
   }
 
@@ -96,7 +96,7 @@ export class AsyncRewardAgent implements AsyncDisposable {
    * Rewards of a whole batch, as `RewardLoopManager.computeRmScore`, with the user's postProcessScores by group: for validation, in a lane of its own. A batch that has
    * `rmScores` keeps them.
    *
-   * @param options.groupSize rows that share a `uid`. Rejects with InvalidBatchError.
+   * @param options.groupSize rows that share a `uid`. Rejects with InvalidBatchError, and as `get`.
    */
   async computeReward(
     data: DataProto,
@@ -107,7 +107,7 @@ export class AsyncRewardAgent implements AsyncDisposable {
     }
     const asked = this.#ask(data, groupSize, lane);
     const rows = data.length === 0 ? [] : await asked.request.take(data.length);
-    return rewardsOf(asked, rows);
+    return this.#rewardsOf(asked, rows);
   }
 
   /** What nobody has taken is dropped; who waits is rejected with RewardLoopClosedError. Idempotent. */
@@ -136,6 +136,12 @@ export class AsyncRewardAgent implements AsyncDisposable {
     if (oldest.request.unasked === 0) this.#requests.shift();
     return { ...oldest, rows };
   }
+
+  #rewardsOf({ request, shape }: BatchRequest, rows: readonly number[]): Promise<DataProto> {
+    const lengths = Int32Array.from(rows, (row) => shape.lengths[row] ?? 0);
+    const outcomes = rows.map((row) => request.outcomeOf(row) as SampleOutcome);
+    return this.#loop.assembleRewards({ rows: rows.length, width: shape.width, lengths }, outcomes);
+  }
 }
 
 /** Groups of one need no names. */
@@ -144,10 +150,4 @@ function uidsOf(data: DataProto, groupSize: number): string[] {
   if (uids !== undefined) return uids.map(String);
   if (groupSize !== 1) throw new InvalidBatchError("uid", "is missing");
   return Array.from({ length: data.length }, (_, row) => String(row));
-}
-
-function rewardsOf({ request, shape }: BatchRequest, rows: readonly number[]): DataProto {
-  const lengths = Int32Array.from(rows, (row) => shape.lengths[row] ?? 0);
-  const outcomes = rows.map((row) => request.outcomeOf(row) as SampleOutcome);
-  return assembleRewards({ rows: rows.length, width: shape.width, lengths }, outcomes);
 }

@@ -148,7 +148,8 @@ export class RewardLoopManager implements AsyncDisposable {
    * at the last valid token) and batch.rewardValid (bool [rows]); nonTensorBatch.rewardError (null or why there is no score) and one
    * column per key of extra info, named in metaInfo.rewardExtraKeys.
    * A manager class of yours with `assembleRmScores` says itself where the scores stand.
-   * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError, ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError.
+   * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError, ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError, and with
+   * EndpointError where the reward model does not wake up or go to sleep.
    */
   async computeRmScore(data: DataProto, options: ScoreOptions = {}): Promise<DataProto> {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
@@ -228,6 +229,7 @@ export class RewardLoopManager implements AsyncDisposable {
   /**
    * Yields `{ index, sample, outcome }` as samples finish; at most workers x concurrency are in flight, and the input is read no faster.
    * Each sample has exactly one outcome, also when workers or executors die meanwhile. Of `onFailure` it applies `fallback` only.
+   * The reward model is awake until the stream ends or is left.
    */
   scoreStream<Sample extends RewardSample>(
     samples: Iterable<Sample> | AsyncIterable<Sample>,
@@ -235,10 +237,11 @@ export class RewardLoopManager implements AsyncDisposable {
   ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
     const score = (sample: Sample, lane: string): Promise<SampleOutcome> =>
       this.#score(sample, lane);
-    return scoreStream(samples, this.#source, score, {
+    const stream = scoreStream(samples, this.#source, score, {
       ...options,
       spending: () => this.spending,
     });
+    return this.rewardModel === undefined ? stream : this.rewardModel.awakeFor(stream);
   }
 
   /** Ends all workers and executors; what is pending rejects with RewardLoopClosedError. Idempotent. */

@@ -112,7 +112,8 @@ function iteratorOf<Sample>(samples: Input<Sample>): AsyncIterator<Sample> {
   if (Symbol.asyncIterator in samples) return samples[Symbol.asyncIterator]();
   const iterator = samples[Symbol.iterator]();
   return {
-    next: () => Promise.resolve(iterator.next()),
+    // One that throws at once rejects, as any other.
+    next: async () => iterator.next(),
     return: () => Promise.resolve(iterator.return?.() ?? { done: true, value: undefined }),
   };
 }

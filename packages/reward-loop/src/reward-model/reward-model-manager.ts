@@ -7,7 +7,7 @@
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { postText } from "../client/post-json.ts";
-import { RewardLoopOptionError } from "../errors.ts";
+import { RewardLoopClosedError, RewardLoopOptionError } from "../errors.ts";
 import { checkKeys } from "../option-checks.ts";
 import { engines } from "./engines.ts";
 import type { EngineName } from "./engines.ts";
@@ -25,7 +25,7 @@ export interface RewardModelOptions {
   /** Servers to be started, and ended with the manager. */
   readonly launch?: LaunchOptions;
   readonly router?: RouterOptions;
-  /** Asleep but for `awake` and between `wakeUp` and `sleep` (verl `free_cache_engine`). Default false. */
+  /** Asleep but for `awake`, while a loop scores, and between `wakeUp` and `sleep` (verl `free_cache_engine`). Default false. */
   readonly sleeps?: boolean;
   /** How long waking up or going to sleep may take. Default 300,000. */
   readonly sleepTimeoutMs?: number;
@@ -96,18 +96,35 @@ export class RewardModelManager implements AsyncDisposable {
    */
   async awake<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#options.sleeps !== true) return work();
-    let failure: { readonly error: unknown } | undefined;
+    let hasFailed = false;
     try {
       await this.#begin();
       return await work();
     } catch (error) {
-      failure = { error };
+      hasFailed = true;
       throw error;
     } finally {
-      // Of two failures the first one is told.
-      await this.#end().catch((error: unknown) => {
-        if (failure === undefined) throw error;
-      });
+      await this.#end(hasFailed);
+    }
+  }
+
+  /** What the stream yields, with the model awake from its first value until it ends or is left. */
+  async *awakeFor<One>(
+    stream: AsyncGenerator<One, void, undefined>,
+  ): AsyncGenerator<One, void, undefined> {
+    if (this.#options.sleeps !== true) {
+      yield* stream;
+      return;
+    }
+    let hasFailed = false;
+    try {
+      await this.#begin();
+      yield* stream;
+    } catch (error) {
+      hasFailed = true;
+      throw error;
+    } finally {
+      await this.#end(hasFailed);
     }
   }
 
@@ -116,9 +133,11 @@ export class RewardModelManager implements AsyncDisposable {
     return ray.get(this.#router.servers.remote());
   }
 
-  /** The router finishes what is in flight; servers that were started are ended. Idempotent. */
+  /** The router finishes what is in flight; servers that were started are ended, the others sleep, whoever needed them. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= (async () => {
+      if (this.#works > 0 && this.#options.servers !== undefined) this.#turn(() => this.sleep());
+      await this.#turning.catch(() => undefined);
       if (ray.isInitialized()) {
         await ray.get(this.#router.close.remote()).catch(() => undefined);
         await ray.kill(this.#router);
@@ -135,15 +154,19 @@ export class RewardModelManager implements AsyncDisposable {
   /** Whoever comes while it wakes waits for that, too. */
   #begin(): Promise<void> {
     this.#works += 1;
+    if (this.#closing !== undefined) return Promise.reject(new RewardLoopClosedError());
     if (this.#works === 1) this.#turn(() => this.wakeUp());
     return this.#turning;
   }
 
-  async #end(): Promise<void> {
+  /** @param hasFailed whether there is a failure to tell already: of two the first one is told */
+  async #end(hasFailed: boolean): Promise<void> {
     this.#works -= 1;
-    if (this.#works > 0) return;
+    if (this.#works > 0 || this.#closing !== undefined) return;
     this.#turn(() => this.sleep());
-    await this.#turning;
+    await this.#turning.catch((error: unknown) => {
+      if (!hasFailed) throw error;
+    });
   }
 
   #turn(into: () => Promise<void>): void {

@@ -267,6 +267,28 @@ describe("groups", () => {
     expect(rowsOf({ indices: [], rewards: await agent.computeReward(scored) })).toEqual([[0.5]]);
   });
 
+  test("a manager class says where the scores of a chunk and of a batch stand", async () => {
+    await using agent = await AsyncRewardAgent.create({
+      workers: 1,
+      reward: `${agents}:lengths`,
+      manager: { path: fixture("own-parts.ts"), name: "SpreadManager" },
+      managerOptions: { penalty: 4 },
+    });
+    const batch = batchOf([2, 4, 1, 3], 4, 2);
+    const spread = [
+      [3, 3, 0, 0],
+      [1.5, 1.5, 1.5, 1.5],
+      [6, 0, 0, 0],
+      [2, 2, 2, 0],
+    ];
+    expect(
+      rowsOf({ indices: [], rewards: await agent.computeReward(batch, { groupSize: 2 }) }),
+    ).toEqual(spread);
+    agent.computeRewardPipeline(batch, 2);
+    const chunk = await agent.get(2);
+    expect(rowsOf(chunk)).toEqual(chunk.indices.map((row) => spread[row]));
+  });
+
   test("the user's log hears of a request once, when all of it is done", async () => {
     const path = join(tmpdir(), `rayling-agent-log-${process.pid}.jsonl`);
     onTestFinished(() => rm(path));
