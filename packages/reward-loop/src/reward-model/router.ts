@@ -142,15 +142,16 @@ export class RewardModelRouter implements AsyncDisposable {
         const answer = await this.#ask(server, request, body, gone.signal);
         const isRefused = again.has(answer.statusCode);
         if (isRefused) this.#upstreams.failed(server);
-        else this.#upstreams.succeeded(server);
         if (isRefused && !isLast) {
           await answer.body.dump();
           continue;
         }
-        response.writeHead(answer.statusCode, endToEnd(answer.headers));
-        return await pipeline(answer.body, response);
+        const end = await passOn(answer, response);
+        if (end === "cut") this.#upstreams.failed(server);
+        if (end === "whole" && !isRefused) this.#upstreams.succeeded(server);
+        return;
       } catch (error) {
-        if (gone.signal.aborted || response.headersSent) return void response.destroy();
+        if (gone.signal.aborted) return void response.destroy();
         this.#upstreams.failed(server);
         refusal = refusalOf(server, error);
       } finally {
@@ -186,6 +187,24 @@ export class RewardModelRouter implements AsyncDisposable {
       chunks.push(chunk);
     }
     return Buffer.concat(chunks);
+  }
+}
+
+/** "cut": the server ended it too early, or said nothing more for too long; "unread": the client has gone. */
+async function passOn(
+  { statusCode, headers, body }: Dispatcher.ResponseData,
+  response: ServerResponse,
+): Promise<"whole" | "cut" | "unread"> {
+  let isCut = false;
+  // Before the pipeline hears of it and ends the other side; what the client ends is destroyed by then.
+  body.once("error", () => (isCut = !response.destroyed));
+  response.writeHead(statusCode, endToEnd(headers));
+  try {
+    await pipeline(body, response);
+    return "whole";
+  } catch {
+    response.destroy();
+    return isCut ? "cut" : "unread";
   }
 }
 

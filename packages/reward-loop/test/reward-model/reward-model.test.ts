@@ -12,6 +12,7 @@ import { DataProto, tensor } from "@rayling/data-proto";
 import { RewardLoopManager, RewardModelManager } from "@rayling/reward-loop";
 import type { SampleOutcome } from "@rayling/reward-loop";
 import { chatComplete, postRequest } from "@rayling/reward-loop/client";
+import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
@@ -164,6 +165,42 @@ test("a function of yours gets the router's address, and asks a generative model
       messages: [{ role: "user", content: "?" }],
     }),
   ).rejects.toMatchObject({ code: "HTTP_STATUS", status: 400 });
+});
+
+test("a function of yours gets the reward model's tokenizer, and so does one of a configuration", async () => {
+  await using judge = await startJudge();
+  const tokenizer = await createTokenizer({ path: model });
+  const extra = {
+    chat: tokenizer.applyChatTemplate([{ role: "user", content: "18" }]),
+    again: "18",
+  };
+  const reward = `${fixture("by-router.ts")}:byTokenizer`;
+  const rewardModel = { engine: "vllm", model: "judge", servers: [judge.address] } as const;
+  const sample = { dataSource: "test", response: "18", groundTruth: "" };
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    reward,
+    rewardModel: { ...rewardModel, tokenizer: model },
+  });
+  expect(await loop.computeScore(sample)).toMatchObject({ valid: true, rewardExtraInfo: extra });
+  await using without = await RewardLoopManager.create({ workers: 1, reward, rewardModel });
+  expect(await without.computeScore(sample)).toMatchObject({ valid: false });
+  const config = readRewardConfig({
+    reward: {
+      num_workers: 1,
+      custom_reward_function: { path: fixture("by-router.ts"), name: "byTokenizer" },
+      reward_model: {
+        enable: true,
+        enable_resource_pool: true,
+        model_path: model,
+        servers: [judge.address],
+        rollout: { name: "vllm" },
+      },
+    },
+  });
+  await using configured = await RewardLoopManager.create(rewardLoopOptionsOf(config));
+  const outcome = await configured.computeScore(sample);
+  expect(outcome).toMatchObject({ valid: true, rewardExtraInfo: extra });
 });
 
 test("requests are sent again but for what is wrong with them", async () => {

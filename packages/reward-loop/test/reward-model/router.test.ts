@@ -188,7 +188,41 @@ describe("a request", () => {
     await gone.promise;
     await asked.promise;
     await expect.poll(() => router.servers[0]?.inFlight).toBe(0);
-    expect(router.servers[0]).toMatchObject({ failed: 0 });
+    expect(router.servers[0]).toMatchObject({ failed: 0, served: 0 });
+  });
+});
+
+describe("an answer whose body does not come to its end", () => {
+  const begun: RequestListener = (_, response) => {
+    response.writeHead(200, { "content-length": "100" });
+    response.write("the beginning");
+  };
+  const asked = async (router: RewardModelRouter): Promise<string> => {
+    const answer = await fetch(`http://${router.address}/`);
+    expect(answer.status).toBe(200);
+    return answer.text().catch(() => "broken");
+  };
+
+  test("is a failure of its server, which is left out after some", async () => {
+    const cutting = await serverOf((request, response) => {
+      begun(request, response);
+      response.write("and no more", () => request.socket.destroy());
+    });
+    const router = await routerOf([cutting, await serverOf(named("good"))]);
+    for (const failed of [1, 2, 3]) {
+      expect(await asked(router)).toBe("broken");
+      await expect
+        .poll(() => router.servers[0])
+        .toMatchObject({ failed, served: 0, inFlight: 0, isOut: failed === 3 });
+    }
+    expect(await asked(router)).toBe("good");
+    await expect.poll(() => router.servers[1]).toMatchObject({ failed: 0, served: 1 });
+  });
+
+  test("because nothing more comes is one, too", async () => {
+    const router = await routerOf([await serverOf(begun)], { timeoutMs: 50 });
+    expect(await asked(router)).toBe("broken");
+    await expect.poll(() => router.servers[0]).toMatchObject({ failed: 1, served: 0 });
   });
 });
 
