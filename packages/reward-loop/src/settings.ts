@@ -63,7 +63,7 @@ export interface RewardFunctionOptions extends PolicyOptions {
 export interface RewardModelUse extends RewardModelOptions {
   /** By the name under which its servers have it. */
   readonly model: string;
-  /** Folder of its tokenizer and chat template; needed where it scores by itself. */
+  /** Folder of its tokenizer and chat template; needed where it scores by itself. Functions of yours get it as `rewardModelTokenizer`. */
   readonly tokenizer?: string;
   /** Folder of the policy's tokenizer: responses that come as token ids, and its end of sequence. */
   readonly policyTokenizer?: string;
@@ -88,8 +88,8 @@ export interface PipelineSettings {
   readonly managerOptions: Readonly<Record<string, unknown>>;
   readonly tokenizer: RewardSpec | undefined;
   readonly rewardRouterAddress: string | undefined;
-  /** That is behind the router, whoever asks it. */
-  readonly rewardModel: Pick<RewardModelUse, "engine" | "model"> | undefined;
+  /** That is behind the router, whoever asks it; its tokenizer is what functions get as `rewardModelTokenizer`. */
+  readonly rewardModel: Pick<RewardModelUse, "engine" | "model" | "tokenizer"> | undefined;
   readonly discriminative: DiscriminativeUse | undefined;
   readonly baseDirectory: string;
 }
@@ -205,7 +205,8 @@ export function withRewardModel(
   address: string,
 ): RewardLoopSettings {
   const { pipeline } = settings;
-  const { engine, model, tokenizer, policyTokenizer, maxRetries, timeoutMs } = use;
+  const { engine, model, policyTokenizer, maxRetries, timeoutMs } = use;
+  const tokenizer = use.tokenizer && resolve(pipeline.baseDirectory, use.tokenizer);
   const scoresItself = pipeline.reward === undefined;
   if (scoresItself && tokenizer === undefined) {
     notAnOption("rewardModel.tokenizer", "the folder of the reward model's tokenizer", tokenizer);
@@ -217,13 +218,13 @@ export function withRewardModel(
           engine,
           model,
           address,
-          tokenizer: resolve(pipeline.baseDirectory, tokenizer),
+          tokenizer,
           policyTokenizer: policyTokenizer && resolve(pipeline.baseDirectory, policyTokenizer),
           ...(maxRetries === undefined ? {} : { maxRetries }),
           ...(timeoutMs === undefined ? {} : { timeoutMs }),
         };
   const rewardRouterAddress = pipeline.rewardRouterAddress ?? address;
-  const rewardModel = { engine, model };
+  const rewardModel = { engine, model, ...(tokenizer === undefined ? {} : { tokenizer }) };
   const asking = { rewardRouterAddress, rewardModel, discriminative };
   return { ...settings, pipeline: { ...pipeline, ...asking } };
 }

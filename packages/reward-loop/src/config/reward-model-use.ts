@@ -3,6 +3,8 @@
  * command with verl's settings as its flags (engine-flags).
  */
 
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { RewardModelUse } from "../settings.ts";
 import { flagsOf } from "./engine-flags.ts";
 import { RewardConfigError } from "./tree.ts";
@@ -61,7 +63,8 @@ export function rewardModelUseOf(
     ...(servers.length > 0
       ? { servers }
       : { launch: launchOf(config, { engine, rollout, scoresItself }) }),
-    ...(scoresItself ? { tokenizer: model } : {}),
+    // A function of one's own gets it, and may do without: the model may be one that only its servers have.
+    ...(scoresItself || existsSync(join(model, "tokenizer.json")) ? { tokenizer: model } : {}),
     // Beside the policy, whose memory it has while that does not need it.
     sleeps: rollout["free_cache_engine"] === true && !isApart,
   };

@@ -65,6 +65,7 @@ export async function loadPipeline(
     computeScore: tracker.timed(withSignal(computeScore, fixed, tracker), onThenable),
     tokenizer: await loadTokenizer(settings, tracker),
     rewardRouterAddress: settings.rewardRouterAddress,
+    rewardModelTokenizer: await rewardModelTokenizerOf(settings),
     options: settings.managerOptions,
   });
   if (typeof settings.manager === "string") {
@@ -164,6 +165,15 @@ async function loadTokenizer(
     (tokenizer as Tokenizer).decode(...args),
   );
   return { decode };
+}
+
+/** Called by the user's code only, and so on its clock. */
+async function rewardModelTokenizerOf({
+  rewardModel,
+}: PipelineSettings): Promise<Tokenizer | undefined> {
+  if (rewardModel?.tokenizer === undefined) return undefined;
+  const { createTokenizer } = await import("../tokenizer/index.ts");
+  return createTokenizer({ path: rewardModel.tokenizer });
 }
 
 function isAsyncFunction(value: unknown): boolean {
