@@ -119,6 +119,7 @@ export class PPOTrainer implements AsyncDisposable {
         learner: this.#learner,
         settings: this.settings,
         tracker: this.#tracker,
+        now: this.#options.now ?? (() => performance.now()),
         onStepEnd: (record) => this.#endStep(record, training),
       },
       start,

@@ -208,6 +208,7 @@ export interface RaylingConfig {
     readonly numWarmupBatches: number | null;
     readonly strategy: "wait" | "drop";
   };
+  /** Whether the size of a mini-batch follows the exposed wait for the one before. */
   readonly adaptiveMiniBatch: boolean;
   readonly batchBarrier: boolean;
   readonly validationInLine: boolean;

@@ -3,6 +3,7 @@
  * dropped, as the strategy says.
  */
 
+import type { GroupRange } from "./mini-batch-size.ts";
 import type { RolloutBatch, ScoredSample } from "./rollout-batch.ts";
 import { scoredSamplesOf } from "./rollout-batch.ts";
 
@@ -62,13 +63,14 @@ export class GroupPool {
    * So many groups, as soon as they are done; undefined if the pool has not as many left.
    *
    * @param step finished steps, by which the age of groups counts
-   * @param rest groups that this step takes after these: those that would be too old for the next step come first
+   * @param left groups that this step still takes, with these: those that would be too old for the next step come first
    */
-  async take(count: number, step: number, rest: number): Promise<ScoredSample[] | undefined> {
+  async take(range: GroupRange, step: number, left: number): Promise<ScoredSample[] | undefined> {
+    const { least } = range;
     for (;;) {
       if (this.#failure !== undefined) throw this.#failure.error;
-      if (this.groups < count) return undefined;
-      const taken = this.#choose(count, step, rest);
+      if (this.groups < least) return undefined;
+      const taken = this.#choose(range, step, left);
       if (taken !== undefined) return taken.flatMap(({ samples }) => samples);
       await this.#news.promise;
     }
@@ -88,15 +90,15 @@ export class GroupPool {
   }
 
   /** Undefined as long as not enough are done. */
-  #choose(count: number, step: number, rest: number): DoneGroup[] | undefined {
+  #choose({ least, most }: GroupRange, step: number, stepLeft: number): DoneGroup[] | undefined {
     const lastCall = this.#settings.strategy === "wait" ? this.#lastCall(step) : 0;
     const isLast = ({ from }: DoneGroup): boolean => this.#isLastCall(from, step);
     const old = this.#done.filter(isLast);
     // So many places of this step are kept for those that must come now and are not done yet.
-    const room = Math.max(0, count + rest - lastCall);
+    const room = Math.max(0, stepLeft - lastCall);
     const young = this.#done.filter((group) => !isLast(group)).slice(0, room);
-    const chosen = [...old, ...young].slice(0, count);
-    if (chosen.length < count) return undefined;
+    const chosen = [...old, ...young].slice(0, most);
+    if (chosen.length < least) return undefined;
     const gone = new Set(chosen);
     this.#done = this.#done.filter((group) => !gone.has(group));
     for (const { from } of chosen) from.left -= 1;

@@ -161,7 +161,11 @@ export interface TrainingOptions {
   readonly actor?: ActorOptions | undefined;
   readonly criticOptions?: CriticOptions | undefined;
   readonly staleness?: StalenessOptions | undefined;
-  /** Updates begin with whatever is there when at least a mini-batch is, instead of exactly one. With mini-batch schedules. Default false. */
+  /**
+   * The size of each mini-batch is chosen by the exposed wait for the one before: half of it where the trainer waited, twice as much where it did not, between a quarter of `ppoMiniBatchSize` and
+   * all of it; whatever else is done by then comes along. A mini-batch is one update. It begins with `ppoMiniBatchSize`, and so does a run that is resumed. With the schedules that train as
+   * rewards come. Default false.
+   */
   readonly adaptiveMiniBatch?: boolean | undefined;
   readonly run?: RunOptions | undefined;
   /** Where a run is kept, and gone on with. Needed for `run.saveFreq`. */
@@ -172,6 +176,8 @@ export interface TrainingOptions {
   readonly validationDataDir?: string | undefined;
   /** Is told what goes on, such as a Tracking; it is not closed with the training. */
   readonly tracking?: StepTracker | undefined;
+  /** Milliseconds, by which waits for rewards and updates are measured. Default `performance.now`. */
+  readonly now?: (() => number) | undefined;
   /** With estimators of your own. */
   readonly advantageRegistry?: AdvantageRegistry | undefined;
   /** With losses of your own. */

@@ -23,11 +23,13 @@ export class StepRecord {
   /** Batches that were generated in this step. */
   generations = 0;
   readonly #told: SampleRecord[] = [];
+  readonly #now: () => number;
   #exposedWaitMs = 0;
 
-  /** @param inFlight rewards that are not there yet */
-  constructor(step: number, tracker: StepTracker, inFlight: () => number) {
+  /** @param inFlight rewards that are not there yet @param now milliseconds, for waits */
+  constructor(step: number, tracker: StepTracker, inFlight: () => number, now: () => number) {
     this.step = step;
+    this.#now = now;
     this.clock = new StepClock(
       step,
       (phase: PhaseRecord) => tracker.phase(phase),
@@ -45,11 +47,11 @@ export class StepRecord {
   }
 
   async waitFor<Result>(run: () => Promise<Result>): Promise<Result> {
-    const startMs = performance.now();
+    const startMs = this.#now();
     try {
       return await run();
     } finally {
-      this.#exposedWaitMs += performance.now() - startMs;
+      this.#exposedWaitMs += this.#now() - startMs;
     }
   }
 

@@ -22,6 +22,8 @@ import { differs } from "./filter-groups.ts";
 import { GroupPool } from "./group-pool.ts";
 import { joinColumns } from "./join-columns.ts";
 import type { Learner } from "./learner.ts";
+import { AdaptiveMiniBatchSize } from "./mini-batch-size.ts";
+import type { GroupRange } from "./mini-batch-size.ts";
 import type { StepTracker } from "./options.ts";
 import type { RewardDesk } from "./reward-desk.ts";
 import { scoredSamplesOf } from "./rollout-batch.ts";
@@ -43,6 +45,8 @@ export interface TrainingParts {
   readonly learner: Learner;
   readonly settings: TrainingSettings;
   readonly tracker: StepTracker;
+  /** Milliseconds, for waits and updates. */
+  readonly now: () => number;
   /** What else belongs to the end of a step: validation, checkpoints, and telling of it. */
   readonly onStepEnd: (record: StepRecord) => Promise<void>;
 }
@@ -69,6 +73,8 @@ export class Training {
   readonly #restored: RolloutBatch[];
   /** Of the policy's weights, since this run began. */
   #updates = 0;
+  /** Undefined: always the same. */
+  readonly #miniBatchSize: AdaptiveMiniBatchSize | undefined;
 
   constructor(parts: TrainingParts, start: TrainingStart) {
     this.#parts = parts;
@@ -78,6 +84,10 @@ export class Training {
     this.#restored = [...start.outstanding];
     for (const batch of start.outstanding) this.#outstanding.add(batch);
     this.#record = this.#newRecord();
+    const { adaptiveMiniBatch, actor } = parts.settings;
+    this.#miniBatchSize = adaptiveMiniBatch
+      ? new AdaptiveMiniBatchSize(actor.ppoMiniBatchSize)
+      : undefined;
   }
 
   /** Whether there is a step left to train. */
@@ -128,9 +138,9 @@ export class Training {
 
   /** How many rows the next mini-batch has, where so many are left. */
   nextPart(left: number): TakeRange {
-    const { actor, rollout, adaptiveMiniBatch } = this.settings;
-    const least = Math.min(actor.ppoMiniBatchSize * rollout.n, left);
-    return adaptiveMiniBatch ? { least, most: left } : { least };
+    const { n } = this.settings.rollout;
+    const { least, most } = this.#nextGroups(left / n);
+    return { least: least * n, most: most * n };
   }
 
   newPool(): GroupPool {
@@ -155,13 +165,14 @@ export class Training {
   }
 
   /**
-   * So many groups, as soon as they are done. Where too many were filtered out or dropped, others are generated in their place.
+   * Groups of the next mini-batch, as soon as they are done. Where too many were filtered out or dropped, others are generated in their place.
    *
-   * @param rest groups that this step takes after these
+   * @param left groups that this step still takes, with these
    */
-  async takeFrom(pool: GroupPool, groups: number, rest: number): Promise<ScoredSample[]> {
+  async takeFrom(pool: GroupPool, left: number): Promise<ScoredSample[]> {
+    const part = this.#nextGroups(left);
     for (;;) {
-      const samples = await this.#waitFor(() => pool.take(groups, this.#finishedSteps, rest));
+      const samples = await this.#waitFor(() => pool.take(part, this.#finishedSteps, left));
       if (samples !== undefined) return samples;
       this.#checkGenerations(pool);
       await this.#addTo(pool, await this.#generateNext(true));
@@ -187,8 +198,12 @@ export class Training {
     if (pool !== undefined) {
       pool.dropStale(this.#finishedSteps);
       const { dropped, filtered } = pool.counts();
-      record.metrics.add("training/off_policy/evicted_groups", dropped);
+      const { n } = this.settings.rollout;
+      record.metrics.add("training/off_policy/evicted_samples", dropped * n);
       record.metrics.add("training/filtered_groups", filtered);
+    }
+    if (this.settings.algorithm.filterGroups !== undefined) {
+      record.metrics.add("train/num_gen_batches", record.generations);
     }
     for (const batch of this.#outstanding) {
       if (batch.isUsed.every((used) => used === 1)) this.#outstanding.delete(batch);
@@ -204,7 +219,16 @@ export class Training {
   }
 
   async #waitFor<Result>(run: () => Promise<Result>): Promise<Result> {
-    return await this.#record.clock.time("adv", () => this.#record.waitFor(run));
+    const record = this.#record;
+    const before = record.exposedWaitMs;
+    const result = await record.clock.time("adv", () => record.waitFor(run));
+    this.#miniBatchSize?.waited(record.exposedWaitMs - before);
+    return result;
+  }
+
+  #nextGroups(left: number): GroupRange {
+    const size = Math.min(this.settings.actor.ppoMiniBatchSize, left);
+    return this.#miniBatchSize?.next(left) ?? { least: size, most: size };
   }
 
   /** DAPO's bound: a task that is too easy or too hard would be generated for ever. */
@@ -336,6 +360,17 @@ export class Training {
   }
 
   async #learn(samples: readonly ScoredSample[], data: DataProto, isLast: boolean): Promise<void> {
+    const { now } = this.#parts;
+    const startMs = now();
+    await this.#learnParts(samples, data, isLast);
+    this.#miniBatchSize?.worked(now() - startMs);
+  }
+
+  async #learnParts(
+    samples: readonly ScoredSample[],
+    data: DataProto,
+    isLast: boolean,
+  ): Promise<void> {
     const { learner, policyInfo, critic } = this.#parts;
     const { criticWarmup } = this.settings.run;
     const record = this.#record;
@@ -405,8 +440,8 @@ export class Training {
   }
 
   #newRecord(): StepRecord {
-    const { tracker, rewards } = this.#parts;
-    return new StepRecord(this.#finishedSteps + 1, tracker, () => rewards.inFlight);
+    const { tracker, rewards, now } = this.#parts;
+    return new StepRecord(this.#finishedSteps + 1, tracker, () => rewards.inFlight, now);
   }
 }
 

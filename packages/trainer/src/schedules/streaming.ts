@@ -10,9 +10,8 @@ export async function streaming(training: Training): Promise<void> {
   while (training.hasSteps) {
     await training.fill(pool);
     for (let left = training.settings.trainBatchSize; left > 0;) {
-      const groups = Math.min(left, training.settings.actor.ppoMiniBatchSize);
-      const samples = await training.takeFrom(pool, groups, left - groups);
-      left -= groups;
+      const samples = await training.takeFrom(pool, left);
+      left -= samples.length / training.settings.rollout.n;
       await training.learnFrom(samples, left === 0);
     }
     await training.endStep(pool);

@@ -13,6 +13,7 @@ import type {
   ScheduleName,
   StepTracker,
   PPOTrainerOptions,
+  RolloutBatch,
   TrainingReport,
 } from "@rayling/trainer";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
@@ -85,8 +86,8 @@ function linesOf(path: string): string[] {
   return readFileSync(path, "utf8").trimEnd().split("\n");
 }
 
-function stalenessOf({ report }: Ran, kind = ""): (number | undefined)[] {
-  return report.metrics.map((one) => one[`training/off_policy/trajectory_staleness${kind}`]);
+function stalenessOf({ report }: Ran): (number | undefined)[] {
+  return report.metrics.map((one) => one["training/off_policy/trajectory_staleness/max"]);
 }
 
 const names: readonly ScheduleName[] = [
@@ -213,7 +214,7 @@ describe("staleness", () => {
         { count: 24 },
         { schedule: "streaming", staleness, run: { totalEpochs: 2 } },
       );
-      expect(stalenessOf(ran, "_worst").every((age) => (age ?? 9) <= 2)).toBe(true);
+      expect(stalenessOf(ran).every((age) => (age ?? 9) <= 2)).toBe(true);
       expect(stalenessOf(ran).some((age) => (age ?? 0) > 0)).toBe(true);
       const ids = ran.samples.flat().map(({ id }) => id);
       expect(new Set(ids).size).toBe(ids.length);
@@ -249,17 +250,69 @@ describe("overlap", () => {
     );
     expect(samples.flat()).toHaveLength(8);
   });
+});
 
-  test("with a mini-batch that adapts, everything that is done is trained at once", async () => {
+describe("a mini-batch whose size follows the exposed wait", () => {
+  /** What takes how long, in turn: a wait and an update, a wait and an update, ... */
+  const scripted = (spans: readonly number[]): (() => number) => {
+    let calls = 0;
+    return () => {
+      const ended = Math.floor(++calls / 2);
+      return spans.slice(0, ended).reduce((sum, span) => sum + span, 0);
+    };
+  };
+  const waited = [100, 10];
+  const ready = [1, 100];
+
+  test.for<ScheduleName>(["mini-batch-pipeline", "one-step-pipeline", "streaming"])(
+    "%s: half where it was waited for, twice as much where it was not",
+    async (schedule) => {
+      const log = join(await newFolder(), "calls");
+      const shared = new SharedArrayBuffer(8);
+      // Four of step 1, then two, one, one; one of step 2, then two, four, and the last one.
+      const updates = [0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 5, 6, 6, 6, 6, 7];
+      const spans = [waited, waited, waited, waited, ready, ready, ready, ready].flat();
+      await trained(
+        {
+          script: { log, shared },
+          batchSize: 8,
+          count: 16,
+          reward: "afterUpdates",
+          rewardKwargs: { shared, updates },
+        },
+        {
+          schedule,
+          adaptiveMiniBatch: true,
+          actor: { ppoMiniBatchSize: 4 },
+          now: scripted(spans),
+        },
+      );
+      const groups = linesOf(log)
+        .filter((line) => line.startsWith("update_actor "))
+        .map((line) => Number(line.split("x")[1]) / 2);
+      expect(groups).toEqual([4, 2, 1, 1, 1, 2, 4, 1]);
+    },
+  );
+
+  test("all that is done comes along, in one update", async () => {
     const log = join(await newFolder(), "calls");
     await trained(
-      { script: { log }, count: 4 },
-      { schedule: "mini-batch-pipeline", adaptiveMiniBatch: true, actor: { ppoMiniBatchSize: 1 } },
+      { script: { log }, batchSize: 8, count: 8 },
+      {
+        schedule: async (training) => {
+          const batch = (await training.rollout()) as RolloutBatch;
+          const prepared = await training.prepare(batch);
+          await batch.rewards.whenSettled();
+          await training.learn(prepared, training.nextPart(batch.rewards.unasked));
+          await training.endStep();
+        },
+        adaptiveMiniBatch: true,
+        actor: { ppoMiniBatchSize: 1 },
+      },
     );
-    const rows = linesOf(log)
-      .filter((line) => line.startsWith("update_actor 1"))
-      .map((line) => Number(line.split("x")[1]));
-    expect(rows.reduce((sum, one) => sum + one, 0)).toBe(8);
+    expect(linesOf(log).filter((line) => line.startsWith("update_actor "))).toEqual([
+      "update_actor 1 x16",
+    ]);
   });
 });
 
@@ -310,6 +363,7 @@ describe("what does not fit", () => {
     ["critic", { algorithm: { advEstimator: "gae" } }],
     ["referencePolicy", { actor: { useKlLoss: true } }],
     ["algorithm.filterGroups", { algorithm: { filterGroups: {} } }],
+    ["adaptiveMiniBatch", { adaptiveMiniBatch: true }],
     ["staleness.limit", { staleness: { limit: 1 } }],
     ["staleness.numWarmupBatches", { schedule: "streaming", staleness: { numWarmupBatches: 1 } }],
     ["advEstimator", { algorithm: { advEstimator: "grop" } }],
