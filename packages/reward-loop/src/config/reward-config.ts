@@ -10,6 +10,7 @@ import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { applyOverrides } from "./overrides.ts";
 import { rewardModelUseOf, rolloutDefaults } from "./reward-model-use.ts";
+import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
 import type { RewardModelConfig } from "./reward-model-use.ts";
 import { type ConfigTree, isTree, keysOf, nearestOf, RewardConfigError, valueAt } from "./tree.ts";
 
@@ -42,6 +43,10 @@ export interface RewardConfig {
   readonly estimated_tokens_per_request: number;
   /** Seconds. */
   readonly timeout: number;
+  /** Ours. Null: `trainer.experiment_name`; told to the manager gdpo. */
+  readonly experiment_name: string | null;
+  /** Ours: a folder. Null: `actor_rollout_ref.model.tokenizer_path`, or its `path`, where that is a folder with a tokenizer.json; else responses have to be texts. */
+  readonly policy_tokenizer: string | null;
 }
 
 const wholeNumber = z.number().int();
@@ -94,13 +99,15 @@ const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
   max_tpm: z.number().positive().nullable().default(null),
   estimated_tokens_per_request: wholeNumber.min(0).default(2000),
   timeout: z.number().positive().default(300),
+  experiment_name: z.string().nullable().default(null),
+  policy_tokenizer: z.string().min(1).nullable().default(null),
 });
 
 /** Without what is null everywhere: verl's own defaults. */
 export const defaultRewardConfig: RewardConfig = rewardSchema.parse({});
 
 /**
- * The rewards of a configuration, as YAML reads it: today's keys under `reward`, or those of verl 0.7 at the root; other keys of the root are not looked at.
+ * The rewards of a configuration, as YAML reads it: today's keys under `reward`, or those of verl 0.7 at the root; of the rest only what rewards take from it (run-keys) is looked at.
  *
  * Throws RewardConfigError, which names the key, its value and the nearest key.
  */
@@ -108,14 +115,16 @@ export function readRewardConfig(
   tree: Readonly<Record<string, unknown>>,
   overrides: readonly string[] = [],
 ): RewardConfig {
-  const own = withoutTargets(
-    Object.fromEntries(Object.entries(tree).filter(([key]) => rewardRoots.has(key))) as ConfigTree,
-  );
+  const rewards = Object.entries(tree).filter(([key]) => rewardRoots.has(key));
+  const own = withoutTargets({
+    ...(Object.fromEntries(rewards) as ConfigTree),
+    ...onlyRunKeys(tree as ConfigTree),
+  });
   // Only what is given: a default is nobody's word, and contradicts none that is given at the old place.
-  const given = applyOverrides(own, overrides, knownRewardKeys);
+  const given = applyOverrides(own, overrides, { ...knownRewardKeys, ...runKeys });
   const { reward = {} } = withoutLegacyKeys(given);
   if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
-  return checked(reward);
+  return checked(withRunKeys(reward, given));
 }
 
 /** Names of verl's own classes, in its YAML files. */
@@ -215,9 +224,11 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
     max_concurrent: maxConcurrent,
     memory_limit_mb: memoryLimitMb,
   } = config.sandbox_fusion;
+  const { policy_tokenizer: policyTokenizer, experiment_name: experimentName } = config;
   const rewardModel = rewardModelUseOf(config.reward_model, custom.path === null);
   checkScoreKwargs(config);
   const isRemote = manager.source === "register" && manager.name === "remote";
+  const isGdpo = manager.source === "register" && manager.name === "gdpo";
   return {
     workers: config.num_workers,
     // In verl each worker has a pool of as many processes as there are workers.
@@ -232,7 +243,12 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
             rewardKwargs: custom.reward_kwargs,
           },
         }),
-    ...(rewardModel === undefined ? {} : { rewardModel }),
+    ...(policyTokenizer === null ? {} : { tokenizer: policyTokenizer }),
+    ...(rewardModel === undefined
+      ? {}
+      : {
+          rewardModel: policyTokenizer === null ? rewardModel : { ...rewardModel, policyTokenizer },
+        }),
     // In verl a function of one's own is not told of it.
     ...(url === null || custom.path !== null
       ? {}
@@ -252,7 +268,9 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
           }
         : isRemote
           ? {}
-          : kwargs,
+          : isGdpo
+            ? { experiment_name: experimentName, ...kwargs }
+            : kwargs,
     ),
     ...(isLimited ? { timeoutMs: 1000 * config.timeout } : {}),
   };

@@ -2,6 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { applyOverrides } from "../../src/config/overrides.ts";
 import {
@@ -11,6 +12,8 @@ import {
   rewardLoopOptionsOf,
 } from "../../src/config/reward-config.ts";
 import { RewardConfigError } from "../../src/config/tree.ts";
+
+const tinyModel = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
 
 const refusal = (run: () => unknown): RewardConfigError => {
   try {
@@ -201,6 +204,43 @@ describe("a configuration", () => {
       reward: { sandbox_fusion: sandbox, custom_reward_function: { path: "mine.ts" } },
     });
     expect(rewardLoopOptionsOf(own)).not.toHaveProperty("sandboxFusion");
+  });
+
+  test("tells gdpo the experiment's name, and whoever decodes the policy's tokenizer", () => {
+    const model = { path: "somebody/on-the-hub", tokenizer_path: tinyModel };
+    const tree = {
+      data: { train_files: "x" },
+      trainer: { experiment_name: "first", nnodes: 1 },
+      actor_rollout_ref: { model: { ...model, lora_rank: 8 }, actor: {} },
+      reward: { reward_manager: { name: "gdpo" } },
+    };
+    const own = { manager: "gdpo", managerOptions: { experimentName: "first" } };
+    expect(rewardLoopOptionsOf(readRewardConfig(tree))).toEqual({
+      ...own,
+      workers: 8,
+      tokenizer: tinyModel,
+    });
+    const changed = readRewardConfig(tree, [
+      "trainer.experiment_name=second",
+      "actor_rollout_ref.model.tokenizer_path=null",
+      `actor_rollout_ref.model.path=${tinyModel}`,
+      "reward.reward_manager.name=naive",
+      "reward.reward_model.enable=true",
+      `reward.reward_model.model_path=${tinyModel}`,
+      "reward.reward_model.servers=[a:1]",
+      "reward.reward_model.rollout.name=vllm",
+    ]);
+    expect(changed.experiment_name).toBe("second");
+    expect(rewardLoopOptionsOf(changed)).toMatchObject({
+      managerOptions: {},
+      tokenizer: tinyModel,
+      rewardModel: { tokenizer: tinyModel, policyTokenizer: tinyModel },
+    });
+    // One that is not here may still be one of texts.
+    const elsewhere = readRewardConfig(tree, ["actor_rollout_ref.model.tokenizer_path=null"]);
+    expect(rewardLoopOptionsOf(elsewhere)).not.toHaveProperty("tokenizer");
+    const said = { experiment_name: "mine", policy_tokenizer: "./mine" };
+    expect(readRewardConfig({ ...tree, reward: said })).toMatchObject(said);
   });
 
   test("may name the class of a manager", () => {

@@ -8,9 +8,12 @@ import type { TrainerConfig } from "./trainer-config.ts";
 export function printConfig(config: TrainerConfig): string {
   const { reward, ignored: _ignored, rayling, ...rest } = config;
   const { policyKwargs, taskKwargs, ...own } = rayling;
+  // Else it would stay as it was when the trainer's is changed.
+  const isTrainers = reward.experiment_name === config.trainer.experimentName;
+  const ownName = isTrainers ? null : reward.experiment_name;
   const tree: ConfigTree = {
     ...snakeTree(rest as unknown as ConfigValue),
-    reward: reward as unknown as ConfigTree,
+    reward: { ...(reward as unknown as ConfigTree), experiment_name: ownName },
     rayling: {
       ...snakeTree(own as unknown as ConfigValue),
       policy_kwargs: policyKwargs as ConfigTree,

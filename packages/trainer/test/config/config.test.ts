@@ -390,7 +390,8 @@ describe("presets", () => {
       const { experimentName, defaultLocalDir } = config.trainer;
       const trainer = { ...quickstart.trainer, experimentName, defaultLocalDir };
       const { schedule } = config.rayling;
-      expect(config).toEqual({ ...quickstart, trainer, rayling: { ...rayling, schedule } });
+      const reward = { ...quickstart.reward, experiment_name: experimentName };
+      expect(config).toEqual({ ...quickstart, trainer, reward, rayling: { ...rayling, schedule } });
     }
   });
 
