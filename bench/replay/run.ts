@@ -177,7 +177,7 @@ async function pageOf(
 }
 
 function worstStalenessOf(metrics: Readonly<Record<string, number>>): number {
-  return metrics["training/off_policy/trajectory_staleness_worst"] ?? 0;
+  return metrics["training/off_policy/trajectory_staleness_worst/max"] ?? 0;
 }
 
 function loopOptions(

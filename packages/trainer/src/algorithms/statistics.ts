@@ -30,6 +30,11 @@ export function spreadOf(values: Float64Array): Spread {
   return { mean, std: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0, max, min };
 }
 
+/** The standard deviation of the whole: by n. */
+export function wholeStdOf(values: Float64Array): number {
+  return spreadOf(values).std * Math.sqrt((values.length - 1) / values.length);
+}
+
 /** Of the tokens that count. */
 export function tokenRange(
   values: Matrix,

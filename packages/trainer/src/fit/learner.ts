@@ -18,8 +18,8 @@ import type { Account, CriticHandle, LogProbs, PolicyHandle, TokenRows } from ".
 import { shuffled, uniformOf } from "../random.ts";
 import { actorGradients } from "./actor-gradients.ts";
 import type { CollectedMetrics } from "./collected-metrics.ts";
-import { extraInfoNumber } from "./extra-info.ts";
 import { answerOf } from "./policy-answers.ts";
+import { componentMetrics, componentsOf } from "./reward-components.ts";
 import { optional, tensorIn, tokenRowsOf, validIn } from "./samples.ts";
 import type { ScoredSample } from "./rollout-batch.ts";
 import type { TrainingSettings } from "./settings.ts";
@@ -137,6 +137,7 @@ export class Learner {
       },
     );
     metrics.addAll(computed.metrics);
+    if (algorithm.advEstimator === "gdpo") metrics.addAll(componentMetrics(components, valid));
     const learnable = new DataProto({
       ...data.toData(),
       batch: {
@@ -271,18 +272,4 @@ function meanOfValid(values: Tensor, data: DataProto): number {
   const matrix = matrixOf("values", values);
   const mask = matrixOf("responseMask", tensorIn(data, "response_mask"), matrix);
   return maskedMean(matrix, validMask(mask, validIn(data)));
-}
-
-/** Scores of gdpo by component, from extra info; of rows that are not valid 0, which nobody looks at. @throws TrainerStateError where a valid one lacks */
-function componentsOf(
-  samples: readonly ScoredSample[],
-  valid: readonly boolean[],
-  keys: readonly string[] | undefined,
-): Record<string, number[]> | undefined {
-  if (keys === undefined) return undefined;
-  const ofKey = (key: string): number[] =>
-    samples.map((sample, row) =>
-      valid[row] === true ? extraInfoNumber(sample, key, "algorithm.gdpoRewardKeys") : 0,
-    );
-  return Object.fromEntries(keys.map((key) => [key, ofKey(key)]));
 }

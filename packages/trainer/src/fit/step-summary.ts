@@ -1,11 +1,15 @@
-/** What is told of a step at its end, by verl's names: data, lengths, times, throughput, and what waiting for rewards came to. */
+/** What is told of a step at its end, by verl's names: staleness, data, lengths, times, throughput, and what waiting for rewards came to. */
 
-import type { Tensor } from "@rayling/data-proto";
-import { dataMetrics } from "../metrics/data-metrics.ts";
+import type { DataProto, Tensor } from "@rayling/data-proto";
+import { seqlenMetrics } from "../balance/batches.ts";
+import { dataMetrics, meanMaxMin } from "../metrics/data-metrics.ts";
+import type { DataMetricsBatch } from "../metrics/data-metrics.ts";
 import { throughputMetrics, timingMetrics } from "../metrics/timing-metrics.ts";
+import { varianceProxyMetrics } from "../metrics/variance-proxy.ts";
 import { rewardMetrics } from "../tracking/reward-metrics.ts";
 import { joinColumns } from "./join-columns.ts";
-import { tensorIn } from "./samples.ts";
+import type { ScoredSample } from "./rollout-batch.ts";
+import { optional, tensorIn } from "./samples.ts";
 import type { LearnedRows, StepRecord } from "./step-record.ts";
 
 export interface SummaryContext {
@@ -20,12 +24,17 @@ export function summaryOf(
   { gpus, slots }: SummaryContext,
 ): Record<string, number> {
   const { samples, step } = record;
+  const whole = wholeOf(record.parts);
+  const reduced = record.metrics.reduced();
   return {
     "training/global_step": step,
     "training/epoch": samples[0]?.batch.epoch ?? 0,
     ...stalenessOf(record),
-    ...record.metrics.reduced(),
-    ...dataMetrics(wholeOf(record.parts)),
+    ...reduced,
+    ...dataMetrics(dataOf(whole)),
+    ...noiseOf(whole, reduced["actor/grad_norm"]),
+    // All of it is worked on by one process.
+    ...seqlenMetrics(tokensOf(samples), [[...samples.keys()]]),
     ...timesOf(record, gpus),
     ...rewardMetrics(
       samples.map(({ outcome }) => outcome),
@@ -39,13 +48,17 @@ export function timesOf({ clock, samples }: StepRecord, gpus: number): Record<st
   const timings = clock.timings();
   const promptTokens = sumOf(samples, ({ sample }) => sample.rollout.promptIds.length);
   const responseTokens = sumOf(samples, ({ sample }) => sample.rollout.responseIds.length);
-  const tokensOf = samples.map(
-    ({ sample: { rollout } }) => rollout.promptIds.length + rollout.responseIds.length,
-  );
   return {
     ...timingMetrics(timings, { promptTokens, responseTokens }),
-    ...throughputMetrics(tokensOf, timings, gpus),
+    ...throughputMetrics(tokensOf(samples), timings, gpus),
   };
+}
+
+/** Of each row. */
+function tokensOf(samples: readonly ScoredSample[]): number[] {
+  return samples.map(
+    ({ sample: { rollout } }) => rollout.promptIds.length + rollout.responseIds.length,
+  );
 }
 
 /** From the first rollout that was finished to the last score. */
@@ -55,20 +68,49 @@ function spanOf({ told }: StepRecord): number {
   return Math.max(0, last - first);
 }
 
+/** A rollout is of the weights of one moment: its newest tokens are as old as its oldest, and it spans one version. */
 function stalenessOf({ samples, step }: StepRecord): Record<string, number> {
-  const ages = samples.map(({ sample }) => step - 1 - sample.generatedAt);
+  const ages = Float64Array.from(samples, ({ sample }) => step - 1 - sample.generatedAt);
   return {
-    "training/off_policy/trajectory_staleness": sumOf(ages, (age) => age) / ages.length,
-    "training/off_policy/trajectory_staleness_worst": Math.max(...ages),
+    ...meanMaxMin(`${offPolicy}/trajectory_spans`, new Float64Array(samples.length).fill(1)),
+    ...meanMaxMin(`${offPolicy}/trajectory_staleness`, ages),
+    ...meanMaxMin(`${offPolicy}/trajectory_staleness_worst`, ages),
   };
 }
 
+const offPolicy = "training/off_policy";
+
+interface WholeStep {
+  readonly data: DataProto;
+  readonly valid: readonly boolean[];
+}
+
 /** All parts as one batch. */
-function wholeOf(parts: readonly LearnedRows[]): Parameters<typeof dataMetrics>[0] {
-  const whole = joinColumns(
-    parts.map(({ data }) => data),
+function wholeOf(parts: readonly LearnedRows[]): WholeStep {
+  const data = joinColumns(
+    parts.map((part) => part.data),
     0,
   );
+  return { data, valid: parts.flatMap((part) => part.valid) };
+}
+
+/** verl `variance_proxy/*`, of valid rows, where the policy tells sums of squared probabilities. @param gradNorm of the policy's updates, if there was one */
+function noiseOf({ data, valid }: WholeStep, gradNorm: number | undefined): Record<string, number> {
+  const rows = data.selectIdxs([...valid.keys()].filter((row) => valid[row]));
+  if (rows.length === 0) return {};
+  return varianceProxyMetrics(
+    {
+      advantages: tensorIn(rows, "advantages"),
+      responseMask: tensorIn(rows, "response_mask"),
+      ...optional("oldLogProbs", rows.batch?.["old_log_probs"]),
+      ...optional("sumPiSquared", rows.batch?.["sum_pi_squared"]),
+      ...optional("rolloutIsWeights", rows.batch?.["rollout_is_weights"]),
+    },
+    gradNorm,
+  );
+}
+
+function dataOf({ data: whole, valid }: WholeStep): DataMetricsBatch {
   const column = (name: string): Tensor => tensorIn(whole, name);
   const values = whole.batch?.["values"];
   return {
@@ -77,10 +119,10 @@ function wholeOf(parts: readonly LearnedRows[]): Parameters<typeof dataMetrics>[
     advantages: column("advantages"),
     returns: column("returns"),
     responseMask: column("response_mask"),
-    ...(values === undefined ? {} : { values }),
+    ...optional("values", values),
     attentionMask: column("attention_mask"),
     responseWidth: column("responses").shape[1] ?? 0,
-    valid: parts.flatMap(({ valid }) => valid),
+    valid,
   };
 }
 

@@ -1,6 +1,6 @@
 /** What the best, the worst and the majority of k of n answers would be like: of 1,000 draws of k with replacement (verl `bootstrap_metric`, `calc_maj_val`). */
 
-import { spreadOf } from "../algorithms/statistics.ts";
+import { meanOf, wholeStdOf } from "../algorithms/statistics.ts";
 import { createMt19937 } from "./mt19937.ts";
 
 export interface Draws {
@@ -33,8 +33,7 @@ export function estimateOf(
   for (let draw = 0; draw < count; draw++) {
     values[draw] = valueOf(places.subarray(draw * size, (draw + 1) * size));
   }
-  const { mean, std } = spreadOf(values);
-  return { mean, std: std * Math.sqrt((count - 1) / count) };
+  return { mean: meanOf(values), std: wholeStdOf(values) };
 }
 
 /** The value of the answer that is there most often, and of those the first; its first value. @param answers the same number for the same answer, from 0 on */

@@ -4,7 +4,7 @@
  */
 
 import { TrainerInputError } from "../errors.ts";
-import { meanOf, spreadOf } from "../algorithms/statistics.ts";
+import { meanOf, wholeStdOf } from "../algorithms/statistics.ts";
 import { meanMaxMin } from "./data-metrics.ts";
 import { type Draws, drawPlaces, type Estimate, estimateOf, majorityOf } from "./bootstrap.ts";
 
@@ -149,7 +149,7 @@ function metricsOf(
   const n = values.length;
   const metrics: Record<string, number> = { [`mean@${n}`]: meanOf(values) };
   if (n === 1) return metrics;
-  metrics[`std@${n}`] = spreadOf(values).std * Math.sqrt((n - 1) / n);
+  metrics[`std@${n}`] = wholeStdOf(values);
   const add = (name: string, { mean, std }: Estimate): void => {
     metrics[`${name}/mean`] = mean;
     metrics[`${name}/std`] = std;

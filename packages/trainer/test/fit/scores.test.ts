@@ -1,72 +1,12 @@
 /** What scores do to a step when some are missing, are of several parts, or depend on more than the text: in whole trainings. */
 
-import { readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import * as ray from "@rayling/core";
-import { RewardLoopManager } from "@rayling/reward-loop";
-import { PPOTrainer, PromptDataset, PromptLoader, TimedCriticActor } from "@rayling/trainer";
-import type { PPOTrainerOptions, TrainingReport } from "@rayling/trainer";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { TimedCriticActor } from "@rayling/trainer";
+import type { PPOTrainerOptions } from "@rayling/trainer";
+import { describe, expect, test } from "vitest";
 import { GradientLogActor } from "../fixtures/gradient-log.ts";
-import type { GradientLine } from "../fixtures/gradient-log.ts";
+import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 
-/** By the name of the score function, among the fixtures. */
-const loops = new Map<string, Promise<RewardLoopManager>>();
-let dataset: PromptDataset;
-
-beforeAll(async () => {
-  dataset = await PromptDataset.fromRows(
-    Array.from({ length: 4 }, (_, row) => ({
-      prompt: [{ role: "user", content: String(row) }],
-      data_source: "scripted",
-      reward_model: { ground_truth: "" },
-    })),
-  );
-});
-
-afterAll(async () => {
-  await Promise.all([...loops.values()].map(async (loop) => (await loop).close()));
-  await ray.shutdown();
-});
-
-function loopOf(name: string): Promise<RewardLoopManager> {
-  const path = fileURLToPath(new URL("../fixtures/partial-rewards.ts", import.meta.url));
-  const loop =
-    loops.get(name) ??
-    RewardLoopManager.create({ reward: { path, name }, workers: 1, executors: 1 });
-  loops.set(name, loop);
-  return loop;
-}
-
-interface Trained {
-  readonly report: TrainingReport;
-  readonly updates: readonly GradientLine[];
-}
-
-/** Rows of updates are of groups, one after the other. */
-async function trained(
-  name: string,
-  more: Partial<PPOTrainerOptions> = {},
-  responseTokens = 1,
-): Promise<Trained> {
-  const folder = await mkdtemp(join(tmpdir(), "rayling-scores-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const log = join(folder, "updates");
-  await using trainer = await PPOTrainer.create({
-    policy: GradientLogActor.remote(log, responseTokens),
-    prompts: new PromptLoader(dataset, { batchSize: 4 }),
-    reward: await loopOf(name),
-    ...more,
-    rollout: { n: 2, maxResponseLength: 1, ...more.rollout },
-    run: { totalTrainingSteps: 1, ...more.run },
-  });
-  const report = await trainer.fit();
-  const lines = readFileSync(log, "utf8").trimEnd().split("\n");
-  return { report, updates: lines.map((line) => JSON.parse(line) as GradientLine) };
-}
+const { dataset, trained } = scoredTrainings();
 
 describe("a run goes on, and learns nothing from them, where the scores are invalid of", () => {
   const reference = GradientLogActor.remote("");
@@ -134,7 +74,7 @@ test("a row without a valid score has no gradient of the divergence and of the e
 
 test("valid answers that tell different things beside their score are validated, each variable by those that tell it", async () => {
   const { report } = await trained("tellsSome", {
-    validationPrompts: dataset,
+    validationPrompts: dataset(),
     rollout: { maxResponseLength: 1, validation: { n: 2, doSample: true } },
   });
   const { validation } = report;
@@ -145,9 +85,8 @@ test("valid answers that tell different things beside their score are validated,
 });
 
 test("dapo's penalty is by the tokens of the rollout, not by its text", async () => {
-  const path = fileURLToPath(new URL("../fixtures/partial-rewards.ts", import.meta.url));
   const reward = {
-    reward: { path, name: "tellsSome" },
+    reward: { path: rewardsPath, name: "tellsSome" },
     manager: "dapo",
     managerOptions: { maxRespLen: 8, overlongBuffer: { len: 4, penaltyFactor: 2 } },
     workers: 1,
