@@ -198,6 +198,45 @@ test("what is known is not paid for again, and not more is spent than may be", a
   expect(records.filter(({ attempts }) => attempts === 0)).toHaveLength(10);
 });
 
+test("--resume goes on with what is left of --budget", async () => {
+  await using judge = await startJudge();
+  const lines = Array.from({ length: 20 }, (_, index) => ({
+    response: String(index),
+    ground_truth: "1",
+  }));
+  const out = join(await folder(), "rewards.jsonl");
+  const flags = [await fileOf(lines), "--reward", judged, "--out", out, "--baseline", "0"];
+  flags.push("--reward-kwarg", `judgeUrl=${judge.baseUrl}`, "--price", "0,0,1");
+  flags.push("--workers", "1", "--concurrency", "1", "--resume");
+  const score = async (budget: string): Promise<{ stdout: string; answered: number }> => {
+    const { code, stdout, stderr } = await rayling("score", ...flags, "--budget", budget);
+    expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+    return { stdout, answered: (await judge.stats()).answered };
+  };
+  const first = await score("4");
+  expect(first.answered).toBe(4);
+  expect(first.stdout).toMatch(/^spent: 4\.0000$/m);
+  const second = await score("10");
+  expect(second.answered).toBe(10);
+  expect(second.stdout).toMatch(/^spent: 10\.0000, 4\.0000 of it before$/m);
+  expect(second.stdout).toMatch(/^invalid +10$/m);
+  const third = await score("10");
+  expect(third.answered).toBe(10);
+  expect(third.stdout).toContain("10.0000 of 10.0000 spent, the cap is reached");
+  // What is scored again on purpose has a budget of its own.
+  const { code } = await rayling(
+    "rewards",
+    "rescore",
+    out,
+    ...flags.slice(0, 3),
+    ...flags.slice(7, 15),
+    "--budget",
+    "3",
+  );
+  expect(code).toBe(0);
+  expect((await judge.stats()).answered).toBe(13);
+});
+
 test("what is known of a sample is known wherever it stands, and whichever of its prompt's answers it is", async () => {
   await using judge = await startJudge();
   const directory = await folder();

@@ -1,5 +1,8 @@
 /** What becomes of samples when all that may be spent is spent: nothing, or a cheaper judge. */
 
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
@@ -117,6 +120,48 @@ test("one of several rewards may have it, within a cap of all", async () => {
   ]);
   expect(loop.answeredBy).toEqual({ "style/main": 2, "style/cheaper": 2 });
   expect(loop.spent).toBe(4);
+});
+
+test("caps of parts, and of who takes over, go on where the run before ended", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-degrade-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const record = join(folder, "rewards.jsonl");
+  const run = async (texts: readonly string[]): Promise<unknown> => {
+    await using loop = await create({
+      record,
+      spentBefore: record,
+      spend: { prices: {}, cap: 9 },
+      rewards: {
+        length: { reward: part("words") },
+        style: {
+          reward: part("judge"),
+          spend: {
+            prices: { perCall: 2 },
+            cap: 4,
+            whenReached: { reward: cheaper, spend: { prices: { perCall: 1 }, cap: 2 } },
+          },
+        },
+      },
+    });
+    const before = loop.spending.map(({ name, spent }) => [name, spent]);
+    await oneByOne(loop, texts);
+    return { before: Object.fromEntries(before), answeredBy: loop.answeredBy, spent: loop.spent };
+  };
+  expect(await run(["a"])).toEqual({
+    before: { "": 0, style: 0, "style/cheaper": 0 },
+    answeredBy: { "style/main": 1 },
+    spent: 2,
+  });
+  expect(await run(["b", "c"])).toEqual({
+    before: { "": 2, style: 2, "style/cheaper": 0 },
+    answeredBy: { "style/main": 1, "style/cheaper": 1 },
+    spent: 5,
+  });
+  expect(await run(["d", "e"])).toEqual({
+    before: { "": 5, style: 5, "style/cheaper": 1 },
+    answeredBy: { "style/cheaper": 1 },
+    spent: 6,
+  });
 });
 
 test("samples of a stream are taken in by whoever is asked then, and progress says how far the cap is", async () => {

@@ -159,6 +159,36 @@ describe("spending", () => {
     );
   });
 
+  test("goes on where the run before it ended, by its log", async () => {
+    const record = join(cache, "../rewards.jsonl");
+    const spent: number[] = [];
+    const codes = async (texts: readonly string[]): Promise<unknown[]> => {
+      await using loop = await RewardLoopManager.create({
+        workers: 1,
+        executors: 1,
+        reward: priced,
+        record,
+        spentBefore: record,
+        spend: { prices: { perCall: 1 }, cap: 3 },
+      });
+      spent.push(loop.spent);
+      const said: unknown[] = [];
+      for (const text of texts) {
+        const outcome = await loop.computeScore(sampleOf(text));
+        said.push(outcome.valid ? outcome.cost : outcome.error.code);
+      }
+      expect(loop.spending).toMatchObject([{ spent: loop.spent, cap: 3 }]);
+      return said;
+    };
+    // A score that failed was paid for, too.
+    expect(await codes(["1", "bad"])).toEqual([1, "SCORE_THREW"]);
+    expect(await codes(["2", "3"])).toEqual([1, "SPEND_CAP"]);
+    expect(await codes(["3"])).toEqual(["SPEND_CAP"]);
+    expect(spent).toEqual([0, 2, 3]);
+    await writeFile(record, "{}\n");
+    await expect(codes([])).rejects.toMatchObject({ name: "RewardLogError", path: record });
+  });
+
   test.each([
     [{ prices: { perToken: 1 } }, "spend.prices.perToken must be one of"],
     [{ prices: { perCall: -1 } }, "spend.prices.perCall must be a number of at least 0"],

@@ -63,7 +63,11 @@ export function addPolicyFlags(command: Command): Command {
       "of a million input tokens, a million output tokens, and a call",
       prices,
     )
-    .option("--budget <amount>", "begin no sample when that much is spent (with --price)", amount)
+    .option(
+      "--budget <amount>",
+      "begin no sample when that much is spent, by what --resume goes on with, too (with --price)",
+      amount,
+    )
     .option(
       "--at-budget <path[:name]>",
       "a cheaper reward function, for what --budget does not reach for",

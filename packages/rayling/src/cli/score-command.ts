@@ -30,6 +30,7 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     const asked = await askedFunctions(options);
     await ray.init({ prewarm: 2 });
     const loop = await stop.race(openLoop(options, asked));
+    const spentBefore = loop.spent;
     await refuseInput(options, asked);
     const file = await RewardsFile.open(options.out, loop.version, options);
     const run = await scoreAll(loop, solutions, file, options, stop.signal);
@@ -38,7 +39,7 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     const baseline = await stop.race(runBaseline(run.baselineSamples, options, asked));
     const words = `${options.workers} workers x ${options.concurrency}`;
     const isCounted = options.policy.spend !== undefined || spent > 0;
-    const money = isCounted ? { spent, spending } : undefined;
+    const money = isCounted ? { spent, spentBefore, spending } : undefined;
     process.stdout.write(reportText({ ...run, loop: words, baseline, money, out: file.path }));
   } finally {
     await ray.shutdown();

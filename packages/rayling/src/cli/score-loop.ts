@@ -1,9 +1,11 @@
 /** Opens the reward loop of a run, and says in the user's words why it cannot be. */
 
 import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
-import { RewardLoopManager } from "@rayling/reward-loop";
+import { JsonlError } from "@rayling/data-proto";
+import { RewardLogError, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { readSpec } from "./asked-functions.ts";
 import type { AskedFunctions } from "./asked-functions.ts";
@@ -20,6 +22,7 @@ export async function openLoop(
   { options: asked, single, flag }: AskedFunctions,
 ): Promise<RewardLoopManager> {
   const { workers, concurrency, executors, timeoutMs, manager, managerOptions } = options;
+  const { out, resume, onlyRecorded } = options;
   // A simulated judge would find a bad reward module only at its first sample.
   const checking = single === undefined ? undefined : baselineOf(options);
   try {
@@ -33,6 +36,8 @@ export async function openLoop(
         manager: managerOf(manager),
         managerOptions,
         ...asked,
+        // Scoring again what is in the log is a run of its own.
+        ...(resume && !onlyRecorded ? { spentBefore: resolve(out) } : {}),
       }),
       checking &&
         single &&
@@ -40,6 +45,9 @@ export async function openLoop(
     ]);
     return loop;
   } catch (error) {
+    if (isOfFile(error, resolve(out))) {
+      throw new CliError(2, `--out: ${error.message}`, { cause: error });
+    }
     const reason = loadFailure(error);
     const isOfManager = managerCodes.has((error as { readonly code?: unknown }).code);
     throw new CliError(2, `${isOfManager ? `--manager ${manager}` : flag}: ${reason}`, {
@@ -48,6 +56,11 @@ export async function openLoop(
   } finally {
     if (checking !== undefined) await ray.kill(checking);
   }
+}
+
+function isOfFile(error: unknown, path: string): error is JsonlError | RewardLogError {
+  const isOfLog = error instanceof JsonlError || error instanceof RewardLogError;
+  return isOfLog && error.path === path;
 }
 
 /** What is to crash in a process only must not do so in this one. */

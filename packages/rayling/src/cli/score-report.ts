@@ -12,7 +12,14 @@ export interface Report {
   readonly loop: string;
   readonly baseline: BaselineResult | undefined;
   /** What the scores cost, and how far the caps are; undefined where nobody counts. */
-  readonly money: { readonly spent: number; readonly spending: readonly SpendState[] } | undefined;
+  readonly money:
+    | {
+        readonly spent: number;
+        /** Of that, in the run that was gone on with. */
+        readonly spentBefore: number;
+        readonly spending: readonly SpendState[];
+      }
+    | undefined;
   readonly out: string;
 }
 
@@ -38,8 +45,9 @@ export function reportText(report: Report): string {
   ].join("\n");
 }
 
-function moneyLines({ spent, spending }: NonNullable<Report["money"]>): string[] {
-  return [`spent: ${spent.toFixed(4)}`, ...spending.map(capText)];
+function moneyLines({ spent, spentBefore, spending }: NonNullable<Report["money"]>): string[] {
+  const before = spentBefore > 0 ? `, ${spentBefore.toFixed(4)} of it before` : "";
+  return [`spent: ${spent.toFixed(4)}${before}`, ...spending.map(capText)];
 }
 
 /** How far a cap is: of all, or of one of several rewards. */

@@ -16,6 +16,8 @@ export interface RewardLoopOptions extends Omit<RewardFunctionOptions, "spend"> 
   readonly cascade?: Readonly<Record<string, CascadeStage>> | undefined;
   /** Prices by what scores say they used (`usage`), what may be spent, and what then. Default: nobody counts. */
   readonly spend?: SpendOptions | undefined;
+  /** Reward log of a run that this one goes on with: what its scores have cost is spent, of the caps of `spend`; a file that is not there says that nothing is. Default: nothing is spent. */
+  readonly spentBefore?: string | undefined;
   /** File of a reward log (JSONL) to which every outcome is appended. Default: none. */
   readonly record?: string | undefined;
   /** Reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started. Default: none. */

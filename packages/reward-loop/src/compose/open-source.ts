@@ -4,6 +4,7 @@ import type { RewardPlan } from "./reward-plan.ts";
 import { RewardPipeline } from "../manager/reward-pipeline.ts";
 import type { RewardSource } from "../manager/reward-source.ts";
 import type { InvalidOutcome } from "../outcome.ts";
+import type { RecordedCosts } from "../record/recorded-costs.ts";
 import { Purse } from "../spend/purse.ts";
 import type { PursePlace, SpendSettings, SpendState } from "../spend/purse.ts";
 import { Cascade } from "./cascade.ts";
@@ -15,6 +16,8 @@ export interface SourceContext {
   /** Those that are made, in order. */
   readonly purses: Purse[];
   readonly warn: (state: SpendState) => void;
+  /** In a run that this one goes on with. */
+  readonly spentBefore: RecordedCosts;
 }
 
 interface Within {
@@ -24,15 +27,18 @@ interface Within {
   readonly purse: Purse | undefined;
   /** When that is empty, so is one of its own. */
   readonly limitedBy: Purse | undefined;
+  /** What these cost in a run that is gone on with. */
+  readonly before: number;
 }
 
 /** Rejects as RewardPipeline.open, and with RewardLoopOptionError; no actor is left then. */
 export async function openSource(
   plan: RewardPlan,
   context: SourceContext,
-  { name, purse, limitedBy }: Within = { name: "", purse: undefined, limitedBy: undefined },
+  { name, purse, limitedBy, before }: Within = atTop(context),
 ): Promise<RewardSource> {
-  const own = plan.spend && openPurse(plan.spend, context, { name, countedIn: purse, limitedBy });
+  const place = { name, countedIn: purse, limitedBy };
+  const own = plan.spend && openPurse(plan.spend, context, place, before);
   const main = openTree(plan, context, name, own ?? purse);
   const { cheaper } = plan;
   if (cheaper === undefined || own === undefined) return main;
@@ -41,13 +47,23 @@ export async function openSource(
     name: nameIn(name, "cheaper"),
     purse: own,
     limitedBy,
+    before: context.spentBefore.of(name).cheaper,
   });
   const [first, second] = await openAll([main, other]);
   return new DegradingReward(first as RewardSource, second as RewardSource, own);
 }
 
-function openPurse(spend: SpendSettings, context: SourceContext, place: PursePlace): Purse {
-  const purse = new Purse(spend, { ...place, warn: context.warn });
+function atTop({ spentBefore }: SourceContext): Within {
+  return { name: "", purse: undefined, limitedBy: undefined, before: spentBefore.of("").total };
+}
+
+function openPurse(
+  spend: SpendSettings,
+  context: SourceContext,
+  place: PursePlace,
+  before: number,
+): Purse {
+  const purse = new Purse(spend, { ...place, warn: context.warn }, before);
   context.purses.push(purse);
   return purse;
 }
@@ -63,7 +79,9 @@ async function openTree(
     plan.kind === "cascade" ? plan.stages : plan.components;
   const sources = await openAll(
     parts.map((part) => {
-      const within = { name: nameIn(name, part.name), purse, limitedBy: purse };
+      const partName = nameIn(name, part.name);
+      const before = context.spentBefore.of(partName).total;
+      const within = { name: partName, purse, limitedBy: purse, before };
       return openSource(part.plan, context, within);
     }),
   );

@@ -24,8 +24,9 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
     "cascade",
     "record",
     "replay",
+    "spentBefore",
   ]);
-  const { record: _record, replay: _replay, ...functions } = options;
+  const { record: _record, replay: _replay, spentBefore: _spentBefore, ...functions } = options;
   const { rewards, combine, cascade, limits, ...rest } = functions;
   if (rewards === undefined && combine !== undefined) {
     notAnOption("combine", "left out without rewards", combine);
@@ -59,6 +60,7 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
 export function readLogs({
   record,
   replay,
+  spentBefore,
   baseDirectory = process.cwd(),
 }: RewardLoopOptions): LogPlan {
   const given = typeof replay === "string" ? { log: replay } : replay;
@@ -72,20 +74,23 @@ export function readLogs({
     return notAnOption(option, "the path of a reward log", path);
   };
   const recorded = record === undefined ? undefined : pathOf("record", record);
-  if (given === undefined) return { record: recorded, replay: undefined };
+  const before = spentBefore === undefined ? undefined : pathOf("spentBefore", spentBefore);
+  const own = { record: recorded, spentBefore: before };
+  if (given === undefined) return { ...own, replay: undefined };
   const replayed = pathOf("replay", log as string);
   if (replayed === recorded) notAnOption("record", "another file than that of replay", replayed);
-  return { record: recorded, replay: { log: replayed, missing } };
+  return { ...own, replay: { log: replayed, missing } };
 }
 
 export interface LogPlan {
   readonly record: string | undefined;
+  readonly spentBefore: string | undefined;
   readonly replay: { readonly log: string; readonly missing: "fail" | "ask" } | undefined;
 }
 
 type Inherited = Omit<
   RewardLoopOptions,
-  "rewards" | "combine" | "cascade" | "limits" | "record" | "replay"
+  "rewards" | "combine" | "cascade" | "limits" | "record" | "replay" | "spentBefore"
 >;
 /** What a plan is made of, without what becomes of it at the cap. */
 type Tree =

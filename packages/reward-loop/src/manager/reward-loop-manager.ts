@@ -20,6 +20,7 @@ import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome, ScoredSample } from "../outcome.ts";
 import type { OnFailure } from "../policy-settings.ts";
 import { OutcomeRecorder } from "../record/outcome-recorder.ts";
+import { RecordedCosts } from "../record/recorded-costs.ts";
 import { RecordedOutcomes } from "../record/recorded-outcomes.ts";
 import { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { modelOptionsOf, withRewardModel } from "../settings.ts";
@@ -68,7 +69,7 @@ export class RewardLoopManager implements AsyncDisposable {
 
   /**
    * Resolves when every worker has loaded the user's modules. Rejects with RewardLoopOptionError, ExecutorStartError, RewardLimiterConflictError, RewardCacheError, JsonlError or
-   * RewardLogError (of `record` and `replay`), or why a module cannot be loaded (errors of reward-manager-registry); no actor is left then.
+   * RewardLogError (of `record`, `replay` and `spentBefore`), or why a module cannot be loaded (errors of reward-manager-registry); no actor is left then.
    */
   static async create(options: RewardLoopOptions = {}): Promise<RewardLoopManager> {
     const { rewardModel } = options;
@@ -93,12 +94,13 @@ export class RewardLoopManager implements AsyncDisposable {
 
   static async #open(
     plan: RewardPlan,
-    { record, replay }: LogPlan,
+    { record, replay, spentBefore: spentLog }: LogPlan,
     { onFailure = {}, ...options }: RewardLoopOptions,
     model: RewardModelManager | undefined,
   ): Promise<RewardLoopManager> {
     const purses: Purse[] = [];
     const recorded = replay && (await RecordedOutcomes.read(replay.log));
+    const spentBefore = await RecordedCosts.read(spentLog);
     const recorder = record === undefined ? undefined : await OutcomeRecorder.open(record);
     try {
       const hasFunction = [options.reward, options.rewards, options.cascade].some(
@@ -107,7 +109,7 @@ export class RewardLoopManager implements AsyncDisposable {
       const asks = replay?.missing === "ask";
       const functions =
         recorded === undefined || asks || hasFunction
-          ? await openSource(plan, { purses, warn: warnOfSpending })
+          ? await openSource(plan, { purses, warn: warnOfSpending, spentBefore })
           : undefined;
       const source =
         recorded === undefined ? functions : new ReplayedReward(recorded, functions, asks);
@@ -192,7 +194,7 @@ export class RewardLoopManager implements AsyncDisposable {
     return assembleRewards(shape, outcomes, await placedScores(this.#source, shape, outcomes));
   }
 
-  /** What all scores cost so far, with the option `spend`. */
+  /** What all scores cost so far, with the option `spend`, and before with `spentBefore`. */
   get spent(): number {
     return this.#purses.reduce((sum, purse) => sum + (purse.isRoot ? purse.spent : 0), 0);
   }

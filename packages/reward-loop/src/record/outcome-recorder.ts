@@ -1,6 +1,5 @@
 /** Writes every outcome of a loop into its reward log, numbered on from what the file has. */
 
-import { JsonlError } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
 import { readRewardLog, RewardLog } from "./reward-log.ts";
@@ -42,11 +41,8 @@ export class OutcomeRecorder {
 
 async function behindLast(path: string): Promise<number> {
   let next = 0;
-  try {
-    for await (const { index } of readRewardLog(path)) next = Math.max(next, index + 1);
-  } catch (error) {
-    const isNew = error instanceof JsonlError && error.code === "JSONL_NOT_FOUND";
-    if (!isNew) throw error;
+  for await (const { index } of readRewardLog(path, { mayLack: true })) {
+    next = Math.max(next, index + 1);
   }
   return next;
 }

@@ -80,11 +80,23 @@ export class RewardLog implements AsyncDisposable {
   }
 }
 
-/** All lines of a log, in their order; one that was cut off is passed over. Rejects with JsonlError, or RewardLogError for a line that is no record. */
-export async function* readRewardLog(path: string): AsyncGenerator<RewardRecord, void, undefined> {
-  for await (const { line, value } of readJsonl(path, { onMalformed: () => undefined })) {
-    if (!isRecord(value)) throw new RewardLogError(path, line);
-    yield value;
+/**
+ * All lines of a log, in their order; one that was cut off is passed over. Rejects with JsonlError, or RewardLogError for a line that is no record.
+ *
+ * @param mayLack a file that is not there has no lines
+ */
+export async function* readRewardLog(
+  path: string,
+  { mayLack = false }: { readonly mayLack?: boolean } = {},
+): AsyncGenerator<RewardRecord, void, undefined> {
+  try {
+    for await (const { line, value } of readJsonl(path, { onMalformed: () => undefined })) {
+      if (!isRecord(value)) throw new RewardLogError(path, line);
+      yield value;
+    }
+  } catch (error) {
+    const isNew = error instanceof JsonlError && error.code === "JSONL_NOT_FOUND";
+    if (!isNew || !mayLack) throw error;
   }
 }
 

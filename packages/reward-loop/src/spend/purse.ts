@@ -46,12 +46,14 @@ export interface PursePlace {
 export class Purse {
   readonly #settings: SpendSettings;
   readonly #place: PursePlace;
-  #spent = 0;
+  #spent: number;
   #told: SpendState["state"] = "free";
 
-  constructor(settings: SpendSettings, place: PursePlace = { name: "" }) {
+  /** @param spentBefore in a run that this one goes on with; of what it is counted in, too, and not added there */
+  constructor(settings: SpendSettings, place: PursePlace = { name: "" }, spentBefore: number = 0) {
     this.#settings = settings;
     this.#place = place;
+    this.#spent = spentBefore;
   }
 
   get spent(): number {

@@ -1,0 +1,39 @@
+/** What the outcomes of a reward log have cost, every line of them: what a run that goes on from it has spent already. */
+
+import { readRewardLog } from "./reward-log.ts";
+
+export interface RecordedCost {
+  readonly total: number;
+  /** Of that, what the judge took that takes over at the cap. */
+  readonly cheaper: number;
+}
+
+const nothing: RecordedCost = { total: 0, cheaper: 0 };
+
+export class RecordedCosts {
+  readonly #byPart: Map<string, RecordedCost> = new Map();
+
+  /**
+   * Without a file nothing has been spent. Rejects with JsonlError, or RewardLogError for a line that is no record.
+   *
+   * @param path undefined: of no log
+   */
+  static async read(path: string | undefined): Promise<RecordedCosts> {
+    const costs = new RecordedCosts();
+    if (path === undefined) return costs;
+    for await (const { component, cost, answeredBy } of readRewardLog(path, { mayLack: true })) {
+      if (typeof cost === "number") costs.#add(component ?? "", cost, answeredBy === "cheaper");
+    }
+    return costs;
+  }
+
+  /** @param part of several rewards or a cascade, as a record names it ("correct/judge"); "": all of them together, or the only one */
+  of(part: string): RecordedCost {
+    return this.#byPart.get(part) ?? nothing;
+  }
+
+  #add(part: string, cost: number, isCheaper: boolean): void {
+    const { total, cheaper } = this.of(part);
+    this.#byPart.set(part, { total: total + cost, cheaper: cheaper + (isCheaper ? cost : 0) });
+  }
+}
