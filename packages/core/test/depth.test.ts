@@ -4,7 +4,12 @@ import { Codec, type Encoded } from "../src/protocol/codec.ts";
 import { checkDepth, maxPackedDepth } from "../src/protocol/depth.ts";
 import { RaySystemError } from "../src/shared/errors.ts";
 
-const codec = new Codec({ isReference: () => false, write: () => undefined, read: () => ({}) });
+const codec = new Codec({
+  isReference: () => false,
+  write: () => undefined,
+  read: () => ({}),
+  decline: () => undefined,
+});
 
 const bytesOf = ({ bytes, start, end }: Encoded): Uint8Array => bytes.slice(start, end);
 const encodedOf = (bytes: Uint8Array): Encoded => ({

@@ -4,7 +4,12 @@ import { Codec, type Encoded } from "../src/protocol/codec.ts";
 import { fromFailure } from "../src/protocol/failure.ts";
 import { RaySystemError } from "../src/shared/errors.ts";
 
-const codec = new Codec({ isReference: () => false, write: () => undefined, read: () => ({}) });
+const codec = new Codec({
+  isReference: () => false,
+  write: () => undefined,
+  read: () => ({}),
+  decline: () => undefined,
+});
 const packr = new Packr({ structuredClone: true, useRecords: true });
 const encoded = (bytes: Uint8Array): Encoded => ({
   bytes,

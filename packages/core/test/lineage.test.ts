@@ -6,7 +6,12 @@ import { Lineage, type LineageLink } from "../src/caller/lineage.ts";
 import { ObjectLostError } from "../src/shared/errors.ts";
 import { ObjectEntry } from "../src/store/object-entry.ts";
 
-const codec = new Codec({ isReference: () => false, write: () => undefined, read: () => ({}) });
+const codec = new Codec({
+  isReference: () => false,
+  write: () => undefined,
+  read: () => ({}),
+  decline: () => undefined,
+});
 
 let sequence = 0;
 const createEntry = (label: string): ObjectEntry => new ObjectEntry("owner", sequence++, label);

@@ -2,7 +2,12 @@ import { describe, expect, test } from "vitest";
 import { Codec, type Encoded } from "../src/protocol/codec.ts";
 import { type Batch, BatchReader, BatchWriter, type Message } from "../src/protocol/messages.ts";
 
-const codec = new Codec({ isReference: () => false, write: () => undefined, read: () => ({}) });
+const codec = new Codec({
+  isReference: () => false,
+  write: () => undefined,
+  read: () => ({}),
+  decline: () => undefined,
+});
 const encode = (value: unknown): Encoded => codec.encode(value, "value");
 
 /** Messages with their bodies decoded, so that they compare. */

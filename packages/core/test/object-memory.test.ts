@@ -29,6 +29,7 @@ const codec = new Codec({
   isReference: () => false,
   write: () => undefined,
   read: () => ({}),
+  decline: () => undefined,
 });
 
 let sequence = 0;

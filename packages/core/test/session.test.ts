@@ -12,6 +12,7 @@ const codec = new Codec({
   isReference: () => false,
   write: () => undefined,
   read: () => ({}),
+  decline: () => undefined,
 });
 const lost: DeathCause = { kind: "exited", exitCode: 1, message: "the other side went away" };
 const route: Route = { target: "actor", method: "echo" };
@@ -63,6 +64,7 @@ function pair(
       onValue: () => undefined,
       onReference: () => undefined,
       onExport: () => undefined,
+      onUnread: () => undefined,
       onParts: () => undefined,
       onCancelObject: () => undefined,
     };
@@ -125,6 +127,7 @@ describe("a session", () => {
         onValue: () => undefined,
         onReference: () => undefined,
         onExport: () => undefined,
+        onUnread: () => undefined,
         onParts: () => undefined,
         onCancelObject: () => undefined,
       },

@@ -133,7 +133,10 @@ export class Call implements Pending, Producer {
   }
 
   resolve(value: Encoded): void {
-    if (this.isCancelled) return this.cancelled();
+    if (this.isCancelled) {
+      this.owner.link.decline(value);
+      return this.cancelled();
+    }
     const problem = this.returns?.end?.(value);
     if (problem !== undefined) return this.fail(this.owner.link.describe(problem));
     this.owner.link.settle(this.entry, value, this);
@@ -141,7 +144,10 @@ export class Call implements Pending, Producer {
   }
 
   resolveAll(values: readonly Encoded[]): void {
-    if (this.isCancelled) return this.cancelled();
+    if (this.isCancelled) {
+      for (const value of values) this.owner.link.decline(value);
+      return this.cancelled();
+    }
     this.returns?.resolveAll?.(values);
     this.#settled();
   }

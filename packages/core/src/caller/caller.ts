@@ -121,12 +121,14 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       onCall: options.onCall,
       settle: (entry, value) => this.settle(entry, value),
       exportReferences: (references, peerId) => this.exportReferences(references, peerId),
+      decline: (value) => this.decline(value),
       describe: (error) => this.describe(error),
     });
     this.codec = new Codec({
       isReference: (value) => value instanceof ObjectRef || isHandle(value) || isFunctionRef(value),
       write: (value) => this.#writeReference(value),
       read: (data) => this.#readReference(data as ReferenceData),
+      decline: (data) => this.#declineReference(data as ReferenceData),
       findOrigin: options.errorClasses.findOrigin,
       findClass: options.errorClasses.findClass,
     });
@@ -331,6 +333,23 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     } catch (error) {
       // A value that cannot be read fails its own call, not the channel it came by.
       entry.reject(this.describe(error as Error));
+    }
+  }
+
+  /** Takes over the refs inside. A value that cannot be read fails whoever decodes it. */
+  claim(value: Encoded): void {
+    try {
+      this.codec.claim(value);
+    } catch {
+      // Nobody can tell what is inside.
+    }
+  }
+
+  decline(value: Encoded): void {
+    try {
+      this.codec.decline(value);
+    } catch {
+      // Nobody can tell what is inside.
     }
   }
 
@@ -554,6 +573,13 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     }
     this.#lives.arm();
     return new ObjectRef(this.store.importReference(data[1], data[2], data[3]));
+  }
+
+  #declineReference(data: ReferenceData): void {
+    if (data[0] === "function") return;
+    const [owner, sequence] = data[0] === "object" ? [data[1], data[2]] : [data[2], data[3]];
+    if (owner === undefined || sequence === undefined) return;
+    this.store.declineReference(owner, sequence);
   }
 }
 

@@ -15,6 +15,8 @@ export interface ClientLink {
   createEntry(label: string): ObjectEntry;
   /** Gives an entry the value that arrived for it, and takes over the refs inside. */
   settle(entry: ObjectEntry, value: Encoded, maker?: Producer): void;
+  /** A value arrived that nobody looks at: the refs inside are not ours. */
+  decline(value: Encoded): void;
   readCount(value: Encoded): number;
   readFailure(error: Encoded): FailureData;
   describe(error: Error): FailureData;

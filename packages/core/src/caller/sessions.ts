@@ -18,6 +18,7 @@ export interface SessionsLink {
   readonly onCall: (call: CallMessage, session: Session) => void;
   settle(entry: ObjectEntry, value: Encoded): void;
   exportReferences(references: readonly object[], peerId: string): void;
+  decline(value: Encoded): void;
   describe(error: Error): FailureData;
 }
 
@@ -47,6 +48,7 @@ export class Sessions {
         const entry = store.borrowed(objectId);
         // Nobody speaks for another owner.
         if (entry?.owner === peerId) link.settle(entry, value);
+        else link.decline(value);
       },
       onReference: (objectId, holder, change) => store.changeReference(objectId, holder, change),
       onCancelObject: (objectId, recursive, force) => {
@@ -59,6 +61,7 @@ export class Sessions {
       },
       onParts: (bytes, from, begin) => link.pulls.take(from, bytes, begin),
       onExport: (references) => link.exportReferences(references, peerId),
+      onUnread: (value) => link.decline(value),
     });
     const known = Promise.resolve(session);
     this.#known.set(peerId, known);

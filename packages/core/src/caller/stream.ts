@@ -47,7 +47,7 @@ export class StreamState implements Returns {
   }
 
   item(index: number, value: Encoded): void {
-    if (index < this.#received) return;
+    if (index < this.#received) return this.#link.decline(value);
     this.#received += 1;
     const entry = this.#link.createEntry(`${this.completion.label}[${index}]`);
     // Also where nobody will take it: the refs inside are ours to release.

@@ -154,17 +154,22 @@ export function startHost(wiring: HostWiring): HostControl {
     const { target, key, args, ...rest } = request;
     const { incarnation } = request;
     const { actorId } = request.info;
+    const values = [args.values, ...args.dependencies];
     let ActorClass: new (...args: unknown[]) => object;
     try {
       ActorClass = (await loader.find(key)) as typeof ActorClass;
     } catch (error) {
       creating.delete(target);
+      values.forEach((value) => caller.decline(value));
       const kind =
         error instanceof RemoteNotRegisteredError ? "not-registered" : ("load-failed" as const);
       return failed(kind, error);
     }
     // It was ended while its module was loaded.
-    if (!creating.delete(target)) return { ok: true };
+    if (!creating.delete(target)) {
+      values.forEach((value) => caller.decline(value));
+      return { ok: true };
+    }
     try {
       const instance = new Instance({
         ...rest,
@@ -178,14 +183,15 @@ export function startHost(wiring: HostWiring): HostControl {
           void driver.exited(actorId, incarnation, causeToData(cause)).catch(() => undefined);
         },
       });
-      const values = decodeArguments(caller.codec, {
+      const decoded = decodeArguments(caller.codec, {
         arguments: args.values,
         dependencies: args.dependencies,
       });
-      instance.construct(ActorClass, values);
+      instance.construct(ActorClass, decoded);
       instances.set(target, instance);
       return { ok: true };
     } catch (error) {
+      values.forEach((value) => caller.decline(value));
       return failed("init-failed", error);
     }
   }

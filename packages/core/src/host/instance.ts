@@ -246,7 +246,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     const startMs = events === undefined ? 0 : clockMs();
     let decodedMs = 0;
     try {
-      const args = decodeArguments(this.caller.codec, call);
+      const args = argumentsOf(call, session, this.caller.codec);
       if (events !== undefined) decodedMs = clockMs();
       result = method.run.apply(this.#object, args);
       goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
@@ -285,7 +285,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     const { events } = this.caller;
     const startMs = events === undefined ? 0 : clockMs();
     try {
-      const args = decodeArguments(this.caller.codec, call);
+      const args = argumentsOf(call, session, this.caller.codec);
       if (events !== undefined) execution.begun(startMs);
       result = asTask(execution, () => method.run.apply(this.#object, args));
       goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
@@ -400,6 +400,17 @@ export function decodeArguments(
   if (call.dependencies.length === 0) return codec.decode(call.arguments) as unknown[];
   const slots = call.dependencies.map((dependency) => codec.decode(dependency));
   return codec.decode(call.arguments, slots) as unknown[];
+}
+
+/** Those of a call that came over that session. */
+export function argumentsOf(
+  call: CallMessage,
+  session: Session,
+  codec: Caller["codec"],
+): unknown[] {
+  const args = decodeArguments(codec, call);
+  session.wasRead(call.id);
+  return args;
 }
 
 export function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -27,8 +27,9 @@ export async function runStream(
     while (await execution.wanted(index)) {
       const { done, value } = await iterator.next();
       if (done === true) return execution.answer(index);
+      const item: unknown = await value;
       if (execution.isAnswered) continue;
-      session.sendItem(id, index, caller.codec.encode(await value, `item ${index} of ${label}`));
+      session.sendItem(id, index, caller.codec.encode(item, `item ${index} of ${label}`));
       index += 1;
       if (performance.now() - since > sliceMs) {
         session.flush();

@@ -7,7 +7,7 @@ import type { CallMessage, Session } from "../rpc/session.ts";
 import { clockMs } from "../shared/clock.ts";
 import type { Method } from "../shared/methods.ts";
 import { Execution, type ExecutionSite } from "./execution.ts";
-import { decodeArguments } from "./instance.ts";
+import { argumentsOf } from "./instance.ts";
 import type { Loader } from "./loader.ts";
 import { runStream } from "./streaming.ts";
 
@@ -27,7 +27,7 @@ export async function runTask(
     const task = (await loader.find(key)) as Method;
     if (execution.isAnswered) return;
     const startMs = caller.events === undefined ? 0 : clockMs();
-    const args = decodeArguments(caller.codec, call);
+    const args = argumentsOf(call, session, caller.codec);
     if (caller.events !== undefined) execution.begun(startMs);
     await asTask(execution, async () => {
       const value = await task(...args);

@@ -40,6 +40,8 @@ export function isBig(encoded: Encoded): boolean {
 /** What the runtime adds: how its refs and handles are written down and come back. */
 export interface ReferenceCodec extends WritingRules {
   readonly read: (data: unknown) => object;
+  /** One that arrived is not taken over: its owner is told that it is not on its way any more. */
+  readonly decline: (data: unknown) => void;
   readonly findClass?: FindClass;
 }
 
@@ -58,6 +60,8 @@ const packerBytes: number = 1024 * 1024;
 const noBuffers: readonly SharedArrayBuffer[] = [];
 const noSlots: readonly unknown[] = [];
 const noReferences: readonly object[] = [];
+/** In place of a ref that was not taken over. */
+const declined: object = {};
 
 export class Codec {
   readonly #references: ReferenceCodec;
@@ -151,21 +155,32 @@ export class Codec {
     this.#unpack(encoded, this.#reviverFor(encoded, noSlots, true));
   }
 
+  /** Gives back the refs inside a value that arrived and that nobody looks at any more, but for those that were taken over. */
+  decline(encoded: Encoded): void {
+    if (encoded.referenceCount <= (encoded.references?.length ?? 0)) return;
+    const decline = (data: unknown): object => {
+      this.#references.decline(data);
+      return declined;
+    };
+    this.#unpack(encoded, this.#reviverFor(encoded, noSlots, true, decline));
+  }
+
   /** A second decoding of the same value gets the refs of the first: each is taken over once. */
-  #reviverFor(encoded: Encoded, slots: readonly unknown[], referencesOnly = false): Reviver {
-    const known = encoded.references;
-    const found: object[] = [];
-    encoded.references ??= found;
+  #reviverFor(
+    encoded: Encoded,
+    slots: readonly unknown[],
+    referencesOnly = false,
+    read: (data: unknown) => object = this.#references.read,
+  ): Reviver {
+    const known: object[] = [...(encoded.references ?? [])];
+    let index = 0;
+    encoded.references = known;
     return {
       buffers: encoded.buffers,
       slots,
       referencesOnly,
       failure: this.#bare.failure,
-      reference: (data) => {
-        const reference = known?.[found.length] ?? this.#references.read(data);
-        found.push(reference);
-        return reference;
-      },
+      reference: (data) => (known[index++] ??= read(data)),
     };
   }
 

@@ -42,6 +42,8 @@ export interface SessionReceiver {
   onCancelObject(objectId: string, recursive: boolean, force: boolean): void;
   /** References are about to leave inside a value. */
   onExport(references: readonly object[]): void;
+  /** A value arrived that nobody has looked at, or not at all of it, and nobody will. */
+  onUnread(value: Encoded): void;
   /** A value of so many bytes is about to come in parts: `begin` is called when there is room for it. */
   onParts(bytes: number, session: Session, begin: (room: Room) => void): void;
 }
@@ -96,6 +98,8 @@ export class Session {
   readonly #closeWatchers: Set<(reason: DeathCause) => void> = new Set();
   /** By the caller's id, which is a slot number and so small. */
   readonly #running: (Running | undefined)[] = [];
+  /** Calls with refs among their arguments that nobody has looked at. */
+  readonly #unread: Map<number, CallMessage> = new Map();
   /** By the number of the fetch: of the peer's, and of ours. */
   readonly #outgoing: Map<number, OutgoingParts> = new Map();
   readonly #incoming: Map<number, Incoming> = new Map();
@@ -201,6 +205,7 @@ export class Session {
   }
 
   answer(id: number, value: Encoded): void {
+    this.#ended(id);
     if (this.#state === "closed") return;
     this.#export(value);
     this.#send({ kind: "result", id, value });
@@ -223,6 +228,7 @@ export class Session {
   }
 
   answerAll(id: number, values: readonly Encoded[]): void {
+    this.#ended(id);
     if (this.#state === "closed") return;
     for (const value of values) this.#export(value);
     this.#send({ kind: "results", id, values });
@@ -231,15 +237,18 @@ export class Session {
 
   /** The actor ended before the call did. */
   answerGone(id: number): void {
+    this.#ended(id);
     if (this.#state !== "closed") this.#send({ kind: "gone", id });
   }
 
   /** There is no such actor here. */
   answerAbsent(id: number): void {
+    this.#ended(id);
     if (this.#state !== "closed") this.#send({ kind: "absent", id });
   }
 
   answerCancelled(id: number): void {
+    this.#ended(id);
     if (this.#state !== "closed") this.#send({ kind: "cancelled", id });
   }
 
@@ -251,6 +260,7 @@ export class Session {
   }
 
   answerFailure(id: number, error: Encoded): void {
+    this.#ended(id);
     if (this.#state === "closed") return;
     this.#export(error);
     this.#send({ kind: "failure", id, error });
@@ -267,6 +277,11 @@ export class Session {
   changeReference(objectId: string, holder: string, change: number): void {
     if (this.#state === "closed") return;
     this.#send({ kind: "reference", objectId, holder, change });
+  }
+
+  /** The arguments of that call are decoded. */
+  wasRead(id: number): void {
+    if (this.#unread.size > 0) this.#unread.delete(id);
   }
 
   /** A call that does not end in the turn in which it arrived; untrack it before it is answered. */
@@ -481,6 +496,7 @@ export class Session {
       case "call":
         this.#checkId(message.id);
         if (this.#leaving === "we") break;
+        if (hasReferences(message)) this.#unread.set(message.id, message);
         if (this.isCancelled(message.id)) this.answerCancelled(message.id);
         else this.#receiver.onCall(message, this);
         break;
@@ -541,6 +557,15 @@ export class Session {
     }
   }
 
+  /** A call has its answer: what nobody has looked at until now, nobody will. */
+  #ended(id: number): void {
+    if (this.#unread.size === 0) return;
+    const call = this.#unread.get(id);
+    if (call === undefined) return;
+    this.#unread.delete(id);
+    for (const value of [call.arguments, ...call.dependencies]) this.#receiver.onUnread(value);
+  }
+
   #take(id: number): Pending | undefined {
     const pending = this.#pending.take(id);
     if (pending === undefined) return undefined;
@@ -571,6 +596,10 @@ export class Session {
     for (const watcher of this.#closeWatchers) watcher(reason);
     this.#closeWatchers.clear();
   }
+}
+
+function hasReferences({ arguments: args, dependencies }: CallMessage): boolean {
+  return args.referenceCount > 0 || dependencies.some(({ referenceCount }) => referenceCount > 0);
 }
 
 function bytesOf({ start, end, buffers }: Encoded): number {

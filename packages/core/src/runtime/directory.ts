@@ -241,7 +241,11 @@ export class LocalDirectory implements Directory {
   controlFor(fromHostId: string): DriverControl {
     return {
       register: (spec) => this.#actors.registerFrom(fromHostId, spec),
-      start: (actorId, args) => this.start(actorId, args),
+      start: (actorId, args) => {
+        // However long they wait, and whatever becomes of the actor: its refs are not on their way any more.
+        for (const value of [args.values, ...args.dependencies]) this.#parts.caller().claim(value);
+        this.start(actorId, args);
+      },
       abandon: (actorId, cause) => this.abandon(actorId, causeFromData(cause)),
       find: (name, namespace) => this.find(name, namespace),
       list: (allNamespaces) => this.list(allNamespaces),

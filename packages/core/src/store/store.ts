@@ -2,7 +2,7 @@
  * The objects that cross the border of this runtime: those of ours that others hold, and those of others that we hold.
  *
  * A ledger per exported object counts references by holder. A reference in a message belongs to a holder "in flight to" its receiver
- * until that claims it; it goes with the receiver if that dies first. Channels have no order among each other, so a claim may come before the export it claims: counts may be
+ * until that claims or declines it; it goes with the receiver if that dies first. Channels have no order among each other, so a claim may come before the export it claims: counts may be
  * negative for a while, and an object is let go only when every count is zero.
  * Explicit claims and releases drive it; the FinalizationRegistry only tells when a borrowed entry is gone.
  */
@@ -97,6 +97,14 @@ export class Store {
     known.units.units += 1;
     this.#claim(owner, objectId);
     return living;
+  }
+
+  /** A ref came in a message that nobody looks at: it is on its way to us no more. */
+  declineReference(owner: string, sequence: number): void {
+    const objectId = `${owner}:${sequence}`;
+    const holder = inFlightTo(this.#id);
+    if (owner === this.#id) this.changeReference(objectId, holder, -1);
+    else this.#link.changeReference(owner, objectId, holder, -1);
   }
 
   /** A holder, or the way to it, changed its count of one of our objects. */
