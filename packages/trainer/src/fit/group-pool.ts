@@ -18,6 +18,14 @@ interface DoneGroup {
   readonly samples: readonly ScoredSample[];
 }
 
+/** Groups that were too old, and those that were not worth it. */
+interface LeftOutGroups {
+  readonly dropped: number;
+  readonly filtered: number;
+  /** Of both, as far as they are scored; of one that was dropped before that, when its scores are there. */
+  readonly samples: readonly ScoredSample[];
+}
+
 export interface GroupPoolSettings {
   readonly limit: number;
   readonly strategy: "wait" | "drop";
@@ -35,6 +43,7 @@ export class GroupPool {
   #news = Promise.withResolvers<void>();
   #dropped = 0;
   #filtered = 0;
+  #untrained: ScoredSample[] = [];
 
   constructor(settings: GroupPoolSettings) {
     this.#settings = settings;
@@ -45,12 +54,17 @@ export class GroupPool {
     return this.#batches.reduce((sum, { left }) => sum + left, 0);
   }
 
-  /** How many were too old, and how many not worth it, since it was asked last. */
-  counts(): { readonly dropped: number; readonly filtered: number } {
-    const counts = { dropped: this.#dropped, filtered: this.#filtered };
+  /** What became of groups that are not trained, since it was asked last. */
+  leftOut(): LeftOutGroups {
+    const leftOut = {
+      dropped: this.#dropped,
+      filtered: this.#filtered,
+      samples: this.#untrained,
+    };
     this.#dropped = 0;
     this.#filtered = 0;
-    return counts;
+    this.#untrained = [];
+    return leftOut;
   }
 
   add(batch: RolloutBatch): void {
@@ -85,7 +99,11 @@ export class GroupPool {
       stale.left = 0;
       stale.batch.isUsed.fill(1);
     }
-    this.#done = this.#done.filter(({ from }) => !isStale(from));
+    const { stale = [], fresh = [] } = Object.groupBy(this.#done, ({ from }) =>
+      isStale(from) ? "stale" : "fresh",
+    );
+    this.#untrained.push(...stale.flatMap(({ samples }) => samples));
+    this.#done = fresh;
     this.#batches = this.#batches.filter(({ left }) => left > 0);
   }
 
@@ -135,14 +153,19 @@ export class GroupPool {
 
   /** @param rows of one group: groups are neighbours, and rows come sorted */
   #arrived(from: PooledBatch, rows: readonly number[]): void {
-    if (from.left === 0) return;
     const samples = scoredSamplesOf(from.batch, rows);
+    if (from.left === 0) {
+      // Dropped meanwhile, and paid for all the same.
+      this.#untrained.push(...samples);
+      return;
+    }
     if (this.#settings.keeps(samples)) {
       this.#done.push({ from, samples });
       this.#done.sort((a, b) => a.from.batch.generatedAt - b.from.batch.generatedAt);
       return;
     }
     this.#filtered += 1;
+    this.#untrained.push(...samples);
     from.left -= 1;
     for (const row of rows) from.batch.isUsed[row] = 1;
     this.#batches = this.#batches.filter(({ left }) => left > 0);

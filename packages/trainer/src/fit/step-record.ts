@@ -1,6 +1,7 @@
 /** What one step came to, as it goes: where its time went, what it learned from, what is told of it at its end. */
 
 import type { DataProto } from "@rayling/data-proto";
+import type { SampleOutcome } from "@rayling/reward-loop";
 import type { PhaseRecord, SampleRecord } from "../tracking/tracking-logger.ts";
 import { StepClock } from "./clock.ts";
 import { CollectedMetrics } from "./collected-metrics.ts";
@@ -18,7 +19,10 @@ export class StepRecord {
   readonly step: number;
   readonly clock: StepClock;
   readonly metrics: CollectedMetrics = new CollectedMetrics();
+  /** That were learned from. */
   readonly samples: ScoredSample[] = [];
+  /** Of all that was scored for it: also of what was filtered out or dropped, and of baselines. */
+  readonly outcomes: SampleOutcome[] = [];
   readonly parts: LearnedRows[] = [];
   /** Batches that were generated in this step. */
   generations = 0;
@@ -57,15 +61,25 @@ export class StepRecord {
 
   learned(samples: readonly ScoredSample[], part: LearnedRows): void {
     this.parts.push(part);
+    this.samples.push(...samples);
     const usedMs = performance.timeOrigin + performance.now();
-    for (const one of samples) {
-      this.samples.push(one);
+    this.#tell(samples, usedMs);
+  }
+
+  /** What was scored and is not learned from: filtered out, or dropped. */
+  untrained(samples: readonly ScoredSample[]): void {
+    this.#tell(samples, undefined);
+  }
+
+  #tell(samples: readonly ScoredSample[], usedMs: number | undefined): void {
+    for (const { sample, batch, row, outcome } of samples) {
+      this.outcomes.push(outcome);
       this.#told.push({
-        id: one.sample.id,
-        generatedMs: one.batch.generatedMs[one.row] ?? 0,
-        scoredMs: one.batch.rewards.settledMsOf(one.row),
-        usedMs,
-        outcome: one.outcome,
+        id: sample.id,
+        generatedMs: batch.generatedMs[row] ?? 0,
+        scoredMs: batch.rewards.settledMsOf(row),
+        ...(usedMs === undefined ? {} : { usedMs }),
+        outcome,
       });
     }
   }

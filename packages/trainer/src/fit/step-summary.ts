@@ -36,10 +36,11 @@ export function summaryOf(
     // All of it is worked on by one process.
     ...seqlenMetrics(tokensOf(samples), [[...samples.keys()]]),
     ...timesOf(record, gpus),
-    ...rewardMetrics(
-      samples.map(({ outcome }) => outcome),
-      { spanMs: spanOf(record), exposedWaitMs: record.exposedWaitMs, slots },
-    ),
+    ...rewardMetrics(record.outcomes, {
+      spanMs: spanOf(record),
+      exposedWaitMs: record.exposedWaitMs,
+      slots,
+    }),
   };
 }
 

@@ -197,7 +197,8 @@ export class Training {
     this.#finishedSteps += 1;
     if (pool !== undefined) {
       pool.dropStale(this.#finishedSteps);
-      const { dropped, filtered } = pool.counts();
+      const { dropped, filtered, samples } = pool.leftOut();
+      record.untrained(samples);
       const { n } = this.settings.rollout;
       record.metrics.add("training/off_policy/evicted_samples", dropped * n);
       record.metrics.add("training/filtered_groups", filtered);
@@ -413,10 +414,15 @@ export class Training {
     await this.#waitFor(() =>
       Promise.all([...batches].flatMap(({ baselines }) => baselines?.whenSettled() ?? [])),
     );
-    return samples.map(({ batch, row }) => {
-      const outcome = batch.baselines?.outcomeOf(Math.floor(row / batch.n));
-      return outcome?.valid === true ? outcome.rewardScore : 0;
-    });
+    const outcomes = samples.map(({ batch, row }) =>
+      batch.baselines?.outcomeOf(Math.floor(row / batch.n)),
+    );
+    // Each is one prompt's, and was paid for once.
+    for (const [at, { batch, row }] of samples.entries()) {
+      const outcome = outcomes[at];
+      if (outcome !== undefined && row % batch.n === 0) this.#record.outcomes.push(outcome);
+    }
+    return outcomes.map((outcome) => (outcome?.valid === true ? outcome.rewardScore : 0));
   }
 
   /** Greedy answers to the prompts of a batch, with their rewards on the way. */

@@ -223,6 +223,37 @@ describe("staleness", () => {
   );
 });
 
+test("what would be too old is dropped, counted, and told with its scores; others are trained in its place", async () => {
+  const shared = new SharedArrayBuffer(8);
+  // The first batch is scored when the last update of step 2 began.
+  const updates = [4, 4];
+  const ran = await trained(
+    {
+      script: { shared },
+      batchSize: 2,
+      count: 8,
+      reward: "afterUpdates",
+      rewardKwargs: { shared, updates },
+    },
+    {
+      schedule: "streaming",
+      staleness: { limit: 1, numWarmupBatches: 1, strategy: "drop" },
+      actor: { ppoMiniBatchSize: 1 },
+      run: { totalTrainingSteps: 3 },
+    },
+  );
+  const evicted = ran.report.metrics.map((one) => one["training/off_policy/evicted_samples"]);
+  expect(evicted).toEqual([0, 4, 0]);
+  const batchesOf = (isUsed: boolean): string[] =>
+    ran.samples
+      .flat()
+      .filter(({ usedMs }) => (usedMs !== undefined) === isUsed)
+      .map(({ id }) => id.split(":")[2] ?? "");
+  // Two prompts of two samples in each batch.
+  expect(batchesOf(true).toSorted().join("")).toBe("111122223333");
+  expect(batchesOf(false)).toEqual(["0", "0", "0", "0"]);
+});
+
 describe("overlap", () => {
   test.for<ScheduleName>(["mini-batch-pipeline", "one-step-pipeline", "streaming"])(
     "%s trains the groups that are done while others wait",
@@ -324,10 +355,21 @@ describe("filtered groups", () => {
       { reward: "evenSame", count: 24 },
       { schedule: "streaming", algorithm, run: { totalTrainingSteps: 2 } },
     );
-    expect(ran.samples.map((step) => step.length)).toEqual([8, 8]);
-    const prompts = ran.samples.flat().map(({ outcome }) => outcome);
+    const trainedOn = ran.samples.map((step) => step.filter(({ usedMs }) => usedMs !== undefined));
+    expect(trainedOn.map((step) => step.length)).toEqual([8, 8]);
+    const prompts = trainedOn.flat().map(({ outcome }) => outcome);
     expect(prompts.every((one) => one.valid && one.rewardScore < 2)).toBe(true);
     expect(ran.report.metrics.map((one) => one["training/filtered_groups"])).toEqual([4, 4]);
+    // What was filtered out is told, too: it was scored.
+    expect(ran.samples.map((step) => step.length)).toEqual([16, 16]);
+  });
+
+  test("count in what is told of rewards: they were scored", async () => {
+    const { report } = await trained(
+      { reward: "evenThrows", count: 24 },
+      { schedule: "streaming", algorithm, run: { totalTrainingSteps: 2 } },
+    );
+    expect(report.metrics.map((one) => one["reward/invalid_rate"])).toEqual([0.5, 0.5]);
   });
 
   test("by a number of the extra info; one that is not there is an error", async () => {
@@ -340,7 +382,7 @@ describe("filtered groups", () => {
           run: { totalTrainingSteps: 1 },
         },
       );
-    expect((await of("half")).samples.flat()).toHaveLength(8);
+    expect((await of("half")).samples.flat()).toHaveLength(16);
     await expect(of("acc")).rejects.toThrow(/the extra info of sample 1:0:0:\d\/0 has no number/);
   });
 
