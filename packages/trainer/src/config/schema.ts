@@ -86,6 +86,7 @@ const actor: z.ZodType<ActorConfig> = z.strictObject({
     klCovRatio: share,
     ppoKlCoef: amount,
     droBeta: positive.nullable(),
+    behavImpWeightCap: positive,
   }),
   gradClip: positive,
   optim,

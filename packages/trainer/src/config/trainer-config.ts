@@ -52,6 +52,7 @@ export interface ActorConfig {
     readonly klCovRatio: number;
     readonly ppoKlCoef: number;
     readonly droBeta: number | null;
+    readonly behavImpWeightCap: number;
   };
   readonly gradClip: number;
   readonly optim: OptimConfig;
