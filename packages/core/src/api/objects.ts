@@ -1,6 +1,7 @@
 /** `get`, `put` and `wait`: from refs to values and back. */
 import { appendLocalStack } from "../protocol/failure.ts";
 import { getValues, waitReady } from "../caller/get.ts";
+import { checkInterrupted } from "../caller/task-scope.ts";
 import type { Waitable } from "../caller/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
@@ -55,6 +56,7 @@ export async function get(
   const entries = refs instanceof ObjectRef ? [liveEntryOf(refs)] : entriesOf("get", refs);
   const caller = useCaller();
   try {
+    checkInterrupted();
     const values = await getValues(caller, entries, options);
     return refs instanceof ObjectRef ? values[0] : values;
   } catch (error) {
@@ -97,6 +99,7 @@ export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   if (Array.isArray(refs) && refs.length > 0) waitableOf(refs[0], 0);
   const caller = useCaller();
   checkOptions("wait", options, { numReturns: count(1), ...patience });
+  checkInterrupted();
   const numReturns = options.numReturns ?? 1;
   const ready = countReady(refs, caller.waiting.nextWave());
   if (refs.length === 0) return { ready: [], pending: [] };

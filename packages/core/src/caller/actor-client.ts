@@ -53,6 +53,8 @@ interface Loss {
 export class ActorClient implements CallOwner {
   readonly info: ActorInfo;
   readonly link: ClientLink;
+  /** The actor keeps it by itself. */
+  readonly keepsPlace: boolean = false;
   readonly #concurrency: number;
   #state: State = { kind: "locating" };
   /** Of the default group; other groups have theirs in `#groups`. */

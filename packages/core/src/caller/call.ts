@@ -58,6 +58,8 @@ export interface CallOwner {
   absent(call: Call): void;
   /** It was cancelled before it was sent. */
   withdrawn(call: Call): void;
+  /** A call that is cancelled keeps its place on the other side until its code has ended; who waits for the call is told at once. */
+  readonly keepsPlace: boolean;
   /** Ends its worker. @throws InvalidOptionError where that is not allowed */
   force(call: Call): void;
 }
@@ -87,6 +89,8 @@ export class Call implements Pending, Producer {
   isUnstarted = false;
   isCancelled = false;
   isSettled = false;
+  /** It is settled, and the other side has not come to its end. */
+  #keepsPlace = false;
 
   constructor(
     owner: CallOwner,
@@ -153,6 +157,7 @@ export class Call implements Pending, Producer {
   }
 
   item(index: number, value: Encoded): void {
+    if (this.isSettled) return this.owner.link.decline(value);
     this.returns?.item?.(index, value);
   }
 
@@ -183,6 +188,13 @@ export class Call implements Pending, Producer {
   }
 
   cancelled(): void {
+    if (!this.#keepsPlace) return this.#failCancelled();
+    this.#keepsPlace = false;
+    this.entry.producer = undefined;
+    this.owner.settled(this);
+  }
+
+  #failCancelled(): void {
     this.fail(this.owner.link.describe(new TaskCancelledError(this.entry.id, this.entry.label)));
   }
 
@@ -195,15 +207,20 @@ export class Call implements Pending, Producer {
 
   /** Ends it early: now, if it was not sent, else when the other side says so. It is not tried again. */
   cancel(recursive: boolean, force: boolean): void {
-    if (this.isSettled) return;
+    if (this.isSettled && !this.#keepsPlace) return;
     if (force) this.owner.force(this);
+    if (this.isSettled) return;
     this.isCancelled = true;
     if (this.session === undefined) {
-      this.cancelled();
-      this.owner.withdrawn(this);
-    } else {
-      this.session.cancel(this.id, recursive);
+      this.#failCancelled();
+      return this.owner.withdrawn(this);
     }
+    this.session.cancel(this.id, recursive);
+    if (!this.owner.keepsPlace) return;
+    this.#keepsPlace = true;
+    this.#failCancelled();
+    // It may still be ended by force.
+    this.entry.producer = this;
   }
 
   #settled(): void {
@@ -211,7 +228,7 @@ export class Call implements Pending, Producer {
     const { events } = this.owner.link;
     if (events !== undefined) noteSettle(events, this);
     this.hold = undefined;
-    this.owner.settled(this);
+    if (!this.#keepsPlace) this.owner.settled(this);
   }
 }
 

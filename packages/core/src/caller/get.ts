@@ -67,7 +67,11 @@ export function getValues(
       entry.watch(onSettled);
       if (over) return;
     }
-    endWaiting = caller.waiting.begin("get", entries, stuckWarningMs);
+    endWaiting = caller.waiting.begin("get", entries, stuckWarningMs, (cancellation) => {
+      end();
+      reject(cancellation);
+      for (const entry of entries) entry.overlook();
+    });
     if (timeoutMs !== undefined) {
       timer = setTimeout(() => {
         end();
@@ -85,23 +89,26 @@ export function getValues(
   });
 }
 
-/** Resolves when so many of them are ready, or after `timeoutMs`. */
+/** Resolves when so many of them are ready, or after `timeoutMs`. Rejects when the task that waits is cancelled. */
 export function waitReady(
   caller: Caller,
   waitables: readonly Waitable[],
   numReturns: number,
   { timeoutMs, stuckWarningMs }: Patience,
 ): Promise<void> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     let count = 0;
     let timer: NodeJS.Timeout | undefined;
     let over = false;
     let endWaiting: (() => void) | undefined;
-    const finish = (): void => {
+    const end = (): void => {
       over = true;
       clearTimeout(timer);
       endWaiting?.();
       for (const one of waitables) if (!one.isReady) one.unwatch(onReady);
+    };
+    const finish = (): void => {
+      end();
       resolve();
     };
     const onReady = (): void => {
@@ -112,7 +119,10 @@ export function waitReady(
       one.watch(onReady);
       if (over) return;
     }
-    endWaiting = caller.waiting.begin("wait", waitables, stuckWarningMs);
+    endWaiting = caller.waiting.begin("wait", waitables, stuckWarningMs, (cancellation) => {
+      end();
+      reject(cancellation);
+    });
     if (timeoutMs !== undefined) timer = setTimeout(finish, timerMs(timeoutMs));
   });
 }

@@ -15,6 +15,7 @@ import { ObjectRef } from "../store/object-ref.ts";
 import type { Session } from "../rpc/session.ts";
 import type { Returns } from "./call.ts";
 import type { ClientLink } from "./link.ts";
+import { checkInterrupted } from "./task-scope.ts";
 import type { Waiting } from "./waiting.ts";
 
 export class StreamState implements Returns {
@@ -110,6 +111,19 @@ export class StreamState implements Returns {
     this.#watchers.delete(watcher);
   }
 
+  /** Resolves when the next item or the end is there. Rejects when the task that waits is cancelled. */
+  async next(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const endWaiting = this.waiting.begin("the next of a generator", [this], undefined, reject);
+    this.watch(resolve);
+    try {
+      await promise;
+    } finally {
+      this.unwatch(resolve);
+      endWaiting();
+    }
+  }
+
   drop(): void {
     if (this.#isDropped) return;
     this.#isDropped = true;
@@ -163,13 +177,12 @@ export class ObjectRefGenerator<out T = unknown> implements AsyncIterableIterato
   /** Resolves with the ref of the next item when that is there; with `done` at the end, and ever after. */
   async next(): Promise<IteratorResult<ObjectRef<T>, undefined>> {
     const state = this.#state;
+    checkInterrupted();
     for (;;) {
       const entry = state.take();
       if (entry !== undefined) return { done: false, value: new ObjectRef<T>(entry) };
       if (state.isFinished) return { done: true, value: undefined };
-      const endWaiting = state.waiting.begin("the next of a generator", [state]);
-      await new Promise<void>((resolve) => state.watch(resolve));
-      endWaiting();
+      await state.next();
     }
   }
 

@@ -41,6 +41,7 @@ const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
 export class TaskClient implements CallOwner {
   readonly link: ClientLink;
   readonly info: undefined = undefined;
+  readonly keepsPlace: boolean = true;
   /** Those with unanswered tasks: every placement group, for one, makes new ones. */
   readonly #lanes: Map<string, Lane> = new Map();
   readonly #laneOf: WeakMap<Fifo<Call>, Lane> = new WeakMap();

@@ -7,7 +7,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Assignment } from "../rpc/demand.ts";
 import type { ActorInfo } from "../rpc/directory.ts";
-import type { DeathCause } from "../shared/errors.ts";
+import type { DeathCause, TaskCancelledError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 
 /** A call or task as the code that runs in it sees it. */
@@ -23,9 +23,16 @@ export interface TaskScope {
   readonly signal: AbortSignal;
   /** Looks now, even while this thread was not free to hear of it. */
   isCancelled(): boolean;
+  /** Its code waits for something of the runtime: `stop` is called when it is cancelled. Returns the end of that wait. */
+  waits(stop: Stop): () => void;
+  /** The cancellation, if it came while its code waited for nothing of the runtime: once, for the next that it waits for. */
+  takeInterruption(): TaskCancelledError | undefined;
   /** Ends its actor when what runs has ended; this call has no value then. */
   exitActor(message: string): void;
 }
+
+/** Ends a wait of a task that was cancelled. */
+export type Stop = (reason: TaskCancelledError) => void;
 
 /** The actor that runs a call. */
 export interface ActorScope {
@@ -56,6 +63,14 @@ const current: CurrentTask = threadSlot("task", () => ({
 /** The call or task that the calling code belongs to, if it is one. */
 export function currentTask(): TaskScope | undefined {
   return current.sync === undefined ? current.storage.getStore() : current.sync.scope();
+}
+
+/** Called by what is about to wait, or would if it were not ready. @throws TaskCancelledError when the task was cancelled while it waited for nothing of ours */
+export function checkInterrupted(): void {
+  // What holds the thread was not cancelled, or has heard of it.
+  if (current.sync !== undefined) return;
+  const interruption = current.storage.getStore()?.takeInterruption();
+  if (interruption !== undefined) throw interruption;
 }
 
 /** Runs `work` so that all code it starts, now or later, belongs to that task. */

@@ -1,19 +1,32 @@
-/** Counts who waits for an answer, tells when the first begins and the last ends, and watches for those that wait too long. */
+/**
+ * Knows which tasks wait for an answer, tells when one begins to and when it waits for nothing more, stops what a cancelled one waits for, and watches for
+ * those that wait too long. Code that belongs to no task counts as one.
+ */
 import type { TaskEvents } from "../inside/task-events.ts";
 import { clockMs } from "../shared/clock.ts";
 import type { StuckWatch, Wait } from "./stuck.ts";
+import { currentTask, type Stop, type TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
 
 export class Waiting {
-  #count = 0;
-  #epoch = 0;
+  /** For how much each waits. */
+  readonly #counts: Map<TaskScope | undefined, number> = new Map();
   #waves = 0;
   #stuck: StuckWatch | undefined;
   #events: TaskEvents | undefined;
-  readonly #onChange: (waiting: boolean) => void;
+  readonly #onChange: () => void;
 
-  constructor(onChange: (waiting: boolean) => void) {
+  constructor(onChange: () => void) {
     this.#onChange = onChange;
+  }
+
+  /** Whether anybody waits. */
+  get isWaiting(): boolean {
+    return this.#counts.size > 0;
+  }
+
+  isWaitingIn(task: TaskScope | undefined): boolean {
+    return this.#counts.has(task);
   }
 
   watchedBy(stuck: StuckWatch, events: TaskEvents | undefined): void {
@@ -27,12 +40,24 @@ export class Waiting {
     return this.#waves;
   }
 
-  /** Returns the end of this wait; call it once. */
-  begin(what: string, waitables: readonly Waitable[], stuckWarningMs?: number): () => void {
+  /**
+   * Returns the end of this wait; call it once.
+   *
+   * @param stop called when the task is cancelled that waits
+   */
+  begin(
+    what: string,
+    waitables: readonly Waitable[],
+    stuckWarningMs?: number,
+    stop?: Stop,
+  ): () => void {
     const stuck = this.#stuck;
     const wait = stuck?.begin(what, waitables, stuckWarningMs);
-    const end = this.#begin();
+    const task = wait === undefined ? currentTask() : wait.task;
+    const end = this.#begin(task);
+    const endStopping = stop === undefined ? undefined : task?.waits(stop);
     return () => {
+      endStopping?.();
       if (wait !== undefined) {
         stuck?.end(wait);
         if (this.#events !== undefined) noteWait(this.#events, wait);
@@ -43,23 +68,20 @@ export class Waiting {
 
   /** Waits for something that ends by itself and that no ref stands for: an actor's end. */
   during<T>(work: Promise<T>): Promise<T> {
-    return work.finally(this.#begin());
+    return work.finally(this.#begin(currentTask()));
   }
 
-  /** Forgets who waits now: they belong to work that is over. */
-  reset(): void {
-    this.#epoch += 1;
-    this.#count = 0;
-  }
-
-  #begin(): () => void {
-    const epoch = this.#epoch;
-    this.#count += 1;
-    if (this.#count === 1) this.#onChange(true);
+  #begin(task: TaskScope | undefined): () => void {
+    const count = this.#counts.get(task) ?? 0;
+    this.#counts.set(task, count + 1);
+    if (count === 0) this.#onChange();
     return () => {
-      if (epoch !== this.#epoch) return;
-      this.#count -= 1;
-      if (this.#count === 0) this.#onChange(false);
+      const left = (this.#counts.get(task) ?? 1) - 1;
+      if (left > 0) this.#counts.set(task, left);
+      else {
+        this.#counts.delete(task);
+        this.#onChange();
+      }
     };
   }
 }

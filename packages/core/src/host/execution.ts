@@ -1,11 +1,12 @@
 /**
  * A call that is under way in this host and did not end in the turn in which it started: queued, awaiting, or streaming.
  *
- * It answers once: with its value, its failure, or that it was cancelled. Cancelled, it aborts its signal and is answered at once; the user's
- * promise goes on until it ends by itself, and keeps its place in the actor until then.
+ * It answers once: with its value, its failure, or that it was cancelled. Cancelled, it aborts its signal and stops what its code waits for; the user's
+ * promise goes on until it ends by itself, and keeps its place until then: in the actor, which answers at once, or, of a task, on the worker, which answers
+ * only when it is free (those who wait for the task have not waited for that).
  */
 import type { Caller } from "../caller/caller.ts";
-import type { ActorScope, TaskScope } from "../caller/task-scope.ts";
+import type { ActorScope, Stop, TaskScope } from "../caller/task-scope.ts";
 import type { Encoded } from "../protocol/codec.ts";
 import { unlimitedItems } from "../protocol/messages.ts";
 import type { Assignment } from "../rpc/demand.ts";
@@ -34,6 +35,9 @@ export class Execution implements Running, TaskScope, CallHead {
   #controller: AbortController | undefined;
   #isAnswered = false;
   #isCancelled = false;
+  /** What its code waits for, made when needed. */
+  #waits: Set<Stop> | undefined;
+  #isToInterrupt = false;
   /** It ended its actor, and so has no value. */
   #exits = false;
   /** How many items of a stream its consumer has taken. */
@@ -85,6 +89,11 @@ export class Execution implements Running, TaskScope, CallHead {
     return this.#isAnswered;
   }
 
+  /** Whether anything that it makes is of use to anybody. */
+  get isWanted(): boolean {
+    return !this.#isAnswered && !this.#isCancelled;
+  }
+
   isCancelled(): boolean {
     if (!this.#isAnswered) this.session.poll();
     return this.#isCancelled;
@@ -93,13 +102,26 @@ export class Execution implements Running, TaskScope, CallHead {
   cancel(recursive: boolean): void {
     if (this.#isCancelled) return;
     this.#isCancelled = true;
-    if (!this.#isAnswered) {
-      this.#end(false);
-      this.session.answerCancelled(this.id);
-    }
+    if (this.actor !== undefined) this.#answerCancelled();
     if (recursive) this.#site.caller.cancelChildren(this);
-    this.#controller?.abort(this.#reason());
-    this.#wake?.();
+    this.#stop();
+  }
+
+  waits(stop: Stop): () => void {
+    const waits = (this.#waits ??= new Set());
+    waits.add(stop);
+    return () => void waits.delete(stop);
+  }
+
+  takeInterruption(): TaskCancelledError | undefined {
+    if (!this.#isToInterrupt) return undefined;
+    this.#isToInterrupt = false;
+    return this.#reason();
+  }
+
+  /** Its code has come to its end. */
+  ended(): void {
+    if (this.#isCancelled) this.#answerCancelled();
   }
 
   exitActor(message: string): void {
@@ -128,12 +150,14 @@ export class Execution implements Running, TaskScope, CallHead {
 
   answer(value: unknown): void {
     if (this.#isAnswered) return;
+    if (this.#isCancelled) return this.#answerCancelled();
     if (this.#exits) return this.answerGone();
     answerCall(this, this.session, this.#site, value, (ok) => this.#end(ok));
   }
 
   answerFailure(error: unknown): void {
     if (this.#isAnswered) return;
+    if (this.#isCancelled) return this.#answerCancelled();
     if (this.#exits) return this.answerGone();
     this.#end(false);
     answerFailure(this, this.session, this.#site, error);
@@ -156,14 +180,28 @@ export class Execution implements Running, TaskScope, CallHead {
   discard(): void {
     this.answerGone();
     this.#isCancelled = true;
-    this.#controller?.abort(this.#reason());
-    this.#wake?.();
+    this.#stop();
   }
 
   /** It runs, and began at that time; its arguments are decoded now. */
   begun(startMs: number): void {
     this.#startMs = startMs;
     this.#decodedMs = clockMs();
+  }
+
+  #answerCancelled(): void {
+    if (this.#isAnswered) return;
+    this.#end(false);
+    this.session.answerCancelled(this.id);
+  }
+
+  /** Everybody who may be waiting in it hears of the cancellation. */
+  #stop(): void {
+    this.#controller?.abort(this.#reason());
+    this.#wake?.();
+    const waits = [...(this.#waits ?? [])];
+    this.#isToInterrupt = waits.length === 0;
+    for (const stop of waits) stop(this.#reason());
   }
 
   #end(ok: boolean): void {

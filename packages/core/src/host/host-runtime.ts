@@ -8,6 +8,7 @@ import type { Remote } from "comlink";
 import { Caller } from "../caller/caller.ts";
 import { TaskEvents } from "../inside/task-events.ts";
 import { setCurrentCaller } from "../caller/current.ts";
+import type { TaskScope } from "../caller/task-scope.ts";
 import { Waiting } from "../caller/waiting.ts";
 import { type CauseData, causeFromData, causeToData } from "../protocol/cause.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
@@ -34,7 +35,7 @@ import { decodeArguments, Instance } from "./instance.ts";
 import { guardDriverCode, Loader } from "./loader.ts";
 import { Reporter } from "./reporter.ts";
 import { remoteDirectory } from "./remote-directory.ts";
-import { runTask, taskTarget } from "./task-runner.ts";
+import { type RunningTasks, runTask, taskTarget } from "./task-runner.ts";
 import { viewHost } from "./view.ts";
 import { Ways } from "./ways.ts";
 
@@ -74,11 +75,10 @@ export function startHost(wiring: HostWiring): HostControl {
   const directory = remoteDirectory(driver, hostId, ways, (values) => {
     for (const value of values) caller.exportReferences(value.references ?? [], driverId);
   });
-  let tasksRunning = 0;
+  const tasks = new Set<TaskScope>();
   let isLeaving = false;
-  const waiting = new Waiting((isWaiting) => {
-    if (tasksRunning > 0 || !arrivals.isEmpty) directory.setBlocked(hostId, isWaiting);
-  });
+  let isBlocked = false;
+  const waiting = new Waiting(tellBlocked);
   const events = identity.inside.taskEvents ? new TaskEvents() : undefined;
   const reporter = new Reporter(events, (report) => {
     // A driver that cannot be told anything is ending, and this host with it.
@@ -131,18 +131,35 @@ export function startHost(wiring: HostWiring): HostControl {
     // Who sent it has heard that it never began.
     if (isLeaving) return;
     if (call.route.target === taskTarget) {
-      tasksRunning += 1;
-      void runTask(call, session, loader, caller).finally(() => {
-        tasksRunning -= 1;
-        // What the task left waiting does not count for the next one.
-        waiting.reset();
-      });
-      return;
+      return void runTask(call, session, loader, caller, runningTasks);
     }
     const instance = instances.get(call.route.target);
     if (instance !== undefined) return instance.receive(call, session);
     // It was here, or the way to it is out of date: the directory knows what became of it.
     session.answerAbsent(call.id);
+  }
+
+  const runningTasks: RunningTasks = {
+    begun(task) {
+      tasks.add(task);
+      tellBlocked();
+    },
+    ended(task) {
+      tasks.delete(task);
+      // What it left waiting does not count for the next one.
+      tellBlocked();
+    },
+  };
+
+  /** A worker's CPU is for others while all that it runs waits for them; before it runs anything, while it waits for the arguments. */
+  function tellBlocked(): void {
+    const waits =
+      tasks.size === 0
+        ? !arrivals.isEmpty && waiting.isWaitingIn(undefined)
+        : [...tasks].every((task) => waiting.isWaitingIn(task));
+    if (waits === isBlocked) return;
+    isBlocked = waits;
+    directory.setBlocked(hostId, waits);
   }
 
   async function create(requests: readonly CreateRequest[]): Promise<readonly CreateResult[]> {
@@ -252,7 +269,7 @@ export function startHost(wiring: HostWiring): HostControl {
   async function stop(): Promise<void> {
     reporter.flush();
     await caller.handOverAll();
-    isLeaving = instances.size === 0 && tasksRunning === 0;
+    isLeaving = instances.size === 0 && tasks.size === 0;
     if (isLeaving) tellLeaving(caller.sessions);
     caller.flush();
     await Promise.all(channels().map((channel) => channel.drained()));

@@ -142,6 +142,8 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
       assignment: this.assignment,
       signal: new AbortController().signal,
       isCancelled: () => false,
+      waits: () => () => undefined,
+      takeInterruption: () => undefined,
       exitActor: (message) => this.exit({ kind: "exit-actor", message }),
     };
     this.#object = asTask(scope, () => new ActorClass(...args));

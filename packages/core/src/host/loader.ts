@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import type { RemoteKey } from "../rpc/directory.ts";
 import { asLoading, currentLoading, DriverCodeStopped } from "../caller/current.ts";
 import { hasCodeRoots, hereOf } from "../shared/code-roots.ts";
-import { RemoteNotRegisteredError } from "../shared/errors.ts";
+import { RemoteNotRegisteredError, TaskCancelledError } from "../shared/errors.ts";
 import { registeredTarget } from "./registry.ts";
 
 type Loaded =
@@ -60,7 +60,8 @@ export class Loader {
 export function guardDriverCode(onFatal?: (error: unknown) => void): void {
   // Without these two, Node's own answer is to end the thread; a listener of the user's own is another answer.
   process.on("unhandledRejection", (rejection) => {
-    if (rejection instanceof DriverCodeStopped) return;
+    // Nobody awaits what was stopped because its task was cancelled: as a cancelled task of Python's, it disturbs nobody.
+    if (rejection instanceof DriverCodeStopped || rejection instanceof TaskCancelledError) return;
     if (process.listenerCount("unhandledRejection") === 1) throw rejection;
   });
   process.on("uncaughtException", (error) => {

@@ -28,7 +28,7 @@ export async function runStream(
       const { done, value } = await iterator.next();
       if (done === true) return execution.answer(index);
       const item: unknown = await value;
-      if (execution.isAnswered) continue;
+      if (!execution.isWanted) continue;
       session.sendItem(id, index, caller.codec.encode(item, `item ${index} of ${label}`));
       index += 1;
       if (performance.now() - since > sliceMs) {

@@ -1,6 +1,6 @@
 /** Runs one task: finds the function, calls it, answers. The lease keeps it to one task at a time. */
 import type { Caller } from "../caller/caller.ts";
-import { asTask } from "../caller/task-scope.ts";
+import { asTask, type TaskScope } from "../caller/task-scope.ts";
 import type { Assignment } from "../rpc/demand.ts";
 import type { RemoteKey } from "../rpc/directory.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
@@ -14,18 +14,26 @@ import { runStream } from "./streaming.ts";
 /** The target of a task's route; its method is the key of the function, as JSON. */
 export const taskTarget = "task";
 
+/** Hears of those that this host runs. */
+export interface RunningTasks {
+  begun(task: TaskScope): void;
+  ended(task: TaskScope): void;
+}
+
 export async function runTask(
   call: CallMessage,
   session: Session,
   loader: Loader,
   caller: Caller,
+  running: RunningTasks,
 ): Promise<void> {
   const key = taskKeyOf(call.route.method);
   if (key === undefined) return session.answerAbsent(call.id);
   const execution = new Execution(call, session, siteOf(key.name, key.assignment, caller));
+  running.begun(execution);
   try {
     const task = (await loader.find(key)) as Method;
-    if (execution.isAnswered) return;
+    if (!execution.isWanted) return;
     const startMs = caller.events === undefined ? 0 : clockMs();
     const args = argumentsOf(call, session, caller.codec);
     if (caller.events !== undefined) execution.begun(startMs);
@@ -36,8 +44,11 @@ export async function runTask(
     });
   } catch (error) {
     execution.answerFailure(error);
+  } finally {
+    execution.ended();
+    session.flush();
+    running.ended(execution);
   }
-  session.flush();
 }
 
 type TaskKey = RemoteKey & { readonly assignment: Assignment };

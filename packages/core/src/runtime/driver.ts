@@ -164,6 +164,7 @@ export function startDriver(options: InitOptions): Driver {
     ownEvents,
   });
   const keepAlive = aliveWhileWaiting();
+  const waiting = new Waiting(() => keepAlive.set(waiting.isWaiting));
   const scheduler = new Scheduler();
   const directory = new LocalDirectory(
     {
@@ -197,7 +198,7 @@ export function startDriver(options: InitOptions): Driver {
     objectStore,
     directory,
     errorClasses,
-    waiting: new Waiting(keepAlive.set),
+    waiting,
     stuckWarningMs: inside.stuckWarningMs,
     events: ownEvents,
     onCall: (call, session) => {

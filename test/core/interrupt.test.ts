@@ -1,0 +1,110 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { Log, Signal } from "../fixtures/conformance.ts";
+import {
+  type Awaits,
+  givesUp,
+  type Handles,
+  Interrupted,
+  interruptedTask,
+  Never,
+  stubborn,
+} from "../fixtures/interrupted.ts";
+
+/** They need no CPU to start. */
+const besides = { numCpus: 0 } as const;
+
+beforeAll(() => ray.init({ numCpus: 1 }));
+afterAll(() => ray.shutdown());
+
+const cancelled = async (ref: ray.ObjectRef): Promise<void> => {
+  await expect(ray.get(ref)).rejects.toBeInstanceOf(ray.TaskCancelledError);
+};
+
+describe.each(["actor", "task"])("running code of a cancelled call: %s", (kind) => {
+  test.each<[Awaits, string]>([
+    ["get", "TASK_CANCELLED"],
+    ["wait", "TASK_CANCELLED"],
+    ["next", "TASK_CANCELLED"],
+    ["signal", "TASK_CANCELLED"],
+    ["nothing of it", "goes on"],
+  ])("that awaits %s: %s, once, and what it does then may await", async (what, line) => {
+    const handles: Handles = {
+      never: Never.options(besides).remote(),
+      log: Log.options(besides).remote(),
+      done: Signal.options(besides).remote(),
+    };
+    const actor = Interrupted.options(besides).remote();
+    const call =
+      kind === "task" ? interruptedTask.remote(what, handles) : actor.run.remote(what, handles);
+    while ((await ray.get(handles.log.lines.remote())).length === 0);
+    for (let round = 0; round < 20; round++) await ray.get(handles.log.lines.remote());
+    ray.cancel(call, { recursive: false });
+    await cancelled(call);
+    await ray.get(handles.done.wait.remote());
+    expect(await ray.get(handles.log.lines.remote())).toEqual(["begins", line]);
+    expect(await ray.get(actor.hello.remote())).toBe("hello");
+  });
+});
+
+describe("a worker runs one task at a time", () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "interrupt-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const notes = (): string => join(folder, "notes");
+  const end = (): string => join(folder, "end");
+  const noted = (): string[] =>
+    existsSync(notes()) ? readFileSync(notes(), "utf8").trim().split("\n") : [];
+
+  /** Until one has begun, and there was much time for others. */
+  async function begun(): Promise<void> {
+    const log = Log.options(besides).remote();
+    while (noted().length === 0) await ray.get(log.lines.remote());
+    for (let round = 0; round < 200; round++) await ray.get(log.lines.remote());
+    expect(noted()).toEqual(["begins"]);
+    expect((await ray.availableResources())["CPU"] ?? 0).toBe(0);
+  }
+
+  test("also while a cancelled one goes on in it", async () => {
+    const task = stubborn.remote(notes(), end());
+    await begun();
+    ray.cancel(task);
+    await cancelled(task);
+    const next = stubborn.remote(notes(), end());
+    await begun();
+    writeFileSync(end(), "");
+    expect(await ray.get(next)).toBe("ended");
+    expect(noted()).toEqual(["begins", "ends", "begins", "ends"]);
+  });
+
+  test("a cancelled one that goes on can be ended by force, which makes room for others", async () => {
+    const task = stubborn.remote(notes(), end());
+    await begun();
+    ray.cancel(task);
+    await cancelled(task);
+    ray.cancel(task, { force: true });
+    writeFileSync(join(folder, "other end"), "");
+    const next = stubborn.remote(notes(), join(folder, "other end"));
+    expect(await ray.get(next)).toBe("ended");
+  });
+
+  test("also after one that did not wait to the end for what it waited for", async () => {
+    const never = Never.options(besides).remote();
+    // A worker takes several in a row, if it has loaded what they need.
+    expect(await ray.get(givesUp.remote({ never }))).toBe("gave up");
+    const before = Array.from({ length: 5 }, () => givesUp.remote({ never }));
+    const last = [1, 2, 3].map(() => stubborn.remote(notes(), end()));
+    await ray.get(before);
+    await begun();
+    writeFileSync(end(), "");
+    await ray.get(last);
+    const turn = ["begins", "ends"];
+    expect(noted()).toEqual([...turn, ...turn, ...turn]);
+  });
+});
