@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { asTensor, DataProto, tensor, toNested } from "@rayling/data-proto";
 import { extractReward, RewardLoopManager } from "@rayling/reward-loop";
-import type { RewardLoopOptions } from "@rayling/reward-loop";
+import type { RewardLoopOptions, RewardLoopWorker } from "@rayling/reward-loop";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
 import { afterAll, describe, expect, test } from "vitest";
 import { fixture } from "./loop.ts";
@@ -227,7 +227,42 @@ describe("extra info", () => {
       score: [5],
       judge: ["a"],
       query: ["why?"],
-      response: ["5"],
+      reward_extra_response: ["5"],
+    });
+  });
+
+  test("and its extra info are put together whatever that is called", async () => {
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      reward: `${rewards}:namesake`,
+    });
+    const batch = textsOf(["5", "6"]);
+    const { nonTensorBatch } = batch.union(await loop.computeRmScore(batch));
+    expect(nonTensorBatch).toMatchObject({ response: ["5", "6"], rewardError: [null, null] });
+    expect(extractReward(batch).rewardExtraInfo).toEqual({
+      score: [5, 6],
+      query: ["why?", "why?"],
+      reward_extra_response: ["judged 5", "judged 6"],
+      reward_extra_rewardError: ["mine", "mine"],
+      reward_extra_rewardValid: [7, 7],
+      reward_extra_uid: ["taken", "taken"],
+      reward_extra_reward_extra_uid: ["own", "own"],
+    });
+  });
+
+  test("may be handed to a worker by its name, as in verl's compute_score_batch", async () => {
+    await using loop = await RewardLoopManager.create({ workers: 2, reward: `${rewards}:extras` });
+    expect(loop.workerNames[0]).toBe("reward_loop_worker_0");
+    const worker = await ray.getActor<RewardLoopWorker>("reward_loop_worker_0");
+    const data = textsOf(["3", "10", "4"]).toData();
+    expect(await ray.get(worker.computeScoreBatch.remote(data))).toMatchObject([
+      { valid: true, rewardScore: 3, rewardExtraInfo: { odd: [3] } },
+      { valid: false, error: { code: "SCORE_THREW" } },
+      { valid: true, rewardScore: 4, rewardExtraInfo: { even: true } },
+    ]);
+    const bad = DataProto.fromDict({ nonTensors: { response: ["1"] } }).toData();
+    await expect(ray.get(worker.computeScoreBatch.remote(bad))).rejects.toMatchObject({
+      code: "INVALID_BATCH",
     });
   });
 

@@ -2,13 +2,15 @@
  * From outcomes back to columns (verl `assemble_rm_scores` and the gathering of extra info).
  *
  * rmScores holds each valid score at the last valid token, zeros elsewhere; rewardValid says which rows have a score at all;
- * rewardError holds the reason of the others. Extra info has the keys of ALL rows; null where a row lacks one.
+ * rewardError holds the reason of the others. Extra info has the keys of ALL rows; null where a row lacks one. What is called as a column of the batch or of the loop has one of its own,
+ * `reward_extra_{key}`, so that a batch and its rewards can always be put together.
  */
 
 import { asTensor, DataProto, zeros } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { InvalidBatchError } from "../errors.ts";
 import type { ScoreFailure, SampleOutcome } from "../outcome.ts";
+import { batchColumns } from "./rows.ts";
 import type { ResponseShape } from "./rows.ts";
 
 /**
@@ -34,13 +36,17 @@ export function assembleRewards(
       rmScores.data[row * width + lastToken(lengths[row] ?? 0, width)] = outcome.rewardScore;
     }
   }
-  const rewardExtraKeys = extraKeys(outcomes);
-  const extras = rewardExtraKeys.map((key) => [key, outcomes.map((one) => extraOf(one, key))]);
+  const keys = extraKeys(outcomes);
+  const columns = new Map(keys.map((key) => [columnOf(key, keys), key]));
+  const extras = [...columns].map(([column, key]) => [
+    column,
+    outcomes.map((one) => extraOf(one, key)),
+  ]);
   const rewardError = outcomes.map((one): ScoreFailure | null => (one.valid ? null : one.error));
   return DataProto.fromDict({
     tensors: { rmScores, rewardValid: asTensor(rewardValid, [rows], "bool") },
     nonTensors: { ...(Object.fromEntries(extras) as Record<string, unknown[]>), rewardError },
-    metaInfo: { rewardExtraKeys },
+    metaInfo: { rewardExtraKeys: [...columns.keys()] },
   });
 }
 
@@ -73,6 +79,14 @@ function lastToken(length: number, width: number): number {
 function extraKeys(outcomes: readonly SampleOutcome[]): string[] {
   const keys = outcomes.flatMap((one) => (one.valid ? Object.keys(one.rewardExtraInfo) : []));
   return [...new Set(keys)];
+}
+
+/** @param keys of all extra info */
+function columnOf(key: string, keys: readonly string[]): string {
+  if (!batchColumns.has(key)) return key;
+  let column = `reward_extra_${key}`;
+  while (keys.includes(column)) column = `reward_extra_${column}`;
+  return column;
 }
 
 function extraOf(outcome: SampleOutcome, key: string): unknown {

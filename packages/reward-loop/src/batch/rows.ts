@@ -12,6 +12,25 @@ import type { DataProto, Tensor } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { InvalidBatchError } from "../errors.ts";
 
+/** Columns that the loop itself reads or makes: extra info of these names stands elsewhere. */
+export const batchColumns: ReadonlySet<string> = new Set([
+  "responses",
+  "attention_mask",
+  "prompts",
+  "response",
+  "uid",
+  "data_source",
+  "reward_model",
+  "extra_info",
+  "tool_extra_fields",
+  "__num_turns__",
+  "reward_scores",
+  "raw_prompt",
+  "rmScores",
+  "rewardValid",
+  "rewardError",
+]);
+
 /** Where the scores of a batch go: `width` columns, row i's at `lengths[i] - 1`. */
 export interface ResponseShape {
   readonly rows: number;

@@ -148,7 +148,7 @@ export class RewardLoopManager implements AsyncDisposable {
   /**
    * Scores a batch (verl `compute_rm_score`) and returns new columns for it: batch.rmScores (float32 [rows, response length], the score
    * at the last valid token) and batch.rewardValid (bool [rows]); nonTensorBatch.rewardError (null or why there is no score) and one
-   * column per key of extra info, named in metaInfo.rewardExtraKeys.
+   * column per key of extra info (`reward_extra_{key}` where the batch or the loop has a column of that name), named in metaInfo.rewardExtraKeys.
    * A manager class of yours with `assembleRmScores` says itself where the scores stand.
    * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError, ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError, and with
    * EndpointError where the reward model does not wake up or go to sleep.
