@@ -73,9 +73,16 @@ export class RewardTicket {
     this.#turn = turn;
   }
 
+  /** One that brings a score of its own is not scored. */
   submit(row: number, sample: TrainingSample): void {
-    const submit = (): void => this.request.submit(row, rewardSampleOf(sample));
+    const { rewardScore } = sample.rollout;
+    const submit = (): void => {
+      if (rewardScore === undefined) this.request.submit(row, rewardSampleOf(sample));
+      else this.request.know(row, { valid: true, rewardScore, ...ofItsOwn });
+    };
     if (this.#turn === undefined) submit();
     else void this.#turn.then(submit);
   }
 }
+
+const ofItsOwn = { rewardExtraInfo: {}, attempts: 0, latencyMs: 0, waitedMs: 0 } as const;

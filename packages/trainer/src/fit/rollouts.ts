@@ -16,7 +16,7 @@ export async function collectRollouts(
   let left = isThere.length;
   const moments = policy.generate.remote(request);
   for await (const rollouts of partsOf("the policy, asked for rollouts,", moments, patience)) {
-    for (const { prompt, sample } of rollouts) {
+    for (const { prompt, sample, rewardScore = 0 } of rollouts) {
       const row = prompt * n + sample;
       const isAsked = prompt >= 0 && prompt < prompts.length && sample >= 0 && sample < n;
       if (!isAsked || isThere[row] === 1) {
@@ -24,6 +24,12 @@ export async function collectRollouts(
         throw new TrainerStateError(
           "BAD_ROLLOUTS",
           `the policy generated sample ${sample} of prompt ${prompt} ${problem}`,
+        );
+      }
+      if (!Number.isFinite(rewardScore)) {
+        throw new TrainerStateError(
+          "BAD_ROLLOUTS",
+          `the policy generated sample ${sample} of prompt ${prompt} with a rewardScore that is no finite number: ${String(rewardScore)}`,
         );
       }
       isThere[row] = 1;

@@ -53,6 +53,8 @@ export interface Rollout {
   readonly response: string;
   /** Of each of `responseIds` when it was drawn; where the policy does not tell, it lacks. */
   readonly rolloutLogProbs?: Float32Array;
+  /** Where an agent loop or a tool has rewarded it already (verl `reward_score`): the reward loop is not asked. */
+  readonly rewardScore?: number;
   readonly finishReason: "stop" | "length";
   /** How many updates the weights had seen. */
   readonly version: number;
