@@ -17,6 +17,15 @@ import type { RecordedRun } from "./recorded.ts";
 import { replay } from "./run.ts";
 import type { ReplayPlan, ReplayResult, ReplayScale } from "./run.ts";
 
+const scheduleNames = [
+  "all",
+  "sync",
+  "one-step-off-policy",
+  "mini-batch-pipeline",
+  "one-step-pipeline",
+  "streaming",
+] as const satisfies readonly ("all" | ScheduleName)[];
+
 const usage = `node bench/replay/main.ts [flags]
 
 The published runs again, with the recipe's arrangement and with ours.
@@ -27,6 +36,7 @@ The published runs again, with the recipe's arrangement and with ours.
   --slots N          rewards at a time, of ours; default 256
   --latency SPEC     uniform:FROM,TO or lognormal:MEAN,SIGMA in seconds; default uniform:0,40
   --prompts N        of a batch, fewer for a short try; default ${workload.trainBatchSize}
+  --schedule NAMES   rows of these schedules, with commas: ${scheduleNames.join(", ")}; default all
   --only NAMES       rows by their names, with commas; default all
   --report FOLDER    also write a page for each row, with where the time of each step went
   --json PATH        also write the figures there
@@ -57,10 +67,17 @@ async function main(args: readonly string[]): Promise<void> {
   const latency = latencyOf(flags.latency ?? "uniform:0,40");
   const slots = positive("--slots", flags.slots ?? "256");
   const plans = plansOf(runs, { latency, slots });
-  const only = flags.only?.split(",");
-  const chosen = plans.filter((plan) => only === undefined || only.includes(plan.name));
+  const schedules = namesOf("--schedule", flags.schedule ?? "all", scheduleNames);
+  const names = plans.map((plan) => plan.name);
+  const only = namesOf("--only", flags.only ?? names.join(","), names);
+  const chosen = plans.filter(
+    (plan) =>
+      only.includes(plan.name) && (schedules.includes("all") || schedules.includes(plan.schedule)),
+  );
   if (chosen.length === 0) {
-    throw new FlagError(`--only takes ${plans.map((plan) => plan.name).join(", ")}`);
+    throw new FlagError(
+      `--only and --schedule have no row in common; rows are ${names.join(", ")}`,
+    );
   }
   const machine = describeMachine(["node bench/replay/main.ts", ...args]);
   const lines = machineLines(machine);
@@ -187,6 +204,14 @@ function latencyOf(spec: string): Latency {
   throw new FlagError(`--latency takes uniform:FROM,TO or lognormal:MEAN,SIGMA, not "${spec}"`);
 }
 
+/** All of them known. */
+function namesOf(flag: string, text: string, known: readonly string[]): readonly string[] {
+  const names = text.split(",");
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown === undefined) return names;
+  throw new FlagError(`${flag} takes ${known.join(", ")}, not "${unknown}"`);
+}
+
 function positive(flag: string, text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value) && value > 0) return value;
@@ -209,6 +234,7 @@ function parsed(args: readonly string[]): {
   readonly latency?: string;
   readonly prompts?: string;
   readonly report?: string;
+  readonly schedule?: string;
   readonly only?: string;
   readonly json?: string;
   readonly markdown?: boolean;
@@ -226,6 +252,7 @@ function parsed(args: readonly string[]): {
       latency: text,
       prompts: text,
       report: text,
+      schedule: text,
       only: text,
       json: text,
       markdown: isSet,

@@ -50,13 +50,38 @@ test("the published runs and ours, in short", async () => {
   }
 });
 
-test("what it cannot do is one clear line", async () => {
-  const failed = run(process.execPath, ["bench/replay/main.ts", "--run", "70b"], { cwd: root });
+test("rows are chosen by their schedules, and of those by their names", async () => {
+  const rowsOf = async (...flags: string[]): Promise<string[]> => {
+    const short = ["--scale", "5000", "--steps", "1", "--prompts", "4", ...flags];
+    const { stdout } = await run(process.execPath, ["bench/replay/main.ts", ...short], {
+      cwd: root,
+    });
+    return Object.keys(bounds).filter((name) => new RegExp(`^ *${name} `, "m").test(stdout));
+  };
+  expect(await rowsOf("--schedule", "sync,mini-batch-pipeline")).toEqual([
+    "recipe-sync",
+    "recipe-mini-batch-pipeline",
+  ]);
+  expect(await rowsOf("--schedule", "all", "--only", "streaming-1")).toEqual(["streaming-1"]);
+});
+
+test.each([
+  [["--run", "70b"], '--run takes 7b-megatron, 7b-fsdp, 3b-fsdp, 3b-megatron, not "70b"'],
+  [
+    ["--schedule", "sync,baseline"],
+    '--schedule takes all, sync, one-step-off-policy, mini-batch-pipeline, one-step-pipeline, streaming, not "baseline"',
+  ],
+  [
+    ["--schedule", "sync", "--only", "streaming-1"],
+    "--only and --schedule have no row in common; rows are recipe-sync, ",
+  ],
+])("%j is what it cannot do: one clear line", async (flags, message) => {
+  const failed = run(process.execPath, ["bench/replay/main.ts", ...flags], { cwd: root });
   await expect(failed).rejects.toMatchObject({
     code: 2,
-    stderr:
-      'bench: --run takes 7b-megatron, 7b-fsdp, 3b-fsdp, 3b-megatron, not "70b"; see --help\n',
+    stderr: expect.stringMatching(/^bench: .*; see --help\n$/) as string,
   });
+  await expect(failed).rejects.toThrow(message);
 });
 
 function countsOf(names: readonly string[]): Record<string, number> {
