@@ -45,9 +45,9 @@ async function trainTo(step: number, name: string): Promise<string> {
 const straight = await trainTo(6, "straight");
 await trainTo(3, "stopped");
 const resumed = await trainTo(6, "stopped");
-console.log(
-  `weights: ${straight} and ${resumed}: ${straight === resumed ? "the same" : "not the same"}`,
-);
+const isSame = straight === resumed;
+console.log(`weights: ${straight} and ${resumed}: ${isSame ? "the same" : "not the same"}`);
+if (!isSame) process.exitCode = 1;
 
 await rm(folder, { recursive: true });
 await ray.shutdown();
