@@ -56,7 +56,8 @@ export interface QuickstartResult {
   readonly runs: readonly QuickstartRun[];
 }
 
-const settings = {
+/** Those of presets/grpo.yaml, too. */
+export const settings = {
   trainBatchSize: 32,
   n: 8,
   ppoMiniBatchSize: 32,

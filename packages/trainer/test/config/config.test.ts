@@ -11,7 +11,9 @@ import {
   printConfig,
   readTrainerConfig,
   TrainerConfigError,
+  trainingPlanOf,
 } from "../../src/config/index.ts";
+import { settings as quickstart } from "../../src/quickstart/quickstart.ts";
 import { loggerNames } from "../../src/index.ts";
 
 const refusal = (run: () => unknown): TrainerConfigError => {
@@ -385,14 +387,60 @@ describe("presets", () => {
       "one-step-pipeline",
       "streaming",
     ]);
-    const { rayling, ...quickstart } = loadTrainerConfig({ name: "grpo" });
+    const { rayling, ...grpo } = loadTrainerConfig({ name: "grpo" });
     for (const config of configs) {
       const { experimentName, defaultLocalDir } = config.trainer;
-      const trainer = { ...quickstart.trainer, experimentName, defaultLocalDir };
+      const trainer = { ...grpo.trainer, experimentName, defaultLocalDir };
       const { schedule } = config.rayling;
-      const reward = { ...quickstart.reward, experiment_name: experimentName };
-      expect(config).toEqual({ ...quickstart, trainer, reward, rayling: { ...rayling, schedule } });
+      const reward = { ...grpo.reward, experiment_name: experimentName };
+      // Those that train as rewards come cut a batch into parts; the critic follows the actor.
+      const { actor } = config.actorRolloutRef;
+      const { ppoMiniBatchSize } = actor;
+      expect(config).toEqual({
+        ...grpo,
+        actorRolloutRef: { ...grpo.actorRolloutRef, actor },
+        critic: { ...grpo.critic, ppoMiniBatchSize },
+        trainer,
+        reward,
+        rayling: { ...rayling, schedule },
+      });
+      const parts = ["sync", "one-step-off-policy"].includes(schedule) ? 1 : 4;
+      expect(config.data.trainBatchSize / ppoMiniBatchSize).toBe(parts);
     }
+  });
+
+  test("of GRPO are the settings of the quickstart", () => {
+    const config = loadTrainerConfig({ name: "grpo" });
+    const { actor, rollout } = config.actorRolloutRef;
+    const { optim } = actor;
+    expect({
+      trainBatchSize: config.data.trainBatchSize,
+      n: rollout.n,
+      ppoMiniBatchSize: actor.ppoMiniBatchSize,
+      lr: optim.lr,
+      lrWarmupStepsRatio: optim.lrWarmupStepsRatio,
+      minLrRatio: optim.minLrRatio,
+      bypassMode: config.algorithm.rolloutCorrection.bypassMode,
+      slots: trainingPlanOf(config, { train: undefined, validation: undefined }).rewardSlots,
+    }).toEqual({
+      trainBatchSize: quickstart.trainBatchSize,
+      n: quickstart.n,
+      ppoMiniBatchSize: quickstart.ppoMiniBatchSize,
+      lr: quickstart.lr,
+      lrWarmupStepsRatio: quickstart.lrWarmupStepsRatio,
+      minLrRatio: quickstart.minLrRatio,
+      bypassMode: quickstart.rolloutCorrection.bypassMode,
+      slots: quickstart.slots,
+    });
+    expect(optim.lrSchedulerType).toBe("linear");
+    expect(rollout.promptLength + rollout.responseLength).toBe(12);
+    expect(config.rayling.warmStartSteps % quickstart.warmSteps.each).toBe(0);
+  });
+
+  test.each(["grpo", "ppo"])("of %s train as many epochs as they are told", (name) => {
+    const overrides = ["trainer.total_epochs=2", "algorithm.adv_estimator=grpo"];
+    const config = loadTrainerConfig({ name, overrides });
+    expect(trainingPlanOf(config, { train: 320, validation: 0 }).totalSteps).toBe(20);
   });
 
   test("know verl's word for the first one", () => {
