@@ -46,8 +46,9 @@ export async function runTask(
     execution.answerFailure(error);
   } finally {
     execution.ended();
-    session.flush();
+    // Before its caller sends the next one.
     running.ended(execution);
+    session.flush();
   }
 }
 
