@@ -121,6 +121,50 @@ describe("kill -9 in the middle of a step", () => {
   );
 });
 
+test("streaming, with a group that is dropped and others that are filtered out: none comes back, all else is trained once", async () => {
+  const folder = await newFolder();
+  const scored = join(folder, "scored");
+  const goOn = join(folder, "go on");
+  const run: BanditRun = {
+    schedule: "streaming",
+    staleness: { limit: 2, numWarmupBatches: 2, strategy: "drop" },
+    filters: true,
+    steps: 6,
+    saveFreq: 1,
+    folder: join(folder, "run"),
+    // The first group is never judged before the kill, which comes when it was dropped: at the end of step 3.
+    rewardKwargs: { scored, stopAt: 141, goOn, holds: "1:0:0:0" },
+  };
+  const first = stepsOf(await ran(run, hasLines(scored, 144)));
+  await writeFile(goOn, "");
+  const again = stepsOf(await ran(run));
+  const begun = again[0]?.step ?? 0;
+  expect(begun).toBeGreaterThan(3);
+  const whole = [...first.filter(({ step }) => step < begun), ...again];
+  expect(whole.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(whole.map(({ ids }) => ids.length)).toEqual([16, 16, 16, 16, 16, 16]);
+  const ids = whole.flatMap((line) => line.ids);
+  expect(new Set(ids).size).toBe(96);
+  expect(ids.filter((id) => id.startsWith("1:0:0:0/"))).toEqual([]);
+  expect(Math.max(...whole.map(({ worst }) => worst))).toBeLessThanOrEqual(2);
+  const sumOf = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0);
+  // In samples; what else is too old by then is dropped as well.
+  const evicted = sumOf(whole.map((line) => line.evicted)) / 4;
+  expect(whole[2]?.evicted).toBeGreaterThanOrEqual(4);
+  expect(sumOf(whole.map(({ filtered }) => filtered))).toBeGreaterThan(0);
+  const scores = new Map<string, Set<string>>();
+  for (const line of readFileSync(scored, "utf8").trimEnd().split("\n")) {
+    const [group = "", score = ""] = line.split(" ");
+    scores.set(group, (scores.get(group) ?? new Set()).add(score));
+  }
+  const differing = [...scores].filter(([, ones]) => ones.size > 1).map(([group]) => group);
+  const trained = new Set(ids.map((id) => id.split("/")[0] ?? ""));
+  expect([...trained].filter((group) => !differing.includes(group))).toEqual([]);
+  // Whatever was worth it and is not trained was dropped, or is left over: of two batches ahead, and one that was generated in the place of others.
+  const rest = differing.filter((group) => !trained.has(group)).length;
+  expect(rest - evicted).toBeLessThanOrEqual(12);
+});
+
 test("a step that a checkpoint has was told before it, though its validation was still judged when the kill came", async () => {
   const folder = await newFolder();
   const goOn = join(folder, "go on");
