@@ -1,6 +1,6 @@
 // node examples/grpo-arithmetic.ts
 //
-// A policy that really learns: a tiny transformer adds two numbers, by heart at first and then by GRPO with a rule for its reward. 40 steps, after which a run got 87 of 100 new sums right (67 after 20); node examples/grpo-arithmetic.ts 300 goes on.
+// A policy that really learns: a tiny transformer adds two numbers, by heart at first and then by GRPO with a rule for its reward. After 40 steps a run got 87 % of new sums right, after 300 another one 98 %: node examples/grpo-arithmetic.ts 300
 
 import {
   arithmeticAlphabet,
