@@ -72,6 +72,8 @@ export class ActorClient implements CallOwner {
   /** Which of them go again, so far. */
   #again: Call[] = [];
   #waitingForCredit = false;
+  /** The session that was asked to say when there is credit, once for as long as it has not. */
+  #askedForCredit: Session | undefined;
   #unwatch: (() => void) | undefined;
   readonly #routes: WeakMap<Route, Route> = new WeakMap();
 
@@ -242,18 +244,25 @@ export class ActorClient implements CallOwner {
       }
       if (head.unresolved > 0 || !session.isOpen) return;
       if (this.#sent >= 2 * this.#concurrency && !session.hasCredit(this.#concurrency)) {
-        this.#waitingForCredit = true;
-        session.whenCredit(this.#concurrency, () => {
-          this.#waitingForCredit = false;
-          this.#drainAll();
-        });
-        return;
+        return this.#waitForCredit(session);
       }
       if (head.dependencies.length > 0 && this.#bringing(head)) return;
       queue.shift();
       head.send(session, this.#route(head.plan.route, state.target), state.incarnation);
       if (head.session !== undefined) this.#sent += 1;
     }
+  }
+
+  #waitForCredit(session: Session): void {
+    this.#waitingForCredit = true;
+    if (this.#askedForCredit === session) return;
+    this.#askedForCredit = session;
+    session.whenCredit(this.#concurrency, () => {
+      if (this.#askedForCredit !== session) return;
+      this.#askedForCredit = undefined;
+      this.#waitingForCredit = false;
+      this.#drainAll();
+    });
   }
 
   /** An argument that is away holds the call back like one that is not ready. */

@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { Mailbox } from "./fixtures/mailbox.ts";
+import { currentCaller } from "./fixtures/runtime.ts";
+
+beforeAll(() => ray.init({ numCpus: 1, prewarm: 0 }));
+afterAll(() => ray.shutdown());
+
+test("a session that is full is asked by each actor once to say when it is not, however many calls are answered meanwhile", async () => {
+  const Shared = Mailbox.options({ isolation: "shared" });
+  const [filler, other] = [Shared.remote(), Shared.options({ maxConcurrency: 1 }).remote()];
+  await ray.get([filler.ready.remote(), other.ready.remote()]);
+  const [session, ...more] = currentCaller()?.sessions ?? [];
+  if (session === undefined || more.length > 0) expect.fail("they share one host");
+  const ask = session.whenCredit.bind(session);
+  let asked = 0;
+  session.whenCredit = (maxConcurrency, resume) => {
+    asked += 1;
+    ask(maxConcurrency, resume);
+  };
+  for (let call = 0; call < 5000; call++) filler.stay.remote();
+  const answers = Array.from({ length: 300 }, () => other.ready.remote());
+  expect(await ray.get(answers)).toHaveLength(300);
+  expect(asked).toBe(2);
+  await Promise.all([ray.kill(filler), ray.kill(other)]);
+});
