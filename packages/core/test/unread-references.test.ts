@@ -15,6 +15,20 @@ async function falls(count: () => Promise<number>, most: number): Promise<void> 
   }
 }
 
+/** Hands a ref of one actor to another, which is killed before it looks at it. */
+async function handToTheDead(
+  maker: ReturnType<typeof Mailbox.remote>,
+  busy: ReturnType<typeof Mailbox.remote>,
+): Promise<void> {
+  busy.stay.remote();
+  const unread = busy.take.remote(await ray.get(maker.make.remote()));
+  expect(await ray.get(maker.exported.remote())).toBe(1);
+  await ray.kill(busy);
+  // A matcher would keep the error, and that the call by its stack.
+  const name = await ray.get(unread).catch((error: unknown) => (error as Error).name);
+  expect(name).toBe("ActorDiedError");
+}
+
 /** How many items come of a stream whose actor ends in the middle; the first ones are made twice. */
 async function repeated(mailbox: ReturnType<typeof Mailbox.remote>): Promise<number> {
   const { parcels } = mailbox;
@@ -75,6 +89,16 @@ describe.each(["thread", "process"] as const)("in a %s of its own", (isolation) 
     await falls(async () => {
       globalThis.gc?.();
       return ray.get(mailbox.exported.remote());
+    }, 0);
+  });
+
+  test("a ref of an actor that is on its way to another is let go when that dies, though the two never spoke", async () => {
+    const [maker, busy] = [Isolated.remote(), Isolated.options({ maxConcurrency: 1 }).remote()];
+    await ray.get([maker.ready.remote(), busy.ready.remote()]);
+    await handToTheDead(maker, busy);
+    await falls(async () => {
+      globalThis.gc?.();
+      return ray.get(maker.exported.remote());
     }, 0);
   });
 

@@ -114,6 +114,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     this.#exchange = new ObjectExchange(this);
     this.store = new Store(this.id, this.#exchange);
     this.#sessions = new Sessions({
+      id: this.id,
       directory: this.directory,
       store: this.store,
       exchange: this.#exchange,

@@ -5,12 +5,13 @@ import type { Directory } from "../rpc/directory.ts";
 import { type CallMessage, Session } from "../rpc/session.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
-import type { Store } from "../store/store.ts";
+import { peerOf, type Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
 import type { ObjectExchange } from "./object-exchange.ts";
 import type { Pulls } from "./pulls.ts";
 
 export interface SessionsLink {
+  readonly id: string;
   readonly directory: Directory;
   readonly store: Store;
   readonly exchange: ObjectExchange;
@@ -26,6 +27,8 @@ export class Sessions {
   readonly #link: SessionsLink;
   readonly #known: Map<string, Promise<Session>> = new Map();
   readonly #open: Set<Session> = new Set();
+  /** Holders of our objects of whose death the directory is to tell. */
+  readonly #followed: Set<string> = new Set();
 
   constructor(link: SessionsLink) {
     this.#link = link;
@@ -50,7 +53,10 @@ export class Sessions {
         if (entry?.owner === peerId) link.settle(entry, value);
         else link.decline(value);
       },
-      onReference: (objectId, holder, change) => store.changeReference(objectId, holder, change),
+      onReference: (objectId, holder, change) => {
+        store.changeReference(objectId, holder, change);
+        this.#follow(peerOf(holder));
+      },
       onCancelObject: (objectId, recursive, force) => {
         try {
           store.exported(objectId)?.producer?.cancel(recursive, force);
@@ -69,9 +75,29 @@ export class Sessions {
     void session.closed.then((reason) => {
       this.#open.delete(session);
       if (this.#known.get(peerId) === known) this.#known.delete(peerId);
-      store.dropHolder(peerId, reason.message, (error) => link.describe(error));
+      this.#dropHolder(peerId, reason);
     });
     return session;
+  }
+
+  /** A peer without a session to us has what it holds until the directory knows of its death, which may be long ago. */
+  #follow(peerId: string): void {
+    const { directory, id } = this.#link;
+    if (peerId === id || this.#known.has(peerId) || this.#followed.has(peerId)) return;
+    this.#followed.add(peerId);
+    directory.death(peerId).then(
+      (cause) => {
+        this.#followed.delete(peerId);
+        this.#dropHolder(peerId, cause);
+      },
+      // A directory that does not answer ends with this runtime.
+      () => undefined,
+    );
+  }
+
+  #dropHolder(peerId: string, { message }: DeathCause): void {
+    const { store } = this.#link;
+    store.dropHolder(peerId, message, (error) => this.#link.describe(error));
   }
 
   /** The one with that peer, which the directory connects us to if there is none. Rejects when it is gone. */
@@ -86,6 +112,7 @@ export class Sessions {
       return await connecting;
     } catch (error) {
       if (this.#known.get(peerId) === connecting) this.#known.delete(peerId);
+      this.#follow(peerId);
       throw error;
     }
   }

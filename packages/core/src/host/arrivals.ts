@@ -121,6 +121,8 @@ class Arrival implements Running {
 
   callerLost(): void {
     this.#end();
+    // Nobody hears it: it ends here for what came with it.
+    this.#session.answerGone(this.#call.id);
     this.#onOver();
   }
 

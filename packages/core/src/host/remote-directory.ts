@@ -47,6 +47,7 @@ export function remoteDirectory(
       return { restarting, cause: causeFromData(cause) };
     },
     kill: (info, noRestart) => driver.kill(info, noRestart),
+    death: async (deadId) => causeFromData(await driver.death(deadId)),
     async connect(toHostId): Promise<Channel> {
       const wayId = newId("way");
       const incoming = ways.expect(wayId);

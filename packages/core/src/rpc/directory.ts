@@ -202,6 +202,8 @@ export interface Directory extends ClusterDirectory, InsideDirectory {
   kill(info: ActorInfo, noRestart: boolean): Promise<void>;
   /** Nobody holds a handle of it any more: it ends when what runs has ended. */
   outOfScope(actorId: string): void;
+  /** Resolves when that host is dead, or is not known any more. */
+  death(hostId: string): Promise<DeathCause>;
   /** A direct way to another host. */
   connect(hostId: string): Promise<Channel>;
   /** Undefined for an actor that is not known. */

@@ -137,6 +137,10 @@ export class LocalDirectory implements Directory {
     await actor?.kill({ kind: "killed", message: "it was killed by ray.kill" }, noRestart);
   }
 
+  async death(hostId: string): Promise<DeathCause> {
+    return this.#hosts.get(hostId)?.exited ?? { kind: "unreachable", message: "its host is gone" };
+  }
+
   async connect(hostId: string): Promise<Channel> {
     // The driver has a session with every living host from its start.
     throw new RaySystemError(`host ${hostId} is gone`);
@@ -261,14 +265,7 @@ export class LocalDirectory implements Directory {
       },
       kill: (info, noRestart) => this.kill(info, noRestart),
       connect: async (from, to, wayId) => joinHosts(this.#host(from), this.#host(to), wayId),
-      death: async (hostId) => {
-        const host = this.#hosts.get(hostId);
-        return causeToData(
-          host === undefined
-            ? { kind: "unreachable", message: "its host is gone" }
-            : await host.exited,
-        );
-      },
+      death: async (hostId) => causeToData(await this.death(hostId)),
       state: (query) => this.state(query),
       timeline: () => this.timeline(),
       metricsText: () => this.metricsText(),

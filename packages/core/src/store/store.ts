@@ -14,6 +14,12 @@ function inFlightTo(peerId: string): string {
   return `in flight to ${peerId}`;
 }
 
+/** The runtime that holds, or is to. */
+export function peerOf(holder: string): string {
+  const flight = inFlightTo("");
+  return holder.startsWith(flight) ? holder.slice(flight.length) : holder;
+}
+
 /** How the store speaks to the owners of what it borrows. */
 export interface StoreLink {
   /** Changes the count of `holder` at the owner of the object. */
@@ -116,12 +122,8 @@ export class Store {
 
   /** Our objects that others hold or are about to, and who. */
   *held(): Iterable<{ readonly entry: ObjectEntry; readonly holders: ReadonlySet<string> }> {
-    const flight = inFlightTo("");
     for (const { entry, holders } of this.#exported.values()) {
-      const names = [...holders.keys()].map((holder) =>
-        holder.startsWith(flight) ? holder.slice(flight.length) : holder,
-      );
-      yield { entry, holders: new Set(names) };
+      yield { entry, holders: new Set([...holders.keys()].map(peerOf)) };
     }
   }
 
