@@ -16,7 +16,8 @@ import type { ClientLink } from "./link.ts";
 interface Lane {
   readonly worker: WorkerRequest;
   readonly ready: Fifo<Call>;
-  asking: number;
+  /** Tickets of the leases that it has asked for. */
+  readonly asked: Set<number>;
   unanswered: number;
   /** Workers in a row that could not be reached. */
   unreached: number;
@@ -49,6 +50,7 @@ export class TaskClient implements CallOwner {
   readonly #leasedUntil: Map<string, number> = new Map();
   /** Those whose arguments are not ready. */
   readonly #parked: Set<Call> = new Set();
+  #tickets = 0;
 
   constructor(link: ClientLink) {
     this.link = link;
@@ -66,7 +68,7 @@ export class TaskClient implements CallOwner {
   queueOf(worker: WorkerRequest): Fifo<Call> {
     let lane = this.#lanes.get(worker.key);
     if (lane === undefined) {
-      lane = { worker, ready: new Fifo(), asking: 0, unanswered: 0, unreached: 0 };
+      lane = { worker, ready: new Fifo(), asked: new Set(), unanswered: 0, unreached: 0 };
       this.#lanes.set(worker.key, lane);
       this.#laneOf.set(lane.ready, lane);
     }
@@ -139,8 +141,15 @@ export class TaskClient implements CallOwner {
     this.gone(call);
   }
 
+  /** The directory is not to keep room for what nobody will run. */
   withdrawn(call: Call): void {
-    this.#parked.delete(call);
+    if (this.#parked.delete(call)) return;
+    const lane = this.#lane(call);
+    while (lane.ready.peek()?.isSettled === true) lane.ready.shift();
+    for (const ticket of [...lane.asked].slice(lane.ready.size)) {
+      lane.asked.delete(ticket);
+      this.link.directory.withdrawWorker(ticket);
+    }
   }
 
   /** The worker ends now, and with it the task. */
@@ -164,23 +173,25 @@ export class TaskClient implements CallOwner {
   }
 
   #ask(lane: Lane): void {
-    while (lane.asking < Math.min(lane.ready.size, maxAsking)) {
-      lane.asking += 1;
-      void this.#lease(lane);
+    while (lane.asked.size < Math.min(lane.ready.size, maxAsking)) {
+      const ticket = this.#tickets++;
+      lane.asked.add(ticket);
+      void this.#lease(lane, ticket);
     }
   }
 
-  async #lease(lane: Lane): Promise<void> {
+  async #lease(lane: Lane, ticket: number): Promise<void> {
     let lease: WorkerLease;
     try {
-      lease = await this.link.directory.leaseWorker(lane.worker);
+      lease = await this.link.directory.leaseWorker(lane.worker, ticket);
     } catch (error) {
-      lane.asking -= 1;
+      lane.asked.delete(ticket);
       const failure = this.link.describe(error as Error);
       for (const call of lane.ready.drain()) call.fail(failure);
       return;
     }
-    lane.asking -= 1;
+    lane.asked.delete(ticket);
+    if (lease.state === "withdrawn") return this.#ask(lane);
     if (lease.state === "refused") {
       for (const call of lane.ready.drain()) {
         call.fail(this.link.describe(taskDeath(call.entry.label, lease.cause)));

@@ -203,7 +203,8 @@ export interface DriverControl {
   reported(report: HostReport): void;
   actorStatus(actorId: string): Promise<ActorStatus | undefined>;
   whyWaiting(demand: Demand): Promise<string | undefined>;
-  leaseWorker(request: WorkerRequest): Promise<WorkerLease>;
+  leaseWorker(request: WorkerRequest, ticket: number): Promise<WorkerLease>;
+  withdrawWorker(ticket: number): void;
   releaseWorker(hostId: string): void;
   setBlocked(hostId: string, blocked: boolean): void;
   nodes(): readonly NodeInfo[];

@@ -182,9 +182,10 @@ export interface ActorStatus {
   readonly load: { readonly running: number; readonly queued: number } | undefined;
 }
 
-/** A worker for tasks with one demand, or why there will never be one. */
+/** A worker for tasks with one demand, or why there will never be one; "withdrawn" is the answer to a request that was taken back. */
 export type WorkerLease =
   | { readonly state: "leased"; readonly hostId: string }
+  | { readonly state: "withdrawn" }
   | { readonly state: "refused"; readonly cause: DeathCause };
 
 export interface Directory extends ClusterDirectory, InsideDirectory {
@@ -210,7 +211,10 @@ export interface Directory extends ClusterDirectory, InsideDirectory {
   actorStatus(actorId: string): Promise<ActorStatus | undefined>;
   /** Why requests for those resources wait; undefined when none does. */
   whyWaiting(demand: Demand): Promise<string | undefined>;
-  leaseWorker(request: WorkerRequest): Promise<WorkerLease>;
+  /** @param ticket names the request among those of this runtime */
+  leaseWorker(request: WorkerRequest, ticket: number): Promise<WorkerLease>;
+  /** Takes back a request that still waits for its place. */
+  withdrawWorker(ticket: number): void;
   releaseWorker(hostId: string): void;
   /** Ends a leased worker in the middle of its task. */
   endWorker(hostId: string): Promise<void>;

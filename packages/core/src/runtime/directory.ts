@@ -186,8 +186,12 @@ export class LocalDirectory implements Directory {
     return this.#parts.scheduler.whyWaiting(demand);
   }
 
-  leaseWorker(request: WorkerRequest): Promise<WorkerLease> {
-    return this.#workers.lease(request, this.#settings.driverId);
+  leaseWorker(request: WorkerRequest, ticket: number): Promise<WorkerLease> {
+    return this.#workers.lease(request, this.#settings.driverId, ticket);
+  }
+
+  withdrawWorker(ticket: number): void {
+    this.#workers.withdraw(this.#settings.driverId, ticket);
   }
 
   releaseWorker(hostId: string): void {
@@ -272,13 +276,14 @@ export class LocalDirectory implements Directory {
       reported: (report) => this.#settings.inside().reported(fromHostId, report),
       actorStatus: (actorId) => this.actorStatus(actorId),
       whyWaiting: (demand) => this.whyWaiting(demand),
-      leaseWorker: async (request) => {
-        const lease = await this.#workers.lease(request, fromHostId);
+      leaseWorker: async (request, ticket) => {
+        const lease = await this.#workers.lease(request, fromHostId, ticket);
         if (lease.state === "leased" && !this.#hosts.has(fromHostId)) {
           this.releaseWorker(lease.hostId);
         }
         return lease;
       },
+      withdrawWorker: (ticket) => this.#workers.withdraw(fromHostId, ticket),
       outOfScope: (actorId) => this.outOfScope(actorId),
       exiting: (actorId, incarnation, cause) =>
         this.#actors.find(actorId)?.exiting(incarnation, causeFromData(cause)),

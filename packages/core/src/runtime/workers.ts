@@ -41,26 +41,25 @@ interface Idle {
 export class Workers {
   readonly #parts: WorkersParts;
   readonly #leases: Map<string, Lease> = new Map();
-  /** Leases that are asked for, by who asks. */
-  readonly #asked: Map<string, Set<ResourceRequest>> = new Map();
+  /** Leases that are asked for, by who asks and its ticket. */
+  readonly #asked: Map<string, Map<number, ResourceRequest>> = new Map();
   readonly #idle: Idle[] = [];
 
   constructor(parts: WorkersParts) {
     this.#parts = parts;
   }
 
-  /** Resolves when there is room for one, or never will be. */
-  async lease(worker: WorkerRequest, holder: string): Promise<WorkerLease> {
+  /** Resolves when there is room for one, or never will be, or it was withdrawn. */
+  async lease(worker: WorkerRequest, holder: string, ticket: number): Promise<WorkerLease> {
     const { demand, kind } = worker;
     const request = this.#parts.scheduler.request(demand, "a task");
-    const asked = this.#asked.get(holder) ?? new Set();
-    this.#asked.set(holder, asked.add(request));
+    const asked = this.#asked.get(holder) ?? new Map<number, ResourceRequest>();
+    this.#asked.set(holder, asked.set(ticket, request));
     const outcome = await request.outcome;
-    asked.delete(request);
-    if (outcome.kind !== "placed") {
-      const cause: DeathCause =
-        outcome.kind === "refused" ? { kind: outcome.refusal, message: outcome.reason } : askerGone;
-      return { state: "refused", cause };
+    asked.delete(ticket);
+    if (outcome.kind === "withdrawn") return { state: "withdrawn" };
+    if (outcome.kind === "refused") {
+      return { state: "refused", cause: { kind: outcome.refusal, message: outcome.reason } };
     }
     const { allocation } = outcome;
     const { driverId, isLiving } = this.#parts;
@@ -80,7 +79,9 @@ export class Workers {
       if (host === undefined || !isWanted()) {
         if (host !== undefined) void host.terminate(askerGone);
         allocation.release();
-        return isAsked() ? this.lease(worker, holder) : { state: "refused", cause: askerGone };
+        return isAsked()
+          ? this.lease(worker, holder, ticket)
+          : { state: "refused", cause: askerGone };
       }
       const groupId = scopeOf(demand)?.group.groupId;
       this.#leases.set(host.id, { host, allocation, holder, groupId, kind });
@@ -90,6 +91,11 @@ export class Workers {
       if (error instanceof HostLostError) return { state: "refused", cause: error.deathCause };
       throw error;
     }
+  }
+
+  /** Its asker has no use for it any more. One that has its place already is leased, and given back. */
+  withdraw(holder: string, ticket: number): void {
+    this.#asked.get(holder)?.get(ticket)?.withdraw();
   }
 
   release(hostId: string): void {
@@ -132,7 +138,7 @@ export class Workers {
     for (const [workerId, lease] of this.#leases) {
       if (workerId === host.id || lease.holder === host.id) this.release(workerId);
     }
-    for (const request of this.#asked.get(host.id) ?? []) request.withdraw();
+    for (const request of this.#asked.get(host.id)?.values() ?? []) request.withdraw();
     this.#asked.delete(host.id);
   }
 
