@@ -2,7 +2,7 @@
 import { addSerializer } from "../protocol/serializers.ts";
 import type { Serializer } from "../protocol/encodable.ts";
 import { currentNamespace } from "../caller/current.ts";
-import { insideOf, makeHandle } from "../caller/handle.ts";
+import { insideOf } from "../caller/handle.ts";
 import { ActorNotFoundError, InvalidOptionError } from "../shared/errors.ts";
 import { show } from "../shared/show.ts";
 import { checkOptions, flag, text } from "../shared/options.ts";
@@ -44,7 +44,7 @@ export async function getActor<Instance extends object>(
   const info = await caller.directory.find(name, options.namespace);
   if (info === undefined)
     throw new ActorNotFoundError(name, options.namespace ?? currentNamespace());
-  return makeHandle(info, caller, undefined) as ActorHandle<Instance>;
+  return caller.weakHandle(info) as ActorHandle<Instance>;
 }
 
 /** Names of living actors: of this namespace, or of all. */

@@ -1,7 +1,6 @@
 /** What running code can know about itself, by Ray's names. */
 import { currentCaller, currentNamespace } from "../caller/current.ts";
 import { currentTask, type TaskScope } from "../caller/task-scope.ts";
-import { makeHandle } from "../caller/handle.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { useCaller } from "./session.ts";
@@ -63,7 +62,7 @@ export function getRuntimeContext(): RuntimeContext {
       task?.assignment.group?.captureChildTasks ?? false,
     currentActor: <Instance extends object>() => {
       if (actor === undefined) throw new RaySystemError("currentActor: this code runs in no actor");
-      return makeHandle(actor.info, caller, undefined) as ActorHandle<Instance>;
+      return caller.weakHandle(actor.info) as ActorHandle<Instance>;
     },
     wasCurrentActorReconstructed: () => (actor?.incarnation ?? 0) > 0,
     isCanceled: () => taskOr("isCanceled", task).isCancelled(),

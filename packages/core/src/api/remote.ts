@@ -17,7 +17,7 @@ import type {
 } from "../rpc/directory.ts";
 import type { CallPlan } from "../caller/call.ts";
 import { noteFunctionRef, setFunctionMaker } from "../caller/function-ref.ts";
-import { type CallOptions, makeHandle } from "../caller/handle.ts";
+import type { CallOptions } from "../caller/handle.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { builtInMethods, type Method, methodsOf, shutdownHook } from "../shared/methods.ts";
@@ -218,11 +218,12 @@ function create(
         throw new ActorAlreadyExistsError(registration.name, registration.namespace);
       }
     });
-    return caller.createHandle(info, registered);
+    // It may turn out to be another name of an actor, which goes with its handles.
+    return caller.createHandle(info, registered, !info.isDetached || spec.getIfExists);
   }
   pending.resolve(answer.state === "new");
   if (answer.state === "taken") throw new ActorAlreadyExistsError(answer.name, answer.namespace);
-  if (answer.state === "existing") return makeHandle(answer.info, caller, undefined);
+  if (answer.state === "existing") return caller.weakHandle(answer.info);
   return caller.createHandle(info);
 }
 

@@ -75,6 +75,8 @@ export class ActorClient implements CallOwner {
   /** The session that was asked to say when there is credit, once for as long as it has not. */
   #askedForCredit: Session | undefined;
   #unwatch: (() => void) | undefined;
+  /** Nobody has a handle: it looks no more for where the actor is, until it is called all the same. */
+  #isRetired = false;
   readonly #routes: WeakMap<Route, Route> = new WeakMap();
 
   /** @param registered settles when the directory knows the actor */
@@ -112,6 +114,7 @@ export class ActorClient implements CallOwner {
 
   submit(call: Call): void {
     this.#outstanding += 1;
+    this.#isRetired = false;
     const state = this.#state;
     if (state.kind === "dead") return call.fail(state.failure);
     const { dependencies } = call;
@@ -214,9 +217,11 @@ export class ActorClient implements CallOwner {
     return undefined;
   }
 
-  /** Nobody here will call any more. */
+  /** Nobody here will call any more, unless a lost result is to be made again. */
   retire(): void {
+    this.#isRetired = true;
     this.#unwatch?.();
+    if (this.#state.kind === "ready") this.#state = { kind: "unreached" };
   }
 
   /** Unanswered calls, for those who look for some of them. */
@@ -308,6 +313,10 @@ export class ActorClient implements CallOwner {
     }
     if (session === undefined || !session.isOpen) {
       return this.#afterLoss({ session, incarnation, reason: undefined, calls: [] }, true);
+    }
+    if (this.#isRetired) {
+      this.#state = { kind: "unreached" };
+      return;
     }
     this.#state = { kind: "ready", session, target, incarnation };
     this.#unwatch?.();

@@ -97,7 +97,10 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
   readonly #tasks: TaskClient;
   readonly #lives: Lives = new Lives({
     borrowedCount: () => this.store.borrowedCount,
-    onReleased: (actorId, isOwn) => this.#onReleased(actorId, isOwn),
+    onReleased: (actorId) => {
+      if (this.#ended === undefined) this.directory.outOfScope(actorId);
+    },
+    onUnused: (actorId) => this.#forget(actorId),
   });
   #ended: DeathCause | undefined = undefined;
 
@@ -287,18 +290,32 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     }
   }
 
-  /** The first handle of an actor that this runtime creates and owns; its calls wait until `registered` settles. */
-  createHandle(info: ActorInfo, registered?: Promise<void>): object {
+  /**
+   * The first handle of an actor that this runtime creates and owns; its calls wait until `registered` settles.
+   *
+   * @param isCounted the directory is to hear when nobody holds a handle of it
+   */
+  createHandle(
+    info: ActorInfo,
+    registered?: Promise<void>,
+    isCounted: boolean = !info.isDetached,
+  ): object {
     this.#actors.set(info.actorId, new ActorClient(info, this, registered));
-    if (info.isDetached) return makeHandle(info, this, undefined);
+    if (!isCounted) return this.weakHandle(info);
     const life = this.store.create(`actor ${info.className}`);
     this.#lives.watch(life, info.actorId, true);
     return makeHandle(info, this, life);
   }
 
-  #onReleased(actorId: string, isOwn: boolean): void {
-    if (isOwn && this.#ended === undefined) this.directory.outOfScope(actorId);
-    // A weak handle may still call: then a new client is made for it.
+  /** One that does not keep its actor alive. */
+  weakHandle(info: ActorInfo): object {
+    const handle = makeHandle(info, this, undefined);
+    this.#lives.watchWeak(handle, info.actorId);
+    return handle;
+  }
+
+  /** Of living and dead actors alike: who is given a handle of it again gets a new client. */
+  #forget(actorId: string): void {
     const client = this.#actors.get(actorId);
     if (client === undefined || client.outstanding > 0) return;
     this.#actors.delete(actorId);
@@ -481,6 +498,11 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     return typeof policy === "boolean" ? policy : policy.some((one) => isOfClass(failure, one));
   }
 
+  /** Actors of which something is known here: for tests of leaks. */
+  get actorCount(): number {
+    return this.#actors.size;
+  }
+
   /** Calls and tasks without an answer, sent or not. */
   get outstandingCalls(): number {
     let count = this.#tasks.queued;
@@ -567,7 +589,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     if (data[0] === "function") return makeFunctionRef(data[1]);
     if (data[0] === "actor") {
       const [, info, owner, sequence] = data;
-      if (owner === undefined || sequence === undefined) return makeHandle(info, this, undefined);
+      if (owner === undefined || sequence === undefined) return this.weakHandle(info);
       const life = this.store.importReference(owner, sequence, `actor ${info.className}`);
       this.#lives.watch(life, info.actorId, owner === this.id);
       return makeHandle(info, this, life);

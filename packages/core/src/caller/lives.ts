@@ -1,6 +1,6 @@
 /**
  * The lives of actors whose handles are here: each is an object of the actor's creator that every handle holds, so an actor is out of scope when
- * nobody holds its life any more.
+ * nobody holds its life any more. A weak handle holds none, and is counted by itself: what is kept for the handles of an actor goes with the last.
  */
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { IdleCollector } from "./idle-collector.ts";
@@ -8,21 +8,37 @@ import { IdleCollector } from "./idle-collector.ts";
 export interface LivesParts {
   /** Refs of others that are held here: like lives, they are let go when the collector has run. */
   readonly borrowedCount: () => number;
-  /** Nothing here holds a handle any more; of an own actor nothing anywhere. */
-  readonly onReleased: (actorId: string, isOwn: boolean) => void;
+  /** Nothing anywhere holds the life of this actor of ours. */
+  readonly onReleased: (actorId: string) => void;
+  /** No handle of it is here any more. */
+  readonly onUnused: (actorId: string) => void;
+}
+
+interface Holder {
+  readonly actorId: string;
+  readonly kind: "own life" | "life" | "weak handle";
 }
 
 export class Lives {
   readonly #known: WeakSet<ObjectEntry> = new WeakSet();
   #held = 0;
+  /** Lives and weak handles that are here, by actor. */
+  readonly #holders: Map<string, number> = new Map();
   readonly #collector: IdleCollector;
-  readonly #released: FinalizationRegistry<{ readonly actorId: string; readonly isOwn: boolean }>;
+  readonly #released: FinalizationRegistry<Holder>;
 
-  constructor({ borrowedCount, onReleased }: LivesParts) {
+  constructor({ borrowedCount, onReleased, onUnused }: LivesParts) {
     this.#collector = new IdleCollector(() => this.#held + borrowedCount());
-    this.#released = new FinalizationRegistry(({ actorId, isOwn }) => {
-      this.#held -= 1;
-      onReleased(actorId, isOwn);
+    this.#released = new FinalizationRegistry(({ actorId, kind }) => {
+      if (kind !== "weak handle") this.#held -= 1;
+      if (kind === "own life") onReleased(actorId);
+      const left = (this.#holders.get(actorId) ?? 0) - 1;
+      if (left > 0) {
+        this.#holders.set(actorId, left);
+      } else {
+        this.#holders.delete(actorId);
+        onUnused(actorId);
+      }
     });
   }
 
@@ -31,7 +47,11 @@ export class Lives {
     this.#known.add(life);
     this.#held += 1;
     this.arm();
-    this.#released.register(life, { actorId, isOwn });
+    this.#count(life, { actorId, kind: isOwn ? "own life" : "life" });
+  }
+
+  watchWeak(handle: object, actorId: string): void {
+    this.#count(handle, { actorId, kind: "weak handle" });
   }
 
   /** Whether it stands for the handles of an actor, and has no value. */
@@ -46,5 +66,11 @@ export class Lives {
 
   close(): void {
     this.#collector.close();
+  }
+
+  #count(what: object, holder: Holder): void {
+    const { actorId } = holder;
+    this.#holders.set(actorId, (this.#holders.get(actorId) ?? 0) + 1);
+    this.#released.register(what, holder);
   }
 }

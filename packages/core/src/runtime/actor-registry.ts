@@ -75,8 +75,10 @@ export class ActorRegistry {
   }
 
   outOfScope(actorId: string): void {
-    // A handle that was given another actor's (getIfExists) counts for nothing.
-    if (!this.#aliases.delete(actorId)) this.find(actorId)?.outOfScope();
+    // A handle that was given another actor's (getIfExists) counts for nothing, and one of a detached actor neither.
+    if (this.#aliases.delete(actorId)) return;
+    const actor = this.find(actorId);
+    if (actor?.spec.info.isDetached === false) actor.outOfScope();
   }
 
   /** The living, and the dead that are remembered. */
