@@ -174,6 +174,13 @@ describe("actors and tasks in a group", () => {
     const child = keep(await ray.get(captured.startChild.remote()));
     expect(await free()).toBe(8);
     await ray.kill(child as ray.ActorHandle<object>);
+    const labelSelector = { "ray.io/node-id": "!none" };
+    await expect(ray.get(captured.childTask.remote({ labelSelector }))).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      option: "labelSelector",
+    });
+    const outside = { labelSelector, schedulingStrategy: "DEFAULT" } as const;
+    expect(await ray.get(captured.childTask.remote(outside))).toBe(undefined);
     const loose = keep(Planner.options({ numCpus: 1, ...inside(group) }).remote());
     expect(await ray.get(loose.childTask.remote())).toBe(undefined);
     keep(await ray.get(loose.startChild.remote()));

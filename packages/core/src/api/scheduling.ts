@@ -77,11 +77,17 @@ export function taskDemand(where: string, options: SchedulingOptions): Demand {
 
 /**
  * What is made without a strategy by code that runs in a placement group with `captureChildTasks` runs there, too.
- * @throws InvalidOptionError when it fits into no bundle
+ * @throws InvalidOptionError when it fits into no bundle, or chooses nodes by their labels
  */
 export function inCurrentGroup(where: string, options: SchedulingOptions, demand: Demand): Demand {
   const scope = currentTask()?.assignment.group;
   if (scope?.captureChildTasks !== true || options.schedulingStrategy !== undefined) return demand;
+  if (options.labelSelector !== undefined) {
+    throw new InvalidOptionError(
+      "labelSelector",
+      `${where}: labelSelector does not go with the placement group that captures what is started here; schedulingStrategy: "DEFAULT" starts it outside of the group`,
+    );
+  }
   const strategy: GroupPlace = { kind: "PLACEMENT_GROUP", bundleIndex: -1, ...scope };
   checkFit(where, demand.place, strategy);
   return makeDemand(demand.place, demand.hold, strategy);
