@@ -312,8 +312,8 @@ describe("files", () => {
   const file = (name: string, text: string): Promise<void> => writeFile(join(folder, name), text);
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "rayling-config-"));
-    await file("mine.yaml", "defaults: [grpo]\ndata: { train_batch_size: 16 }\n");
-    await file("over.yaml", "defaults: [_self_, mine]\ndata: { train_batch_size: 64, seed: 5 }\n");
+    await file("mine.yaml", "defaults: [grpo]\ndata: { train_batch_size: 64 }\n");
+    await file("over.yaml", "defaults: [_self_, mine]\ndata: { train_batch_size: 128, seed: 5 }\n");
     await file("grpo-of-mine.yml", "");
     await file(
       "recipe.yaml",
@@ -333,11 +333,11 @@ describe("files", () => {
   test("stand on what they list, each over those before it", () => {
     expect(load("mine")).toMatchObject({
       algorithm: { advEstimator: "grpo" },
-      data: { trainBatchSize: 16 },
+      data: { trainBatchSize: 64 },
     });
-    expect(load("mine.yaml", "data.train_batch_size=24").data.trainBatchSize).toBe(24);
-    expect(load("over").data).toMatchObject({ trainBatchSize: 16, seed: null });
-    expect(load(join(folder, "mine.yaml")).data.trainBatchSize).toBe(16);
+    expect(load("mine.yaml", "data.train_batch_size=96").data.trainBatchSize).toBe(96);
+    expect(load("over").data).toMatchObject({ trainBatchSize: 64, seed: null });
+    expect(load(join(folder, "mine.yaml")).data.trainBatchSize).toBe(64);
   });
 
   test("of verl's recipes are read, and what they say of engines is told", () => {
