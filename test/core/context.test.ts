@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { sharesMemory } from "../fixtures/isolation.ts";
-import { Leaves, LeavesSync, Sees, seesTask } from "../fixtures/calls.ts";
+import { Leaves, LeavesSync, Sees, SeesEnd, seesTask } from "../fixtures/calls.ts";
+import { Log } from "../fixtures/conformance.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, namespace: "here", labels: { zone: "a" } }));
 afterAll(() => ray.shutdown());
@@ -38,6 +39,36 @@ describe("the runtime context", () => {
     const constructed = await ray.get(actor.constructed.remote());
     expect(constructed).toMatchObject({ functionName: "SeesClass.constructor", actorName: "seer" });
     await ray.kill(actor);
+  });
+
+  test("of what a synchronous method has left behind is its actor's, in the first call and later ones", async () => {
+    const actor = Sees.remote();
+    const { actorId } = await ray.get(actor.now.remote());
+    for (let call = 0; call < 3; call++) await ray.get(actor.later.remote());
+    await ray.get([actor.later.remote(), actor.later.remote()]);
+    const late = await ray.get(actor.seenLate.remote(5));
+    expect(late.map((seen) => seen.actorId)).toEqual(Array.from({ length: 5 }, () => actorId));
+  });
+
+  test("in a method that returns a promise now and then is the call's", async () => {
+    const actor = Sees.remote();
+    const calls = [true, false, false, true, false, true].map((isAsync) =>
+      actor.sometimes.remote(isAsync),
+    );
+    const taskIds = (await ray.get(calls)).map((seen) => seen.taskId);
+    expect(taskIds).toEqual(calls.map(({ id }) => id));
+  });
+
+  test("in the hook for its end is the actor's", async () => {
+    const log = Log.remote();
+    // Nobody holds it any more when it has answered.
+    const { actorId } = await ray.get(SeesEnd.remote({ log }).now.remote());
+    let lines: readonly unknown[] = [];
+    while (lines.length === 0) {
+      globalThis.gc?.();
+      lines = await ray.get(log.lines.remote());
+    }
+    expect(lines).toEqual([actorId]);
   });
 
   test("knows the call's own name, of any number of names", async () => {

@@ -52,11 +52,14 @@ export interface SyncTask {
 
 interface CurrentTask {
   sync: SyncTask | undefined;
+  /** What `enterScope` has entered, until the turn leaves it. */
+  entered: TaskScope | undefined;
   readonly storage: AsyncLocalStorage<TaskScope>;
 }
 
 const current: CurrentTask = threadSlot("task", () => ({
   sync: undefined,
+  entered: undefined,
   storage: new AsyncLocalStorage<TaskScope>(),
 }));
 
@@ -76,6 +79,20 @@ export function checkInterrupted(): void {
 /** Runs `work` so that all code it starts, now or later, belongs to that task. */
 export function asTask<T>(scope: TaskScope, work: () => T): T {
   return current.storage.run(scope, work);
+}
+
+/** From now on what this turn does, and what it starts, belongs to that scope, until `leaveScope`. Returns whether it did not before. */
+export function enterScope(scope: TaskScope): boolean {
+  // Looked up in a variable, which is free: each call asks.
+  if (current.entered === scope) return false;
+  current.entered = scope;
+  current.storage.enterWith(scope);
+  return true;
+}
+
+export function leaveScope(): void {
+  current.entered = undefined;
+  current.storage.enterWith(undefined as never);
 }
 
 /** Runs `work` so that what it starts belongs to no task: it is the runtime's own, and must not hold a task in memory. */

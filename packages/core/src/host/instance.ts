@@ -11,6 +11,8 @@ import {
   type ActorScope,
   asTask,
   currentTask,
+  enterScope,
+  leaveScope,
   setSyncTask,
   type SyncTask,
   type TaskScope,
@@ -57,8 +59,10 @@ const slowMs = 0.5;
 interface KnownMethod {
   readonly run: Method;
   slow: boolean;
-  /** Over when it returns, as far as is known: it needs no context that outlives it. */
+  /** Over when it returns, as far as is known: what it starts belongs to the actor, not to the call. */
   plain: boolean;
+  /** It has returned a promise, or is about to. */
+  isAsync: boolean;
 }
 
 /** Calls that share a limit. */
@@ -91,6 +95,8 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   #executed = 0;
   /** Of an actor that may end alone: calls that go on. */
   readonly #awaited: Set<Execution> | undefined;
+  /** What belongs to no call: the constructor, the hook, and what a plain method has left behind. */
+  readonly #own: TaskScope;
   #exiting: DeathCause | undefined;
   #hasExited = false;
   /** The plain call on the stack, and its scope if that was asked for. */
@@ -116,6 +122,19 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
         newGroup(limit),
       ]),
     );
+    const name = `${this.info.className}.constructor`;
+    this.#own = {
+      taskId: `${this.info.actorId}:create:${this.incarnation}`,
+      taskName: name,
+      functionName: name,
+      actor: this,
+      assignment: this.assignment,
+      signal: new AbortController().signal,
+      isCancelled: () => false,
+      waits: () => () => undefined,
+      takeInterruption: () => undefined,
+      exitActor: (message) => this.exit({ kind: "exit-actor", message }),
+    };
   }
 
   get actor(): ActorScope {
@@ -134,26 +153,14 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
 
   /** Makes the user's object. @throws what the constructor throws */
   construct(ActorClass: new (...args: unknown[]) => object, args: readonly unknown[]): void {
-    const scope: TaskScope = {
-      taskId: `${this.info.actorId}:create:${this.incarnation}`,
-      taskName: `${this.info.className}.constructor`,
-      functionName: `${this.info.className}.constructor`,
-      actor: this,
-      assignment: this.assignment,
-      signal: new AbortController().signal,
-      isCancelled: () => false,
-      waits: () => () => undefined,
-      takeInterruption: () => undefined,
-      exitActor: (message) => this.exit({ kind: "exit-actor", message }),
-    };
-    this.#object = asTask(scope, () => new ActorClass(...args));
+    this.#object = asTask(this.#own, () => new ActorClass(...args));
     const methods = methodsOf(Object.getPrototypeOf(this.#object) as object);
     this.#hook = methods.get(shutdownHook);
     methods.delete(shutdownHook);
     this.#methods = new Map(
       [...methods, ...this.#builtIns()].map(([name, run]) => [
         name,
-        { run, slow: true, plain: false },
+        { run, slow: true, plain: false, isAsync: isAsync(run) },
       ]),
     );
   }
@@ -235,8 +242,12 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
   }
 
-  /** The short way: nothing is made for the call, unless it asks who it is. */
+  /**
+   * The short way: nothing is made for the call, unless it asks who it is, and all calls of a batch share the actor's own scope. The first promise that such
+   * a method returns goes on in that one, too; from then on each call has its own.
+   */
   #runPlain(call: CallMessage, session: Session, group: Group, method: KnownMethod): void {
+    const hasEntered = enterScope(this.#own);
     this.#call = call;
     this.#session = session;
     setSyncTask(this);
@@ -257,6 +268,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
       threw = true;
     }
     setSyncTask(undefined);
+    if (hasEntered) session.afterBatch(leaveScope);
     const scope = this.#scope;
     this.#call = undefined;
     this.#session = undefined;
@@ -265,6 +277,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     if (method.slow) session.poll();
     if (goesOn) {
       method.plain = false;
+      method.isAsync = true;
       const execution = scope ?? new Execution(call, session, this);
       if (events !== undefined) execution.begun(startMs);
       return this.#await(execution, group, result);
@@ -297,9 +310,10 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     method.slow = session.lap() > slowMs;
     if (method.slow) session.poll();
     if (goesOn) {
+      method.isAsync = true;
       return this.#await(execution, group, result);
     }
-    if (!isAsync(method.run)) method.plain = true;
+    method.plain = !method.isAsync;
     execution.answer(result);
   }
 
@@ -348,7 +362,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
 
   async #shutDown(): Promise<void> {
     try {
-      await this.#hook?.apply(this.#object, []);
+      await asTask(this.#own, () => this.#hook?.apply(this.#object, []));
     } catch (error) {
       process.emitWarning(
         `${this.info.className}.${shutdownHook} threw: ${String(error)}`,

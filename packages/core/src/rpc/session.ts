@@ -105,6 +105,7 @@ export class Session {
   readonly #incoming: Map<number, Incoming> = new Map();
   /** Taken in by `poll`, to be handled in their turn. */
   #polled: Batch[] = [];
+  #afterBatch: (() => void) | undefined;
   /** Cancelled by what `poll` took in, before their own turn. */
   readonly #cancelledAhead: Set<number> = new Set();
   #bytes = 0;
@@ -330,6 +331,12 @@ export class Session {
     return this.#cancelledAhead.size > 0 && this.#cancelledAhead.has(id);
   }
 
+  /** Calls back when the batch is read that is being read: once. Or now, if none is. */
+  afterBatch(then: () => void): void {
+    if (this.#state === "receiving") this.#afterBatch = then;
+    else then();
+  }
+
   /** Milliseconds since it was last asked, or since the batch came: how long the method that just ran took, with one look at the clock. */
   lap(): number {
     const now = performance.now();
@@ -411,6 +418,10 @@ export class Session {
       else this.#partArrived(batch.part);
     } catch (error) {
       return this.#channel.close(brokenChannel(error));
+    } finally {
+      const then = this.#afterBatch;
+      this.#afterBatch = undefined;
+      then?.();
     }
     this.#endTurn();
   }
