@@ -152,7 +152,7 @@ describe("Parquet", () => {
       dataSource: "openai/gsm8k",
       groundTruth: "6",
       solutionStr: "#### 6",
-      extraInfo: { split: "train", question: "What is 3 + 3?", index: 6 },
+      extraInfo: { split: "train", question: "What is 3 + 3?", index: 3 },
     });
   });
 
