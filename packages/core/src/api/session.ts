@@ -147,7 +147,8 @@ export async function shutdown(): Promise<void> {
   if (driver !== undefined) {
     slot.driver = undefined;
     setCurrentCaller(undefined, "");
-    slot.closing = Promise.all([slot.closing, driver.close()]);
+    // How those before it ended was told to whoever ended them.
+    slot.closing = Promise.all([slot.closing.catch(() => undefined), driver.close()]);
   }
   await slot.closing;
 }
