@@ -3,7 +3,13 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { resolveImport, root, type SourceFile, sourceFiles } from "./source.ts";
 
-const architecture = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
+/** The page about the whole, and those about the rooms of one package. */
+const architecture = [
+  "ARCHITECTURE.md",
+  ...["core", "reward-loop", "trainer"].map((name) => `packages/${name}/ARCHITECTURE.md`),
+]
+  .map((path) => readFileSync(join(root, path), "utf8"))
+  .join("\n");
 
 /** Rooms of core in order: a file imports its own room and rooms before it. */
 const rooms = [
@@ -134,7 +140,7 @@ describe("the layers", () => {
     expect(cycles).toEqual([]);
   });
 
-  test("threads, sockets and processes are touched only by their owners, which ARCHITECTURE.md names", () => {
+  test("threads, sockets and processes are touched only by their owners, which the pages about the architecture name", () => {
     const wrong = packageFiles
       .filter(({ imports }) =>
         imports.some((one) => restricted.includes(one.replace(/^node:/, ""))),
@@ -144,7 +150,7 @@ describe("the layers", () => {
     expect(wrong).toEqual([]);
   });
 
-  test("ARCHITECTURE.md names no file that is not there", () => {
+  test("the pages about the architecture name no file that is not there", () => {
     const named = [
       ...architecture.matchAll(/`((?:packages|test|bench|examples)\/[\w./-]+\.ts)`/g),
     ].map((match) => match[1] as string);
