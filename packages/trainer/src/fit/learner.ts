@@ -30,6 +30,7 @@ export interface ScoredRows {
   readonly data: DataProto;
   /** Token_level_scores, [rows, R]. */
   readonly scores: Tensor;
+  /** Whether there is something to learn from: a score, and for remax one of the greedy answer. */
   readonly valid: readonly boolean[];
   readonly samples: readonly ScoredSample[];
   /** Of remax. */

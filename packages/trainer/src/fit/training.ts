@@ -375,12 +375,14 @@ export class Training {
     const { learner, policyInfo, critic } = this.#parts;
     const { criticWarmup } = this.settings.run;
     const record = this.#record;
-    const rewardBaselines = await this.#baselinesOf(samples);
+    const baselines = await this.#baselinesOf(samples);
     const { drawn } = await record.clock.time("adv", () => {
       const own = samples.map(({ sample }) => sample);
       const outcomes = samples.map(({ outcome }) => outcome);
       const [, width = 1] = tensorIn(data, "responses").shape;
-      const { scores, valid } = scoreColumnsOf(own, outcomes, width);
+      const { scores, valid: isScored } = scoreColumnsOf(own, outcomes, width);
+      const valid = isScored.map((one, row) => one && baselines?.[row] !== null);
+      const rewardBaselines = baselines?.map((one) => one ?? 0);
       const rows = { data, scores, valid, samples, rewardBaselines };
       const learnable = learner.advantagesOf(rows, record.step, record.metrics);
       if (policyInfo.scoresTokens) learner.tellEntropy(data, record.metrics);
@@ -407,8 +409,8 @@ export class Training {
     this.#updates += 1;
   }
 
-  /** What the greedy answers to the same prompts were rewarded with; 0 for one that has no valid score. */
-  async #baselinesOf(samples: readonly ScoredSample[]): Promise<number[] | undefined> {
+  /** What the greedy answers to the same prompts were rewarded with; null for one that has no valid score: nothing can be said about the answers to its prompt. */
+  async #baselinesOf(samples: readonly ScoredSample[]): Promise<(number | null)[] | undefined> {
     if (this.settings.algorithm.advEstimator !== "remax") return undefined;
     const batches = new Set(samples.map(({ batch }) => batch));
     await this.#waitFor(() =>
@@ -422,7 +424,7 @@ export class Training {
       const outcome = outcomes[at];
       if (outcome !== undefined && row % batch.n === 0) this.#record.outcomes.push(outcome);
     }
-    return outcomes.map((outcome) => (outcome?.valid === true ? outcome.rewardScore : 0));
+    return outcomes.map((outcome) => (outcome?.valid === true ? outcome.rewardScore : null));
   }
 
   /** Greedy answers to the prompts of a batch, with their rewards on the way. */

@@ -72,6 +72,19 @@ test("a row without a valid score has no gradient of the divergence and of the e
   expect(report.metrics[0]?.["actor/kl_loss"]).toBe(0);
 });
 
+test("remax learns nothing from the answers to a prompt whose greedy answer has no score", async () => {
+  const { report, updates } = await trained("evenFirstThrows", {
+    algorithm: { advEstimator: "remax" },
+  });
+  // Of 4 rows with both: their second answers are 1 better than the greedy ones, which are as the first.
+  const gradient = expect.closeTo(-1 / 4, 5);
+  expect(updates[0]?.logProbs.map((one) => one + 0)).toEqual([0, 0, 0, gradient, 0, 0, 0, gradient]);
+  expect(report.metrics[0]?.["critic/advantages/max"]).toBeCloseTo(1, 6);
+  expect(report.metrics[0]?.["critic/score/mean"]).toBeCloseTo(0.5, 6);
+  // The first of two answers to two prompts, and their greedy ones.
+  expect(report.metrics[0]?.["reward/invalid_rate"]).toBeCloseTo(4 / 12, 6);
+});
+
 test("valid answers that tell different things beside their score are validated, each variable by those that tell it", async () => {
   const { report } = await trained("tellsSome", {
     validationPrompts: dataset(),
