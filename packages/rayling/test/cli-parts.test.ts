@@ -1,8 +1,9 @@
 /** The parts of the command that need no process: the judge's latency, the numbers, the bar. */
 
 import { WriteStream } from "node:tty";
+import type { RewardProgress } from "@rayling/reward-loop";
 import { describe, expect, test } from "vitest";
-import { duration, grouped, mean, quantile } from "../src/cli/numbers.ts";
+import { duration, grouped, mean, quantile, span } from "../src/cli/numbers.ts";
 import { ProgressView } from "../src/cli/progress-view.ts";
 import { latencyMs } from "../src/cli/simulated-judge.ts";
 import type { SimulatedJudge } from "../src/cli/simulated-judge.ts";
@@ -41,6 +42,13 @@ test("numbers as people read them", () => {
     "1.00 s",
     "75.00 s",
   ]);
+  expect([1, 59_001, 200_000, 3_599_001, 7_500_000].map(span)).toEqual([
+    "1 s",
+    "1:00 min",
+    "3:20 min",
+    "1:00 h",
+    "2:05 h",
+  ]);
   expect([mean([]), mean([1, 2, 6])]).toEqual([undefined, 3]);
   expect([0.5, 0.95, 0.99, 1].map((share) => quantile([5, 1, 4, 2, 3], share))).toEqual([
     3, 5, 5, 5,
@@ -55,19 +63,27 @@ describe("progress", () => {
     inFlight: 128,
     ratePerSecond: 5231.4,
     oldestMs: 41.2,
+    leftMs: 367.1,
     invalid: 2,
+    failures: { "user-code": 2 },
     answeredBy: {},
+    spent: 0,
     spending: [],
+    endpoints: [],
   };
-  const text = "640 / 2,560, 128 in flight, 5,231/s, oldest 41 ms, 2 invalid";
-  const shown = (settings: { isTTY: boolean; columns?: number }): string => {
+  const text =
+    "640 / 2,560, 128 in flight, 5,231/s, 1 s left, oldest 41 ms, 2 invalid (2 user-code)";
+  const shown = (
+    settings: { isTTY: boolean; columns?: number },
+    more: Partial<RewardProgress> = {},
+  ): string => {
     let output = "";
     const write = (part: string): boolean => ((output += part), true);
     const stream = Object.assign(Object.create(WriteStream.prototype) as WriteStream, settings, {
       write,
     });
     const view = new ProgressView(stream);
-    view.show(progress);
+    view.show({ ...progress, ...more });
     view.close();
     return output;
   };
@@ -83,5 +99,35 @@ describe("progress", () => {
 
   test("anything else gets plain lines", () => {
     expect(shown({ isTTY: false })).toBe(`${text}\n`);
+  });
+
+  test("with what is used of the limits, what it cost and how far the caps are", () => {
+    const endpoint = {
+      endpoint: "judge",
+      waiting: 3,
+      inFlight: 12,
+      limit: 16,
+      granted: 900,
+      refused: 4,
+      requests: { limit: 3000, used: 2950 },
+      tokens: { limit: 2_000_000, used: 1_999_999.7 },
+      breaker: "half-open",
+    } as const;
+    const free = { ...endpoint, endpoint: "free", limit: Infinity, refused: 0, breaker: undefined };
+    const limited =
+      "12 of 16 calls, 2,950 of 3,000 requests/min, 2,000,000 of 2,000,000 tokens/min, 4 refused, breaker half-open";
+    const more = { invalid: 0, leftMs: undefined };
+    const before = "640 / 2,560, 128 in flight, 5,231/s, oldest 41 ms";
+    expect(shown({ isTTY: false }, { ...more, endpoints: [endpoint], spent: 0.25 })).toBe(
+      `${before}, ${limited}, 0.2500 spent\n`,
+    );
+    const unlimited = { ...free, requests: undefined, tokens: undefined };
+    expect(shown({ isTTY: false }, { ...more, endpoints: [endpoint, unlimited] })).toBe(
+      `${before}, judge: ${limited}\n`,
+    );
+    const cap = { name: "", spent: 0.25, cap: 1, state: "free" } as const;
+    expect(shown({ isTTY: false }, { ...more, spent: 0.25, spending: [cap] })).toBe(
+      `${before}, 0.2500 of 1.0000 spent\n`,
+    );
   });
 });

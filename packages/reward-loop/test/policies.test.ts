@@ -8,6 +8,7 @@ import type {
   LimiterState,
   RewardLimiter,
   RewardLoopOptions,
+  RewardProgress,
   SampleOutcome,
 } from "@rayling/reward-loop";
 import { afterAll, describe, expect, test } from "vitest";
@@ -16,7 +17,7 @@ import { timeoutFailure } from "../src/outcome.ts";
 import type { AttemptOutcome } from "../src/outcome.ts";
 import { readPolicy } from "../src/policy-settings.ts";
 import { ScoreAttempts } from "../src/worker/score-attempts.ts";
-import { fixture, sampleOf } from "./loop.ts";
+import { fixture, numbers, sampleOf } from "./loop.ts";
 
 afterAll(() => ray.shutdown());
 
@@ -301,4 +302,27 @@ test("a batch for validation does not wait behind one for training", async () =>
     .then(() => done.push("validation"));
   await Promise.all([training, validation]);
   expect(done.indexOf("validation")).toBeLessThan(10);
+});
+
+test("progress tells how much of the limits of its endpoint is used", async () => {
+  const reward = `${fixture("rewards.ts")}:slowValue`;
+  // Of an endpoint whose minutes are long: all requests of the test are of one.
+  const rate = { requestsPerMinute: 60_000, minuteMs: 3_600_000 };
+  const limits = { endpoint: "watched", concurrency: 2, ...rate };
+  await using loop = await RewardLoopManager.create({ workers: 2, reward, limits });
+  const seen: RewardProgress[] = [];
+  const stream = loop.scoreStream(numbers(40).map(sampleOf), {
+    onProgress: (progress) => seen.push(progress),
+    progressEveryMs: 1,
+  });
+  for await (const _ of stream);
+  const states = seen.flatMap(({ endpoints }) => endpoints);
+  expect(states.some(({ inFlight }) => inFlight > 0)).toBe(true);
+  for (const { endpoint, limit, inFlight, requests } of states) {
+    expect([endpoint, limit, requests?.limit]).toEqual(["watched", 2, 60_000]);
+    expect(inFlight).toBeLessThanOrEqual(2);
+  }
+  await expect
+    .poll(() => loop.endpoints())
+    .toMatchObject([{ inFlight: 0, waiting: 0, granted: 40, requests: { used: 40 } }]);
 });

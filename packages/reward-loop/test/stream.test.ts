@@ -69,8 +69,13 @@ test("progress counts up to the end", async () => {
     total: 100,
     inFlight: 0,
     invalid: 10,
+    failures: { "user-code": 10 },
     oldestMs: 0,
+    leftMs: 0,
+    endpoints: [],
   });
+  // Of what is left it can say something when something is done.
+  for (const { done, leftMs } of seen) expect(leftMs === undefined).toBe(done === 0);
   expect(seen.every(({ inFlight }) => inFlight <= 8)).toBe(true);
   expect(seen.map(({ done }) => done)).toEqual(
     seen.map(({ done }) => done).toSorted((a, b) => a - b),

@@ -12,6 +12,17 @@ export function duration(ms: number): string {
   return ms < 1000 ? `${ms.toFixed(0)} ms` : `${grouped(ms / 1000, 2)} s`;
 }
 
+/** A time to wait, no more exact than anybody wants to know: 4 s, 3:20 min, 2:05 h. */
+export function span(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const [high, low, unit] =
+    seconds < 3600
+      ? [Math.floor(seconds / 60), seconds % 60, "min"]
+      : [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60), "h"];
+  return `${grouped(high)}:${String(low).padStart(2, "0")} ${unit}`;
+}
+
 /** By powers of 1,000, as disks and networks are counted. */
 export function bytes(value: number): string {
   const power = value < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(value) / 3));

@@ -1,8 +1,8 @@
 /** Shows how far a run is, on stderr: a bar that is redrawn on a terminal, plain lines elsewhere. Stdout is left to the result. */
 
 import type { WriteStream } from "node:tty";
-import type { RewardProgress } from "@rayling/reward-loop";
-import { grouped, duration } from "./numbers.ts";
+import type { EndpointState, RewardProgress } from "@rayling/reward-loop";
+import { duration, grouped, span } from "./numbers.ts";
 import { capText } from "./score-report.ts";
 
 const BAR_COLUMNS = 24;
@@ -38,16 +38,45 @@ export class ProgressView {
 }
 
 function progressText(progress: RewardProgress): string {
-  const { done, total, inFlight, ratePerSecond, oldestMs, invalid, spending } = progress;
+  const { done, total, inFlight, ratePerSecond, leftMs, oldestMs } = progress;
+  const { spent, spending, endpoints } = progress;
+  // A cap of all says it with the cap.
+  const isSaid = spent === 0 || spending.some(({ name }) => name === "");
   const parts = [
     `${grouped(done)}${total === undefined ? "" : ` / ${grouped(total)}`}`,
     `${grouped(inFlight)} in flight`,
     `${grouped(Math.round(ratePerSecond))}/s`,
+    ...(leftMs === undefined || leftMs === 0 ? [] : [`${span(leftMs)} left`]),
     `oldest ${duration(oldestMs)}`,
-    ...(invalid === 0 ? [] : [`${grouped(invalid)} invalid`]),
+    ...invalidText(progress),
+    ...endpoints.flatMap((one) => endpointText(one, endpoints.length > 1)),
+    ...(isSaid ? [] : [`${spent.toFixed(4)} spent`]),
     ...spending.map(capText),
   ];
   return parts.join(", ");
+}
+
+function invalidText({ invalid, failures }: RewardProgress): string[] {
+  if (invalid === 0) return [];
+  const kinds = Object.entries(failures).map(([kind, count]) => `${grouped(count)} ${kind}`);
+  return [`${grouped(invalid)} invalid (${kinds.join(", ")})`];
+}
+
+/** What is used of what is limited. */
+function endpointText(state: EndpointState, isNamed: boolean): string[] {
+  const { endpoint, inFlight, limit, requests, tokens, refused, breaker } = state;
+  const parts = [
+    ...(Number.isFinite(limit) ? [`${grouped(inFlight)} of ${grouped(limit)} calls`] : []),
+    ...(requests === undefined ? [] : [`${usedOf(requests)} requests/min`]),
+    ...(tokens === undefined ? [] : [`${usedOf(tokens)} tokens/min`]),
+    ...(refused === 0 ? [] : [`${grouped(refused)} refused`]),
+    ...(breaker === undefined || breaker === "closed" ? [] : [`breaker ${breaker}`]),
+  ];
+  return parts.length === 0 ? [] : [`${isNamed ? `${endpoint}: ` : ""}${parts.join(", ")}`];
+}
+
+function usedOf({ used, limit }: { readonly used: number; readonly limit: number }): string {
+  return `${grouped(Math.round(used))} of ${grouped(limit)}`;
 }
 
 function bar({ done, total }: RewardProgress): string {

@@ -3,6 +3,7 @@
 import type { RewardPlan } from "./reward-plan.ts";
 import { RewardPipeline } from "../manager/reward-pipeline.ts";
 import type { RewardSource } from "../manager/reward-source.ts";
+import { SharedLimiter } from "../manager/shared-limiter.ts";
 import type { InvalidOutcome } from "../outcome.ts";
 import type { RecordedCosts } from "../record/recorded-costs.ts";
 import { Purse } from "../spend/purse.ts";
@@ -15,6 +16,8 @@ import { checkTraits, closeAll, openAll } from "./parts.ts";
 export interface SourceContext {
   /** Those that are made, in order. */
   readonly purses: Purse[];
+  /** Likewise; several may be of the same endpoint. */
+  readonly limiters: SharedLimiter[];
   readonly warn: (state: SpendState) => void;
   /** In a run that this one goes on with. */
   readonly spentBefore: RecordedCosts;
@@ -74,7 +77,11 @@ async function openTree(
   name: string,
   purse: Purse | undefined,
 ): Promise<RewardSource> {
-  if (plan.kind === "function") return RewardPipeline.open(plan.settings, purse);
+  if (plan.kind === "function") {
+    const limiter = SharedLimiter.of(plan.settings.policy);
+    if (limiter !== undefined) context.limiters.push(limiter);
+    return RewardPipeline.open(plan.settings, purse, limiter);
+  }
   const parts: readonly { readonly name: string; readonly plan: RewardPlan }[] =
     plan.kind === "cascade" ? plan.stages : plan.components;
   const sources = await openAll(

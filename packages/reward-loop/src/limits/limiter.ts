@@ -13,7 +13,7 @@ import {
 import { AdaptiveLimit, type AdaptiveLimitSettings, type Ticket } from "./adaptive-limit.ts";
 import { type Clock, realClock } from "./clock.ts";
 import { Lanes } from "./lanes.ts";
-import { RateLimit } from "./rate-limit.ts";
+import { RateLimit, type RateState } from "./rate-limit.ts";
 
 export interface LimiterSettings {
   /** In any minute, and spread over it. */
@@ -66,6 +66,10 @@ export interface LimiterState {
   readonly limit: number;
   readonly granted: number;
   readonly refused: number;
+  /** Undefined where they are not limited. */
+  readonly requests: RateState | undefined;
+  /** As they are estimated, until it is known what was used. */
+  readonly tokens: RateState | undefined;
   readonly breaker: BreakerState | undefined;
 }
 
@@ -104,12 +108,15 @@ export class Limiter {
   }
 
   get state(): LimiterState {
+    const nowMs = this.#clock.now();
     return {
       waiting: this.#waiting,
       inFlight: this.#inFlight,
       limit: this.#limit,
       granted: this.#granted,
       refused: this.#refused,
+      requests: this.#requests?.stateAt(nowMs),
+      tokens: this.#tokens?.stateAt(nowMs),
       breaker: this.#breaker?.state,
     };
   }

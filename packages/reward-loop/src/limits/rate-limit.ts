@@ -3,6 +3,12 @@
 import { RateWindow } from "./rate-window.ts";
 import { TokenBucket } from "./token-bucket.ts";
 
+/** What may be used in a minute, and what was in the one up to now. */
+export interface RateState {
+  readonly limit: number;
+  readonly used: number;
+}
+
 export class RateLimit {
   readonly #bucket: TokenBucket;
   readonly #window: RateWindow;
@@ -13,6 +19,10 @@ export class RateLimit {
     const rate = (perMinute * 1000 * 60) / (minuteMs * 61);
     this.#bucket = new TokenBucket({ rate, capacity: Math.max(1, perMinute / 60) });
     this.#window = new RateWindow(perMinute, minuteMs);
+  }
+
+  stateAt(nowMs: number): RateState {
+    return { limit: this.#window.limit, used: this.#window.usedAt(nowMs) };
   }
 
   waitMs(count: number, nowMs: number): number {

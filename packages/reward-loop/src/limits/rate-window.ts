@@ -35,6 +35,12 @@ export class RateWindow {
     return slots * this.#slotMs;
   }
 
+  /** In the minute up to now. */
+  usedAt(nowMs: number): number {
+    this.#goOn(nowMs);
+    return this.#sum;
+  }
+
   take(count: number, nowMs: number): void {
     this.#goOn(nowMs);
     this.#add(this.#newest, count);

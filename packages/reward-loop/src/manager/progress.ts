@@ -1,8 +1,11 @@
 /** How far a stream of samples is: counted as it goes, read as a snapshot. The clock comes in as an argument. */
 
+import { classOf } from "../faults/failure-class.ts";
+import type { FailureClass } from "../faults/failure-class.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { SpendState } from "../spend/purse.ts";
 import { AnswerCounts } from "./answer-counts.ts";
+import type { EndpointState } from "./shared-limiter.ts";
 
 export interface RewardProgress {
   readonly done: number;
@@ -13,31 +16,52 @@ export interface RewardProgress {
   readonly ratePerSecond: number;
   /** How long the oldest sample in flight has been there; 0 if none is. */
   readonly oldestMs: number;
+  /** How long it takes yet, if it goes on at that rate. Undefined where that cannot be known: without a total, and before the first sample is done. */
+  readonly leftMs: number | undefined;
   readonly invalid: number;
+  /** Of these, how many by the kind of failure. */
+  readonly failures: Readonly<Partial<Record<FailureClass, number>>>;
   /** How many each of several functions has answered: stages of a cascade, judges before and behind a cap. */
   readonly answeredBy: Readonly<Record<string, number>>;
+  /** What all scores of the loop cost so far, with the option `spend`. */
+  readonly spent: number;
   /** How far each cap is. */
   readonly spending: readonly SpendState[];
+  /** How much of its endpoints' limits was used when they were last asked, a picture ago. */
+  readonly endpoints: readonly EndpointState[];
 }
+
+/** What the progress of a stream tells of its loop. */
+export interface WatchedLoop {
+  readonly spent: () => number;
+  readonly spending: () => readonly SpendState[];
+  /** Undefined where there are no limits. */
+  readonly endpoints?: () => Promise<readonly EndpointState[]>;
+}
+
+const nothingWatched: WatchedLoop = { spent: () => 0, spending: () => [] };
 
 export class ProgressCounter {
   readonly #now: () => number;
-  readonly #spending: () => readonly SpendState[];
+  readonly #watched: WatchedLoop;
   readonly #answers = new AnswerCounts();
   readonly #startedAt: number;
   /** By index, in order of their start. */
   readonly #inFlight: Map<number, number> = new Map();
   #done = 0;
   #invalid = 0;
+  readonly #failures: Partial<Record<FailureClass, number>> = {};
+  #endpoints: readonly EndpointState[] = [];
+  #isAsking = false;
   total: number | undefined;
 
   constructor(
     total: number | undefined,
-    spending: () => readonly SpendState[] = () => [],
+    watched: WatchedLoop = nothingWatched,
     now: () => number = () => performance.now(),
   ) {
     this.total = total;
-    this.#spending = spending;
+    this.#watched = watched;
     this.#now = now;
     this.#startedAt = now();
   }
@@ -53,8 +77,25 @@ export class ProgressCounter {
   finished(index: number, outcome: SampleOutcome): void {
     this.#inFlight.delete(index);
     this.#done += 1;
-    if (!outcome.valid) this.#invalid += 1;
+    if (!outcome.valid) {
+      this.#invalid += 1;
+      const kind = classOf(outcome.error);
+      this.#failures[kind] = (this.#failures[kind] ?? 0) + 1;
+    }
     this.#answers.add(outcome);
+  }
+
+  /** Asks the limiters, for pictures that come later. One that cannot tell leaves what was known. */
+  async look(): Promise<void> {
+    if (this.#isAsking || this.#watched.endpoints === undefined) return;
+    this.#isAsking = true;
+    try {
+      this.#endpoints = await this.#watched.endpoints();
+    } catch {
+      // It is being restarted, or the loop is at its end.
+    } finally {
+      this.#isAsking = false;
+    }
   }
 
   snapshot(): RewardProgress {
@@ -67,9 +108,18 @@ export class ProgressCounter {
       inFlight: this.#inFlight.size,
       ratePerSecond: elapsedMs > 0 ? (this.#done * 1000) / elapsedMs : 0,
       oldestMs: now - oldest,
+      leftMs: this.#leftMs(elapsedMs),
       invalid: this.#invalid,
+      failures: { ...this.#failures },
       answeredBy: this.#answers.counts,
-      spending: this.#spending(),
+      spent: this.#watched.spent(),
+      spending: this.#watched.spending(),
+      endpoints: this.#endpoints,
     };
+  }
+  #leftMs(elapsedMs: number): number | undefined {
+    if (this.total === undefined) return undefined;
+    if (this.total === this.#done) return 0;
+    return this.#done === 0 ? undefined : ((this.total - this.#done) * elapsedMs) / this.#done;
   }
 }

@@ -10,6 +10,7 @@ import { responseShape, samplesOf } from "../batch/rows.ts";
 import type { ResponseShape } from "../batch/rows.ts";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { openSource } from "../compose/open-source.ts";
+import type { SourceContext } from "../compose/open-source.ts";
 import { readLogs, readPlan } from "../compose/read-plan.ts";
 import type { LogPlan } from "../compose/read-plan.ts";
 import { ReplayedReward } from "../compose/replayed-reward.ts";
@@ -32,6 +33,7 @@ import type { GroupScores, RewardSource } from "./reward-source.ts";
 import { ScoreRound } from "./score-round.ts";
 import { scoreStream } from "./score-stream.ts";
 import type { ScoreStreamOptions } from "./score-stream.ts";
+import type { EndpointState, SharedLimiter } from "./shared-limiter.ts";
 
 export interface ScoreOptions {
   /** Whose share of workers and endpoint it takes: "training" (default), "validation", or any other. */
@@ -41,6 +43,8 @@ export interface ScoreOptions {
 export class RewardLoopManager implements AsyncDisposable {
   readonly #source: RewardSource;
   readonly #purses: readonly Purse[];
+  /** One for each endpoint. */
+  readonly #limiters: readonly SharedLimiter[];
   readonly #onFailure: OnFailure;
   /** Of the option `record`. */
   readonly #recorder: OutcomeRecorder | undefined;
@@ -55,7 +59,7 @@ export class RewardLoopManager implements AsyncDisposable {
 
   private constructor(
     source: RewardSource,
-    purses: readonly Purse[],
+    { purses, limiters }: Pick<SourceContext, "purses" | "limiters">,
     onFailure: OnFailure,
     model: RewardModelManager | undefined,
     recorder: OutcomeRecorder | undefined,
@@ -63,6 +67,7 @@ export class RewardLoopManager implements AsyncDisposable {
     this.#recorder = recorder;
     this.#source = source;
     this.#purses = purses;
+    this.#limiters = [...new Map(limiters.map((one) => [one.endpoint, one])).values()];
     this.#onFailure = onFailure;
     this.rewardModel = model;
   }
@@ -98,9 +103,9 @@ export class RewardLoopManager implements AsyncDisposable {
     { onFailure = {}, ...options }: RewardLoopOptions,
     model: RewardModelManager | undefined,
   ): Promise<RewardLoopManager> {
-    const purses: Purse[] = [];
     const recorded = replay && (await RecordedOutcomes.read(replay.log));
     const spentBefore = await RecordedCosts.read(spentLog);
+    const context: SourceContext = { purses: [], limiters: [], warn: warnOfSpending, spentBefore };
     const recorder = record === undefined ? undefined : await OutcomeRecorder.open(record);
     try {
       const hasFunction = [options.reward, options.rewards, options.cascade].some(
@@ -108,12 +113,10 @@ export class RewardLoopManager implements AsyncDisposable {
       );
       const asks = replay?.missing === "ask";
       const functions =
-        recorded === undefined || asks || hasFunction
-          ? await openSource(plan, { purses, warn: warnOfSpending, spentBefore })
-          : undefined;
+        recorded === undefined || asks || hasFunction ? await openSource(plan, context) : undefined;
       const source =
         recorded === undefined ? functions : new ReplayedReward(recorded, functions, asks);
-      return new RewardLoopManager(source as RewardSource, purses, onFailure, model, recorder);
+      return new RewardLoopManager(source as RewardSource, context, onFailure, model, recorder);
     } catch (error) {
       await recorder?.close();
       throw error;
@@ -204,6 +207,14 @@ export class RewardLoopManager implements AsyncDisposable {
     return this.#purses.map(({ state }) => state).filter(({ cap }) => cap !== undefined);
   }
 
+  /**
+   * How much of each endpoint's limits is used now, by all loops of the session; nothing of one without limits. Rejects with why a limiter cannot tell: it is being restarted
+   * (ActorUnavailableError), or gone.
+   */
+  endpoints(): Promise<EndpointState[]> {
+    return Promise.all(this.#limiters.map((limiter) => limiter.state()));
+  }
+
   /** How many samples each stage of a cascade, or each judge before and behind a cap, has given a score, by its name (of a part: "correct/judge"). */
   get answeredBy(): Record<string, number> {
     return this.#answers.counts;
@@ -241,7 +252,11 @@ export class RewardLoopManager implements AsyncDisposable {
       this.#score(sample, lane);
     const stream = scoreStream(samples, this.#source, score, {
       ...options,
-      spending: () => this.spending,
+      watched: {
+        spent: () => this.spent,
+        spending: () => this.spending,
+        ...(this.#limiters.length === 0 ? {} : { endpoints: () => this.endpoints() }),
+      },
     });
     return this.rewardModel === undefined ? stream : this.rewardModel.awakeFor(stream);
   }

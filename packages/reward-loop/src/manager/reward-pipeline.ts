@@ -16,7 +16,7 @@ import { ScoreCache } from "../spend/score-cache.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { KnownScores } from "./known-scores.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "./reward-source.ts";
-import { SharedLimiter } from "./shared-limiter.ts";
+import type { SharedLimiter } from "./shared-limiter.ts";
 import { WorkerSeat } from "./worker-seat.ts";
 
 export class RewardPipeline implements RewardSource {
@@ -53,10 +53,12 @@ export class RewardPipeline implements RewardSource {
    * left then.
    *
    * @param purse that pays for its scores
+   * @param limiter of the endpoint that its function calls
    */
   static async open(
     settings: RewardLoopSettings,
     purse: Purse | undefined,
+    limiter: SharedLimiter | undefined,
   ): Promise<RewardPipeline> {
     const { cache, joinSame } = settings.policy;
     const version = await rewardVersion(settings.pipeline);
@@ -64,7 +66,6 @@ export class RewardPipeline implements RewardSource {
       cache === undefined && !joinSame
         ? undefined
         : new KnownScores(cache === undefined ? undefined : await ScoreCache.open(cache));
-    const limiter = SharedLimiter.of(settings.policy);
     try {
       const seats = await openSeats(settings, limiter, version, 0);
       return new RewardPipeline(settings, limiter, known, seats, version, purse);

@@ -5,10 +5,9 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome, ScoredSample } from "../outcome.ts";
-import type { SpendState } from "../spend/purse.ts";
 import type { RewardSource } from "./reward-source.ts";
 import { ProgressCounter } from "./progress.ts";
-import type { RewardProgress } from "./progress.ts";
+import type { RewardProgress, WatchedLoop } from "./progress.ts";
 
 export interface ScoreStreamOptions {
   /** Called every `progressEveryMs` while the stream is read, and once at the end. */
@@ -31,13 +30,13 @@ export async function* scoreStream<Sample extends RewardSample>(
   samples: Input<Sample>,
   room: Pick<RewardSource, "hasRoom" | "onRoom">,
   score: (sample: Sample, lane: string) => Promise<SampleOutcome>,
-  options: ScoreStreamOptions & { readonly spending?: () => readonly SpendState[] } = {},
+  options: ScoreStreamOptions & { readonly watched?: WatchedLoop } = {},
 ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
   const { onProgress, progressEveryMs = 100, lane = "training", signal, drain } = options;
   signal?.throwIfAborted();
   const counter = new ProgressCounter(
     options.total ?? (Array.isArray(samples) ? samples.length : undefined),
-    options.spending,
+    options.watched,
   );
   const source = iteratorOf(samples);
   const finished: ScoredSample<Sample>[] = [];
@@ -84,7 +83,12 @@ export async function* scoreStream<Sample extends RewardSample>(
   };
   drain?.addEventListener("abort", onDrain, { once: true });
   const stopListening = room.onRoom(() => wake.resolve());
-  const timer = onProgress && setInterval(() => onProgress(counter.snapshot()), progressEveryMs);
+  const picture = (): void => {
+    void counter.look();
+    onProgress?.(counter.snapshot());
+  };
+  const timer = onProgress && setInterval(picture, progressEveryMs);
+  if (onProgress !== undefined) void counter.look();
   try {
     for (;;) {
       wake = Promise.withResolvers();

@@ -3,24 +3,40 @@
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { nanoid } from "nanoid";
+import type { LimiterState } from "../limits/limiter.ts";
 import { rewardLimiterOf } from "../limits/reward-limiter.ts";
 import type { RewardLimiter } from "../limits/reward-limiter.ts";
+import { WHENEVER } from "../patience.ts";
 import type { PolicySettings } from "../policy-settings.ts";
 import type { WorkerPlace } from "../worker/reward-loop-worker.ts";
 
+/** How much of an endpoint's limits is used, by all who call it. */
+export interface EndpointState extends LimiterState {
+  readonly endpoint: string;
+}
+
 export class SharedLimiter {
+  readonly endpoint: string;
   readonly #handle: ActorHandle<RewardLimiter>;
   /** Unlike those of all other managers. */
   readonly #id: string = nanoid();
 
-  private constructor(handle: ActorHandle<RewardLimiter>) {
+  private constructor(endpoint: string, handle: ActorHandle<RewardLimiter>) {
+    this.endpoint = endpoint;
     this.#handle = handle;
   }
 
   /** Undefined without limits. */
   static of({ limits }: PolicySettings): SharedLimiter | undefined {
     if (limits === undefined) return undefined;
-    return new SharedLimiter(rewardLimiterOf(limits.endpoint, limits.settings));
+    const { endpoint, settings } = limits;
+    return new SharedLimiter(endpoint, rewardLimiterOf(endpoint, settings));
+  }
+
+  /** Rejects with why the limiter cannot tell: it is being restarted, or gone. */
+  async state(): Promise<EndpointState> {
+    const { holders: _, ...state } = await ray.get(this.#handle.state.remote(), WHENEVER);
+    return { endpoint: this.endpoint, ...state };
   }
 
   /** For one life of a worker. */

@@ -78,7 +78,16 @@ test("remax learns nothing from the answers to a prompt whose greedy answer has 
   });
   // Of 4 rows with both: their second answers are 1 better than the greedy ones, which are as the first.
   const gradient = expect.closeTo(-1 / 4, 5);
-  expect(updates[0]?.logProbs.map((one) => one + 0)).toEqual([0, 0, 0, gradient, 0, 0, 0, gradient]);
+  expect(updates[0]?.logProbs.map((one) => one + 0)).toEqual([
+    0,
+    0,
+    0,
+    gradient,
+    0,
+    0,
+    0,
+    gradient,
+  ]);
   expect(report.metrics[0]?.["critic/advantages/max"]).toBeCloseTo(1, 6);
   expect(report.metrics[0]?.["critic/score/mean"]).toBeCloseTo(0.5, 6);
   // The first of two answers to two prompts, and their greedy ones.
