@@ -105,7 +105,7 @@ export function failureOf(thrown: unknown): ScoreFailure {
   if (!(thrown instanceof Error)) {
     return { code: "SCORE_THREW", name: typeof thrown, message: textOf(thrown) };
   }
-  const error = { name: textOf(thrown.name), message: textOf(thrown.message) };
+  const error = { name: nameOf(thrown), message: textAt(thrown, "message") };
   if (thrown instanceof CannotTellError) {
     return { code: thrown.code, ...error, rewardExtraInfo: thrown.extraInfo };
   }
@@ -116,16 +116,63 @@ export function failureOf(thrown: unknown): ScoreFailure {
     ...error,
     ...(errorCode === undefined ? {} : { errorCode }),
     ...httpDetailsOf(thrown),
-    ...(typeof thrown.stack === "string" ? { stack: thrown.stack } : {}),
+    ...stackOf(thrown),
   };
 }
 
-/** fetch has it on the cause, and clients that use fetch on the cause of that. */
+const namesOfTheLanguage: ReadonlySet<string> = new Set([
+  "Error",
+  "AggregateError",
+  "EvalError",
+  "RangeError",
+  "ReferenceError",
+  "SyntaxError",
+  "TypeError",
+  "URIError",
+]);
+
+/** That of its class, where the class gives its errors none of their own, as clients of endpoints do (openai: APIConnectionTimeoutError). */
+function nameOf(thrown: Error): string {
+  const own = textAt(thrown, "name");
+  if (!namesOfTheLanguage.has(own)) return own;
+  try {
+    const { name } = thrown.constructor;
+    return typeof name === "string" && name !== "" ? name : own;
+  } catch {
+    return own;
+  }
+}
+
+function textAt(error: Error, key: "name" | "message"): string {
+  try {
+    return textOf(error[key]);
+  } catch {
+    return `a ${key} that cannot be read`;
+  }
+}
+
+/** The engine makes it when it is read first, of a name and a message that may throw. */
+function stackOf(thrown: Error): { readonly stack?: string } {
+  try {
+    const { stack } = thrown;
+    return typeof stack === "string" ? { stack } : {};
+  } catch {
+    return {};
+  }
+}
+
+interface Link {
+  readonly code?: unknown;
+  readonly cause?: unknown;
+  readonly lastError?: unknown;
+}
+
+/** fetch has it on the cause, and clients that use fetch on the cause of that; those that try again themselves on what they saw last (ai: RetryError). */
 function errorCodeOf(thrown: unknown): string | undefined {
-  let error = thrown as { readonly code?: unknown; readonly cause?: unknown } | null | undefined;
+  let error = thrown as Link | null | undefined;
   for (let depth = 0; depth < 4 && typeof error === "object" && error !== null; depth++) {
     if (typeof error.code === "string") return error.code;
-    error = error.cause as typeof error;
+    error = (error.cause ?? error.lastError) as typeof error;
   }
   return undefined;
 }

@@ -46,7 +46,7 @@ function classOfThrown({ status, retryAfterMs, errorCode, name }: ScoreFailure):
   if (status !== undefined && status >= 400) return "data";
   if (errorCode !== undefined && late.test(errorCode)) return "timeout";
   if (errorCode !== undefined && broken.test(errorCode)) return "infrastructure";
-  if (name === "AbortError" || name.endsWith("TimeoutError")) return "timeout";
+  if (name.endsWith("AbortError") || name.endsWith("TimeoutError")) return "timeout";
   return name.endsWith("ConnectionError") ? "infrastructure" : "user-code";
 }
 

@@ -24,13 +24,14 @@ function isStatus(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 100 && (value as number) <= 599;
 }
 
-/** On the error itself, on its response, or on its cause. */
+/** On the error itself, on its response, on its cause, or on the last one of several tries of the client's own (ai: RetryError). */
 function firstOf<Value>(
   error: unknown,
   names: readonly string[],
   fits: (value: unknown) => value is Value,
 ): Value | undefined {
-  const places = [error, partOf(error, "response"), partOf(error, "cause")];
+  const within = ["response", "cause", "lastError"].map((name) => partOf(error, name));
+  const places = [error, ...within];
   for (const place of places) {
     for (const name of names) {
       const value = partOf(place, name);

@@ -8,6 +8,23 @@ import { LatencyQuantile } from "../../src/faults/latency-quantile.ts";
 import { RetryPolicy } from "../../src/faults/retry-policy.ts";
 import { failureOf, timeoutFailure } from "../../src/outcome.ts";
 
+/** As clients of endpoints have them: without a name of their own. */
+class APIConnectionError extends Error {}
+class APIConnectionTimeoutError extends APIConnectionError {}
+class APIUserAbortError extends Error {}
+class RetryError extends Error {
+  readonly lastError: unknown;
+  constructor(lastError: unknown) {
+    super("Failed after 3 attempts");
+    this.lastError = lastError;
+  }
+}
+const nameless = Object.defineProperty(new Error("x"), "name", {
+  get: () => {
+    throw new Error("no name");
+  },
+});
+
 describe("the class of a failure", () => {
   test.each([
     [Object.assign(new Error("x"), { status: 429 }), "rate-limit"],
@@ -21,10 +38,24 @@ describe("the class of a failure", () => {
     [Object.assign(new Error("x"), { code: "UND_ERR_HEADERS_TIMEOUT" }), "timeout"],
     [new DOMException("late", "TimeoutError"), "timeout"],
     [new TypeError("fetch failed", { cause: { status: 502 } }), "infrastructure"],
+    [new APIConnectionError("Connection error."), "infrastructure"],
+    [new APIConnectionTimeoutError("Request timed out."), "timeout"],
+    [new APIUserAbortError("Request was aborted."), "timeout"],
+    [new RetryError(Object.assign(new Error("x"), { statusCode: 429 })), "rate-limit"],
+    [new RetryError(Object.assign(new Error("x"), { statusCode: 400 })), "data"],
+    [new RetryError(new Error("x", { cause: { code: "ECONNREFUSED" } })), "infrastructure"],
     [new TypeError("undefined is not a function"), "user-code"],
     ["a text", "user-code"],
   ])("%s is %s", (error, wanted) => {
     expect(classOf(failureOf(error))).toBe(wanted);
+  });
+
+  test("has the name of its class, where its errors have none of their own", () => {
+    expect(failureOf(new APIConnectionTimeoutError("x")).name).toBe("APIConnectionTimeoutError");
+    expect(failureOf(new DOMException("late", "TimeoutError")).name).toBe("TimeoutError");
+    const named = Object.assign(new RetryError(undefined), { name: "AI_RetryError" });
+    expect(failureOf(named).name).toBe("AI_RetryError");
+    expect(failureOf(nameless)).toMatchObject({ name: "a name that cannot be read", message: "x" });
   });
 
   test("of the loop's own failures", () => {
