@@ -32,11 +32,17 @@ export function parseAddress(
       "has no token: the agent prints its whole address when it starts",
     );
   }
+  let token: string;
+  try {
+    token = decodeURIComponent(url.username);
+  } catch (error) {
+    throw new NodeAddressError(redacted(text), "has a token that is not percent-encoded", error);
+  }
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const port = url.port === "" ? standardPort : Number(url.port);
   return {
     place: { host, port },
-    token: decodeURIComponent(url.username),
+    token,
     isSecure: url.protocol === "raylings:",
   };
 }
@@ -50,7 +56,7 @@ export function formatAddress(address: Address, host: string, port: number): str
 
 /** Without the token, for messages. */
 export function redacted(text: string): string {
-  return text.replace(/\/\/[^@/]*@/, "//");
+  return text.replace(/\/\/.*@/s, "//");
 }
 
 const form = "rayling://token@host:port, or raylings:// for TLS";

@@ -108,6 +108,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     ...(credentials === undefined ? {} : { credentials }),
   };
   const sessions = new Set<DriverSession>();
+  let closing: Promise<void> | undefined;
   const guard = new Guard();
   const spillDirectory = join(guard.folder, "spilled");
   await mkdir(spillDirectory);
@@ -157,6 +158,11 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     explain: never,
     network: { ...network, explainMs: 0 },
     onChannel: (channel, { peerId, wayId }) => {
+      // It proved itself while the agent was ended.
+      if (closing !== undefined) return channel.close(agentGone);
+      // Who has the token and asks for the wrong kind of connection is none of ours.
+      const isLink = channel instanceof Link;
+      if (isLink !== (wayId === undefined)) return channel.close(driverGone);
       if (wayId === heartWay) {
         const link = [...sessions].findLast((one) => one.peerId === peerId)?.link;
         return link === undefined ? channel.close(driverGone) : watchDriver(link, channel);
@@ -164,8 +170,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
       if (wayId === operatorWay) {
         return expose({ drain } satisfies OperatorControl, channelEndpoint(channel));
       }
-      // Who has the token and asks for no link is none of ours.
-      if (!(channel instanceof Link)) return channel.close(driverGone);
+      if (!isLink) return channel.close(driverGone);
       const session = new DriverSession(peerId, channel, machine);
       sessions.add(session);
       tell(`driver ${peerId} joined`);
@@ -183,7 +188,6 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     });
   });
   const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
-  let closing: Promise<void> | undefined;
   let draining: Promise<DrainReport> | undefined;
   function close(cause: DeathCause): Promise<void> {
     closing ??= (async () => {

@@ -1,12 +1,6 @@
 /** What a driver and an agent say to each other, by comlink over one link: the agent starts hosts, the driver hears of them. */
-import type {
-  Address,
-  Amounts,
-  CauseData,
-  HostIdentity,
-  OutputStream,
-  RuntimeEnv,
-} from "@rayling/core/cluster";
+import type { Address, Amounts, CauseData, HostIdentity, RuntimeEnv } from "@rayling/core/cluster";
+import type { WrittenLine } from "./host-output.ts";
 
 /** What a machine has, told to a driver that joins it. */
 export interface NodeOffer {
@@ -56,6 +50,9 @@ export interface StartedHost {
   readonly pid: number | undefined;
 }
 
+/** Packages of code that a driver may be sending at the same time. */
+export const maxCodeOnTheWay = 4;
+
 /** How a driver brings its code. What is rejected with leaves nothing behind. */
 export interface CodeControl {
   /** Whether the package is there; if so, it is kept until the driver is gone. */
@@ -102,8 +99,8 @@ export interface DriverAnswers {
   /** The machine is to be left within that time. When this has answered, the driver orders no more hosts. */
   draining(timeoutMs: number): void;
   exited(hostId: string, cause: CauseData): void;
-  /** A line that a host wrote; `owner` is the actor or task, or "". */
-  wrote(hostId: string, stream: OutputStream, owner: string, line: string): void;
+  /** Takes what hosts wrote, in its order; answers when more may come. */
+  wrote(lines: readonly WrittenLine[]): void;
 }
 
 /** How long a cut may last if nobody says, in ms. */

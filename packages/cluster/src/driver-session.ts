@@ -20,6 +20,7 @@ import {
 import type { CodeCache } from "./code/code-cache.ts";
 import { DriverCode } from "./code/driver-code.ts";
 import type { AgentControl, DriverAnswers, HostOrder, NodeOffer, StartedHost } from "./contract.ts";
+import { HostOutput } from "./host-output.ts";
 
 /** What the sessions of an agent share. */
 export interface Machine {
@@ -44,6 +45,7 @@ export class DriverSession {
   readonly #driver: Remote<DriverAnswers>;
   readonly #hosts: Map<string, HostProcess> = new Map();
   readonly #code: DriverCode;
+  readonly #output: HostOutput = new HostOutput((lines) => this.#driver.wrote(lines));
   #onHostGone: () => void = () => undefined;
 
   constructor(peerId: string, link: Link, machine: Machine) {
@@ -135,7 +137,7 @@ export class DriverSession {
       {
         guard,
         onLine: (stream, owner, line) => {
-          if (this.link.isOpen) void this.#driver.wrote(hostId, stream, owner, line);
+          if (this.link.isOpen) this.#output.add(hostId, stream, owner, line);
         },
       },
     );
@@ -145,7 +147,10 @@ export class DriverSession {
     const exited = child.exited.then((cause) => {
       this.#hosts.delete(hostId);
       this.#onHostGone();
-      if (this.link.isOpen) void this.#driver.exited(hostId, causeToData(cause));
+      if (this.link.isOpen) {
+        this.#output.hostEnded(hostId);
+        void this.#driver.exited(hostId, causeToData(cause));
+      }
       return Promise.reject(new RaySystemError(cause.message));
     });
     exited.catch(() => undefined);

@@ -17,15 +17,21 @@ export const heartWay = "heart";
 /** Between two questions, and before what failed is tried again. */
 const askMs = 5000;
 
+/** However little patience there is with networks: an agent may have to wait for a CPU. */
+const leastSilenceMs = 5000;
+
 /** What came while this thread was busy is heard within that. */
 const lookMs = 100;
+
+/** A timer that is so late was held up by this thread: what it did not do meanwhile, a connection that was to be made again, takes its time. */
+const lateMs = 1000;
 
 export interface HealthOptions {
   readonly link: Link;
   /** Resolves when the agent has answered. */
   readonly ask: () => Promise<unknown>;
   readonly dialHeart: () => Promise<Channel>;
-  /** How long the agent may take to answer. */
+  /** How long the agent may take to answer; 5,000 ms are always allowed. */
   readonly timeoutMs: number;
 }
 
@@ -37,9 +43,20 @@ export function watchAgent(options: HealthOptions): void {
 
 /** The agent's part: without that connection the link has none either. */
 export function watchDriver(link: Link, heart: Channel): void {
-  void heart.closed.then(() => link.cut());
-  void link.closed.then((cause) => heart.close(cause));
+  const last = hearts.get(link);
+  hearts.set(link, heart);
+  if (last === undefined) void link.closed.then((cause) => hearts.get(link)?.close(cause));
+  else last.close(replaced);
+  void heart.closed.then(() => {
+    // The end of an earlier one is no news.
+    if (hearts.get(link) === heart) link.cut();
+  });
+  // What is said on it would be kept for nobody.
+  heart.onMessage(() => heart.close(talking));
 }
+
+/** Of each link the one that counts. */
+const hearts: WeakMap<Link, Channel> = new WeakMap();
 
 async function holdHeart({ link, dialHeart }: HealthOptions): Promise<void> {
   while (link.isOpen) {
@@ -55,7 +72,8 @@ async function holdHeart({ link, dialHeart }: HealthOptions): Promise<void> {
   }
 }
 
-async function askAgain({ link, ask, timeoutMs }: HealthOptions): Promise<void> {
+async function askAgain({ link, ask, ...options }: HealthOptions): Promise<void> {
+  const timeoutMs = Math.max(options.timeoutMs, leastSilenceMs);
   // Not link.closed in each race: every question would leave its reaction there for as long as the link lives.
   const ended = new AbortController();
   void link.closed.then(() => ended.abort());
@@ -74,7 +92,9 @@ async function askAgain({ link, ask, timeoutMs }: HealthOptions): Promise<void> 
 /** Whether so long passed, in which this thread could hear of an answer: one that was busy looks first. */
 async function silent(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
+    const dueAt = performance.now() + ms;
     await pause(ms, undefined, { ref: false, signal });
+    if (performance.now() > dueAt + lateMs) return await silent(leastSilenceMs, signal);
     await pause(lookMs, undefined, { ref: false, signal });
     return true;
   } catch {
@@ -83,4 +103,6 @@ async function silent(ms: number, signal: AbortSignal): Promise<boolean> {
   }
 }
 
+const replaced: DeathCause = { kind: "unreachable", message: "another one took its place" };
+const talking: DeathCause = { kind: "unreachable", message: "something was said on it" };
 const over: DeathCause = { kind: "unreachable", message: "the connection to the agent ended" };

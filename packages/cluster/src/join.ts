@@ -39,10 +39,11 @@ import {
   standardReconnectTimeoutMs,
 } from "./contract.ts";
 import { heartWay, watchAgent } from "./health.ts";
+import type { WrittenLine } from "./host-output.ts";
 
 interface RemoteHost {
   readonly end: (cause: DeathCause) => void;
-  readonly wrote: DriverAnswers["wrote"];
+  readonly wrote: (line: WrittenLine) => void;
 }
 
 /** What joins the nodes of one session: the code that it brings to them is the same for all. */
@@ -156,7 +157,7 @@ export class RemoteNode implements NodeLauncher {
       this.#hosts.delete(id);
       resolve(known ?? cause);
     };
-    this.#hosts.set(id, { end, wrote: (...line) => options.output.line(...line) });
+    this.#hosts.set(id, { end, wrote: (line) => options.output.line(...line) });
     const { isDevelopment, spillDirectory } = options.objectStoreFor(id);
     const order: Omit<HostOrder, "code"> = {
       // What this machine shows of itself stays here; the agent gives its hosts its own.
@@ -204,9 +205,8 @@ export class RemoteNode implements NodeLauncher {
     const terminate = async (cause: DeathCause): Promise<void> => {
       known ??= cause;
       if (!isOrdered) return end(cause);
-      void Promise.all([this.#agent, started])
-        .then(([agent]) => agent.terminate(id))
-        .catch(() => undefined);
+      // Whether or not it has said where it can be dialled: its code may hang before that.
+      void this.#agent.then((agent) => agent.terminate(id)).catch(() => undefined);
       await exited;
     };
     return {
@@ -302,7 +302,9 @@ export class RemoteNode implements NodeLauncher {
         this.#onDrain?.(timeoutMs);
       },
       exited: (hostId, cause) => this.#hosts.get(hostId)?.end(causeFromData(cause)),
-      wrote: (hostId, ...line) => this.#hosts.get(hostId)?.wrote(hostId, ...line),
+      wrote: (lines) => {
+        for (const line of lines) this.#hosts.get(line[0])?.wrote(line);
+      },
     };
     expose(answers, endpoint);
     return wrap<AgentControl>(endpoint);

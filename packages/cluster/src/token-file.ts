@@ -1,5 +1,6 @@
 /** The token of a machine's agent: made at its first start, in a file that only its user can read. */
 import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { link, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
@@ -18,6 +19,8 @@ export const defaultTokenFile: string = join(homedir(), ".rayling", "token");
 
 /** What the file holds, a new token if there is none. Rejects with TokenFileError. */
 export async function readToken(path: string = defaultTokenFile): Promise<string> {
+  // One that is there may lie where nothing can be written.
+  if (existsSync(path)) return readKeptToken(path);
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     const token = newToken();

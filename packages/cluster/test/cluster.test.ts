@@ -6,15 +6,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
+import { dialLink, dialOnce } from "@rayling/core/cluster";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   enableNodes,
   NodeAddressError,
+  parseAddress,
   readToken,
+  RemoteNode,
   startAgent,
   TokenFileError,
 } from "../src/index.ts";
-import { double, Far } from "./fixtures/actors.ts";
+import { double, Far, type FarClass } from "./fixtures/actors.ts";
 import { isRunning } from "./fixtures/processes.ts";
 
 const fixture = (name: string): string =>
@@ -175,6 +178,67 @@ describe("machines with an agent", () => {
     await ray.shutdown();
     await agent.close();
   });
+
+  test("end hosts that hang before they can be reached", async () => {
+    const agent = await startAgent({ nodeName: "patient", numCpus: 4 });
+    const preload = "setInterval(() => {}, 1e6); await new Promise(() => {})";
+    const runtimeEnv = { execArgv: [`--import=data:text/javascript,${preload}`] };
+    await ray.init({ numCpus: 0, nodes: [agent.address] });
+    const [killed, left] = [1, 2].map(() => Far.options({ runtimeEnv }).remote()) as [
+      ray.ActorHandle<FarClass>,
+      ray.ActorHandle<FarClass>,
+    ];
+    const outcomes = Promise.allSettled(
+      [killed, left].map((actor) => ray.get(actor.add.remote(1))),
+    );
+    await expect.poll(() => agent.hostCount, { timeout: 60_000 }).toBe(2);
+    await ray.kill(killed);
+    expect(agent.hostCount).toBe(1);
+    await ray.shutdown();
+    expect(agent.hostCount).toBe(0);
+    expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    await agent.close();
+  });
+
+  test("show a flood of lines in its order, and say what they could not bring", async () => {
+    let text = "";
+    const written = vi.spyOn(process.stdout, "write").mockImplementation((chunk) => {
+      text += String(chunk);
+      return true;
+    });
+    const complained = vi.spyOn(process.stderr, "write").mockImplementation((chunk) => {
+      text += String(chunk);
+      return true;
+    });
+    try {
+      await init();
+      const far = Far.options(on(await nodeNamed("one"))).remote();
+      const count = 200_000;
+      await ray.get(far.sayNumbers.remote(count));
+      // Numbers, and below 0 how many of them are missing.
+      const seen = (): readonly number[] =>
+        [...text.matchAll(/\) (?:number (\d+)|(\d+) lines are missing|a line is missing)/g)].map(
+          ([, number, missing]) => (number === undefined ? -Number(missing ?? 1) : Number(number)),
+        );
+      const isTold = (): boolean =>
+        seen().reduce((sum, number) => sum + Math.max(1, -number), 0) >= count;
+      await expect.poll(isTold, { timeout: 60_000, interval: 500 }).toBe(true);
+      let next = 0;
+      for (const number of seen()) {
+        if (number < 0) {
+          next -= number;
+          continue;
+        }
+        // Not by expect: 200,000 of them take long.
+        if (number !== next) throw new Error(`number ${number} came, and ${next} was to`);
+        next += 1;
+      }
+      expect(next).toBe(count);
+    } finally {
+      written.mockRestore();
+      complained.mockRestore();
+    }
+  });
 });
 
 test.each([["shutdown"], ["exit"], ["return"]])(
@@ -213,6 +277,8 @@ describe("an address", () => {
     ["here", "here: is no address, rayling://token@host:port"],
     ["http://secret@127.0.0.1:1", "http://127.0.0.1:1: is no address"],
     ["rayling://127.0.0.1:1", "has no token"],
+    ["http://secret@more@127.0.0.1:1", "http://127.0.0.1:1: is no address"],
+    ["rayling://%zz@127.0.0.1:1", "has a token that is not percent-encoded"],
   ])("that is none is refused: %s", async (address, message) => {
     expect((await refusal(address)).message).toContain(message);
   });
@@ -254,6 +320,50 @@ describe("an agent", () => {
     await expect(startAgent({ port })).rejects.toThrow(
       `the agent cannot listen on 127.0.0.1:${port}: the port is taken`,
     );
+    await agent.close();
+  });
+
+  test.each<[string, string | undefined, boolean]>([
+    ["a link that says it is a heart", "heart", true],
+    ["a link that says it is an operator", "operator", true],
+    ["a link with another name", "another", true],
+    ["a plain connection that says nothing of itself", undefined, false],
+    ["a plain connection with another name", "another", false],
+    ["a heart of nobody", "heart", false],
+  ])("takes no %s", async (_, wayId, isLink) => {
+    const agent = await startAgent({ reconnectTimeoutMs: 200 });
+    const node = new RemoteNode(agent.address, { driverId: "driver-x", network: {} });
+    await node.offer;
+    const dial = isLink ? dialLink : dialOnce;
+    const channel = await dial(
+      parseAddress(agent.address),
+      { peerId: wayId === "heart" && !isLink ? "driver-y" : "driver-x", wayId },
+      {
+        peerId: "the agent",
+        explain: async () => ({ kind: "shutdown", message: "nobody explains" }),
+        network: { explainMs: 0 },
+      },
+    );
+    await channel.closed;
+    await node.close();
+    await agent.close();
+  });
+
+  test("ends a heart on which something is said", async () => {
+    const agent = await startAgent();
+    const node = new RemoteNode(agent.address, { driverId: "driver-x", network: {} });
+    await node.offer;
+    const heart = await dialOnce(
+      parseAddress(agent.address),
+      { peerId: "driver-x", wayId: "heart" },
+      {
+        peerId: "the agent",
+        explain: async () => ({ kind: "shutdown", message: "nobody explains" }),
+      },
+    );
+    heart.send({ bytes: new Uint8Array(8), buffers: [] });
+    await heart.closed;
+    await node.close();
     await agent.close();
   });
 });

@@ -15,6 +15,7 @@ import {
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -22,9 +23,11 @@ import { type Channel, channelEndpoint, dialLink, newId } from "@rayling/core/cl
 import { type Remote, wrap } from "comlink";
 import { parseAddress } from "../src/address.ts";
 import { CodeCache } from "../src/code/code-cache.ts";
+import type { CodePackage } from "../src/code/code-package.ts";
 import { DriverCode } from "../src/code/driver-code.ts";
+import { CodeSender } from "../src/code/send-code.ts";
 import { manifestText } from "../src/code/stream.ts";
-import type { AgentControl, HostOrder } from "../src/contract.ts";
+import type { AgentControl, CodeControl, HostOrder } from "../src/contract.ts";
 import { startAgent } from "../src/index.ts";
 import { collect, type Collected, modulesIn } from "../src/collect/collect.ts";
 import { type Files, npmProject, pnpmProject, writeFiles } from "./fixtures/users-project.ts";
@@ -323,6 +326,49 @@ describe("an agent", () => {
     expect(await other.hasCode(one.id)).toBe(false);
   });
 
+  test("is sent no more packages at the same time than it takes", async () => {
+    const driver = driverOf(cacheOf());
+    const sender = new CodeSender(
+      Promise.resolve(driver as unknown as Remote<CodeControl>),
+      new Promise(() => undefined),
+    );
+    const sent = [...Array(9).keys()].map((number) => small(String(number)));
+    const brought = sent.map(({ id, bytes }) => {
+      const given: Pick<CodePackage, "code" | "portions"> = {
+        code: async () => ({ id, rootUrl: "file:///at/home/", directory: "", runtime: {} }),
+        portions: async () => Readable.from([gzipSync(bytes)]),
+      };
+      return sender.bring(given as CodePackage);
+    });
+    expect((await Promise.all(brought)).map(({ id }) => id)).toEqual(sent.map(({ id }) => id));
+    expect((await listed("packages")).toSorted()).toEqual(sent.map(({ id }) => id).toSorted());
+    // Who does not wait is refused.
+    const more = [...Array(9).keys()].map((number) => small(`more ${number}`));
+    const opened = await Promise.allSettled(more.map(({ id }) => driver.openCode(id)));
+    expect(opened.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
+  });
+
+  test("uses nothing that it cannot mark, and counts no use of it", async () => {
+    const driver = driverOf(cacheOf(1500));
+    const [one, two] = [small("1".repeat(1000)), small("2".repeat(1000))];
+    await send(driver, one.id, one.bytes);
+    await driver.end();
+    const [runtime = ""] = await readdir(join(folder, "cache"));
+    const base = join(folder, "cache", runtime);
+    const cache = cacheOf(1500);
+    await cache.open();
+    await rm(join(base, "uses"), { recursive: true });
+    await writeFile(join(base, "uses"), "a file");
+    await expect(driverOf(cache).hasCode(one.id)).rejects.toThrow(
+      /code cache .* cannot be written/,
+    );
+    await rm(join(base, "uses"));
+    await mkdir(join(base, "uses"));
+    await writeFile(join(base, "packages", "notes.txt"), "somebody else's");
+    await send(driverOf(cache), two.id, two.bytes);
+    expect((await listed("packages")).toSorted()).toEqual([two.id, "notes.txt"].toSorted());
+  });
+
   test("takes more than its cache holds from nobody", async () => {
     const driver = driverOf(cacheOf(500, 1000));
     const { id, bytes } = small("x".repeat(600));
@@ -334,15 +380,56 @@ describe("an agent", () => {
     await cache.open();
     const [runtime = ""] = await readdir(join(folder, "cache"));
     const base = join(folder, "cache", runtime);
+    const { id, bytes } = small("used");
+    await send(driverOf(cache), id, bytes);
+    const own = (await listed("uses"))[0] ?? "";
+    const here = own.split("-")[1] ?? "";
     const gone = 2 ** 22 + 7;
-    await mkdir(join(base, "incoming", `${gone}-x-1`, "files"), { recursive: true });
-    await mkdir(join(base, "incoming", `${process.pid}-before-1`));
-    await mkdir(join(base, "incoming", `${process.ppid}-x-1`));
-    await writeFile(join(base, "uses", `${goodId}.${gone}-x`), "");
+    await mkdir(join(base, "incoming", `${gone}-${here}-x-1`, "files"), { recursive: true });
+    await mkdir(join(base, "incoming", `${process.pid}-${here}-before-1`));
+    await mkdir(join(base, "incoming", `${process.ppid}-${here}-x-1`));
+    await writeFile(join(base, "uses", `${goodId}.${gone}-${here}-x`), "");
+    // In a container its number may be another's, or nobody's: its mark is renewed while it lives.
+    for (const [name, days] of [
+      ["fresh", 0.9],
+      ["forgotten", 1.1],
+    ] as const) {
+      const mark = join(base, "uses", `${goodId}.${gone}-elsewhere-${name}`);
+      const when = new Date(Date.now() - days * 86_400_000);
+      await writeFile(mark, "");
+      await utimes(mark, when, when);
+    }
     await cacheOf().open();
-    expect(await listed("incoming")).toEqual([`${process.ppid}-x-1`]);
-    expect(await listed("uses")).toEqual([]);
+    expect(await listed("incoming")).toEqual([`${process.ppid}-${here}-x-1`]);
+    expect((await listed("uses")).toSorted()).toEqual(
+      [own, `${goodId}.${gone}-elsewhere-fresh`].toSorted(),
+    );
   });
+
+  test.each([true, false])(
+    "waits for who is about to take a package away, and looks then (taken: %s)",
+    async (isTaken) => {
+      const { id, bytes } = small("wanted");
+      await send(driverOf(cacheOf()), id, bytes);
+      const [runtime = ""] = await readdir(join(folder, "cache"));
+      const base = join(folder, "cache", runtime);
+      const here = (await listed("uses"))[0]?.split("-")[1] ?? "";
+      // Another agent, which lives.
+      const mark = join(base, "evicting", `${id}.${process.ppid}-${here}-x-1`);
+      await writeFile(mark, "");
+      const asking = cacheOf();
+      let isAnswered = false;
+      const asked = asking.use(id).finally(() => (isAnswered = true));
+      await expect.poll(() => listed("uses")).toHaveLength(2);
+      // Long enough for an answer that waits for nobody.
+      for (let turn = 0; turn < 50; turn++) await stat(mark);
+      expect(isAnswered).toBe(false);
+      if (isTaken) await rm(join(base, "packages", id), { recursive: true });
+      await rm(mark);
+      expect(await asked).toBe(isTaken ? undefined : join(base, "packages", id, "files"));
+      await asking.close();
+    },
+  );
 
   test("says when its directory cannot be used", async () => {
     await writeFile(join(folder, "cache"), "a file");

@@ -5,12 +5,13 @@
  *     <directory>/<runtime>/node_modules/...    links to rayling's own packages, which all code below finds as the last place that Node looks in
  *                          /packages/<id>/      manifest.json (the list, whose time is that of the last use), files/
  *                          /incoming/           what is being received; removed if it is not finished
- *                          /uses/<id>.<owner>   who uses what: several agents of a machine may share a directory
+ *                          /uses/<id>.<owner>   who uses what: several agents may share a directory, also those of containers
+ *                          /evicting/<id>.<owner>   who is about to take away what; whoever has marked a use waits for its end, and looks then
  *
  * A package that was there before this process is read once and compared with its name before it is used.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import {
   mkdir,
   readdir,
@@ -22,7 +23,9 @@ import {
   utimes,
   writeFile,
 } from "node:fs/promises";
-import { join, resolve, sep } from "node:path";
+import { hostname } from "node:os";
+import { basename, join, resolve, sep } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { RaySystemError } from "@rayling/core/cluster";
 import { checkManifest } from "./manifest.ts";
 import { Receiving } from "./receiving.ts";
@@ -39,8 +42,17 @@ export interface CodeCacheOptions {
   readonly tell: (line: string) => void;
 }
 
-/** Tells this process from others, and from earlier ones with its number. */
-const owner = `${process.pid}-${randomUUID().slice(0, 8)}`;
+/** Tells this process from others, from earlier ones with its number, and from those of machines and containers where that number means another one. */
+const here = whereNumbersHold();
+const thisProcess = `${process.pid}-${here}-${randomUUID().slice(0, 8)}`;
+
+/** Nobody can be asked about a mark that was left elsewhere: it is renewed so often, and over when it is so old. That of an eviction is soon over. */
+const markMs = { renewed: 3_600_000, old: 86_400_000, evicting: 60_000 };
+
+/** Between two looks whether an eviction is over. */
+const lookMs = 20;
+
+let caches = 0;
 
 export class CodeCache {
   readonly maxPackageBytes: number;
@@ -48,9 +60,11 @@ export class CodeCache {
   readonly runtime: ReadonlyMap<string, string> = runtimePackagesHere();
   readonly #options: CodeCacheOptions;
   readonly #base: string;
+  readonly #owner = `${thisProcess}-${++caches}`;
   readonly #users: Map<string, number> = new Map();
   readonly #checked: Map<string, Promise<boolean>> = new Map();
   #opened: Promise<void> | undefined;
+  #renewing: NodeJS.Timeout | undefined;
   /** Of packages that are on their way. */
   #promisedBytes = 0;
   #turn: Promise<unknown> = Promise.resolve();
@@ -81,11 +95,17 @@ export class CodeCache {
   /** The folder of the package's files, which is kept until `release`; undefined when it is not here. */
   async use(id: string): Promise<string | undefined> {
     await this.open();
-    // First the mark, then the look: whoever makes room does it the other way round.
+    // First the mark, then the look: whoever makes room says so, and does it the other way round.
     await this.#count(id, 1);
-    if (await this.#isWhole(id)) {
-      await this.#touch(id);
-      return this.#files(id);
+    try {
+      while (await this.#isMarked("evicting", id, markMs.evicting)) await delay(lookMs);
+      if (await this.#isWhole(id)) {
+        await this.#touch(id);
+        return this.#files(id);
+      }
+    } catch (error) {
+      await this.release(id);
+      throw this.#problem(error as Error);
     }
     await this.release(id);
     return undefined;
@@ -98,7 +118,7 @@ export class CodeCache {
   /** Takes a package in. It is used by whoever sent it when `end` has resolved, until `release`. */
   async receive(id: string): Promise<Receiving> {
     await this.open();
-    const folder = join(this.#base, "incoming", `${owner}-${randomUUID()}`);
+    const folder = join(this.#base, "incoming", `${this.#owner}-${randomUUID()}`);
     let promised = 0;
     return new Receiving({
       id,
@@ -123,6 +143,7 @@ export class CodeCache {
 
   /** Nothing of it is used by this process any more. */
   async close(): Promise<void> {
+    clearInterval(this.#renewing);
     for (const [id, users] of this.#users) await this.#count(id, -users);
   }
 
@@ -132,7 +153,13 @@ export class CodeCache {
         `the code cache ${this.#options.directory} is in a node_modules folder, where Node runs no TypeScript`,
       );
     }
-    for (const name of ["packages", "incoming", "uses", join("node_modules", "@rayling")]) {
+    for (const name of [
+      "packages",
+      "incoming",
+      "uses",
+      "evicting",
+      join("node_modules", "@rayling"),
+    ]) {
       await mkdir(join(this.#base, name), { recursive: true, mode: 0o700 });
     }
     // Above it, Node looks for no kind of module any more.
@@ -140,11 +167,21 @@ export class CodeCache {
     for (const [name, folder] of this.runtime) {
       await symlink(folder, join(this.#base, "node_modules", name), "junction").catch(ifThere);
     }
-    for (const name of await readdir(join(this.#base, "incoming"))) {
-      if (isOver(name)) await rm(join(this.#base, "incoming", name), { recursive: true });
+    // Others may do the same at the same time.
+    for (const kind of ["incoming", "uses", "evicting"]) {
+      for (const name of await readdir(join(this.#base, kind))) {
+        const path = join(this.#base, kind, name);
+        if (await isOver(path)) await rm(path, { recursive: true, force: true });
+      }
     }
-    for (const name of await readdir(join(this.#base, "uses"))) {
-      if (isOver(name.split(".")[1] ?? "")) await rm(join(this.#base, "uses", name));
+    this.#renewing = setInterval(() => this.#renew(), markMs.renewed).unref();
+  }
+
+  #renew(): void {
+    const now = new Date();
+    for (const id of this.#users.keys()) {
+      // One that is gone meanwhile is nobody's.
+      utimes(this.#mark("uses", id), now, now).catch(() => undefined);
     }
   }
 
@@ -190,17 +227,26 @@ export class CodeCache {
     this.#checked.set(id, Promise.resolve(true));
   }
 
-  /** The mark is there while there are users: it is written and removed in turn. */
-  #count(id: string, more: number): Promise<void> {
-    const users = (this.#users.get(id) ?? 0) + more;
-    if (users > 0) this.#users.set(id, users);
-    else this.#users.delete(id);
-    const path = join(this.#base, "uses", `${id}.${owner}`);
+  /** The mark is there while there are users: it is written and removed in turn. Who cannot be marked uses nothing. */
+  async #count(id: string, more: number): Promise<void> {
+    this.#add(id, more);
+    const path = this.#mark("uses", id);
     const marked = this.#marking.then(() =>
       this.#users.has(id) ? writeFile(path, "") : rm(path, { force: true }),
     );
     this.#marking = marked.catch(() => undefined);
-    return marked;
+    try {
+      await marked;
+    } catch (error) {
+      if (more > 0) this.#add(id, -more);
+      throw this.#problem(error as Error);
+    }
+  }
+
+  #add(id: string, more: number): void {
+    const users = (this.#users.get(id) ?? 0) + more;
+    if (users > 0) this.#users.set(id, users);
+    else this.#users.delete(id);
   }
 
   /** One after the other, so that nothing is given away twice. */
@@ -219,8 +265,7 @@ export class CodeCache {
     let kept = packages.reduce((sum, one) => sum + one.bytes, this.#promisedBytes);
     for (const one of packages) {
       if (kept + bytes <= maxBytes) return;
-      if (await this.#isUsed(one.id)) continue;
-      await this.#remove(one.id);
+      if (!(await this.#removeUnused(one.id))) continue;
       this.#options.tell(`code ${shortCode(one.id)} (${one.bytes} bytes) made room`);
       kept -= one.bytes;
     }
@@ -234,6 +279,7 @@ export class CodeCache {
   async #packages(): Promise<{ id: string; bytes: number; usedMs: number }[]> {
     const found: { id: string; bytes: number; usedMs: number }[] = [];
     for (const id of await readdir(join(this.#base, "packages"))) {
+      if (!isId(id)) continue;
       try {
         const { mtimeMs } = await stat(this.#list(id));
         const bytes = Number(await readFile(join(this.#place(id), "bytes"), "utf8"));
@@ -246,20 +292,44 @@ export class CodeCache {
     return found.toSorted((one, other) => one.usedMs - other.usedMs);
   }
 
-  async #isUsed(id: string): Promise<boolean> {
-    if (this.#users.has(id)) return true;
-    const names = await readdir(join(this.#base, "uses"));
-    return names.some((name) => {
-      const [used, by] = name.split(".");
-      return used === id && !isOver(by ?? "");
-    });
+  /** Returns whether it is not here any more. */
+  async #removeUnused(id: string): Promise<boolean> {
+    const mark = this.#mark("evicting", id);
+    await writeFile(mark, "");
+    let away: string;
+    try {
+      if (this.#users.has(id) || (await this.#isMarked("uses", id, markMs.old))) return false;
+      away = await this.#takeAway(id);
+    } finally {
+      await rm(mark, { force: true });
+    }
+    await rm(away, { recursive: true, force: true });
+    return true;
   }
 
   async #remove(id: string): Promise<void> {
+    await rm(await this.#takeAway(id), { recursive: true, force: true });
+  }
+
+  /** From now on nobody finds it. Returns where it is, if it was there. */
+  async #takeAway(id: string): Promise<string> {
     this.#checked.delete(id);
-    const away = join(this.#base, "incoming", `${owner}-${randomUUID()}`);
+    const away = join(this.#base, "incoming", `${this.#owner}-${randomUUID()}`);
     await rename(this.#place(id), away).catch(ifGone);
-    await rm(away, { recursive: true, force: true });
+    return away;
+  }
+
+  /** Whether somebody who lives has left that mark. */
+  async #isMarked(kind: "uses" | "evicting", id: string, oldMs: number): Promise<boolean> {
+    const folder = join(this.#base, kind);
+    for (const name of await readdir(folder)) {
+      if (name.startsWith(`${id}.`) && !(await isOver(join(folder, name), oldMs))) return true;
+    }
+    return false;
+  }
+
+  #mark(kind: "uses" | "evicting", id: string): string {
+    return join(this.#base, kind, `${id}.${this.#owner}`);
   }
 
   /** Notes the time, for who asks what was unused for longest. */
@@ -293,16 +363,45 @@ export function shortCode(id: string): string {
   return id.slice(0, 12);
 }
 
-/** Whether the process of that owner has ended. */
-function isOver(name: string): boolean {
-  const pid = Number(name.split("-")[0]);
-  if (pid === process.pid) return !name.startsWith(owner);
+export function isId(name: string): boolean {
+  return /^[0-9a-f]{64}$/.test(name);
+}
+
+/**
+ * Whether the process has ended that left that, which is named `<owner>-…` or `<id>.<owner>`.
+ *
+ * @param oldMs after which it has, if nobody here can tell
+ */
+async function isOver(path: string, oldMs: number = markMs.old): Promise<boolean> {
+  const owner = basename(path).split(".").at(-1) ?? "";
+  const [pid, where] = owner.split("-");
+  if (where !== here) {
+    try {
+      return Date.now() - (await stat(path)).mtimeMs > oldMs;
+    } catch {
+      // Somebody else removed it meanwhile.
+      return true;
+    }
+  }
+  if (Number(pid) === process.pid) return !owner.startsWith(thisProcess);
   try {
-    process.kill(pid, 0);
+    process.kill(Number(pid), 0);
     return false;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ESRCH";
   }
+}
+
+/** Names the processes among which a number belongs to one: of this machine since its start, or of this container. */
+function whereNumbersHold(): string {
+  const parts = [hostname()];
+  try {
+    parts.push(readlinkSync("/proc/self/ns/pid"));
+    parts.push(readFileSync("/proc/sys/kernel/random/boot_id", "utf8"));
+  } catch {
+    // Not Linux: there are no containers that share a directory with it.
+  }
+  return createHash("sha256").update(parts.join(" ")).digest("hex").slice(0, 8);
 }
 
 function ifThere(error: NodeJS.ErrnoException): void {

@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type CodeRoot, RaySystemError } from "@rayling/core/cluster";
-import type { CodeControl, ShippedCode } from "../contract.ts";
-import { type CodeCache, shortCode } from "./code-cache.ts";
+import { type CodeControl, maxCodeOnTheWay, type ShippedCode } from "../contract.ts";
+import { type CodeCache, isId, shortCode } from "./code-cache.ts";
 import { BadPackageError, bytesOf, checkPath } from "./manifest.ts";
 import type { Receiving } from "./receiving.ts";
 
@@ -16,15 +16,14 @@ export interface CodePlace {
   readonly folders: readonly string[];
 }
 
-/** Packages that a driver may send at the same time. */
-const maxReceiving = 4;
-
 export class DriverCode implements CodeControl {
   readonly #cache: CodeCache;
   readonly #tell: (line: string) => void;
   /** Folders of packages that are kept for it. */
   readonly #used: Map<string, string> = new Map();
   readonly #receiving: Map<string, Receiving> = new Map();
+  /** About to be among them. */
+  readonly #opening: Set<string> = new Set();
   #isOpen = true;
 
   constructor(cache: CodeCache, tell: (line: string) => void) {
@@ -43,12 +42,19 @@ export class DriverCode implements CodeControl {
 
   async openCode(id: string): Promise<void> {
     checkId(id);
-    if (this.#receiving.has(id) || this.#receiving.size >= maxReceiving) {
+    const count = this.#receiving.size + this.#opening.size;
+    const isKnown = this.#receiving.has(id) || this.#opening.has(id);
+    if (isKnown || count >= maxCodeOnTheWay) {
       throw new RaySystemError(`code ${shortCode(id)} cannot be sent: too much is on its way`);
     }
-    const receiving = await this.#cache.receive(id);
-    if (this.#isOpen && !this.#receiving.has(id)) return void this.#receiving.set(id, receiving);
-    await receiving.abort("its driver is gone");
+    this.#opening.add(id);
+    try {
+      const receiving = await this.#cache.receive(id);
+      if (this.#isOpen) return void this.#receiving.set(id, receiving);
+      await receiving.abort("its driver is gone");
+    } finally {
+      this.#opening.delete(id);
+    }
   }
 
   async writeCode(id: string, portion: Uint8Array): Promise<void> {
@@ -72,8 +78,10 @@ export class DriverCode implements CodeControl {
   }
 
   async dropCode(id: string): Promise<void> {
-    await this.#receiving.get(id)?.abort("its driver gave up");
+    const receiving = this.#receiving.get(id);
+    // The driver sends the next one meanwhile.
     this.#receiving.delete(id);
+    await receiving?.abort("its driver gave up");
   }
 
   /** @throws RaySystemError for code that the driver has not brought here */
@@ -125,7 +133,7 @@ function folderUrl(folder: string): string {
 
 /** Names of folders are made of it. */
 function checkId(id: unknown): asserts id is string {
-  if (typeof id !== "string" || !/^[0-9a-f]{64}$/.test(id)) {
+  if (typeof id !== "string" || !isId(id)) {
     throw new BadPackageError("its name is not a SHA-256");
   }
 }

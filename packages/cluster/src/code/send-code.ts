@@ -1,7 +1,8 @@
-/** Brings code to one agent: each package once, and all who need it wait for the same. */
+/** Brings code to one agent: each package once, all who need it wait for the same, and no more packages at the same time than an agent takes. */
 import type { Remote } from "comlink";
+import pLimit from "p-limit";
 import { RaySystemError, type DeathCause } from "@rayling/core/cluster";
-import type { CodeControl, ShippedCode } from "../contract.ts";
+import { type CodeControl, maxCodeOnTheWay, type ShippedCode } from "../contract.ts";
 import type { CodePackage } from "./code-package.ts";
 
 /** Portions that are on their way at the same time. */
@@ -12,6 +13,7 @@ export class CodeSender {
   readonly #lost: Promise<DeathCause>;
   /** By the ids of packages. */
   readonly #brought: Map<string, Promise<void>> = new Map();
+  readonly #limit = pLimit(maxCodeOnTheWay);
 
   constructor(agent: Promise<Remote<CodeControl>>, lost: Promise<DeathCause>) {
     this.#agent = agent;
@@ -34,6 +36,10 @@ export class CodeSender {
   async #bring(given: CodePackage, { id }: ShippedCode): Promise<void> {
     const agent = await this.#agent;
     if (await agent.hasCode(id)) return;
+    await this.#limit(() => this.#send(agent, given, id));
+  }
+
+  async #send(agent: Remote<CodeControl>, given: CodePackage, id: string): Promise<void> {
     const portions = await given.portions();
     // What was asked of an agent that is gone is never answered.
     void this.#lost.then(({ message }) => portions.destroy(new RaySystemError(message)));

@@ -1,0 +1,129 @@
+/**
+ * What hosts write, on its way to their driver: in portions, the next one when the last one was taken. While the driver takes less than is written, so much of it
+ * waits here; what comes on top of that is dropped and counted, and the driver is shown how much. The hosts never wait: what they compute matters more
+ * than what they say about it.
+ */
+import type { OutputStream } from "@rayling/core/cluster";
+
+/** A line that a host wrote; `owner` is the actor or task, or "". */
+export type WrittenLine = readonly [
+  hostId: string,
+  stream: OutputStream,
+  owner: string,
+  line: string,
+];
+
+export interface OutputLimits {
+  /** Characters that may be here, or sent and not yet taken. */
+  readonly held: number;
+  /** Characters that one portion ends at. */
+  readonly portion: number;
+}
+
+const standard: OutputLimits = { held: 8 * 1024 ** 2, portion: 256 * 1024 };
+
+/** What an empty line costs, in characters. */
+const overhead = 64;
+
+export class HostOutput {
+  readonly #send: (lines: readonly WrittenLine[]) => Promise<unknown>;
+  readonly #limits: OutputLimits;
+  #waiting: WrittenLine[] = [];
+  #held = 0;
+  /** By host. */
+  readonly #heldOf: Map<string, number> = new Map();
+  #isSending = false;
+  /** How many lines, by host. */
+  readonly #dropped: Map<string, number> = new Map();
+
+  /** @param send resolves when the driver has taken them; may never do */
+  constructor(
+    send: (lines: readonly WrittenLine[]) => Promise<unknown>,
+    limits: OutputLimits = standard,
+  ) {
+    this.#send = send;
+    this.#limits = limits;
+  }
+
+  add(...line: WrittenLine): void {
+    const [hostId] = line;
+    const own = this.#heldOf.get(hostId) ?? 0;
+    // A host may hold as much as is left for the others: however much one of them writes, they have room.
+    if (own + sizeOf(line) > this.#limits.held - this.#held) {
+      this.#dropped.set(hostId, (this.#dropped.get(hostId) ?? 0) + 1);
+      return;
+    }
+    this.#sayDropped(hostId);
+    this.#push(line);
+    this.#begin();
+  }
+
+  /** Sends what waits of that host, before somebody says that it has ended. */
+  hostEnded(hostId: string): void {
+    this.#sayDropped(hostId);
+    const own = this.#waiting.filter(([id]) => id === hostId);
+    this.#waiting = this.#waiting.filter(([id]) => id !== hostId);
+    while (own.length > 0) void this.#sendPortion(this.#portionOf(own));
+  }
+
+  #begin(): void {
+    if (this.#isSending || this.#waiting.length === 0) return;
+    this.#isSending = true;
+    // What came in one piece goes in one portion.
+    queueMicrotask(() => void this.#sendAll());
+  }
+
+  #sayDropped(hostId: string): void {
+    const count = this.#dropped.get(hostId);
+    if (count === undefined) return;
+    this.#dropped.delete(hostId);
+    const lines = count === 1 ? "a line is" : `${count} lines are`;
+    this.#push([
+      hostId,
+      "stderr",
+      "",
+      `${lines} missing here: more was written than could be brought to the driver`,
+    ]);
+  }
+
+  #push(line: WrittenLine): void {
+    this.#waiting.push(line);
+    this.#hold(line, sizeOf(line));
+  }
+
+  #hold([hostId]: WrittenLine, size: number): void {
+    this.#held += size;
+    const own = (this.#heldOf.get(hostId) ?? 0) + size;
+    if (own === 0) this.#heldOf.delete(hostId);
+    else this.#heldOf.set(hostId, own);
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#waiting.length > 0) await this.#sendPortion(this.#portionOf(this.#waiting));
+    this.#isSending = false;
+  }
+
+  /** The first of them, which are taken out. */
+  #portionOf(lines: WrittenLine[]): WrittenLine[] {
+    let size = 0;
+    const end = lines.findIndex((line) => (size += sizeOf(line)) >= this.#limits.portion);
+    return lines.splice(0, end === -1 ? lines.length : end + 1);
+  }
+
+  async #sendPortion(lines: readonly WrittenLine[]): Promise<void> {
+    try {
+      await this.#send(lines);
+    } catch {
+      // Whoever cannot show them is not asked again; nobody else could.
+    }
+    for (const line of lines) this.#hold(line, -sizeOf(line));
+    if (this.#waiting.length > 0) return;
+    // There is room: those who write nothing more are told of, too.
+    for (const hostId of this.#dropped.keys()) this.#sayDropped(hostId);
+    this.#begin();
+  }
+}
+
+function sizeOf([, , owner, line]: WrittenLine): number {
+  return overhead + owner.length + line.length;
+}
