@@ -66,6 +66,7 @@ function batchOf(): PolicyLossBatch {
   const isToken = (row: number, column: number): boolean => column < 50 + 462 * wave(row);
   return {
     oldLogProb: matrix((_row, _column, at) => -3 * wave(at)),
+    rolloutLogProbs: matrix((_row, _column, at) => -3 * wave(at) + 0.1 * (wave(at + 0.25) - 0.5)),
     logProb: matrix((_row, _column, at) => -3 * wave(at) + 0.3 * (wave(at + 0.5) - 0.5)),
     advantages: matrix((row, column) => (isToken(row, column) ? 2 * wave(row + 0.5) - 1 : 0)),
     responseMask: matrix((row, column) => (isToken(row, column) ? 1 : 0)),

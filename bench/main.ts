@@ -9,8 +9,8 @@ import { writeFile } from "node:fs/promises";
 import { FlagError, readFlags, usage } from "./flags.ts";
 import { describeMachine, machineLines } from "./measure/machine.ts";
 import { writeBlock } from "./measure/readme.ts";
-import { markdownTables, type Report, terminalTables } from "./measure/report.ts";
-import { runStages } from "./stages.ts";
+import { markdownTables, terminalTables } from "./measure/report.ts";
+import { runStages, type Stages } from "./stages.ts";
 import { fullPlans, quickPlans, runSuite } from "./suites.ts";
 import { targetTable } from "./targets.ts";
 
@@ -22,19 +22,26 @@ async function main(args: readonly string[]): Promise<void> {
   const machine = describeMachine(["node bench/main.ts", ...args]);
   const lines = machineLines(machine);
   if (!flags.markdown) console.log(`${lines.join("\n")}\n`);
-  const report: Report =
+  const { report, failed }: Stages =
     flags.only === undefined
       ? await runStages(flags.quick ? ["--quick"] : [], progress)
-      : await runSuite(flags.only, flags.quick ? quickPlans : fullPlans, progress);
+      : {
+          report: await runSuite(flags.only, flags.quick ? quickPlans : fullPlans, progress),
+          failed: [],
+        };
   const targets = targetTable(report.measured);
   const tables = targets === undefined ? report.tables : [...report.tables, targets];
   const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables(tables)}`;
   if (!flags.markdown) console.log(terminalTables(tables));
-  else if (flags.only === undefined) await writeBlock(readmeBlock, markdown);
-  else console.log(markdown);
+  else if (flags.only !== undefined) console.log(markdown);
+  // A block of which a part is missing would pass for the whole.
+  else if (failed.length === 0) await writeBlock(readmeBlock, markdown);
   if (flags.json !== undefined) {
     await writeFile(flags.json, `${JSON.stringify({ machine, ...report }, undefined, 2)}\n`);
   }
+  if (failed.length === 0) return;
+  console.error(`bench: ${failed.join(", ")} failed, and the rest is as above`);
+  process.exitCode = 1;
 }
 
 /** One line that is written over; nothing where stderr is a file. */

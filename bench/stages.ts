@@ -11,10 +11,17 @@ import { type Suite, suites } from "./suites.ts";
 
 const main = join(import.meta.dirname, "main.ts");
 
+/** What there is to report, and the suites that failed; they have said why. */
+export interface Stages {
+  readonly report: Report;
+  readonly failed: readonly string[];
+}
+
 /** @param flags go to each of them */
-export async function runStages(flags: readonly string[], say: Progress): Promise<Report> {
+export async function runStages(flags: readonly string[], say: Progress): Promise<Stages> {
   const folder = await mkdtemp(join(tmpdir(), "rayling-bench-"));
   const reports: Record<string, Report> = {};
+  const failed: string[] = [];
   try {
     for (const { name, suite, prefix } of stages()) {
       say(name);
@@ -29,7 +36,10 @@ export async function runStages(flags: readonly string[], say: Progress): Promis
         json,
         ...flags,
       ];
-      await run(name, command);
+      if (!(await succeeds(command))) {
+        failed.push(name);
+        continue;
+      }
       const report = JSON.parse(await readFile(json, "utf8")) as Report;
       reports[name] = prefix.length === 0 ? report : pinned(report);
     }
@@ -38,11 +48,12 @@ export async function runStages(flags: readonly string[], say: Progress): Promis
     say("");
   }
   const all = Object.values(reports);
-  return {
+  const report: Report = {
     tables: all.flatMap(({ tables }) => tables),
     measured: Object.assign({}, ...all.map(({ measured }) => measured)) as Report["measured"],
     details: reports,
   };
+  return { report, failed };
 }
 
 interface Stage {
@@ -77,8 +88,8 @@ function pinned({ tables, details }: Report): Report {
   return { tables: titled, measured: {}, details };
 }
 
-async function run(name: string, [file = "", ...args]: readonly string[]): Promise<void> {
+async function succeeds([file = "", ...args]: readonly string[]): Promise<boolean> {
   const child = spawn(file, args, { stdio: ["ignore", "ignore", "inherit"] });
   const [code] = (await once(child, "exit")) as [number | null];
-  if (code !== 0) throw new Error(`the suite ${name} ended with ${String(code)}`);
+  return code === 0;
 }

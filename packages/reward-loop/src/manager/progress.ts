@@ -117,6 +117,7 @@ export class ProgressCounter {
       endpoints: this.#endpoints,
     };
   }
+
   #leftMs(elapsedMs: number): number | undefined {
     if (this.total === undefined) return undefined;
     if (this.total === this.#done) return 0;
