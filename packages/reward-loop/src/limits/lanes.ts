@@ -16,6 +16,8 @@ export class Lanes<Item> {
   readonly #queues: Map<string, Queue<Place<Item>>> = new Map();
   /** What each lane was served, over its share. */
   readonly #served: Map<string, number> = new Map();
+  /** What the lane that was served last had been served before that. It only grows, also while nobody waits. */
+  #reached = 0;
 
   /** @param shares lanes that are not named have 1 */
   constructor(shares: Readonly<Record<string, number>> = {}) {
@@ -27,7 +29,7 @@ export class Lanes<Item> {
     let queue = this.#queues.get(lane);
     if (queue === undefined) {
       // It begins where the others are now: it has waited for nothing.
-      this.#served.set(lane, Math.max(this.#servedOf(lane), this.#leastServed()));
+      this.#served.set(lane, Math.max(this.#servedOf(lane), this.#reached));
       queue = new Queue();
       this.#queues.set(lane, queue);
     }
@@ -53,7 +55,8 @@ export class Lanes<Item> {
     const place = this.peek();
     if (place === undefined) return undefined;
     const { lane, item } = place;
-    this.#served.set(lane, this.#servedOf(lane) + 1 / (this.#shares.get(lane) ?? 1));
+    this.#reached = this.#servedOf(lane);
+    this.#served.set(lane, this.#reached + 1 / (this.#shares.get(lane) ?? 1));
     this.#drop(lane, this.#queues.get(lane));
     return item;
   }
@@ -87,10 +90,5 @@ export class Lanes<Item> {
 
   #servedOf(lane: string): number {
     return this.#served.get(lane) ?? 0;
-  }
-
-  #leastServed(): number {
-    const lane = this.#first();
-    return lane === undefined ? 0 : this.#servedOf(lane);
   }
 }

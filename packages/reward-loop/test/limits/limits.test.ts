@@ -86,6 +86,38 @@ describe("lanes", () => {
     expect(lanes.shift()).toBeUndefined();
   });
 
+  test.each([
+    ["training", "validation"],
+    ["validation", "training"],
+  ])(
+    "%s that was served before everybody had left takes turns with %s afterwards",
+    (old, young) => {
+      const lanes = new Lanes<string>();
+      for (let n = 0; n < 100; n++) lanes.push(old, old);
+      for (let n = 0; n < 100; n++) lanes.shift();
+      for (let n = 0; n < 10; n++) lanes.push(young, young);
+      for (let n = 0; n < 10; n++) lanes.push(old, old);
+      const first = Array.from({ length: 10 }, () => lanes.shift());
+      expect(first.filter((one) => one === old).length).toBeGreaterThanOrEqual(4);
+      expect(first.filter((one) => one === young).length).toBeGreaterThanOrEqual(4);
+    },
+  );
+
+  test("a lane that nobody waited in for long has saved up nothing, and owes nothing", () => {
+    const lanes = new Lanes<string>({ b: 4 });
+    const serve = (lane: string, count: number): void => {
+      for (let n = 0; n < count; n++) lanes.push(lane, lane);
+      for (let n = 0; n < count; n++) lanes.shift();
+    };
+    serve("a", 50);
+    serve("b", 8);
+    serve("a", 50);
+    for (let n = 0; n < 20; n++) for (const lane of ["b", "a"]) lanes.push(lane, lane);
+    const first = Array.from({ length: 20 }, () => lanes.shift());
+    expect(first.filter((one) => one === "b").length).toBeGreaterThanOrEqual(15);
+    expect(first.filter((one) => one === "a").length).toBeGreaterThanOrEqual(3);
+  });
+
   test("who has left is passed over", () => {
     const lanes = new Lanes<number>();
     const places = [1, 2, 3].map((n) => lanes.push("a", n));
