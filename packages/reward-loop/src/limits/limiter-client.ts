@@ -65,8 +65,12 @@ export class LimiterClient {
     const leave = (): void => void this.#limiter.leave.remote(this.#holder, id);
     signal?.addEventListener("abort", leave, { once: true });
     try {
-      const waitedMs = await this.#ask(id, request);
-      signal?.throwIfAborted();
+      const waitedMs = await this.#ask(id, request, signal);
+      if (signal?.aborted === true) {
+        // It was granted behind what was said then, or by a limiter that did not hear it.
+        leave();
+        throw signal.reason;
+      }
       this.#held.set(id, { tokens: request.tokens ?? 0, keep: undefined });
       const release = (report: LimitReport): void => this.#release(id, report);
       return { waitedMs, givenUp: () => this.#givenUp(id), release };
@@ -78,9 +82,10 @@ export class LimiterClient {
     }
   }
 
-  async #ask(id: number, request: LimitRequest): Promise<number> {
+  async #ask(id: number, request: LimitRequest, signal?: AbortSignal): Promise<number> {
     for (;;) {
       await this.#isOpen;
+      signal?.throwIfAborted();
       try {
         const granted = this.#limiter.acquire.remote(this.#holder, id, request);
         const waitedMs = await ray.get(granted, PATIENT);

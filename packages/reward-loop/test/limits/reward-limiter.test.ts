@@ -84,6 +84,35 @@ test("who gives up leaves its place, or gives back what it got", async () => {
   await expect.poll(() => inFlight(limiter)).toBe(0);
 });
 
+test("who gives up before it is known does not ask any more", async () => {
+  const { limiter, client } = limited({ concurrency: 1 });
+  const holder = client("one");
+  const given = new AbortController();
+  const asking = expect(holder.acquire({}, given.signal)).rejects.toThrow("no more");
+  given.abort(new Error("no more"));
+  await asking;
+  expect(await ray.get(limiter.state.remote())).toMatchObject({ inFlight: 0, granted: 0 });
+});
+
+test("what is granted to who gave up over a restart is given back", async () => {
+  const { limiter } = limited({ concurrency: 1 });
+  const given = new AbortController();
+  // That it leaves was told to the one before, and the question comes to this one.
+  const late = new Proxy(limiter, {
+    get: (target, key) => {
+      if (key !== "acquire") return Reflect.get(target, key) as unknown;
+      const remote = (...args: Parameters<RewardLimiter["acquire"]>): unknown => {
+        given.abort(new Error("no more"));
+        return target.acquire.remote(...args);
+      };
+      return { remote };
+    },
+  });
+  const holder = new LimiterClient(late, "one", { concurrency: 1 });
+  await expect(holder.acquire({}, given.signal)).rejects.toThrow("no more");
+  expect(await ray.get(limiter.state.remote())).toMatchObject({ inFlight: 0, granted: 1 });
+});
+
 test("what a holder had under way is free when it is gone", async () => {
   const { limiter, client } = limited({ concurrency: 1 });
   await client("job/worker 1/0").acquire({});
