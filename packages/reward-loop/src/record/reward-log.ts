@@ -73,11 +73,18 @@ export class RewardLog implements AsyncDisposable {
     } catch (error) {
       if (!(error instanceof JsonlError) || error.code !== "JSONL_BAD_VALUE") throw error;
       // The score counts; extras that JSON cannot carry are told, not guessed at.
-      const without = { ...record, extra: {}, extraDropped: error.reason };
+      const without = { ...withoutExtra(record), extraDropped: error.reason };
       await this.#writer.write(without);
       return without;
     }
   }
+}
+
+/** With CANNOT_TELL the error has it too. */
+function withoutExtra({ error, ...record }: RewardRecord): RewardRecord {
+  if (error === null) return { ...record, error, extra: {} };
+  const { rewardExtraInfo: _, ...told } = error;
+  return { ...record, error: told, extra: {} };
 }
 
 /**

@@ -107,9 +107,22 @@ test("extras that JSON cannot carry are told; a line that is no record is named"
     extra: {},
     extraDropped: expect.stringContaining("$.extra.count") as string,
   });
+  const told = { code: "CANNOT_TELL", name: "CannotTellError", message: "it cannot tell" } as const;
+  const unsure: SampleOutcome = {
+    ...refused,
+    error: { ...told, rewardExtraInfo: { count: 10n } },
+  };
+  expect(await log.write(sample, unsure, { ...place, index: 5 })).toMatchObject({
+    score: null,
+    extra: {},
+    extraDropped: expect.stringContaining("count") as string,
+  });
   await log.close();
+  const [, kept] = await Array.fromAsync(readRewardLog(path));
+  expect(kept).toMatchObject({ valid: false, extra: {} });
+  expect(kept?.error).toEqual(told);
   await appendFile(path, '{"index": 1}\n');
-  await expect(outcomesIn(path)).rejects.toThrow(`${path}:2: the line is no record of a reward.`);
+  await expect(outcomesIn(path)).rejects.toThrow(`${path}:3: the line is no record of a reward.`);
 });
 
 describe("which sample it is", () => {
