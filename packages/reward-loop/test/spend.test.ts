@@ -58,6 +58,28 @@ describe("a cache", () => {
     expect(called(await scored(other, ["1", "2"]))).toEqual([1, 1]);
   });
 
+  test("that cannot be used any more is told once, and costs no score", async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(warning);
+    process.on("warning", onWarning);
+    onTestFinished(() => void process.off("warning", onWarning));
+    const options = { workers: 1, executors: 1, reward: { path: priced }, cache };
+    await using loop = await RewardLoopManager.create(options);
+    const first = await loop.computeScore(sampleOf("1"));
+    expect(called([first, await loop.computeScore(sampleOf("1"))])).toEqual([1, 0]);
+    const other = new DatabaseSync(cache);
+    other.exec("DROP TABLE scores");
+    other.close();
+    const later = [await loop.computeScore(sampleOf("1")), await loop.computeScore(sampleOf("2"))];
+    expect(later.map(({ valid }) => valid)).toEqual([true, true]);
+    expect(called(later)).toEqual([1, 1]);
+    await loop.close();
+    const told = warnings.filter(({ name }) => name === "RaylingWarning");
+    expect(told.map(({ message }) => message)).toEqual([
+      expect.stringContaining("no such table") as string,
+    ]);
+  });
+
   test("is no place for what JSON would change", async () => {
     const own = await ScoreCache.open(cache);
     own.keep("v", "plain", { rewardScore: 1, rewardExtraInfo: { a: [null, "x", { b: true }] } });

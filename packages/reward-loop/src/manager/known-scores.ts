@@ -2,6 +2,7 @@
  * Before a sample goes to a worker: whether its score is known, or is being asked for already.
  *
  * Samples that say the same and come while the first of them is under way get its outcome; they are not called for, and cost nothing.
+ * A cache that cannot be read or written any more (a full disk, another that writes) is told once, and costs no outcome: what it cannot say is not known.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -12,6 +13,7 @@ import type { ScoreCache } from "../spend/score-cache.ts";
 export class KnownScores {
   readonly #cache: ScoreCache | undefined;
   readonly #underWay: Map<string, Promise<SampleOutcome>> = new Map();
+  #hasWarned = false;
 
   /** Without a cache samples that say the same are joined, and nothing is kept. It closes the cache. */
   constructor(cache: ScoreCache | undefined) {
@@ -30,7 +32,7 @@ export class KnownScores {
   ): Promise<SampleOutcome> {
     const cache = this.#cache;
     const key = sampleKey(sample);
-    const known = cache?.find(version, key);
+    const known = cache && this.#tried(() => cache.find(version, key));
     if (known !== undefined) return { valid: true, ...known, ...free, version };
     const asked = `${version} ${key}`;
     const first = this.#underWay.get(asked);
@@ -43,7 +45,9 @@ export class KnownScores {
     try {
       const outcome = await asking;
       // By the function that gave it: its worker may have died, and a newer one have taken over.
-      if (outcome.valid) cache?.keep(outcome.version ?? version, key, outcome);
+      if (cache !== undefined && outcome.valid) {
+        this.#tried(() => cache.keep(outcome.version ?? version, key, outcome));
+      }
       return outcome;
     } finally {
       this.#underWay.delete(asked);
@@ -52,6 +56,22 @@ export class KnownScores {
 
   close(): void {
     this.#cache?.close();
+  }
+
+  #tried<Value>(use: () => Value): Value | undefined {
+    try {
+      return use();
+    } catch (error) {
+      if (!this.#hasWarned) {
+        this.#hasWarned = true;
+        const message = error instanceof Error ? error.message : String(error);
+        process.emitWarning(
+          `the cache of scores failed, and scoring goes on without what it cannot do: ${message}`,
+          "RaylingWarning",
+        );
+      }
+      return undefined;
+    }
   }
 }
 
