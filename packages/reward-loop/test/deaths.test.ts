@@ -117,6 +117,35 @@ test("a batch survives the death of its worker", async () => {
   expectOnlyInvalid(await running, {});
 });
 
+const idOf = (actor: ray.ActorHandle<unknown>): string => String(actor);
+
+test("groups go to the workers that are left when one is lost", async () => {
+  // Each worker is full of what never ends, so that what one had does not go to the other.
+  await using loop = await RewardLoopManager.create({
+    workers: 2,
+    executors: 2,
+    concurrency: 1,
+    reward: `${fixture("parts.ts")}:Endless`,
+  });
+  const endless = ["1", "2"].map((text) => loop.computeScore(sampleOf(text)));
+  const ended = Promise.allSettled(endless);
+  const [name = ""] = loop.workerNames;
+  let last: string | undefined;
+  for (let deaths = 0; deaths < 6; deaths++) {
+    const next = async (): Promise<string | undefined> => {
+      const worker = await ray.getActor(name).catch(() => undefined);
+      return worker === undefined || idOf(worker) === last ? undefined : idOf(worker);
+    };
+    await expect.poll(next, { timeout: 60_000 }).toBeDefined();
+    const worker = await ray.getActor(name);
+    last = idOf(worker);
+    await ray.kill(worker);
+  }
+  expect(await loop.postProcessScores([1, 2])).toEqual({ valid: true, scores: [2, 3] });
+  await loop.close();
+  expect((await ended).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+});
+
 test("a module that ends every thread which loads it ends the loop with a clear error, and leaves no actor", async () => {
   const creating = RewardLoopManager.create({
     workers: 1,

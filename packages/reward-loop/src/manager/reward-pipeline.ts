@@ -165,11 +165,17 @@ export class RewardPipeline implements RewardSource {
     use: Parameters<typeof WorkerSeat.prototype.call<Value>>[0],
   ): Promise<Value> {
     for (;;) {
-      const seat = this.#seats.reduce((least, one) => (one.load < least.load ? one : least));
+      const living = this.#seats.filter(({ state }) => state !== "lost");
+      const seats = living.length === 0 ? this.#seats : living;
+      const seat = seats.reduce((least, one) => (one.load < least.load ? one : least));
       seat.take(1);
       try {
         const answer = await seat.call(use);
         if (answer !== undefined) return answer.value;
+      } catch (error) {
+        // It was lost before the call: another one may do it.
+        if (seat.state !== "lost" || this.#seats.every(({ state }) => state === "lost"))
+          throw error;
       } finally {
         seat.release(1);
       }
