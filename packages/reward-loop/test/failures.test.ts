@@ -1,8 +1,9 @@
 /** One sample fails in every way there is; it is told with its reason and all others are scored. */
 
 import * as ray from "@rayling/core";
-import { afterAll, describe, expect, test } from "vitest";
-import { expectOnlyInvalid, failureAt, fixture, numbers, scoreTexts } from "./loop.ts";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { expectOnlyInvalid, failureAt, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
 
 afterAll(() => ray.shutdown());
 
@@ -79,6 +80,27 @@ test("more promises that never settle than there is room for do not starve the o
     outcomes,
     Object.fromEntries(Object.keys(waiting).map((index) => [index, "SCORE_TIMEOUT"])),
   );
+});
+
+test("a sample whose thread is blocked by what another left behind is scored elsewhere", async () => {
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    concurrency: 1,
+    timeoutMs: 500,
+    reward: `${fixture("troublemaker.ts")}:leavesBlock`,
+  });
+  const scores = async (text: string): Promise<unknown> => {
+    const outcome = await loop.computeScore(sampleOf(text));
+    return outcome.valid ? [outcome.rewardScore, outcome.attempts] : outcome.error;
+  };
+  const channel = new BroadcastChannel("rayling left behind");
+  onTestFinished(() => channel.close());
+  const isBlocked = new Promise((resolve) => channel.addEventListener("message", resolve));
+  expect(await scores("1")).toEqual([1, 1]);
+  channel.postMessage("block");
+  await isBlocked;
+  expect(await scores("2")).toEqual([2, 1]);
 });
 
 test("the deadline counts from the start of the function, not from the dispatch", async () => {

@@ -3,7 +3,8 @@
  *
  * A deadline counts from the moment the user's function starts on a sample. When one has passed, the executor is asked for a sign of life:
  * if it answers, the sample waits for something and is reported, the thread goes on. If it does not, its thread is blocked: the table
- * names the run that blocks it, that sample is reported once its own deadline has passed, and the thread is ended. A thread that is
+ * names the run that blocks it, that sample is reported once its own deadline has passed, and the thread is ended. So is one that is blocked by what a sample left behind when it
+ * was done, if what it was sent does not start for so long: that goes on elsewhere. A thread that is
  * on its way out is not blocked: what comes of it is a death. All of that holds for a process as well; besides, a signal may end one that its own code or somebody
  * else sent, so whoever ran there is tried again alone and blamed only if its process ends again.
  * A lane ends once, and then says what it leaves behind: jobs to run again, or suspects where nobody could be named.
@@ -55,6 +56,7 @@ interface Flight {
   readonly id: number;
   readonly slot: number;
   readonly job: Job;
+  readonly sentAt: number;
   /** Tells the function that nobody waits any more. */
   readonly abort: () => void;
 }
@@ -77,6 +79,8 @@ export class ExecutorLane {
   #timer: NodeJS.Timeout | undefined;
   /** When a sign of life was asked for that has not come. */
   #askedAt: number | undefined;
+  /** When the thread was heard of last, by a reply or by a sign of life. */
+  #heardAt = 0;
 
   constructor(settings: ExecutorSettings, name: string, owner: LaneOwner) {
     this.#settings = settings;
@@ -146,7 +150,7 @@ export class ExecutorLane {
     this.#runs += 1;
     const id = this.#runs;
     const abort = (): void => void this.#actor.abort.remote(id);
-    const flight: Flight = { id, slot, job, abort };
+    const flight: Flight = { id, slot, job, sentAt: performance.now(), abort };
     this.#flights.set(id, flight);
     job.signal?.addEventListener("abort", abort, { once: true });
     this.#watch();
@@ -197,6 +201,7 @@ export class ExecutorLane {
   #landed(flight: Flight, reply: unknown): void {
     if (this.#state === "ended") return;
     const { id, slot, job, abort } = flight;
+    this.#heardAt = performance.now();
     this.#freeSlots.push(slot);
     job.signal?.removeEventListener("abort", abort);
     if (this.#flights.delete(id)) settleByReply(job, reply);
@@ -218,8 +223,13 @@ export class ExecutorLane {
   #check(): void {
     const { timeoutMs } = this.#settings;
     if (timeoutMs === undefined || this.#flights.size === 0) return;
-    const ages = [...this.#flights.values()].map(({ slot }) => this.#table.ageMs(slot) ?? 0);
-    const oldestMs = Math.max(...ages);
+    const nowMs = performance.now();
+    const oldestMs = Math.max(
+      ...[...this.#flights.values()].map(({ slot, sentAt }) => {
+        // One that has not started waits for nothing but its thread.
+        return this.#table.ageMs(slot) ?? nowMs - Math.max(sentAt, this.#heardAt);
+      }),
+    );
     if (oldestMs < timeoutMs) return this.#watch(timeoutMs - oldestMs);
     if (this.#askedAt === undefined) void this.#askForLife(timeoutMs);
     else if (performance.now() - this.#askedAt >= SIGN_OF_LIFE_MS) this.#whileBlocked(timeoutMs);
@@ -235,6 +245,7 @@ export class ExecutorLane {
       return;
     }
     this.#askedAt = undefined;
+    this.#heardAt = performance.now();
     if (this.#state === "ended") return;
     // The thread is alive and has heard all there was to hear: whoever is late now waits for something, or shared the thread with
     // others that kept it busy.
@@ -265,7 +276,9 @@ export class ExecutorLane {
       return void this.#end("stopped", undefined, true);
     }
     // Blocked by code that nobody can be named for. A whole timeout of that is too much, whoever it is.
-    if (performance.now() - (this.#askedAt ?? 0) < timeoutMs) return;
+    if (performance.now() - Math.max(this.#askedAt ?? 0, this.#heardAt) < timeoutMs) return;
+    // By one that is done, and left something behind: the others are innocent.
+    if (runningId !== 0) return void this.#end("stopped", undefined, true);
     const [only] = this.#flights.values();
     if (only !== undefined && this.#runs === 1) {
       return this.#endBy(only, timeoutFailure(timeoutMs), this.#table.ageMs(only.slot) ?? 0);
