@@ -50,6 +50,8 @@ export interface ScoreFailure {
   readonly retryAfterMs?: number;
   /** Where the user's error was thrown. */
   readonly stack?: string;
+  /** Whether it kept its thread busy, which was ended for it, with SCORE_TIMEOUT. */
+  readonly blocked?: boolean;
   /** How the executor ended, with EXECUTOR_DIED. */
   readonly deathKind?: DeathCause["kind"];
   readonly exitCode?: number;
@@ -180,6 +182,11 @@ function errorCodeOf(thrown: unknown): string | undefined {
 export function timeoutFailure(timeoutMs: number): ScoreFailure {
   const message = `the score function did not finish within ${timeoutMs} ms`;
   return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };
+}
+
+/** It took its executor along. */
+export function blockedFailure(timeoutMs: number): ScoreFailure {
+  return { ...timeoutFailure(timeoutMs), blocked: true };
 }
 
 export function totalTimeoutFailure(totalTimeoutMs: number): ScoreFailure {

@@ -3,6 +3,7 @@
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { classOf } from "../src/faults/failure-class.ts";
 import { expectOnlyInvalid, failureAt, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
 
 afterAll(() => ray.shutdown());
@@ -31,6 +32,7 @@ describe.each(Object.entries(kinds))("a score function that is %s: %s", (name) =
     });
     expect(failureAt(outcomes, 5).stack).toContain("troublemaker.ts");
     expect(failureAt(outcomes, 20).message).toContain("400 ms");
+    expect(classOf(failureAt(outcomes, 20))).toBe("user-code");
     expect(failureAt(outcomes, 35).message).toContain("an object with the keys verdict");
     expect(failureAt(outcomes, 50).message).toContain("callback is a function");
   });
@@ -49,6 +51,7 @@ test("a promise that never settles is told at its deadline, and its executor goe
     numbers(30, { 7: "wait forever" }),
   );
   expectOnlyInvalid(outcomes, { 7: "SCORE_TIMEOUT" });
+  expect(classOf(failureAt(outcomes, 7))).toBe("timeout");
 });
 
 test.each(["trap", "deep trap"])(
@@ -61,6 +64,24 @@ test.each(["trap", "deep trap"])(
     expectOnlyInvalid(outcomes, { 7: "SCORE_TIMEOUT" });
   },
 );
+
+test("a function that blocks its thread is not asked again, and its endpoint not held to blame", async () => {
+  const reward = `${fixture("troublemaker.ts")}:later`;
+  const outcomes = await scoreTexts(
+    {
+      reward,
+      timeoutMs: 300,
+      workers: 1,
+      executors: 1,
+      concurrency: 1,
+      retry: { attempts: 3, baseMs: 1, budget: Infinity },
+      limits: { endpoint: "blocked threads", breaker: { window: 2, threshold: 0.5, openMs: 1e9 } },
+    },
+    numbers(4, { 0: "hang", 1: "hang" }),
+  );
+  expectOnlyInvalid(outcomes, { 0: "SCORE_TIMEOUT", 1: "SCORE_TIMEOUT" });
+  expect(outcomes.map(({ attempts }) => attempts)).toEqual([1, 1, 1, 1]);
+});
 
 test("more promises that never settle than there is room for do not starve the others", async () => {
   const waiting = Object.fromEntries(

@@ -15,13 +15,13 @@ export type FailureClass =
   | "timeout"
   /** This sample can never be scored: it lacks something, the endpoint refuses it (4xx), or the function cannot tell. */
   | "data"
-  /** The score function threw, returned no score, or ended its thread. */
+  /** The score function threw, returned no score, or ended or blocked its thread. */
   | "user-code";
 
 export function classOf(failure: ScoreFailure): FailureClass {
   switch (failure.code) {
     case "SCORE_TIMEOUT":
-      return "timeout";
+      return failure.blocked === true ? "user-code" : "timeout";
     case "EXECUTOR_DIED":
     case "INVALID_SCORE":
       return "user-code";

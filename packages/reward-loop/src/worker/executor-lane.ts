@@ -16,7 +16,7 @@ import type { RunTable } from "../executor/run-table.ts";
 import { newRunTable } from "../executor/run-tables.ts";
 import { ScoreExecutorActor } from "../executor/score-executor.ts";
 import type { ExecutorTraits, ScoreExecutor } from "../executor/score-executor.ts";
-import { deathFailure, timeoutFailure } from "../outcome.ts";
+import { blockedFailure, deathFailure, timeoutFailure } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
 import { PATIENT } from "../patience.ts";
 import type { ExecutorSettings } from "../settings.ts";
@@ -268,7 +268,7 @@ export class ExecutorLane {
     const ageMs = running && this.#table.ageMs(running.slot);
     if (running !== undefined && ageMs !== undefined) {
       // Blocked by one whose own deadline has not come yet: it will.
-      if (ageMs >= timeoutMs) this.#endBy(running, timeoutFailure(timeoutMs), ageMs);
+      if (ageMs >= timeoutMs) this.#endBy(running, blockedFailure(timeoutMs), ageMs);
       return;
     }
     if (this.#overdue.has(runningId)) {
@@ -281,7 +281,7 @@ export class ExecutorLane {
     if (runningId !== 0) return void this.#end("stopped", undefined, true);
     const [only] = this.#flights.values();
     if (only !== undefined && this.#runs === 1) {
-      return this.#endBy(only, timeoutFailure(timeoutMs), this.#table.ageMs(only.slot) ?? 0);
+      return this.#endBy(only, blockedFailure(timeoutMs), this.#table.ageMs(only.slot) ?? 0);
     }
     void this.#end("stopped", undefined, false, everyone);
   }

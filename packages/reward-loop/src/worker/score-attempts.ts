@@ -214,13 +214,14 @@ function reportOf(outcome: AttemptOutcome, isGivenUp: boolean): LimitReport {
     const tokens = usageOf(outcome.rewardExtraInfo)?.totalTokens;
     return { outcome: "ok", ...(tokens === undefined ? {} : { tokens }) };
   }
-  const { code, status, retryAfterMs, rewardExtraInfo = {} } = outcome.error;
+  const { code, status, blocked, retryAfterMs, rewardExtraInfo = {} } = outcome.error;
   const pause = retryAfterMs === undefined ? {} : { retryAfterMs };
   const failure = classOf(outcome.error);
   // A call that was refused used nothing.
   if (failure === "rate-limit") return { outcome: "refused", tokens: 0, ...pause };
   const isUnanswered = isGivenUp && status === undefined;
-  const isCut = isUnanswered || failure === "timeout" || code === "EXECUTOR_DIED";
+  const isCut =
+    isUnanswered || failure === "timeout" || blocked === true || code === "EXECUTOR_DIED";
   const isItsFault = !isUnanswered && (failure === "infrastructure" || failure === "timeout");
   const tokens = usageOf(rewardExtraInfo)?.totalTokens;
   const used = tokens === undefined ? {} : { tokens };
