@@ -11,7 +11,7 @@ import type {
   RewardProgress,
   SampleOutcome,
 } from "@rayling/reward-loop";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import type { LimiterClient, RemoteLease } from "../src/limits/limiter-client.ts";
 import { timeoutFailure } from "../src/outcome.ts";
 import type { AttemptOutcome } from "../src/outcome.ts";
@@ -281,6 +281,35 @@ describe("what cannot be scored", () => {
       counts: { SCORE_THREW: 2 },
     });
   });
+});
+
+test("what is begun again after an executor's end is another call of its endpoint", async () => {
+  const endpoint = "begun again";
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    concurrency: 2,
+    limits: { endpoint, concurrency: 2 },
+    reward: `${fixture("troublemaker.ts")}:untilTold`,
+  });
+  const channel = new BroadcastChannel("rayling until told");
+  onTestFinished(() => channel.close());
+  let atWork = 0;
+  channel.onmessage = () => (atWork += 1);
+  const scoring = Promise.all(["0", "1"].map((text) => loop.computeScore(sampleOf(text))));
+  await expect.poll(() => atWork, { timeout: 60_000 }).toBe(2);
+  const named = await ray.listNamedActors();
+  const executor = named.find(({ name }) => name.includes("_executor_"));
+  await ray.kill(await ray.getActor(executor?.name ?? ""));
+  await expect.poll(() => atWork, { timeout: 60_000 }).toBe(4);
+  expect(await loop.endpoints()).toMatchObject([{ endpoint, granted: 4 }]);
+  channel.postMessage("go on");
+  const outcomes = await scoring;
+  expect(outcomes.map(({ valid, attempts }) => [valid, attempts])).toEqual([
+    [true, 2],
+    [true, 2],
+  ]);
+  await expect.poll(async () => (await loop.endpoints())[0]?.inFlight).toBe(0);
 });
 
 test("a batch for validation does not wait behind one for training", async () => {

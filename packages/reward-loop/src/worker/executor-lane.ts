@@ -339,7 +339,10 @@ export class ExecutorLane {
     for (const flight of flights) {
       const { job } = flight;
       const hadStarted = this.#table.hasStarted(flight.slot);
-      if (hadStarted) job.attempts += 1;
+      if (hadStarted) {
+        job.attempts += 1;
+        job.isToAsk = true;
+      }
       (hadStarted && isSuspect(flight) ? suspects : again).push(job);
     }
     this.#table.close();

@@ -24,6 +24,8 @@ export interface SubmitOptions {
   readonly signal?: AbortSignal | undefined;
   /** It has its outcome: at once, before the promise says so. */
   readonly settled?: (outcome: AttemptOutcome) => void;
+  /** It was begun, lost its executor, and begins anew when this resolves. If it rejects, so does the sample, or it is given up where the signal says so. Default: at once. */
+  readonly beforeAgain?: () => Promise<void>;
   /** Nothing of it goes on any more: a function that was given up may go on after its outcome. */
   readonly over?: () => void;
 }
@@ -37,6 +39,8 @@ export class ExecutorPool {
   #traits: ExecutorTraits = noTraits;
   #waiting: Job[] = [];
   #suspects: Job[] = [];
+  /** Who ask whether they may run again. */
+  readonly #asking: Set<Job> = new Set();
   #laneCount = 0;
   #endsInARow = 0;
   #failure: { readonly error: unknown } | undefined;
@@ -71,7 +75,7 @@ export class ExecutorPool {
   /** Rejects only if no executor can be kept alive. */
   submit(
     work: ScoreWork,
-    { signal, settled = ignore, over = ignore }: SubmitOptions = {},
+    { signal, settled = ignore, beforeAgain, over = ignore }: SubmitOptions = {},
   ): Promise<AttemptOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) {
@@ -87,6 +91,8 @@ export class ExecutorPool {
         work,
         attempts: 0,
         version: undefined,
+        isToAsk: false,
+        beforeAgain,
         place: "shared",
         settle,
         reject,
@@ -157,9 +163,10 @@ export class ExecutorPool {
     const wasPooled = this.#lanes.delete(lane);
     if (wasQuarantine) this.#quarantine = undefined;
     for (const job of end.suspects) job.place = job.place === "shared" ? "alone" : "fresh";
-    this.#suspects.push(...end.suspects);
-    this.#waiting.unshift(...end.again.filter((job) => job.place === "shared"));
-    this.#suspects.unshift(...end.again.filter((job) => job.place !== "shared"));
+    const again = this.#askFor(end.again);
+    this.#suspects.push(...this.#askFor(end.suspects));
+    this.#waiting.unshift(...again.filter((job) => job.place === "shared"));
+    this.#suspects.unshift(...again.filter((job) => job.place !== "shared"));
     if (this.#failure !== undefined) return this.#rejectAll();
     if (end.kind === "start-failed") return this.#fail(end.error);
     if (end.kind === "start-timeout") {
@@ -177,6 +184,34 @@ export class ExecutorPool {
     this.#pumpSuspects();
   }
 
+  /** Those of them who need not ask; the others come when they may. */
+  #askFor(jobs: readonly Job[]): Job[] {
+    return jobs.filter((job) => {
+      if (!job.isToAsk || job.beforeAgain === undefined) return true;
+      void this.#ask(job, job.beforeAgain);
+      return false;
+    });
+  }
+
+  async #ask(job: Job, beforeAgain: () => Promise<void>): Promise<void> {
+    job.isToAsk = false;
+    this.#asking.add(job);
+    try {
+      await beforeAgain();
+      // All that waited may have been rejected meanwhile.
+      if (!this.#asking.delete(job)) return;
+      if (job.place === "shared") this.#waiting.unshift(job);
+      else this.#suspects.push(job);
+      this.#pump();
+      this.#pumpSuspects();
+    } catch (error) {
+      if (!this.#asking.delete(job)) return;
+      if (job.signal?.aborted === true) return giveUp(job);
+      job.reject(error);
+      job.over();
+    }
+  }
+
   #fail(error: unknown): void {
     this.#failure ??= { error };
     this.#ready.reject(error);
@@ -184,9 +219,10 @@ export class ExecutorPool {
   }
 
   #rejectAll(): void {
-    const jobs = [...this.#waiting, ...this.#suspects];
+    const jobs = [...this.#waiting, ...this.#suspects, ...this.#asking];
     this.#waiting = [];
     this.#suspects = [];
+    this.#asking.clear();
     for (const job of jobs) {
       job.reject(this.#failure?.error);
       job.over();

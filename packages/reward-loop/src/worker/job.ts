@@ -11,6 +11,10 @@ export interface Job {
   attempts: number;
   /** Of the reward function where it runs or ran last, if that is another than the loop's. */
   version: string | undefined;
+  /** It was at work in an executor that has ended, and is to ask before it is at work again. */
+  isToAsk: boolean;
+  /** Resolves when it may begin once more. Undefined: at once. */
+  readonly beforeAgain: (() => Promise<void>) | undefined;
   /**
    * Where it may run: "shared" with others; "alone" after a loss for which nobody could be named; "fresh" (alone, in a thread that has
    * run nothing else) if a thread was lost again.

@@ -1,6 +1,7 @@
 /**
  * What one sample is worth: how often it is scored, when again, and for how long in all. An attempt takes a slot of the worker, then a lease of its endpoint, then an executor;
- * a failure that may go better later pauses without a slot and comes back in the lane "recovery"; one that takes longer than most is begun a second time beside it.
+ * a failure that may go better later pauses without a slot and comes back in the lane "recovery"; one that takes longer than most is begun a second time beside it. One that
+ * lost its executor through no fault of its own is another call of its endpoint: it takes another lease.
  *
  * Every sample settles exactly once, and every lease is given back when its call is over, whoever still waits for it.
  */
@@ -133,12 +134,24 @@ export class ScoreAttempts {
   async #call({ sample, lane, tally, signal, askedMs, onSent }: Call): Promise<AttemptOutcome> {
     const { limiter, run } = this.#parts;
     const { tokensPerRequest = 0 } = this.#settings.limits ?? {};
-    const lease = await limiter?.acquire({ lane, tokens: tokensPerRequest }, signal);
-    const sentMs = performance.now();
+    let lease = await limiter?.acquire({ lane, tokens: tokensPerRequest }, signal);
+    let sentMs = performance.now();
+    let isOver = false;
     onSent?.();
     tally.waitedMs += sentMs - askedMs;
     tally.attempts += 1;
-    let report: LimitReport = { outcome: "unknown", isCut: true };
+    let report: LimitReport = isCutOff;
+    /** The executor ended, and the call with it: what is sent now is another one. */
+    const beforeAgain = async (): Promise<void> => {
+      lease?.release(isCutOff);
+      lease = undefined;
+      const againMs = performance.now();
+      const next = await limiter?.acquire({ lane: "recovery", tokens: tokensPerRequest }, signal);
+      if (isOver) return next?.release({ outcome: "unknown", tokens: 0 });
+      lease = next;
+      sentMs = performance.now();
+      tally.waitedMs += sentMs - againMs;
+    };
     // What was given up may still be under way, and is until then for its endpoint.
     const givenUp = (): void => lease?.givenUp();
     signal?.addEventListener("abort", givenUp, { once: true });
@@ -148,7 +161,11 @@ export class ScoreAttempts {
         report = reportOf(one, this.#isGivenUp(signal, sentMs));
         givenUp();
       },
-      over: () => lease?.release(report),
+      ...(limiter === undefined ? {} : { beforeAgain }),
+      over: () => {
+        isOver = true;
+        lease?.release(report);
+      },
     });
     signal?.removeEventListener("abort", givenUp);
     tally.attempts += outcome.attempts - 1;
@@ -186,6 +203,9 @@ export class ScoreAttempts {
     return signal.reason === isNeedless || 2 * tookMs < totalTimeoutMs;
   }
 }
+
+/** Of a call whose end nobody heard of. */
+const isCutOff: LimitReport = { outcome: "unknown", isCut: true };
 
 /** The other call of a hedge has answered. */
 const isNeedless = new DOMException("another call of it was quicker", "AbortError");
