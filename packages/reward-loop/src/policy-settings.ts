@@ -175,10 +175,18 @@ function readBreaker(breaker: RewardLimits["breaker"]): Pick<RewardLimiterSettin
 function readRetry(retry: PolicyOptions["retry"]): RetrySettings | undefined {
   if (retry === undefined || retry === false) return undefined;
   if (retry === true) return {};
-  checkKeys<RetrySettings>("retry", retry, ["attempts", "baseMs", "maxMs", "classes", "budget"]);
+  checkKeys<RetrySettings>("retry", retry, [
+    "attempts",
+    "baseMs",
+    "maxMs",
+    "maxRetryAfterMs",
+    "classes",
+    "budget",
+  ]);
   between("retry.attempts", retry.attempts, { least: 1, whole: true });
   between("retry.baseMs", retry.baseMs, { least: 0 });
   between("retry.maxMs", retry.maxMs, { least: 0 });
+  between("retry.maxRetryAfterMs", retry.maxRetryAfterMs, { least: 0, most: 2 ** 31 - 1 });
   between("retry.budget", retry.budget, { least: 0, infinite: true });
   for (const one of retry.classes ?? []) {
     if (!failureClasses.has(one)) {

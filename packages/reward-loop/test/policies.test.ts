@@ -69,6 +69,21 @@ describe("tries", () => {
     expect(outcomes[2]?.waitedMs).toBeGreaterThan(20);
   });
 
+  test("a day that an endpoint asks for holds up neither its sample nor the others", async () => {
+    const [day, other] = await scored(
+      {
+        reward: flaky,
+        retry: { ...retry, maxRetryAfterMs: 100 },
+        limits: { endpoint: "closed for today" },
+        concurrency: 1,
+      },
+      `${failing("closed", 1, 429)} 86400000`,
+      failing("open", 0, 0),
+    );
+    expect(day).toMatchObject({ valid: false, attempts: 1, error: { status: 429 } });
+    expect(other).toMatchObject({ valid: true, rewardScore: 1 });
+  });
+
   test("who stands in line before a worker waits, too", async () => {
     await using loop = await RewardLoopManager.create({
       workers: 1,
@@ -90,7 +105,7 @@ describe("tries", () => {
     const options = {
       reward: flaky,
       concurrency: 1,
-      retry: { attempts: 2, baseMs: 0, budget: Infinity },
+      retry: { attempts: 2, baseMs: 0, maxRetryAfterMs: 3_600_000, budget: Infinity },
     };
     await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, ...options });
     // It may come back after an hour.
@@ -103,7 +118,11 @@ describe("tries", () => {
 
   test("end with the total time, whatever is under way then", async () => {
     const [waiting, trying] = await scored(
-      { reward: flaky, totalTimeoutMs: 1500, retry: { attempts: 9, baseMs: 1, budget: Infinity } },
+      {
+        reward: flaky,
+        totalTimeoutMs: 1500,
+        retry: { ...retry, attempts: 9, maxRetryAfterMs: 3_600_000 },
+      },
       "never",
       "often 1 429 3600000",
     );

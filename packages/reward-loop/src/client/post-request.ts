@@ -1,10 +1,11 @@
 /**
- * A request that is sent again until it is answered (verl `_post_request`): after a pause of 1, 2, 4, … seconds, at most 30, or as long as the server says, up to 16 times in all. A
+ * A request that is sent again until it is answered (verl `_post_request`): after a pause of 1, 2, 4, … seconds, at most 30, or as long as the server says (but not for longer than two minutes), up to 16 times in all. A
  * status that says that the request itself is wrong (4xx) is final; 408 and 429 are not, which verl takes for final, too.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { httpDetailsOf } from "../faults/http-details.ts";
+import { maxRetryAfterMs as standardMaxRetryAfterMs } from "../faults/retry-policy.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { postJson } from "./post-json.ts";
 import type { PostOptions } from "./post-json.ts";
@@ -12,6 +13,8 @@ import type { PostOptions } from "./post-json.ts";
 export interface PostRequestOptions extends PostOptions {
   /** Tries in all. Default 16. */
   readonly maxRetries?: number | undefined;
+  /** A server that wants to be left alone for longer is not asked again. Default 120,000. */
+  readonly maxRetryAfterMs?: number | undefined;
   /** Of one second; for tests. Default 1,000. */
   readonly secondMs?: number;
   /** Looks at the answer: with an EndpointError that it throws, the request is sent again like one that was not answered. */
@@ -22,7 +25,13 @@ export interface PostRequestOptions extends PostOptions {
 export async function postRequest(
   url: string,
   body: unknown,
-  { maxRetries = 16, secondMs = 1000, check, ...options }: PostRequestOptions = {},
+  {
+    maxRetries = 16,
+    maxRetryAfterMs = standardMaxRetryAfterMs,
+    secondMs = 1000,
+    check,
+    ...options
+  }: PostRequestOptions = {},
 ): Promise<unknown> {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -34,10 +43,14 @@ export async function postRequest(
         throw error;
       }
       const { retryAfterMs = Math.min(2 ** attempt, 30) * secondMs } = httpDetailsOf(error);
+      if (retryAfterMs > Math.min(maxRetryAfterMs, longestTimer)) throw error;
       await delay(retryAfterMs, undefined, { signal: options.signal });
     }
   }
 }
+
+/** What a timer can take; a longer one would be over at once. */
+const longestTimer = 2 ** 31 - 1;
 
 function isFinal({ status }: EndpointError): boolean {
   return status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429;

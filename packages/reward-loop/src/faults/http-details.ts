@@ -44,11 +44,13 @@ function firstOf<Value>(
 /** `retry-after-ms` (OpenAI), or `retry-after` in seconds or as a date. */
 function retryAfterOf(headers: object | undefined, nowMs: number): number | undefined {
   const exact = Number(headerOf(headers, "retry-after-ms") ?? Number.NaN);
-  if (Number.isFinite(exact) && exact >= 0) return exact;
+  if (Number.isFinite(exact) && exact >= 0) return Math.min(exact, Number.MAX_SAFE_INTEGER);
   const text = headerOf(headers, "retry-after");
   if (text === undefined || text.trim() === "") return undefined;
   const seconds = Number(text);
-  if (Number.isFinite(seconds)) return seconds < 0 ? undefined : 1000 * seconds;
+  if (Number.isFinite(seconds)) {
+    return seconds < 0 ? undefined : Math.min(1000 * seconds, Number.MAX_SAFE_INTEGER);
+  }
   const date = Date.parse(text);
   return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
 }

@@ -12,11 +12,19 @@ export interface RetrySettings {
   readonly baseMs?: number;
   /** Default 30,000. */
   readonly maxMs?: number;
+  /** What an endpoint that names a longer time (`retry-after`) refused is not tried again, and its other calls pause no longer than that. Default 120,000. */
+  readonly maxRetryAfterMs?: number;
   /** What is tried again. Default: infrastructure, rate-limit, timeout. */
   readonly classes?: readonly FailureClass[];
   /** Retries that are allowed for each first try, over time. Default 0.2; Infinity: as many as there are failures. */
   readonly budget?: number;
 }
+
+/** Clients of the big APIs wait for a minute at most (openai: 60 s), and limits begin anew after one: twice that. A day's limit that is used up is no matter of a pause. */
+export const maxRetryAfterMs = 120_000;
+
+/** What a timer can take; a longer one would be over at once. */
+const longestTimer = 2 ** 31 - 1;
 
 const standardClasses: readonly FailureClass[] = ["infrastructure", "rate-limit", "timeout"];
 
@@ -27,6 +35,7 @@ export class RetryPolicy {
   readonly #attempts: number;
   readonly #baseMs: number;
   readonly #maxMs: number;
+  readonly #maxRetryAfterMs: number;
   readonly #classes: ReadonlySet<FailureClass>;
   readonly #budget: number;
   readonly #random: () => number;
@@ -37,6 +46,7 @@ export class RetryPolicy {
     this.#attempts = attempts;
     this.#baseMs = baseMs;
     this.#maxMs = maxMs;
+    this.#maxRetryAfterMs = settings.maxRetryAfterMs ?? maxRetryAfterMs;
     this.#classes = new Set(classes);
     this.#budget = settings.budget ?? 0.2;
     this.#random = random;
@@ -55,9 +65,9 @@ export class RetryPolicy {
    */
   delayMs(attempts: number, failure: FailureClass, retryAfterMs = 0): number | undefined {
     if (attempts >= this.#attempts || !this.#classes.has(failure)) return undefined;
-    if (this.#saved < 1) return undefined;
+    if (retryAfterMs > this.#maxRetryAfterMs || this.#saved < 1) return undefined;
     if (Number.isFinite(this.#budget)) this.#saved -= 1;
     const longest = Math.min(this.#maxMs, this.#baseMs * 2 ** (attempts - 1));
-    return retryAfterMs + this.#random() * longest;
+    return Math.min(retryAfterMs + this.#random() * longest, longestTimer);
   }
 }

@@ -10,7 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { classOf } from "../faults/failure-class.ts";
 import { HedgePolicy } from "../faults/hedge.ts";
-import { RetryPolicy } from "../faults/retry-policy.ts";
+import { maxRetryAfterMs, RetryPolicy } from "../faults/retry-policy.ts";
 import type { LimiterClient } from "../limits/limiter-client.ts";
 import type { LimitReport } from "../limits/limiter.ts";
 import { totalTimeoutFailure } from "../outcome.ts";
@@ -158,7 +158,8 @@ export class ScoreAttempts {
     const outcome = await run(sample, {
       signal,
       settled: (one) => {
-        report = reportOf(one, this.#isGivenUp(signal, sentMs));
+        const isGivenUp = this.#isGivenUp(signal, sentMs);
+        report = reportOf(one, isGivenUp, this.#settings.retry?.maxRetryAfterMs);
         givenUp();
       },
       ...(limiter === undefined ? {} : { beforeAgain }),
@@ -229,13 +230,17 @@ function withSignal(call: Call, own: AbortController): Call {
 }
 
 /** To the endpoint's limiter. @param isGivenUp by us: what the function made of that is not the endpoint's answer, unless it has a status of one */
-function reportOf(outcome: AttemptOutcome, isGivenUp: boolean): LimitReport {
+function reportOf(
+  outcome: AttemptOutcome,
+  isGivenUp: boolean,
+  mostMs: number = maxRetryAfterMs,
+): LimitReport {
   if (outcome.valid) {
     const tokens = usageOf(outcome.rewardExtraInfo)?.totalTokens;
     return { outcome: "ok", ...(tokens === undefined ? {} : { tokens }) };
   }
   const { code, status, blocked, retryAfterMs, rewardExtraInfo = {} } = outcome.error;
-  const pause = retryAfterMs === undefined ? {} : { retryAfterMs };
+  const pause = retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(retryAfterMs, mostMs) };
   const failure = classOf(outcome.error);
   // A call that was refused used nothing.
   if (failure === "rate-limit") return { outcome: "refused", tokens: 0, ...pause };

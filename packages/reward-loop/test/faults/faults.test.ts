@@ -195,6 +195,20 @@ describe("a retry policy", () => {
     expect(new RetryPolicy({ attempts: 1 }).delayMs(1, "timeout")).toBeUndefined();
   });
 
+  test("waits for no endpoint that wants to be left alone for longer than is allowed", () => {
+    const policy = new RetryPolicy({ baseMs: 0 });
+    expect(policy.delayMs(1, "rate-limit", 120_000)).toBe(120_000);
+    expect(policy.delayMs(1, "rate-limit", 120_001)).toBeUndefined();
+    const patient = new RetryPolicy({ baseMs: 0, maxRetryAfterMs: 1e6 });
+    expect(patient.delayMs(1, "rate-limit", 1e6)).toBe(1e6);
+    expect(patient.delayMs(1, "rate-limit", 1e6 + 1)).toBeUndefined();
+  });
+
+  test("never pauses for longer than a timer can", () => {
+    const policy = new RetryPolicy({ baseMs: 1e12, maxMs: 1e12 }, () => 1);
+    expect(policy.delayMs(1, "timeout")).toBe(2 ** 31 - 1);
+  });
+
   test("has a budget: a fifth of the first tries, and ten to begin with", () => {
     const policy = new RetryPolicy({ attempts: 2 });
     let retries = 0;

@@ -3,6 +3,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -223,6 +225,25 @@ test("requests are sent again but for what is wrong with them", async () => {
     postRequest(url, bodyOf("new"), { secondMs: 1, maxRetries: 2 }),
   ).rejects.toMatchObject({ name: "EndpointError" });
   expect((await judge.stats()).requests).toBe(43);
+});
+
+test("a server that wants to be left alone for a day is not waited for, nor asked again at once", async () => {
+  let asked = 0;
+  const server = createServer((_, response) => {
+    asked += 1;
+    response.writeHead(429, { "retry-after": asked === 1 ? "86400" : "1e9" }).end("tomorrow");
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await expect(postRequest(url, {})).rejects.toMatchObject({ status: 429 });
+  await expect(postRequest(url, {}, { maxRetryAfterMs: 1e15 })).rejects.toMatchObject({
+    status: 429,
+  });
+  expect(asked).toBe(2);
 });
 
 test("what cannot be is refused: an engine, no servers, no tokenizer, no prompt", async () => {
