@@ -116,7 +116,7 @@ describe.each([
       })),
     );
     const out = join(await folder(), "rewards.jsonl");
-    const { code, stdout } = await rayling(
+    const { code, stdout, stderr } = await rayling(
       "score",
       "--solutions",
       solutions,
@@ -135,6 +135,9 @@ describe.each([
     expect(stdout).toContain("invalid: 1 x SCORE_TIMEOUT");
     expect(stdout).toContain("invalid: 2 x EXECUTOR_DIED");
     expect(stdout).toContain("invalid: 1 x INVALID_SCORE");
+    // Nothing is called once more where nobody asked for it.
+    expect(stderr).not.toContain("baseline:");
+    expect(stdout).not.toContain("one at a time");
     expect(stdout).not.toContain("is_correct");
     const records = await recordsOf(out);
     expect(records.map(({ index, score }) => [index, score])).toEqual(

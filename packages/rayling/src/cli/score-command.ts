@@ -1,5 +1,5 @@
 /**
- * `rayling score`: checks the input, scores everything with the reward loop, then a part of it one at a time, and reports.
+ * `rayling score`: checks the input, scores everything with the reward loop, then a part of it one at a time where that is asked for, and reports.
  *
  * The baseline runs last and on samples that the loop could score: a reward function that hangs or exits then cannot take it along.
  * Whatever ends the run, every thread is ended and what was written stays.

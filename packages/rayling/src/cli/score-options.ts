@@ -62,7 +62,7 @@ export interface ScoreFlags extends PolicyFlags {
   readonly timeout: number;
   readonly out: string;
   readonly seed: number;
-  readonly baseline: number;
+  readonly baseline?: number;
 }
 
 /** One per CPU, at least two. */
@@ -81,7 +81,7 @@ export function addScoreCommand(
     .argument("[input]", "the file of --solutions; - for stdin")
     .summary("score model solutions with a reward function")
     .description(
-      "Scores every solution of a JSONL or Parquet file with a reward loop of many workers, and a part of them one at a time to compare with.",
+      "Scores every solution of a JSONL or Parquet file with a reward loop of many workers; with --baseline a part of them again, one at a time, to compare with.",
     )
     .option(
       "--demo",
@@ -168,9 +168,8 @@ export function addFunctionFlags(command: Command): Command {
     .option("--seed <number>", "seed of the simulated latency", count(0), 1)
     .option(
       "--baseline <count>",
-      "samples to score one at a time for comparison; 0 for none",
+      "samples to score once more, one at a time and outside of all limits and budgets, for comparison; 0 for none (default: 0; demo: 64)",
       count(0),
-      64,
     );
   return addPolicyFlags(command);
 }
@@ -190,6 +189,9 @@ Examples:
   rayling score rollouts.parquet --reward ./rule.ts --judge ./judge.ts --price 0.5,1.5 --budget 20 --at-budget ./small-judge.ts
   rayling score --demo --latency 5,80 --baseline 128`;
 
+/** Samples of the demo that are scored one at a time, too. */
+const DEMO_BASELINE = 64;
+
 /** Throws CliError 2. */
 export function readOptions(
   input: string | undefined,
@@ -207,6 +209,7 @@ export function readOptions(
     rewards,
     replay,
     onlyRecorded: false,
+    baseline: flags.baseline ?? (demo ? DEMO_BASELINE : 0),
     policy: policyOf(flags, rewardKwarg),
     rewardKwargs: rewardKwarg,
     managerOptions: managerOption,
