@@ -1,5 +1,5 @@
 /**
- * A holder's side of a RewardLimiter: asks for leases, gives them back, and says what it holds again when the limiter was restarted. What was given up and does not end it gives back in the end.
+ * A holder's side of a RewardLimiter: asks for leases, gives them back, and says what it holds again, and had in the last minute, when the limiter was restarted. What was given up and does not end it gives back in the end.
  * A limiter that is gone for good rejects who asks; it never lets them through.
  */
 
@@ -9,6 +9,7 @@ import type { ActorHandle } from "@rayling/core";
 import { PATIENT, WHENEVER } from "../patience.ts";
 import { type Clock, realClock } from "./clock.ts";
 import type { LimitReport, LimitRequest } from "./limiter.ts";
+import { PastUses } from "./past-uses.ts";
 import type { RewardLimiter, RewardLimiterSettings } from "./reward-limiter.ts";
 
 export interface RemoteLease {
@@ -25,6 +26,7 @@ export const OVERDUE_MS = 600_000;
 interface Held {
   /** That were estimated for it. */
   readonly tokens: number;
+  readonly sentMs: number;
   /** Takes back that it is given back later. */
   keep: (() => void) | undefined;
 }
@@ -35,6 +37,7 @@ export class LimiterClient {
   readonly #settings: RewardLimiterSettings;
   readonly #clock: Clock;
   readonly #held: Map<number, Held> = new Map();
+  readonly #past: PastUses | undefined;
   #count = 0;
   #isOpen: Promise<void>;
 
@@ -49,6 +52,9 @@ export class LimiterClient {
     this.#holder = holder;
     this.#settings = settings;
     this.#clock = clock;
+    const { requestsPerMinute, tokensPerMinute, minuteMs = 60_000 } = settings;
+    const isRated = requestsPerMinute !== undefined || tokensPerMinute !== undefined;
+    this.#past = isRated ? new PastUses(minuteMs) : undefined;
     this.#isOpen = this.#open();
     void this.#watch();
   }
@@ -71,7 +77,8 @@ export class LimiterClient {
         leave();
         throw signal.reason;
       }
-      this.#held.set(id, { tokens: request.tokens ?? 0, keep: undefined });
+      const sentMs = this.#clock.now();
+      this.#held.set(id, { tokens: request.tokens ?? 0, sentMs, keep: undefined });
       const release = (report: LimitReport): void => this.#release(id, report);
       return { waitedMs, givenUp: () => this.#givenUp(id), release };
     } catch (error) {
@@ -104,8 +111,11 @@ export class LimiterClient {
   }
 
   #release(id: number, report: LimitReport): void {
-    this.#held.get(id)?.keep?.();
-    if (!this.#held.delete(id)) return;
+    const held = this.#held.get(id);
+    held?.keep?.();
+    if (held === undefined || !this.#held.delete(id)) return;
+    const { sentMs, tokens } = held;
+    this.#past?.add({ atMs: sentMs, tokens: report.tokens ?? tokens }, this.#clock.now());
     void this.#limiter.release.remote(this.#holder, id, report);
   }
 
@@ -121,7 +131,8 @@ export class LimiterClient {
       await turn();
       try {
         const held = [...this.#held].map(([id, { tokens }]) => [id, tokens] as const);
-        await ray.get(this.#limiter.open.remote(this.#holder, this.#settings, held));
+        const used = this.#past?.at(this.#clock.now()) ?? [];
+        await ray.get(this.#limiter.open.remote(this.#holder, this.#settings, held, used));
         return;
       } catch (error) {
         if (!(error instanceof ray.ActorUnavailableError)) throw error;

@@ -80,6 +80,13 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
+/** What was let through in a moment. */
+export interface PastUse {
+  readonly agoMs: number;
+  readonly requests: number;
+  readonly tokens: number;
+}
+
 export class Limiter {
   readonly #clock: Clock;
   readonly #requests: RateLimit | undefined;
@@ -131,6 +138,13 @@ export class Limiter {
   adopt(tokens: number = 0): Lease {
     const nowMs = this.#clock.now();
     return this.#lease({ tokens, sinceMs: nowMs }, nowMs);
+  }
+
+  /** Calls are over that another limiter let through so long ago, before this one took its place. */
+  remember({ agoMs, requests, tokens }: PastUse): void {
+    const nowMs = this.#clock.now();
+    this.#requests?.tookBefore(requests, nowMs - agoMs, nowMs);
+    this.#tokens?.tookBefore(tokens, nowMs - agoMs, nowMs);
   }
 
   /** Rejects when the signal is aborted before, with its reason, or the limiter was closed. */

@@ -35,6 +35,13 @@ export class RateLimit {
     this.#window.take(count, nowMs);
   }
 
+  /** So many were taken then, by another limit that this one takes the place of. */
+  tookBefore(count: number, takenMs: number, nowMs: number): void {
+    // All that may be taken at once is a second's worth.
+    if (nowMs - takenMs < 1000) this.#bucket.take(count, nowMs);
+    this.#window.tookBefore(count, takenMs, nowMs);
+  }
+
   /** Some that were taken then were not needed (or more were, if negative). */
   giveBack(count: number, takenMs: number, nowMs: number): void {
     this.#bucket.giveBack(count, nowMs);

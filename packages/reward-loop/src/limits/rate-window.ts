@@ -46,6 +46,13 @@ export class RateWindow {
     this.#add(this.#newest, count);
   }
 
+  /** So many were taken then, and were not told at the time. */
+  tookBefore(count: number, takenMs: number, nowMs: number): void {
+    this.#goOn(nowMs);
+    const slot = Math.floor(takenMs / this.#slotMs);
+    if (slot > this.#newest - slots) this.#add(slot, count);
+  }
+
   /** Some that were taken then were not needed (or more were, if negative). */
   giveBack(count: number, takenMs: number, nowMs: number): void {
     this.#goOn(nowMs);

@@ -12,7 +12,14 @@ import * as ray from "@rayling/core";
 import { RewardLimiterConflictError } from "../errors.ts";
 import { type Clock, realClock } from "./clock.ts";
 import { Limiter } from "./limiter.ts";
-import type { Lease, LimiterSettings, LimiterState, LimitReport, LimitRequest } from "./limiter.ts";
+import type {
+  Lease,
+  LimiterSettings,
+  LimiterState,
+  LimitReport,
+  LimitRequest,
+  PastUse,
+} from "./limiter.ts";
 
 export type RewardLimiterSettings = LimiterSettings;
 
@@ -47,6 +54,8 @@ export class RewardLimiter {
   readonly #holders: Map<string, Holder> = new Map();
   readonly #clock: Clock;
   #isSweeping = false;
+  /** When it was restarted, and who has said what it had before; undefined if it was not. */
+  readonly #restart: { readonly atMs: number; readonly told: Set<string> } | undefined;
 
   /** @param clock for tests: by which it is known who was not heard of for long */
   constructor(endpoint: string, settings: RewardLimiterSettings, clock: Clock = realClock) {
@@ -54,18 +63,22 @@ export class RewardLimiter {
     this.#settings = settings;
     this.#clock = clock;
     this.#limiter = new Limiter(settings, clock);
-    if (ray.getRuntimeContext().wasCurrentActorReconstructed()) this.#limiter.pause(GRACE_MS);
+    if (!ray.getRuntimeContext().wasCurrentActorReconstructed()) return;
+    this.#restart = { atMs: clock.now(), told: new Set() };
+    this.#limiter.pause(GRACE_MS);
   }
 
   /**
    * A holder begins, or says again to a restarted limiter which calls it has under way. Rejects with RewardLimiterConflictError if others hold to other settings.
    *
    * @param held ids of leases, with the tokens that were estimated for them
+   * @param used of the last minute, without those
    */
   async open(
     holder: string,
     settings: RewardLimiterSettings,
     held: readonly (readonly [id: number, tokens: number])[] = [],
+    used: readonly PastUse[] = [],
   ): Promise<void> {
     if (!isDeepStrictEqual(settings, this.#settings)) {
       if (this.#holders.size > 0) throw new RewardLimiterConflictError(this.#endpoint);
@@ -76,6 +89,11 @@ export class RewardLimiter {
     for (const [id, tokens] of held) {
       if (!known.held.has(id)) known.held.set(id, this.#limiter.adopt(tokens));
     }
+    if (this.#restart === undefined || this.#restart.told.has(holder)) return;
+    this.#restart.told.add(holder);
+    // What came later it has let through itself.
+    const ageMs = this.#clock.now() - this.#restart.atMs;
+    for (const one of used) if (one.agoMs >= ageMs) this.#limiter.remember(one);
   }
 
   /**

@@ -415,6 +415,20 @@ describe("a limiter", () => {
     expect(times).toEqual([300, 500]);
   });
 
+  test("counts what another one has let through in the minute before", async () => {
+    const clock = new VirtualClock();
+    await clock.advanceTo(100_000);
+    const limiter = new Limiter({ requestsPerMinute: 600 }, clock);
+    limiter.remember({ agoMs: 30_000, requests: 600, tokens: 0 });
+    // Of a minute that is over.
+    limiter.remember({ agoMs: 90_000, requests: 5, tokens: 0 });
+    expect(limiter.state.requests?.used).toBe(600);
+    const lease = limiter.acquire();
+    await clock.advanceTo(200_000);
+    expect((await lease).waitedMs).toBeGreaterThan(29_000);
+    expect((await lease).waitedMs).toBeLessThan(33_000);
+  });
+
   test("keeps calls at once; who gives back a lease lets the next one in", async () => {
     const { clock, times, ask, leases, limiter } = start({ concurrency: 2 });
     for (let n = 0; n < 4; n++) void ask();

@@ -144,6 +144,31 @@ test("a limiter that is restarted is told what is under way before it lets anybo
   await expect.poll(() => inFlight(limiter)).toBe(0);
 });
 
+test("a limiter that is restarted is told what was used in the last minute", async () => {
+  // Of an endpoint whose minutes are long: all of the test is of one.
+  const rates = { requestsPerMinute: 60_000, tokensPerMinute: 600_000, minuteMs: 36_000_000 };
+  const { limiter, client } = limited(rates);
+  const [one, other] = [client("one"), client("other")];
+  for (const holder of [one, one, other]) {
+    const lease = await holder.acquire({ tokens: 10 });
+    lease.release({ outcome: "ok", tokens: 7 });
+  }
+  await one.acquire({ tokens: 10 });
+  const used = async (): Promise<unknown> => {
+    const { requests, tokens } = await ray.get(limiter.state.remote());
+    return [requests?.used, tokens?.used];
+  };
+  await expect.poll(used).toEqual([4, 31]);
+  await ray.kill(limiter, { noRestart: false });
+  await expect.poll(used, { timeout: 60_000 }).toEqual([4, 31]);
+  // Said twice, it counts once.
+  await ray.get(limiter.forget.remote("o"));
+  await expect
+    .poll(async () => (await ray.get(limiter.state.remote())).holders, { timeout: 60_000 })
+    .toBe(2);
+  expect(((await used()) as number[])[0]).toBeLessThanOrEqual(5);
+});
+
 test("what was given up and does not end gives its place back in the end", async () => {
   const settings = { concurrency: 2 };
   const { endpoint, limiter } = limited(settings);
