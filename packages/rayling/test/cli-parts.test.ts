@@ -1,12 +1,15 @@
 /** The parts of the command that need no process: the judge's latency, the numbers, the bar. */
 
 import { WriteStream } from "node:tty";
-import type { RewardProgress } from "@rayling/reward-loop";
+import type { RewardProgress, SampleOutcome, ScoredSample } from "@rayling/reward-loop";
 import { describe, expect, test } from "vitest";
 import { duration, grouped, mean, quantile, span } from "../src/cli/numbers.ts";
 import { ProgressView } from "../src/cli/progress-view.ts";
+import { RunSummary } from "../src/cli/run-summary.ts";
+import { reportText } from "../src/cli/score-report.ts";
 import { latencyMs } from "../src/cli/simulated-judge.ts";
 import type { SimulatedJudge } from "../src/cli/simulated-judge.ts";
+import type { SolutionSample } from "../src/cli/solutions.ts";
 
 describe("the simulated latency", () => {
   const judge: SimulatedJudge = {
@@ -54,6 +57,25 @@ test("numbers as people read them", () => {
     3, 5, 5, 5,
   ]);
   expect(quantile([], 0.5)).toBeUndefined();
+});
+
+test("what an earlier run scored, and what was never called, is no speed of this one", () => {
+  const summary = new RunSummary();
+  const one = (index: number, measured: object): ScoredSample<SolutionSample> => {
+    const place = { index, questionIndex: index, solutionKey: "a" };
+    const sample = { dataSource: "", response: "", groundTruth: "", place } as SolutionSample;
+    const outcome = { valid: true, rewardScore: 1, rewardExtraInfo: {}, waitedMs: 0, ...measured };
+    return { index, sample, outcome: outcome as SampleOutcome };
+  };
+  for (let index = 0; index < 6; index++) summary.keep(one(index, { attempts: 1, latencyMs: 40 }));
+  summary.add(one(6, { attempts: 1, latencyMs: 20 }));
+  summary.add(one(7, { attempts: 0, latencyMs: 0, cached: true }));
+  const run = { summary, wallMs: 1000, loop: "1 worker", out: "rewards.jsonl" };
+  const text = reportText({ ...run, baseline: undefined, money: undefined });
+  expect(text).toMatch(/^samples +8, 6 of before$/m);
+  expect(text).toMatch(/^throughput +2.0\/s$/m);
+  expect(text).toContain("wrote 8 records");
+  expect(summary.latenciesMs.toSorted((a, b) => a - b)).toEqual([20, 40, 40, 40, 40, 40, 40]);
 });
 
 describe("progress", () => {

@@ -101,7 +101,7 @@ describe("--resume", () => {
     await writeFile(out, [...all.slice(0, 3), invalid, all[4]?.slice(0, 40)].join("\n"));
     const { code, stdout } = await rayling("score", ...flags);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^samples +20$/m);
+    expect(stdout).toMatch(/^samples +20, 3 of before$/m);
     expect(stdout).toMatch(/^mean score +0\.5000$/m);
     const records = await recordsOf(out, { torn: true });
     // The three that had a score, one that was invalid and is scored now, and all others.

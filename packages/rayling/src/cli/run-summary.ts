@@ -5,6 +5,7 @@ import type { SolutionSample } from "./solutions.ts";
 
 export class RunSummary {
   readonly scores: number[] = [];
+  /** Of the calls: what was known, or never called, took no time. */
   readonly latenciesMs: number[] = [];
   /** Invalid samples by code, with one message as an example. */
   readonly invalid: Map<string, { count: number; readonly example: string }> = new Map();
@@ -12,10 +13,19 @@ export class RunSummary {
   /** How many each of several functions answered. */
   readonly answeredBy: Map<string, number> = new Map();
   done = 0;
+  /** Of those, what an earlier run had scored. */
+  kept = 0;
+
+  /** What an earlier run has scored. */
+  keep(one: ScoredSample<SolutionSample>): void {
+    this.kept += 1;
+    this.add(one);
+  }
 
   add({ sample, outcome }: ScoredSample<SolutionSample>): void {
     this.done += 1;
-    this.latenciesMs.push(outcome.latencyMs);
+    const { attempts, cached = false } = outcome;
+    if (attempts > 0 && !cached) this.latenciesMs.push(outcome.latencyMs);
     const { answeredBy } = outcome;
     if (outcome.valid && answeredBy !== undefined) {
       this.answeredBy.set(answeredBy, (this.answeredBy.get(answeredBy) ?? 0) + 1);
@@ -26,6 +36,11 @@ export class RunSummary {
     this.agreement.compared += 1;
     // A sample without a score agrees with nothing.
     if (outcome.valid && outcome.rewardScore >= 0.5 === sample.isCorrect) this.agreement.equal += 1;
+  }
+
+  /** By this run. */
+  get scored(): number {
+    return this.done - this.kept;
   }
 
   get invalidCount(): number {

@@ -71,7 +71,7 @@ async function scoreAll(
   signal.addEventListener("abort", onStop, { once: true });
   try {
     const rest = withoutScored(read(), file, options.onlyRecorded, (sample, outcome) => {
-      summary.add({ index: sample.place.index, sample, outcome });
+      summary.keep({ index: sample.place.index, sample, outcome });
     });
     const scored = loop.scoreStream(rest, {
       total: (options.onlyRecorded ? file.known : total) - file.kept,

@@ -30,7 +30,7 @@ export function reportText(report: Report): string {
   return [
     ...aligned(rows),
     "",
-    ...(baseline === undefined || isWhole(report) ? [] : [extrapolation(baseline, summary.done)]),
+    ...(baseline === undefined || isWhole(report) ? [] : [extrapolation(baseline, summary.scored)]),
     ...[...summary.invalid].map(
       ([code, { count, example }]) =>
         `invalid: ${grouped(count)} x ${code}, for example: ${firstLine(example)}`,
@@ -58,11 +58,12 @@ export function capText({ name, spent, cap = 0, state }: SpendState): string {
 }
 
 function loopRows({ summary, wallMs, loop }: Report): string[][] {
+  const kept = summary.kept === 0 ? "" : `, ${grouped(summary.kept)} of before`;
   return [
     ["", loop],
-    ["samples", grouped(summary.done)],
+    ["samples", `${grouped(summary.done)}${kept}`],
     ["wall time", duration(wallMs)],
-    ["throughput", rate(summary.done, wallMs)],
+    ["throughput", rate(summary.scored, wallMs)],
     ["mean score", scoreText(summary.scores)],
     ["invalid", grouped(summary.invalidCount)],
     ...latencyRows(summary.latenciesMs),
@@ -72,10 +73,10 @@ function loopRows({ summary, wallMs, loop }: Report): string[][] {
 function comparedRows(report: Report, baseline: BaselineResult): string[][] {
   const { summary, wallMs } = report;
   const count = baseline.scores.length;
-  const wholeMs = (baseline.wallMs * summary.done) / count;
+  const wholeMs = (baseline.wallMs * summary.scored) / count;
   const baselineColumn = [
     "one at a time",
-    `${grouped(count)} of ${grouped(summary.done)}`,
+    `${grouped(count)} of ${grouped(summary.scored)}`,
     `${duration(wholeMs)}${isWhole(report) ? "" : " *"}`,
     rate(count, baseline.wallMs),
     scoreText(baseline.scores),
@@ -93,7 +94,7 @@ function comparedRows(report: Report, baseline: BaselineResult): string[][] {
 
 /** The baseline scored everything: there is nothing to extrapolate. */
 function isWhole({ summary, baseline }: Report): boolean {
-  return baseline?.scores.length === summary.done;
+  return baseline?.scores.length === summary.scored;
 }
 
 function extrapolation({ scores, wallMs }: BaselineResult, total: number): string {

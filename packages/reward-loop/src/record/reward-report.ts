@@ -67,7 +67,7 @@ export async function reportOf(path: string): Promise<RewardReport> {
   const lines = all.filter((line) => !isOfPart(line));
   const records = [...(await outcomesIn(path)).values()];
   const valid = records.filter((record) => record.valid);
-  const called = records.filter(({ cached, attempts }) => !cached && attempts > 0);
+  const called = records.filter(wasCalled);
   const times = lines.map(({ at }) => Date.parse(at)).toSorted((a, b) => a - b);
   const [firstMs] = times;
   const lastMs = times.at(-1);
@@ -102,6 +102,11 @@ export async function reportOf(path: string): Promise<RewardReport> {
   };
 }
 
+/** What was known before, or never called, took no time. */
+function wasCalled({ cached, attempts }: RewardRecord): boolean {
+  return !cached && attempts > 0;
+}
+
 function answersOf(records: readonly RewardRecord[]): RewardReport["answeredBy"] {
   const answered = records.filter((one) => one.valid && typeof one.answeredBy === "string");
   return [...Map.groupBy(answered, ({ answeredBy }) => answeredBy ?? "")]
@@ -119,7 +124,7 @@ function componentsOf(lines: readonly RewardRecord[]): RewardReport["components"
       }
       const records = [...counted.values()];
       const valid = records.filter((record) => record.valid);
-      const called = own.filter(({ cached, attempts }) => !cached && attempts > 0);
+      const called = own.filter(wasCalled);
       return {
         name,
         samples: records.length,
@@ -147,7 +152,7 @@ function timelineOf(
   const count = Math.min(parts, Math.ceil((lastMs - firstMs) / partMs) || 1);
   return Array.from({ length: count }, (_, part) => {
     const own = byPart.get(part) ?? [];
-    const { p50, p95 } = quantilesOf(own.map(({ latencyMs }) => latencyMs));
+    const { p50, p95 } = quantilesOf(own.filter(wasCalled).map(({ latencyMs }) => latencyMs));
     return {
       at: new Date(firstMs + part * partMs).toISOString(),
       done: own.length,

@@ -8,6 +8,7 @@ import {
   outcomesIn,
   readRewardLog,
   RewardLog,
+  rewardReport,
   sampleKey,
   usageOf,
 } from "@rayling/reward-loop";
@@ -123,6 +124,22 @@ test("extras that JSON cannot carry are told; a line that is no record is named"
   expect(kept?.error).toEqual(told);
   await appendFile(path, '{"index": 1}\n');
   await expect(outcomesIn(path)).rejects.toThrow(`${path}:3: the line is no record of a reward.`);
+});
+
+test("the report's times are those of calls, also over time", async () => {
+  {
+    await using log = await RewardLog.open(path);
+    await log.write(sample, { ...valid(1), latencyMs: 30 }, place);
+    const unpaid = { code: "SPEND_CAP", name: "SpendCapError", message: "all is spent" } as const;
+    const nothing = { latencyMs: 0, attempts: 0, waitedMs: 0 };
+    for (let index = 5; index < 9; index++) {
+      await log.write(sample, { valid: false, error: unpaid, ...nothing }, { ...place, index });
+    }
+  }
+  const { latencyMs, timeline } = await rewardReport(path);
+  expect(latencyMs.p50).toBe(30);
+  const told = timeline.map(({ latencyP50Ms }) => latencyP50Ms);
+  expect(new Set(told.filter((one) => one !== null))).toEqual(new Set([30]));
 });
 
 describe("which sample it is", () => {
