@@ -314,7 +314,7 @@ test("what is begun again after an executor's end is another call of its endpoin
   const channel = new BroadcastChannel("rayling until told");
   onTestFinished(() => channel.close());
   let atWork = 0;
-  channel.onmessage = () => (atWork += 1);
+  channel.addEventListener("message", () => (atWork += 1));
   const scoring = Promise.all(["0", "1"].map((text) => loop.computeScore(sampleOf(text))));
   await expect.poll(() => atWork, { timeout: 60_000 }).toBe(2);
   const named = await ray.listNamedActors();
