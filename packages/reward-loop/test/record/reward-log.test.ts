@@ -136,6 +136,11 @@ test("the report's times are those of calls, also over time", async () => {
       await log.write(sample, { valid: false, error: unpaid, ...nothing }, { ...place, index });
     }
   }
+  const lines = (await readFile(path, "utf8")).trimEnd().split("\n");
+  const aSecondEach = lines.map((line, second) =>
+    JSON.stringify({ ...JSON.parse(line), at: new Date(1000 * second).toISOString() }),
+  );
+  await writeFile(path, `${aSecondEach.join("\n")}\n`);
   const { latencyMs, timeline } = await rewardReport(path);
   expect(latencyMs.p50).toBe(30);
   const told = timeline.map(({ latencyP50Ms }) => latencyP50Ms);
