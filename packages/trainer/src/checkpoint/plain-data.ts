@@ -1,7 +1,7 @@
 /**
  * Any plain data as JSON and arrays: objects, lists, texts, numbers, and typed arrays, which go into a safetensors file beside the JSON. What comes back is equal to what went in: also NaN, the
- * infinities, -0, bigints, and undefined in a list; undefined in an object is as if the key were not there. What would come back as something else (functions, classes, dates, maps, cycles) is
- * refused with its place.
+ * infinities, -0, bigints, dates, maps, sets, and undefined in a list; undefined in an object is as if the key were not there. What would come back as something else (functions, classes, cycles)
+ * is refused with its place.
  *
  * In the JSON an object with one key that begins with a single $ stands for what JSON has no word for; keys of the data that begin with $ get another one.
  */
@@ -29,19 +29,26 @@ export function flatten(data: unknown): FlatData {
       arrays.set(place, value);
       return { $array: place };
     }
+    if (value instanceof Date) return { $date: walk(value.getTime(), place) };
     if (!isPlain(value)) throw new TypeError(`${place} is an instance of ${nameOf(value)}`);
     if (open.has(value)) throw new TypeError(`${place} is one of the objects that it is in`);
     open.add(value);
+    const listed = (list: readonly unknown[]): unknown[] =>
+      Array.from(list, (one, at) => walk(one, `${place}[${at}]`));
     const result = Array.isArray(value)
-      ? Array.from(value as readonly unknown[], (one, at) => walk(one, `${place}[${at}]`))
-      : Object.fromEntries(
-          Object.entries(value)
-            .filter(([, one]) => one !== undefined)
-            .map(([key, one]) => [
-              key.startsWith("$") ? `$${key}` : key,
-              walk(one, `${place}.${key}`),
-            ]),
-        );
+      ? listed(value)
+      : value instanceof Map
+        ? { $map: listed([...value]) }
+        : value instanceof Set
+          ? { $set: listed([...value]) }
+          : Object.fromEntries(
+              Object.entries(value)
+                .filter(([, one]) => one !== undefined)
+                .map(([key, one]) => [
+                  key.startsWith("$") ? `$${key}` : key,
+                  walk(one, `${place}.${key}`),
+                ]),
+            );
     open.delete(value);
     return result;
   };
@@ -54,6 +61,7 @@ export function unflatten({ json, arrays }: FlatData): unknown {
     if (typeof value !== "object" || value === null) return value;
     if (Array.isArray(value)) return (value as readonly unknown[]).map(walk);
     const [[key, held] = ["", undefined], ...more] = Object.entries(value);
+    if (more.length === 0 && /^\$(?:date|map|set)$/.test(key)) return builtOf(key, walk(held));
     if (more.length === 0 && /^\$[a-z]/.test(key)) return meantBy(key, held, arrays);
     return Object.fromEntries(
       Object.entries(value).map(([name, one]) => [
@@ -84,8 +92,16 @@ function meantBy(key: string, held: unknown, arrays: FlatData["arrays"]): unknow
   return array;
 }
 
+function builtOf(key: string, parts: unknown): unknown {
+  if (key === "$date") return new Date(parts as number);
+  return key === "$map"
+    ? new Map(parts as readonly (readonly [unknown, unknown])[])
+    : new Set(parts as readonly unknown[]);
+}
+
+/** What has parts of which it can be put together again. */
 function isPlain(value: object): boolean {
-  if (Array.isArray(value)) return true;
+  if (Array.isArray(value) || value instanceof Map || value instanceof Set) return true;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }

@@ -38,7 +38,7 @@ export async function dumpRollouts(directory: string, rollouts: RolloutDump): Pr
     await writer.write({
       input,
       output: outputs[row],
-      gts: gts[row] ?? null,
+      gts: jsonOf(gts[row]),
       score: jsonOf(scores[row]),
       step,
       ...Object.fromEntries(further.map(([name, column]) => [name, jsonOf(column[row])])),
@@ -48,8 +48,26 @@ export async function dumpRollouts(directory: string, rollouts: RolloutDump): Pr
   return path;
 }
 
-/** Numbers that are none are null; other values are JSON's own business. */
-function jsonOf(value: unknown): unknown {
-  if (typeof value === "number" && !Number.isFinite(value)) return null;
-  return value ?? null;
+/**
+ * Whatever a score function told, as JSON: a dump that fails would end the training. Numbers that are none are null, big ones texts; maps are objects, sets and typed arrays lists; what JSON
+ * has no word for is null, and so is what is a part of itself.
+ */
+function jsonOf(value: unknown, within: readonly object[] = []): unknown {
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (typeof value === "bigint") return String(value);
+  if (typeof value === "string" || typeof value === "boolean") return value;
+  if (typeof value !== "object" || value === null || within.includes(value)) return null;
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
+  const inside = [...within, value];
+  const listed = (list: Iterable<unknown>): unknown[] =>
+    Array.from(list, (one) => jsonOf(one, inside));
+  if (Array.isArray(value) || value instanceof Set) return listed(value as Iterable<unknown>);
+  if (ArrayBuffer.isView(value)) {
+    return value instanceof DataView ? null : listed(value as unknown as Iterable<unknown>);
+  }
+  const entries: Iterable<readonly [unknown, unknown]> =
+    value instanceof Map ? value : Object.entries(value);
+  return Object.fromEntries(
+    Array.from(entries, ([key, one]) => [String(key), jsonOf(one, inside)]),
+  );
 }

@@ -77,7 +77,7 @@ describe("a checkpoint", () => {
 
   test.each([
     [{ globalStep: 1.5 }, /there is no step 1\.5/],
-    [{ trainer: { at: new Date() } }, /trainer cannot be kept: \$\.at is an instance of Date/],
+    [{ trainer: { at: new URL("a:b") } }, /trainer cannot be kept: \$\.at is an instance of URL/],
     [{ outstanding: [{ run: () => 1 }] }, /outstanding cannot be kept: \$\[0\]\.run is a function/],
     [
       { policy: { version: 1, weights: { __metadata__: new Float32Array(1) }, optimizer: {} } },

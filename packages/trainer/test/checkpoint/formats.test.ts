@@ -118,6 +118,11 @@ describe("plain data", () => {
     nested: { $array: "not one", $$: { $number: 1 }, deep: [[Float32Array.of(1, 2)]] },
     ids: Int32Array.of(-1),
     empty: {},
+    dates: [new Date(5), { $date: 5 }],
+    maps: new Map<unknown, unknown>([
+      ["a", { deep: new Set([1n, -1]) }],
+      [{ b: 1 }, new Map()],
+    ]),
   };
 
   test("comes back from JSON and arrays as it was", () => {
@@ -139,7 +144,8 @@ describe("plain data", () => {
   const circle: { self?: unknown } = {};
   circle.self = [circle];
   test.each([
-    [{ a: [new Map()] }, "$.a[0] is an instance of Map"],
+    [{ a: [new WeakMap()] }, "$.a[0] is an instance of WeakMap"],
+    [new Map([["run", () => 1]]), "$[0][1] is a function"],
     [() => 1, "$ is a function"],
     [{ s: Symbol("x") }, "$.s is a symbol"],
     [new ArrayBuffer(2), "$ is an instance of ArrayBuffer"],

@@ -25,6 +25,28 @@ test("a line for each row: input, output, gts, score, step, and columns of the s
   );
 });
 
+test("whatever a score function told is written, with null for what JSON has no word for", async () => {
+  const circle: Record<string, unknown> = { at: new Date(0) };
+  circle["self"] = [circle];
+  const extras = {
+    told: [
+      { deep: [Number.NaN, -0.5, 5n], map: new Map([[1, new Set(["a", undefined])]]) },
+      { circle, run: () => 1, bytes: Uint8Array.of(1, 2), view: new DataView(new ArrayBuffer(1)) },
+    ],
+  };
+  const path = await dumpRollouts(await runFolder(), { ...rollouts, extras });
+  const told = (await readFile(path, "utf8")).trimEnd().split("\n");
+  expect(told.map((line) => (JSON.parse(line) as { told: unknown }).told)).toEqual([
+    { deep: [null, -0.5, "5"], map: { 1: ["a", null] } },
+    {
+      circle: { at: "1970-01-01T00:00:00.000Z", self: [null] },
+      run: null,
+      bytes: [1, 2],
+      view: null,
+    },
+  ]);
+});
+
 test("a step that is dumped again has its rows once", async () => {
   const directory = await runFolder();
   await dumpRollouts(directory, rollouts);
