@@ -11,6 +11,8 @@ import type {
   Rollout,
 } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
+import { readCompletion } from "../../src/policy/openai/completion.ts";
+import type { CompletedSample } from "../../src/policy/openai/completion.ts";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import type { Judge } from "../../../../test/servers/judge.ts";
 import { chanceOf } from "../../../../test/servers/seeded.ts";
@@ -177,6 +179,15 @@ describe("rollouts", () => {
     );
     expect((await judge.stats()).requests).toBeLessThan(requests + 5);
   });
+});
+
+test("an answer whose tokens were over before it said anything is an empty one; without a reason it is none", () => {
+  const read = (finishReason: string): readonly CompletedSample[] => {
+    const choice = { message: { content: null }, finish_reason: finishReason };
+    return readCompletion("a", { choices: [choice] }, { n: 1, maxResponseLength: 4 }).samples;
+  };
+  expect(read("length")).toMatchObject([{ text: "", finishReason: "length" }]);
+  expect(() => read("stop")).toThrow("answered without a choice's message.content");
 });
 
 describe("updates", () => {

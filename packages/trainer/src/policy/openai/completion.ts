@@ -74,7 +74,9 @@ export function readCompletion(
   return {
     promptIds: promptIds == null ? undefined : Int32Array.from(promptIds),
     samples: (choices as readonly RawChoice[]).map((choice) => {
-      const text = choice.message?.content;
+      const content = choice.message?.content;
+      // A model that thought until its tokens were over says nothing.
+      const text = content === null && choice.finish_reason === "length" ? "" : content;
       if (typeof text !== "string") throw malformed("answered without a choice's message.content");
       const tokens = choice.logprobs?.content ?? undefined;
       const ids = idsOf(text, choice.token_ids ?? undefined, tokens);
