@@ -3,7 +3,7 @@
 import type { DataProto, Tensor } from "@rayling/data-proto";
 import { klPenalty } from "../algorithms/kl.ts";
 import { aggLoss } from "../algorithms/losses/aggregation.ts";
-import type { Aggregated, LossAggMode } from "../algorithms/losses/aggregation.ts";
+import type { Aggregated } from "../algorithms/losses/aggregation.ts";
 import type { PolicyLoss, PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
 import { filled, matrixOf, tensorOf } from "../algorithms/matrix.ts";
 import type { Matrix } from "../algorithms/matrix.ts";
@@ -37,7 +37,6 @@ export function actorGradients(
   { actor, policyLoss, permutation }: ActorLossSettings,
   metrics: CollectedMetrics,
 ): ActorGradients {
-  const { lossAggMode } = actor.policyLoss;
   const policy = policyLoss(
     {
       logProb: logProbs,
@@ -55,12 +54,12 @@ export function actorGradients(
   if (actor.useKlLoss) {
     const reference = tensorIn(part, "ref_log_prob");
     const { kl, gradLogProb } = klPenalty(logProbs, reference, actor.klLossType);
-    const { loss, weights } = ofValidRows(kl, part, lossAggMode);
+    const { loss, weights } = ofValidRows(kl, part, actor.policyLoss);
     metrics.addAll({ "actor/kl_loss": loss, "actor/kl_coef": actor.klLossCoef });
     gradLogProbs = summed(gradLogProbs, gradLogProb, weights, actor.klLossCoef);
   }
   if (actor.entropyCoeff === 0) return { gradLogProbs };
-  const { loss, weights } = ofValidRows(entropys, part, lossAggMode);
+  const { loss, weights } = ofValidRows(entropys, part, actor.policyLoss);
   metrics.add("actor/entropy_loss", loss);
   const gradEntropys = tensorOf(
     filled(weights, (_row, _column, at) => -actor.entropyCoeff * (weights.data[at] as number)),
@@ -72,12 +71,12 @@ export function actorGradients(
 function ofValidRows(
   values: Tensor,
   part: DataProto,
-  lossAggMode: LossAggMode | undefined,
+  { lossAggMode, globalBatchInfo }: PolicyLossSettings,
 ): Aggregated {
   const matrix = matrixOf("values", values);
   const valid = validIn(part);
   const mask = validMask(matrixOf("responseMask", tensorIn(part, "response_mask"), matrix), valid);
-  const aggregated = aggLoss(matrix, mask, lossAggMode);
+  const aggregated = aggLoss(matrix, mask, lossAggMode, globalBatchInfo);
   return leavesFewerThan(1, mask, valid) ? { ...aggregated, loss: 0 } : aggregated;
 }
 

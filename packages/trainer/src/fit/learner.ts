@@ -101,8 +101,8 @@ export class Learner {
     const matrix = matrixOf("entropys", entropys);
     const mask = matrixOf("responseMask", tensorIn(data, "response_mask"), matrix);
     if (countOf(mask) === 0) return;
-    const { lossAggMode } = this.#settings.actor.policyLoss;
-    metrics.add("actor/entropy", aggLoss(matrix, mask, lossAggMode).loss);
+    const { lossAggMode, globalBatchInfo } = this.#settings.actor.policyLoss;
+    metrics.add("actor/entropy", aggLoss(matrix, mask, lossAggMode, globalBatchInfo).loss);
   }
 
   /** Throws TrainerInputError, and TrainerStateError where a component of gdpo is missing. @param step for what PF-PPO draws */
@@ -157,7 +157,7 @@ export class Learner {
     return { data: learnable, drawn };
   }
 
-  /** In mini-batches, as often as `ppoEpochs` says. */
+  /** In mini-batches, as often as `ppoEpochs` says. One without a valid row changes nothing. */
   async updateCritic(
     data: DataProto,
     metrics: CollectedMetrics,
@@ -166,7 +166,8 @@ export class Learner {
     const critic = this.#critic;
     if (critic === undefined) return;
     const { run } = this.#settings;
-    const { cliprangeValue, lossAggMode, ppoMiniBatchSize, ppoEpochs } = this.#settings.critic;
+    const { cliprangeValue, lossAggMode, lossScaleFactor } = this.#settings.critic;
+    const { ppoMiniBatchSize, ppoEpochs } = this.#settings.critic;
     const rows = miniBatchRows(data.length, ppoMiniBatchSize * this.#settings.rollout.n, ppoEpochs);
     for (const [index, { start, stop }] of rows.entries()) {
       const part = data.slice(start, stop);
@@ -184,27 +185,28 @@ export class Learner {
           valid: validIn(part),
           responseMask: tensorIn(part, "response_mask"),
         },
-        { cliprangeValue, lossAggMode },
+        { cliprangeValue, lossAggMode, lossScaleFactor },
       );
       const stepsSchedule = isLast && index === rows.length - 1;
-      const update = { ...tokens, gradValues: gradVpreds, stepsSchedule };
+      metrics.addAll({
+        "critic/vf_loss": loss,
+        "critic/vf_clipfrac": clipfrac,
+        "critic/vpred_mean": meanOfValid(vpreds, part),
+      });
+      const learns = hasValidRows(part);
+      if (!learns && !stepsSchedule) continue;
+      const update = { ...tokens, gradValues: gradVpreds, stepsSchedule, learns };
       const { gradNorm, lr } = await answerOf(
         "the critic, asked for an update,",
         critic.update.remote(update),
         run,
       );
-      metrics.addAll({
-        "critic/vf_loss": loss,
-        "critic/vf_clipfrac": clipfrac,
-        "critic/vpred_mean": meanOfValid(vpreds, part),
-        "critic/grad_norm": gradNorm,
-        "critic/lr": lr,
-      });
+      metrics.addAll({ "critic/grad_norm": gradNorm, "critic/lr": lr });
     }
   }
 
   /**
-   * In mini-batches, as often as `ppoEpochs` says.
+   * In mini-batches, as often as `ppoEpochs` says. One without a valid row changes nothing.
    *
    * @param isFresh whether the policy is still the one that old_log_probs are of: the first of these updates needs no others
    * @param scoresTokens whether the policy can be asked for log-probs of now; else those of the rollout, which old_log_probs are, stand for them
@@ -237,7 +239,9 @@ export class Learner {
         metrics,
       );
       const stepsSchedule = isLast && index === rows.length - 1;
-      const update = { ...tokens, ...gradients, stepsSchedule, account };
+      const learns = hasValidRows(part);
+      if (!learns && !stepsSchedule) continue;
+      const update = { ...tokens, ...gradients, stepsSchedule, learns, account };
       const { gradNorm, lr } = await answerOf(
         "the policy, asked for an update,",
         this.#policy.update.remote(update),
@@ -267,6 +271,11 @@ function miniBatchRows(rows: number, size: number, epochs: number): RowRange[] {
     const start = (index % count) * size;
     return { start, stop: Math.min(start + size, rows) };
   });
+}
+
+/** Without one there is no step: of a gradient of 0, too, an optimiser would make one, by its moments and its weight decay. */
+function hasValidRows(part: DataProto): boolean {
+  return validIn(part).includes(true);
 }
 
 function meanOfValid(values: Tensor, data: DataProto): number {

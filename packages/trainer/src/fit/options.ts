@@ -46,6 +46,8 @@ export interface ActorOptions extends Omit<PolicyLossSettings, "globalBatchInfo"
   readonly ppoMiniBatchSize?: number | undefined;
   /** Default 1. */
   readonly ppoEpochs?: number | undefined;
+  /** What `seq-mean-token-sum-norm` divides by. Default: `rollout.maxResponseLength`, which is the same in all batches. */
+  readonly lossScaleFactor?: number | undefined;
   /** verl `policy_loss.loss_mode`. Default "vanilla". */
   readonly lossMode?: string | undefined;
   /** Default 0. */

@@ -32,6 +32,7 @@ export interface TrainingSettings {
     readonly ppoMiniBatchSize: number;
     readonly ppoEpochs: number;
     readonly lossAggMode: LossAggMode;
+    readonly lossScaleFactor: number;
   };
   readonly rollout: {
     readonly n: number;
@@ -135,7 +136,7 @@ function algorithmOf({ algorithm = {}, critic }: TrainingOptions): TrainingSetti
 }
 
 function actorOf(
-  { actor = {}, algorithm = {} }: TrainingOptions,
+  { actor = {}, algorithm = {}, rollout }: TrainingOptions,
   trainBatchSize: number,
 ): TrainingSettings["actor"] {
   const {
@@ -146,8 +147,11 @@ function actorOf(
     useKlLoss,
     klLossCoef,
     klLossType,
-    ...policyLoss
+    lossScaleFactor = rollout.maxResponseLength,
+    ...own
   } = actor;
+  if (!(lossScaleFactor > 0)) refuse("actor.lossScaleFactor", "above 0", lossScaleFactor);
+  const policyLoss = { ...own, globalBatchInfo: { lossScaleFactor } };
   const { rolloutCorrection } = algorithm;
   const isBypassed = rolloutCorrection?.bypassMode === true;
   return {
@@ -163,12 +167,13 @@ function actorOf(
 }
 
 function criticOf(
-  { criticOptions = {}, actor = {} }: TrainingOptions,
+  { criticOptions = {}, actor = {}, rollout }: TrainingOptions,
   trainBatchSize: number,
 ): TrainingSettings["critic"] {
   return {
     cliprangeValue: criticOptions.cliprangeValue ?? 0.5,
     lossAggMode: criticOptions.lossAggMode ?? "token-mean",
+    lossScaleFactor: rollout.maxResponseLength,
     ppoMiniBatchSize: whole(
       "criticOptions.ppoMiniBatchSize",
       criticOptions.ppoMiniBatchSize ?? actor.ppoMiniBatchSize ?? trainBatchSize,

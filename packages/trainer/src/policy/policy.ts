@@ -84,6 +84,8 @@ export interface PolicyUpdate extends TokenRows {
   readonly gradEntropys?: Tensor;
   /** Whether the learning rate goes on by one step: true for the last update of a training step. Default true. */
   readonly stepsSchedule?: boolean;
+  /** False where no row has a valid score: weights and moments stay as they are, and the learning rate alone goes on. Default true. */
+  readonly learns?: boolean;
 }
 
 export interface UpdateMetrics {
@@ -133,6 +135,7 @@ export interface CriticUpdate extends TokenRows {
   /** d loss / d value, [rows, R]. */
   readonly gradValues: Tensor;
   readonly stepsSchedule?: boolean;
+  readonly learns?: boolean;
 }
 
 /** What gae needs: the value of each token of the response before it is written. */

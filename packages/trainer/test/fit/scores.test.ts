@@ -41,7 +41,8 @@ describe("a run goes on, and learns nothing from them, where the scores are inva
     expect(report.metrics[0]?.["reward/invalid_rate"]).toBe(1);
     expect(report.metrics[0]?.["actor/pg_loss"]).toBe(0);
     const gradients = updates.flatMap(({ logProbs, entropys }) => [...logProbs, ...entropys]);
-    expect(gradients.length).toBeGreaterThanOrEqual(8);
+    // Only the last update of the step is asked for, which the learning rate goes on with.
+    expect(updates.map(({ learns }) => learns)).toEqual([false]);
     expect(gradients.filter((one) => one !== 0)).toEqual([]);
   });
 
@@ -70,6 +71,28 @@ test("a row without a valid score has no gradient of the divergence and of the e
   expect(update?.logProbs).toEqual(alternating(-0.5 / 4));
   expect(update?.entropys).toEqual(alternating(-0.1 / 4));
   expect(report.metrics[0]?.["actor/kl_loss"]).toBe(0);
+});
+
+test("seq-mean-token-sum-norm divides by the longest response there may be, or by what it is told, and not by the longest of the batch", async () => {
+  const slopesOf = async (lossScaleFactor?: number): Promise<number[]> => {
+    const { updates } = await trained(
+      "halves",
+      {
+        rollout: { maxResponseLength: 8 },
+        actor: { lossAggMode: "seq-mean-token-sum-norm", lossScaleFactor, entropyCoeff: 0.1 },
+      },
+      2,
+    );
+    const [{ logProbs, entropys } = { logProbs: [], entropys: [] }] = updates;
+    return [Math.max(...logProbs), Math.min(...entropys)];
+  };
+  // Of 8 rows with two tokens each, whose advantages are -+0.5 / 0.7071.
+  const expected = (scale: number): unknown[] => [
+    expect.closeTo(Math.SQRT1_2 / 8 / scale, 5),
+    expect.closeTo(-0.1 / 8 / scale, 6),
+  ];
+  expect(await slopesOf()).toEqual(expected(8));
+  expect(await slopesOf(4)).toEqual(expected(4));
 });
 
 test("remax learns nothing from the answers to a prompt whose greedy answer has no score", async () => {

@@ -55,6 +55,15 @@ test("goes on bit by bit from its state", async () => {
   expect(await goOn(other)).toBe(await goOn(critic));
 });
 
+test("an update without anything to learn leaves weights and moments as they are", async () => {
+  const critic = new TinyCritic({ ...small, optim: { lr: 1e-2 } });
+  await critic.update({ ...rows, gradValues: slopesOf(await critic.values(rows)) });
+  const before = bitsOf(await critic.state());
+  const gradValues = matrix(wanted.map(() => 0));
+  await critic.update({ ...rows, gradValues, stepsSchedule: false, learns: false });
+  expect(bitsOf(await critic.state())).toBe(before);
+});
+
 test("bad input is named, and nothing has changed", async () => {
   const critic = new TinyCritic(small);
   const before = bitsOf(await critic.state());

@@ -307,6 +307,28 @@ describe("update", () => {
     expect((await policy.state()).version).toBe(4);
   });
 
+  test("one without anything to learn leaves weights and moments as they are, and the learning rate goes on", async () => {
+    const optim = { lr: 1, lrSchedulerType: "linear", totalTrainingSteps: 4 } as const;
+    const policy = await begunPolicy({ optim });
+    await policy.update({ ...rows, gradLogProbs: noise(shape, 1) });
+    const before = await policy.state();
+    const nothing = { ...rows, gradLogProbs: noise(shape, 0), learns: false };
+    expect(await policy.update({ ...nothing, stepsSchedule: false })).toEqual({
+      gradNorm: 0,
+      lr: 0.5,
+    });
+    expect(bitsOf(await policy.state())).toBe(bitsOf(before));
+    expect((await policy.update(nothing)).lr).toBe(0.5);
+    const { scheduleSteps, ...optimizer } = (await policy.state()).optimizer;
+    expect(scheduleSteps).toEqual(Float32Array.of(2));
+    expect(bitsOf({ ...(await policy.state()), optimizer: { ...before.optimizer } })).toBe(
+      bitsOf(before),
+    );
+    expect({ ...optimizer, scheduleSteps: before.optimizer["scheduleSteps"] }).toEqual(
+      before.optimizer,
+    );
+  });
+
   test("a gradient that is not finite is refused, and nothing has changed", async () => {
     const policy = await begunPolicy();
     const before = bitsOf(await policy.state());

@@ -47,6 +47,13 @@ export class Learner {
     return this.#warmStart?.steps ?? 0;
   }
 
+  /** Nothing is learned: the weights stay as they are, and the learning rate goes on, if it does. */
+  pass(stepsSchedule: boolean): UpdateMetrics {
+    const lr = this.#learningRate(this.#scheduleSteps);
+    if (stepsSchedule) this.#scheduleSteps += 1;
+    return { gradNorm: 0, lr };
+  }
+
   /** @throws TrainerInputError for gradients that are not finite, before anything has changed */
   update(gradients: Weights, stepsSchedule: boolean): UpdateMetrics {
     const { optim } = this.#settings;

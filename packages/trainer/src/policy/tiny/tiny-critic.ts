@@ -41,7 +41,8 @@ export class TinyCritic implements Critic {
 
   /** @throws TrainerInputError, before any weight has changed */
   async update(update: CriticUpdate): Promise<UpdateMetrics> {
-    const { gradValues, stepsSchedule = true } = update;
+    const { gradValues, stepsSchedule = true, learns = true } = update;
+    if (!learns) return this.#learner.pass(stepsSchedule);
     const batch = new TokenBatch(update, this.#limits);
     requireShape("gradValues", gradValues, [batch.count, batch.responseLength]);
     const parts = function* (network: Network, weights: Weights): Generator<Gradient> {

@@ -102,7 +102,8 @@ export class TinyPolicy implements Policy {
 
   /** @throws TrainerInputError, before any weight has changed */
   async update(update: PolicyUpdate): Promise<UpdateMetrics> {
-    const { stepsSchedule = true } = update;
+    const { stepsSchedule = true, learns = true } = update;
+    if (!learns) return this.#learner.pass(stepsSchedule);
     return this.#learner.update(this.#gradient(update).gradients, stepsSchedule);
   }
 
