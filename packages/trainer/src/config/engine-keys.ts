@@ -3,7 +3,13 @@
  * would change what a training comes to, and cannot be had here: refused, unless they say what is done anyway.
  */
 
-import { RewardConfigError, valueAt, withoutValue, withValue } from "@rayling/reward-loop/config";
+import {
+  isTree,
+  RewardConfigError,
+  valueAt,
+  withoutValue,
+  withValue,
+} from "@rayling/reward-loop/config";
 import type { ConfigTree, ConfigValue } from "@rayling/reward-loop/config";
 
 /** With all that is below them. */
@@ -45,13 +51,9 @@ const engineKeys: readonly string[] = [
     "nccl_timeout",
     "optim.exp_avg_dtype",
     "optim.exp_avg_sq_dtype",
-    "optim.lr_decay_steps",
-    "optim.lr_decay_style",
-    "optim.lr_warmup_init",
     "optim.lr_wsd_decay_steps",
     "optim.lr_wsd_decay_style",
     "optim.main_grads_dtype",
-    "optim.min_lr",
     "optim.muon_coefficient_type",
     "optim.muon_extra_scale_factor",
     "optim.muon_fp32_matmul_prec",
@@ -63,14 +65,12 @@ const engineKeys: readonly string[] = [
     "optim.muon_scale_mode",
     "optim.muon_split_qkv",
     "optim.muon_tp_mode",
-    "optim.optimizer",
     "optim.optimizer_impl",
-    "optim.override_optimizer_config",
     "optim.use_checkpoint_opt_param_scheduler",
     "optim.use_layer_wise_distributed_optimizer",
     "optim.use_precision_aware_optimizer",
-    "optim.warmup_style",
     "optim.weight_decay_incr_style",
+    // The first step of a schedule counts as 1 here, whatever it says.
     "optim.zero_indexed_step",
   ].flatMap((key) => [`actor_rollout_ref.actor.${key}`, `critic.${key}`]),
   ...[
@@ -174,11 +174,31 @@ const engineKeys: readonly string[] = [
   ].map((key) => `trainer.${key}`),
 ];
 
+/** Where an optimiser's settings are. */
+const optimisers = ["actor_rollout_ref.actor.optim", "critic.optim"] as const;
+
+/** Older names of lr_scheduler_type, and Megatron's: the one that comes last counts. */
+const schedulerNames = ["lr_decay_style", "warmup_style"] as const;
+
+const schedulers: readonly ConfigValue[] = ["constant", "cosine", "linear"];
+
+type Refusals = Readonly<Record<string, readonly [allowed: readonly ConfigValue[], hint: string]>>;
+
+const ofOptimisers: Refusals = {
+  lr_decay_steps: [[null], "total_training_steps says where the decay ends"],
+  lr_warmup_init: [[null, 0], "a warm-up begins with 0"],
+  min_lr: [[null, 0], "min_lr_ratio says what is left at the end"],
+  optimizer: [[null, "AdamW", "adamw", "adam"], "the optimiser is AdamW"],
+  override_optimizer_config: [[null], "the optimiser has the settings beside it and no others"],
+};
+
 /** What they may say, and what to do instead. */
-const unsupported: Readonly<
-  Record<string, readonly [allowed: readonly ConfigValue[], hint: string]>
-> = {
-  "actor_rollout_ref.actor.loss_scale_factor": [[null], "a loss is scaled as its mode says"],
+const unsupported: Refusals = {
+  ...Object.fromEntries(
+    optimisers.flatMap((place) =>
+      Object.entries(ofOptimisers).map(([key, refusal]) => [`${place}.${key}`, refusal]),
+    ),
+  ),
   "critic.loss_scale_factor": [[null], "a loss is scaled as its mode says"],
   "actor_rollout_ref.actor.shuffle": [[false], "rows of a batch are trained on in their order"],
   "critic.shuffle": [[false], "rows of a batch are trained on in their order"],
@@ -205,6 +225,38 @@ export function isEngineKey(key: string): boolean {
   return key.endsWith("_target_") || engineKeys.some(isBelow) || moot.some(isBelow);
 }
 
+/** Verl's files have some of them, and some not: they may be given with + and without. */
+export function isOptimiserKey(key: string): boolean {
+  const names = [...Object.keys(ofOptimisers), ...schedulerNames];
+  return optimisers.some((place) =>
+    names.some((name) => key === `${place}.${name}` || key.startsWith(`${place}.${name}.`)),
+  );
+}
+
+/** The learning rate's schedule by the one name that it has here. Throws RewardConfigError for one that there is not. */
+export function withSchedulerType(tree: ConfigTree): ConfigTree {
+  let result = tree;
+  for (const place of optimisers) {
+    for (const name of schedulerNames) {
+      const path = [...place.split("."), name];
+      const value = valueAt(result, path);
+      if (value === undefined) continue;
+      result = withoutValue(result, path);
+      if (value === null) continue;
+      if (!schedulers.includes(value)) {
+        const only = schedulers.map((one) => JSON.stringify(one)).join(" or ");
+        throw new RewardConfigError(
+          path.join("."),
+          `is ${JSON.stringify(value)}, and can only be ${only} here: it stands for lr_scheduler_type`,
+          value,
+        );
+      }
+      result = withValue(result, [...place.split("."), "lr_scheduler_type"], value);
+    }
+  }
+  return result;
+}
+
 /** The same without those that are refused. Throws RewardConfigError for one that does not say what is done anyway. */
 export function withoutUnsupported(tree: ConfigTree): ConfigTree {
   let result = tree;
@@ -213,7 +265,8 @@ export function withoutUnsupported(tree: ConfigTree): ConfigTree {
     const value = valueAt(tree, path);
     if (value === undefined) continue;
     result = withoutValue(result, path);
-    if (allowed.includes(value)) continue;
+    const isNothing = isTree(value) && Object.keys(value).length === 0;
+    if (allowed.includes(isNothing ? null : value)) continue;
     const only = allowed.map((one) => JSON.stringify(one)).join(" or ");
     throw new RewardConfigError(
       key,

@@ -24,7 +24,13 @@ import { TrainerConfigError } from "../errors.ts";
 import { camelTree, snakeKey } from "./camel-keys.ts";
 import { checkTogether } from "./consistency.ts";
 import { readConfigFile } from "./config-files.ts";
-import { isEngineKey, unsupportedKeys, withoutUnsupported } from "./engine-keys.ts";
+import {
+  isEngineKey,
+  isOptimiserKey,
+  unsupportedKeys,
+  withoutUnsupported,
+  withSchedulerType,
+} from "./engine-keys.ts";
 import { resolveReferences } from "./interpolation.ts";
 import { configSchema } from "./schema.ts";
 import type { TrainerConfig } from "./trainer-config.ts";
@@ -89,7 +95,7 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
     .filter((key) => !key.endsWith("_target_"))
     .toSorted();
   const used = { max_concurrency: null, ...merged(defaults, withoutEngineKeys(given, "")) };
-  const complete = withoutUnsupported(resolveReferences(withRecipeKeys(used)));
+  const complete = withoutUnsupported(withSchedulerType(resolveReferences(withRecipeKeys(used))));
   const own = Object.fromEntries(
     Object.entries(complete).filter(([key]) => !rewardRoots.includes(key)),
   );
@@ -104,7 +110,8 @@ const kwargs = ["policy_kwargs", "task_kwargs"];
 function inOurGrammar(text: string): string {
   const { sign, path } = parseOverride(text);
   const key = path.join(".");
-  const isFree = isEngineKey(key) || freeKeys.some((one) => key.startsWith(`${one}.`));
+  const isFree =
+    isEngineKey(key) || isOptimiserKey(key) || freeKeys.some((one) => key.startsWith(`${one}.`));
   return isFree && sign !== "~" ? `++${text.slice(sign.length)}` : text;
 }
 

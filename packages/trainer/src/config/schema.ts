@@ -74,6 +74,7 @@ const actor: z.ZodType<ActorConfig> = z.strictObject({
   tauPos: positive,
   tauNeg: positive,
   lossAggMode,
+  lossScaleFactor: count.nullable(),
   entropyCoeff: z.number(),
   useKlLoss: z.boolean(),
   klLossCoef: amount,

@@ -40,6 +40,8 @@ export interface ActorConfig {
   readonly tauPos: number;
   readonly tauNeg: number;
   readonly lossAggMode: LossAggMode;
+  /** Of seq-mean-token-sum-norm. Null: the longest response there may be. */
+  readonly lossScaleFactor: number | null;
   readonly entropyCoeff: number;
   readonly useKlLoss: boolean;
   readonly klLossCoef: number;

@@ -20,7 +20,7 @@ export function trainerOptionsOf(
 ): TrainerSettingsOfConfig {
   const { trainer, rayling, critic } = config;
   const { actor } = config.actorRolloutRef;
-  const { policyLoss, gradClip: _gradClip, optim: _optim, ...ownActor } = actor;
+  const { policyLoss, gradClip: _gradClip, optim: _optim, lossScaleFactor, ...ownActor } = actor;
   const { droBeta, ...ownLoss } = policyLoss;
   const { staleness } = rayling;
   return {
@@ -32,7 +32,12 @@ export function trainerOptionsOf(
     },
     rollout: rolloutOptionsOf(config),
     algorithm: algorithmOptionsOf(config),
-    actor: { ...ownActor, ...ownLoss, ...(droBeta === null ? {} : { droBeta }) },
+    actor: {
+      ...ownActor,
+      ...ownLoss,
+      lossScaleFactor: lossScaleFactor ?? undefined,
+      ...(droBeta === null ? {} : { droBeta }),
+    },
     criticOptions: {
       cliprangeValue: critic.cliprangeValue,
       ppoMiniBatchSize: critic.ppoMiniBatchSize,

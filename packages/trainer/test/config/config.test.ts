@@ -234,6 +234,26 @@ describe("overrides", () => {
       "actor_rollout_ref.actor.shuffle: is true, and can only be false here",
     ],
     [
+      "actor_rollout_ref.actor.optim.warmup_style=wsd",
+      'optim.warmup_style: is "wsd", and can only be "constant" or "cosine" or "linear" here',
+    ],
+    [
+      "+critic.optim.min_lr=1e-6",
+      "critic.optim.min_lr: is 0.000001, and can only be null or 0 here: min_lr_ratio",
+    ],
+    [
+      "actor_rollout_ref.actor.optim.lr_decay_steps=100",
+      "optim.lr_decay_steps: is 100, and can only be null here",
+    ],
+    [
+      "actor_rollout_ref.actor.optim.optimizer=SGD",
+      'actor.optim.optimizer: is "SGD", and can only be null or "AdamW"',
+    ],
+    [
+      "+actor_rollout_ref.actor.optim.override_optimizer_config.eps=1e-5",
+      'optim.override_optimizer_config: is {"eps":0.00001}, and can only be null here',
+    ],
+    [
       "actor_rollout_ref.rollout.multi_turn.enable=True",
       "can only be false here: a rollout has one turn",
     ],
@@ -483,4 +503,21 @@ test("what is printed is read as the same", () => {
     expect(readTrainerConfig(printed)).toEqual(config);
     expect(printed).toMatchObject({ actor_rollout_ref: { actor: { ppo_epochs: 1 } } });
   }
+});
+
+test("the learning rate's schedule has one name, whichever of verl's it was given by; what verl says of an optimiser by default is accepted", () => {
+  const overrides = [
+    "actor_rollout_ref.actor.optim.warmup_style=cosine",
+    "+actor_rollout_ref.actor.optim.override_optimizer_config={}",
+    "actor_rollout_ref.actor.optim.optimizer=AdamW",
+    "actor_rollout_ref.actor.optim.zero_indexed_step=True",
+    "critic.optim.lr_decay_style=linear",
+    "critic.optim.warmup_style=null",
+    "critic.optim.lr_decay_steps=null",
+    "critic.optim.min_lr=0.0",
+    "critic.optim.optimizer=adam",
+  ];
+  const { actorRolloutRef, critic } = loadTrainerConfig({ overrides });
+  expect(actorRolloutRef.actor.optim.lrSchedulerType).toBe("cosine");
+  expect(critic.optim.lrSchedulerType).toBe("linear");
 });
