@@ -194,7 +194,11 @@ function loopOptions(
   return {
     workers,
     executors: 1,
-    concurrency: (typeof slots === "number" ? slots : slots.capacity * 2) / workers,
+    concurrency: Math.ceil((typeof slots === "number" ? slots : slots.capacity * 2) / workers),
+    // Where the workers' slots are more than that together, they share what there is.
+    ...(typeof slots === "number" && slots % workers !== 0
+      ? { limits: { concurrency: slots } }
+      : {}),
     reward: { path: judgeModule, name: "judge", rewardKwargs: { settings } },
     ...(capacity === undefined
       ? {}

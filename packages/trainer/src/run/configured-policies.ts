@@ -137,7 +137,7 @@ const timedKwargs: readonly (keyof TimedPolicySettings)[] = [
 /** With the expected times, where it has none of its own. */
 function timed({ rayling }: TrainerConfig): Kind {
   checkKwargs("rayling.policy_kwargs", rayling.policyKwargs, timedKwargs);
-  const { gen, oldLogProb, ref, values, updateActor, updateCritic, testing } =
+  const { gen, oldLogProb, ref, values, updateActor, updateCritic, testing, saveCheckpoint } =
     rayling.expectedSeconds;
   const expected = {
     gen,
@@ -147,6 +147,7 @@ function timed({ rayling }: TrainerConfig): Kind {
     update_actor: updateActor,
     update_critic: updateCritic,
     testing,
+    save_checkpoint: saveCheckpoint,
   };
   const given = Object.entries(expected).filter(([, seconds]) => seconds !== undefined);
   const seconds = Object.fromEntries(given) as Record<string, number>;

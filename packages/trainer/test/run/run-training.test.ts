@@ -199,12 +199,15 @@ describe("a run", () => {
     await writeFile(path, "export const computeScore = (): number => 1;\n");
     const { report } = await ofBandit(
       "rayling.policy=timed",
-      "rayling.expected_seconds={gen: 0.2, update_actor: 0.1, reward: 0}",
+      "rayling.expected_seconds={gen: 0.2, update_actor: 0.1, save_checkpoint: 0.2, reward: 0}",
       `reward.custom_reward_function.path=${path}`,
       "trainer.total_training_steps=1",
+      "trainer.save_freq=1",
+      `trainer.default_local_dir=${join(await folder(), "checkpoints")}`,
     );
     const seconds = report.metrics[0] ?? {};
     expect(seconds["timing_s/gen"]).toBeGreaterThanOrEqual(0.19);
+    expect(seconds["timing_s/save_checkpoint"]).toBeGreaterThanOrEqual(0.19);
     // Each of two updates takes all of it.
     expect(seconds["timing_s/update_actor"]).toBeGreaterThanOrEqual(0.19);
   });
