@@ -221,7 +221,12 @@ export class PPOTrainer implements AsyncDisposable {
 
   #tell(record: StepRecord): FinishedStep {
     const { step } = record;
-    const metrics = summaryOf(record, { gpus: 1, slots: this.#rewards.loop.slots });
+    const metrics = summaryOf(record, {
+      gpus: 1,
+      slots: this.#rewards.slots,
+      maxResponseLength: this.settings.rollout.maxResponseLength,
+      maxPromptLength: this.#options.prompts.maxPromptLength,
+    });
     this.#metrics.push(metrics);
     this.#tracker.samples(step, record.told);
     this.#tracker.log({ ...metrics }, step);

@@ -1,5 +1,6 @@
 /** What a configuration would do, without doing it: how many steps of what size in which order, and, where the times of phases are known, how long it would take. */
 
+import type { RewardConfig } from "@rayling/reward-loop/config";
 import { expectedStepSeconds, rewardMakespan } from "./expected-time.ts";
 import type { TrainerConfig } from "./trainer-config.ts";
 
@@ -61,13 +62,21 @@ export function trainingPlanOf(config: TrainerConfig, sizes: DatasetSizes): Trai
     samplesPerStep: data.trainBatchSize * rollout.n,
     updatesPerStep: (data.trainBatchSize / actor.ppoMiniBatchSize) * actor.ppoEpochs,
     samplesPerUpdate: actor.ppoMiniBatchSize * rollout.n,
-    rewardSlots: maxConcurrency ?? reward.num_workers * SLOTS_PER_WORKER,
+    rewardSlots: Math.min(
+      maxConcurrency ?? reward.num_workers * SLOTS_PER_WORKER,
+      isRateLimited(reward) ? reward.max_concurrent : Infinity,
+    ),
     validations,
     samplesPerValidation:
       sizes.validation === undefined ? undefined : sizes.validation * rollout.valKwargs.n,
     checkpoints: times(trainer.saveFreq, steps),
   };
   return { ...plan, expected: expectedOf(config, plan) };
+}
+
+/** Its `max_concurrent` holds over all workers. */
+export function isRateLimited({ reward_manager: manager }: RewardConfig): boolean {
+  return manager.source === "register" && ["rate_limited", "limited"].includes(manager.name);
 }
 
 /** At every so many steps, and at the last. */

@@ -37,12 +37,15 @@ export class PromptDataset {
   readonly rows: readonly PromptRow[];
   /** How many were left out because they were too long. */
   readonly overlong: number;
+  /** In tokens; undefined where they are as long as they are. */
+  readonly maxPromptLength: number | undefined;
   /** Of all rows as they are: another one means other data. */
   readonly fingerprint: string;
 
-  private constructor(rows: readonly PromptRow[], overlong: number) {
+  private constructor(rows: readonly PromptRow[], overlong: number, maxPromptLength?: number) {
     this.rows = rows;
     this.overlong = overlong;
+    this.maxPromptLength = maxPromptLength;
     this.fingerprint = fingerprintOf(rows);
   }
 
@@ -93,11 +96,13 @@ export class PromptDataset {
     const limit = limitOf(options);
     if (limit === undefined) return this;
     const { rows } = this;
+    const { maxPromptLength } = limit;
     if (options.filterOverlongPrompts !== true) {
-      return new PromptDataset(await truncated(rows, options.truncation ?? "error", limit), 0);
+      const whole = await truncated(rows, options.truncation ?? "error", limit);
+      return new PromptDataset(whole, 0, maxPromptLength);
     }
     const fitting = await withoutOverlong(rows, limit);
-    return new PromptDataset(fitting, rows.length - fitting.length);
+    return new PromptDataset(fitting, rows.length - fitting.length, maxPromptLength);
   }
 }
 

@@ -48,6 +48,8 @@ export interface LoaderPosition {
 
 export class PromptLoader {
   readonly batchesPerEpoch: number;
+  /** In tokens; undefined where prompts are as long as they are. */
+  readonly maxPromptLength: number | undefined;
   readonly #dataset: PromptDataset;
   readonly #settings: Omit<LoaderPosition, "epoch" | "batch">;
   #order: { readonly epoch: number; readonly rows: Uint32Array } | undefined;
@@ -72,6 +74,7 @@ export class PromptLoader {
       );
     }
     this.#dataset = dataset;
+    this.maxPromptLength = dataset.maxPromptLength;
     const { fingerprint } = dataset;
     this.#settings = { batchSize: size, shuffle, seed, dropLast, fingerprint };
     this.batchesPerEpoch = (dropLast ? Math.floor : Math.ceil)(dataset.length / size);

@@ -12,15 +12,22 @@ export type RewardLane = "training" | "validation";
 
 export class RewardDesk implements AsyncDisposable {
   readonly loop: RewardLoopManager;
+  /** How many samples are scored at a time: the loop's, or fewer where its limits let fewer through. */
+  readonly slots: number;
   readonly #arrangement: RewardArrangement;
   readonly #ownsLoop: boolean;
   /** When everything that stands in line is done. */
   #line: Promise<void> = Promise.resolve();
   #inFlight = new Set<RewardRequest>();
 
-  private constructor(loop: RewardLoopManager, ownsLoop: boolean, arrangement: RewardArrangement) {
+  private constructor(
+    loop: RewardLoopManager,
+    options: RewardLoopOptions | undefined,
+    arrangement: RewardArrangement,
+  ) {
     this.loop = loop;
-    this.#ownsLoop = ownsLoop;
+    this.slots = Math.min(loop.slots, options === undefined ? Infinity : limitOf(options));
+    this.#ownsLoop = options !== undefined;
     this.#arrangement = arrangement;
   }
 
@@ -29,8 +36,8 @@ export class RewardDesk implements AsyncDisposable {
     reward: RewardLoopManager | RewardLoopOptions,
     arrangement: RewardArrangement,
   ): Promise<RewardDesk> {
-    if (reward instanceof RewardLoopManager) return new RewardDesk(reward, false, arrangement);
-    return new RewardDesk(await RewardLoopManager.create(reward), true, arrangement);
+    if (reward instanceof RewardLoopManager) return new RewardDesk(reward, undefined, arrangement);
+    return new RewardDesk(await RewardLoopManager.create(reward), reward, arrangement);
   }
 
   /** Rewards that are not there yet, of all requests. */
@@ -62,6 +69,19 @@ export class RewardDesk implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+/** Of its limits, and of the manager rate_limited, whose options are limits. */
+function limitOf({ limits, manager, managerOptions }: RewardLoopOptions): number {
+  const concurrency = limits?.concurrency;
+  if (typeof concurrency === "number") return concurrency;
+  // One that adapts may grow so far.
+  if (concurrency !== undefined) {
+    return concurrency === "auto" ? Infinity : (concurrency.max ?? Infinity);
+  }
+  if (manager !== "rate_limited" && manager !== "limited") return Infinity;
+  const { maxConcurrent = 1 } = (managerOptions ?? {}) as { readonly maxConcurrent?: number };
+  return maxConcurrent;
 }
 
 export class RewardTicket {

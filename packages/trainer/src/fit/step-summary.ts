@@ -17,11 +17,14 @@ export interface SummaryContext {
   readonly gpus: number;
   /** How many samples the reward loop scores at a time. */
   readonly slots: number;
+  readonly maxResponseLength: number;
+  /** Undefined where prompts may have any length. */
+  readonly maxPromptLength: number | undefined;
 }
 
 export function summaryOf(
   record: StepRecord,
-  { gpus, slots }: SummaryContext,
+  { gpus, slots, maxResponseLength, maxPromptLength }: SummaryContext,
 ): Record<string, number> {
   const { samples, step } = record;
   const whole = wholeOf(record.parts);
@@ -31,7 +34,7 @@ export function summaryOf(
     "training/epoch": samples[0]?.batch.epoch ?? 0,
     ...stalenessOf(record),
     ...reduced,
-    ...dataMetrics(dataOf(whole)),
+    ...dataMetrics({ ...dataOf(whole), maxResponseLength, maxPromptLength }),
     ...noiseOf(whole, reduced["actor/grad_norm"]),
     // All of it is worked on by one process.
     ...seqlenMetrics(tokensOf(samples), [[...samples.keys()]]),

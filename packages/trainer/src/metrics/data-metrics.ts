@@ -20,6 +20,9 @@ export interface DataMetricsBatch extends LengthsBatch {
   readonly valid?: readonly boolean[];
   /** `__num_turns__` of each row. */
   readonly numTurns?: readonly number[];
+  /** What a prompt and a response may have at most: one of that length counts as cut off. Default: the width of the batch, to which verl fills up. */
+  readonly maxPromptLength?: number | undefined;
+  readonly maxResponseLength?: number | undefined;
   readonly toolCallCounts?: readonly number[];
 }
 
@@ -72,6 +75,7 @@ export function dataMetrics(batch: DataMetricsBatch): Record<string, number> {
     );
   const returns = ofTokens("returns", batch.returns);
   const { prompt, response, promptWidth, responseWidth } = lengths;
+  const { maxPromptLength = promptWidth, maxResponseLength = responseWidth } = batch;
   const whole = response.filter((length) => length !== 0);
   return {
     ...meanMaxMin("critic/score", ofRows("tokenLevelScores")),
@@ -79,10 +83,10 @@ export function dataMetrics(batch: DataMetricsBatch): Record<string, number> {
     ...meanMaxMin("critic/advantages", ofTokens("advantages", batch.advantages)),
     ...meanMaxMin("critic/returns", returns),
     ...(batch.values === undefined ? {} : valueMetrics(returns, ofTokens("values", batch.values))),
-    ...lengthMetrics("response_length", response, responseWidth),
-    ...lengthMetrics("response_length_non_aborted", whole, responseWidth),
+    ...lengthMetrics("response_length", response, maxResponseLength),
+    ...lengthMetrics("response_length_non_aborted", whole, maxResponseLength),
     "response/aborted_ratio": 1 - whole.length / response.length,
-    ...lengthMetrics("prompt_length", prompt, promptWidth),
+    ...lengthMetrics("prompt_length", prompt, maxPromptLength),
     ...(batch.numTurns === undefined ? {} : ofCounts("num_turns", batch.numTurns)),
     ...(batch.toolCallCounts === undefined
       ? {}

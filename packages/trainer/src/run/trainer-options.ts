@@ -2,6 +2,7 @@
 
 import { rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { isRateLimited } from "../config/training-plan.ts";
 import type { OptimConfig, TrainerConfig } from "../config/trainer-config.ts";
 import type { PPOTrainerOptions } from "../ppo-trainer.ts";
 import type { AlgorithmOptions, RolloutOptions } from "../fit/options.ts";
@@ -85,7 +86,14 @@ export function rewardOptionsOf(config: TrainerConfig, baseDirectory: string): R
     // Where the workers' slots are more than that together, they share what there is.
     ...(maxConcurrency === null || maxConcurrency % workers === 0
       ? {}
-      : { limits: { concurrency: maxConcurrency } }),
+      : {
+          limits: {
+            concurrency: Math.min(
+              maxConcurrency,
+              isRateLimited(reward) ? reward.max_concurrent : Infinity,
+            ),
+          },
+        }),
   };
 }
 

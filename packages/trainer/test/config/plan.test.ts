@@ -40,6 +40,12 @@ test("the recipe has 105 steps of 5,120 samples, four updates each, 22 validatio
   });
 });
 
+test("rewards at once are no more than the manager's limit lets through", () => {
+  const limited = ["reward.reward_manager.name=rate_limited", "+reward.max_concurrent=8"];
+  expect(planOf(...limited).plan.rewardSlots).toBe(8);
+  expect(planOf(...limited, "max_concurrency=4").plan.rewardSlots).toBe(4);
+});
+
 const hours = (h: number, m: number): number => h * 3600 + m * 60;
 
 // The pipeline's own run took 1.5 % longer than its simulation, for what loading and offloading parts of a model takes (not of a schedule's doing).

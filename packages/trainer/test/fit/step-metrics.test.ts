@@ -1,9 +1,10 @@
 /** verl's metrics of a step that only a run can feed. */
 
+import { PromptLoader } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
 import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 
-const { trained } = scoredTrainings();
+const { dataset, trained } = scoredTrainings();
 
 /** Of each step, those whose names begin so, without that. */
 function metricsOf(
@@ -121,6 +122,27 @@ test("how much of the gradient is noise, of valid rows", async () => {
   expect(half.report.metrics[0]?.["variance_proxy/expected_a_squared"]).toBeCloseTo(1, 5);
   const none = await trained("allThrow");
   expect(metricsOf(none.report.metrics, "variance_proxy/")).toEqual([{}]);
+});
+
+test("what is cut off is as long as it may be, and not as long as the longest of the batch", async () => {
+  const promptLengths = (prompts: readonly unknown[]): number[] => prompts.map(() => 1);
+  const ratiosOf = async (maxPromptLength: number, maxResponseLength: number): Promise<unknown> => {
+    const limited = await dataset().limited({ maxPromptLength, promptLengths });
+    const { report } = await trained(
+      "halves",
+      {
+        prompts: new PromptLoader(limited, { batchSize: 4 }),
+        rollout: { maxResponseLength },
+      },
+      2,
+    );
+    return ["prompt_length", "response_length", "response_length_non_aborted"].map(
+      (name) => report.metrics[0]?.[`${name}/clip_ratio`],
+    );
+  };
+  // Prompts of one token, and answers of two.
+  expect(await ratiosOf(4, 3)).toEqual([0, 0, 0]);
+  expect(await ratiosOf(1, 2)).toEqual([1, 1, 1]);
 });
 
 test("tokens of the one process that works on all rows", async () => {
