@@ -100,6 +100,8 @@ export type TrainerStateErrorCode =
   | "POLICY_TIMEOUT"
   /** DAPO's filter left too few groups. */
   | "FILTERED_OUT"
+  /** No sample of a batch whose groups are filtered has a valid score. */
+  | "NO_SCORES"
   /** The filter's metric, or a component of gdpo, is not among the extra info. */
   | "NO_METRIC"
   /** A checkpoint is of another version. */

@@ -3,6 +3,7 @@
  * dropped, as the strategy says.
  */
 
+import { TrainerStateError } from "../errors.ts";
 import type { GroupRange } from "./mini-batch-size.ts";
 import type { RolloutBatch, ScoredSample } from "./rollout-batch.ts";
 import { scoredSamplesOf } from "./rollout-batch.ts";
@@ -11,6 +12,10 @@ interface PooledBatch {
   readonly batch: RolloutBatch;
   /** Groups that are neither taken nor dropped nor filtered out. */
   left: number;
+  /** Whether one of its samples has a valid score. */
+  hasScore: boolean;
+  /** Why the first that has none has none. */
+  failure?: string;
 }
 
 interface DoneGroup {
@@ -22,7 +27,9 @@ interface DoneGroup {
 interface LeftOutGroups {
   readonly dropped: number;
   readonly filtered: number;
-  /** Of both, as far as they are scored; of one that was dropped before that, when its scores are there. */
+  /** Groups without a valid score, which the filter takes out as well, and which say nothing about the task. */
+  readonly unscored: number;
+  /** Of all of them, as far as they are scored; of one that was dropped before that, when its scores are there. */
   readonly samples: readonly ScoredSample[];
 }
 
@@ -31,6 +38,8 @@ export interface GroupPoolSettings {
   readonly strategy: "wait" | "drop";
   /** Whether a group that is done is worth training on. */
   readonly keeps: (samples: readonly ScoredSample[]) => boolean;
+  /** Rows of a whole batch: one of that size without any valid score is an error, where others would be generated in its place for ever. Undefined: it is not. */
+  readonly failsUnscored?: number | undefined;
 }
 
 export class GroupPool {
@@ -43,6 +52,7 @@ export class GroupPool {
   #news = Promise.withResolvers<void>();
   #dropped = 0;
   #filtered = 0;
+  #unscored = 0;
   #untrained: ScoredSample[] = [];
 
   constructor(settings: GroupPoolSettings) {
@@ -59,16 +69,18 @@ export class GroupPool {
     const leftOut = {
       dropped: this.#dropped,
       filtered: this.#filtered,
+      unscored: this.#unscored,
       samples: this.#untrained,
     };
     this.#dropped = 0;
     this.#filtered = 0;
+    this.#unscored = 0;
     this.#untrained = [];
     return leftOut;
   }
 
   add(batch: RolloutBatch): void {
-    const pooled = { batch, left: batch.samples.length / batch.n };
+    const pooled = { batch, left: batch.samples.length / batch.n, hasScore: false };
     this.#batches.push(pooled);
     void this.#gather(pooled);
   }
@@ -145,6 +157,7 @@ export class GroupPool {
         }
         this.#tell();
       }
+      this.#checkScores(pooled);
     } catch (error) {
       this.#failure = { error };
       this.#tell();
@@ -154,6 +167,13 @@ export class GroupPool {
   /** @param rows of one group: groups are neighbours, and rows come sorted */
   #arrived(from: PooledBatch, rows: readonly number[]): void {
     const samples = scoredSamplesOf(from.batch, rows);
+    const isScored = samples.some(({ outcome }) => outcome.valid);
+    from.hasScore ||= isScored;
+    for (const { sample, outcome } of samples) {
+      if (outcome.valid) continue;
+      const { name, message } = outcome.error;
+      from.failure ??= `${sample.id}: ${name}: ${message}`;
+    }
     if (from.left === 0) {
       // Dropped meanwhile, and paid for all the same.
       this.#untrained.push(...samples);
@@ -164,11 +184,22 @@ export class GroupPool {
       this.#done.sort((a, b) => a.from.batch.generatedAt - b.from.batch.generatedAt);
       return;
     }
-    this.#filtered += 1;
+    if (isScored) this.#filtered += 1;
+    else this.#unscored += 1;
     this.#untrained.push(...samples);
     from.left -= 1;
     for (const row of rows) from.batch.isUsed[row] = 1;
     this.#batches = this.#batches.filter(({ left }) => left > 0);
+  }
+
+  /** A judge that is away would have others generated as long as it is. */
+  #checkScores({ batch, hasScore, failure }: PooledBatch): void {
+    const { length } = batch.samples;
+    if (hasScore || length !== this.#settings.failsUnscored) return;
+    throw new TrainerStateError(
+      "NO_SCORES",
+      `none of the ${length} samples of a batch has a valid score, so that algorithm.filterGroups would generate others for ever; the first is ${failure ?? "unknown"}`,
+    );
   }
 
   #tell(): void {

@@ -144,12 +144,13 @@ export class Training {
   }
 
   newPool(): GroupPool {
-    const { staleness, algorithm } = this.settings;
+    const { staleness, algorithm, trainBatchSize, rollout } = this.settings;
     const { filterGroups } = algorithm;
     return new GroupPool({
       limit: staleness.limit,
       strategy: staleness.strategy,
       keeps: (samples) => filterGroups === undefined || differs(samples, filterGroups.metric),
+      failsUnscored: filterGroups && trainBatchSize * rollout.n,
     });
   }
 
@@ -197,11 +198,14 @@ export class Training {
     this.#finishedSteps += 1;
     if (pool !== undefined) {
       pool.dropStale(this.#finishedSteps);
-      const { dropped, filtered, samples } = pool.leftOut();
+      const { dropped, filtered, unscored, samples } = pool.leftOut();
       record.untrained(samples);
       const { n } = this.settings.rollout;
       record.metrics.add("training/off_policy/evicted_samples", dropped * n);
       record.metrics.add("training/filtered_groups", filtered);
+      if (this.settings.algorithm.filterGroups !== undefined) {
+        record.metrics.add("training/unscored_groups", unscored);
+      }
     }
     if (this.settings.algorithm.filterGroups !== undefined) {
       record.metrics.add("train/num_gen_batches", record.generations);

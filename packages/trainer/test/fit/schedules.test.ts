@@ -372,6 +372,29 @@ describe("filtered groups", () => {
     expect(report.metrics.map((one) => one["reward/invalid_rate"])).toEqual([0.5, 0.5]);
   });
 
+  test("one without a valid score counts apart", async () => {
+    const { report } = await trained(
+      { reward: "evenThrows", count: 24 },
+      { schedule: "streaming", algorithm, run: { totalTrainingSteps: 1 } },
+    );
+    const [metrics] = report.metrics;
+    expect(metrics?.["training/filtered_groups"]).toBe(0);
+    expect(metrics?.["training/unscored_groups"]).toBe(4);
+  });
+
+  test("a judge that is away ends the training, where others would be generated for ever", async () => {
+    const training = trained(
+      { reward: "noneScores" },
+      { schedule: "streaming", algorithm: { filterGroups: { maxNumGenBatches: 0 } } },
+    );
+    await expect(training).rejects.toMatchObject({
+      code: "NO_SCORES",
+      message: expect.stringMatching(
+        /^none of the \d+ samples of a batch has a valid score.*: Error: the judge is away$/,
+      ),
+    });
+  });
+
   test("by a number of the extra info; one that is not there is an error", async () => {
     const of = (metric: string): Promise<Ran> =>
       trained(
