@@ -108,6 +108,12 @@ export class PPOTrainer implements AsyncDisposable {
       run,
     );
     const start = await this.#resume();
+    if (run.valBeforeTrain || run.valOnly) {
+      const step = start.finishedSteps;
+      const begun = await this.#beginValidation(step);
+      this.#tracker.log(begun === undefined ? {} : await this.#validated(step, begun), step);
+    }
+    // Its first step begins here.
     const training = new Training(
       {
         policy,
@@ -124,11 +130,6 @@ export class PPOTrainer implements AsyncDisposable {
       },
       start,
     );
-    if (run.valBeforeTrain || run.valOnly) {
-      const step = start.finishedSteps;
-      const begun = await this.#beginValidation(step);
-      this.#tracker.log(begun === undefined ? {} : await this.#validated(step, begun), step);
-    }
     if (!run.valOnly && training.hasSteps) await this.#schedule(training);
     await this.#tellJudged();
     return {
@@ -160,7 +161,8 @@ export class PPOTrainer implements AsyncDisposable {
       await answerOf("the critic, given its weights,", critic.setState.remote(resumed.critic), run);
     }
     const { start, klCoef } = restoredTraining(resumed, prompts, this.#rewards);
-    this.#learner.klCoef = klCoef;
+    // A fixed one is what the configuration says, also where that was changed.
+    if (this.settings.algorithm.klCtrl.type === "adaptive") this.#learner.klCoef = klCoef;
     return start;
   }
 
@@ -189,14 +191,14 @@ export class PPOTrainer implements AsyncDisposable {
         dumpRollouts(rolloutDataDir, dumpOf(step, record.samples)),
       );
     }
-    // Before the checkpoint, which the next run begins behind: nobody would tell of this step again.
+    // Before the checkpoint, which the next run begins behind: nobody would tell of this step again, nor of the validation of the one before.
     const finished = this.#tell(record);
+    if (this.#judged !== undefined) await record.clock.time("testing", () => this.#tellJudged());
     const more: Record<string, number> = {};
     if (isTime(run.saveFreq)) {
       await record.clock.time("save_checkpoint", () => this.#save(step, training));
       Object.assign(more, timesOf(record, 1));
     }
-    if (this.#judged !== undefined) await record.clock.time("testing", () => this.#tellJudged());
     if (isTime(run.testFreq)) {
       const begun = await record.clock.time("testing", () => this.#beginValidation(step));
       if (begun !== undefined) this.#judged = { ...finished, begun };

@@ -100,6 +100,7 @@ function restoredBatch(
   rewards: RewardDesk,
 ): RolloutBatch {
   const { rows, uids, epoch } = prompts.batch(number);
+  const nowMs = performance.timeOrigin + performance.now();
   const samples = kept.map(({ prompt, rollout }): TrainingSample => {
     const uid = uids[prompt] as string;
     const id = `${uid}/${rollout.sample}`;
@@ -122,7 +123,8 @@ function restoredBatch(
     epoch,
     generatedAt,
     rewards: ticket.request,
-    generatedMs: kept.map(({ generatedMs }) => generatedMs),
+    // Nobody waited for a score while nothing ran: as far as this run is concerned, it was generated when it was read.
+    generatedMs: kept.map(({ generatedMs }) => Math.max(generatedMs, nowMs)),
     isUsed: new Uint8Array(samples.length),
   };
 }

@@ -157,7 +157,11 @@ export class Training {
   /** Generates until the pool has groups for this step and for those that are generated ahead. */
   async fill(pool: GroupPool): Promise<void> {
     const { trainBatchSize, staleness, run } = this.settings;
-    for (const batch of this.#restored.splice(0)) await this.#addTo(pool, batch);
+    const restored = this.#restored.splice(0);
+    for (const batch of restored) pool.add(batch);
+    // Where the limit is another one than that of the run before.
+    if (restored.length > 0) pool.dropStale(this.#finishedSteps);
+    for (const batch of restored) if (!isOver(batch)) await this.#prepare(batch);
     const stepsLeft = run.totalSteps - this.#finishedSteps;
     const steps = Math.min(1 + staleness.numWarmupBatches, stepsLeft);
     while (pool.groups < steps * trainBatchSize) {
@@ -211,7 +215,7 @@ export class Training {
       record.metrics.add("train/num_gen_batches", record.generations);
     }
     for (const batch of this.#outstanding) {
-      if (batch.isUsed.every((used) => used === 1)) this.#outstanding.delete(batch);
+      if (isOver(batch)) this.#outstanding.delete(batch);
     }
     await this.#parts.onStepEnd(record);
     this.#record = this.#newRecord();
@@ -220,6 +224,10 @@ export class Training {
   /** Its log-probabilities are those of the policy of now, before the step's updates: what the losses clip by. */
   async #addTo(pool: GroupPool, batch: RolloutBatch): Promise<void> {
     pool.add(batch);
+    await this.#prepare(batch);
+  }
+
+  async #prepare(batch: RolloutBatch): Promise<void> {
     this.#prepared.set(batch, await this.#columns(batch.samples));
   }
 
@@ -455,6 +463,11 @@ export class Training {
     const { tracker, rewards, now } = this.#parts;
     return new StepRecord(this.#finishedSteps + 1, tracker, () => rewards.inFlight, now);
   }
+}
+
+/** All of it is trained, or never will be. */
+function isOver({ isUsed }: RolloutBatch): boolean {
+  return isUsed.every((used) => used === 1);
 }
 
 /** As many as the responses have tokens. */

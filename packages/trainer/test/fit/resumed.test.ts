@@ -1,0 +1,145 @@
+/** What a training that goes on takes over from its checkpoint, and what it does not: in this process, from a folder that a run before left. */
+
+import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { PPOTrainerOptions, SampleRecord, StepTracker } from "@rayling/trainer";
+import { expect, onTestFinished, test } from "vitest";
+import { GradientLogActor } from "../fixtures/gradient-log.ts";
+import { scoredTrainings } from "../fixtures/scored-training.ts";
+
+const { dataset, trained } = scoredTrainings();
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-resumed-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const silent: StepTracker = {
+  log: () => undefined,
+  phase: () => undefined,
+  samples: () => undefined,
+  generations: () => undefined,
+  progress: () => undefined,
+};
+
+const nowMs = (): number => performance.timeOrigin + performance.now();
+
+test("a step that begins behind a validation does not count the validation's time", async () => {
+  const folder = await newFolder();
+  for (const totalTrainingSteps of [1, 2]) {
+    const told: { readonly atMs: number; readonly seconds: number | undefined }[] = [];
+    const log = (metrics: Readonly<Record<string, number>>): void => {
+      told.push({ atMs: nowMs(), seconds: metrics["timing_s/step"] });
+    };
+    const { report } = await trained("halves", {
+      validationPrompts: dataset(),
+      checkpoints: { folder },
+      run: { totalTrainingSteps, saveFreq: 1 },
+      tracking: { ...silent, log },
+    });
+    expect(report.metrics).toHaveLength(1);
+    const [validated, step] = told;
+    expect(validated?.seconds).toBeUndefined();
+    const between = ((step?.atMs ?? 0) - (validated?.atMs ?? 0)) / 1000;
+    expect(step?.seconds).toBeLessThanOrEqual(between + 1e-6);
+  }
+});
+
+test("a fixed coefficient of the divergence is the configuration's, an adaptive one the checkpoint's", async () => {
+  const coefficientsOf = async (type: "fixed" | "adaptive"): Promise<(number | undefined)[]> => {
+    const folder = await newFolder();
+    const coefficients: (number | undefined)[] = [];
+    for (const [klCoef, totalTrainingSteps] of [
+      [0.25, 1],
+      [0.5, 2],
+    ] as const) {
+      const { report } = await trained("halves", {
+        referencePolicy: GradientLogActor.remote(""),
+        algorithm: { useKlInReward: true, klCtrl: { type, klCoef, horizon: 1e9, targetKl: 0.1 } },
+        checkpoints: { folder },
+        run: { totalTrainingSteps, saveFreq: 1 },
+      });
+      coefficients.push(report.metrics[0]?.["actor/reward_kl_penalty_coeff"]);
+    }
+    return coefficients;
+  };
+  expect(await coefficientsOf("fixed")).toEqual([0.25, 0.5]);
+  expect(await coefficientsOf("adaptive")).toEqual([0.25, expect.closeTo(0.25, 6)]);
+});
+
+/** With a batch that is generated ahead of its step. */
+const ahead = {
+  schedule: "streaming",
+  staleness: { limit: 1, numWarmupBatches: 1 },
+} as const;
+
+async function resumed(more: Partial<PPOTrainerOptions>): Promise<{
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly told: readonly SampleRecord[];
+  readonly resumedMs: number;
+}> {
+  const folder = await newFolder();
+  // Stops as a killed one does: step 2 is generated, and not trained.
+  const stop = new Error("stopped");
+  const stopped = trained("halves", {
+    ...ahead,
+    checkpoints: { folder },
+    run: { totalTrainingSteps: 3, saveFreq: 1 },
+    tracking: {
+      ...silent,
+      samples: (step) => {
+        if (step === 2) throw stop;
+      },
+    },
+  });
+  await expect(stopped).rejects.toBe(stop);
+  const resumedMs = nowMs();
+  const told: SampleRecord[] = [];
+  const { report } = await trained("halves", {
+    ...ahead,
+    checkpoints: { folder },
+    run: { totalTrainingSteps: 2 },
+    tracking: { ...silent, samples: (_step, samples) => void told.push(...samples) },
+    ...more,
+  });
+  return { metrics: report.metrics[0] ?? {}, told, resumedMs };
+}
+
+test("groups that were generated ahead are dropped where the limit no longer allows for them, and counted", async () => {
+  const { metrics } = await resumed({ staleness: { limit: 0 } });
+  expect(metrics["training/off_policy/evicted_samples"]).toBe(8);
+  expect(metrics["training/off_policy/trajectory_staleness_worst/max"]).toBe(0);
+});
+
+test("what was generated before a pause counts from the end of the pause", async () => {
+  const { metrics, told, resumedMs } = await resumed({});
+  expect(metrics["training/off_policy/trajectory_staleness_worst/max"]).toBe(1);
+  expect(told).toHaveLength(8);
+  for (const { generatedMs, scoredMs } of told) {
+    expect(generatedMs).toBeGreaterThanOrEqual(resumedMs);
+    expect(scoredMs).toBeGreaterThanOrEqual(generatedMs);
+  }
+});
+
+test("the validation of a step is told before the checkpoint of the next is there", async () => {
+  const folder = await newFolder();
+  const latest = join(folder, "latest_checkpointed_iteration.txt");
+  const saved: string[] = [];
+  await trained("halves", {
+    schedule: "one-step-off-policy",
+    validationPrompts: dataset(),
+    checkpoints: { folder },
+    run: { totalTrainingSteps: 3, saveFreq: 1, testFreq: 1, valBeforeTrain: false },
+    tracking: {
+      ...silent,
+      log: (metrics, step) => {
+        if (!Object.keys(metrics).some((name) => name.startsWith("val-"))) return;
+        saved.push(`${step}: ${existsSync(latest) ? readFileSync(latest, "utf8").trim() : "none"}`);
+      },
+    },
+  });
+  expect(saved).toEqual(["1: 1", "2: 2", "3: 3"]);
+});
