@@ -16,7 +16,7 @@ import type { Table } from "./measure/report.ts";
 const { values: flags } = parseArgs({
   options: {
     seeds: { type: "string", default: "1,2,3" },
-    steps: { type: "string", default: "300" },
+    steps: { type: "string", default: "200" },
     json: { type: "string" },
     markdown: { type: "boolean", default: false },
   },

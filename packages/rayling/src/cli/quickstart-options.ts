@@ -14,7 +14,7 @@ export function addQuickstartCommand(
     .description(
       "Teaches a tiny transformer to add, in a minute or two: first by heart, then by GRPO with a judge who is slow. The same start is trained step by step, and once more with the next batch generated while the judge is busy; a table says what that saves.",
     )
-    .option("--steps <count>", "steps of GRPO under each schedule", count(1), 300)
+    .option("--steps <count>", "steps of GRPO under each schedule", count(1), 200)
     .option("--seed <number>", "of everything that is drawn", count(0), 1)
     .option("--schedule <name...>", "schedules to compare (default: sync one-step-off-policy)")
     .option(
