@@ -56,7 +56,7 @@ export interface QuickstartResult {
   readonly runs: readonly QuickstartRun[];
 }
 
-/** Those of presets/grpo.yaml, too, but for the learning rate: that one trains for longer. */
+/** Those of presets/grpo.yaml, too. */
 export const settings = {
   trainBatchSize: 32,
   n: 8,
