@@ -431,6 +431,26 @@ describe("an agent", () => {
     },
   );
 
+  test("does not wait for ever for who is about to take a package away", async () => {
+    const { id, bytes } = small("wanted");
+    await send(driverOf(cacheOf()), id, bytes);
+    const [runtime = ""] = await readdir(join(folder, "cache"));
+    const here = (await listed("uses"))[0]?.split("-")[1] ?? "";
+    // It lives, but has not got on for longer than anybody waits.
+    const mark = join(folder, "cache", runtime, "evicting", `${id}.${process.ppid}-${here}-x-1`);
+    await writeFile(mark, "");
+    const before = new Date(Date.now() - 61_000);
+    await utimes(mark, before, before);
+    const asking = cacheOf();
+    await expect(asking.use(id)).rejects.toThrow(
+      `code ${id.slice(0, 12)} has been about to be removed for over 60 s: if no agent is at it, remove ${mark}`,
+    );
+    expect(await listed("uses")).toHaveLength(1);
+    await rm(mark);
+    expect(await asking.use(id)).toBeDefined();
+    await asking.close();
+  });
+
   test("says when its directory cannot be used", async () => {
     await writeFile(join(folder, "cache"), "a file");
     await expect(driverOf(cacheOf()).hasCode(goodId)).rejects.toThrow(

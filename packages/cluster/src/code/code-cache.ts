@@ -46,7 +46,7 @@ export interface CodeCacheOptions {
 const here = whereNumbersHold();
 const thisProcess = `${process.pid}-${here}-${randomUUID().slice(0, 8)}`;
 
-/** Nobody can be asked about a mark that was left elsewhere: it is renewed so often, and over when it is so old. That of an eviction is soon over. */
+/** Nobody can be asked about a mark that was left elsewhere: it is renewed so often, and over when it is so old. That of an eviction is soon over; nobody waits longer for one. */
 const markMs = { renewed: 3_600_000, old: 86_400_000, evicting: 60_000 };
 
 /** Between two looks whether an eviction is over. */
@@ -98,7 +98,7 @@ export class CodeCache {
     // First the mark, then the look: whoever makes room says so, and does it the other way round.
     await this.#count(id, 1);
     try {
-      while (await this.#isMarked("evicting", id, markMs.evicting)) await delay(lookMs);
+      await this.#untilEvicted(id);
       if (await this.#isWhole(id)) {
         await this.#touch(id);
         return this.#files(id);
@@ -182,6 +182,21 @@ export class CodeCache {
     for (const id of this.#users.keys()) {
       // One that is gone meanwhile is nobody's.
       utimes(this.#mark("uses", id), now, now).catch(() => undefined);
+    }
+  }
+
+  /** Rejects when whoever is about to take it away lives, and does not get on. */
+  async #untilEvicted(id: string): Promise<void> {
+    for (;;) {
+      const mark = await this.#markOf("evicting", id, markMs.evicting);
+      if (mark === undefined) return;
+      const age = await ageMs(mark);
+      if (age > markMs.evicting && age < Infinity) {
+        throw new RaySystemError(
+          `code ${shortCode(id)} has been about to be removed for over ${markMs.evicting / 1000} s: if no agent is at it, remove ${mark}`,
+        );
+      }
+      await delay(lookMs);
     }
   }
 
@@ -298,7 +313,8 @@ export class CodeCache {
     await writeFile(mark, "");
     let away: string;
     try {
-      if (this.#users.has(id) || (await this.#isMarked("uses", id, markMs.old))) return false;
+      if (this.#users.has(id) || (await this.#markOf("uses", id, markMs.old)) !== undefined)
+        return false;
       away = await this.#takeAway(id);
     } finally {
       await rm(mark, { force: true });
@@ -319,13 +335,14 @@ export class CodeCache {
     return away;
   }
 
-  /** Whether somebody who lives has left that mark. */
-  async #isMarked(kind: "uses" | "evicting", id: string, oldMs: number): Promise<boolean> {
+  /** The mark of that kind that somebody who lives has left, if there is one. */
+  async #markOf(kind: "uses" | "evicting", id: string, oldMs: number): Promise<string | undefined> {
     const folder = join(this.#base, kind);
     for (const name of await readdir(folder)) {
-      if (name.startsWith(`${id}.`) && !(await isOver(join(folder, name), oldMs))) return true;
+      const path = join(folder, name);
+      if (name.startsWith(`${id}.`) && !(await isOver(path, oldMs))) return path;
     }
-    return false;
+    return undefined;
   }
 
   #mark(kind: "uses" | "evicting", id: string): string {
@@ -376,12 +393,7 @@ async function isOver(path: string, oldMs: number = markMs.old): Promise<boolean
   const owner = basename(path).split(".").at(-1) ?? "";
   const [pid, where] = owner.split("-");
   if (where !== here) {
-    try {
-      return Date.now() - (await stat(path)).mtimeMs > oldMs;
-    } catch {
-      // Somebody else removed it meanwhile.
-      return true;
-    }
+    return (await ageMs(path)) > oldMs;
   }
   if (Number(pid) === process.pid) return !owner.startsWith(thisProcess);
   try {
@@ -389,6 +401,15 @@ async function isOver(path: string, oldMs: number = markMs.old): Promise<boolean
     return false;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ESRCH";
+  }
+}
+
+/** Infinity for one that somebody else removed meanwhile. */
+async function ageMs(path: string): Promise<number> {
+  try {
+    return Date.now() - (await stat(path)).mtimeMs;
+  } catch {
+    return Infinity;
   }
 }
 
