@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { MessageChannel } from "node:worker_threads";
 import { expose, wrap } from "comlink";
 import { expect, test } from "vitest";
@@ -104,9 +105,25 @@ async function closedOne(): Promise<WeakRef<object>> {
   return new WeakRef(answers);
 }
 
-test("what was exposed and wrapped over a channel is let go of when that is closed", async () => {
+/** What somebody holds who waits for an answer that does not come. */
+async function waitingOne(): Promise<WeakRef<object>> {
+  const { port1, port2 } = new MessageChannel();
+  const remote = wrap<Offer>(portEndpoint(port1));
+  const held = { remote, answer: 0 };
+  void (async () => {
+    held.answer = await held.remote.double(1);
+  })();
+  port2.close();
+  await once(port1, "close");
+  return new WeakRef(held);
+}
+
+test.each([
+  ["what was exposed and wrapped over a channel is let go of when that is closed", closedOne],
+  ["who waits for an answer over a port is let go of when that is closed", waitingOne],
+])("%s", async (_what, made) => {
   const kept: WeakRef<object>[] = [];
-  for (let count = 0; count < 10; count++) kept.push(await closedOne());
+  for (let count = 0; count < 10; count++) kept.push(await made());
   await expect
     .poll(() => {
       globalThis.gc?.();

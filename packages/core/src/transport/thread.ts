@@ -100,6 +100,11 @@ export interface PortEndpoint extends Endpoint {
  */
 export function portEndpoint(port: MessagePort): PortEndpoint {
   const heard = new Map<Listener, (data: unknown) => void>();
+  // comlink keeps an endpoint until nobody has what it made over it, which whoever waits for an answer that does not come any more may have.
+  port.on("close", () => {
+    for (const hear of heard.values()) port.off("message", hear);
+    heard.clear();
+  });
   const endpoint: Pick<PortEndpoint, "start" | "end"> & {
     readonly postMessage: (message: unknown, transfer?: readonly unknown[]) => void;
     readonly addEventListener: (type: string, listener: unknown) => void;
