@@ -174,6 +174,15 @@ describe("an actor in a process", () => {
     expect(await ray.get(fresh.pid.remote())).not.toBe(pid);
     expect(first).not.toBe(pid);
   });
+
+  test("is started again as well if it lives and nobody can speak to it any more", async () => {
+    const actor = InProcess.options({ maxRestarts: 1 }).remote();
+    const pid = await ray.get(actor.pid.remote());
+    const error = await caught(actor.closeSockets.remote());
+    expect(error).toBeInstanceOf(ray.ActorUnavailableError);
+    expect(await ray.get(actor.pid.remote())).not.toBe(pid);
+    expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+  });
 });
 
 describe("the death of a process has a cause", () => {

@@ -9,7 +9,7 @@
  * An agent cannot ask in turn: a driver that does not answer may be busy with what it is there for.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import type { Channel, DeathCause, Link } from "@rayling/core/cluster";
+import { type Channel, deadline, type DeathCause, type Link } from "@rayling/core/cluster";
 
 /** The way by which a driver opens that connection. */
 export const heartWay = "heart";
@@ -19,12 +19,6 @@ const askMs = 5000;
 
 /** However little patience there is with networks: an agent may have to wait for a CPU. */
 const leastSilenceMs = 5000;
-
-/** What came while this thread was busy is heard within that. */
-const lookMs = 100;
-
-/** A timer that is so late was held up by this thread: what it did not do meanwhile, a connection that was to be made again, takes its time. */
-const lateMs = 1000;
 
 export interface HealthOptions {
   readonly link: Link;
@@ -89,18 +83,17 @@ async function askAgain({ link, ask, ...options }: HealthOptions): Promise<void>
   }
 }
 
-/** Whether so long passed, in which this thread could hear of an answer: one that was busy looks first. */
-async function silent(ms: number, signal: AbortSignal): Promise<boolean> {
-  try {
-    const dueAt = performance.now() + ms;
-    await pause(ms, undefined, { ref: false, signal });
-    if (performance.now() > dueAt + lateMs) return await silent(leastSilenceMs, signal);
-    await pause(lookMs, undefined, { ref: false, signal });
-    return true;
-  } catch {
+/** Whether so long passed, in which this thread could hear of an answer. */
+function silent(ms: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(false);
+    const limit = deadline(ms, () => resolve(true));
     // It was answered, or nobody waits for it any longer.
-    return false;
-  }
+    signal.addEventListener("abort", () => {
+      limit.end();
+      resolve(false);
+    });
+  });
 }
 
 const replaced: DeathCause = { kind: "unreachable", message: "another one took its place" };

@@ -191,7 +191,7 @@ export class RemoteNode implements NodeLauncher {
       dialLater(
         async () => (await started).address,
         { peerId: this.#driverId, wayId },
-        { peerId: `host ${id}`, explain: () => exited, network: this.#network },
+        { peerId: `host ${id}`, explain: () => exited, network: this.#network, mayBeBusy: true },
       );
     const endpoint = channelEndpoint(channelTo(dialled.control));
     const ready = Promise.withResolvers<void>();

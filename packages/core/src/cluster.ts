@@ -33,6 +33,7 @@ export type { CodeRoot } from "./shared/code-roots.ts";
 export { CertificateError, RaySystemError, RayError, type DeathCause } from "./shared/errors.ts";
 export { newId } from "./shared/ids.ts";
 export type { Channel } from "./transport/channel.ts";
+export { type Deadline, deadline } from "./transport/deadline.ts";
 export {
   type Address,
   dialLater,

@@ -137,6 +137,19 @@ describe("a link", () => {
     expect(() => left.send(numbered(0))).toThrow("closed");
   });
 
+  test("whose connections break before anything comes over them is lost after the same time", async () => {
+    const { left, right, way } = await pair({
+      network: { reconnectTimeoutMs: 200, explainMs: 10 },
+    });
+    left.onMessage(() => undefined);
+    right.onMessage(() => undefined);
+    const cutting = setInterval(() => way.cut(), 5);
+    ends.push(() => clearInterval(cutting));
+    const { message } = await left.closed;
+    expect(message).toBe("the listener could not be reached for 0.2 s");
+    expect(left.cuts).toBeGreaterThan(1);
+  });
+
   test("whose peer is known to be gone ends with that cause, whether cut or not", async () => {
     const gone = Promise.withResolvers<DeathCause>();
     const { left, right, way } = await pair({ explainLeft: () => gone.promise });

@@ -75,6 +75,8 @@ export class ActorClient implements CallOwner {
   /** The session that was asked to say when there is credit, once for as long as it has not. */
   #askedForCredit: Session | undefined;
   #unwatch: (() => void) | undefined;
+  /** What was asked last, and may have no answer for long: where that life ended. */
+  #asked: { readonly incarnation: number; readonly loss: Promise<ActorLoss> } | undefined;
   /** Nobody has a handle: it looks no more for where the actor is, until it is called all the same. */
   #isRetired = false;
   readonly #routes: WeakMap<Route, Route> = new WeakMap();
@@ -333,11 +335,15 @@ export class ActorClient implements CallOwner {
 
   /** Whether that life ends within the time that it takes to hear of it. */
   async #isOver(incarnation: number): Promise<boolean> {
-    const { promise: late, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => resolve(false), outOfReachMs).unref();
-    const over = this.#lossOf(incarnation, undefined).then(() => true);
+    return (await this.#soon(this.#lossTold(incarnation))) !== undefined;
+  }
+
+  /** Undefined when that takes too long. */
+  async #soon(loss: Promise<ActorLoss>): Promise<ActorLoss | undefined> {
+    const { promise: late, resolve } = Promise.withResolvers<undefined>();
+    const timer = setTimeout(() => resolve(undefined), outOfReachMs).unref();
     try {
-      return await Promise.race([over, late]);
+      return await Promise.race([loss, late]);
     } finally {
       clearTimeout(timer);
     }
@@ -425,11 +431,24 @@ export class ActorClient implements CallOwner {
   async #lossOf(incarnation: number, reason: DeathCause | undefined): Promise<ActorLoss> {
     // Only the way to it broke; the actor may well live, and a new way is looked for.
     if (reason?.kind === "channel-broken") return { restarting: true, cause: reason };
-    try {
-      return await this.link.directory.loss(this.info.actorId, incarnation);
-    } catch (error) {
-      return { restarting: false, cause: { kind: "unreachable", message: String(error) } };
+    const loss = this.#lossTold(incarnation);
+    if (reason?.kind !== "unreachable") return loss;
+    // So it may be here, too: the one that knows of its end may reach it all the time.
+    return (await this.#soon(loss)) ?? { restarting: true, cause: reason };
+  }
+
+  /** As the directory tells it, which may be never. */
+  #lossTold(incarnation: number): Promise<ActorLoss> {
+    if (this.#asked?.incarnation !== incarnation) {
+      const loss = this.link.directory
+        .loss(this.info.actorId, incarnation)
+        .catch((error: unknown): ActorLoss => {
+          const cause: DeathCause = { kind: "unreachable", message: String(error) };
+          return { restarting: false, cause };
+        });
+      this.#asked = { incarnation, loss };
     }
+    return this.#asked.loss;
   }
 
   #die(failure: FailureData): void {

@@ -56,7 +56,11 @@ export class Ways {
       case "port":
         return threadChannel(way.port, explain);
       case "dial":
-        return dial(way.address, { peerId: hostId, wayId }, { peerId, explain, network });
+        return dial(
+          way.address,
+          { peerId: hostId, wayId },
+          { peerId, explain, network, mayBeBusy: true },
+        );
       case "incoming": {
         const waiting = door?.expected(wayId);
         if (waiting === undefined) throw new RaySystemError(`nobody asked for way ${wayId}`);

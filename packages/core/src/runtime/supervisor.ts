@@ -106,7 +106,9 @@ export class Supervisor {
       const lived = this.state === "alive";
       const isFree = allocation?.isDrained === true && (!lived || this.spec.maxRestarts !== 0);
       const isOver = this.#restartsLeft === 0 && !isFree;
-      if (isOver || finalKinds.has(cause.kind) || this.#killed !== undefined) {
+      // What lived and was lost may live elsewhere; what could not be started there is not asked for for ever.
+      const isFinal = finalKinds.has(cause.kind) && !(lived && cause.kind === "unreachable");
+      if (isOver || isFinal || this.#killed !== undefined) {
         this.#die(this.#killed ?? cause);
         return;
       }
@@ -243,8 +245,10 @@ export class Supervisor {
         return cause;
       }
     } catch (error) {
-      if (error instanceof HostLostError) return error.deathCause;
-      throw error;
+      const cause = causeOfStart(error);
+      // Nobody else would end what it was to live in.
+      if (!(error instanceof HostLostError)) await seat.end(cause);
+      return cause;
     }
     this.#set("alive");
     this.#parts.launcher().warmUp();

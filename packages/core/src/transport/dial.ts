@@ -14,9 +14,10 @@ import {
 } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import type { Channel } from "./channel.ts";
+import { type Deadline, deadline } from "./deadline.ts";
 import { type FrameLimits, peerLimits } from "./framing.ts";
 import { handshakeMs, helloLimits, introduce, receive } from "./handshake.ts";
-import { Link, LinkRefused, type LinkTimes, type Resumed } from "./link.ts";
+import { Link, LinkRefused, type LinkTimes, type Redial } from "./link.ts";
 import type { Pace } from "./pace.ts";
 import { SocketChannel } from "./socket.ts";
 import { type Credentials, explainTls, secureServer, secureSocket } from "./tls.ts";
@@ -133,7 +134,7 @@ async function answer(
         : options.explain(peer),
   });
   const { ms } = options.unknown ?? standardUnknown;
-  const timer = setTimeout(() => socket.destroy(), ms).unref();
+  const limit = deadline(ms, () => socket.destroy());
   try {
     const { hello, welcome } = await receive(channel, options.address.token);
     const { peerId, wayId, linkId, received } = hello;
@@ -177,7 +178,7 @@ async function answer(
     // Who does not know the token is told nothing.
     socket.destroy();
   } finally {
-    clearTimeout(timer);
+    limit.end();
   }
 }
 
@@ -187,6 +188,8 @@ export interface DialOptions {
   /** Why it is gone, asked when the connection closes, and of a link at once. */
   readonly explain: () => Promise<DeathCause>;
   readonly network?: NetworkSettings;
+  /** It runs what users write, and is waited for as long as its machine can be reached: a thread that computes answers later. Default: 5 s are enough. */
+  readonly mayBeBusy?: boolean;
 }
 
 /** Rejects with RaySystemError when nobody listens there, with AuthenticationError or ProtocolVersionError when it does not welcome us. */
@@ -202,7 +205,7 @@ export async function dialLink(
   options: DialOptions,
 ): Promise<Link> {
   const redial = wires(async () => address, hello, options);
-  const first = await redial(0);
+  const first = await redial(0, () => undefined);
   const { peerId: peer, explain, network } = options;
   const link = new Link({ peer, explain, redial, ...network });
   link.attach(first);
@@ -231,18 +234,15 @@ export function dialLater(
 }
 
 /** Connections of one link, one after the other. */
-function wires(
-  address: () => Promise<Address>,
-  hello: Hello,
-  options: DialOptions,
-): (received: number) => Promise<Resumed> {
+function wires(address: () => Promise<Address>, hello: Hello, options: DialOptions): Redial {
   const linkId = newId("way");
   let isNew = true;
-  return async (received) => {
+  return async (received, onReached) => {
     const { channel, welcome } = await connectTo(
       await address(),
       { ...hello, linkId, ...(isNew ? {} : { received }) },
       { ...options, explain: async () => cutOff },
+      onReached,
     );
     if (welcome["isUnknown"] === true) {
       channel.close(cutOff);
@@ -261,12 +261,21 @@ interface Connected {
 async function connectTo(
   address: Address,
   hello: Readonly<Record<string, unknown>>,
-  { peerId, explain, network }: DialOptions,
+  { peerId, explain, network, mayBeBusy = false }: DialOptions,
+  onReached: () => void = () => undefined,
 ): Promise<Connected> {
   const socket = socketTo(address, peerId, network?.credentials);
   let failure: Error | undefined;
   socket.once("error", (error) => (failure = error));
-  const timer = setTimeout(() => socket.destroy(), handshakeMs).unref();
+  const giveUp = (message: string): void => void socket.destroy(new Error(message));
+  let limit = deadline(handshakeMs, () => giveUp(`nothing is heard from there within ${seconds}`));
+  socket.once("connect", () => {
+    limit.end();
+    limit = mayBeBusy
+      ? whileReached(address, giveUp)
+      : deadline(handshakeMs, () => giveUp(`it did not answer within ${seconds}`));
+    if (mayBeBusy) onReached();
+  });
   try {
     // Nothing is said to somebody who is not yet known to be the right one.
     if (address.isSecure === true) await secured(socket);
@@ -280,8 +289,42 @@ async function connectTo(
     socket.destroy();
     throw failure === undefined ? cause : unreached(address, peerId, failure);
   } finally {
-    clearTimeout(timer);
+    limit.end();
   }
+}
+
+const seconds = `${handshakeMs / 1000} s`;
+
+/** Between two looks whether a machine can still be reached whose host does not answer; doubles up to the longest. */
+const lookMs = { first: 5000, longest: 60_000 };
+
+/**
+ * Calls back when the machine there cannot be reached any more: what was sent to it over a connection that broke without a word would be waited for for a
+ * quarter of an hour. Of its own machine the system tells.
+ */
+function whileReached({ place }: Address, onLost: (message: string) => void): Deadline {
+  if ("path" in place) return { end: () => undefined };
+  let probe: Socket | undefined;
+  let limit: Deadline;
+  const look = (pauseMs: number): void => {
+    limit = deadline(pauseMs, () => {
+      probe = connect(place);
+      probe.once("error", ({ message }) => onLost(message));
+      probe.once("connect", () => {
+        probe?.destroy();
+        limit.end();
+        look(Math.min(2 * pauseMs, lookMs.longest));
+      });
+      limit = deadline(handshakeMs, () => onLost(`nothing is heard from there within ${seconds}`));
+    });
+  };
+  look(lookMs.first);
+  return {
+    end() {
+      limit.end();
+      probe?.destroy();
+    },
+  };
 }
 
 function socketTo(

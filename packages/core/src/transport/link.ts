@@ -3,12 +3,14 @@
  *
  * Both sides count batches. What was sent is kept until the other side says that it has it; after a cut, the side that dialled dials again, each says
  * how much it has, and the rest is sent once more: nothing is lost, nothing comes twice. A peer that cannot be reached for `reconnectTimeoutMs` is
- * lost, and so is one of which is known otherwise that it is gone (`explain`).
+ * lost, and so is one of which is known otherwise that it is gone (`explain`). One that was reached and does not answer yet is busy: its time does not
+ * count. Connections that break before anything came over them save nobody: their cuts count together.
  */
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";
+import { type Deadline, deadline } from "./deadline.ts";
 import { maxUnreadBytes, type SocketChannel, unreadBytesOf } from "./socket.ts";
 
 /** A connection over which a link goes on, and how much of ours the peer has. */
@@ -29,17 +31,22 @@ export interface LinkOptions extends LinkTimes {
   readonly peer: string;
   /** Resolves when the peer is known to be gone; may never do. */
   readonly explain: () => Promise<DeathCause>;
-  /** Makes a new connection, saying how much of the peer's is here. The side that was dialled has none: it waits. Rejects with LinkRefused when there is nothing to go on with. */
-  readonly redial?: (received: number) => Promise<Resumed>;
+  /**
+   * Makes a new connection, saying how much of the peer's is here; `onReached` is called when the peer's machine has taken it, which answers when it can.
+   * The side that was dialled has none: it waits. Rejects with LinkRefused when there is nothing to go on with.
+   */
+  readonly redial?: Redial;
   /** What may be sent that the peer does not say it has, without big buffers. Default `maxUnreadBytes` of socket.ts. */
   readonly maxUnreadBytes?: number;
 }
+
+export type Redial = (received: number, onReached: () => void) => Promise<Resumed>;
 
 /** The peer answered, and knows nothing of the link any more. */
 export class LinkRefused extends RaySystemError {}
 
 const standard: Required<LinkTimes> = { reconnectTimeoutMs: 30_000, explainMs: 5000 };
-/** The first pause between two attempts; doubles up to the longest. */
+/** The first pause behind a connection that was of no use; doubles up to the longest. */
 const pauseMs = { first: 50, longest: 2000 };
 /** What has arrived is acknowledged after so many batches or bytes, or so many ms. */
 const acknowledge = { batches: 64, bytes: 256 * 1024, ms: 50 };
@@ -73,7 +80,16 @@ export class Link implements Channel {
   #acknowledged = 0;
   #unacknowledgedBytes = 0;
   #acknowledgeTimer: NodeJS.Timeout | undefined;
-  #lostTimer: NodeJS.Timeout | undefined;
+  /** How long it may still be cut. */
+  #leftMs: number;
+  /** Runs while it is cut and its peer is not reached. */
+  #limit: { readonly since: number; readonly deadline: Deadline } | undefined;
+  #attachedAt = 0;
+  /** Something came over the last connection. */
+  #isHeard = false;
+  /** Before the next attempt. */
+  #pauseMs = 0;
+  #goneTimer: NodeJS.Timeout | undefined;
   #wakeRedial: (() => void) | undefined;
   #cuts = 0;
   #drainWaiters: (() => void)[] = [];
@@ -89,6 +105,7 @@ export class Link implements Channel {
       reconnectTimeoutMs: reconnectTimeoutMs ?? standard.reconnectTimeoutMs,
       explainMs: explainMs ?? standard.explainMs,
     };
+    this.#leftMs = this.#times.reconnectTimeoutMs;
     options.explain().then(
       (cause) => this.#peerGone(cause),
       // Who cannot say why says nothing; the connection tells.
@@ -117,8 +134,9 @@ export class Link implements Channel {
     const last = this.#wire;
     this.#wire = wire;
     last?.close(replaced);
-    clearTimeout(this.#lostTimer);
-    this.#lostTimer = undefined;
+    this.#stopLimit();
+    this.#attachedAt = performance.now();
+    this.#isHeard = false;
     this.#acknowledged = this.#received;
     this.#unacknowledgedBytes = 0;
     wire.onWord((word) => this.#hear(word));
@@ -200,7 +218,7 @@ export class Link implements Channel {
     if (!this.#open) return;
     this.#gone = cause;
     if (this.#wire === undefined) return this.#end(cause);
-    this.#lostTimer = setTimeout(() => this.#end(cause), this.#times.explainMs).unref();
+    this.#goneTimer = setTimeout(() => this.#end(cause), this.#times.explainMs).unref();
   }
 
   #giveUp(): void {
@@ -212,7 +230,8 @@ export class Link implements Channel {
   #end(reason: DeathCause): void {
     if (!this.#open) return;
     this.#open = false;
-    clearTimeout(this.#lostTimer);
+    this.#stopLimit();
+    clearTimeout(this.#goneTimer);
     clearTimeout(this.#acknowledgeTimer);
     this.#wakeRedial?.();
     this.#wire?.close(reason);
@@ -228,6 +247,7 @@ export class Link implements Channel {
   }
 
   #count(batch: Batch): void {
+    this.#isHeard = true;
     this.#received += 1;
     this.#unacknowledgedBytes += batch.bytes.length + (batch.part?.data.length ?? 0);
     for (const { byteLength } of batch.buffers) this.#unacknowledgedBytes += byteLength;
@@ -252,6 +272,7 @@ export class Link implements Channel {
 
   /** @throws RaySystemError on what is no word */
   #hear(word: Uint8Array): void {
+    this.#isHeard = true;
     if (word[0] === words.received && word.length === 7) {
       return this.#drop(Buffer.from(word).readUIntLE(1, 6));
     }
@@ -286,24 +307,42 @@ export class Link implements Channel {
     if (reason.kind === "channel-broken") return this.#end(reason);
     if (this.#gone !== undefined) return this.#end(this.#gone);
     this.#cuts += 1;
+    const { reconnectTimeoutMs } = this.#times;
+    if (this.#isHeard || performance.now() - this.#attachedAt >= reconnectTimeoutMs) {
+      this.#leftMs = reconnectTimeoutMs;
+      this.#pauseMs = 0;
+    }
     this.#limitCut();
     const { redial } = this.#options;
     if (redial !== undefined) void this.#redial(redial);
   }
 
   #limitCut(): void {
+    if (this.#limit !== undefined || !this.#open) return;
     const { peer } = this.#options;
     const { reconnectTimeoutMs } = this.#times;
-    this.#lostTimer ??= setTimeout(
-      () => void this.#finish(`${peer} could not be reached for ${reconnectTimeoutMs / 1000} s`),
-      reconnectTimeoutMs,
-    ).unref();
+    const message = `${peer} could not be reached for ${reconnectTimeoutMs / 1000} s`;
+    this.#limit = {
+      since: performance.now(),
+      deadline: deadline(this.#leftMs, () => void this.#finish(message)),
+    };
   }
 
-  async #redial(redial: (received: number) => Promise<Resumed>): Promise<void> {
-    for (let pause = pauseMs.first; this.isOpen && this.#wire === undefined; pause *= 2) {
+  #stopLimit(): void {
+    if (this.#limit === undefined) return;
+    const { since, deadline: running } = this.#limit;
+    this.#limit = undefined;
+    running.end();
+    this.#leftMs = Math.max(0, this.#leftMs - (performance.now() - since));
+  }
+
+  async #redial(redial: Redial): Promise<void> {
+    for (;;) {
+      if (this.#pauseMs > 0) await this.#pause(this.#pauseMs);
+      if (!this.isOpen || this.#wire !== undefined) return;
+      this.#pauseMs = Math.min(Math.max(pauseMs.first, 2 * this.#pauseMs), pauseMs.longest);
       try {
-        const resumed = await redial(this.#received);
+        const resumed = await redial(this.#received, () => this.#stopLimit());
         try {
           return this.attach(resumed);
         } catch (error) {
@@ -315,7 +354,6 @@ export class Link implements Channel {
         // The first connection has its limit from the first failure on.
         this.#limitCut();
       }
-      await this.#pause(Math.min(pause, pauseMs.longest));
     }
   }
 

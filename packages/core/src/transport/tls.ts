@@ -10,6 +10,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { connect, createServer, type SecureContextOptions, type TLSSocket } from "node:tls";
 import { CertificateError } from "../shared/errors.ts";
+import { type Deadline, deadline } from "./deadline.ts";
 
 /** What a machine shows of itself, and by whom others must be vouched for. All of it PEM. */
 export interface Credentials {
@@ -136,23 +137,25 @@ export interface SecureServerOptions extends KeepAlive {
 export function secureServer(settings: SecureServerOptions): Server {
   const { credentials, handshakeMs, enter, leave, onSocket, ...keepAlive } = settings;
   // Node does not say over which socket a secure one speaks; both have the same other end.
-  const unknown = new Map<string, Socket>();
+  const unknown = new Map<string, { readonly socket: Socket; readonly limit: Deadline }>();
   const known = (name: string): void => {
-    const socket = unknown.get(name);
+    const one = unknown.get(name);
     unknown.delete(name);
-    if (socket !== undefined) leave(socket);
+    one?.limit.end();
+    if (one !== undefined) leave(one.socket);
   };
   const server = createServer({
     ...options(credentials),
     requestCert: true,
     rejectUnauthorized: true,
-    handshakeTimeout: handshakeMs,
+    // Its own limit does not ask whether this thread could have listened.
+    handshakeTimeout: 2 ** 31 - 1,
     noDelay: true,
     ...keepAlive,
   });
   server.prependListener("connection", (socket: Socket) => {
     const name = nameOf(socket);
-    unknown.set(name, socket);
+    unknown.set(name, { socket, limit: deadline(handshakeMs, () => socket.destroy()) });
     enter(socket);
     socket.once("close", () => known(name));
   });

@@ -1,0 +1,136 @@
+/** Hosts run what users write: one whose thread computes answers later, and is not gone. */
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import {
+  type Address,
+  type Channel,
+  dialLink,
+  dialOnce,
+  findCredentials,
+} from "@rayling/core/cluster";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { makeCertificate } from "../src/index.ts";
+import type { BusyListenerSettings } from "./fixtures/busy-listener.ts";
+
+const token = "secret";
+const hello = { peerId: "me", wayId: undefined };
+const never = (): Promise<never> => new Promise(() => undefined);
+const toListener = { peerId: "the listener", explain: never };
+const patient = { ...toListener, mayBeBusy: true };
+
+let folder: string;
+let worker: Worker;
+let release: () => void;
+let ways: { readonly path: Address; readonly tcp: Address; readonly tls: Address };
+const open: Channel[] = [];
+
+const credentials = () => {
+  const found = findCredentials(folder, true);
+  if (found === undefined) throw new Error("there are none");
+  return { credentials: found };
+};
+
+/** The thread listens on a path, on a port and for TLS, and is held. */
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "rayling-busy-"));
+  await makeCertificate({ authority: folder, hosts: ["127.0.0.1"] });
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function start(): Promise<void> {
+  const released = new SharedArrayBuffer(4);
+  const place = { host: "127.0.0.1", port: 0 };
+  const path: Address = { place: { path: join(folder, `door-${Math.random()}`) }, token };
+  const workerData: BusyListenerSettings = {
+    doors: [
+      { address: path },
+      { address: { place, token }, network: {} },
+      { address: { place, token, isSecure: true }, network: credentials() },
+    ],
+    released,
+  };
+  worker = new Worker(new URL("fixtures/busy-listener.ts", import.meta.url), { workerData });
+  const [addresses] = (await once(worker, "message")) as [[string, AddressInfo, AddressInfo]];
+  const at = ({ port }: AddressInfo, isSecure: boolean): Address => ({
+    place: { host: "127.0.0.1", port },
+    token,
+    isSecure,
+  });
+  ways = { path, tcp: at(addresses[1], false), tls: at(addresses[2], true) };
+  release = () => {
+    Atomics.store(new Int32Array(released), 0, 1);
+    Atomics.notify(new Int32Array(released), 0);
+  };
+}
+
+async function hold(): Promise<void> {
+  worker.postMessage("hold");
+  await once(worker, "message");
+}
+
+afterEach(async () => {
+  for (const channel of open.splice(0)) {
+    channel.close({ kind: "shutdown", message: "the test is over" });
+  }
+  release();
+  await worker.terminate();
+});
+
+const dials: readonly ((options: typeof toListener) => Promise<Channel>)[] = [
+  (options) => dialOnce(ways.path, hello, options),
+  (options) => dialOnce(ways.tcp, hello, options),
+  (options) => dialLink(ways.tcp, hello, options),
+  (options) => dialLink(ways.tls, hello, { ...options, network: credentials() }),
+];
+
+test("who dials a host waits until it answers, over a path, a port and TLS; who dials an agent does not", async () => {
+  await start();
+  await hold();
+  const waiting = dials.map((dial) => dial(patient));
+  const impatient = await Promise.allSettled(dials.map((dial) => dial(toListener)));
+  for (const outcome of impatient) {
+    expect(outcome).toMatchObject({
+      reason: { message: "the listener cannot be reached: it did not answer within 5 s" },
+    });
+  }
+  release();
+  const channels = await Promise.all(waiting);
+  open.push(...channels);
+  for (const channel of channels) {
+    const answered = new Promise<Uint8Array>((resolve) => {
+      channel.onMessage(({ bytes }) => resolve(bytes));
+    });
+    channel.send({ bytes: Uint8Array.of(1, 2, 3), buffers: [] });
+    expect([...(await answered)]).toEqual([1, 2, 3]);
+  }
+});
+
+test("a link that is cut goes on with a host that is busy for longer than a cut may last", async () => {
+  await start();
+  const link = await dialLink(ways.tcp, hello, {
+    ...patient,
+    network: { reconnectTimeoutMs: 300 },
+  });
+  open.push(link);
+  const answers: number[] = [];
+  const answered = new Promise<void>((resolve) => {
+    link.onMessage(({ bytes }) => {
+      if (answers.push(...bytes) === 2) resolve();
+    });
+  });
+  link.send({ bytes: Uint8Array.of(1), buffers: [] });
+  await hold();
+  link.cut();
+  link.send({ bytes: Uint8Array.of(2), buffers: [] });
+  // As long as somebody else waits for an agent: longer than a cut may last.
+  await expect(dialOnce(ways.tcp, hello, toListener)).rejects.toThrow("within 5 s");
+  expect(link.isOpen).toBe(true);
+  release();
+  await answered;
+  expect(answers).toEqual([1, 2]);
+  expect(link.cuts).toBe(1);
+});

@@ -1,0 +1,33 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { deadline } from "../src/transport/deadline.ts";
+
+const over = vi.fn<() => void>();
+afterEach(() => void over.mockClear());
+
+/** This thread computes. */
+function hold(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+test("a deadline calls back when it is over, once", async () => {
+  await new Promise<void>((resolve) => deadline(10, resolve));
+});
+
+test("a deadline that is ended does not, whether its time has come or not", async () => {
+  deadline(10, over).end();
+  const running = deadline(10, over);
+  hold(50);
+  await new Promise((resolve) => setTimeout(resolve));
+  running.end();
+  await new Promise<void>((resolve) => deadline(20, resolve));
+  expect(over).not.toHaveBeenCalled();
+});
+
+test("a thread that was held listens to what came meanwhile first, however short the deadline", async () => {
+  const limit = deadline(10, over);
+  hold(1200);
+  // Turns of this thread, in which an answer would be taken apart.
+  for (let turns = 0; turns < 5; turns++) await new Promise((resolve) => setImmediate(resolve));
+  expect(over).not.toHaveBeenCalled();
+  limit.end();
+});
