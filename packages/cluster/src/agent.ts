@@ -32,7 +32,6 @@ import {
   standardReconnectTimeoutMs,
 } from "./contract.ts";
 import { DriverSession, type Machine } from "./driver-session.ts";
-import { heartWay, watchDriver } from "./health.ts";
 
 export interface AgentOptions {
   /** What it listens on. Default "127.0.0.1"; anything but a loopback address needs `tls`. */
@@ -163,10 +162,6 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
       // Who has the token and asks for the wrong kind of connection is none of ours.
       const isLink = channel instanceof Link;
       if (isLink !== (wayId === undefined)) return channel.close(driverGone);
-      if (wayId === heartWay) {
-        const link = [...sessions].findLast((one) => one.peerId === peerId)?.link;
-        return link === undefined ? channel.close(driverGone) : watchDriver(link, channel);
-      }
       if (wayId === operatorWay) {
         return expose({ drain } satisfies OperatorControl, channelEndpoint(channel));
       }

@@ -1,14 +1,12 @@
 /** A machine with an agent as a node of this driver: one more launcher. */
 import { expose, type Remote, wrap } from "comlink";
 import {
-  type Address,
   causeFromData,
   channelEndpoint,
   controlUntil,
   type DeathCause,
   dialLater,
   dialLink,
-  dialOnce,
   dialled,
   type Host,
   type HostControl,
@@ -38,7 +36,7 @@ import {
   type ShippedCode,
   standardReconnectTimeoutMs,
 } from "./contract.ts";
-import { heartWay, watchAgent } from "./health.ts";
+import { watchAgent } from "./health.ts";
 import type { WrittenLine } from "./host-output.ts";
 
 interface RemoteHost {
@@ -131,7 +129,7 @@ export class RemoteNode implements NodeLauncher {
       for (const host of this.#hosts.values()) host.end(cause);
     });
     this.#agent = this.#channel.then((channel) => this.#introduce(channel));
-    this.#watch({ place, ...key }, peer);
+    this.#watch();
     this.#packages = packages;
     this.#sender = new CodeSender(this.#agent, this.lost);
     this.offer = Promise.race([
@@ -274,21 +272,10 @@ export class RemoteNode implements NodeLauncher {
   }
 
   /** Its silence is noticed, too. */
-  #watch(address: Address, peerId: string): void {
+  #watch(): void {
     const { reconnectTimeoutMs: timeoutMs = standardReconnectTimeoutMs } = this.#times;
     Promise.all([this.#channel, this.#agent]).then(
-      ([link, agent]) =>
-        watchAgent({
-          link,
-          timeoutMs,
-          ask: () => agent.ping(),
-          dialHeart: () =>
-            dialOnce(
-              address,
-              { peerId: this.#driverId, wayId: heartWay },
-              { peerId, explain: async () => cutOff, network: this.#network },
-            ),
-        }),
+      ([link, agent]) => watchAgent({ link, timeoutMs, ask: () => agent.ping() }),
       // It was never there.
       () => undefined,
     );
@@ -315,5 +302,3 @@ export class RemoteNode implements NodeLauncher {
 async function settled(promises: readonly Promise<unknown>[]): Promise<void> {
   await Promise.race(promises).catch(() => undefined);
 }
-
-const cutOff: DeathCause = { kind: "unreachable", message: "the connection was cut" };

@@ -324,12 +324,10 @@ describe("an agent", () => {
   });
 
   test.each<[string, string | undefined, boolean]>([
-    ["a link that says it is a heart", "heart", true],
     ["a link that says it is an operator", "operator", true],
     ["a link with another name", "another", true],
     ["a plain connection that says nothing of itself", undefined, false],
     ["a plain connection with another name", "another", false],
-    ["a heart of nobody", "heart", false],
   ])("takes no %s", async (_, wayId, isLink) => {
     const agent = await startAgent({ reconnectTimeoutMs: 200 });
     const node = new RemoteNode(agent.address, { driverId: "driver-x", network: {} });
@@ -337,7 +335,7 @@ describe("an agent", () => {
     const dial = isLink ? dialLink : dialOnce;
     const channel = await dial(
       parseAddress(agent.address),
-      { peerId: wayId === "heart" && !isLink ? "driver-y" : "driver-x", wayId },
+      { peerId: "driver-x", wayId },
       {
         peerId: "the agent",
         explain: async () => ({ kind: "shutdown", message: "nobody explains" }),
@@ -345,24 +343,6 @@ describe("an agent", () => {
       },
     );
     await channel.closed;
-    await node.close();
-    await agent.close();
-  });
-
-  test("ends a heart on which something is said", async () => {
-    const agent = await startAgent();
-    const node = new RemoteNode(agent.address, { driverId: "driver-x", network: {} });
-    await node.offer;
-    const heart = await dialOnce(
-      parseAddress(agent.address),
-      { peerId: "driver-x", wayId: "heart" },
-      {
-        peerId: "the agent",
-        explain: async () => ({ kind: "shutdown", message: "nobody explains" }),
-      },
-    );
-    heart.send({ bytes: new Uint8Array(8), buffers: [] });
-    await heart.closed;
     await node.close();
     await agent.close();
   });

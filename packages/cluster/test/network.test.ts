@@ -10,7 +10,7 @@ import * as ray from "@rayling/core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { enableNodes, makeCertificate } from "../src/index.ts";
 import { Far } from "./fixtures/actors.ts";
-import { Machine, whyNoMachines, whyNoneFarAway } from "./fixtures/machines.ts";
+import { joinMachines, Machine, whyNoMachines, whyNoneFarAway } from "./fixtures/machines.ts";
 import { isRunning } from "./fixtures/processes.ts";
 
 enableNodes();
@@ -151,8 +151,8 @@ describe.skipIf(reason !== undefined)(
       const results = Array.from({ length: count }, () => actor.add.remote(1));
       await ray.get(results[1000] as ray.ObjectRef<number>);
       cut(machine);
-      // As long as it takes for somebody to give up a connection for the first time.
-      setTimeout(() => heal(machine), 3000);
+      // Their hearts break after some 15 s: what was sent goes on over other connections.
+      setTimeout(() => heal(machine), 20_000);
       expect(await ray.get(results)).toEqual(
         Array.from({ length: count }, (__, index) => index + 1),
       );
@@ -204,6 +204,33 @@ describe.skipIf(reason !== undefined)(
       await ray.shutdown();
       await ray.init({ numCpus: 0, nodes: [one.address], tls });
       expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
+    });
+
+    test("two machines that lose the way to each other, and not the one to here, leave nothing waiting, and call each other again when it is back", async () => {
+      const [one, two] = await twoImpatient();
+      const separate = joinMachines();
+      try {
+        const left = Far.options(await on("one")).remote();
+        const right = Far.options(await on("two")).remote();
+        expect(await ray.get(left.addTo.remote(right, 1))).toBe(1);
+        one.machine.avoid(two.machine);
+        // It is sent, and nobody says that it never arrives.
+        await expect(ray.get(left.addTo.remote(right, 1))).rejects.toThrow(
+          ray.ActorUnavailableError,
+        );
+        // Nor can a new way be found.
+        await expect(ray.get(left.addTo.remote(right, 1))).rejects.toThrow(
+          ray.ActorUnavailableError,
+        );
+        expect(await ray.get(right.add.remote(1))).toBe(2);
+        one.machine.find(two.machine);
+        await expect
+          .poll(() => ray.get(left.addTo.remote(right, 1)).catch(() => 0), patience)
+          .toBe(3);
+        expect([await isAlive("one"), await isAlive("two")]).toEqual([true, true]);
+      } finally {
+        separate();
+      }
     });
 
     test("an agent that is stopped, not ended, is lost as well", async () => {

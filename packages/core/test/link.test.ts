@@ -66,6 +66,21 @@ async function pair({
   return { left, right, way, port };
 }
 
+/** Says those words to the listener, over a connection that nobody looks after. */
+async function introduced(
+  port: number,
+  words: object,
+  withToken: string = token,
+): Promise<SocketChannel & { readonly welcome: unknown }> {
+  const channel = new SocketChannel(connect({ port, host: "127.0.0.1" }), {
+    peer: "the listener",
+    explain: async () => died,
+  });
+  ends.push(() => channel.close(died));
+  const welcome = await introduce(channel, withToken, { ...hello, ...words }, "the listener");
+  return Object.assign(channel, { welcome });
+}
+
 const numbered = (index: number, length = 4): Batch => {
   const bytes = new Uint8Array(length);
   new DataView(bytes.buffer).setUint32(0, index);
@@ -211,20 +226,39 @@ describe("a link", () => {
     expect(link.isOpen).toBe(false);
   });
 
-  test("is not taken over by who knows its name and not the token, nor by who asks for what was never sent", async () => {
-    const { left, right, port } = await pair();
-    const raw = async (withToken: string, words: object): Promise<unknown> => {
-      const channel = new SocketChannel(connect({ port, host: "127.0.0.1" }), {
-        peer: "the listener",
-        explain: async () => died,
-      });
-      ends.push(() => channel.close(died));
-      return introduce(channel, withToken, { ...hello, ...words }, "the listener");
-    };
-    await expect(raw("guess", { linkId: "way-1", received: 0 })).rejects.toMatchObject({
+  test("whose heart breaks goes on over another connection", async () => {
+    const { left, right, way } = await pair();
+    left.onMessage(() => undefined);
+    const arrived = new Promise<number>((resolve) => {
+      right.onMessage((batch) => resolve(numberOf(batch)));
+    });
+    // The heart comes a second after the link.
+    await way.connected(2);
+    way.cutLast();
+    await way.connected(3);
+    expect(left.cuts + right.cuts).toBeGreaterThan(0);
+    left.send(numbered(7));
+    expect(await arrived).toBe(7);
+  });
+
+  test("takes no heart of another link, and ends one that speaks, and its own connection with it", async () => {
+    const { port } = await pair();
+    await expect(introduced(port, { heartOf: "way-1" })).rejects.toMatchObject({
       code: "AUTHENTICATION",
     });
-    expect(await raw(token, { linkId: "way-1", received: 0 })).toEqual({ isUnknown: true });
+    const wire = await introduced(port, { linkId: "way-1" });
+    const heart = await introduced(port, { heartOf: "way-1" });
+    heart.send(numbered(0));
+    await Promise.all([heart.closed, wire.closed]);
+  });
+
+  test("is not taken over by who knows its name and not the token, nor by who asks for what was never sent", async () => {
+    const { left, right, port } = await pair();
+    await expect(introduced(port, { linkId: "way-1", received: 0 }, "guess")).rejects.toMatchObject(
+      { code: "AUTHENTICATION" },
+    );
+    const unknown = await introduced(port, { linkId: "way-1", received: 0 });
+    expect(unknown.welcome).toEqual({ isUnknown: true });
     const arrived = new Promise<number>((resolve) => {
       right.onMessage((batch) => resolve(numberOf(batch)));
     });

@@ -16,6 +16,7 @@ import { newId } from "../shared/ids.ts";
 import type { Channel } from "./channel.ts";
 import { type Deadline, deadline } from "./deadline.ts";
 import { type FrameLimits, peerLimits } from "./framing.ts";
+import { holdHeart, watchHeart } from "./heart.ts";
 import { handshakeMs, helloLimits, introduce, receive } from "./handshake.ts";
 import { Link, LinkRefused, type LinkTimes, type Redial } from "./link.ts";
 import type { Pace } from "./pace.ts";
@@ -137,9 +138,16 @@ async function answer(
   const limit = deadline(ms, () => socket.destroy());
   try {
     const { hello, welcome } = await receive(channel, options.address.token);
-    const { peerId, wayId, linkId, received } = hello;
+    const { peerId, wayId, linkId, received, heartOf } = hello;
     if (typeof peerId !== "string" || (wayId !== undefined && typeof wayId !== "string")) {
       throw new RaySystemError("not a hello");
+    }
+    if (typeof heartOf === "string") {
+      const link = links.get(JSON.stringify([peerId, heartOf]));
+      if (link?.isOpen !== true) throw new RaySystemError("the heart of nothing");
+      channel.explainBy(async () => cutOff);
+      welcome({});
+      return watchHeart(link, channel);
     }
     channel.setLimits(options.limits ?? peerLimits);
     if (typeof linkId !== "string") {
@@ -204,11 +212,13 @@ export async function dialLink(
   hello: Hello,
   options: DialOptions,
 ): Promise<Link> {
-  const redial = wires(async () => address, hello, options);
+  const linkId = newId("way");
+  const redial = wires(async () => address, { ...hello, linkId }, options);
   const first = await redial(0, () => undefined);
   const { peerId: peer, explain, network } = options;
   const link = new Link({ peer, explain, redial, ...network });
   link.attach(first);
+  void holdHeart(link, () => dialHeart(address, hello, linkId, options));
   return link;
 }
 
@@ -228,19 +238,35 @@ export function dialLater(
   options: DialOptions,
 ): Link {
   const { peerId: peer, explain, network } = options;
-  const link = new Link({ peer, explain, redial: wires(address, hello, options), ...network });
+  const linkId = newId("way");
+  const redial = wires(address, { ...hello, linkId }, options);
+  const link = new Link({ peer, explain, redial, ...network });
   link.begin();
+  void holdHeart(link, async () => dialHeart(await address(), hello, linkId, options));
   return link;
 }
 
+async function dialHeart(
+  address: Address,
+  { peerId }: Hello,
+  linkId: string,
+  options: DialOptions,
+): Promise<Channel> {
+  const hello = { peerId, heartOf: linkId };
+  return (await connectTo(address, hello, { ...options, explain: async () => cutOff })).channel;
+}
+
 /** Connections of one link, one after the other. */
-function wires(address: () => Promise<Address>, hello: Hello, options: DialOptions): Redial {
-  const linkId = newId("way");
+function wires(
+  address: () => Promise<Address>,
+  hello: Hello & { readonly linkId: string },
+  options: DialOptions,
+): Redial {
   let isNew = true;
   return async (received, onReached) => {
     const { channel, welcome } = await connectTo(
       await address(),
-      { ...hello, linkId, ...(isNew ? {} : { received }) },
+      { ...hello, ...(isNew ? {} : { received }) },
       { ...options, explain: async () => cutOff },
       onReached,
     );

@@ -1,0 +1,76 @@
+/**
+ * How both ends of a link notice that the way between their machines is gone when nothing says so: a machine that lost its power, a cable that was cut.
+ *
+ * Beside the link they hold a connection over which nothing is ever sent. The systems of both machines probe it (TCP keep-alive), whatever their threads do
+ * meanwhile: a host that computes for minutes is there. The link's own connection is probed only while nothing is under way on it; what is sent into a
+ * broken one is sent again for a quarter of an hour before anybody is told. When the heart breaks, the link gives its connection up, and goes on over
+ * another one if that can be made.
+ */
+import type { DeathCause } from "../shared/errors.ts";
+import type { Channel } from "./channel.ts";
+import type { Link } from "./link.ts";
+
+/** Before the first one, so that short links have none, and before what broke is made again. */
+const pauseMs = { first: 1000, again: 5000 };
+
+/** The part of the side that dialled, until the link is closed. Does not keep the process alive. */
+export async function holdHeart(link: Link, dialHeart: () => Promise<Channel>): Promise<void> {
+  const ended = new AbortController();
+  let heart: Channel | undefined;
+  void link.closed.then(() => {
+    ended.abort();
+    heart?.close(over);
+  });
+  for (let ms = pauseMs.first; await passed(ms, ended.signal); ms = pauseMs.again) {
+    try {
+      heart = await dialHeart();
+      if (!link.isOpen) heart.close(over);
+      hearNothing(heart);
+      await heart.closed;
+    } catch {
+      // Where no heart can be made, the link's connection is worth no more.
+    }
+    link.cut();
+  }
+}
+
+/** The part of the side that was dialled. */
+export function watchHeart(link: Link, heart: Channel): void {
+  const last = hearts.get(link);
+  hearts.set(link, heart);
+  if (last === undefined) void link.closed.then(() => hearts.get(link)?.close(over));
+  else last.close(replaced);
+  void heart.closed.then(() => {
+    // The end of an earlier one is no news.
+    if (hearts.get(link) === heart) link.cut();
+  });
+  hearNothing(heart);
+}
+
+/** What is said on it would be kept for nobody. */
+function hearNothing(heart: Channel): void {
+  heart.onMessage(() => heart.close(talking));
+}
+
+/** Of each link the one that counts. */
+const hearts: WeakMap<Link, Channel> = new WeakMap();
+
+/** Resolves with whether it did, before `signal`. */
+function passed(ms: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(false);
+    const end = (): void => {
+      clearTimeout(timer);
+      resolve(false);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", end);
+      resolve(true);
+    }, ms).unref();
+    signal.addEventListener("abort", end, { once: true });
+  });
+}
+
+const replaced: DeathCause = { kind: "unreachable", message: "another one took its place" };
+const talking: DeathCause = { kind: "unreachable", message: "something was said on it" };
+const over: DeathCause = { kind: "unreachable", message: "the connection ended" };
