@@ -218,7 +218,7 @@ export async function dialLink(
   const { peerId: peer, explain, network } = options;
   const link = new Link({ peer, explain, redial, ...network });
   link.attach(first);
-  void holdHeart(link, () => dialHeart(address, hello, linkId, options));
+  void holdHeart(link, (onReached) => dialHeart(address, hello, linkId, options, onReached));
   return link;
 }
 
@@ -242,7 +242,9 @@ export function dialLater(
   const redial = wires(address, { ...hello, linkId }, options);
   const link = new Link({ peer, explain, redial, ...network });
   link.begin();
-  void holdHeart(link, async () => dialHeart(await address(), hello, linkId, options));
+  void holdHeart(link, async (onReached) =>
+    dialHeart(await address(), hello, linkId, options, onReached),
+  );
   return link;
 }
 
@@ -251,9 +253,11 @@ async function dialHeart(
   { peerId }: Hello,
   linkId: string,
   options: DialOptions,
+  onReached: () => void,
 ): Promise<Channel> {
   const hello = { peerId, heartOf: linkId };
-  return (await connectTo(address, hello, { ...options, explain: async () => cutOff })).channel;
+  const quiet = { ...options, explain: async () => cutOff };
+  return (await connectTo(address, hello, quiet, onReached)).channel;
 }
 
 /** Connections of one link, one after the other. */
@@ -268,7 +272,8 @@ function wires(
       await address(),
       { ...hello, ...(isNew ? {} : { received }) },
       { ...options, explain: async () => cutOff },
-      onReached,
+      // Others have so much time in all, whether they are reached or not.
+      options.mayBeBusy === true ? onReached : undefined,
     );
     if (welcome["isUnknown"] === true) {
       channel.close(cutOff);
@@ -300,7 +305,7 @@ async function connectTo(
     limit = mayBeBusy
       ? whileReached(address, giveUp)
       : deadline(handshakeMs, () => giveUp(`it did not answer within ${seconds}`));
-    if (mayBeBusy) onReached();
+    onReached();
   });
   try {
     // Nothing is said to somebody who is not yet known to be the right one.
@@ -334,7 +339,7 @@ function whileReached({ place }: Address, onLost: (message: string) => void): De
   let limit: Deadline;
   const look = (pauseMs: number): void => {
     limit = deadline(pauseMs, () => {
-      probe = connect(place);
+      probe = connect(place).unref();
       probe.once("error", ({ message }) => onLost(message));
       probe.once("connect", () => {
         probe?.destroy();

@@ -14,7 +14,10 @@ import type { Link } from "./link.ts";
 const pauseMs = { first: 1000, again: 5000 };
 
 /** The part of the side that dialled, until the link is closed. Does not keep the process alive. */
-export async function holdHeart(link: Link, dialHeart: () => Promise<Channel>): Promise<void> {
+export async function holdHeart(
+  link: Link,
+  dialHeart: (onReached: () => void) => Promise<Channel>,
+): Promise<void> {
   const ended = new AbortController();
   let heart: Channel | undefined;
   void link.closed.then(() => {
@@ -22,13 +25,15 @@ export async function holdHeart(link: Link, dialHeart: () => Promise<Channel>): 
     heart?.close(over);
   });
   for (let ms = pauseMs.first; await passed(ms, ended.signal); ms = pauseMs.again) {
+    let isReached = false;
     try {
-      heart = await dialHeart();
+      heart = await dialHeart(() => (isReached = true));
       if (!link.isOpen) heart.close(over);
       hearNothing(heart);
       await heart.closed;
     } catch {
-      // Where no heart can be made, the link's connection is worth no more.
+      // It takes its time to answer. From where nothing is heard, nothing comes over the link's connection either.
+      if (isReached) continue;
     }
     link.cut();
   }
