@@ -11,6 +11,7 @@ import {
   type NetworkSettings,
 } from "../src/transport/dial.ts";
 import { introduce } from "../src/transport/handshake.ts";
+import { holdHeart } from "../src/transport/heart.ts";
 import type { Link } from "../src/transport/link.ts";
 import { SocketChannel } from "../src/transport/socket.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
@@ -227,18 +228,35 @@ describe("a link", () => {
   });
 
   test("whose heart breaks goes on over another connection", async () => {
-    const { left, right, way } = await pair();
+    const { left, right, port } = await pair();
     left.onMessage(() => undefined);
     const arrived = new Promise<number>((resolve) => {
       right.onMessage((batch) => resolve(numberOf(batch)));
     });
-    // The heart comes a second after the link.
-    await way.connected(2);
-    way.cutLast();
-    await way.connected(3);
-    expect(left.cuts + right.cuts).toBeGreaterThan(0);
+    // One that the test can break; the link has its own as well.
+    const heart = Promise.withResolvers<SocketChannel>();
+    void holdHeart(left, () => {
+      heart.resolve(introduced(port, { linkId: "way-1" }));
+      return heart.promise;
+    });
+    (await heart.promise).close(died);
+    await expect.poll(() => left.cuts).toBe(1);
     left.send(numbered(7));
     expect(await arrived).toBe(7);
+  });
+
+  test("whose heart cannot be made, though its machine is reached, keeps its connection", async () => {
+    const { left } = await pair();
+    left.onMessage(() => undefined);
+    const attempts = Promise.withResolvers<void>();
+    let count = 0;
+    void holdHeart(left, async (onReached) => {
+      onReached();
+      if ((count += 1) === 2) attempts.resolve();
+      throw new Error("it is busy");
+    });
+    await attempts.promise;
+    expect(left.cuts).toBe(0);
   });
 
   test("takes no heart of another link, and ends one that speaks, and its own connection with it", async () => {
