@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { generate } from "selfsigned";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   type Agent,
   type AgentOptions,
@@ -181,6 +181,16 @@ describe("what does not fit is told with what to do", () => {
     // The token stays where it is.
     expect((error as Error).message).not.toContain(new URL(address).username);
     expect(ray.isInitialized()).toBe(false);
+  });
+
+  test("another authority, in a process whose HTTP clients are told not to look", async () => {
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
+    try {
+      const error = await init({ nodes: [address], tls: other });
+      expect((error as Error).message).toContain("of another authority");
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 
   test("files that cannot be used", async () => {

@@ -177,7 +177,8 @@ export function secureSocket(
   credentials: Credentials,
 ): TLSSocket {
   const { keepAlive, keepAliveInitialDelay, ...target } = place;
-  return connect({ ...options(credentials), ...target })
+  // Said here, NODE_TLS_REJECT_UNAUTHORIZED=0 does not change it.
+  return connect({ ...options(credentials), ...target, rejectUnauthorized: true })
     .setNoDelay(true)
     .setKeepAlive(keepAlive, keepAliveInitialDelay);
 }
