@@ -32,7 +32,7 @@ test.each(adapters)("%s", async (path) => {
     seed: 5,
     latency: { uniform: [1, 5] },
     reward: join(root, "examples/arithmetic-reward.ts"),
-    faults: { refuse: 0.1, error: 0.1, cut: 0.05 },
+    faults: { refuse: 0.1, error: 0.1, cut: 0.05, malformed: 0.05 },
   });
   const out = join(folder, "rewards.jsonl");
   const [, command = ""] =
@@ -53,7 +53,7 @@ test.each(adapters)("%s", async (path) => {
     .map((line) => JSON.parse(line) as { attempts: number });
   expect(records).toHaveLength(2560);
   const { failed } = await judge.stats();
-  expect(Object.keys(failed).toSorted()).toEqual(["cut", "error", "refuse"]);
+  expect(Object.keys(failed).toSorted()).toEqual(["cut", "error", "malformed", "refuse"]);
 });
 
 test("a training with rewards from a judge", async () => {

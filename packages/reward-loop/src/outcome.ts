@@ -14,6 +14,7 @@ import {
 } from "@rayling/reward-manager-registry";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { httpDetailsOf } from "./faults/http-details.ts";
+import { isMalformedAnswer } from "./faults/malformed-answer.ts";
 
 export type ScoreFailureCode =
   /** The score function (or a manager or tokenizer of the user's) threw or rejected. */
@@ -42,7 +43,7 @@ export interface ScoreFailure {
   /** Class name of the error. */
   readonly name: string;
   readonly message: string;
-  /** `code` of the user's own error, if it had one. */
+  /** `code` of the user's own error, if it had one; MALFORMED_ANSWER where it is a client's SyntaxError about an endpoint's answer. */
   readonly errorCode?: string;
   /** Of HTTP, where the user's error came from a client of it. */
   readonly status?: number;
@@ -112,7 +113,7 @@ export function failureOf(thrown: unknown): ScoreFailure {
     return { code: thrown.code, ...error, rewardExtraInfo: thrown.extraInfo };
   }
   if (isPipelineError(thrown)) return { code: thrown.code, ...error };
-  const errorCode = errorCodeOf(thrown);
+  const errorCode = errorCodeOf(thrown) ?? malformedOf(thrown);
   return {
     code: "SCORE_THREW",
     ...error,
@@ -177,6 +178,10 @@ function errorCodeOf(thrown: unknown): string | undefined {
     error = (error.cause ?? error.lastError) as typeof error;
   }
   return undefined;
+}
+
+function malformedOf(thrown: Error): "MALFORMED_ANSWER" | undefined {
+  return isMalformedAnswer(thrown) ? "MALFORMED_ANSWER" : undefined;
 }
 
 export function timeoutFailure(timeoutMs: number): ScoreFailure {

@@ -1,13 +1,14 @@
 /**
  * What kind of failure it was, as far as it decides what is done about it: who is at fault, and whether the same call may go better later.
  *
- * Errors of the user's are judged by what clients of HTTP services put on them: `status` (or `statusCode`, or `response.status`), `code` of Node and undici, the name.
+ * Errors of the user's are judged by what clients of HTTP services put on them: `status` (or `statusCode`, or `response.status`), `code` of Node and undici, the name. One that has a status of success
+ * is about an answer that came and was of no use (ai: APICallError "Invalid JSON response" has 200).
  */
 
 import type { ScoreFailure } from "../outcome.ts";
 
 export type FailureClass =
-  /** The endpoint or the way to it: 5xx, 408, a connection that broke. */
+  /** The endpoint or the way to it: 5xx, a connection that broke, an answer that is no JSON or otherwise of no use. */
   | "infrastructure"
   /** The endpoint had no room: 429, or 503 with a time to wait. */
   | "rate-limit"
@@ -47,6 +48,7 @@ function classOfThrown({ status, retryAfterMs, errorCode, name }: ScoreFailure):
   if (errorCode !== undefined && late.test(errorCode)) return "timeout";
   if (errorCode !== undefined && broken.test(errorCode)) return "infrastructure";
   if (name.endsWith("AbortError") || name.endsWith("TimeoutError")) return "timeout";
+  if (status !== undefined && status >= 200 && status < 300) return "infrastructure";
   return name.endsWith("ConnectionError") ? "infrastructure" : "user-code";
 }
 

@@ -44,9 +44,55 @@ describe("the class of a failure", () => {
     [new RetryError(Object.assign(new Error("x"), { statusCode: 429 })), "rate-limit"],
     [new RetryError(Object.assign(new Error("x"), { statusCode: 400 })), "data"],
     [new RetryError(new Error("x", { cause: { code: "ECONNREFUSED" } })), "infrastructure"],
+    [Object.assign(new Error("Invalid JSON response"), { statusCode: 200 }), "infrastructure"],
+    [new RetryError(Object.assign(new Error("x"), { statusCode: 200 })), "infrastructure"],
+    [Object.assign(new Error("x"), { code: "MALFORMED_ANSWER" }), "infrastructure"],
     [new TypeError("undefined is not a function"), "user-code"],
     ["a text", "user-code"],
   ])("%s is %s", (error, wanted) => {
+    expect(classOf(failureOf(error))).toBe(wanted);
+  });
+
+  test("of an answer that is no JSON is the endpoint's where a client parsed it, and the user's where they did", async () => {
+    const thrownBy = async (work: () => unknown): Promise<unknown> => {
+      try {
+        return await work();
+      } catch (error) {
+        return error;
+      }
+    };
+    const ofFetch = await thrownBy(() => new Response('{"choices": [').json());
+    const ofUser = await thrownBy(() => JSON.parse("It is right."));
+    const classes = [ofFetch, new Error("no verdict", { cause: ofFetch }), ofUser].map((error) =>
+      classOf(failureOf(error)),
+    );
+    expect(classes).toEqual(["infrastructure", "infrastructure", "user-code"]);
+    expect(failureOf(ofFetch)).toMatchObject({
+      name: "SyntaxError",
+      errorCode: "MALFORMED_ANSWER",
+    });
+  });
+
+  const [parse, own] = [
+    "at JSON.parse (<anonymous>)",
+    "at computeScore (file:///me/reward.ts:3:9)",
+  ];
+  const sdk = "at file:///me/node_modules/openai/internal/parse.mjs:43:31";
+  const ticks = "at process.processTicksAndRejections (node:internal/process/task_queues:105:5)";
+  const helper = "at destr (file:///me/node_modules/destr/index.mjs:9:9)";
+  test.each([
+    ["an SDK after its await", [parse, sdk, ticks, `at async ${own.slice(3)}`], "infrastructure"],
+    ["one of Windows", [parse, sdk.replaceAll("/", "\\"), ticks], "infrastructure"],
+    ["a helper that the user called", [parse, helper, own, ticks], "user-code"],
+    ["the user's own", [parse, own, ticks], "user-code"],
+    ["a package's own parser", [helper, ticks], "user-code"],
+    ["nobody that is known", [parse], "user-code"],
+    ["no stack", [], "user-code"],
+  ])("a SyntaxError of %s", (_, frames, wanted) => {
+    const error = new SyntaxError("Unexpected end of JSON input");
+    error.stack = [`SyntaxError: ${error.message}`, ...frames.map((one) => `    ${one}`)].join(
+      "\n",
+    );
     expect(classOf(failureOf(error))).toBe(wanted);
   });
 
