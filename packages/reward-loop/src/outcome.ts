@@ -194,6 +194,13 @@ export function blockedFailure(timeoutMs: number): ScoreFailure {
   return { ...timeoutFailure(timeoutMs), blocked: true };
 }
 
+/** Nobody waits for it any more. */
+export const givenUpFailure: ScoreFailure = {
+  code: "SCORE_TIMEOUT",
+  name: "AbortError",
+  message: "it was given up",
+};
+
 export function totalTimeoutFailure(totalTimeoutMs: number): ScoreFailure {
   const message = `there was no score within ${totalTimeoutMs} ms, with all waiting and tries`;
   return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };

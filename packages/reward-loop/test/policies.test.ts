@@ -1,5 +1,8 @@
 /** What is done about failures, one by one: tries, total time, hedges, signals, lanes, and what becomes of samples that cannot be scored. */
 
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager } from "@rayling/reward-loop";
@@ -171,6 +174,48 @@ test("a call that takes longer than most is begun a second time, and the first o
   await expect
     .poll(async () => await loop.computeScore(sampleOf("how many were aborted?")))
     .toMatchObject({ valid: true, rewardScore: 1 });
+});
+
+describe("without any deadline, the other call of a hedge takes no room, though it heeds nothing", () => {
+  const hedging = async (): Promise<RewardLoopManager> => {
+    const marks = await mkdtemp(join(tmpdir(), "rayling-heedless-"));
+    onTestFinished(() => rm(marks, { recursive: true }));
+    const loop = await RewardLoopManager.create({
+      workers: 1,
+      executors: 2,
+      concurrency: 2,
+      hedge: { quantile: 0.5, budget: 1 },
+      reward: { path: flaky, name: "heedless", rewardKwargs: { marks } },
+    });
+    const quick = Array.from({ length: 100 }, (_, index) => sampleOf(`quick ${index}`));
+    for await (const { outcome } of loop.scoreStream(quick)) expect(outcome.valid).toBe(true);
+    return loop;
+  };
+
+  test("and waits for ever", async () => {
+    await using loop = await hedging();
+    // One more than there is room for in all.
+    for (let index = 0; index < 5; index++) {
+      const outcome = await loop.computeScore(sampleOf(`hang ${index}`));
+      expect(outcome).toMatchObject({ valid: true, rewardScore: 1 });
+    }
+  });
+
+  test("and blocks its thread: another one takes its place", async () => {
+    await using loop = await hedging();
+    const executors = async (): Promise<string[]> =>
+      (await ray.listNamedActors())
+        .map(({ name }) => name)
+        .filter((name) => name.startsWith(`${loop.workerNames[0] ?? ""}_executor_`));
+    const before = new Set(await executors());
+    expect(before.size).toBe(2);
+    expect(await loop.computeScore(sampleOf("block"))).toMatchObject({ rewardScore: 1 });
+    await expect
+      .poll(async () => (await executors()).filter((name) => !before.has(name)).length, {
+        timeout: 60_000,
+      })
+      .toBe(1);
+  });
 });
 
 describe("calls that we give up ourselves", () => {

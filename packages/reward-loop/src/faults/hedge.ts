@@ -5,6 +5,7 @@
 
 import { LatencyQuantile } from "./latency-quantile.ts";
 
+/** No deadline: a call that hangs and is not begun a second time, as the budget is used up or too little is known yet, takes as long as it takes. */
 export interface HedgeSettings {
   /** Of the latencies of the last calls. Default 0.95. */
   readonly quantile?: number;

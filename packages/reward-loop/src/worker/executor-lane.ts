@@ -7,6 +7,8 @@
  * was done, if what it was sent does not start for so long: that goes on elsewhere. A thread that is
  * on its way out is not blocked: what comes of it is a death. All of that holds for a process as well; besides, a signal may end one that its own code or somebody
  * else sent, so whoever ran there is tried again alone and blamed only if its process ends again.
+ * What nobody waits for any more (the other call of a hedge, the end of the total time) is late at once, with a deadline or without one: a function that hears of it has ended when the thread gives its sign of life,
+ * one that does not is forgotten and takes no room, and one that blocks its thread is ended with it.
  * A lane ends once, and then says what it leaves behind: jobs to run again, or suspects where nobody could be named.
  */
 
@@ -16,7 +18,7 @@ import type { RunTable } from "../executor/run-table.ts";
 import { newRunTable } from "../executor/run-tables.ts";
 import { ScoreExecutorActor } from "../executor/score-executor.ts";
 import type { ExecutorTraits, ScoreExecutor } from "../executor/score-executor.ts";
-import { blockedFailure, deathFailure, timeoutFailure } from "../outcome.ts";
+import { blockedFailure, deathFailure, givenUpFailure, timeoutFailure } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
 import { PATIENT } from "../patience.ts";
 import type { ExecutorSettings } from "../settings.ts";
@@ -26,6 +28,9 @@ import type { Job } from "./job.ts";
 
 /** How long a thread may take to give a sign of life before it counts as blocked. Only after a deadline, so a wrong guess costs reruns, never an outcome. */
 const SIGN_OF_LIFE_MS = 50;
+
+/** How long a thread may be blocked by what nobody waits for any more. Most is done by then, and a thread takes a tenth of that to start; others that are at work there run again. */
+const GIVEN_UP_MS = 1_000;
 
 /** How long a thread may take to end by itself (its exit handlers, a busy machine) before it counts as blocked. */
 const EXIT_MS = 5_000;
@@ -59,6 +64,10 @@ interface Flight {
   readonly sentAt: number;
   /** Tells the function that nobody waits any more. */
   readonly abort: () => void;
+  /** Told by the signal of its job. */
+  readonly giveUp: () => void;
+  /** Nobody waits any more. */
+  isGivenUp: boolean;
 }
 
 export class ExecutorLane {
@@ -149,10 +158,17 @@ export class ExecutorLane {
     job.version = this.#otherVersion;
     this.#runs += 1;
     const id = this.#runs;
-    const abort = (): void => void this.#actor.abort.remote(id);
-    const flight: Flight = { id, slot, job, sentAt: performance.now(), abort };
+    const flight: Flight = {
+      id,
+      slot,
+      job,
+      sentAt: performance.now(),
+      abort: () => void this.#actor.abort.remote(id),
+      giveUp: () => this.#giveUp(flight),
+      isGivenUp: false,
+    };
     this.#flights.set(id, flight);
-    job.signal?.addEventListener("abort", abort, { once: true });
+    job.signal?.addEventListener("abort", flight.giveUp, { once: true });
     this.#watch();
     void this.#fly(flight);
   }
@@ -200,15 +216,24 @@ export class ExecutorLane {
 
   #landed(flight: Flight, reply: unknown): void {
     if (this.#state === "ended") return;
-    const { id, slot, job, abort } = flight;
+    const { id, slot, job, giveUp } = flight;
     this.#heardAt = performance.now();
     this.#freeSlots.push(slot);
-    job.signal?.removeEventListener("abort", abort);
+    job.signal?.removeEventListener("abort", giveUp);
     if (this.#flights.delete(id)) settleByReply(job, reply);
     else this.#overdue.delete(id);
     job.over();
     if (isReply(reply)) this.#overlaps ||= reply.overlaps;
     this.#owner.changed();
+  }
+
+  #giveUp(flight: Flight): void {
+    flight.isGivenUp = true;
+    flight.abort();
+    if (this.#state === "ended") return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#check();
   }
 
   #watch(inMs: number | undefined = this.#settings.timeoutMs): void {
@@ -221,23 +246,27 @@ export class ExecutorLane {
   }
 
   #check(): void {
-    const { timeoutMs } = this.#settings;
-    if (timeoutMs === undefined || this.#flights.size === 0) return;
-    const nowMs = performance.now();
-    const oldestMs = Math.max(
-      ...[...this.#flights.values()].map(({ slot, sentAt }) => {
-        // One that has not started waits for nothing but its thread.
-        return this.#table.ageMs(slot) ?? nowMs - Math.max(sentAt, this.#heardAt);
-      }),
+    const { timeoutMs = Infinity } = this.#settings;
+    const lateInMs = Math.min(
+      ...[...this.#flights.values()].map((flight) => this.#lateInMs(flight, timeoutMs)),
     );
-    if (oldestMs < timeoutMs) return this.#watch(timeoutMs - oldestMs);
+    if (lateInMs === Infinity) return;
+    if (lateInMs > 0) return this.#watch(lateInMs);
     if (this.#askedAt === undefined) void this.#askForLife(timeoutMs);
     else if (performance.now() - this.#askedAt >= SIGN_OF_LIFE_MS) this.#whileBlocked(timeoutMs);
     this.#watch(SIGN_OF_LIFE_MS);
   }
 
+  #lateInMs({ slot, sentAt, isGivenUp }: Flight, timeoutMs: number): number {
+    if (isGivenUp) return 0;
+    // One that has not started waits for nothing but its thread.
+    const waitedMs = performance.now() - Math.max(sentAt, this.#heardAt);
+    return timeoutMs - (this.#table.ageMs(slot) ?? waitedMs);
+  }
+
   async #askForLife(timeoutMs: number): Promise<void> {
     this.#askedAt = performance.now();
+    const givenUp = [...this.#flights.values()].filter((flight) => flight.isGivenUp);
     try {
       await ray.get(this.#actor.breathe.remote());
     } catch {
@@ -250,14 +279,19 @@ export class ExecutorLane {
     // The thread is alive and has heard all there was to hear: whoever is late now waits for something, or shared the thread with
     // others that kept it busy.
     for (const flight of this.#flights.values()) {
-      const ageMs = this.#table.ageMs(flight.slot);
-      if (ageMs === undefined || ageMs < timeoutMs) continue;
-      this.#flights.delete(flight.id);
-      this.#overdue.set(flight.id, flight);
-      settleInvalid(flight.job, timeoutFailure(timeoutMs), ageMs);
-      flight.abort();
+      const ageMs = this.#table.ageMs(flight.slot) ?? 0;
+      if (ageMs >= timeoutMs) this.#forget(flight, timeoutFailure(timeoutMs), ageMs);
+      // One that was given up since may not have heard of it.
+      else if (givenUp.includes(flight)) this.#forget(flight, givenUpFailure, ageMs);
     }
     this.#owner.changed();
+  }
+
+  #forget(flight: Flight, failure: ScoreFailure, ageMs: number): void {
+    this.#flights.delete(flight.id);
+    this.#overdue.set(flight.id, flight);
+    settleInvalid(flight.job, failure, ageMs);
+    flight.abort();
   }
 
   #whileBlocked(timeoutMs: number): void {
@@ -267,8 +301,12 @@ export class ExecutorLane {
     const running = this.#flights.get(runningId);
     const ageMs = running && this.#table.ageMs(running.slot);
     if (running !== undefined && ageMs !== undefined) {
+      const blockedMs = performance.now() - (this.#askedAt ?? 0);
       // Blocked by one whose own deadline has not come yet: it will.
       if (ageMs >= timeoutMs) this.#endBy(running, blockedFailure(timeoutMs), ageMs);
+      else if (running.isGivenUp && blockedMs >= GIVEN_UP_MS) {
+        this.#endBy(running, { ...givenUpFailure, blocked: true }, ageMs);
+      }
       return;
     }
     if (this.#overdue.has(runningId)) {
@@ -333,8 +371,8 @@ export class ExecutorLane {
     const suspects: Job[] = [];
     const flights = [...this.#flights.values()];
     const overdue = [...this.#overdue.values()];
-    for (const { job, abort } of [...flights, ...overdue]) {
-      job.signal?.removeEventListener("abort", abort);
+    for (const { job, giveUp } of [...flights, ...overdue]) {
+      job.signal?.removeEventListener("abort", giveUp);
     }
     for (const flight of flights) {
       const { job } = flight;

@@ -2,7 +2,7 @@
 
 import type { ScoreReply } from "../executor/score-executor.ts";
 import type { ScoreWork } from "../executor/score-work.ts";
-import { failureOf } from "../outcome.ts";
+import { failureOf, givenUpFailure } from "../outcome.ts";
 import type { AttemptOutcome, ScoreFailure } from "../outcome.ts";
 
 export interface Job {
@@ -31,8 +31,7 @@ export interface Job {
 
 /** Nobody waits for it, and it has not begun. */
 export function giveUp(job: Job): void {
-  const error = { code: "SCORE_TIMEOUT", name: "AbortError", message: "it was given up" } as const;
-  job.settle({ valid: false, error, latencyMs: 0, attempts: job.attempts });
+  job.settle({ valid: false, error: givenUpFailure, latencyMs: 0, attempts: job.attempts });
   job.over();
 }
 
