@@ -1,7 +1,8 @@
 /** `rayling score` with a judge that is a server: it fails in every way, the run is killed in the middle and gone on with, and every solution has one score. */
 
-import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { appendFile, copyFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { sampleKey } from "@rayling/reward-loop";
 import { describe, expect, test } from "vitest";
 import { faults } from "../../../test/servers/judge-server.ts";
 import { startJudge } from "../../../test/servers/judge.ts";
@@ -111,7 +112,36 @@ describe("--resume", () => {
     );
   });
 
-  test("scores again what another version of the reward function scored, if it is to", async () => {
+  test("refuses scores of another version of the reward function, says what changed, and runs nothing", async () => {
+    const input = await fileOf(solutions);
+    const directory = await folder();
+    const [out, own] = [join(directory, "rewards.jsonl"), join(directory, "reward.mjs")];
+    await writeFile(own, "export const computeScore = () => 1;");
+    const flags = [input, "--reward", own, "--out", out, "--baseline", "0", "--resume"];
+    expect((await rayling("score", ...flags)).code).toBe(0);
+    // It would write this file, if anything of it were run.
+    const ran = join(directory, "ran");
+    await writeFile(
+      own,
+      `import { writeFileSync } from "node:fs";
+      writeFileSync(${JSON.stringify(ran)}, "");
+      export const computeScore = () => 0.25;`,
+    );
+    const before = await readFile(out, "utf8");
+    const refused = await rayling("score", ...flags, "--reward-kwarg", "factor=2");
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    expect(refused.stderr).toBe(
+      `rayling: --resume: 20 of the 20 scores in ${out} are of another version of the reward functions ` +
+        "(changed: the reward module, rewardKwargs.factor): --rescore-stale scores these again, " +
+        "--keep-stale keeps them beside the new ones; or give another --out.\n",
+    );
+    expect(await readFile(out, "utf8")).toBe(before);
+    await expect(readFile(ran)).rejects.toThrow("ENOENT");
+    const both = await rayling("score", ...flags, "--keep-stale", "--rescore-stale");
+    expect(both).toMatchObject({ code: 2, stdout: "" });
+  });
+
+  test("keeps what another version of the reward function scored, or scores it again, if it is to", async () => {
     const input = await fileOf(solutions);
     const directory = await folder();
     const [out, own] = [join(directory, "rewards.jsonl"), join(directory, "reward.mjs")];
@@ -119,7 +149,8 @@ describe("--resume", () => {
     const flags = [input, "--reward", own, "--out", out, "--baseline", "0", "--resume"];
     expect((await rayling("score", ...flags)).code).toBe(0);
     await writeFile(own, "export const computeScore = () => 0.25;");
-    expect((await rayling("score", ...flags)).stdout).toMatch(/^mean score +1\.0000$/m);
+    const kept = await rayling("score", ...flags, "--keep-stale");
+    expect(kept.stdout).toMatch(/^mean score +1\.0000$/m);
     expect((await recordsOf(out)).length).toBe(20);
     const { stdout } = await rayling("score", ...flags, "--rescore-stale");
     expect(stdout).toMatch(/^mean score +0\.2500$/m);
@@ -128,6 +159,57 @@ describe("--resume", () => {
     expect(report).toMatch(/^samples +20$/m);
     expect(report).toMatch(/^scored again +20$/m);
     expect(report).toMatch(/^mean score +0\.2500$/m);
+    // All that counts is of this version now.
+    expect((await rayling("score", ...flags)).stdout).toMatch(/^samples +20, 20 of before$/m);
+  });
+
+  test("goes on with a log of before whose first line does not say what its version hangs on", async () => {
+    const input = await fileOf(solutions);
+    const out = join(await folder(), "rewards.jsonl");
+    const flags = [input, "--reward", reward, "--out", out, "--baseline", "0", "--resume"];
+    expect((await rayling("score", ...flags)).code).toBe(0);
+    const lines = (await readFile(out, "utf8")).trimEnd().split("\n");
+    const older = lines.map((line) => {
+      const { versionParts: _, ...record } = JSON.parse(line) as Record<string, unknown>;
+      return JSON.stringify(record);
+    });
+    await writeFile(out, `${older.join("\n")}\n`);
+    expect((await rayling("score", ...flags)).stdout).toMatch(/^samples +20, 20 of before$/m);
+    const refused = await rayling("score", ...flags, "--reward-kwarg", "factor=2");
+    expect(refused.stderr).toContain("are of another version of the reward functions: ");
+  });
+
+  test("knows its samples in a file of another name", async () => {
+    const input = await fileOf(solutions);
+    const renamed = join(await folder(), "other-name.jsonl");
+    await copyFile(input, renamed);
+    const out = join(await folder(), "rewards.jsonl");
+    const flags = ["--reward", reward, "--out", out, "--baseline", "0", "--resume"];
+    expect((await rayling("score", input, ...flags)).code).toBe(0);
+    const resumed = await rayling("score", renamed, ...flags);
+    expect({ code: resumed.code, stderr: resumed.code === 0 ? "" : resumed.stderr }).toEqual({
+      code: 0,
+      stderr: "",
+    });
+    expect(resumed.stdout).toMatch(/^samples +20, 20 of before$/m);
+    const replayed = join(await folder(), "replayed.jsonl");
+    const replay = ["--replay", out, "--out", replayed, "--baseline", "0"];
+    expect((await rayling("score", renamed, ...replay)).stdout).toMatch(/^invalid +0$/m);
+    // A log of before called them by the file's name.
+    const older = (await recordsOf(out)).map((record) => ({
+      ...record,
+      sample: sampleKey({
+        dataSource: "solutions",
+        response: solutions[record.index]?.a.solution ?? "",
+        groundTruth: "A: 1",
+        extraInfo: { question: `q${record.index}` },
+      }),
+    }));
+    await writeFile(out, `${older.map((one) => JSON.stringify(one)).join("\n")}\n`);
+    expect((await rayling("score", input, ...flags)).stdout).toMatch(
+      /^samples +20, 20 of before$/m,
+    );
+    expect((await rayling("score", input, ...replay)).stdout).toMatch(/^invalid +0$/m);
   });
 
   test("refuses rewards of other samples, and lines that are none", async () => {

@@ -106,8 +106,11 @@ test("--rewards takes several with weights out of a file, whose paths start ther
   expect(await linesOf(out)).toHaveLength(15);
   const replayed = await rayling("score", input, "--replay", out, "--out", again, ...run);
   expect(replayed.code).toBe(0);
+  // A run of functions says once what its version hangs on.
   const withoutTime = (lines: readonly Line[]): unknown[] =>
-    lines.map((line) => ({ ...line, at: "" })).toSorted((a, b) => a.index - b.index);
+    lines
+      .map((line) => ({ ...line, at: "", versionParts: undefined }))
+      .toSorted((a, b) => a.index - b.index);
   expect(withoutTime(await linesOf(again))).toEqual(withoutTime(await linesOf(out)));
 });
 
@@ -216,7 +219,9 @@ test("rewards rescore scores again what failed, or what an older version scored,
     const { samples, valid, superseded, meanScore } = JSON.parse(stdout) as Record<string, number>;
     return [samples, valid, superseded, meanScore];
   };
-  // 2 is scored by the new one, 4 has failed again; 0, 1 and 3 are as they were.
+  // 2 is scored by the new one, 4 has failed again; 0, 1 and 3 are as they were, and that is said.
+  expect(failed.stderr).toContain("3 of the 3 scores in");
+  expect(failed.stderr).toContain("(--only stale scores them again)");
   expect(await counted()).toEqual([5, 4, 2, (1 + 1 + 2 + 1) / 4]);
   await version(3, "");
   expect((await rescore("--only", "stale")).code).toBe(0);

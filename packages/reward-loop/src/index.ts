@@ -32,6 +32,8 @@ export type {
   RewardPart,
   SpendOptions,
 } from "./compose/loop-options.ts";
+export { rewardVersionsOf } from "./compose/plan-versions.ts";
+export type { RewardVersions } from "./compose/plan-versions.ts";
 export type { SandboxFusionUse } from "./sandbox-fusion.ts";
 export type { OnFailure, PolicyOptions, RewardLimits } from "./policy-settings.ts";
 export type { BreakerSettings, BreakerState } from "./faults/circuit-breaker.ts";
@@ -51,7 +53,7 @@ export { outcomeOf } from "./record/reward-record.ts";
 export type { RecordPlace, RewardRecord } from "./record/reward-record.ts";
 export { reportOf as rewardReport } from "./record/reward-report.ts";
 export type { Quantiles, RewardReport } from "./record/reward-report.ts";
-export { sampleKey } from "./record/sample-key.ts";
+export { olderSampleKeys, sampleKey } from "./record/sample-key.ts";
 export type { Prices, SpendSettings, SpendState } from "./spend/purse.ts";
 export { usageOf } from "./spend/usage.ts";
 export type { TokenUsage } from "./spend/usage.ts";

@@ -4,9 +4,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
-import { RewardLoopManager } from "@rayling/reward-loop";
+import { RewardLoopManager, rewardVersionsOf } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
-import { afterAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { fixture, sampleOf } from "./loop.ts";
 
 afterAll(() => ray.shutdown());
@@ -208,4 +208,59 @@ test.each([
   await expect(create({ reward: "x", spend } as unknown as RewardLoopOptions)).rejects.toThrow(
     `Reward loop option ${message}`,
   );
+});
+
+describe("which versions outcomes will have is known before anything is started", () => {
+  const capped = {
+    reward: part("judge"),
+    spend: { prices: { perCall: 1 }, cap: 2, whenReached: { reward: cheaper } },
+  };
+  const plans: Record<string, RewardLoopOptions> = {
+    "one function": { reward: part("words") },
+    "one with a cap": capped,
+    "a cascade": { cascade: { rule: { reward: part("rule") }, judge: capped } },
+    "several with weights": {
+      rewards: {
+        words: { reward: part("words"), weight: 0.5 },
+        both: { cascade: { rule: { reward: part("rule") }, judge: capped }, onInvalid: "leaveOut" },
+      },
+    },
+  };
+
+  test.each(Object.entries(plans))("%s", async (_, plan) => {
+    const { versions } = await rewardVersionsOf(plan);
+    await using loop = await create(plan);
+    expect(versions[0]).toBe(loop.version);
+    const outcomes = await oneByOne(loop, ["a", "known 1", "b", "c", "d"]);
+    const seen = new Set(outcomes.map(({ version }) => version));
+    expect(seen.size).toBe(versions.length);
+    expect(new Set(versions)).toEqual(seen);
+  });
+
+  test("and what they hang on, by name", async () => {
+    const reward = { path: fixture("parts.ts"), name: "judge" };
+    const before = {
+      cascade: {
+        rule: { reward: part("rule") },
+        judge: { reward: { ...reward, rewardKwargs: { worth: 1, key: "secret" } } },
+      },
+    };
+    const after = {
+      cascade: {
+        rule: { reward: part("words") },
+        judge: { reward: { ...reward, rewardKwargs: { worth: 2 } } },
+      },
+    };
+    const [one, other] = [await rewardVersionsOf(before), await rewardVersionsOf(after)];
+    const names = new Set([...Object.keys(one.parts), ...Object.keys(other.parts)]);
+    expect([...names].filter((name) => one.parts[name] !== other.parts[name])).toEqual([
+      "rule: the reward module: its export",
+      "judge: rewardKwargs.worth",
+      "judge: rewardKwargs.key",
+    ]);
+    expect(JSON.stringify(one)).not.toContain("secret");
+    await expect(rewardVersionsOf({ reward: "./no-such-module.ts" })).rejects.toThrow(
+      "was not found",
+    );
+  });
 });

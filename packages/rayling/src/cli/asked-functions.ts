@@ -12,6 +12,8 @@ import type { SimulatedJudge } from "./simulated-judge.ts";
 
 export interface AskedFunctions {
   readonly options: RewardLoopOptions;
+  /** What scores hang on: `options` without a simulated judge, which takes its time and changes none. */
+  readonly meant: RewardLoopOptions;
   /** The only one, as the user named it, and as it is asked (behind a simulated judge): what is scored one at a time to compare with. Undefined where there are others. */
   readonly single: { readonly named: RewardSpec; readonly asked: RewardSpec } | undefined;
   /** What is told with errors of theirs. */
@@ -33,19 +35,22 @@ export async function askedFunctions(flags: Flags): Promise<AskedFunctions> {
     const several = await readRewards(rewards);
     const options = { ...policy, ...several, ...replayed };
     const files = { "--rewards": rewards };
-    return { options, single: undefined, flag: `--rewards ${rewards}`, files };
+    return { options, meant: options, single: undefined, flag: `--rewards ${rewards}`, files };
   }
   if (reward === undefined) {
     const flag = `--replay ${replay ?? ""}`;
-    return { options: { ...policy, ...replayed }, single: undefined, flag, files: {} };
+    const options = { ...policy, ...replayed };
+    return { options, meant: options, single: undefined, flag, files: {} };
   }
   const named = { ...readSpec("--reward", reward), rewardKwargs: flags.rewardKwargs };
   const flag = `--reward ${reward}`;
   const files = { "--reward": named.path };
   if (flags.judge !== undefined) return ruleFirst(flags, named, flags.judge, replayed);
   const asked = flags.latencyMs === undefined ? named : judged(named, flags);
-  const options = { ...policy, ...replayed, reward: asked };
-  return { options, single: replay === undefined ? { named, asked } : undefined, flag, files };
+  const meant = { ...policy, ...replayed, reward: named };
+  const options = { ...meant, reward: asked };
+  const single = replay === undefined ? { named, asked } : undefined;
+  return { options, meant, single, flag, files };
 }
 
 /** Throws CliError 2. */
@@ -67,8 +72,10 @@ function ruleFirst(
   const { limits, spend, ...both } = policy;
   const judge = { ...readSpec("--judge", judgePath), rewardKwargs };
   const cascade = { rule: { reward: rule }, judge: { reward: judge, limits, spend } };
+  const options = { ...both, ...replayed, cascade };
   return {
-    options: { ...both, ...replayed, cascade },
+    options,
+    meant: options,
     single: undefined,
     flag: `--reward ${reward ?? ""} --judge ${judgePath}`,
     files: { "--reward": rule.path, "--judge": judge.path },

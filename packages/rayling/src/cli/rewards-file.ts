@@ -1,52 +1,50 @@
 /** rewards.jsonl: the reward log of a run, with the names that its input has for each sample; and what a run before it left there. */
 
 import { JsonlError } from "@rayling/data-proto";
-import { outcomesIn, RewardLog, RewardLogError, sampleKey } from "@rayling/reward-loop";
+import { olderSampleKeys, RewardLog, sampleKey } from "@rayling/reward-loop";
 import type { RewardRecord, ScoredSample } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
+import type { PastRewards } from "./past-rewards.ts";
 import type { ScoreOptions } from "./score-options.ts";
 import type { SolutionSample } from "./solutions.ts";
 
 export class RewardsFile {
   readonly #log: RewardLog;
-  readonly #version: string;
-  /** Of an earlier run, by index. */
-  readonly #known: ReadonlyMap<number, RewardRecord>;
-  /** Those of them that are not scored again. */
+  readonly #past: PastRewards;
+  /** Of those that an earlier run has: the samples that are not scored again. */
   readonly #kept: ReadonlySet<number>;
+  /** Of the functions that are meant, where a simulated judge in front of them is asked. */
+  readonly #meant: string | undefined;
+  readonly #version: string;
+  /** The run has said what its version hangs on. */
+  #hasSaid = false;
 
   private constructor(
     log: RewardLog,
+    past: PastRewards,
     version: string,
-    known: ReadonlyMap<number, RewardRecord>,
-    isKept: (record: RewardRecord) => boolean,
+    meant: string | undefined,
   ) {
     this.#log = log;
+    this.#past = past;
     this.#version = version;
-    this.#known = known;
-    const kept = [...known].filter(([, record]) => isKept(record));
+    this.#meant = meant;
+    const kept = [...past.known].filter(([, record]) => past.isKept(record));
     this.#kept = new Set(kept.map(([index]) => index));
   }
 
-  /** Starts an empty file, or goes on with what is there. Throws CliError 2 if it cannot be written, or is no log. */
+  /** Starts an empty file, or goes on with what is there. Throws CliError 2 if it cannot be written. @param version of the loop */
   static async open(
-    path: string,
+    past: PastRewards,
     version: string,
-    {
-      resume,
-      rescoreStale,
-      onlyRecorded,
-    }: Pick<ScoreOptions, "resume" | "rescoreStale" | "onlyRecorded">,
+    { out, resume, latencyMs }: Pick<ScoreOptions, "out" | "resume" | "latencyMs">,
   ): Promise<RewardsFile> {
     try {
-      const known = resume ? await recordsIn(path, onlyRecorded) : new Map<number, RewardRecord>();
-      const log = await RewardLog.open(path, { append: resume });
-      return new RewardsFile(log, version, known, (record) => {
-        return record.valid && (!rescoreStale || record.version === version);
-      });
+      const log = await RewardLog.open(out, { append: resume });
+      const meant = latencyMs === undefined ? undefined : past.now?.versions[0];
+      return new RewardsFile(log, past, version, meant);
     } catch (error) {
-      const isOfFile = error instanceof JsonlError || error instanceof RewardLogError;
-      if (!isOfFile) throw error;
+      if (!(error instanceof JsonlError)) throw error;
       throw new CliError(2, `--out: ${error.message}`, { cause: error });
     }
   }
@@ -62,7 +60,7 @@ export class RewardsFile {
 
   /** Of an earlier run, with those that are scored again. */
   get known(): number {
-    return this.#known.size;
+    return this.#past.known.size;
   }
 
   /** Of an earlier run. */
@@ -76,9 +74,9 @@ export class RewardsFile {
     readonly kept: RewardRecord | undefined;
   } {
     const { index } = sample.place;
-    const record = this.#known.get(index);
+    const record = this.#past.known.get(index);
     if (record === undefined) return { isKnown: false, kept: undefined };
-    if (record.sample === sampleKey(sample)) {
+    if ([sampleKey(sample), ...olderSampleKeys(sample)].includes(record.sample)) {
       return { isKnown: true, kept: this.#kept.has(index) ? record : undefined };
     }
     throw new CliError(
@@ -90,21 +88,20 @@ export class RewardsFile {
   async write({ sample, outcome }: ScoredSample<SolutionSample>): Promise<void> {
     const { index, questionIndex: question, solutionKey: solution } = sample.place;
     const place = { index, lane: "training", version: this.#version };
-    await this.#log.write(sample, outcome, place, { question, solution });
+    const meant = this.#meant === undefined ? {} : { version: this.#meant };
+    const about = { question, solution, ...this.#versionParts() };
+    await this.#log.write(sample, { ...outcome, ...meant }, place, about);
   }
 
   async close(): Promise<void> {
     await this.#log.close();
   }
-}
 
-async function recordsIn(path: string, mustExist: boolean): Promise<Map<number, RewardRecord>> {
-  try {
-    return await outcomesIn(path);
-  } catch (error) {
-    const isMissing = error instanceof JsonlError && error.code === "JSONL_NOT_FOUND";
-    // Nothing to go on with: the run begins.
-    if (isMissing && !mustExist) return new Map();
-    throw error;
+  /** In the first line that the run writes. */
+  #versionParts(): { readonly versionParts?: Readonly<Record<string, string>> } {
+    const { parts = {} } = this.#past.now ?? {};
+    if (this.#hasSaid || Object.keys(parts).length === 0) return {};
+    this.#hasSaid = true;
+    return { versionParts: parts };
   }
 }

@@ -100,6 +100,9 @@ function addRescoreCommand(
     });
 }
 
-type RescoreFlags = Omit<ScoreFlags, "demo" | "out" | "resume" | "rescoreStale" | "replay"> & {
+type RescoreFlags = Omit<
+  ScoreFlags,
+  "demo" | "out" | "resume" | "rescoreStale" | "keepStale" | "replay"
+> & {
   readonly only: "failed" | "stale";
 };

@@ -13,11 +13,12 @@ import type { AskedFunctions } from "./asked-functions.ts";
 import type { BaselineResult } from "./baseline.ts";
 import { CliError } from "./cli-error.ts";
 import { grouped } from "./numbers.ts";
+import { readPast } from "./past-rewards.ts";
 import { ProgressView } from "./progress-view.ts";
 import { reportText } from "./score-report.ts";
 import { RewardsFile } from "./rewards-file.ts";
 import { RunSummary } from "./run-summary.ts";
-import { baselineOf, openLoop, refuseInput } from "./score-loop.ts";
+import { baselineOf, meantBy, openLoop, refuseInput } from "./score-loop.ts";
 import type { ScoreOptions } from "./score-options.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { openSolutions } from "./solutions.ts";
@@ -28,11 +29,12 @@ export async function runScore(options: ScoreOptions): Promise<void> {
   try {
     const solutions = await openSolutions(options.solutions, stop.signal);
     const asked = await askedFunctions(options);
+    await refuseInput(options, asked);
+    const past = await readPast(options, meantBy(options, asked));
     await ray.init({ prewarm: 2 });
     const loop = await stop.race(openLoop(options, asked));
     const spentBefore = loop.spent;
-    await refuseInput(options, asked);
-    const file = await RewardsFile.open(options.out, loop.version, options);
+    const file = await RewardsFile.open(past, loop.version, options);
     const run = await scoreAll(loop, solutions, file, options, stop.signal);
     const { spent, spending } = loop;
     await loop.close();

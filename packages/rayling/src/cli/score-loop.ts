@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { JsonlError } from "@rayling/data-proto";
 import { RewardLogError, RewardLoopManager } from "@rayling/reward-loop";
-import type { RewardSpec } from "@rayling/reward-manager-registry";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { readSpec } from "./asked-functions.ts";
 import type { AskedFunctions } from "./asked-functions.ts";
 import { BaselineActor } from "./baseline.ts";
@@ -21,7 +21,7 @@ export async function openLoop(
   options: ScoreOptions,
   { options: asked, single, flag }: AskedFunctions,
 ): Promise<RewardLoopManager> {
-  const { workers, concurrency, executors, timeoutMs, manager, managerOptions } = options;
+  const { workers, concurrency, executors, timeoutMs } = options;
   const { out, resume, onlyRecorded } = options;
   // A simulated judge would find a bad reward module only at its first sample.
   const checking = single === undefined ? undefined : baselineOf(options);
@@ -33,8 +33,7 @@ export async function openLoop(
         executors,
         timeoutMs,
         startTimeoutMs: LOAD_TIMEOUT_MS,
-        manager: managerOf(manager),
-        managerOptions,
+        ...managerOf(options),
         ...asked,
         // Scoring again what is in the log is a run of its own.
         ...(resume && !onlyRecorded ? { spentBefore: resolve(out) } : {}),
@@ -50,7 +49,7 @@ export async function openLoop(
     }
     const reason = loadFailure(error);
     const isOfManager = managerCodes.has((error as { readonly code?: unknown }).code);
-    throw new CliError(2, `${isOfManager ? `--manager ${manager}` : flag}: ${reason}`, {
+    throw new CliError(2, `${isOfManager ? `--manager ${options.manager}` : flag}: ${reason}`, {
       cause: error,
     });
   } finally {
@@ -107,7 +106,22 @@ function loadFailure(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** What the scores of a run hang on, and all that they do. */
+export function meantBy(
+  options: Pick<ScoreOptions, "manager" | "managerOptions">,
+  { meant }: AskedFunctions,
+): RewardLoopOptions {
+  return { ...managerOf(options), ...meant };
+}
+
 /** A name of the registry, or a path as a reward's. */
-function managerOf(text: string): string | RewardSpec {
-  return /^[\w-]+$/.test(text) ? text : readSpec("--manager", text);
+function managerOf({
+  manager,
+  managerOptions,
+}: Pick<ScoreOptions, "manager" | "managerOptions">): Pick<
+  RewardLoopOptions,
+  "manager" | "managerOptions"
+> {
+  const isName = /^[\w-]+$/.test(manager);
+  return { manager: isName ? manager : readSpec("--manager", manager), managerOptions };
 }

@@ -32,6 +32,8 @@ export interface ScoreOptions {
   readonly resume: boolean;
   /** Of that, score again what another version of the reward function scored. */
   readonly rescoreStale: boolean;
+  /** Of that, keep what another version scored, beside what is scored now. */
+  readonly keepStale: boolean;
   /** Score nothing that `out` has no line of. */
   readonly onlyRecorded: boolean;
   /** Of the simulated judge; undefined for none. */
@@ -54,6 +56,7 @@ export interface ScoreFlags extends PolicyFlags {
   readonly managerOption: Readonly<Record<string, unknown>>;
   readonly resume: boolean;
   readonly rescoreStale: boolean;
+  readonly keepStale: boolean;
   readonly reward?: string;
   readonly workers: number;
   readonly concurrency: number;
@@ -101,7 +104,12 @@ export function addScoreCommand(
     )
     .option(
       "--rescore-stale",
-      "with --resume: score again what another version of the reward function scored",
+      "with --resume: score again what another version of the reward functions scored",
+      false,
+    )
+    .option(
+      "--keep-stale",
+      "with --resume: keep what another version of the reward functions scored, beside the new scores",
       false,
     )
     .option(
@@ -180,6 +188,9 @@ or a promise of one; null says that it cannot tell. A sample whose function thro
 score is invalid, never 0.
 
 Ctrl-C finishes what is in flight, a second one stops at once; --resume goes on from there, and scores again what was invalid.
+It refuses scores that another version of the reward functions gave (their modules' texts, settings and weights), unless it is
+told by --rescore-stale or --keep-stale what is to become of them. A sample is the same wherever its file lies and whatever it is
+called: by its place in the file and by what it says.
 Exit codes: 0 done, 1 the run failed, 2 wrong input, 130 stopped by Ctrl-C. Rewards written so far always stay.
 
 Examples:
@@ -192,16 +203,21 @@ Examples:
 /** Samples of the demo that are scored one at a time, too. */
 const DEMO_BASELINE = 64;
 
+type OfScoreAlone = "out" | "rescoreStale" | "keepStale";
+
 /** Throws CliError 2. */
 export function readOptions(
   input: string | undefined,
-  given: Omit<ScoreFlags, "out" | "rescoreStale"> &
-    Partial<Pick<ScoreFlags, "out" | "rescoreStale">>,
+  given: Omit<ScoreFlags, OfScoreAlone> & Partial<Pick<ScoreFlags, OfScoreAlone>>,
 ): ScoreOptions {
-  const flags: ScoreFlags = { out: "rewards.jsonl", rescoreStale: false, ...given };
+  const standard = { out: "rewards.jsonl", rescoreStale: false, keepStale: false };
+  const flags: ScoreFlags = { ...standard, ...given };
   const { demo, rewardKwarg, managerOption, judge, rewards, replay } = flags;
   if (input !== undefined && flags.solutions !== undefined) {
     throw new CliError(2, `${input} and --solutions ${flags.solutions}: give one of them.`);
+  }
+  if (flags.rescoreStale && flags.keepStale) {
+    throw new CliError(2, "--rescore-stale and --keep-stale: give one of them.");
   }
   return {
     ...flags,

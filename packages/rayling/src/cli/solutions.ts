@@ -125,6 +125,7 @@ function samplesOf(
     const place = { index: firstIndex + offset, questionIndex, solutionKey };
     return {
       dataSource,
+      isSourceAssumed: true,
       response: solution,
       groundTruth,
       extraInfo: { question },
@@ -160,6 +161,7 @@ function rolloutOf(
   }
   return {
     dataSource,
+    ...("data_source" in value ? {} : { isSourceAssumed: true }),
     response,
     groundTruth,
     extraInfo: { ...extraInfo, question },

@@ -8,7 +8,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { RewardSource } from "../manager/reward-source.ts";
 import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
 import { answered } from "./combine.ts";
-import { SeveralSources } from "./several-sources.ts";
+import { aboutCascade, SeveralSources } from "./several-sources.ts";
 
 export interface StageSource {
   readonly name: string;
@@ -24,7 +24,7 @@ export class Cascade extends SeveralSources {
   constructor(stages: readonly StageSource[]) {
     super(
       stages.map(({ source }) => source),
-      ["cascade", stages.map(({ name }) => name)],
+      aboutCascade(stages),
     );
     this.#stages = stages;
   }

@@ -9,7 +9,7 @@ import type { ComponentPlan } from "./reward-plan.ts";
 import type { RewardSource } from "../manager/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { combined } from "./combine.ts";
-import { SeveralSources } from "./several-sources.ts";
+import { aboutRewards, SeveralSources } from "./several-sources.ts";
 
 export type RewardComponentSource = Omit<ComponentPlan, "plan"> & { readonly source: RewardSource };
 
@@ -19,10 +19,9 @@ export class ComposedRewards extends SeveralSources {
 
   /** Closes them when it is closed. */
   constructor(components: readonly RewardComponentSource[], combine: "sum" | "mean") {
-    const parts = components.map(({ name, weight, onInvalid }) => [name, weight, onInvalid]);
     super(
       components.map(({ source }) => source),
-      ["rewards", combine, parts],
+      aboutRewards(combine, components),
     );
     this.#components = components;
     this.#combine = combine;

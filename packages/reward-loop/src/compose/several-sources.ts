@@ -6,6 +6,7 @@ import type { GroupScores, PreparedReload, RewardSource } from "../manager/rewar
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import { digestOf } from "../record/sample-key.ts";
 import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
+import type { ComponentPlan } from "./reward-plan.ts";
 
 const nothingToLog: AttemptOutcome = {
   valid: true,
@@ -37,10 +38,11 @@ export abstract class SeveralSources implements RewardSource {
 
   /** One for all of them, made anew when one has another. */
   get version(): string {
-    const versions = this.sources.map(({ version }) => version).join(" ");
-    if (versions !== this.#versions) {
-      this.#versions = versions;
-      this.#digest = digestOf([this.#about, versions]);
+    const versions = this.sources.map(({ version }) => version);
+    const joined = versions.join(" ");
+    if (joined !== this.#versions) {
+      this.#versions = joined;
+      this.#digest = versionOfSeveral(this.#about, versions);
     }
     return this.#digest;
   }
@@ -88,4 +90,23 @@ export abstract class SeveralSources implements RewardSource {
   close(): Promise<void> {
     return closeAll(this.sources);
   }
+}
+
+/** What the version of a cascade hangs on beside those of its stages. */
+export function aboutCascade(stages: readonly { readonly name: string }[]): unknown {
+  return ["cascade", stages.map(({ name }) => name)];
+}
+
+/** And that of several rewards. */
+export function aboutRewards(
+  combine: "sum" | "mean",
+  components: readonly Pick<ComponentPlan, "name" | "weight" | "onInvalid">[],
+): unknown {
+  const parts = components.map(({ name, weight, onInvalid }) => [name, weight, onInvalid]);
+  return ["rewards", combine, parts];
+}
+
+/** @param versions of its sources, in order */
+export function versionOfSeveral(about: unknown, versions: readonly string[]): string {
+  return digestOf([about, versions.join(" ")]);
 }

@@ -5,9 +5,9 @@
  * A cache that cannot be read or written any more (a full disk, another that writes) is told once, and costs no outcome: what it cannot say is not known.
  */
 
-import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
-import { sampleKey } from "../record/sample-key.ts";
+import { olderSampleKeys, sampleKey } from "../record/sample-key.ts";
 import type { ScoreCache } from "../spend/score-cache.ts";
 
 export class KnownScores {
@@ -32,7 +32,8 @@ export class KnownScores {
   ): Promise<SampleOutcome> {
     const cache = this.#cache;
     const key = sampleKey(sample);
-    const known = cache && this.#tried(() => cache.find(version, key));
+    const known =
+      cache && this.#tried(() => find(cache, version, [key, ...olderSampleKeys(sample)]));
     if (known !== undefined) return { valid: true, ...known, ...free, version };
     const asked = `${version} ${key}`;
     const first = this.#underWay.get(asked);
@@ -73,6 +74,19 @@ export class KnownScores {
       return undefined;
     }
   }
+}
+
+/** By the first of its keys that is known. */
+function find(
+  cache: ScoreCache,
+  version: string,
+  keys: readonly string[],
+): RewardResult | undefined {
+  for (const key of keys) {
+    const known = cache.find(version, key);
+    if (known !== undefined) return known;
+  }
+  return undefined;
 }
 
 /** Nothing was called for it. */

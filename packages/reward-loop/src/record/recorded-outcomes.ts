@@ -10,7 +10,7 @@ import type { SampleOutcome } from "../outcome.ts";
 import { isOfPart, readRewardLog } from "./reward-log.ts";
 import { outcomeOf } from "./reward-record.ts";
 import type { RewardRecord } from "./reward-record.ts";
-import { sampleKey } from "./sample-key.ts";
+import { olderSampleKeys, sampleKey } from "./sample-key.ts";
 
 interface Known {
   readonly byIndex: Map<number, SampleOutcome>;
@@ -42,10 +42,17 @@ export class RecordedOutcomes {
 
   /** Undefined: the log does not know it. */
   next(sample: RewardSample): SampleOutcome | undefined {
-    const known = this.#known.get(sampleKey(sample));
+    const known = this.#find(sample);
     if (known === undefined) return undefined;
     known.inOrder ??= [...known.byIndex].toSorted(([a], [b]) => a - b).map(([, one]) => one);
     return known.inOrder[known.given++ % known.inOrder.length];
+  }
+
+  #find(sample: RewardSample): Known | undefined {
+    const known = this.#known.get(sampleKey(sample));
+    if (known !== undefined) return known;
+    const older = olderSampleKeys(sample).find((key) => this.#known.has(key));
+    return older === undefined ? undefined : this.#known.get(older);
   }
 
   #add(record: RewardRecord, parts: readonly RewardRecord[]): void {

@@ -20,6 +20,42 @@ export async function rewardVersion(settings: PipelineSettings): Promise<string>
   return digestOf([texts, name, managerOptions, kwargs, rewardModel, scorerOf(settings)]);
 }
 
+/**
+ * What that version hangs on, by names that users know, each as a digest (a setting may be a secret): where two versions differ, so does one of these.
+ * Rejects with why a module cannot be read.
+ */
+export async function rewardVersionParts(
+  settings: PipelineSettings,
+): Promise<Record<string, string>> {
+  const { reward, manager, managerOptions, tokenizer, rewardModel, baseDirectory } = settings;
+  const ownManager = typeof manager === "string" ? undefined : manager;
+  const modules = { "the reward module": reward, "the manager": ownManager, tokenizer };
+  const parts: Record<string, unknown> = {
+    "the manager's name": typeof manager === "string" ? manager : undefined,
+    ...named("managerOptions", managerOptions),
+    "the reward model": rewardModel,
+    "the scorer": scorerOf(settings),
+  };
+  for (const [name, spec] of Object.entries(modules)) {
+    if (spec === undefined) continue;
+    parts[name] = await readModule(spec, baseDirectory);
+    parts[`${name}: its export`] = spec.name;
+    const kwargs = name === "the reward module" ? "rewardKwargs" : `${name}: rewardKwargs`;
+    Object.assign(parts, named(kwargs, spec.rewardKwargs));
+  }
+  const said = Object.entries(parts).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(said.map(([name, value]) => [name, digestOf(value).slice(0, 8)]));
+}
+
+function named(
+  name: string,
+  values: Readonly<Record<string, unknown>> = {},
+): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(values).map(([key, value]) => [`${name}.${key}`, value ?? null]),
+  );
+}
+
 /** Of what scores where there is no function of the user's: the reward model by itself, or the default scorers. */
 function scorerOf({ reward, discriminative, defaultScore }: PipelineSettings): unknown {
   if (discriminative !== undefined) {
@@ -32,9 +68,13 @@ function scorerOf({ reward, discriminative, defaultScore }: PipelineSettings): u
 async function textOf(spec: RewardSpec | undefined, baseDirectory: string): Promise<string> {
   if (spec === undefined) return "";
   try {
-    return await readFile(fileURLToPath(resolveRewardModule(spec.path, baseDirectory)), "utf8");
+    return await readModule(spec, baseDirectory);
   } catch {
     // Whoever loads it says why it cannot be read.
     return spec.path;
   }
+}
+
+function readModule({ path }: RewardSpec, baseDirectory: string): Promise<string> {
+  return readFile(fileURLToPath(resolveRewardModule(path, baseDirectory)), "utf8");
 }

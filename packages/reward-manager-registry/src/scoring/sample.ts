@@ -10,6 +10,8 @@ import { describeValue } from "../value-description.ts";
 export interface RewardSample {
   /** verl `data_source`: which data set the prompt is from; chooses the default scorer. */
   readonly dataSource: string;
+  /** The data does not say it, and whoever read it gave it a name (of its file): it is no part of which sample it is. */
+  readonly isSourceAssumed?: boolean | undefined;
   /** The response text, or its valid token ids without padding. */
   readonly response: string | ArrayLike<number>;
   /** verl `valid_response_length`: how many tokens the response has, with the one that ends it; for a manager that counts them, where `response` is a text. */

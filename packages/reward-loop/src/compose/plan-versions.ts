@@ -1,0 +1,70 @@
+/** Which versions the outcomes of a loop will have, and what they hang on: known before anything is started, so that a run which goes on from a log knows whether its scores mean the same. */
+
+import { rewardVersion, rewardVersionParts } from "../record/reward-version.ts";
+import { withRewardModel } from "../settings.ts";
+import type { RewardLoopOptions } from "./loop-options.ts";
+import { readPlan } from "./read-plan.ts";
+import { mapPlan } from "./reward-plan.ts";
+import type { RewardPlan } from "./reward-plan.ts";
+import { aboutCascade, aboutRewards, versionOfSeveral } from "./several-sources.ts";
+
+export interface RewardVersions {
+  /** That of the loop as it begins, and behind it those at a cap, when a cheaper judge has taken over. */
+  readonly versions: readonly string[];
+  /** What they hang on, by name ("rewardKwargs.factor", "judge: the reward module"), each as a digest. */
+  readonly parts: Readonly<Record<string, string>>;
+}
+
+/** Rejects with RewardLoopOptionError, InvalidRewardSpecError, or why a module cannot be read. */
+export async function rewardVersionsOf(options: RewardLoopOptions): Promise<RewardVersions> {
+  const { rewardModel } = options;
+  const plan = readPlan(options);
+  if (rewardModel === undefined) return versionsOf(plan);
+  // Where it is served changes no score.
+  return versionsOf(mapPlan(plan, (settings) => withRewardModel(settings, rewardModel, "")));
+}
+
+async function versionsOf(plan: RewardPlan): Promise<RewardVersions> {
+  const main = plan.kind === "function" ? await ofFunction(plan) : await ofSeveral(plan);
+  if (plan.cheaper === undefined) return main;
+  const cheaper = await versionsOf(plan.cheaper);
+  return {
+    versions: [...main.versions, ...cheaper.versions],
+    parts: { ...main.parts, ...within("cheaper", cheaper.parts) },
+  };
+}
+
+async function ofFunction({
+  settings: { pipeline },
+}: Extract<RewardPlan, { kind: "function" }>): Promise<RewardVersions> {
+  const parts = await rewardVersionParts(pipeline);
+  return { versions: [await rewardVersion(pipeline)], parts };
+}
+
+async function ofSeveral(plan: Exclude<RewardPlan, { kind: "function" }>): Promise<RewardVersions> {
+  const children = plan.kind === "cascade" ? plan.stages : plan.components;
+  const known = await Promise.all(
+    children.map(async ({ name, plan: child }) => ({ name, ...(await versionsOf(child)) })),
+  );
+  const about =
+    plan.kind === "cascade"
+      ? aboutCascade(plan.stages)
+      : aboutRewards(plan.combine, plan.components);
+  // Each of them may be at its cap or not.
+  let combinations: readonly (readonly string[])[] = [[]];
+  for (const { versions } of known) {
+    combinations = combinations.flatMap((before) => versions.map((one) => [...before, one]));
+  }
+  const parts = known.map((one) => within(one.name, one.parts));
+  const how = { [plan.kind]: versionOfSeveral(about, []).slice(0, 8) };
+  return {
+    versions: combinations.map((versions) => versionOfSeveral(about, versions)),
+    parts: Object.assign(how, ...parts) as Record<string, string>,
+  };
+}
+
+function within(name: string, parts: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(parts).map(([part, digest]) => [`${name}: ${part}`, digest]),
+  );
+}
