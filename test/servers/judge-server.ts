@@ -9,11 +9,11 @@
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
+import { setImmediate as turn, setTimeout as delay } from "node:timers/promises";
 import { loadComputeScore, scoreSample } from "@rayling/reward-manager-registry";
 import type { ComputeScore } from "@rayling/reward-manager-registry";
 import { LimitCounter } from "./own-limits.ts";
-import type { OwnLimits, Violation } from "./own-limits.ts";
+import type { OwnLimits, Place, Violation } from "./own-limits.ts";
 import { chanceOf } from "./seeded.ts";
 
 export type Latency =
@@ -60,6 +60,8 @@ export interface JudgeOptions {
   readonly faults?: Readonly<Partial<Record<Fault, number>>>;
   /** How often a text fails that does. Default 1. */
   readonly timesPerText?: number;
+  /** Answers say what is left of the requests of a minute, and when all of them are there again. */
+  readonly announces?: boolean;
   /** Everything is answered with 503 for so long, now and then. */
   readonly brownOuts?: { readonly everyMs: number; readonly forMs: number };
   /** PATH[:name] of the reward function that judges. Default: the answers' last numbers have to be equal. */
@@ -87,6 +89,12 @@ export interface Question {
 
 const comeBack = { "retry-after-ms": "20" };
 
+/**
+ * Turns of the event loop in which it is heard of clients that have gone before. Their end and the next client's request may be read in one turn, by a server that had no CPU for a while; then the connection
+ * is ended from this side, too, and closed.
+ */
+const turnsToGo = 5;
+
 export class JudgeServer {
   readonly #options: JudgeOptions;
   readonly #score: ComputeScore;
@@ -95,6 +103,8 @@ export class JudgeServer {
   readonly #startedMs: number = performance.now();
   readonly #tries: Map<string, number> = new Map();
   readonly #answers: Map<string, number> = new Map();
+  /** Who came to a full house, as long as clients may have gone of whom it was not heard yet. */
+  readonly #atTheDoor: ((place: Place | Violation) => void)[] = [];
   #isAsleep = false;
   #wakeUps = 0;
   readonly #stats = {
@@ -166,18 +176,56 @@ export class JudgeServer {
     if (answer === undefined) return send(response, 404, notFound(url));
     this.#stats.requests += 1;
     const tokens = countTokens(text);
-    const place = this.#limits.enter(tokens, performance.now());
+    const place = await this.#enter(tokens);
     if (typeof place === "string") {
       count(this.#stats.violations, place);
       return send(response, 429, problem(`${place} limit reached`), comeBack);
     }
     // A client that has gone away takes no place any more; nor does who is about to be answered.
     const leave = (): void => place.left(tokens);
-    response.once("close", leave);
+    const gone = (): void => {
+      leave();
+      this.#letIn(tokens);
+    };
+    if (response.destroyed) gone();
+    else response.once("close", gone);
     const respond = await this.#judge(text, tokens, answer);
     if (respond === undefined || response.destroyed) return;
-    if (!respond.staysIn) leave();
+    if (!respond.staysIn) {
+      response.off("close", gone);
+      leave();
+    }
+    if (this.#options.announces === true) this.#announce(response);
     respond.send(response);
+  }
+
+  /** Beyond the limit is who finds all places taken by clients that are there, and not by such that have gone before and of whom it was not heard yet. */
+  async #enter(tokens: number): Promise<Place | Violation> {
+    const place = this.#limits.enter(tokens, performance.now());
+    if (place !== "concurrency") return place;
+    const { promise, resolve } = Promise.withResolvers<Place | Violation>();
+    this.#atTheDoor.push(resolve);
+    for (let turns = 0; turns < turnsToGo; turns++) await turn();
+    const at = this.#atTheDoor.indexOf(resolve);
+    if (at !== -1) {
+      this.#atTheDoor.splice(at, 1);
+      resolve("concurrency");
+    }
+    return promise;
+  }
+
+  /** In the place of one who has gone; a place of one who was answered is for nobody who came before. */
+  #letIn(tokens: number): void {
+    const [first] = this.#atTheDoor;
+    if (first === undefined) return;
+    this.#atTheDoor.shift();
+    first(this.#limits.enter(tokens, performance.now()));
+  }
+
+  #announce(response: ServerResponse): void {
+    const { remaining, resetMs } = this.#limits.requestsAt(performance.now());
+    response.setHeader("x-ratelimit-remaining-requests", String(remaining));
+    response.setHeader("x-ratelimit-reset-requests", `${Math.ceil(resetMs)}ms`);
   }
 
   /** What to do about it, when it is time; undefined: nothing at all. */

@@ -10,6 +10,12 @@ export interface OwnLimits {
 
 export type Violation = "concurrency" | "requests" | "tokens";
 
+/** Of one call. */
+export interface Place {
+  /** Once; later calls do nothing. */
+  left(usedTokens: number): void;
+}
+
 interface Taken {
   readonly atMs: number;
   tokens: number;
@@ -33,7 +39,7 @@ export class LimitCounter {
   }
 
   /** What it would be beyond; undefined: it is let in, and counted until `left` is called. */
-  enter(tokens: number, nowMs: number): Violation | { left(usedTokens: number): void } {
+  enter(tokens: number, nowMs: number): Violation | Place {
     const { concurrency, requestsPerMinute, tokensPerMinute, minuteMs = 60_000 } = this.#limits;
     this.#forget(nowMs - minuteMs);
     if (concurrency !== undefined && this.#inFlight >= concurrency) return "concurrency";
@@ -55,6 +61,15 @@ export class LimitCounter {
         taken.tokens = usedTokens;
       },
     };
+  }
+
+  /** What is left of the requests of a minute, and when all of them are there again. */
+  requestsAt(nowMs: number): { readonly remaining: number; readonly resetMs: number } {
+    const { requestsPerMinute = Infinity, minuteMs = 60_000 } = this.#limits;
+    this.#forget(nowMs - minuteMs);
+    const last = this.#taken.at(-1)?.atMs ?? nowMs - minuteMs;
+    const remaining = requestsPerMinute - (this.#taken.length - this.#first);
+    return { remaining, resetMs: Math.max(1, last + minuteMs - nowMs) };
   }
 
   #forget(beforeMs: number): void {
