@@ -2,6 +2,7 @@
 
 export { apiRootOf, chatComplete } from "./chat-complete.ts";
 export type { ChatAnswer, ChatMessage, ChatOptions, ChatUsage } from "./chat-complete.ts";
+export { noteRateLimits } from "./announced.ts";
 export { EndpointError } from "./endpoint-error.ts";
 export { postRequest } from "./post-request.ts";
 export type { PostRequestOptions } from "./post-request.ts";

@@ -1,5 +1,6 @@
 /** JSON to an endpoint and what it answers, with a deadline; all that goes wrong is an EndpointError that says what. */
 
+import { noteRateLimits } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 
 export interface PostOptions {
@@ -48,6 +49,7 @@ export async function postText(
         body: text,
       });
     }
+    noteRateLimits(response.headers);
     return text;
   } catch (error) {
     if (error instanceof EndpointError) throw error;

@@ -8,6 +8,7 @@
  */
 
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
+import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import type { RunTable } from "./run-table.ts";
 
 /** One sample in this thread. */
@@ -20,6 +21,8 @@ export interface Run {
   /** Made when somebody asks for its signal. */
   abort: AbortController | undefined;
   isAborted: boolean;
+  /** What its endpoint said last of its limits. */
+  announced: AnnouncedLimits | undefined;
 }
 
 export class RunTracker {
@@ -44,6 +47,11 @@ export class RunTracker {
     } finally {
       this.#unmark();
     }
+  }
+
+  /** Whose code is at work, or has set to work what is. */
+  get current(): Run | undefined {
+    return this.#context.getStore();
   }
 
   /** Of the run that asks: aborted when nobody waits for it any more. */

@@ -7,6 +7,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import type { RewardResult } from "@rayling/reward-manager-registry";
+import { announcements } from "../client/announced.ts";
+import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { failureOf } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
 import { rewardVersion } from "../record/reward-version.ts";
@@ -22,7 +24,12 @@ import { runWork } from "./score-work.ts";
 import type { ScoreWork } from "./score-work.ts";
 
 /** What one run came to. A result that cannot travel rejects with NotEncodableError instead. */
-export type ScoreReply = { readonly latencyMs: number; readonly overlaps: boolean } & (
+export type ScoreReply = {
+  readonly latencyMs: number;
+  readonly overlaps: boolean;
+  /** What its endpoint said of its limits, where a client told. */
+  readonly announced?: AnnouncedLimits;
+} & (
   | { readonly ok: true; readonly result: RewardResult }
   | { readonly ok: false; readonly error: ScoreFailure }
 );
@@ -60,6 +67,10 @@ export class ScoreExecutor {
   constructor(settings: PipelineSettings, place: RunTablePlace) {
     const table = runTableAt(place);
     this.#tracker = new RunTracker(table);
+    announcements.subscribe((announced) => {
+      const { current } = this.#tracker;
+      if (current !== undefined) current.announced = announced as AnnouncedLimits;
+    });
     // Before the handlers of the user's modules, which may take their time.
     process.prependListener("exit", () => table.exiting());
     const before = rewardVersion(settings);
@@ -94,11 +105,14 @@ export class ScoreExecutor {
       startedAt: undefined,
       abort: undefined,
       isAborted: false,
+      announced: undefined,
     };
     this.#runs.set(id, run);
-    const measured = (): { latencyMs: number; overlaps: boolean } => {
+    const measured = (): Pick<ScoreReply, "latencyMs" | "overlaps" | "announced"> => {
       const now = performance.now();
-      return { latencyMs: now - (run.startedAt ?? now), overlaps: pipeline.overlaps };
+      const { startedAt = now, announced } = run;
+      const told = announced === undefined ? {} : { announced };
+      return { latencyMs: now - startedAt, overlaps: pipeline.overlaps, ...told };
     };
     try {
       const result = await this.#tracker.follow(run, () => runWork(pipeline, work));

@@ -1,6 +1,6 @@
 /** What an error of an HTTP client says besides its message, wherever clients put it. Nothing here throws, whatever the error is. */
 
-import { resetAfterMs } from "./rate-limit-headers.ts";
+import { resetAfterMs, retryAfterIn } from "./rate-limit-headers.ts";
 
 export interface HttpDetails {
   readonly status?: number;
@@ -12,8 +12,9 @@ export interface HttpDetails {
 export function httpDetailsOf(error: unknown, nowMs: number = Date.now()): HttpDetails {
   const status = firstOf(error, ["status", "statusCode"], isStatus);
   const headers = firstOf(error, ["headers", "responseHeaders"], isObject);
-  const resets = (): number | undefined => resetAfterMs((name) => headerOf(headers, name), nowMs);
-  const retryAfterMs = retryAfterOf(headers, nowMs) ?? (status === 429 ? resets() : undefined);
+  const named = (name: string): string | undefined => headerOf(headers, name);
+  const resets = (): number | undefined => resetAfterMs(named, nowMs);
+  const retryAfterMs = retryAfterIn(named, nowMs) ?? (status === 429 ? resets() : undefined);
   return {
     ...(status === undefined ? {} : { status }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
@@ -39,20 +40,6 @@ function firstOf<Value>(
     }
   }
   return undefined;
-}
-
-/** `retry-after-ms` (OpenAI), or `retry-after` in seconds or as a date. */
-function retryAfterOf(headers: object | undefined, nowMs: number): number | undefined {
-  const exact = Number(headerOf(headers, "retry-after-ms") ?? Number.NaN);
-  if (Number.isFinite(exact) && exact >= 0) return Math.min(exact, Number.MAX_SAFE_INTEGER);
-  const text = headerOf(headers, "retry-after");
-  if (text === undefined || text.trim() === "") return undefined;
-  const seconds = Number(text);
-  if (Number.isFinite(seconds)) {
-    return seconds < 0 ? undefined : Math.min(1000 * seconds, Number.MAX_SAFE_INTEGER);
-  }
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
 }
 
 function isObject(value: unknown): value is object {

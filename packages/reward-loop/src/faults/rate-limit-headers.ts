@@ -1,17 +1,33 @@
 /**
- * What the headers of a refusal (429) say of when there is room again, where they have no retry-after: `x-ratelimit-reset-requests` and `-tokens` (OpenAI's, durations as Go writes them:
+ * What the headers of an answer say of its endpoint's limits: of a refusal (429) when there is room again, where they have no retry-after; of an answer that went well how much is left, and until when: `x-ratelimit-reset-requests` and `-tokens` (OpenAI's, durations as Go writes them:
  * "6m0s", "20ms"), `x-ratelimit-reset` and `ratelimit-reset` (seconds from now, a Unix time, or a date, as each service likes it).
  *
  * Left out: the structured `ratelimit` of later drafts of the IETF, and Anthropic's headers, which come with a retry-after.
  */
 
 /** Of each kind: when it is as it was at first, and what is left of it. */
-const kinds: readonly (readonly [reset: string, remaining: string])[] = [
-  ["x-ratelimit-reset-requests", "x-ratelimit-remaining-requests"],
-  ["x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens"],
-  ["x-ratelimit-reset", "x-ratelimit-remaining"],
-  ["ratelimit-reset", "ratelimit-remaining"],
-];
+const kinds: readonly (readonly [reset: string, remaining: string, what: "requests" | "tokens"])[] =
+  [
+    ["x-ratelimit-reset-requests", "x-ratelimit-remaining-requests", "requests"],
+    ["x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens", "tokens"],
+    ["x-ratelimit-reset", "x-ratelimit-remaining", "requests"],
+    ["ratelimit-reset", "ratelimit-remaining", "requests"],
+  ];
+
+type HeaderOf = (name: string) => string | undefined;
+
+/** How much may be used until it is as it was at first. */
+export interface AnnouncedLimit {
+  readonly remaining: number;
+  readonly resetMs: number;
+}
+
+export interface AnnouncedLimits {
+  readonly requests?: AnnouncedLimit;
+  readonly tokens?: AnnouncedLimit;
+  /** The endpoint wants no call for so long. */
+  readonly retryAfterMs?: number;
+}
 
 /** What is longer is no time to wait: a limit of a day is the longest that services have. */
 const longestMs = 86_400_000;
@@ -22,10 +38,7 @@ const longestMs = 86_400_000;
  * @param headerOf a header by its name in lower case
  * @param nowMs of the date
  */
-export function resetAfterMs(
-  headerOf: (name: string) => string | undefined,
-  nowMs: number,
-): number | undefined {
+export function resetAfterMs(headerOf: HeaderOf, nowMs: number): number | undefined {
   const waits = kinds.flatMap(([reset, remaining]) => {
     // One that is not told of may be the one.
     if (Number(headerOf(remaining) ?? 0) > 0) return [];
@@ -33,6 +46,42 @@ export function resetAfterMs(
   });
   const plausible = waits.filter((ms) => ms > 0 && ms <= longestMs);
   return plausible.length === 0 ? undefined : Math.max(...plausible);
+}
+
+/**
+ * What an answer that went well says; undefined: nothing. Of several that are about the same the one with the least left counts.
+ *
+ * @param headerOf a header by its name in lower case
+ * @param nowMs of the date
+ */
+export function announcedIn(headerOf: HeaderOf, nowMs: number): AnnouncedLimits | undefined {
+  const announced: { -readonly [Key in keyof AnnouncedLimits]: AnnouncedLimits[Key] } = {};
+  for (const [reset, left, what] of kinds) {
+    const text = headerOf(left)?.trim() ?? "";
+    const remaining = text === "" ? Number.NaN : Number(text);
+    const resetMs = timeMs(headerOf(reset)?.trim() ?? "", nowMs) ?? 0;
+    if (!(remaining >= 0) || resetMs <= 0 || resetMs > longestMs) continue;
+    const known = announced[what];
+    if (known === undefined || remaining < known.remaining)
+      announced[what] = { remaining, resetMs };
+  }
+  const retryAfterMs = retryAfterIn(headerOf, nowMs);
+  if (retryAfterMs !== undefined) announced.retryAfterMs = retryAfterMs;
+  return Object.keys(announced).length === 0 ? undefined : announced;
+}
+
+/** `retry-after-ms` (OpenAI), or `retry-after` in seconds or as a date. */
+export function retryAfterIn(headerOf: HeaderOf, nowMs: number): number | undefined {
+  const exact = Number(headerOf("retry-after-ms") ?? Number.NaN);
+  if (Number.isFinite(exact) && exact >= 0) return Math.min(exact, Number.MAX_SAFE_INTEGER);
+  const text = headerOf("retry-after");
+  if (text === undefined || text.trim() === "") return undefined;
+  const seconds = Number(text);
+  if (Number.isFinite(seconds)) {
+    return seconds < 0 ? undefined : Math.min(1000 * seconds, Number.MAX_SAFE_INTEGER);
+  }
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
 }
 
 /** Times of today are above that in seconds, and above a hundred times that in milliseconds. */

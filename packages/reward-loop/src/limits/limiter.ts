@@ -1,5 +1,5 @@
 /**
- * The limits of one endpoint, for all who call it: requests and tokens a minute, and calls at once, fixed or found out.
+ * The limits of one endpoint, for all who call it: requests and tokens a minute, and calls at once, fixed or found out; and what it says itself in its answers of what is left.
  *
  * A call waits in its lane until all of them allow it, and gives a lease back when it is answered: with what it used, and with what the endpoint said. Nothing is taken
  * ahead of time, so that whoever is first when there is room is first by its lane and not by when the room was foreseen. Pure but for the clock.
@@ -10,7 +10,9 @@ import {
   type BreakerState,
   CircuitBreaker,
 } from "../faults/circuit-breaker.ts";
+import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { AdaptiveLimit, type AdaptiveLimitSettings, type Ticket } from "./adaptive-limit.ts";
+import { AnnouncedBudget } from "./announced-budget.ts";
 import { type Clock, realClock } from "./clock.ts";
 import { Lanes } from "./lanes.ts";
 import { RateLimit, type RateState } from "./rate-limit.ts";
@@ -50,6 +52,8 @@ export interface LimitReport {
   readonly tokens?: number;
   /** The endpoint wants no call for so long. */
   readonly retryAfterMs?: number;
+  /** What its answer said of its limits. */
+  readonly announced?: Pick<AnnouncedLimits, "requests" | "tokens">;
 }
 
 export interface Lease {
@@ -91,6 +95,7 @@ export class Limiter {
   readonly #clock: Clock;
   readonly #requests: RateLimit | undefined;
   readonly #tokens: RateLimit | undefined;
+  readonly #announced = { requests: new AnnouncedBudget(), tokens: new AnnouncedBudget() };
   readonly #breaker: CircuitBreaker | undefined;
   readonly #concurrency: number | AdaptiveLimit;
   readonly #lanes: Lanes<Waiting>;
@@ -218,6 +223,9 @@ export class Limiter {
       this.#pausedUntilMs - nowMs,
       this.#requests?.waitMs(1, nowMs) ?? 0,
       this.#tokens?.waitMs(tokens, nowMs) ?? 0,
+      this.#announced.requests.waitMs(1, nowMs),
+      // Of a call whose tokens nobody has estimated it is known that it needs some.
+      this.#announced.tokens.waitMs(Math.max(1, tokens), nowMs),
       this.#breaker?.waitMs(nowMs) ?? 0,
     );
   }
@@ -225,6 +233,10 @@ export class Limiter {
   #lease({ tokens, sinceMs }: Pick<Waiting, "tokens" | "sinceMs">, sentMs: number): Lease {
     this.#requests?.take(1, sentMs);
     this.#tokens?.take(tokens, sentMs);
+    const taken = {
+      requests: this.#announced.requests.take(1),
+      tokens: this.#announced.tokens.take(tokens),
+    };
     this.#inFlight += 1;
     this.#granted += 1;
     const adaptive = typeof this.#concurrency === "number" ? undefined : this.#concurrency;
@@ -238,9 +250,21 @@ export class Limiter {
         isOut = false;
         if (ticket !== undefined) this.#learn(ticket, sentMs, report);
         if (sent !== undefined) this.#judge(sent, report);
+        this.#hear(taken, report);
         this.#released(tokens, sentMs, report);
       },
     };
+  }
+
+  #hear(
+    taken: Readonly<Record<"requests" | "tokens", number>>,
+    { announced = {} }: LimitReport,
+  ): void {
+    const nowMs = this.#clock.now();
+    for (const what of ["requests", "tokens"] as const) {
+      const said = announced[what];
+      if (said !== undefined) this.#announced[what].hear(said, taken[what], nowMs);
+    }
   }
 
   #judge(sent: number, { outcome }: LimitReport): void {

@@ -6,6 +6,7 @@
  */
 
 import { ExecutorStartError, RewardLoopClosedError } from "../errors.ts";
+import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import type { AttemptOutcome } from "../outcome.ts";
 import { noTraits } from "../executor/score-executor.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
@@ -22,8 +23,8 @@ const MOST_ENDS_IN_A_ROW = 5;
 export interface SubmitOptions {
   /** Tells the score function that nobody waits any more. */
   readonly signal?: AbortSignal | undefined;
-  /** It has its outcome: at once, before the promise says so. */
-  readonly settled?: (outcome: AttemptOutcome) => void;
+  /** It has its outcome, and its endpoint has said that of its limits: at once, before the promise says so. */
+  readonly settled?: (outcome: AttemptOutcome, announced?: AnnouncedLimits) => void;
   /** It was begun, lost its executor, and begins anew when this resolves. If it rejects, so does the sample, or it is given up where the signal says so. Default: at once. */
   readonly beforeAgain?: () => Promise<void>;
   /** Nothing of it goes on any more: a function that was given up may go on after its outcome. */
@@ -82,9 +83,9 @@ export class ExecutorPool {
         reject(this.#failure.error);
         return over();
       }
-      const settle = (outcome: AttemptOutcome): void => {
+      const settle = (outcome: AttemptOutcome, announced?: AnnouncedLimits): void => {
         this.#endsInARow = 0;
-        settled(outcome);
+        settled(outcome, announced);
         resolve(outcome);
       };
       this.#waiting.push({

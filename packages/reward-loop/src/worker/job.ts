@@ -1,5 +1,6 @@
 /** One sample (or what else there is to do for the user's functions) on its way through a worker: settled exactly once, whatever becomes of the executors it visits. */
 
+import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import type { ScoreReply } from "../executor/score-executor.ts";
 import type { ScoreWork } from "../executor/score-work.ts";
 import { failureOf, givenUpFailure } from "../outcome.ts";
@@ -21,7 +22,7 @@ export interface Job {
    */
   place: "shared" | "alone" | "fresh";
   /** What it came to. What was given up may go on after it. */
-  readonly settle: (outcome: AttemptOutcome) => void;
+  readonly settle: (outcome: AttemptOutcome, announced?: AnnouncedLimits) => void;
   /** Nothing of it goes on any more; after `settle` or `reject`, and once. */
   readonly over: () => void;
   /** Nobody waits for it any more. */
@@ -35,9 +36,14 @@ export function giveUp(job: Job): void {
   job.over();
 }
 
-export function settleInvalid(job: Job, error: ScoreFailure, latencyMs: number): void {
+export function settleInvalid(
+  job: Job,
+  error: ScoreFailure,
+  latencyMs: number,
+  announced?: AnnouncedLimits,
+): void {
   job.attempts += 1;
-  job.settle({ valid: false, error, latencyMs, ...toldBy(job) });
+  job.settle({ valid: false, error, latencyMs, ...toldBy(job) }, announced);
 }
 
 /** By what the call of an executor came to: its reply, or what it rejected with. */
@@ -48,14 +54,10 @@ export function settleByReply(job: Job, reply: unknown): void {
     const isUnsendable = (reply as { code?: unknown }).code === "NOT_ENCODABLE";
     return settleInvalid(job, isUnsendable ? { ...failure, code: "NOT_ENCODABLE" } : failure, 0);
   }
-  if (!reply.ok) return settleInvalid(job, reply.error, reply.latencyMs);
+  const { latencyMs, announced } = reply;
+  if (!reply.ok) return settleInvalid(job, reply.error, latencyMs, announced);
   job.attempts += 1;
-  job.settle({
-    valid: true,
-    ...reply.result,
-    latencyMs: reply.latencyMs,
-    ...toldBy(job),
-  });
+  job.settle({ valid: true, ...reply.result, latencyMs, ...toldBy(job) }, announced);
 }
 
 function toldBy({ attempts, version }: Job): Pick<AttemptOutcome, "attempts" | "version"> {

@@ -10,6 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { classOf } from "../faults/failure-class.ts";
 import { HedgePolicy } from "../faults/hedge.ts";
+import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { maxRetryAfterMs, RetryPolicy } from "../faults/retry-policy.ts";
 import type { LimiterClient } from "../limits/limiter-client.ts";
 import type { LimitReport } from "../limits/limiter.ts";
@@ -157,9 +158,10 @@ export class ScoreAttempts {
     signal?.addEventListener("abort", givenUp, { once: true });
     const outcome = await run(sample, {
       signal,
-      settled: (one) => {
+      settled: (one, announced) => {
         const isGivenUp = this.#isGivenUp(signal, sentMs);
-        report = reportOf(one, isGivenUp, this.#settings.retry?.maxRetryAfterMs);
+        const mostMs = this.#settings.retry?.maxRetryAfterMs;
+        report = withAnnounced(reportOf(one, isGivenUp, mostMs), announced, mostMs);
         givenUp();
       },
       ...(limiter === undefined ? {} : { beforeAgain }),
@@ -252,4 +254,23 @@ function reportOf(
   const used = tokens === undefined ? {} : { tokens };
   const other = status === undefined ? "unknown" : "answered";
   return { outcome: isItsFault ? "failed" : other, isCut, ...used, ...pause };
+}
+
+/** What the endpoint said in an answer that went well; what it said when it refused the call stands in the report. For no longer than a sample would wait. */
+function withAnnounced(
+  report: LimitReport,
+  announced: AnnouncedLimits | undefined,
+  mostMs: number = maxRetryAfterMs,
+): LimitReport {
+  if (announced === undefined) return report;
+  const { requests, tokens, retryAfterMs = 0 } = announced;
+  const limits = Object.entries({ requests, tokens }).flatMap(([what, said]) =>
+    said === undefined ? [] : [[what, { ...said, resetMs: Math.min(said.resetMs, mostMs) }]],
+  );
+  const pauseMs = report.retryAfterMs ?? Math.min(retryAfterMs, mostMs);
+  return {
+    ...report,
+    ...(pauseMs > 0 ? { retryAfterMs: pauseMs } : {}),
+    announced: Object.fromEntries(limits) as NonNullable<LimitReport["announced"]>,
+  };
 }

@@ -5,6 +5,7 @@ import { CircuitBreaker } from "../../src/faults/circuit-breaker.ts";
 import { classOf } from "../../src/faults/failure-class.ts";
 import { httpDetailsOf } from "../../src/faults/http-details.ts";
 import { LatencyQuantile } from "../../src/faults/latency-quantile.ts";
+import { announcedIn } from "../../src/faults/rate-limit-headers.ts";
 import { RetryPolicy } from "../../src/faults/retry-policy.ts";
 import { failureOf, timeoutFailure } from "../../src/outcome.ts";
 
@@ -199,6 +200,35 @@ describe("details of HTTP", () => {
     ]);
     const error = { status: 429, headers: Object.fromEntries(headers) as object };
     expect(httpDetailsOf(error).retryAfterMs).toBe(retryAfterMs);
+  });
+
+  test.each([
+    [{}, undefined],
+    [
+      { "x-ratelimit-remaining-requests": "9", "x-ratelimit-reset-requests": "6m0s" },
+      { requests: { remaining: 9, resetMs: 360_000 } },
+    ],
+    [
+      {
+        "x-ratelimit-remaining-tokens": "0",
+        "x-ratelimit-reset-tokens": "20ms",
+        "x-ratelimit-remaining-requests": "7",
+        "x-ratelimit-reset-requests": "1",
+        "ratelimit-remaining": "3",
+        "ratelimit-reset": "2",
+      },
+      { requests: { remaining: 3, resetMs: 2000 }, tokens: { remaining: 0, resetMs: 20 } },
+    ],
+    [{ "retry-after": "2" }, { retryAfterMs: 2000 }],
+    // Without a time, or without what is left, nothing is said.
+    [{ "x-ratelimit-remaining-requests": "9" }, undefined],
+    [{ "x-ratelimit-reset-requests": "6s" }, undefined],
+    [{ "x-ratelimit-remaining": "many", "x-ratelimit-reset": "6" }, undefined],
+    [{ "x-ratelimit-remaining": "-1", "x-ratelimit-reset": "6" }, undefined],
+    [{ "x-ratelimit-remaining": "1", "x-ratelimit-reset": "600000" }, undefined],
+  ])("of an answer that went well, %j", (given, wanted) => {
+    const headers = new Headers(given);
+    expect(announcedIn((name) => headers.get(name) ?? undefined, 1000)).toEqual(wanted);
   });
 
   test("an endpoint's own error keeps them", () => {

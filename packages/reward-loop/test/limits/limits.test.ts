@@ -491,3 +491,107 @@ describe("a limiter", () => {
     expect(limiter.state).toMatchObject({ waiting: 0, inFlight: 0 });
   });
 });
+
+describe("what an endpoint says is left of its limits", () => {
+  const ok = (
+    requests?: readonly [remaining: number, resetMs: number],
+    tokens?: readonly [remaining: number, resetMs: number],
+  ): LimitReport => {
+    const said = ([remaining, resetMs]: readonly [number, number]): object => ({
+      remaining,
+      resetMs,
+    });
+    return {
+      outcome: "ok",
+      announced: {
+        ...(requests === undefined ? {} : { requests: said(requests) }),
+        ...(tokens === undefined ? {} : { tokens: said(tokens) }),
+      } as NonNullable<LimitReport["announced"]>,
+    };
+  };
+  const start = (
+    settings: LimiterSettings = {},
+  ): {
+    readonly clock: VirtualClock;
+    readonly leases: Lease[];
+    readonly times: number[];
+    readonly ask: (count: number, tokens?: number) => Promise<void>;
+  } => {
+    const clock = new VirtualClock();
+    const limiter = new Limiter(settings, clock);
+    const leases: Lease[] = [];
+    const times: number[] = [];
+    const ask = async (count: number, tokens = 0): Promise<void> => {
+      for (let n = 0; n < count; n++) {
+        void limiter.acquire({ tokens }).then((lease) => {
+          leases.push(lease);
+          times.push(clock.now());
+        });
+      }
+      await clock.advanceTo(clock.now());
+    };
+    return { clock, leases, times, ask };
+  };
+
+  test("is let through, and no more until all of it is there again", async () => {
+    const { clock, leases, times, ask } = start();
+    await ask(1);
+    leases[0]?.release(ok([3, 1000]));
+    await ask(5);
+    expect(times).toEqual([0, 0, 0, 0]);
+    await clock.advanceTo(999);
+    expect(times).toHaveLength(4);
+    await clock.advanceTo(1000);
+    // Nothing is known any more.
+    expect(times.slice(4)).toEqual([1000, 1000]);
+  });
+
+  test("is less by the calls that it may not have counted, until a later one's answer knows better", async () => {
+    const { leases, times, ask } = start();
+    await ask(4);
+    // Three were let through behind the first one.
+    leases[0]?.release(ok([4, 1000]));
+    await ask(9);
+    expect(times).toHaveLength(5);
+    // One behind the fourth: of the three that are left one is taken at least, and nobody knows of the others.
+    leases[3]?.release(ok([3, 1000]));
+    await ask(0);
+    expect(times).toHaveLength(7);
+    // Somebody else has used it up.
+    leases[4]?.release(ok([0, 1000]));
+    leases[5]?.release(ok([5, 1000]));
+    await ask(0);
+    expect(times).toHaveLength(11);
+  });
+
+  test("of tokens holds back who needs more", async () => {
+    const { clock, leases, times, ask } = start();
+    await ask(1, 100);
+    leases[0]?.release(ok([50, 1000], [150, 500]));
+    await ask(2, 100);
+    expect(times).toEqual([0, 0]);
+    await clock.advanceTo(500);
+    expect(times).toEqual([0, 0, 500]);
+    leases[1]?.release(ok(undefined, [0, 100]));
+    await ask(1);
+    expect(times).toHaveLength(3);
+    await clock.advanceTo(600);
+    expect(times).toEqual([0, 0, 500, 600]);
+  });
+
+  test("changes nothing where it says nothing", async () => {
+    const run = async (report: LimitReport): Promise<number[]> => {
+      const { clock, leases, times, ask } = start({ requestsPerMinute: 600, concurrency: 3 });
+      await ask(40);
+      for (let ms = 0; ms < 10_000; ms += 50) {
+        await clock.advanceTo(ms);
+        for (const lease of leases.splice(0)) lease.release(report);
+      }
+      return times;
+    };
+    const silent = await run({ outcome: "ok" });
+    expect(silent).toHaveLength(40);
+    expect(await run(ok())).toEqual(silent);
+    expect(await run(ok([1000, 10], [1e6, 10]))).toEqual(silent);
+  });
+});

@@ -1,0 +1,35 @@
+/** A loop that was told nothing of its endpoint's limits keeps them by what the endpoint says in its answers, as counted by the server. */
+
+import { fileURLToPath } from "node:url";
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import { afterAll, expect, test, vi } from "vitest";
+import { startJudge } from "../servers/judge.ts";
+
+vi.setConfig({ testTimeout: 600_000 });
+afterAll(() => ray.shutdown());
+
+const judged = fileURLToPath(new URL("../fixtures/judged.ts", import.meta.url));
+
+test("no request is beyond the limit that answers tell of", async () => {
+  // Four minutes' worth, of an endpoint whose minutes last a second.
+  const limits = { requestsPerMinute: 40, minuteMs: 1000 };
+  await using judge = await startJudge({ limits, announces: true, latency: { uniform: [1, 5] } });
+  await using loop = await RewardLoopManager.create({
+    workers: 2,
+    executors: 1,
+    concurrency: 4,
+    reward: { path: judged, name: "judged", rewardKwargs: { judgeUrl: judge.baseUrl } },
+    limits: { endpoint: judge.baseUrl },
+    retry: { attempts: 20, baseMs: 20, budget: Infinity },
+  });
+  const samples = Array.from({ length: 160 }, (_, index) => ({
+    dataSource: "announced",
+    response: `${index}. A: 1`,
+    groundTruth: "1",
+  }));
+  let valid = 0;
+  for await (const { outcome } of loop.scoreStream(samples)) valid += Number(outcome.valid);
+  expect(valid).toBe(160);
+  expect(await judge.stats()).toMatchObject({ answered: 160, requests: 160, violations: {} });
+});
