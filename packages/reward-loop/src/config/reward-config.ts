@@ -9,13 +9,15 @@ import { z } from "zod";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { applyOverrides } from "./overrides.ts";
+import { checkPolicyKeys, policyKeys, policyOptionsOf } from "./policy-keys.ts";
+import type { RewardPolicyConfig } from "./policy-keys.ts";
 import { rewardModelUseOf, rolloutDefaults } from "./reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
 import type { RewardModelConfig } from "./reward-model-use.ts";
 import { type ConfigTree, isTree, keysOf, nearestOf, RewardConfigError, valueAt } from "./tree.ts";
 
 /** `reward` of verl's configuration, by its own names. What is null is not set. */
-export interface RewardConfig {
+export interface RewardConfig extends RewardPolicyConfig {
   readonly num_workers: number;
   readonly custom_reward_function: {
     readonly path: string | null;
@@ -101,6 +103,7 @@ const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
   timeout: z.number().positive().default(300),
   experiment_name: z.string().nullable().default(null),
   policy_tokenizer: z.string().min(1).nullable().default(null),
+  ...policyKeys,
 });
 
 /** Without what is null everywhere: verl's own defaults. */
@@ -191,6 +194,7 @@ function consistent(config: RewardConfig): RewardConfig {
       null,
     );
   }
+  checkPolicyKeys(config);
   return config;
 }
 
@@ -273,6 +277,7 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
             : kwargs,
     ),
     ...(isLimited ? { timeoutMs: 1000 * config.timeout } : {}),
+    ...policyOptionsOf(config),
   };
 }
 

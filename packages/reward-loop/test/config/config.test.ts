@@ -243,6 +243,74 @@ describe("a configuration", () => {
     expect(readRewardConfig({ ...tree, reward: said })).toMatchObject(said);
   });
 
+  test("says what is done about limits, failures, slow answers and costs; nothing where it says nothing", () => {
+    const { limits, retry, hedge, spend, ...others } = rewardLoopOptionsOf(
+      readRewardConfig({}, [
+        "reward.limits.max_rpm=60",
+        "reward.limits.max_tpm=9000",
+        "reward.limits.estimated_tokens_per_request=100",
+        "reward.limits.endpoint=judge",
+        "reward.limits.max_concurrent=auto",
+        "reward.limits.adaptive={max: 9, latency_tolerance: 3}",
+        "+reward.limits.shares.validation=2",
+        "reward.limits.breaker={enable: true, open_ms: 100}",
+        "reward.limits.minute_ms=600",
+        "reward.retry={enable: true, attempts: 5, base_ms: 0, max_retry_after_ms: 10, classes: [data]}",
+        "reward.hedge={enable: true, quantile: 0.9}",
+        "reward.on_failure={fallback: 0, again: true, fail_above: 0.5}",
+        "reward.spend={prices: {per_million_input_tokens: 1, per_call: 0}, cap: 5, warn_at: 0.5}",
+        "reward.spend.when_reached={path: b.ts, name: cheap, prices: {per_call: 0.1}}",
+        "reward.cache=scores.db",
+        "reward.join_same=false",
+        "reward.executors=3",
+        "reward.executor_isolation=process",
+        "reward.attempt_timeout_ms=1",
+        "reward.total_timeout_ms=2",
+        "reward.start_timeout_ms=3",
+        "reward.record=log.jsonl",
+        "reward.spent_before=before.jsonl",
+      ]),
+    );
+    expect(limits).toEqual({
+      endpoint: "judge",
+      requestsPerMinute: 60,
+      tokensPerMinute: 9000,
+      tokensPerRequest: 100,
+      minuteMs: 600,
+      concurrency: { max: 9, latencyTolerance: 3 },
+      shares: { validation: 2 },
+      breaker: { openMs: 100 },
+    });
+    expect(retry).toEqual({ attempts: 5, baseMs: 0, maxRetryAfterMs: 10, classes: ["data"] });
+    expect(hedge).toEqual({ quantile: 0.9 });
+    expect(spend).toEqual({
+      prices: { perMillionInputTokens: 1, perCall: 0 },
+      cap: 5,
+      warnAt: 0.5,
+      whenReached: {
+        reward: { path: "b.ts", name: "cheap", rewardKwargs: {} },
+        spend: { prices: { perCall: 0.1 } },
+      },
+    });
+    expect(others).toEqual({
+      workers: 8,
+      manager: "naive",
+      managerOptions: {},
+      onFailure: { fallback: 0, again: true, failAbove: 0.5 },
+      cache: "scores.db",
+      joinSame: false,
+      executors: 3,
+      executorIsolation: "process",
+      timeoutMs: 1,
+      totalTimeoutMs: 2,
+      startTimeoutMs: 3,
+      record: "log.jsonl",
+      spentBefore: "before.jsonl",
+    });
+    const none = rewardLoopOptionsOf(readRewardConfig({}));
+    expect(none).toEqual({ workers: 8, manager: "naive", managerOptions: {} });
+  });
+
   test("may name the class of a manager", () => {
     const config = readRewardConfig({
       reward: {

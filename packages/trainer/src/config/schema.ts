@@ -189,6 +189,7 @@ const run: z.ZodType<RunConfig> = z.strictObject({
   logValGenerations: fromZero,
   saveFreq: frequency,
   testFreq: frequency,
+  overlapValidation: z.boolean().nullable(),
   valBeforeTrain: z.boolean(),
   valOnly: z.boolean(),
   criticWarmup: fromZero,
@@ -199,6 +200,7 @@ const run: z.ZodType<RunConfig> = z.strictObject({
   validationDataDir: text.nullable(),
   maxActorCkptToKeep: count.nullable(),
   maxCriticCkptToKeep: count.nullable(),
+  policyTimeoutMs: count.max(2 ** 31 - 1),
 });
 
 const kwargs = z.record(z.string(), z.unknown());

@@ -180,6 +180,8 @@ export interface RunConfig {
   readonly logValGenerations: number;
   readonly saveFreq: number;
   readonly testFreq: number;
+  /** Ours. Null: but with the schedule sync. */
+  readonly overlapValidation: boolean | null;
   readonly valBeforeTrain: boolean;
   readonly valOnly: boolean;
   readonly criticWarmup: number;
@@ -192,6 +194,8 @@ export interface RunConfig {
   /** Null: all. */
   readonly maxActorCkptToKeep: number | null;
   readonly maxCriticCkptToKeep: number | null;
+  /** Ours. */
+  readonly policyTimeoutMs: number;
 }
 
 /** What verl has no key for. */

@@ -64,7 +64,7 @@ export function trainingPlanOf(config: TrainerConfig, sizes: DatasetSizes): Trai
     samplesPerUpdate: actor.ppoMiniBatchSize * rollout.n,
     rewardSlots: Math.min(
       maxConcurrency ?? reward.num_workers * SLOTS_PER_WORKER,
-      isRateLimited(reward) ? reward.max_concurrent : Infinity,
+      rewardBoundOf(reward),
     ),
     validations,
     samplesPerValidation:
@@ -74,9 +74,14 @@ export function trainingPlanOf(config: TrainerConfig, sizes: DatasetSizes): Trai
   return { ...plan, expected: expectedOf(config, plan) };
 }
 
-/** Its `max_concurrent` holds over all workers. */
-export function isRateLimited({ reward_manager: manager }: RewardConfig): boolean {
-  return manager.source === "register" && ["rate_limited", "limited"].includes(manager.name);
+/** How many rewards may be under way at once, over all workers, as the limits say; those of the manager rate_limited where there are no others. */
+export function rewardBoundOf(reward: RewardConfig): number {
+  const { max_concurrent: most, adaptive } = reward.limits;
+  if (most === "auto") return adaptive.max ?? Infinity;
+  if (most !== null) return most;
+  const { source, name } = reward.reward_manager;
+  const isRateLimited = source === "register" && ["rate_limited", "limited"].includes(name);
+  return isRateLimited ? reward.max_concurrent : Infinity;
 }
 
 /** At every so many steps, and at the last. */

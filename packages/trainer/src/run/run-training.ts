@@ -41,9 +41,11 @@ export async function runTraining(
   config: TrainerConfig,
   { baseDirectory = process.cwd(), loggers = [] }: RunTrainingOptions = {},
 ): Promise<TrainingRun> {
-  const { path } = config.reward.custom_reward_function;
+  const { custom_reward_function: custom, spend } = config.reward;
   // What is not there is told before anything takes its time.
-  if (path !== null) resolveRewardModule(path, baseDirectory);
+  for (const path of [custom.path, spend.when_reached.path]) {
+    if (path !== null) resolveRewardModule(path, baseDirectory);
+  }
   const prompts = await openPrompts(config);
   const policies = await openPolicies(config, {
     baseDirectory,

@@ -2,7 +2,7 @@
 
 import { rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
-import { isRateLimited } from "../config/training-plan.ts";
+import { rewardBoundOf } from "../config/training-plan.ts";
 import type { OptimConfig, TrainerConfig } from "../config/trainer-config.ts";
 import type { PPOTrainerOptions } from "../ppo-trainer.ts";
 import type { AlgorithmOptions, RolloutOptions } from "../fit/options.ts";
@@ -55,11 +55,13 @@ export function trainerOptionsOf(
       totalTrainingSteps: trainer.totalTrainingSteps ?? undefined,
       totalEpochs: trainer.totalEpochs,
       testFreq: trainer.testFreq,
+      overlapValidation: trainer.overlapValidation ?? undefined,
       valBeforeTrain: trainer.valBeforeTrain,
       valOnly: trainer.valOnly,
       saveFreq: trainer.saveFreq,
       criticWarmup: trainer.criticWarmup,
       seed: rayling.seed,
+      policyTimeoutMs: trainer.policyTimeoutMs,
     },
     rolloutDataDir: trainer.rolloutDataDir ?? undefined,
     validationDataDir: trainer.validationDataDir ?? undefined,
@@ -86,14 +88,15 @@ export function rewardOptionsOf(config: TrainerConfig, baseDirectory: string): R
     // Where the workers' slots are more than that together, they share what there is.
     ...(maxConcurrency === null || maxConcurrency % workers === 0
       ? {}
-      : {
-          limits: {
-            concurrency: Math.min(
-              maxConcurrency,
-              isRateLimited(reward) ? reward.max_concurrent : Infinity,
-            ),
-          },
-        }),
+      : { limits: withBound(options.limits, Math.min(maxConcurrency, rewardBoundOf(reward))) }),
+  };
+}
+
+function withBound(limits: RewardLoopOptions["limits"], most: number): RewardLoopOptions["limits"] {
+  const adaptive = limits?.concurrency;
+  return {
+    ...limits,
+    concurrency: typeof adaptive === "object" ? { ...adaptive, max: most } : most,
   };
 }
 

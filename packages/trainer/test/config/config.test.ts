@@ -300,6 +300,29 @@ describe("overrides", () => {
       "goes round in a circle: data.prompt_key -> data.prompt_key",
     ],
     ["data", "data: has no value; write key=value"],
+    [
+      "+reward.retry.atempts=5",
+      "reward.retry.atempts: there is no such key; did you mean reward.retry.attempts?",
+    ],
+    [
+      "reward.limits.max_rmp=5",
+      "reward.limits.max_rmp: there is no such key; +reward.limits.max_rmp=5 would add it; did you mean reward.limits.max_rpm?",
+    ],
+    ["reward.retry.attempts=0", "reward.retry.attempts: is 0: Too small"],
+    ["reward.retry.classes=[timeot]", "reward.retry.classes.0: is"],
+    [
+      "reward.retry.attempts=5",
+      "reward.retry.attempts: is 5, and reward.retry.enable is false; did you mean reward.retry.enable=true?",
+    ],
+    ["reward.hedge.budget=0.2", "did you mean reward.hedge.enable=true?"],
+    ["reward.limits.breaker.probes=1", "did you mean reward.limits.breaker.enable=true?"],
+    ["reward.limits.adaptive.max=9", "did you mean reward.limits.max_concurrent=auto?"],
+    ["reward.limits.max_concurrent=many", 'reward.limits.max_concurrent: is "many": Invalid input'],
+    ["reward.spend.cap=5", "without reward.spend.prices nobody knows what is spent"],
+    ["reward.spend.when_reached.path=a.ts", "without reward.spend.cap nothing is reached"],
+    ["reward.on_failure.fail_above=2", "reward.on_failure.fail_above: is 2: Too big"],
+    ["trainer.policy_timeout_ms=0", "trainer.policy_timeout_ms: is 0: Too small"],
+    ["trainer.overlap_validation=perhaps", 'trainer.overlap_validation: is "perhaps"'],
   ])("%s is refused", (override, message) => {
     const error = refusal(() => withOverrides(override));
     if (typeof message === "string") expect(error.message).toContain(message);
@@ -497,7 +520,17 @@ describe("references", () => {
 
 test("what is printed is read as the same", () => {
   for (const name of presetNames()) {
-    const overrides = ["+max_concurrency=7", "rayling.policy_kwargs={some_thing: {a: 1}}"];
+    const overrides = [
+      "+max_concurrency=7",
+      "rayling.policy_kwargs={some_thing: {a: 1}}",
+      "reward.limits={endpoint: judge, max_rpm: 60, max_concurrent: auto, shares: {validation: 2}}",
+      "reward.retry={enable: true, attempts: 5, classes: [timeout]}",
+      "reward.hedge={enable: true, quantile: 0.9}",
+      "reward.on_failure={fallback: 0, again: true}",
+      "reward.spend={prices: {per_call: 1}, cap: 5, when_reached: {path: cheap.ts}}",
+      "reward.total_timeout_ms=1000",
+      "trainer.overlap_validation=true",
+    ];
     const config = loadTrainerConfig({ name, overrides });
     const printed = parse(printConfig(config)) as Record<string, unknown>;
     expect(readTrainerConfig(printed)).toEqual(config);

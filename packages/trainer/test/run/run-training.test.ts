@@ -92,8 +92,35 @@ describe("the trainer's options", () => {
       { reward: { path: expect.stringContaining("arithmetic-reward") as string } },
     ],
     [["rayling.task=arithmetic", "custom_reward_function.path=a.ts"], { reward: { path: "a.ts" } }],
+    [["reward.retry.enable=True", "reward.retry.max_ms=2000"], { retry: { maxMs: 2000 } }],
+    [["reward.hedge.enable=True"], { hedge: {} }],
+    [
+      ["reward.limits.max_rpm=60", "reward.limits.max_concurrent=4", "+max_concurrency=10"],
+      { limits: { requestsPerMinute: 60, concurrency: 4 } },
+    ],
+    [
+      ["reward.limits.max_concurrent=auto", "reward.limits.adaptive.initial=2"],
+      { limits: { concurrency: { initial: 2 } } },
+    ],
+    [
+      ["reward.limits.max_concurrent=auto", "+max_concurrency=10"],
+      { limits: { concurrency: { max: 10 } } },
+    ],
+    [
+      ["reward.attempt_timeout_ms=500", "reward.total_timeout_ms=2000"],
+      { timeoutMs: 500, totalTimeoutMs: 2000 },
+    ],
   ])("ask for rewards as %j says", (overrides, wanted) => {
     expect(optionsOf(...overrides).reward).toMatchObject({ ...wanted, baseDirectory: "/base" });
+  });
+
+  test("leave it to the library what is done about validation and a policy that hangs, unless it is said", () => {
+    expect(optionsOf().run).toMatchObject({
+      overlapValidation: undefined,
+      policyTimeoutMs: 3_600_000,
+    });
+    const said = optionsOf("trainer.overlap_validation=False", "trainer.policy_timeout_ms=1000");
+    expect(said.run).toMatchObject({ overlapValidation: false, policyTimeoutMs: 1000 });
   });
 });
 
@@ -192,6 +219,35 @@ describe("a run", () => {
     expect(report.validation).toBeUndefined();
     const scores = report.metrics.map((metrics) => metrics["critic/score/mean"] ?? 0);
     expect(scores.at(-1)).toBeGreaterThan(scores[0] ?? 0);
+  });
+
+  test("scores again what failed, with what it cost in its record, where the configuration says so", async () => {
+    const files = await folder();
+    const path = join(files, "reward.ts");
+    const asked = "const asked = new Set<string>();";
+    const down = 'throw Object.assign(new Error("down"), { status: 503 });';
+    await writeFile(
+      path,
+      `${asked}\nexport function computeScore({ solutionStr }: { solutionStr: string }): number {\n  if (asked.has(solutionStr)) return 1;\n  asked.add(solutionStr);\n  ${down}\n}\n`,
+    );
+    const { report } = await ofBandit(
+      "rayling.policy=timed",
+      "rayling.policy_kwargs.seconds={}",
+      `reward.custom_reward_function.path=${path}`,
+      "reward.executors=1",
+      "reward.retry={enable: true, attempts: 2, base_ms: 0, budget: 1}",
+      "reward.spend.prices.per_call=0.5",
+      `reward.record=${files}/rewards.jsonl`,
+      "trainer.total_training_steps=1",
+    );
+    expect(report.metrics[0]).toMatchObject({
+      "reward/invalid_rate": 0,
+      "reward/retry_rate": 1,
+      // Sixteen samples, two tries each.
+      "reward/cost": 16,
+    });
+    const lines = (await readFile(`${files}/rewards.jsonl`, "utf8")).trim().split("\n");
+    expect(lines.length).toBeGreaterThanOrEqual(16);
   });
 
   test("of the timed policy takes the expected times", async () => {
