@@ -20,6 +20,7 @@ import { answerOf } from "./fit/policy-answers.ts";
 import { RewardDesk } from "./fit/reward-desk.ts";
 import { readTrainingSettings } from "./fit/settings.ts";
 import type { TrainingSettings } from "./fit/settings.ts";
+import { silentTracker } from "./fit/silent-tracker.ts";
 import type { StepRecord } from "./fit/step-record.ts";
 import { summaryOf, timesOf } from "./fit/step-summary.ts";
 import { keptTraining, restoredTraining } from "./fit/training-state.ts";
@@ -73,7 +74,7 @@ export class PPOTrainer implements AsyncDisposable {
     this.#schedule = typeof schedule === "string" ? schedules[schedule] : schedule;
     this.#learner = learner;
     this.#rewards = rewards;
-    this.#tracker = options.tracking ?? silent;
+    this.#tracker = options.tracking ?? silentTracker;
   }
 
   /** Rejects with TrainerInputError, which names the option, and as `RewardLoopManager.create`. */
@@ -265,11 +266,3 @@ function resumeOptionsOf(options: CheckpointOptions): ResumeOptions {
   const { folder, resumeMode, resumePath } = options;
   return { folder, mode: resumeMode, path: resumePath };
 }
-
-const silent: StepTracker = {
-  log: () => undefined,
-  phase: () => undefined,
-  samples: () => undefined,
-  generations: () => undefined,
-  progress: () => undefined,
-};

@@ -4,8 +4,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { PPOTrainerOptions, SampleRecord, StepTracker } from "@rayling/trainer";
+import type { PPOTrainerOptions, SampleRecord } from "@rayling/trainer";
 import { expect, onTestFinished, test } from "vitest";
+import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { GradientLogActor } from "../fixtures/gradient-log.ts";
 import { scoredTrainings } from "../fixtures/scored-training.ts";
 
@@ -16,14 +17,6 @@ async function newFolder(): Promise<string> {
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
-
-const silent: StepTracker = {
-  log: () => undefined,
-  phase: () => undefined,
-  samples: () => undefined,
-  generations: () => undefined,
-  progress: () => undefined,
-};
 
 const nowMs = (): number => performance.timeOrigin + performance.now();
 
@@ -38,7 +31,7 @@ test("a step that begins behind a validation does not count the validation's tim
       validationPrompts: dataset(),
       checkpoints: { folder },
       run: { totalTrainingSteps, saveFreq: 1 },
-      tracking: { ...silent, log },
+      tracking: { ...silentTracker, log },
     });
     expect(report.metrics).toHaveLength(1);
     const [validated, step] = told;
@@ -89,7 +82,7 @@ async function resumed(more: Partial<PPOTrainerOptions>): Promise<{
     checkpoints: { folder },
     run: { totalTrainingSteps: 3, saveFreq: 1 },
     tracking: {
-      ...silent,
+      ...silentTracker,
       samples: (step) => {
         if (step === 2) throw stop;
       },
@@ -102,7 +95,7 @@ async function resumed(more: Partial<PPOTrainerOptions>): Promise<{
     ...ahead,
     checkpoints: { folder },
     run: { totalTrainingSteps: 2 },
-    tracking: { ...silent, samples: (_step, samples) => void told.push(...samples) },
+    tracking: { ...silentTracker, samples: (_step, samples) => void told.push(...samples) },
     ...more,
   });
   return { metrics: report.metrics[0] ?? {}, told, resumedMs };
@@ -134,7 +127,7 @@ test("the validation of a step is told before the checkpoint of the next is ther
     checkpoints: { folder },
     run: { totalTrainingSteps: 3, saveFreq: 1, testFreq: 1, valBeforeTrain: false },
     tracking: {
-      ...silent,
+      ...silentTracker,
       log: (metrics, step) => {
         if (!Object.keys(metrics).some((name) => name.startsWith("val-"))) return;
         saved.push(`${step}: ${existsSync(latest) ? readFileSync(latest, "utf8").trim() : "none"}`);

@@ -17,6 +17,7 @@ import type {
   TrainingReport,
 } from "@rayling/trainer";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
 import type { Script } from "../fixtures/scripted.ts";
 
@@ -52,10 +53,7 @@ async function trained(setup: Setup, more: More = {}): Promise<Ran> {
   const dataset = await PromptDataset.fromRows(rows);
   const samples: SampleRecord[][] = [];
   const tracking: StepTracker = {
-    log: () => undefined,
-    phase: () => undefined,
-    generations: () => undefined,
-    progress: () => undefined,
+    ...silentTracker,
     samples: (_step, ones) => void samples.push([...ones]),
   };
   await using trainer = await PPOTrainer.create({

@@ -2,6 +2,7 @@
 
 import { PromptLoader } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
+import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 
 const { dataset, trained } = scoredTrainings();
@@ -50,16 +51,13 @@ describe("off-policy", () => {
       staleness: { limit: 1, numWarmupBatches: 1, strategy: "drop" },
       run: { totalTrainingSteps: 3 },
       tracking: {
+        ...silentTracker,
         log: (_metrics, step) => {
           if (step === 2) {
             Atomics.store(view, 0, 1);
             Atomics.notify(view, 0);
           }
         },
-        phase: () => undefined,
-        samples: () => undefined,
-        generations: () => undefined,
-        progress: () => undefined,
       },
     });
     const evicted = metricsOf(report.metrics, "training/off_policy/evicted_");

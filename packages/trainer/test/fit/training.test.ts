@@ -10,6 +10,7 @@ import { RewardLoopManager } from "@rayling/reward-loop";
 import { PPOTrainer, PromptDataset, PromptLoader, TimedCriticActor } from "@rayling/trainer";
 import type { PPOTrainerOptions, ScheduleName, TrainingReport } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { BanditActor } from "../fixtures/bandit.ts";
 import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
 
@@ -195,14 +196,11 @@ describe("validation", () => {
       validationPrompts: dataset,
       run: { totalTrainingSteps: 4, testFreq: 2 },
       tracking: {
+        ...silentTracker,
         log: (metrics, step) => {
           if ("critic/score/mean" in metrics) told.push([step, "step"]);
           if ("val-core/bandit/acc/mean@1" in metrics) told.push([step, "validation"]);
         },
-        phase: () => undefined,
-        samples: () => undefined,
-        generations: () => undefined,
-        progress: () => undefined,
       },
     });
     expect(told).toEqual([...wanted, [4, "validation"]]);
