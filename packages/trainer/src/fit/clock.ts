@@ -2,33 +2,43 @@
 
 import type { PhaseRecord } from "../tracking/tracking-logger.ts";
 
+export interface ClockListeners {
+  readonly begins: (name: string) => void;
+  /** Now and then, of the phase that began last. */
+  readonly goesOn: (name: string) => void;
+  readonly ended: (phase: PhaseRecord) => void;
+}
+
+/** For people who look. */
+const everyMs = 250;
+
 export class StepClock {
   readonly step: number;
   readonly #startMs: number = now();
-  readonly #onPhase: (phase: PhaseRecord) => void;
-  readonly #onBegin: (name: string) => void;
+  readonly #listeners: ClockListeners;
   readonly #seconds = new Map<string, number>();
+  #ticking: NodeJS.Timeout | undefined;
 
-  constructor(
-    step: number,
-    onPhase: (phase: PhaseRecord) => void,
-    onBegin: (name: string) => void,
-  ) {
+  constructor(step: number, listeners: ClockListeners) {
     this.step = step;
-    this.#onPhase = onPhase;
-    this.#onBegin = onBegin;
+    this.#listeners = listeners;
   }
 
   /** Runs it and adds its time to the phase's. A name may be used again. */
   async time<Result>(name: string, run: () => Result | PromiseLike<Result>): Promise<Result> {
+    const { begins, goesOn, ended } = this.#listeners;
     const startMs = now();
-    this.#onBegin(name);
+    begins(name);
+    clearInterval(this.#ticking);
+    const ticking = setInterval(() => goesOn(name), everyMs).unref();
+    this.#ticking = ticking;
     try {
       return await run();
     } finally {
+      clearInterval(ticking);
       const endMs = now();
       this.#seconds.set(name, (this.#seconds.get(name) ?? 0) + (endMs - startMs) / 1000);
-      this.#onPhase({ step: this.step, name, startMs, endMs });
+      ended({ step: this.step, name, startMs, endMs });
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { DataProto } from "@rayling/data-proto";
 import type { SampleOutcome } from "@rayling/reward-loop";
-import type { PhaseRecord, SampleRecord } from "../tracking/tracking-logger.ts";
+import type { SampleRecord } from "../tracking/tracking-logger.ts";
 import { StepClock } from "./clock.ts";
 import { CollectedMetrics } from "./collected-metrics.ts";
 import type { StepTracker } from "./options.ts";
@@ -34,11 +34,18 @@ export class StepRecord {
   constructor(step: number, tracker: StepTracker, inFlight: () => number, now: () => number) {
     this.step = step;
     this.#now = now;
-    this.clock = new StepClock(
-      step,
-      (phase: PhaseRecord) => tracker.phase(phase),
-      (phase) => tracker.progress({ step, phase, inFlight: inFlight() }),
-    );
+    let told = 0;
+    const tell = (phase: string): void => {
+      told = inFlight();
+      tracker.progress({ step, phase, inFlight: told });
+    };
+    this.clock = new StepClock(step, {
+      begins: tell,
+      goesOn: (phase) => {
+        if (inFlight() !== told) tell(phase);
+      },
+      ended: (phase) => tracker.phase(phase),
+    });
   }
 
   /** How long the training had nothing to do but to wait for rewards. */
