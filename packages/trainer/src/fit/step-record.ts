@@ -69,8 +69,11 @@ export class StepRecord {
   learned(samples: readonly ScoredSample[], part: LearnedRows): void {
     this.parts.push(part);
     this.samples.push(...samples);
-    const usedMs = performance.timeOrigin + performance.now();
-    this.#tell(samples, usedMs);
+  }
+
+  /** Told of samples that were learned from, when the update begins that learns from them; where there is none, behind their advantages. */
+  used(samples: readonly ScoredSample[]): void {
+    this.#tell(samples, performance.timeOrigin + performance.now());
   }
 
   /** What was scored and is not learned from: filtered out, or dropped. */

@@ -402,22 +402,25 @@ export class Training {
       return learnable;
     });
     for (const { batch, row } of samples) batch.isUsed[row] = 1;
+    const trainsPolicy = policyInfo.trains && criticWarmup <= record.step;
     if (critic !== undefined) {
       const account = this.#account("update_critic");
-      await record.clock.time("update_critic", () =>
-        learner.updateCritic(drawn, record.metrics, { isLast, account }),
-      );
-    }
-    if (!policyInfo.trains || criticWarmup > record.step) return;
+      await record.clock.time("update_critic", () => {
+        if (!trainsPolicy) record.used(samples);
+        return learner.updateCritic(drawn, record.metrics, { isLast, account });
+      });
+    } else if (!trainsPolicy) record.used(samples);
+    if (!trainsPolicy) return;
     const isFresh =
       data.batch?.["entropys"] !== undefined && data.metaInfo["updates"] === this.#updates;
     const { scoresTokens } = policyInfo;
     const partOfStep = record.parts.length;
     const account = this.#account("update_actor");
     const context = { isLast, isFresh, scoresTokens, partOfStep, account };
-    await record.clock.time("update_actor", () =>
-      learner.updateActor(drawn, record.metrics, context),
-    );
+    await record.clock.time("update_actor", () => {
+      record.used(samples);
+      return learner.updateActor(drawn, record.metrics, context);
+    });
     this.#updates += 1;
   }
 

@@ -3,9 +3,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { traceOf, type RunRecord, type TrainingTraceEvent } from "@rayling/trainer";
+import { TimedCriticActor, traceOf, Tracking } from "@rayling/trainer";
+import type { RunRecord, TrainingTraceEvent } from "@rayling/trainer";
+import { scoredTrainings } from "../fixtures/scored-training.ts";
 import { recordRun } from "./recorded-run.ts";
-import { runFolder } from "./run-folder.ts";
+import { optionsIn, runFolder } from "./run-folder.ts";
+
+const { trained } = scoredTrainings();
 
 const steps = 6;
 const perStep = 40;
@@ -60,27 +64,65 @@ test("phases are on the trainer's line and lie within each other; samples never 
   }
 });
 
-test("an arrow goes from each sample over its reward to the update of its step", async () => {
-  const events = await traced();
+interface Arrow {
+  readonly sample: TrainingTraceEvent;
+  readonly reward: TrainingTraceEvent;
+  readonly update: TrainingTraceEvent;
+}
+
+/** Slices that its ends are in; throws where one is in none. */
+function arrowsIn(events: readonly TrainingTraceEvent[]): readonly Arrow[] {
   const byTid = Map.groupBy(slicesOf(events), ({ tid }) => tid);
-  const at = ({ tid, ts = 0 }: TrainingTraceEvent): TrainingTraceEvent | undefined =>
-    byTid
-      .get(tid)
-      ?.filter((slice) => (slice.ts ?? 0) <= ts && end(slice) >= ts)
-      .toSorted((a, b) => (b.ts ?? 0) - (a.ts ?? 0))[0];
-  const arrows = Map.groupBy(
-    events.filter(({ ph }) => "stf".includes(ph)),
-    ({ id }) => id,
-  );
-  expect(arrows.size).toBe(perStep * steps);
-  for (const [, [start, middle, tip]] of arrows) {
+  const at = ({ tid, ts = 0 }: TrainingTraceEvent): TrainingTraceEvent => {
+    const around = byTid.get(tid)?.filter((slice) => (slice.ts ?? 0) <= ts && end(slice) > ts);
+    const innermost = around?.toSorted((a, b) => (b.ts ?? 0) - (a.ts ?? 0))[0];
+    if (innermost === undefined) throw new Error(`an arrow ends at ${ts}, where nothing is`);
+    return innermost;
+  };
+  const ends = events.filter(({ ph }) => "stf".includes(ph));
+  return [...Map.groupBy(ends, ({ id }) => id).values()].map(([start, middle, tip]) => {
     if (start === undefined || middle === undefined || tip === undefined) throw new Error("short");
     expect([start.ph, middle.ph, tip.ph]).toEqual(["s", "t", "f"]);
-    const [sample, reward, update] = [at(start), at(middle), at(tip)];
-    expect([sample?.name, reward?.name, update?.name]).toEqual(["wait", "score", "update_actor"]);
-    expect(reward?.args?.["id"]).toBe(sample?.args?.["id"]);
-    expect(update?.args?.["step"]).toBe(sample?.args?.["step"]);
     expect(start.ts).toBeLessThanOrEqual(middle.ts as number);
+    return { sample: at(start), reward: at(middle), update: at(tip) };
+  });
+}
+
+test("an arrow goes from each sample over its reward to the update of its step", async () => {
+  const arrows = arrowsIn(await traced());
+  expect(arrows).toHaveLength(perStep * steps);
+  for (const { sample, reward, update } of arrows) {
+    expect([sample.name, reward.name, update.name]).toEqual(["wait", "score", "update_actor"]);
+    expect(reward.args?.["id"]).toBe(sample.args?.["id"]);
+    expect(update.args?.["step"]).toBe(sample.args?.["step"]);
+  }
+});
+
+test("of a training: each arrow ends in the update that learned from its sample, behind its reward", async () => {
+  const directory = await runFolder();
+  const tracking = await Tracking.open(optionsIn(directory, { logger: "trace" }));
+  await trained("halves", {
+    schedule: "mini-batch-pipeline",
+    // Before each update of the policy.
+    critic: TimedCriticActor.remote({ seconds: { update_critic: 0.01 } }),
+    algorithm: { advEstimator: "grpo" },
+    actor: { ppoMiniBatchSize: 1 },
+    run: { totalTrainingSteps: 2 },
+    tracking,
+  });
+  await tracking.close();
+  const text = await readFile(join(directory, "trace.json"), "utf8");
+  const events = JSON.parse(text) as TrainingTraceEvent[];
+  const updates = Map.groupBy(arrowsIn(events), ({ update }) => update);
+  expect([...updates.keys()].map(({ name }) => name)).toEqual(
+    Array.from({ length: 8 }, () => "update_actor"),
+  );
+  for (const [update, own] of updates) {
+    expect(own).toHaveLength(2);
+    for (const { reward, sample } of own) {
+      expect(sample.args?.["step"]).toBe(update.args?.["step"]);
+      expect(end(reward)).toBeLessThanOrEqual(update.ts ?? 0);
+    }
   }
 });
 

@@ -146,14 +146,14 @@ function scoreSlice({ id, step, startedMs, scoredMs, valid, attempts }: SampleLi
   return { name, category: "reward", startMs: startedMs, endMs: scoredMs, args };
 }
 
-/** The last update of its step that had begun when the sample was used. */
+/** The first update of its step that was not over when the sample was used: it learned from it. */
 function updateOf(
   { step, usedMs }: SampleLine,
   updates: readonly { readonly phase: PhaseLine; readonly place: Place }[],
 ): Place | undefined {
   if (usedMs === null) return undefined;
-  const own = updates.filter(({ phase }) => phase.step === step && phase.startMs <= usedMs + 1);
-  return own.toSorted((a, b) => b.phase.startMs - a.phase.startMs)[0]?.place;
+  const own = updates.filter(({ phase }) => phase.step === step && phase.endMs > usedMs);
+  return own.toSorted((a, b) => a.phase.startMs - b.phase.startMs)[0]?.place;
 }
 
 function thinned(samples: readonly SampleLine[]): readonly SampleLine[] {
