@@ -101,7 +101,6 @@ function checkNames({ algorithm, actorRolloutRef }: TrainerConfig): void {
 
 const keyOf = {
   advEstimator: "algorithm.adv_estimator",
-  filterGroups: "algorithm.filter_groups.enable",
   adaptiveMiniBatch: "rayling.adaptive_mini_batch",
   stalenessLimit: "rayling.staleness.limit",
 } as const;
@@ -112,7 +111,6 @@ function checkSchedule({ algorithm, rayling }: TrainerConfig): void {
   const misfit = misfitOf({
     schedule,
     advEstimator: algorithm.advEstimator,
-    filtersGroups: algorithm.filterGroups.enable,
     adaptsMiniBatch: adaptiveMiniBatch,
     stalenessLimit: staleness.limit,
   });
@@ -120,7 +118,6 @@ function checkSchedule({ algorithm, rayling }: TrainerConfig): void {
     const { part, schedules, why } = misfit;
     const value = {
       advEstimator: algorithm.advEstimator,
-      filterGroups: true,
       adaptiveMiniBatch: true,
       stalenessLimit: staleness.limit,
     }[part];

@@ -1,6 +1,8 @@
 /**
- * Groups of several batches whose rewards are on the way, for schedules that train on whichever are done first. No group is older than the limit when it is taken: it is waited for, or
- * dropped, as the strategy says.
+ * Groups of several batches whose rewards are on the way, for schedules that train on whichever are done first, or that leave some of them out. No group is older than the limit when it is taken:
+ * it is waited for, or dropped, as the strategy says.
+ *
+ * What is dropped was asked for, and is judged and paid for all the same: a reward that is in the loop's line cannot be called back.
  */
 
 import { TrainerStateError } from "../errors.ts";
@@ -97,15 +99,36 @@ export class GroupPool {
       if (this.#failure !== undefined) throw this.#failure.error;
       if (this.groups < least) return undefined;
       const taken = this.#choose(range, step, left);
-      if (taken !== undefined) return taken.flatMap(({ samples }) => samples);
+      if (taken !== undefined) return this.#taken(taken);
       await this.#news.promise;
     }
   }
 
+  /**
+   * So many groups, those of the prompts that came first, as soon as all are judged: the same ones however long each took; undefined if the pool has not as many left.
+   */
+  async takeFirst(count: number): Promise<ScoredSample[] | undefined> {
+    for (;;) {
+      if (this.#failure !== undefined) throw this.#failure.error;
+      if (this.groups < count) return undefined;
+      if (this.#done.length === this.groups) {
+        return this.#taken(this.#done.toSorted(inOrder).slice(0, count));
+      }
+      await this.#news.promise;
+    }
+  }
+
+  /** All that is left is dropped. */
+  dropAll(): void {
+    this.#drop(() => true);
+  }
+
   /** What would be too old for the next step is dropped. With the strategy "wait" that is only what is left over of batches that were generated in place of filtered groups. */
   dropStale(step: number): void {
-    const isStale = ({ batch }: PooledBatch): boolean =>
-      step - batch.generatedAt > this.#settings.limit;
+    this.#drop(({ batch }) => step - batch.generatedAt > this.#settings.limit);
+  }
+
+  #drop(isStale: (pooled: PooledBatch) => boolean): void {
     for (const stale of this.#batches.filter(isStale)) {
       this.#dropped += stale.left;
       stale.left = 0;
@@ -128,12 +151,15 @@ export class GroupPool {
     const room = Math.max(0, stepLeft - lastCall);
     const young = this.#done.filter((group) => !isLast(group)).slice(0, room);
     const chosen = [...old, ...young].slice(0, most);
-    if (chosen.length < least) return undefined;
-    const gone = new Set(chosen);
+    return chosen.length < least ? undefined : chosen;
+  }
+
+  #taken(groups: readonly DoneGroup[]): ScoredSample[] {
+    const gone = new Set(groups);
     this.#done = this.#done.filter((group) => !gone.has(group));
-    for (const { from } of chosen) from.left -= 1;
+    for (const { from } of groups) from.left -= 1;
     this.#batches = this.#batches.filter(({ left }) => left > 0);
-    return chosen;
+    return groups.flatMap(({ samples }) => samples);
   }
 
   /** Groups that would be too old for the next step. */
@@ -206,4 +232,10 @@ export class GroupPool {
     this.#news.resolve();
     this.#news = Promise.withResolvers();
   }
+}
+
+/** Of their prompts. */
+function inOrder(a: DoneGroup, b: DoneGroup): number {
+  const rowOf = ({ samples }: DoneGroup): number => samples[0]?.row ?? 0;
+  return a.from.batch.number - b.from.batch.number || rowOf(a) - rowOf(b);
 }

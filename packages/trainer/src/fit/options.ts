@@ -29,7 +29,7 @@ export interface AlgorithmOptions extends Omit<ComputeAdvantageSettings, "advEst
   readonly advEstimator?: string;
   /** Default: fixed, 0.001. */
   readonly klCtrl?: KlControllerSettings | undefined;
-  /** DAPO: groups whose scores are all the same are left out, and others generated in their place. With the schedule `streaming`. */
+  /** DAPO: groups whose scores are all the same are left out, and others generated in their place. */
   readonly filterGroups?: FilterGroups | undefined;
 }
 

@@ -2,6 +2,7 @@
 
 import type { DataProto } from "@rayling/data-proto";
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
+import type { Baselines } from "./baselines.ts";
 import type { TrainingSample } from "./samples.ts";
 
 export interface RolloutBatch {
@@ -15,8 +16,8 @@ export interface RolloutBatch {
   readonly generatedAt: number;
   /** Its rows are those of `samples`. */
   readonly rewards: RewardRequest;
-  /** Of remax: one row for each prompt. */
-  readonly baselines?: RewardRequest | undefined;
+  /** Of remax: one for each group. */
+  readonly baselines?: Baselines | undefined;
   /** When each rollout was finished, in ms since 1970. */
   readonly generatedMs: readonly number[];
   /** By row: whether an update has learned from it, or it was dropped. */

@@ -5,13 +5,12 @@ import type { ScheduleName } from "./options.ts";
 export interface ScheduledParts {
   readonly schedule: ScheduleName;
   readonly advEstimator: string;
-  readonly filtersGroups: boolean;
   readonly adaptsMiniBatch: boolean;
   readonly stalenessLimit: number;
 }
 
 export interface Misfit {
-  readonly part: "advEstimator" | "filterGroups" | "adaptiveMiniBatch" | "stalenessLimit";
+  readonly part: "advEstimator" | "adaptiveMiniBatch" | "stalenessLimit";
   /** Schedules that can do it, the nearest to the given one first. */
   readonly schedules: readonly ScheduleName[];
   readonly why: string;
@@ -29,23 +28,13 @@ const splitting: readonly ScheduleName[] = [
 
 /** The first part that this schedule cannot do. */
 export function misfitOf(parts: ScheduledParts): Misfit | undefined {
-  const { schedule, advEstimator, filtersGroups, adaptsMiniBatch, stalenessLimit } = parts;
+  const { schedule, advEstimator, adaptsMiniBatch, stalenessLimit } = parts;
   const splits = splitting.includes(schedule);
-  if (filtersGroups && schedule !== "streaming") {
-    return {
-      part: "filterGroups",
-      schedules: ["streaming"],
-      why: "which alone generates others in the place of groups",
-    };
-  }
   if (stalenessLimit > 0 && schedule !== "streaming") {
-    return { part: "stalenessLimit", schedules: ["streaming"], why: "which alone has one" };
-  }
-  if (advEstimator === "remax" && schedule !== "sync") {
     return {
-      part: "advEstimator",
-      schedules: ["sync"],
-      why: "where the greedy answers are those of the same policy",
+      part: "stalenessLimit",
+      schedules: ["streaming"],
+      why: "which alone generates further ahead than others, whose rollouts are as old as they are",
     };
   }
   if (perBatch.includes(advEstimator) && splits) {

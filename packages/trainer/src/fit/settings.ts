@@ -233,7 +233,6 @@ function checkTogether(
 
 const optionOf = {
   advEstimator: "algorithm.advEstimator",
-  filterGroups: "algorithm.filterGroups",
   adaptiveMiniBatch: "adaptiveMiniBatch",
   stalenessLimit: "staleness.limit",
 } as const;
@@ -243,7 +242,6 @@ function checkSchedule(settings: TrainingSettings, schedule: ScheduleName): void
   const misfit = misfitOf({
     schedule,
     advEstimator: algorithm.advEstimator,
-    filtersGroups: algorithm.filterGroups !== undefined,
     adaptsMiniBatch: adaptiveMiniBatch,
     stalenessLimit: staleness.limit,
   });
@@ -251,7 +249,6 @@ function checkSchedule(settings: TrainingSettings, schedule: ScheduleName): void
   const { part, schedules, why } = misfit;
   const given = {
     advEstimator: algorithm.advEstimator,
-    filterGroups: "given",
     adaptiveMiniBatch: "true",
     stalenessLimit: String(staleness.limit),
   }[part];

@@ -4,12 +4,13 @@
  * What is put back is not generated again, and what was scored is not scored again: no sample is lost, none is trained or paid for twice.
  */
 
-import type { SampleOutcome } from "@rayling/reward-loop";
+import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import type { LoaderPosition, PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
 import { TrainerStateError } from "../errors.ts";
 import type { Rollout } from "../policy/policy.ts";
+import { Baselines } from "./baselines.ts";
 import type { RewardDesk } from "./reward-desk.ts";
 import type { RolloutBatch } from "./rollout-batch.ts";
 import type { TrainingSample } from "./samples.ts";
@@ -29,6 +30,8 @@ interface KeptBatch {
   readonly generatedAt: number;
   /** In whole groups. */
   readonly samples: readonly KeptSample[];
+  /** Of remax: the greedy answer of each group. */
+  readonly baselines?: readonly KeptSample[] | undefined;
 }
 
 interface KeptSample {
@@ -57,21 +60,33 @@ export function keptTraining(
 }
 
 function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
-  const { number, n, generatedAt, rewards, isUsed, generatedMs } = batch;
+  const { number, n, generatedAt, baselines, isUsed, generatedMs } = batch;
   const { rows } = prompts.batch(number);
-  const samples = batch.samples.flatMap((sample, row): KeptSample[] => {
-    if (isUsed[row] === 1) return [];
-    const outcome = rewards.scoredOutcomeOf(row);
-    return [
-      {
-        prompt: rows.indexOf(sample.prompt),
-        rollout: sample.rollout,
-        generatedMs: generatedMs[row] ?? 0,
-        ...(outcome === undefined ? {} : { outcome }),
-      },
-    ];
+  const kept = (
+    { prompt, rollout }: TrainingSample,
+    ofMs: number,
+    outcome: SampleOutcome | undefined,
+  ): KeptSample => ({
+    prompt: rows.indexOf(prompt),
+    rollout,
+    generatedMs: ofMs,
+    ...(outcome === undefined ? {} : { outcome }),
   });
-  return { number, n, generatedAt, samples };
+  const samples = batch.samples.flatMap((sample, row) =>
+    isUsed[row] === 1
+      ? []
+      : [kept(sample, generatedMs[row] ?? 0, batch.rewards.scoredOutcomeOf(row))],
+  );
+  const greedy = baselines?.samples.flatMap((sample, group) =>
+    isUsed[group * n] === 1 ? [] : [kept(sample, 0, baselines.request.scoredOutcomeOf(group))],
+  );
+  return {
+    number,
+    n,
+    generatedAt,
+    samples,
+    ...(greedy === undefined ? {} : { baselines: greedy }),
+  };
 }
 
 /** Rewards that are not known are asked for. Throws TrainerStateError for a state of another format, TrainerInputError where it is one of other data. */
@@ -94,37 +109,46 @@ export function restoredTraining(
   return { start: { finishedSteps, nextBatch, outstanding: batches }, klCoef };
 }
 
-function restoredBatch(
-  { number, n, generatedAt, samples: kept }: KeptBatch,
-  prompts: PromptLoader,
-  rewards: RewardDesk,
-): RolloutBatch {
+function restoredBatch(kept: KeptBatch, prompts: PromptLoader, rewards: RewardDesk): RolloutBatch {
+  const { number, n, generatedAt, baselines } = kept;
   const { rows, uids, epoch } = prompts.batch(number);
   const nowMs = performance.timeOrigin + performance.now();
-  const samples = kept.map(({ prompt, rollout }): TrainingSample => {
-    const uid = uids[prompt] as string;
-    const id = `${uid}/${rollout.sample}`;
-    return { id, uid, prompt: rows[prompt] as PromptRow, rollout, generatedAt };
-  });
-  const ticket = rewards.open(
-    samples.map(({ uid }) => uid),
-    n,
-    "training",
-  );
-  for (const [row, sample] of samples.entries()) {
-    const outcome = kept[row]?.outcome;
-    if (outcome === undefined) ticket.submit(row, sample);
-    else ticket.request.know(row, outcome);
-  }
+  // Those of greedy answers are no others' samples.
+  const sampleOf = (idOf: (uid: string, sample: number) => string) => (one: KeptSample) => {
+    const uid = uids[one.prompt] as string;
+    const id = idOf(uid, one.rollout.sample);
+    const prompt = rows[one.prompt] as PromptRow;
+    return { id, uid, prompt, rollout: one.rollout, generatedAt };
+  };
+  const samples = kept.samples.map(sampleOf((uid, sample) => `${uid}/${sample}`));
+  const greedy = baselines?.map(sampleOf((uid) => `${uid}/greedy`));
   return {
     samples,
     n,
     number,
     epoch,
     generatedAt,
-    rewards: ticket.request,
+    baselines: greedy && new Baselines(greedy, asked(greedy, baselines ?? [], 1, rewards)),
+    rewards: asked(samples, kept.samples, n, rewards),
     // Nobody waited for a score while nothing ran: as far as this run is concerned, it was generated when it was read.
-    generatedMs: kept.map(({ generatedMs }) => Math.max(generatedMs, nowMs)),
+    generatedMs: kept.samples.map(({ generatedMs }) => Math.max(generatedMs, nowMs)),
     isUsed: new Uint8Array(samples.length),
   };
+}
+
+/** For what was not scored. */
+function asked(
+  samples: readonly TrainingSample[],
+  kept: readonly KeptSample[],
+  groupSize: number,
+  rewards: RewardDesk,
+): RewardRequest {
+  const uids = samples.map(({ uid }) => uid);
+  const ticket = rewards.open(uids, groupSize, "training");
+  for (const [row, sample] of samples.entries()) {
+    const outcome = kept[row]?.outcome;
+    if (outcome === undefined) ticket.submit(row, sample);
+    else ticket.request.know(row, outcome);
+  }
+  return ticket.request;
 }

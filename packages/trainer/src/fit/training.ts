@@ -6,7 +6,7 @@
  */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
-import type { RewardRequest, TakeRange } from "@rayling/reward-loop";
+import type { TakeRange } from "@rayling/reward-loop";
 import type { PromptBatch, PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
 import { TrainerStateError } from "../errors.ts";
@@ -18,8 +18,10 @@ import type {
   PolicyInfo,
 } from "../policy/policy.ts";
 import { bypassed } from "../algorithms/rollout-correction/rollout-correction.ts";
+import { Baselines } from "./baselines.ts";
 import { differs } from "./filter-groups.ts";
 import { GroupPool } from "./group-pool.ts";
+import type { GroupPoolSettings } from "./group-pool.ts";
 import { joinColumns } from "./join-columns.ts";
 import type { Learner } from "./learner.ts";
 import { AdaptiveMiniBatchSize } from "./mini-batch-size.ts";
@@ -59,6 +61,8 @@ export interface TrainingStart {
   readonly outstanding: readonly RolloutBatch[];
 }
 
+type TakenGroups = Promise<ScoredSample[] | undefined>;
+
 export class Training {
   readonly settings: TrainingSettings;
   readonly #parts: TrainingParts;
@@ -73,6 +77,8 @@ export class Training {
   readonly #restored: RolloutBatch[];
   /** Of the policy's weights, since this run began. */
   #updates = 0;
+  /** Of schedules that train batch by batch, where groups are filtered: what is left of the batches of this step. */
+  #filtered: GroupPool | undefined;
   /** Undefined: always the same. */
   readonly #miniBatchSize: AdaptiveMiniBatchSize | undefined;
 
@@ -128,8 +134,22 @@ export class Training {
     return { ...batch, data: await this.#columns(batch.samples) };
   }
 
-  /** Trains on rows of whole groups of the batch, as soon as so many are scored. */
+  /** Rows that the step still takes: of this batch, and, with a filter of groups, of those that are generated in the place of what it leaves out. */
+  left({ rewards }: RolloutBatch): number {
+    const { algorithm, trainBatchSize, rollout } = this.settings;
+    if (algorithm.filterGroups === undefined) return rewards.unasked;
+    return trainBatchSize * rollout.n - this.#record.samples.length;
+  }
+
+  /**
+   * Trains on rows of whole groups of the batch, as soon as so many are scored. Where some are filtered out, others are generated in their place.
+   *
+   * @param rows of a number with a filter those whose prompts came first, whichever are done first of a range
+   */
   async learn(batch: PreparedBatch, rows: number | TakeRange): Promise<void> {
+    if (this.settings.algorithm.filterGroups !== undefined) {
+      return await this.#learnFiltered(batch, rows);
+    }
     const { rewards } = batch;
     const taken = await this.#waitFor(() => rewards.take(rows));
     const samples = scoredSamplesOf(batch, taken);
@@ -144,11 +164,15 @@ export class Training {
   }
 
   newPool(): GroupPool {
-    const { staleness, algorithm, trainBatchSize, rollout } = this.settings;
+    return this.#poolWithin(this.settings.staleness);
+  }
+
+  #poolWithin({ limit, strategy }: Pick<GroupPoolSettings, "limit" | "strategy">): GroupPool {
+    const { algorithm, trainBatchSize, rollout } = this.settings;
     const { filterGroups } = algorithm;
     return new GroupPool({
-      limit: staleness.limit,
-      strategy: staleness.strategy,
+      limit,
+      strategy,
       keeps: (samples) => filterGroups === undefined || differs(samples, filterGroups.metric),
       failsUnscored: filterGroups && trainBatchSize * rollout.n,
     });
@@ -176,12 +200,8 @@ export class Training {
    */
   async takeFrom(pool: GroupPool, left: number): Promise<ScoredSample[]> {
     const part = this.#nextGroups(left);
-    for (;;) {
-      const samples = await this.#waitFor(() => pool.take(part, this.#finishedSteps, left));
-      if (samples !== undefined) return samples;
-      this.#checkGenerations(pool);
-      await this.#addTo(pool, await this.#generateNext(true));
-    }
+    const take = (): TakenGroups => pool.take(part, this.#finishedSteps, left);
+    return await this.#takeFrom(pool, take, { streaming: true });
   }
 
   /** Trains on samples of any batches of the pool. @param isLast whether the step has no others after these */
@@ -196,13 +216,16 @@ export class Training {
     await this.#learn(ordered.flat(), joinColumns(parts, padTokenId), isLast);
   }
 
-  /** Validates and keeps a checkpoint if it is time, and tells what the step came to. @param pool where there is one: what would be too old for the next step leaves it */
+  /** Validates and keeps a checkpoint if it is time, and tells what the step came to. @param pool where the schedule has one: what would be too old for the next step leaves it */
   async endStep(pool?: GroupPool): Promise<void> {
     const record = this.#record;
     this.#finishedSteps += 1;
-    if (pool !== undefined) {
-      pool.dropStale(this.#finishedSteps);
-      const { dropped, filtered, unscored, samples } = pool.leftOut();
+    pool?.dropStale(this.#finishedSteps);
+    // Generated in the place of others, and more than were needed: the next step has other weights.
+    this.#filtered?.dropAll();
+    const used = pool ?? this.#filtered;
+    if (used !== undefined) {
+      const { dropped, filtered, unscored, samples } = used.leftOut();
       record.untrained(samples);
       const { n } = this.settings.rollout;
       record.metrics.add("training/off_policy/evicted_samples", dropped * n);
@@ -219,6 +242,37 @@ export class Training {
     }
     await this.#parts.onStepEnd(record);
     this.#record = this.#newRecord();
+  }
+
+  async #learnFiltered(batch: PreparedBatch, rows: number | TakeRange): Promise<void> {
+    const { n } = this.settings.rollout;
+    const left = this.left(batch);
+    const pool = (this.#filtered ??= this.#poolWithin({ limit: Infinity, strategy: "drop" }));
+    if (!this.#prepared.has(batch)) {
+      this.#prepared.set(batch, batch.data);
+      pool.add(batch);
+    }
+    const take = (): TakenGroups => {
+      if (typeof rows === "number") return pool.takeFirst(rows / n);
+      const { least, most = least } = rows;
+      return pool.take({ least: least / n, most: most / n }, this.#finishedSteps, left / n);
+    };
+    const samples = await this.#takeFrom(pool, take, { streaming: false });
+    await this.learnFrom(samples, samples.length === left);
+  }
+
+  /** Generates others where the pool has not as many. */
+  async #takeFrom(
+    pool: GroupPool,
+    take: () => TakenGroups,
+    { streaming }: { readonly streaming: boolean },
+  ): Promise<ScoredSample[]> {
+    for (;;) {
+      const samples = await this.#waitFor(take);
+      if (samples !== undefined) return samples;
+      this.#checkGenerations(pool);
+      await this.#addTo(pool, await this.#generateNext(streaming));
+    }
   }
 
   /** Its log-probabilities are those of the policy of now, before the step's updates: what the losses clip by. */
@@ -271,7 +325,6 @@ export class Training {
     const { n, maxResponseLength, temperature, topP, topK } = rollout;
     const generatedAt = this.#finishedSteps;
     const uids = prompts.uids.flatMap((uid) => Array.from({ length: n }, () => uid));
-    const ticket = rewards.open(uids, n, "training");
     const samples = Array<TrainingSample>(uids.length);
     const generatedMs = Array<number>(uids.length).fill(0);
     const request = {
@@ -285,6 +338,10 @@ export class Training {
       seed: (run.seed * 1_000_003 + prompts.number) % 2 ** 31,
       account: this.#account("gen"),
     };
+    // They are judged first: every group that is done needs its own.
+    const needsBaselines = this.settings.algorithm.advEstimator === "remax";
+    const baselines = needsBaselines ? await this.#baselines(request, prompts) : undefined;
+    const ticket = rewards.open(uids, n, "training");
     await collectRollouts(policy, request, run, (rollouts) => {
       const nowMs = performance.timeOrigin + performance.now();
       for (const one of rollouts) {
@@ -302,8 +359,6 @@ export class Training {
         for (const [row, sample] of samples.entries()) ticket.submit(row, sample);
       });
     }
-    const needsBaselines = this.settings.algorithm.advEstimator === "remax";
-    const baselines = needsBaselines ? await this.#baselines(request, prompts) : undefined;
     const isUsed = new Uint8Array(samples.length);
     const { number, epoch } = prompts;
     const requested = { rewards: ticket.request, baselines, generatedMs, isUsed };
@@ -427,12 +482,12 @@ export class Training {
   /** What the greedy answers to the same prompts were rewarded with; null for one that has no valid score: nothing can be said about the answers to its prompt. */
   async #baselinesOf(samples: readonly ScoredSample[]): Promise<(number | null)[] | undefined> {
     if (this.settings.algorithm.advEstimator !== "remax") return undefined;
-    const batches = new Set(samples.map(({ batch }) => batch));
-    await this.#waitFor(() =>
-      Promise.all([...batches].flatMap(({ baselines }) => baselines?.whenSettled() ?? [])),
-    );
-    const outcomes = samples.map(({ batch, row }) =>
-      batch.baselines?.outcomeOf(Math.floor(row / batch.n)),
+    const outcomes = await this.#waitFor(() =>
+      Promise.all(
+        samples.map(
+          async ({ batch, row }) => await batch.baselines?.outcomeOf(Math.floor(row / batch.n)),
+        ),
+      ),
     );
     // Each is one prompt's, and was paid for once.
     for (const [at, { batch, row }] of samples.entries()) {
@@ -443,7 +498,8 @@ export class Training {
   }
 
   /** Greedy answers to the prompts of a batch, with their rewards on the way. */
-  async #baselines(request: GenerateRequest, prompts: PromptBatch): Promise<RewardRequest> {
+  async #baselines(request: GenerateRequest, prompts: PromptBatch): Promise<Baselines> {
+    const samples = Array<TrainingSample>(prompts.uids.length);
     const uids = prompts.uids.map((uid) => `${uid}/greedy`);
     const ticket = this.#parts.rewards.open(uids, 1, "training");
     const generatedAt = this.#finishedSteps;
@@ -452,10 +508,12 @@ export class Training {
       for (const rollout of rollouts) {
         const uid = uids[rollout.prompt] as string;
         const prompt = prompts.rows[rollout.prompt] as PromptRow;
-        ticket.submit(rollout.prompt, { id: uid, uid, prompt, rollout, generatedAt });
+        const sample = { id: uid, uid, prompt, rollout, generatedAt };
+        samples[rollout.prompt] = sample;
+        ticket.submit(rollout.prompt, sample);
       }
     });
-    return ticket.request;
+    return new Baselines(samples, ticket.request);
   }
 
   #account(phase: string): Account {

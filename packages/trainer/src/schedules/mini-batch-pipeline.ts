@@ -7,8 +7,8 @@ export async function miniBatchPipeline(training: Training): Promise<void> {
     const batch = await training.rollout();
     if (batch === undefined) return;
     const prepared = await training.prepare(batch);
-    while (batch.rewards.unasked > 0) {
-      await training.learn(prepared, training.nextPart(batch.rewards.unasked));
+    while (training.left(batch) > 0) {
+      await training.learn(prepared, training.nextPart(training.left(batch)));
     }
     await training.endStep();
   }

@@ -7,7 +7,7 @@ export async function oneStepOffPolicy(training: Training): Promise<void> {
   while (batch !== undefined) {
     const next = await training.rollout();
     const prepared = await training.prepare(batch);
-    await training.learn(prepared, batch.rewards.unasked);
+    await training.learn(prepared, training.left(batch));
     await training.endStep();
     batch = next;
   }

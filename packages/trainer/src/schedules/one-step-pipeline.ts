@@ -7,8 +7,8 @@ export async function oneStepPipeline(training: Training): Promise<void> {
   while (batch !== undefined) {
     const next = await training.rollout();
     const prepared = await training.prepare(batch);
-    while (batch.rewards.unasked > 0) {
-      await training.learn(prepared, training.nextPart(batch.rewards.unasked));
+    while (training.left(batch) > 0) {
+      await training.learn(prepared, training.nextPart(training.left(batch)));
     }
     await training.endStep();
     batch = next;

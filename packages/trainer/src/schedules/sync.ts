@@ -7,7 +7,7 @@ export async function sync(training: Training): Promise<void> {
     const batch = await training.rollout();
     if (batch === undefined) return;
     const prepared = await training.prepare(batch);
-    await training.learn(prepared, batch.rewards.unasked);
+    await training.learn(prepared, training.left(batch));
     await training.endStep();
   }
 }

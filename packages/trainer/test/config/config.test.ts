@@ -262,7 +262,7 @@ describe("overrides", () => {
     ["data.gen_batch_size=64", "data.gen_batch_size: is 64, and can only be null here"],
     [
       "rayling.staleness.limit=2",
-      "is 2, which needs rayling.schedule streaming, which alone has one; it is sync; did you mean rayling.schedule=streaming?",
+      /is 2, which needs rayling\.schedule streaming, which alone generates further ahead .*; it is sync; did you mean rayling\.schedule=streaming\?/,
     ],
     [
       "algorithm.adv_estimator=grop",
@@ -271,10 +271,6 @@ describe("overrides", () => {
     [
       "actor_rollout_ref.actor.policy_loss.loss_mode=vanila",
       /loss_mode: is "vanila": there is none of that name; there are .*; did you mean vanilla\?/,
-    ],
-    [
-      "algorithm.filter_groups.enable=True",
-      /^algorithm\.filter_groups\.enable: is true, .*; it is sync; did you mean rayling\.schedule=streaming\?/,
     ],
     [
       "rayling.schedule=streaming",
@@ -330,14 +326,28 @@ describe("overrides", () => {
     expect(error).toMatchObject({ code: "TRAINER_CONFIG", key: expect.any(String) as string });
   });
 
-  test("of remax are refused but with sync, with the value and what would do", () => {
-    const remax = ["algorithm.adv_estimator=remax", "rayling.schedule=one-step-off-policy"];
-    expect(refusal(() => withOverrides(...remax))).toMatchObject({
+  test("of an estimator that whitens over a batch are refused with the value and what would do", () => {
+    const gdpo = ["algorithm.adv_estimator=gdpo", "algorithm.gdpo_reward_keys=[score]"];
+    expect(refusal(() => withOverrides(...gdpo, "rayling.schedule=streaming"))).toMatchObject({
       key: "algorithm.adv_estimator",
-      value: "remax",
-      nearest: "rayling.schedule=sync",
+      value: "gdpo",
+      nearest: "rayling.schedule=one-step-off-policy",
     });
-    expect(withOverrides("algorithm.adv_estimator=remax").rayling.schedule).toBe("sync");
+  });
+
+  test.each([
+    "sync",
+    "one-step-off-policy",
+    "mini-batch-pipeline",
+    "one-step-pipeline",
+    "streaming",
+  ])("of remax and of filtered groups are taken with %s", (schedule) => {
+    const { rayling, algorithm } = withOverrides(
+      `rayling.schedule=${schedule}`,
+      "algorithm.adv_estimator=remax",
+      "algorithm.filter_groups.enable=True",
+    );
+    expect([rayling.schedule, algorithm.advEstimator]).toEqual([schedule, "remax"]);
   });
 
   test("that are taken away fall back to the default", () => {

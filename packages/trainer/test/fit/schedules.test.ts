@@ -271,6 +271,24 @@ describe("overlap", () => {
     },
   );
 
+  test.for<ScheduleName>(["mini-batch-pipeline", "one-step-pipeline", "streaming"])(
+    "%s waits for no greedy answers but those to the prompts of its mini-batch",
+    async (schedule) => {
+      const shared = new SharedArrayBuffer(8);
+      const { samples } = await trained(
+        {
+          script: { shared },
+          reward: "secondWaits",
+          rewardKwargs: { shared },
+          count: 2,
+          batchSize: 2,
+        },
+        { schedule, algorithm: { advEstimator: "remax" }, actor: { ppoMiniBatchSize: 1 } },
+      );
+      expect(samples.flat()).toHaveLength(4);
+    },
+  );
+
   test("streaming scores samples while others are generated", async () => {
     const shared = new SharedArrayBuffer(8);
     const { samples } = await trained(
@@ -348,10 +366,10 @@ describe("a mini-batch whose size follows the exposed wait", () => {
 describe("filtered groups", () => {
   const algorithm = { filterGroups: {} };
 
-  test("others are generated in their place", async () => {
+  test.for(names)("others are generated in their place: %s", async (schedule) => {
     const ran = await trained(
       { reward: "evenSame", count: 24 },
-      { schedule: "streaming", algorithm, run: { totalTrainingSteps: 2 } },
+      { schedule, algorithm, run: { totalTrainingSteps: 2 } },
     );
     const trainedOn = ran.samples.map((step) => step.filter(({ usedMs }) => usedMs !== undefined));
     expect(trainedOn.map((step) => step.length)).toEqual([8, 8]);
@@ -360,7 +378,33 @@ describe("filtered groups", () => {
     expect(ran.report.metrics.map((one) => one["training/filtered_groups"])).toEqual([4, 4]);
     // What was filtered out is told, too: it was scored.
     expect(ran.samples.map((step) => step.length)).toEqual([16, 16]);
+    const ids = ran.samples.flat().map(({ id }) => id);
+    expect(new Set(ids).size).toBe(32);
+    expect(stalenessOf(ran)).toEqual(schedule.startsWith("one-step") ? [0, 1] : [0, 0]);
   });
+
+  test.for<[ScheduleName, number[]]>([
+    ["sync", [0, 2, 3, 4]],
+    // Of three that were generated: the second is the next step's.
+    ["one-step-off-policy", [0, 2, 3, 8]],
+  ])(
+    "%s: of those in their place the ones that came first, whichever are judged first; what is left is dropped, and counted",
+    async ([schedule, prompts]) => {
+      const shared = new SharedArrayBuffer(4 * 24);
+      const { samples, report } = await trained(
+        { reward: "lastFirst", rewardKwargs: { shared }, count: 24 },
+        { schedule, algorithm, run: { totalTrainingSteps: schedule === "sync" ? 1 : 2 } },
+      );
+      const [step = []] = samples;
+      const used = step.filter(({ usedMs }) => usedMs !== undefined).map(({ id }) => id);
+      const ids = prompts.flatMap((prompt) => [idOf(prompt, 0), idOf(prompt, 1)]);
+      expect(used.toSorted()).toEqual(ids.toSorted());
+      const [metrics] = report.metrics;
+      expect(metrics?.["training/filtered_groups"]).toBe(2);
+      // Two groups of two.
+      expect(metrics?.["training/off_policy/evicted_samples"]).toBe(4);
+    },
+  );
 
   test("count in what is told of rewards: they were scored", async () => {
     const { report } = await trained(
@@ -380,18 +424,21 @@ describe("filtered groups", () => {
     expect(metrics?.["training/unscored_groups"]).toBe(4);
   });
 
-  test("a judge that is away ends the training, where others would be generated for ever", async () => {
-    const training = trained(
-      { reward: "noneScores" },
-      { schedule: "streaming", algorithm: { filterGroups: { maxNumGenBatches: 0 } } },
-    );
-    await expect(training).rejects.toMatchObject({
-      code: "NO_SCORES",
-      message: expect.stringMatching(
-        /^none of the \d+ samples of a batch has a valid score.*: Error: the judge is away$/,
-      ),
-    });
-  });
+  test.for(names)(
+    "%s: a judge that is away ends the training, where others would be generated for ever",
+    async (schedule) => {
+      const training = trained(
+        { reward: "noneScores" },
+        { schedule, algorithm: { filterGroups: { maxNumGenBatches: 0 } } },
+      );
+      await expect(training).rejects.toMatchObject({
+        code: "NO_SCORES",
+        message: expect.stringMatching(
+          /^none of the \d+ samples of a batch has a valid score.*: Error: the judge is away$/,
+        ),
+      });
+    },
+  );
 
   test("by a number of the extra info; one that is not there is an error", async () => {
     const of = (metric: string): Promise<Ran> =>
@@ -407,11 +454,11 @@ describe("filtered groups", () => {
     await expect(of("acc")).rejects.toThrow(/the extra info of sample 1:0:0:\d\/0 has no number/);
   });
 
-  test("a task where no group differs is given up", async () => {
+  test.for(names)("%s: a task where no group differs is given up", async (schedule) => {
     const training = trained(
       { reward: "evenSame", count: 1, batchSize: 1 },
       {
-        schedule: "streaming",
+        schedule,
         algorithm: { filterGroups: { maxNumGenBatches: 3 } },
         actor: {},
       },
@@ -425,7 +472,6 @@ describe("what does not fit", () => {
     ["actor.ppoMiniBatchSize", { actor: { ppoMiniBatchSize: 3 } }],
     ["critic", { algorithm: { advEstimator: "gae" } }],
     ["referencePolicy", { actor: { useKlLoss: true } }],
-    ["algorithm.filterGroups", { algorithm: { filterGroups: {} } }],
     ["adaptiveMiniBatch", { adaptiveMiniBatch: true }],
     ["staleness.limit", { staleness: { limit: 1 } }],
     ["staleness.numWarmupBatches", { schedule: "streaming", staleness: { numWarmupBatches: 1 } }],

@@ -74,6 +74,20 @@ describe("learning", () => {
     expect(scoreOf(report, -10, Infinity)).toBeGreaterThan(0.8);
   });
 
+  test.for<ScheduleName>([
+    "one-step-off-policy",
+    "mini-batch-pipeline",
+    "one-step-pipeline",
+    "streaming",
+  ])("remax, %s", async (schedule) => {
+    const report = await trained({
+      schedule,
+      algorithm: { advEstimator: "remax" },
+      run: { totalTrainingSteps: 60 },
+    });
+    expect(scoreOf(report, -10, Infinity)).toBeGreaterThan(0.8);
+  });
+
   test("in the bypass", async () => {
     const algorithm = { rolloutCorrection: { bypassMode: true } };
     const report = await trained({ algorithm, run: { totalTrainingSteps: 60 } });
