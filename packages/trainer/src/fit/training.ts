@@ -227,6 +227,7 @@ export class Training {
     if (used !== undefined) {
       const { dropped, filtered, unscored, samples } = used.leftOut();
       record.untrained(samples);
+      this.#countBaselines(samples);
       const { n } = this.settings.rollout;
       record.metrics.add("training/off_policy/evicted_samples", dropped * n);
       record.metrics.add("training/filtered_groups", filtered);
@@ -489,12 +490,17 @@ export class Training {
         ),
       ),
     );
-    // Each is one prompt's, and was paid for once.
-    for (const [at, { batch, row }] of samples.entries()) {
-      const outcome = outcomes[at];
-      if (outcome !== undefined && row % batch.n === 0) this.#record.outcomes.push(outcome);
-    }
+    this.#countBaselines(samples);
     return outcomes.map((outcome) => (outcome?.valid === true ? outcome.rewardScore : null));
+  }
+
+  /** Each is one prompt's, and was paid for once. */
+  #countBaselines(samples: readonly ScoredSample[]): void {
+    for (const { batch, row } of samples) {
+      if (row % batch.n !== 0) continue;
+      const outcome = batch.baselines?.request.outcomeOf(row / batch.n);
+      if (outcome !== undefined) this.#record.outcomes.push(outcome);
+    }
   }
 
   /** Greedy answers to the prompts of a batch, with their rewards on the way. */

@@ -414,6 +414,18 @@ describe("filtered groups", () => {
     expect(report.metrics.map((one) => one["reward/invalid_rate"])).toEqual([0.5, 0.5]);
   });
 
+  test("count with their greedy answers, which were scored, too", async () => {
+    const { report } = await trained(
+      { reward: "evenThrows", count: 24 },
+      {
+        algorithm: { filterGroups: {}, advEstimator: "remax" },
+        run: { totalTrainingSteps: 1 },
+      },
+    );
+    // Of 8 prompts: 8 of 16 answers, and 4 of 8 greedy ones.
+    expect(report.metrics.map((one) => one["reward/invalid_rate"])).toEqual([0.5]);
+  });
+
   test("one without a valid score counts apart", async () => {
     const { report } = await trained(
       { reward: "evenThrows", count: 24 },
