@@ -239,6 +239,30 @@ test("rewards rescore scores again what failed, or what an older version scored,
   expect(missing).toMatchObject({ code: 2, stdout: "" });
 });
 
+test("--fallback is the score of what has none, --fail-above ends with what has failed, and --resume scores both again", async () => {
+  const input = await fileOf(rollouts(4, (n) => (n < 2 ? "down" : `known ${n}`)));
+  const out = join(await folder(), "rewards.jsonl");
+  const score = (...flags: string[]): ReturnType<typeof rayling> =>
+    rayling("score", input, "--reward", `${parts}:rule`, "--out", out, ...run, ...flags);
+  const failed = await score("--fail-above", "0.25");
+  expect(failed).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/^invalid +2$/m) as string,
+    stderr: expect.stringContaining(
+      "rayling: --fail-above 0.25: 2 of 4 samples have no score: 2 x SCORE_THREW.\n",
+    ) as string,
+  });
+  expect((await score("--fail-above", "0.5")).code).toBe(0);
+  const fallen = await score("--fallback", "-1", "--fail-above", "0");
+  expect({ code: fallen.code, stderr: fallen.code === 0 ? "" : fallen.stderr }).toEqual({
+    code: 0,
+    stderr: "",
+  });
+  expect((await wholesOf(out)).map((one) => one.score)).toEqual([-1, -1, 2, 3]);
+  expect((await recordsOf(out))[0]?.extra).toMatchObject({ fallback: true, error: "SCORE_THREW" });
+  expect((await score("--resume")).stdout).toMatch(/^samples +4, 2 of before$/m);
+});
+
 describe("flags that do not go together", () => {
   test.each([
     [["--rewards", "x", "--reward", "y"], "--reward and --rewards: give one of them"],
@@ -248,6 +272,9 @@ describe("flags that do not go together", () => {
     [["--reward", "x", "--judge", "y", "--latency", "1,2"], "--latency is for a --reward alone"],
     [["--reward", "y", "--at-budget", "x"], "--at-budget needs --budget"],
     [["--reward", "y", "--cheaper-price", "1,1"], "--cheaper-price needs --at-budget"],
+    [["--reward", "y", "--max-retry-after", "9"], "--max-retry-after needs --retries"],
+    [["--reward", "y", "--fail-above", "2"], "It must be a number from 0 to 1."],
+    [["--reward", "y", "--fallback", "none"], "It must be a number."],
     [["--reward", `${parts}:rule`, "--judge", "/no/such/judge.ts"], "judge.ts"],
     [["--replay", "/no/such/log"], "/no/such/log"],
   ])("%j", async (flags, message) => {

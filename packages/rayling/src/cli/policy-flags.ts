@@ -14,9 +14,13 @@ export interface PolicyFlags {
   readonly maxInFlight?: number | "auto";
   readonly breaker: boolean;
   readonly retries: number;
+  readonly maxRetryAfter?: number;
   readonly hedge: boolean;
   readonly totalTimeout: number;
+  readonly fallback?: number;
+  readonly failAbove?: number;
   readonly cache?: string;
+  readonly joinSame: boolean;
   readonly price?: Prices;
   readonly budget?: number;
   readonly atBudget?: string;
@@ -26,7 +30,7 @@ export interface PolicyFlags {
 /** What the flags stand for. */
 export type Policy = Pick<
   RewardLoopOptions,
-  "limits" | "retry" | "hedge" | "cache" | "spend" | "totalTimeoutMs"
+  "limits" | "retry" | "hedge" | "onFailure" | "cache" | "joinSame" | "spend" | "totalTimeoutMs"
 >;
 
 export function addPolicyFlags(command: Command): Command {
@@ -50,6 +54,11 @@ export function addPolicyFlags(command: Command): Command {
       count(0),
       0,
     )
+    .option(
+      "--max-retry-after <ms>",
+      "with --retries: do not wait longer where an endpoint asks for it: its sample has failed (default: 120000)",
+      count(0),
+    )
     .option("--hedge", "begin calls that take longer than most a second time", false)
     .option(
       "--total-timeout <ms>",
@@ -57,7 +66,22 @@ export function addPolicyFlags(command: Command): Command {
       count(0),
       0,
     )
+    .option(
+      "--fallback <score>",
+      "the score of what cannot be scored, with `fallback: true` among its extras; --resume scores it again (default: it is invalid)",
+      score,
+    )
+    .option(
+      "--fail-above <share>",
+      "end with exit code 1 if more than this share of the samples is invalid; what has a fallback is not (default: 1)",
+      share,
+    )
     .option("--cache <path>", "file of scores that were given before, and are not paid for again")
+    .option(
+      "--join-same",
+      "ask once for samples that say the same and come together (always with --cache)",
+      false,
+    )
     .option(
       "--price <in,out[,call]>",
       "of a million input tokens, a million output tokens, and a call",
@@ -85,6 +109,10 @@ export function policyOf(
   rewardKwargs: Readonly<Record<string, unknown>>,
 ): Policy {
   const { rpm, tpm, tokensPerRequest, maxInFlight, breaker } = flags;
+  const { retries, maxRetryAfter: maxRetryAfterMs, fallback, failAbove } = flags;
+  if (maxRetryAfterMs !== undefined && retries === 0) {
+    throw new CliError(2, "--max-retry-after needs --retries: without them nothing is waited for.");
+  }
   const limits: RewardLimits = {
     ...(rpm === undefined ? {} : { requestsPerMinute: rpm }),
     ...(tpm === undefined ? {} : { tokensPerMinute: tpm }),
@@ -95,9 +123,22 @@ export function policyOf(
   return {
     limits: Object.keys(limits).length === 0 ? undefined : limits,
     // As many again as there are samples: an endpoint that is down is not called on for ever.
-    retry: flags.retries === 0 ? undefined : { attempts: flags.retries + 1, budget: 1 },
+    retry:
+      retries === 0
+        ? undefined
+        : {
+            attempts: retries + 1,
+            budget: 1,
+            ...(maxRetryAfterMs === undefined ? {} : { maxRetryAfterMs }),
+          },
     hedge: flags.hedge,
+    onFailure: {
+      ...(fallback === undefined ? {} : { fallback }),
+      ...(failAbove === undefined ? {} : { failAbove }),
+    },
     cache: flags.cache,
+    // A cache joins by itself.
+    joinSame: flags.joinSame ? true : undefined,
     spend: spendOf(flags, rewardKwargs),
     totalTimeoutMs: flags.totalTimeout === 0 ? undefined : flags.totalTimeout,
   };
@@ -136,6 +177,18 @@ function amount(text: string): number {
   const value = text.trim() === "" ? Number.NaN : Number(text);
   if (Number.isFinite(value) && value > 0) return value;
   throw new InvalidArgumentError("It must be a number above 0.");
+}
+
+function score(text: string): number {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (Number.isFinite(value)) return value;
+  throw new InvalidArgumentError("It must be a number.");
+}
+
+function share(text: string): number {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (value >= 0 && value <= 1) return value;
+  throw new InvalidArgumentError("It must be a number from 0 to 1.");
 }
 
 function countOrAuto(text: string): number | "auto" {

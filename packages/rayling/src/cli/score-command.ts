@@ -6,7 +6,7 @@
  */
 
 import * as ray from "@rayling/core";
-import { outcomeOf } from "@rayling/reward-loop";
+import { outcomeOf, RewardFailuresError } from "@rayling/reward-loop";
 import type { RewardLoopManager, SampleOutcome } from "@rayling/reward-loop";
 import { askedFunctions } from "./asked-functions.ts";
 import type { AskedFunctions } from "./asked-functions.ts";
@@ -43,10 +43,23 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     const isCounted = options.policy.spend !== undefined || spent > 0;
     const money = isCounted ? { spent, spentBefore, spending } : undefined;
     process.stdout.write(reportText({ ...run, loop: words, baseline, money, out: file.path }));
+    checkFailures(run.summary, options);
   } finally {
     await ray.shutdown();
     stop.close();
   }
+}
+
+/** All samples of a run are one batch. Throws CliError 1. */
+function checkFailures(
+  { invalid, invalidCount, done }: RunSummary,
+  { policy }: ScoreOptions,
+): void {
+  const { failAbove = 1 } = policy.onFailure ?? {};
+  if (invalidCount <= failAbove * done) return;
+  const counts = Object.fromEntries([...invalid].map(([code, { count }]) => [code, count]));
+  const cause = new RewardFailuresError(invalidCount, done, counts);
+  throw new CliError(1, `--fail-above ${failAbove}: ${cause.message}`, { cause });
 }
 
 interface Run {
