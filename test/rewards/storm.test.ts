@@ -1,6 +1,6 @@
 /**
  * A reward loop against a server that fails in every way, by a seed: every sample has exactly one outcome, valid scores are the oracle's, and the limits hold as counted by
- * the server, for all loops that share it, also when workers and the limiter are killed meanwhile.
+ * the server, for all loops that share it, also when workers, executors and the limiter are killed meanwhile.
  *
  * RAYLING_STORM_SEEDS=20 runs it with so many seeds.
  */
@@ -91,11 +91,11 @@ function expectAllScored(
   expect(scores).toEqual(samples.map(oracle));
 }
 
-/** Exactly one outcome for each, whatever `meanwhile` does after a third of them. */
+/** Exactly one outcome for each, whatever `meanwhile` does after each of them. */
 async function scoreAll(
   loop: RewardLoopManager,
   samples: readonly RewardSample[],
-  meanwhile: () => Promise<void> = async () => undefined,
+  meanwhile: (done: number) => Promise<void> = async () => undefined,
 ): Promise<SampleOutcome[]> {
   const outcomes: SampleOutcome[] = [];
   let done = 0;
@@ -103,7 +103,7 @@ async function scoreAll(
     expect(outcomes[index], `sample ${index} has one outcome`).toBeUndefined();
     outcomes[index] = outcome;
     done += 1;
-    if (done === Math.floor(samples.length / 3)) await meanwhile();
+    await meanwhile(done);
   }
   expect(done).toBe(samples.length);
   return outcomes;
@@ -138,13 +138,50 @@ test.each(seeds)("workers and the limiter are killed meanwhile (seed %d)", async
   await using judge = await startJudge({ ...storm, seed, limits: endpoint });
   await using loop = await RewardLoopManager.create(loopOptions(judge.baseUrl));
   const samples = samplesOf(seed, 600);
-  const outcomes = await scoreAll(loop, samples, async () => {
+  const outcomes = await scoreAll(loop, samples, async (done) => {
+    if (done !== 200) return;
     const [first = ""] = loop.workerNames;
     await ray.kill(await ray.getActor(first));
     const limiter = await ray.getActor(`reward_limiter:${judge.baseUrl}`);
     await ray.kill(limiter, { noRestart: false });
   });
   expectAllScored(samples, outcomes);
+  const { violations, mostInFlight } = await judge.stats();
+  expect(violations).toEqual({});
+  expect(mostInFlight).toBeLessThanOrEqual(endpoint.concurrency);
+});
+
+test.each(seeds)("executors and workers are killed again and again (seed %d)", async (seed) => {
+  await using judge = await startJudge({ ...storm, seed, limits: endpoint });
+  await using loop = await RewardLoopManager.create({
+    ...loopOptions(judge.baseUrl),
+    executors: 2,
+  });
+  const samples = samplesOf(seed, 600);
+  const random = seededRandom(seed);
+  const killed = { executors: 0, workers: 0 };
+  const outcomes = await scoreAll(loop, samples, async (done) => {
+    if (done % 40 !== 0) return;
+    // An executor, and now and then the worker with all of its executors.
+    const isWorker = done % 160 === 0;
+    const [first = "", second = ""] = loop.workerNames;
+    const worker = random() < 0.5 ? first : second;
+    const prefix = isWorker ? worker : `${worker}_executor_`;
+    const named = (await ray.listNamedActors()).map(({ name }) => name);
+    const targets = named.filter((name) => (isWorker ? name === prefix : name.startsWith(prefix)));
+    const target = targets[Math.floor(random() * targets.length)];
+    // The worker may have none at the moment.
+    if (target === undefined) return;
+    try {
+      await ray.kill(await ray.getActor(target));
+      killed[isWorker ? "workers" : "executors"] += 1;
+    } catch {
+      // It has ended since.
+    }
+  });
+  expectAllScored(samples, outcomes);
+  expect(killed.executors).toBeGreaterThan(0);
+  expect(killed.workers).toBeGreaterThan(0);
   const { violations, mostInFlight } = await judge.stats();
   expect(violations).toEqual({});
   expect(mostInFlight).toBeLessThanOrEqual(endpoint.concurrency);
