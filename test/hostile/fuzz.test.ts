@@ -26,6 +26,7 @@ import {
   type Place,
   RawPeer,
   residentBytes,
+  settledSockets,
   sockets,
   special,
   u32,
@@ -348,7 +349,7 @@ test(
     const pid = await ray.get(actor.pid.remote());
     const target = await ray.get(actor.target.remote());
     const host: Attackable = { ...doorOf(pid), pid };
-    const before = [sockets(agent.pid).length, sockets(host.pid).length];
+    const before = await settledSockets(agent.pid, host.pid);
     const trace = join(tmpdir(), `rayling-fuzz-${process.pid}`);
 
     let sent = 0;

@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { enableNodes, startAgent } from "@rayling/cluster";
 import * as ray from "@rayling/core";
 import { type Channel, listen } from "@rayling/core/cluster";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { Attacked, type AttackedClass } from "../fixtures/attacked.ts";
 import {
   body,
@@ -24,6 +24,7 @@ import {
   type Place,
   RawPeer,
   residentBytes,
+  settledSockets,
   sockets,
   special,
   u32,
@@ -64,16 +65,14 @@ beforeAll(async () => {
   const pid = await ray.get(actor.pid.remote());
   target = await ray.get(actor.target.remote());
   host = { ...doorOf(pid), pid };
+  socketsBefore = await settledSockets(agent.pid, host.pid);
 });
 afterAll(async () => {
   await ray.shutdown();
   child.kill("SIGKILL");
 });
 
-let socketsBefore: readonly [number, number];
-beforeEach(() => {
-  socketsBefore = [sockets(agent.pid).length, sockets(host.pid).length];
-});
+let socketsBefore: readonly number[];
 /** Whatever was tried, the same host goes on counting, and nobody's connection is left. */
 afterEach(async () => {
   for (const peer of peers.splice(0)) peer.end();

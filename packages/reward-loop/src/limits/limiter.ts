@@ -13,6 +13,7 @@ import {
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { AdaptiveLimit, type AdaptiveLimitSettings, type Ticket } from "./adaptive-limit.ts";
 import { AnnouncedBudget } from "./announced-budget.ts";
+import type { TakenCall } from "./announced-budget.ts";
 import { type Clock, realClock } from "./clock.ts";
 import { Lanes } from "./lanes.ts";
 import { RateLimit, type RateState } from "./rate-limit.ts";
@@ -257,13 +258,12 @@ export class Limiter {
   }
 
   #hear(
-    taken: Readonly<Record<"requests" | "tokens", number>>,
+    taken: Readonly<Record<"requests" | "tokens", TakenCall>>,
     { announced = {} }: LimitReport,
   ): void {
     const nowMs = this.#clock.now();
     for (const what of ["requests", "tokens"] as const) {
-      const said = announced[what];
-      if (said !== undefined) this.#announced[what].hear(said, taken[what], nowMs);
+      this.#announced[what].over(taken[what], announced[what], nowMs);
     }
   }
 

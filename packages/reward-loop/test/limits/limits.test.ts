@@ -553,15 +553,35 @@ describe("what an endpoint says is left of its limits", () => {
     leases[0]?.release(ok([4, 1000]));
     await ask(9);
     expect(times).toHaveLength(5);
-    // One behind the fourth: of the three that are left one is taken at least, and nobody knows of the others.
+    // One behind the fourth, and two before it that may come to the endpoint later.
     leases[3]?.release(ok([3, 1000]));
     await ask(0);
-    expect(times).toHaveLength(7);
-    // Somebody else has used it up.
-    leases[4]?.release(ok([0, 1000]));
-    leases[5]?.release(ok([5, 1000]));
+    expect(times).toHaveLength(5);
+    // They are over, and it has counted all.
+    leases[1]?.release(ok());
+    leases[2]?.release(ok());
+    leases[4]?.release(ok([3, 1000]));
     await ask(0);
-    expect(times).toHaveLength(11);
+    expect(times).toHaveLength(8);
+    // Somebody else has used it up.
+    leases[5]?.release(ok([0, 1000]));
+    await ask(0);
+    expect(times).toHaveLength(8);
+    leases[7]?.release(ok([5, 1000]));
+    await ask(0);
+    expect(times).toHaveLength(12);
+  });
+
+  test("is not there again before the latest time that was said", async () => {
+    const { clock, leases, times, ask } = start();
+    await ask(2);
+    leases[1]?.release(ok([0, 1000]));
+    leases[0]?.release(ok([1, 900]));
+    await ask(1);
+    await clock.advanceTo(999);
+    expect(times).toHaveLength(2);
+    await clock.advanceTo(1000);
+    expect(times).toHaveLength(3);
   });
 
   test("of tokens holds back who needs more", async () => {
