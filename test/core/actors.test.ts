@@ -327,6 +327,18 @@ describe("names", () => {
     expect(seen.toSorted((left, right) => left - right)).toEqual([6, 7]);
   });
 
+  test("of actors that are about to end are free, also for who takes the one that there is", async () => {
+    const make = Counter.options({ lifetime: "detached", name: "ending", getIfExists: true });
+    const first = make.remote();
+    await ray.get(first.increment.remote());
+    const killed = ray.kill(first);
+    const second = make.remote();
+    expect(await ray.get(second.increment.remote())).toBe(1);
+    await killed;
+    const found = await ray.getActor<CounterClass>("ending");
+    expect(await ray.get(found.increment.remote())).toBe(2);
+  });
+
   test.each([[undefined], [null], [""], ["  "], [5]])("refuse %j", async (name) => {
     await expect(ray.getActor(name as never)).rejects.toThrow(ray.InvalidOptionError);
   });

@@ -1,7 +1,7 @@
 /**
  * The actors of a session, living and lately dead, and their names.
  *
- * A name is free again when its actor is dead.
+ * A name is free again when its actor is dead, or about to be.
  */
 import type { ActorSpec, Registration, StartArguments } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
@@ -98,17 +98,17 @@ export class ActorRegistry {
     return actor;
   }
 
-  /** The living one of that name. */
+  /** The one of that name which is there to stay. */
   named(name: string, namespace: string = this.#namespace): Supervisor | undefined {
     const actorId = this.#names.get(nameKey(name, namespace));
     const actor = actorId === undefined ? undefined : this.#actors.get(actorId);
-    return actor === undefined || actor.state === "dead" ? undefined : actor;
+    return actor?.isOver === false ? actor : undefined;
   }
 
-  /** The names of the living. */
+  /** The names that are taken. */
   names(allNamespaces: boolean): { readonly name: string; readonly namespace: string }[] {
-    return this.all().flatMap(({ spec: { name }, namespace, state }) => {
-      const isShown = state !== "dead" && (allNamespaces || namespace === this.#namespace);
+    return this.all().flatMap(({ spec: { name }, namespace, isOver }) => {
+      const isShown = !isOver && (allNamespaces || namespace === this.#namespace);
       return name !== undefined && isShown ? [{ name, namespace }] : [];
     });
   }

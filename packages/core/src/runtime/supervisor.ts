@@ -77,6 +77,11 @@ export class Supervisor {
     return this.#state;
   }
 
+  /** Dead, or ending for good: nobody is to be given it any more. */
+  get isOver(): boolean {
+    return this.#isDead() || this.#killed !== undefined;
+  }
+
   async run(args: StartArguments): Promise<void> {
     if (this.#state !== "registered") return;
     this.#set("pending");
