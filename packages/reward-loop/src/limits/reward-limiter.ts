@@ -207,7 +207,10 @@ export const RewardLimiterActor: ray.ActorClass<typeof RewardLimiter> = ray.remo
   isolation: "shared",
 });
 
-/** The limiter of that endpoint, which is made if there is none. It lives as long as somebody has a handle. */
+/**
+ * The limiter of that endpoint, which is made if there is none. It lives as long as the runtime, whoever made it: what was used in the last minute counts for the next
+ * who calls the endpoint, too.
+ */
 export function rewardLimiterOf(
   endpoint: string,
   settings: RewardLimiterSettings,
@@ -215,6 +218,7 @@ export function rewardLimiterOf(
   return RewardLimiterActor.options({
     name: `reward_limiter:${endpoint}`,
     getIfExists: true,
+    lifetime: "detached",
     maxRestarts: -1,
     maxConcurrency: 10_000_000,
     numCpus: 0,

@@ -5,6 +5,7 @@ import { RewardLimiter, rewardLimiterOf } from "@rayling/reward-loop";
 import type { RewardLimiterSettings } from "@rayling/reward-loop";
 import { afterAll, expect, test, vi } from "vitest";
 import { LimiterClient, OVERDUE_MS } from "../../src/limits/limiter-client.ts";
+import { LimiterMakerActor } from "../fixtures/limiter-maker.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -214,4 +215,18 @@ test("a holder that was thought to be gone says again what it holds", async () =
   await expect.poll(() => inFlight(limiter), { timeout: 60_000 }).toBe(1);
   held.release({ outcome: "ok" });
   await expect.poll(() => inFlight(limiter)).toBe(0);
+});
+
+test("a limiter outlives who made it, with what it knows", async () => {
+  const [endpoint, settings] = ["of two", { requestsPerMinute: 1000 }];
+  const maker = LimiterMakerActor.remote();
+  await ray.get(maker.make.remote(endpoint, settings));
+  const limiter = rewardLimiterOf(endpoint, settings);
+  const holder = new LimiterClient(limiter, "one", settings);
+  (await holder.acquire({})).release({ outcome: "ok" });
+  await ray.kill(maker);
+  await expect(ray.get(maker.make.remote(endpoint, settings))).rejects.toThrow(ray.ActorDiedError);
+  (await holder.acquire({})).release({ outcome: "ok" });
+  const later = rewardLimiterOf(endpoint, settings);
+  expect(await ray.get(later.state.remote())).toMatchObject({ granted: 2, requests: { used: 2 } });
 });
