@@ -237,6 +237,18 @@ describe("which versions outcomes will have is known before anything is started"
     expect(new Set(versions)).toEqual(seen);
   });
 
+  test("and hang on what a stage of a cascade passes on", async () => {
+    const passing = (passOn: "cannotTell" | "invalid"): RewardLoopOptions => ({
+      cascade: { rule: { reward: part("rule"), passOn }, judge: { reward: part("judge") } },
+    });
+    const [one, other] = [
+      await rewardVersionsOf(passing("cannotTell")),
+      await rewardVersionsOf(passing("invalid")),
+    ];
+    expect(one.versions).not.toEqual(other.versions);
+    expect(one.parts["cascade"]).not.toBe(other.parts["cascade"]);
+  });
+
   test("and what they hang on, by name", async () => {
     const reward = { path: fixture("parts.ts"), name: "judge" };
     const before = {

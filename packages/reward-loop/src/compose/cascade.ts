@@ -8,13 +8,11 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { RewardSource } from "../manager/reward-source.ts";
 import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
 import { answered } from "./combine.ts";
+import type { StagePlan } from "./reward-plan.ts";
 import { aboutCascade, SeveralSources } from "./several-sources.ts";
 
-export interface StageSource {
-  readonly name: string;
+export interface StageSource extends Pick<StagePlan, "name" | "passOn"> {
   readonly source: RewardSource;
-  /** Whether the next one is asked. */
-  readonly passesOn: (outcome: InvalidOutcome) => boolean;
 }
 
 export class Cascade extends SeveralSources {
@@ -43,11 +41,16 @@ export class Cascade extends SeveralSources {
   async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     const { version } = this;
     const asked: Record<string, SampleOutcome> = {};
-    for (const { name, source, passesOn } of this.#stages) {
+    for (const { name, source, passOn } of this.#stages) {
       const outcome = await source.score(sample, lane);
       asked[name] = outcome;
-      if (outcome.valid || !passesOn(outcome)) break;
+      if (outcome.valid || !passesOn(outcome, passOn)) break;
     }
     return { ...answered(asked), version };
   }
+}
+
+/** Whether the next one is asked. */
+function passesOn({ error }: InvalidOutcome, passOn: StageSource["passOn"]): boolean {
+  return passOn === "invalid" || error.code === "CANNOT_TELL";
 }

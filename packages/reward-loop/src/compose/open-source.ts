@@ -4,7 +4,6 @@ import type { RewardPlan } from "./reward-plan.ts";
 import { RewardPipeline } from "../manager/reward-pipeline.ts";
 import type { RewardSource } from "../manager/reward-source.ts";
 import { SharedLimiter } from "../manager/shared-limiter.ts";
-import type { InvalidOutcome } from "../outcome.ts";
 import type { RecordedCosts } from "../record/recorded-costs.ts";
 import { Purse } from "../spend/purse.ts";
 import type { PursePlace, SpendSettings, SpendState } from "../spend/purse.ts";
@@ -100,13 +99,7 @@ async function openTree(
   }
   const sourceAt = (index: number): RewardSource => sources[index] as RewardSource;
   if (plan.kind === "cascade") {
-    return new Cascade(
-      plan.stages.map(({ name: stage, passOn }, index) => ({
-        name: stage,
-        source: sourceAt(index),
-        passesOn: passOn === "invalid" ? always : cannotTell,
-      })),
-    );
+    return new Cascade(plan.stages.map((stage, index) => ({ ...stage, source: sourceAt(index) })));
   }
   const components = plan.components.map((one, index) => ({ ...one, source: sourceAt(index) }));
   return new ComposedRewards(components, plan.combine);
@@ -114,12 +107,4 @@ async function openTree(
 
 function nameIn(outer: string, name: string): string {
   return outer === "" ? name : `${outer}/${name}`;
-}
-
-function cannotTell({ error }: InvalidOutcome): boolean {
-  return error.code === "CANNOT_TELL";
-}
-
-function always(): boolean {
-  return true;
 }

@@ -6,7 +6,7 @@ import type { GroupScores, PreparedReload, RewardSource } from "../manager/rewar
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import { digestOf } from "../record/sample-key.ts";
 import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
-import type { ComponentPlan } from "./reward-plan.ts";
+import type { ComponentPlan, StagePlan } from "./reward-plan.ts";
 
 const nothingToLog: AttemptOutcome = {
   valid: true,
@@ -93,8 +93,8 @@ export abstract class SeveralSources implements RewardSource {
 }
 
 /** What the version of a cascade hangs on beside those of its stages. */
-export function aboutCascade(stages: readonly { readonly name: string }[]): unknown {
-  return ["cascade", stages.map(({ name }) => name)];
+export function aboutCascade(stages: readonly Pick<StagePlan, "name" | "passOn">[]): unknown {
+  return ["cascade", stages.map(({ name, passOn }) => [name, passOn])];
 }
 
 /** And that of several rewards. */
