@@ -14,6 +14,7 @@ import {
 } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { readRewardConfig, rewardLoopOptionsOf } from "../src/config/reward-config.ts";
 import { startJudge } from "../../../test/servers/judge.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
@@ -68,6 +69,28 @@ describe("several rewards", () => {
       usage: { inputTokens: 100, outputTokens: 10, totalTokens: 110 },
     });
     expect(Object.keys(outcome.components ?? {})).toEqual(["correct", "length", "style"]);
+  });
+
+  test("may be those of a configuration", async () => {
+    const path = fixture("parts.ts");
+    const config = readRewardConfig({
+      reward: {
+        rewards: {
+          correct: {
+            cascade: {
+              rule: { custom_reward_function: { path, name: "rule" } },
+              judge: {
+                custom_reward_function: { path, name: "judge", reward_kwargs: { worth: 4 } },
+                limits: { max_concurrent: 1 },
+              },
+            },
+          },
+          length: { custom_reward_function: { path, name: "words" }, weight: 0.1 },
+        },
+      },
+    });
+    const outcomes = await scored(rewardLoopOptionsOf(config), "known 3", "unknown");
+    expect(scoresOf(outcomes)).toEqual([expect.closeTo(3.2, 9), expect.closeTo(4.1, 9)]);
   });
 
   test("that cannot all be told: the whole is invalid, left out, or has a score in its place", async () => {

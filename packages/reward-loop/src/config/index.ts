@@ -2,10 +2,12 @@
 
 export {
   defaultRewardConfig,
+  hasOwnReward,
   knownRewardKeys,
   loadRewardConfig,
   readRewardConfig,
   rewardLoopOptionsOf,
+  rewardPathsOf,
 } from "./reward-config.ts";
 export type { RewardConfig } from "./reward-config.ts";
 export { applyOverrides, parseOverride } from "./overrides.ts";

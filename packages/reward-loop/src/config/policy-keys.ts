@@ -3,8 +3,9 @@
  * (max_rpm, max_tpm, estimated_tokens_per_request). Null is not set: then the loop's own default holds.
  */
 
+import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { z } from "zod";
-import type { RewardLoopOptions, SpendOptions } from "../compose/loop-options.ts";
+import type { RewardLoopOptions, RewardPart, SpendOptions } from "../compose/loop-options.ts";
 import type { FailureClass } from "../faults/failure-class.ts";
 import type { RewardLimits } from "../policy-settings.ts";
 import { RewardConfigError } from "./tree.ts";
@@ -15,7 +16,8 @@ interface PricesConfig {
   readonly per_call: number | null;
 }
 
-export interface RewardPolicyConfig {
+/** What each of several functions may have of its own. */
+export interface PartPolicyConfig {
   /** Of a worker: threads, or processes, in which score functions run. */
   readonly executors: number | null;
   readonly executor_isolation: "thread" | "process" | null;
@@ -63,11 +65,6 @@ export interface RewardPolicyConfig {
     readonly quantile: number | null;
     readonly budget: number | null;
   };
-  readonly on_failure: {
-    readonly fallback: number | null;
-    readonly again: boolean;
-    readonly fail_above: number | null;
-  };
   /** A file. */
   readonly cache: string | null;
   readonly join_same: boolean | null;
@@ -76,12 +73,15 @@ export interface RewardPolicyConfig {
     readonly cap: number | null;
     readonly warn_at: number | null;
     /** The judge that takes over at the cap; without a path no sample is begun any more. */
-    readonly when_reached: {
-      readonly path: string | null;
-      readonly name: string;
-      readonly reward_kwargs: Readonly<Record<string, unknown>>;
-      readonly prices: PricesConfig;
-    };
+    readonly when_reached: FunctionConfig & { readonly prices: PricesConfig };
+  };
+}
+
+export interface RewardPolicyConfig extends PartPolicyConfig {
+  readonly on_failure: {
+    readonly fallback: number | null;
+    readonly again: boolean;
+    readonly fail_above: number | null;
   };
   /** A reward log of an earlier part of the run, whose costs count towards the cap. */
   readonly spent_before: string | null;
@@ -113,10 +113,26 @@ const prices = z
   })
   .prefault({});
 
-/** Each with its default, for the schema of `reward`. */
-export const policyKeys: {
-  readonly [Key in keyof RewardPolicyConfig]: z.ZodType<RewardPolicyConfig[Key]>;
-} = {
+/** A function of the user's, as verl names one. */
+export interface FunctionConfig {
+  readonly path: string | null;
+  readonly name: string;
+  readonly reward_kwargs: Readonly<Record<string, unknown>>;
+}
+
+/** A schema for each key, with its default. */
+export type Keys<Config> = { readonly [Key in keyof Config]: z.ZodType<Config[Key]> };
+
+const functionKeys = {
+  path: text,
+  name: z.string().min(1).default("compute_score"),
+  reward_kwargs: z.record(z.string(), z.unknown()).default({}),
+};
+
+export const rewardFunction: z.ZodType<FunctionConfig> = z.strictObject(functionKeys).prefault({});
+
+/** For the schema of a part. */
+export const partPolicyKeys: Keys<PartPolicyConfig> = {
   executors: count,
   executor_isolation: orNull(z.enum(["thread", "process"])),
   attempt_timeout_ms: milliseconds,
@@ -168,13 +184,6 @@ export const policyKeys: {
       budget: positive,
     })
     .prefault({}),
-  on_failure: z
-    .strictObject({
-      fallback: orNull(z.number()),
-      again: z.boolean().default(false),
-      fail_above: share,
-    })
-    .prefault({}),
   cache: text,
   join_same: orNull(z.boolean()),
   spend: z
@@ -182,58 +191,72 @@ export const policyKeys: {
       prices,
       cap: amount,
       warn_at: shareAbove,
-      when_reached: z
-        .strictObject({
-          path: text,
-          name: z.string().min(1).default("compute_score"),
-          reward_kwargs: z.record(z.string(), z.unknown()).default({}),
-          prices,
-        })
-        .prefault({}),
+      when_reached: z.strictObject({ ...functionKeys, prices }).prefault({}),
+    })
+    .prefault({}),
+};
+
+/** For the schema of `reward`. */
+export const policyKeys: Keys<RewardPolicyConfig> = {
+  ...partPolicyKeys,
+  on_failure: z
+    .strictObject({
+      fallback: orNull(z.number()),
+      again: z.boolean().default(false),
+      fail_above: share,
     })
     .prefault({}),
   spent_before: text,
   record: text,
 };
 
-function orNull<Value>(type: z.ZodType<Value>): z.ZodDefault<z.ZodNullable<z.ZodType<Value>>> {
+export function orNull<Value>(
+  type: z.ZodType<Value>,
+): z.ZodDefault<z.ZodNullable<z.ZodType<Value>>> {
   return type.nullable().default(null);
 }
 
-/** Throws RewardConfigError for what would do nothing, or would be refused when the loop is made. */
-export function checkPolicyKeys({ limits, retry, hedge, spend }: RewardPolicyConfig): void {
+/**
+ * Throws RewardConfigError for what would do nothing, or would be refused when the loop is made.
+ *
+ * @param place where they stand: "reward", "reward.rewards.format"
+ */
+export function checkPolicyKeys(
+  place: string,
+  { limits, retry, hedge, spend }: PartPolicyConfig,
+): void {
   const { adaptive, breaker, max_concurrent: most } = limits;
-  checkSwitch("reward.retry", retry);
-  checkSwitch("reward.hedge", hedge);
-  checkSwitch("reward.limits.breaker", breaker);
+  checkSwitch(`${place}.retry`, retry);
+  checkSwitch(`${place}.hedge`, hedge);
+  checkSwitch(`${place}.limits.breaker`, breaker);
   for (const [key, value] of Object.entries(adaptive)) {
     if (value === null || most === "auto") continue;
     throw new RewardConfigError(
-      `reward.limits.adaptive.${key}`,
-      `is ${value}, and reward.limits.max_concurrent, which it is of, is not auto`,
+      `${place}.limits.adaptive.${key}`,
+      `is ${value}, and ${place}.limits.max_concurrent, which it is of, is not auto`,
       value,
-      "reward.limits.max_concurrent=auto",
+      `${place}.limits.max_concurrent=auto`,
     );
   }
   if ((adaptive.min ?? 1) > (adaptive.max ?? Infinity)) {
     throw new RewardConfigError(
-      "reward.limits.adaptive.min",
-      `is ${adaptive.min}, more than reward.limits.adaptive.max, ${adaptive.max}`,
+      `${place}.limits.adaptive.min`,
+      `is ${adaptive.min}, more than ${place}.limits.adaptive.max, ${adaptive.max}`,
       adaptive.min,
     );
   }
   const { cap, when_reached: whenReached } = spend;
   if (cap !== null && !hasPrices(spend.prices)) {
     throw new RewardConfigError(
-      "reward.spend.cap",
-      `is ${cap}, and without reward.spend.prices nobody knows what is spent`,
+      `${place}.spend.cap`,
+      `is ${cap}, and without ${place}.spend.prices nobody knows what is spent`,
       cap,
     );
   }
   if (whenReached.path !== null && cap === null) {
     throw new RewardConfigError(
-      "reward.spend.when_reached.path",
-      `is ${whenReached.path}, and without reward.spend.cap nothing is reached`,
+      `${place}.spend.when_reached.path`,
+      `is ${whenReached.path}, and without ${place}.spend.cap nothing is reached`,
       whenReached.path,
     );
   }
@@ -255,9 +278,19 @@ function checkSwitch(place: string, section: { readonly enable: boolean }): void
 
 /** The same as options of a reward loop: those that are set. */
 export function policyOptionsOf(config: RewardPolicyConfig): Partial<RewardLoopOptions> {
-  const { retry, hedge, on_failure: onFailure, limits, spend } = config;
-  const ownLimits = limitsOf(limits);
+  const { on_failure: onFailure, spent_before: spentBefore, record } = config;
   const failing = set({ ...onFailure, again: onFailure.again ? true : null });
+  return {
+    ...partPolicyOptionsOf(config),
+    ...set({ spentBefore, record }),
+    ...(Object.keys(failing).length === 0 ? {} : { onFailure: failing }),
+  };
+}
+
+/** The same of one of several functions. */
+export function partPolicyOptionsOf(config: PartPolicyConfig): Partial<RewardPart> {
+  const { retry, hedge, limits, spend } = config;
+  const ownLimits = limitsOf(limits);
   return {
     ...set({
       executors: config.executors,
@@ -267,18 +300,15 @@ export function policyOptionsOf(config: RewardPolicyConfig): Partial<RewardLoopO
       startTimeoutMs: config.start_timeout_ms,
       cache: config.cache,
       joinSame: config.join_same,
-      spentBefore: config.spent_before,
-      record: config.record,
     }),
     ...(Object.keys(ownLimits).length === 0 ? {} : { limits: ownLimits }),
     ...(retry.enable ? { retry: set(retry) } : {}),
     ...(hedge.enable ? { hedge: set(hedge) } : {}),
     ...(hasPrices(spend.prices) ? { spend: spendOf(spend) } : {}),
-    ...(Object.keys(failing).length === 0 ? {} : { onFailure: failing }),
   };
 }
 
-function limitsOf(limits: RewardPolicyConfig["limits"]): RewardLimits {
+function limitsOf(limits: PartPolicyConfig["limits"]): RewardLimits {
   const { adaptive, breaker, shares, max_concurrent: most } = limits;
   return {
     ...set({
@@ -294,16 +324,21 @@ function limitsOf(limits: RewardPolicyConfig["limits"]): RewardLimits {
   };
 }
 
-function spendOf(spend: RewardPolicyConfig["spend"]): SpendOptions {
+function spendOf(spend: PartPolicyConfig["spend"]): SpendOptions {
   const { cap, warn_at: warnAt, when_reached: judge } = spend;
-  const name = judge.name === "compute_score" ? {} : { name: judge.name };
-  const reward = { path: judge.path ?? "", ...name, rewardKwargs: judge.reward_kwargs };
+  const reward = rewardOf(judge);
   const itsPrices = hasPrices(judge.prices) ? { spend: { prices: set(judge.prices) } } : {};
   return {
     prices: set(spend.prices),
     ...set({ cap, warnAt }),
-    ...(judge.path === null ? {} : { whenReached: { reward, ...itsPrices } }),
+    ...(reward === undefined ? {} : { whenReached: { reward, ...itsPrices } }),
   };
+}
+
+/** Undefined where there is none. verl's default name stands for the names that such a function usually has here, too. */
+export function rewardOf({ path, name, reward_kwargs }: FunctionConfig): RewardSpec | undefined {
+  if (path === null) return undefined;
+  return { path, ...(name === "compute_score" ? {} : { name }), rewardKwargs: reward_kwargs };
 }
 
 function hasPrices(some: PricesConfig): boolean {

@@ -9,21 +9,31 @@ import { z } from "zod";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { applyOverrides } from "./overrides.ts";
-import { checkPolicyKeys, policyKeys, policyOptionsOf } from "./policy-keys.ts";
-import type { RewardPolicyConfig } from "./policy-keys.ts";
+import {
+  checkParts,
+  functionPartsOf,
+  hasParts,
+  partsKeys,
+  partsOptionsOf,
+  type RewardPartsConfig,
+} from "./part-keys.ts";
+import {
+  checkPolicyKeys,
+  policyKeys,
+  policyOptionsOf,
+  rewardFunction,
+  rewardOf,
+} from "./policy-keys.ts";
+import type { FunctionConfig, RewardPolicyConfig } from "./policy-keys.ts";
 import { rewardModelUseOf, rolloutDefaults } from "./reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
 import type { RewardModelConfig } from "./reward-model-use.ts";
 import { type ConfigTree, isTree, keysOf, nearestOf, RewardConfigError, valueAt } from "./tree.ts";
 
 /** `reward` of verl's configuration, by its own names. What is null is not set. */
-export interface RewardConfig extends RewardPolicyConfig {
+export interface RewardConfig extends RewardPolicyConfig, RewardPartsConfig {
   readonly num_workers: number;
-  readonly custom_reward_function: {
-    readonly path: string | null;
-    readonly name: string;
-    readonly reward_kwargs: Readonly<Record<string, unknown>>;
-  };
+  readonly custom_reward_function: FunctionConfig;
   /** Of verl's own scorers: there are none for ours. */
   readonly compute_score_kwargs: Readonly<Record<string, unknown>>;
   readonly reward_manager: {
@@ -57,13 +67,7 @@ const free = z.record(z.string(), z.unknown());
 
 const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
   num_workers: counted.default(8),
-  custom_reward_function: z
-    .strictObject({
-      path: z.string().min(1).nullable().default(null),
-      name: z.string().min(1).default("compute_score"),
-      reward_kwargs: free.default({}),
-    })
-    .prefault({}),
+  custom_reward_function: rewardFunction,
   compute_score_kwargs: free.default({}),
   reward_manager: z
     .strictObject({
@@ -104,6 +108,7 @@ const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
   experiment_name: z.string().nullable().default(null),
   policy_tokenizer: z.string().min(1).nullable().default(null),
   ...policyKeys,
+  ...partsKeys,
 });
 
 /** Without what is null everywhere: verl's own defaults. */
@@ -194,7 +199,8 @@ function consistent(config: RewardConfig): RewardConfig {
       null,
     );
   }
-  checkPolicyKeys(config);
+  checkPolicyKeys("reward", config);
+  checkParts(config);
   return config;
 }
 
@@ -229,7 +235,9 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
     memory_limit_mb: memoryLimitMb,
   } = config.sandbox_fusion;
   const { policy_tokenizer: policyTokenizer, experiment_name: experimentName } = config;
-  const rewardModel = rewardModelUseOf(config.reward_model, custom.path === null);
+  const reward = rewardOf(custom);
+  const isOwn = hasOwnReward(config);
+  const rewardModel = rewardModelUseOf(config.reward_model, !isOwn);
   checkScoreKwargs(config);
   const isRemote = manager.source === "register" && manager.name === "remote";
   const isGdpo = manager.source === "register" && manager.name === "gdpo";
@@ -237,16 +245,7 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
     workers: config.num_workers,
     // In verl each worker has a pool of as many processes as there are workers.
     ...(isRemote ? { executors: config.num_workers } : {}),
-    ...(custom.path === null
-      ? {}
-      : {
-          reward: {
-            path: custom.path,
-            // verl's default stands for the names that such a function usually has here, too.
-            ...(custom.name === "compute_score" ? {} : { name: custom.name }),
-            rewardKwargs: custom.reward_kwargs,
-          },
-        }),
+    ...(reward === undefined ? {} : { reward }),
     ...(policyTokenizer === null ? {} : { tokenizer: policyTokenizer }),
     ...(rewardModel === undefined
       ? {}
@@ -278,7 +277,22 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
     ),
     ...(isLimited ? { timeoutMs: 1000 * config.timeout } : {}),
     ...policyOptionsOf(config),
+    ...partsOptionsOf(config),
   };
+}
+
+/** Whether functions of the user's score, and not a reward model or the scorers by data source alone. */
+export function hasOwnReward(config: RewardConfig): boolean {
+  return hasParts(config) || config.custom_reward_function.path !== null;
+}
+
+/** Of all modules that it names with functions of the user's, also for when a cap is reached. */
+export function rewardPathsOf(config: RewardConfig): string[] {
+  const parts = functionPartsOf(config).map(([, part]) => part);
+  const functions = [config, ...parts, ...Object.values(config.rewards)].flatMap(
+    ({ custom_reward_function: own, spend }) => [own.path, spend.when_reached.path],
+  );
+  return [...new Set(functions.filter((path) => path !== null))];
 }
 
 /** verl hands them to the scorers by data source, and only where there is no function of one's own. */

@@ -10,6 +10,7 @@ import {
   loadRewardConfig,
   readRewardConfig,
   rewardLoopOptionsOf,
+  rewardPathsOf,
 } from "../../src/config/reward-config.ts";
 import { RewardConfigError } from "../../src/config/tree.ts";
 
@@ -311,6 +312,77 @@ describe("a configuration", () => {
     expect(none).toEqual({ workers: 8, manager: "naive", managerOptions: {} });
   });
 
+  const judge = {
+    custom_reward_function: { path: "judge.ts", name: "judge", reward_kwargs: { worth: 1 } },
+    limits: { max_rpm: 60 },
+    retry: { enable: true },
+    spend: {
+      prices: { per_call: 1 },
+      cap: 5,
+      when_reached: { path: "cheap.ts", name: "cheap" },
+    },
+  };
+  const rule = { custom_reward_function: { path: "rule.ts" } };
+
+  test("may have several rewards, with weights and policies of their own, and cascades among them", () => {
+    const config = readRewardConfig(
+      {
+        reward: {
+          combine: "mean",
+          on_failure: { fail_above: 0.5 },
+          rewards: {
+            correct: { cascade: { rule: { ...rule, pass_on: "invalid" }, judge }, weight: 2 },
+            style: { ...judge, on_invalid: "leave_out" },
+            length: { ...rule, num_workers: 5, on_invalid: 0 },
+          },
+        },
+      },
+      ["reward.rewards.correct.weight=3"],
+    );
+    const judged = {
+      reward: { path: "judge.ts", name: "judge", rewardKwargs: { worth: 1 } },
+      limits: { requestsPerMinute: 60 },
+      retry: {},
+      spend: {
+        prices: { perCall: 1 },
+        cap: 5,
+        whenReached: { reward: { path: "cheap.ts", name: "cheap", rewardKwargs: {} } },
+      },
+    };
+    const ruled = { reward: { path: "rule.ts", rewardKwargs: {} } };
+    expect(rewardLoopOptionsOf(config)).toEqual({
+      // Eight, of four functions.
+      workers: 2,
+      manager: "naive",
+      managerOptions: {},
+      onFailure: { failAbove: 0.5 },
+      combine: "mean",
+      rewards: {
+        correct: {
+          cascade: {
+            rule: { ...ruled, passOn: "invalid" },
+            judge: { ...judged, passOn: "cannotTell" },
+          },
+          weight: 3,
+          onInvalid: "mask",
+        },
+        style: { ...judged, weight: 1, onInvalid: "leaveOut" },
+        length: { ...ruled, workers: 5, weight: 1, onInvalid: { score: 0 } },
+      },
+    });
+    expect(rewardPathsOf(config).toSorted()).toEqual(["cheap.ts", "judge.ts", "rule.ts"]);
+  });
+
+  test("may have a cascade", () => {
+    const config = readRewardConfig({ reward: { num_workers: 2, cascade: { rule, judge } } });
+    const { workers, cascade, reward } = rewardLoopOptionsOf(config);
+    expect({ workers, stages: Object.keys(cascade ?? {}), reward }).toEqual({
+      workers: 1,
+      stages: ["rule", "judge"],
+      reward: undefined,
+    });
+  });
+
   test("may name the class of a manager", () => {
     const config = readRewardConfig({
       reward: {
@@ -341,6 +413,26 @@ describe("a configuration", () => {
       undefined,
     ],
     [{ reward: { reward_model: { enable: true } } }, "reward.reward_model.model_path", undefined],
+    [{ reward: { combine: "mean" } }, "reward.combine", undefined],
+    [{ reward: { rewards: { "a.b": rule } } }, "reward.rewards.a.b", undefined],
+    [{ reward: { rewards: { a: { wieght: 2 } } } }, "reward.rewards.a.wieght", undefined],
+    [{ reward: { rewards: { a: rule }, cascade: { b: rule } } }, "reward.cascade.b", undefined],
+    [
+      { reward: { rewards: { a: rule }, ...rule } },
+      "reward.custom_reward_function.path",
+      undefined,
+    ],
+    [{ reward: { cascade: { a: rule }, limits: { max_rpm: 1 } } }, "reward.limits", undefined],
+    [
+      { reward: { rewards: { a: { ...rule, cascade: { b: rule } } } } },
+      "reward.rewards.a.custom_reward_function.path",
+      undefined,
+    ],
+    [
+      { reward: { rewards: { a: { cascade: { b: { retry: { attempts: 2 } } } } } } },
+      "reward.rewards.a.cascade.b.retry.attempts",
+      "reward.rewards.a.cascade.b.retry.enable=true",
+    ],
     [{ reward: 5 }, "reward", undefined],
     [
       { reward_model: { reward_manger: "dapo" } },

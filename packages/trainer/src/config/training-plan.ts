@@ -62,10 +62,7 @@ export function trainingPlanOf(config: TrainerConfig, sizes: DatasetSizes): Trai
     samplesPerStep: data.trainBatchSize * rollout.n,
     updatesPerStep: (data.trainBatchSize / actor.ppoMiniBatchSize) * actor.ppoEpochs,
     samplesPerUpdate: actor.ppoMiniBatchSize * rollout.n,
-    rewardSlots: Math.min(
-      maxConcurrency ?? reward.num_workers * SLOTS_PER_WORKER,
-      rewardBoundOf(reward),
-    ),
+    rewardSlots: Math.min(maxConcurrency ?? slotsOf(reward), rewardBoundOf(reward)),
     validations,
     samplesPerValidation:
       sizes.validation === undefined ? undefined : sizes.validation * rollout.valKwargs.n,
@@ -74,14 +71,40 @@ export function trainingPlanOf(config: TrainerConfig, sizes: DatasetSizes): Trai
   return { ...plan, expected: expectedOf(config, plan) };
 }
 
-/** How many rewards may be under way at once, over all workers, as the limits say; those of the manager rate_limited where there are no others. */
+/** Of all workers. Of several rewards each has its share of them, and each sample takes a slot of each. */
+function slotsOf({ num_workers: workers, rewards }: RewardConfig): number {
+  const functions = Object.values(rewards).map(({ cascade }) =>
+    Math.max(1, Object.keys(cascade).length),
+  );
+  const share = functions.length === 0 ? 1 : Math.min(...functions) / sum(functions);
+  return Math.max(1, Math.floor(workers * share)) * SLOTS_PER_WORKER;
+}
+
+/**
+ * How many rewards may be under way at once, over all workers, as the limits say; those of the manager rate_limited where there are no others. Of several rewards the one that lets least through
+ * counts, of a cascade all of its stages together.
+ */
 export function rewardBoundOf(reward: RewardConfig): number {
-  const { max_concurrent: most, adaptive } = reward.limits;
+  const bound = ({ limits }: Pick<RewardConfig, "limits">): number => boundOf(reward, limits);
+  const all = (stages: RewardConfig["cascade"]): number => sum(Object.values(stages).map(bound));
+  const bounds = Object.values(reward.rewards).map((one) =>
+    Object.keys(one.cascade).length === 0 ? bound(one) : all(one.cascade),
+  );
+  if (bounds.length > 0) return Math.min(...bounds);
+  return Object.keys(reward.cascade).length === 0 ? bound(reward) : all(reward.cascade);
+}
+
+function boundOf(reward: RewardConfig, limits: RewardConfig["limits"]): number {
+  const { max_concurrent: most, adaptive } = limits;
   if (most === "auto") return adaptive.max ?? Infinity;
   if (most !== null) return most;
   const { source, name } = reward.reward_manager;
   const isRateLimited = source === "register" && ["rate_limited", "limited"].includes(name);
   return isRateLimited ? reward.max_concurrent : Infinity;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }
 
 /** At every so many steps, and at the last. */

@@ -2,6 +2,7 @@
 
 import { resolve } from "node:path";
 import * as ray from "@rayling/core";
+import { rewardPathsOf } from "@rayling/reward-loop/config";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import { trainingPlanOf } from "../config/training-plan.ts";
 import type { TrainerConfig } from "../config/trainer-config.ts";
@@ -41,11 +42,8 @@ export async function runTraining(
   config: TrainerConfig,
   { baseDirectory = process.cwd(), loggers = [] }: RunTrainingOptions = {},
 ): Promise<TrainingRun> {
-  const { custom_reward_function: custom, spend } = config.reward;
   // What is not there is told before anything takes its time.
-  for (const path of [custom.path, spend.when_reached.path]) {
-    if (path !== null) resolveRewardModule(path, baseDirectory);
-  }
+  for (const path of rewardPathsOf(config.reward)) resolveRewardModule(path, baseDirectory);
   const prompts = await openPrompts(config);
   const policies = await openPolicies(config, {
     baseDirectory,

@@ -1,6 +1,6 @@
 /** A configuration as the options of a PPOTrainer: the same things by the names of the library. Pure. */
 
-import { rewardLoopOptionsOf } from "@rayling/reward-loop/config";
+import { hasOwnReward, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { rewardBoundOf } from "../config/training-plan.ts";
 import type { OptimConfig, TrainerConfig } from "../config/trainer-config.ts";
@@ -78,12 +78,20 @@ export function trainerOptionsOf(
 export function rewardOptionsOf(config: TrainerConfig, baseDirectory: string): RewardLoopOptions {
   const { reward, maxConcurrency, rayling } = config;
   const options = rewardLoopOptionsOf(reward);
-  const isOwn = reward.custom_reward_function.path !== null || reward.reward_model.enable;
-  const workers = reward.num_workers;
-  return {
+  const isOwn = hasOwnReward(reward) || reward.reward_model.enable;
+  const { workers = reward.num_workers } = options;
+  const own = {
     ...options,
     baseDirectory,
     ...(rayling.task === "arithmetic" && !isOwn ? { reward: { path: arithmeticReward } } : {}),
+  };
+  if (options.rewards !== undefined || options.cascade !== undefined) {
+    // Limits belong to one function: the workers of each have no more slots than that together.
+    const slots = maxConcurrency === null ? undefined : Math.floor(maxConcurrency / workers);
+    return slots === undefined ? own : { ...own, concurrency: Math.max(1, slots) };
+  }
+  return {
+    ...own,
     ...(maxConcurrency === null ? {} : { concurrency: Math.ceil(maxConcurrency / workers) }),
     // Where the workers' slots are more than that together, they share what there is.
     ...(maxConcurrency === null || maxConcurrency % workers === 0

@@ -46,6 +46,17 @@ test("rewards at once are no more than the manager's limit lets through", () => 
   expect(planOf(...limited, "max_concurrency=4").plan.rewardSlots).toBe(4);
 });
 
+test("rewards at once are those of the reward that has least room", () => {
+  const one = { custom_reward_function: { path: "one.ts" } };
+  const limited = (most: number) => ({ ...one, limits: { max_concurrent: most } });
+  const slots = (reward: object): number =>
+    planOf(`++reward=${JSON.stringify(reward)}`, "max_concurrency=null").plan.rewardSlots;
+  const all = slots({ num_workers: 8 });
+  expect(slots({ num_workers: 8, rewards: { one, other: one } })).toBe(all / 2);
+  expect(slots({ rewards: { one: limited(3), other: limited(5) } })).toBe(3);
+  expect(slots({ cascade: { one: limited(3), other: limited(5) } })).toBe(8);
+});
+
 const hours = (h: number, m: number): number => h * 3600 + m * 60;
 
 // The pipeline's own run took 1.5 % longer than its simulation, for what loading and offloading parts of a model takes (not of a schedule's doing).
