@@ -23,7 +23,7 @@ const shares = [
 /**
  * - `reward/latency_{mean,p50,p95,p99,max}_s`: of the score function's last try, for samples that were really asked for; quantiles by nearest rank.
  * - `reward/queue_wait_{...}_s`: of the same, how long they waited for a slot, for limits and between tries.
- * - `reward/retry_rate`: the share of the same that took more than one try.
+ * - `reward/retry_rate`: the share of the same that took more than one try; where several functions score a sample, more than one of any of them.
  * - `reward/invalid_rate`: of all samples. `reward/cached_rate`: those that were known before.
  * - `reward/cost`: of all together, where prices are known.
  * - `reward/inflight`: how many were waiting or being scored at a time, on average over the span.
@@ -42,7 +42,7 @@ export function rewardMetrics(
   const waits = called.map(({ waitedMs }) => waitedMs);
   Object.assign(metrics, secondsOf("queue_wait", waits), secondsOf("latency", latencies));
   if (called.length > 0) {
-    metrics["reward/retry_rate"] = shareOf(called, ({ attempts }) => attempts > 1);
+    metrics["reward/retry_rate"] = shareOf(called, wasTriedAgain);
   }
   if (outcomes.length > 0) {
     metrics["reward/invalid_rate"] = shareOf(outcomes, ({ valid }) => !valid);
@@ -80,6 +80,10 @@ function shareOf(
   isOne: (outcome: SampleOutcome) => boolean,
 ): number {
   return outcomes.filter(isOne).length / outcomes.length;
+}
+
+function wasTriedAgain({ attempts, components }: SampleOutcome): boolean {
+  return components === undefined ? attempts > 1 : Object.values(components).some(wasTriedAgain);
 }
 
 function sum(values: readonly number[]): number {

@@ -37,6 +37,14 @@ test("of ten samples, with times", () => {
   });
 });
 
+test("each function of several is one try", () => {
+  const twice = valid(10, { attempts: 2, components: { rule: valid(1), judge: valid(9) } });
+  const again = { rule: valid(1), judge: valid(9, { attempts: 2 }) };
+  const tried = valid(10, { attempts: 3, components: again });
+  expect(rewardMetrics([twice])["reward/retry_rate"]).toBe(0);
+  expect(rewardMetrics([twice, tried])["reward/retry_rate"]).toBe(0.5);
+});
+
 test("what is not known is left out, never a zero", () => {
   expect(rewardMetrics([])).toEqual({});
   expect(rewardMetrics([], { spanMs: 0, exposedWaitMs: 0, slots: 4 })).toEqual({
