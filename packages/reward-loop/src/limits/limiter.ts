@@ -146,6 +146,13 @@ export class Limiter {
     return this.#lease({ tokens, sinceMs: nowMs }, nowMs);
   }
 
+  /** What another one, with other settings, has let through in the last minute counts here, as far as it knows. */
+  takeOver(before: Limiter): void {
+    const nowMs = this.#clock.now();
+    if (before.#requests !== undefined) this.#requests?.takeOver(before.#requests, nowMs);
+    if (before.#tokens !== undefined) this.#tokens?.takeOver(before.#tokens, nowMs);
+  }
+
   /** Calls are over that another limiter let through so long ago, before this one took its place. */
   remember({ agoMs, requests, tokens }: PastUse): void {
     const nowMs = this.#clock.now();

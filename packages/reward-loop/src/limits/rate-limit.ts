@@ -35,6 +35,13 @@ export class RateLimit {
     this.#window.take(count, nowMs);
   }
 
+  /** What another one, of which it takes the place, has let through counts here. */
+  takeOver(before: RateLimit, nowMs: number): void {
+    for (const { count, takenMs } of before.#window.past(nowMs)) {
+      this.tookBefore(count, takenMs, nowMs);
+    }
+  }
+
   /** So many were taken then, by another limit that this one takes the place of. */
   tookBefore(count: number, takenMs: number, nowMs: number): void {
     // All that may be taken at once is a second's worth.

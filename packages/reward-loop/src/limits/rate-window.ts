@@ -46,6 +46,15 @@ export class RateWindow {
     this.#add(this.#newest, count);
   }
 
+  /** What was taken in the minute up to now, and when, by the tenth of a second. */
+  *past(nowMs: number): Generator<{ readonly count: number; readonly takenMs: number }> {
+    this.#goOn(nowMs);
+    for (let slot = this.#newest - slots + 1; slot <= this.#newest; slot++) {
+      const count = this.#used[at(slot)] ?? 0;
+      if (count > 0) yield { count, takenMs: slot * this.#slotMs };
+    }
+  }
+
   /** So many were taken then, and were not told at the time. */
   tookBefore(count: number, takenMs: number, nowMs: number): void {
     this.#goOn(nowMs);

@@ -82,8 +82,10 @@ export class RewardLimiter {
   ): Promise<void> {
     if (!isDeepStrictEqual(settings, this.#settings)) {
       if (this.#holders.size > 0) throw new RewardLimiterConflictError(this.#endpoint);
+      const before = this.#limiter;
       this.#settings = settings;
       this.#limiter = new Limiter(settings, this.#clock);
+      this.#limiter.takeOver(before);
     }
     const known = this.#holder(holder);
     for (const [id, tokens] of held) {

@@ -69,6 +69,24 @@ test("settings that contradict others' are refused, and taken when nobody is lef
   expect((await ray.get(limiter.state.remote())).limit).toBe(2);
 });
 
+test("under other settings the last minute counts as well", async () => {
+  const clock = new VirtualClock();
+  const before = { requestsPerMinute: 60, tokensPerMinute: 1000 };
+  const limiter = new RewardLimiter("an endpoint", before, clock);
+  await limiter.open("one", before);
+  await limiter.acquire("one", 1, { tokens: 300 });
+  limiter.release("one", 1, { outcome: "ok", tokens: 200 });
+  limiter.forget("one");
+  await clock.advanceTo(30_000);
+  await limiter.open("two", { requestsPerMinute: 90, tokensPerMinute: 500 });
+  expect(limiter.state()).toMatchObject({
+    requests: { limit: 90, used: 1 },
+    tokens: { limit: 500, used: 200 },
+  });
+  await clock.advanceTo(62_000);
+  expect(limiter.state()).toMatchObject({ requests: { used: 0 }, tokens: { used: 0 } });
+});
+
 test("who gives up leaves its place, or gives back what it got", async () => {
   const { limiter, client } = limited({ concurrency: 1 });
   const holder = client("one");
