@@ -2,6 +2,7 @@
  * The agent of a machine: it starts hosts for drivers that have its token, and ends those of a driver that is gone. It keeps no names and decides nothing:
  * which host runs what is known to the driver, and calls go from host to host.
  */
+import { randomUUID } from "node:crypto";
 import { availableParallelism, homedir, hostname, totalmem } from "node:os";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -131,6 +132,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     hostCount: () => [...sessions].reduce((sum, session) => sum + session.hostCount, 0),
     isDraining: () => draining !== undefined,
     offer: {
+      agentId: randomUUID(),
       nodeName: options.nodeName ?? hostname(),
       resources: {
         memory: Math.floor(0.7 * memory),

@@ -4,6 +4,8 @@ import type { WrittenLine } from "./host-output.ts";
 
 /** What a machine has, told to a driver that joins it. */
 export interface NodeOffer {
+  /** Unlike those of all other agents, whatever they are called and wherever they are reached. */
+  readonly agentId: string;
   readonly nodeName: string;
   readonly resources: Amounts;
   readonly labels: Readonly<Record<string, string>>;

@@ -47,22 +47,39 @@ interface RemoteHost {
 /** What joins the nodes of one session: the code that it brings to them is the same for all. */
 export function nodeJoiner(): NodeConnector {
   const packages = new CodePackages();
-  return (address, request) => joinNode(address, request, packages);
+  const joined = new Map<string, string>();
+  return (address, request) => joinNode(address, request, packages, joined);
 }
 
-/** Rejects with NodeAddressError when nobody answers there. */
+/**
+ * Rejects with NodeAddressError when nobody answers there, or who does is a node already.
+ *
+ * @param joined addresses of those that are, by their agents
+ */
 export async function joinNode(
   address: string,
   request: JoinRequest,
   packages?: CodePackages,
+  joined: Map<string, string> = new Map(),
 ): Promise<JoinedNode> {
   const node = new RemoteNode(address, request, packages);
-  const offer = await node.offer.catch(async (error: unknown) => {
+  const name = redacted(address);
+  let offer: NodeOffer;
+  try {
+    offer = await node.offer;
+    const known = joined.get(offer.agentId);
+    if (known !== undefined) {
+      throw new NodeAddressError(name, `is the agent at ${known}, which is a node already`);
+    }
+  } catch (error) {
     await node.close();
     throw error;
-  });
+  }
+  const { agentId, ...machine } = offer;
+  joined.set(agentId, name);
+  void node.lost.then(() => joined.delete(agentId));
   return {
-    ...offer,
+    ...machine,
     onDrain: (listener) => node.onDrain(listener),
     lost: node.lost,
     launch: (wish, options) => node.launch(wish, options),

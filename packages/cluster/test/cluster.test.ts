@@ -305,6 +305,26 @@ describe("an address", () => {
     expect(error.message).toContain("ECONNREFUSED");
   });
 
+  test("of an agent that is a node already is refused, however it is written", async () => {
+    const agent = await startAgent();
+    const other = agent.address.replace("127.0.0.1", "[::ffff:127.0.0.1]");
+    for (const again of [agent.address, `${agent.address}/`, other]) {
+      const error: unknown = await ray.init({ nodes: [agent.address, again] }).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      expect(error).toBeInstanceOf(NodeAddressError);
+      expect((error as Error).message).toContain("which is a node already");
+      expect((error as Error).message).not.toContain(agent.address.split(/[/@]/)[2]);
+      expect(ray.isInitialized()).toBe(false);
+    }
+    // What was half joined is left.
+    await ray.init({ nodes: [agent.address] });
+    expect((await ray.nodes()).length).toBe(2);
+    await ray.shutdown();
+    await agent.close();
+  });
+
   test("without a way to other machines is an option that cannot be used", async () => {
     await expect(ray.init({ nodes: "rayling://x@y" as never })).rejects.toThrow("option nodes");
     await expect(ray.init({ nodes: [], reconnectTimeoutMs: -1 })).rejects.toThrow(
