@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { dialLink, dialOnce } from "@rayling/core/cluster";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { frame, RawPeer } from "../../../test/fixtures/wire.ts";
 import {
   enableNodes,
   NodeAddressError,
@@ -32,9 +33,14 @@ interface AgentProcess {
 
 const processes: ChildProcess[] = [];
 
-async function start(name: string, args: readonly string[]): Promise<[ChildProcess, string]> {
+async function start(
+  name: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<[ChildProcess, string]> {
   const child = spawn(process.execPath, [fixture(name), ...args], {
     stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...env },
   });
   processes.push(child);
   const [line] = (await once(child.stdout, "data")) as [Buffer];
@@ -136,6 +142,24 @@ describe("machines with an agent", () => {
     await ray.get(other.add.remote(1));
     await ray.kill(other);
     await expect(ray.get(other.add.remote(1))).rejects.toThrow("killed by ray.kill");
+  });
+
+  test("may have another time", async () => {
+    const { NODE_OPTIONS = "" } = process.env;
+    const options = { NODE_OPTIONS: `${NODE_OPTIONS} --import ${fixture("clock-behind")}` };
+    const [child, address] = await start("agent-main", ["yesterday", "1"], options);
+    const { child: other, address: otherAddress } = await agentProcess("today");
+    await ray.init({ numCpus: 0, nodes: [address, otherAddress] });
+    const far = Far.options(on(await nodeNamed("yesterday"))).remote();
+    const near = Far.options(on(await nodeNamed("today"))).remote();
+    const [then, now] = await ray.get([far.now.remote(), near.now.remote()]);
+    expect(now - then).toBeGreaterThan(80_000_000);
+    expect((await ray.get(near.addManyTo.remote(far, 1000))).at(-1)).toBe(1000);
+    expect(await ray.get(near.sum.remote(far.fill.remote(100_000, 2)))).toBe(200_000);
+    await ray.shutdown();
+    other.kill();
+    child.kill();
+    await once(child, "exit");
   });
 
   test("that die take their actors along: those that may restart do so elsewhere", async () => {
@@ -305,6 +329,25 @@ describe("an address", () => {
     expect(error.message).toContain("ECONNREFUSED");
   });
 
+  test("of an agent of another release says what both speak, and leaves nothing behind", async () => {
+    const sockets = new Set<Socket>();
+    const server = createServer((socket) => {
+      sockets.add(socket);
+      socket.once("close", () => sockets.delete(socket));
+      socket.once("data", () => socket.write(frame(said({ version: 1 }))));
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const error = await refusal(`rayling://token@127.0.0.1:${port}`);
+    expect(error.message).toMatch(
+      /speaks version 1 of the protocol and this side version \d+: install the same release on both/,
+    );
+    expect(error.cause).toMatchObject({ code: "PROTOCOL_VERSION", theirs: 1 });
+    await expect.poll(() => sockets.size).toBe(0);
+    server.close();
+  });
+
   test("of an agent that is a node already is refused, however it is written", async () => {
     const agent = await startAgent();
     const other = agent.address.replace("127.0.0.1", "[::ffff:127.0.0.1]");
@@ -333,7 +376,27 @@ describe("an address", () => {
   });
 });
 
+/** Of a handshake, by a release of another age. */
+const said = (words: object): Buffer => Buffer.from(JSON.stringify({ nonce: "n", ...words }));
+
 describe("an agent", () => {
+  test("tells a driver of another release its own, hangs up, and goes on", async () => {
+    const agent = await startAgent();
+    const { hostname: host, port } = new URL(agent.address);
+    for (const hello of [{ version: 1 }, { version: 99 }, {}]) {
+      const driver = new RawPeer({ host, port: Number(port) });
+      driver.send(frame(said({ peerId: "old", ...hello })));
+      const answer = JSON.parse(String(await driver.next())) as { version: number };
+      expect(answer.version).toBeGreaterThan(1);
+      await driver.closed;
+      expect(driver.unread.length).toBe(0);
+    }
+    await ray.init({ nodes: [agent.address] });
+    expect((await ray.nodes()).length).toBe(2);
+    await ray.shutdown();
+    await agent.close();
+  });
+
   test("says which port is taken", async () => {
     const agent = await startAgent();
     const port = Number(new URL(agent.address).port);

@@ -125,6 +125,7 @@ describe("what does not fit is told with what to do", () => {
   let other: string;
   let elsewhere: string;
   let expired: string;
+  let early: string;
   let address: string;
   let plain: string;
   let keep: Agent[];
@@ -133,26 +134,33 @@ describe("what does not fit is told with what to do", () => {
     await makeCertificate({ authority: other, hosts: ["127.0.0.1"] });
     elsewhere = join(root, "elsewhere");
     await makeCertificate({ authority: tls, out: elsewhere, hosts: ["elsewhere.example"] });
-    expired = join(root, "expired");
-    await mkdir(expired);
-    await copyFile(join(tls, "ca.pem"), join(expired, "ca.pem"));
-    const [ca, key] = await Promise.all(
-      ["ca.pem", "ca-key.pem"].map((name) => readFile(join(tls, name), "utf8")),
-    );
-    const made = await generate([{ name: "commonName", value: "old" }], {
-      keyType: "ec",
-      algorithm: "sha256",
-      notBeforeDate: new Date("2020-01-01"),
-      notAfterDate: new Date("2021-01-01"),
-      ca: { cert: ca as string, key: key as string },
-    });
-    await writeFile(join(expired, "cert.pem"), made.cert);
-    await writeFile(join(expired, "key.pem"), made.private);
+    expired = await validOnly("expired", "2020-01-01", "2021-01-01");
+    // As of a machine whose clock is far behind.
+    early = await validOnly("early", "2100-01-01", "2101-01-01");
     keep = await Promise.all([startAgent({ tls }), startAgent({ tls: elsewhere }), startAgent()]);
     address = keep[0]?.address ?? "";
     plain = keep[2]?.address ?? "";
   });
   afterAll(() => Promise.all(keep.map((agent) => agent.close())));
+  /** Certificates of the same authority. */
+  const validOnly = async (name: string, from: string, to: string): Promise<string> => {
+    const folder = join(root, name);
+    await mkdir(folder);
+    await copyFile(join(tls, "ca.pem"), join(folder, "ca.pem"));
+    const [ca, key] = await Promise.all(
+      ["ca.pem", "ca-key.pem"].map((file) => readFile(join(tls, file), "utf8")),
+    );
+    const made = await generate([{ name: "commonName", value: name }], {
+      keyType: "ec",
+      algorithm: "sha256",
+      notBeforeDate: new Date(from),
+      notAfterDate: new Date(to),
+      ca: { cert: ca as string, key: key as string },
+    });
+    await writeFile(join(folder, "cert.pem"), made.cert);
+    await writeFile(join(folder, "key.pem"), made.private);
+    return folder;
+  };
   const init = (options: ray.InitOptions): Promise<unknown> =>
     ray.init({ numCpus: 0, ...options }).catch((thrown: unknown) => thrown);
 
@@ -205,6 +213,10 @@ describe("what does not fit is told with what to do", () => {
     const cases: [ray.InitOptions["tls"], string][] = [
       [missing, `${join(missing, "ca.pem")} cannot be read`],
       [expired, `${join(expired, "cert.pem")} expired on 2021-01-01`],
+      [
+        early,
+        `${join(early, "cert.pem")} is valid from 2100-01-01T00:00:00.000Z on, and the clock`,
+      ],
       [mixed, `${mixed.key} is not the key of ${mixed.cert}`],
       [garbage, `${garbage.cert} is not what it should be`],
     ];
@@ -219,8 +231,11 @@ describe("what does not fit is told with what to do", () => {
     await expect(ray.init({ tls: 3 as never })).rejects.toThrow("must be a folder");
   });
 
-  test("a server that shows an expired certificate", async () => {
-    const files = ["ca.pem", "cert.pem", "key.pem"].map((name) => readFile(join(expired, name)));
+  test.each([
+    ["that expired", () => expired, /expired.*rayling cert/],
+    ["of tomorrow", () => early, /not valid yet, by the clock of this machine: set the clocks/],
+  ])("a server that shows a certificate %s", async (_when, folder, message) => {
+    const files = ["ca.pem", "cert.pem", "key.pem"].map((name) => readFile(join(folder(), name)));
     const [ca, cert, key] = await Promise.all(files);
     const { createServer: createSecure } = await import("node:tls");
     const server = createSecure({ ca, cert, key });
@@ -229,8 +244,7 @@ describe("what does not fit is told with what to do", () => {
     const { port } = server.address() as AddressInfo;
     const error = await init({ nodes: [`raylings://token@127.0.0.1:${port}`], tls });
     server.close();
-    expect((error as Error).message).toContain("expired");
-    expect((error as Error).message).toContain("rayling cert");
+    expect((error as Error).message).toMatch(message);
   });
 
   test("a server that never answers", async () => {
