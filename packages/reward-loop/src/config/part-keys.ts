@@ -149,9 +149,10 @@ export function checkParts(config: Whole): void {
   }
   checkOuter("reward", `reward.${kind}`, config);
   for (const [key, one] of Object.entries(rewards)) {
+    if (!isCascade(one)) continue;
     const place = `reward.rewards.${key}`;
+    checkOuter(place, `${place}.cascade`, one);
     checkPolicyKeys(place, one);
-    if (isCascade(one)) checkOuter(place, `${place}.cascade`, one);
   }
   for (const [place, one] of functionPartsOf(config)) checkPolicyKeys(place, one);
 }
