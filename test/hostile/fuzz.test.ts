@@ -7,30 +7,25 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { enableNodes } from "@rayling/cluster";
+import { enableNodes, makeCertificate } from "@rayling/cluster";
 import * as ray from "@rayling/core";
-import { afterAll, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Attack, goodPackage } from "../fixtures/attack.ts";
 import { Attacked } from "../fixtures/attacked.ts";
 import {
-  body,
   doorOf,
   frame,
-  messages,
-  nested,
-  pack,
-  part,
   type Place,
   RawPeer,
   residentBytes,
   settledSockets,
   sockets,
-  special,
   u32,
-  word,
 } from "../fixtures/wire.ts";
 import { seededRandom } from "../servers/seeded.ts";
 
@@ -51,288 +46,34 @@ interface Attackable {
   readonly pid: number;
 }
 
-/** Makes what an attacker says. */
-class Attack {
-  readonly #random: () => number;
-  readonly #target: string;
-  readonly #trace: string;
-  /** Bytes of handshakes and frames that were good once. */
-  readonly heard: Buffer[] = [];
-
-  constructor(random: () => number, target: string, trace: string) {
-    this.#random = random;
-    this.#target = target;
-    this.#trace = trace;
-  }
-
-  pick(count: number): number {
-    return Math.floor(this.#random() * count);
-  }
-
-  #one<T>(list: readonly T[]): T {
-    return list[this.pick(list.length)] as T;
-  }
-
-  #bytes(most: number): Buffer {
-    return Buffer.from(Array.from({ length: this.pick(most) }, () => this.pick(256)));
-  }
-
-  /** Numbers that are looked at too late, or not at all. */
-  #number(): number {
-    return this.#one([
-      0,
-      1,
-      7,
-      255,
-      65_536,
-      2 ** 20,
-      2 ** 30,
-      2 ** 31 - 1,
-      2 ** 31,
-      2 ** 32 - 1,
-      this.pick(2 ** 32),
-    ]);
-  }
-
-  #text(): string {
-    return this.#one([
-      "",
-      "x",
-      "task",
-      "__proto__",
-      "constructor",
-      this.#target,
-      `${this.#target}:0`,
-      "driver:1",
-      "\0",
-      "ä".repeat(this.pick(200)),
-    ]);
-  }
-
-  #method(): string {
-    const code = `data:text/javascript,import("node:fs").then((fs)=>fs.writeFileSync("${this.#trace}",""))`;
-    const key = { moduleUrl: code, ordinal: 0, name: "x", assignment: {} };
-    return this.#one([
-      "echo",
-      "echoLater",
-      "secret",
-      "constructor",
-      "__ray_call__",
-      "__ray_ready__",
-      "then",
-      JSON.stringify(key),
-      "{",
-      this.#text(),
-    ]);
-  }
-
-  #value(): Buffer {
-    const dice = this.pick(12);
-    if (dice === 0) return this.#bytes(300);
-    if (dice === 1) return nested(1 + this.pick(60_000));
-    if (dice === 2)
-      return Buffer.concat([
-        Buffer.of(this.#one([0xdd, 0xdf, 0xdb, 0xc6, 0xc9])),
-        u32(this.#number()),
-        this.#bytes(40),
-      ]);
-    if (dice === 3) {
-      const kind = this.#one([
-        "slot",
-        "buffer",
-        "view",
-        "text",
-        "class",
-        "reference",
-        "error",
-        "nothing",
-      ]);
-      return special([
-        kind,
-        this.#one([
-          0,
-          99,
-          "constructor",
-          null,
-          { length: 2 ** 32 - 1 },
-          ["object", "nobody", 1, "x"],
-        ]),
-        0,
-        this.#number(),
-      ]);
-    }
-    if (dice === 4)
-      return Buffer.alloc(
-        1 + this.pick(5000),
-        this.#one([0x91, 0x81, 0xd4, 0xd6, 0x69, 0x72, 0x73]),
-      );
-    if (dice === 5)
-      return pack(
-        JSON.parse('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'),
-      );
-    if (dice === 6)
-      return pack({
-        name: this.#text(),
-        message: 1,
-        stack: null,
-        fields: [],
-        cause: { cause: {} },
-      });
-    if (dice === 7) return pack({ kept: this.pick(3), byteLength: this.#number(), object: "x" });
-    return pack([this.pick(1000), this.#text()]);
-  }
-
-  #body(): Buffer {
-    const value = this.#value();
-    const lie = this.pick(10);
-    if (lie === 0) return Buffer.concat([u32(this.#number(), 0, 0), value]);
-    if (lie === 1) return Buffer.concat([u32(value.length, this.#number(), this.pick(3)), value]);
-    return body(value, this.pick(3));
-  }
-
-  #message(): Buffer {
-    const id = this.pick(4) === 0 ? this.#number() : this.pick(64);
-    switch (this.pick(17)) {
-      case 0:
-        return messages.route(
-          300 + this.pick(4),
-          this.#target,
-          this.#method(),
-          this.#one([
-            "",
-            "",
-            '{"group":"x"}',
-            '{"returns":"streaming"}',
-            '{"returns":3}',
-            "[]",
-            "{",
-          ]),
-        );
-      case 1:
-        return messages.route(this.#number(), this.#text(), this.#method());
-      case 2:
-      case 3:
-      case 4:
-        return messages.call(
-          id,
-          300 + this.pick(4),
-          this.#body(),
-          this.pick(4) === 0 ? [this.#body()] : [],
-        );
-      case 5:
-        return messages.result(id, this.#body());
-      case 6:
-        return messages.failure(id, this.#body());
-      case 7:
-        return messages.fetch(id, this.#text());
-      case 8:
-        return messages.reference(this.#text(), this.#text(), this.#number());
-      case 9:
-        return messages.item(id, this.#number(), this.#body());
-      case 10:
-        return messages.consumed(id, this.#number());
-      case 11:
-        return messages.cancel(id);
-      case 12:
-        return this.pick(2) === 0
-          ? messages.cancelObject(this.#text())
-          : messages.value(this.#text(), this.#body());
-      case 13:
-        return Buffer.concat([messages.bare(7, id), u32(this.#number()), this.#body()]);
-      case 14:
-        return messages.want(id, this.#number());
-      case 15:
-        return messages.parts(id, this.#message(), [
-          this.#number(),
-          this.#one([NaN, -1, 1e300, 8]),
-        ]);
-      default:
-        return messages.bare(this.#one([8, 9, 14, 16, 99, 255]), id);
-    }
-  }
-
-  /** What comlink sends, or nearly. */
-  #request(): Buffer {
-    const path = this.#one([
-      ["describe"],
-      ["terminate"],
-      ["launch"],
-      ["constructor"],
-      ["__proto__", "x"],
-      ["describe", "call"],
-      [],
-      "describe",
-      null,
-    ]);
-    const value = this.#one([null, 1, "host-1", { length: 1e9 }, [], { identity: null }]);
-    const type = this.#one([
-      "APPLY",
-      "APPLY",
-      "APPLY",
-      "GET",
-      "SET",
-      "CONSTRUCT",
-      "ENDPOINT",
-      "RELEASE",
-      "nothing",
-      null,
-    ]);
-    const argument = this.#one<unknown>([
-      { type: "RAW", value },
-      { type: "HANDLER", name: "proxy", value },
-      { type: "HANDLER", name: "throw", value },
-      null,
-      5,
-    ]);
-    return pack({
-      id: this.#text(),
-      type,
-      path,
-      argumentList: this.#one<unknown>([[argument], argument, null]),
-    });
-  }
-
-  /** One frame, or what is sent in its place. */
-  frame(isControl: boolean): Buffer {
-    const dice = this.pick(21);
-    if (dice === 0) return this.#bytes(200);
-    if (dice === 20) return part(this.#number(), this.#bytes(100));
-    if (dice === 1) return Buffer.concat([u32(this.#number(), this.#number()), this.#bytes(60)]);
-    if (dice === 2)
-      return word(this.#one([Buffer.of(1, 0, 0, 0, 0, 0, 0), Buffer.of(2), this.#bytes(80)]));
-    if (dice === 3) return frame(this.#value(), [this.#bytes(100), this.#bytes(100)]);
-    if (dice === 4)
-      return Buffer.concat([
-        u32(1, 1),
-        Buffer.from([0, 0, 0, 0, this.pick(20), 0]),
-        this.#bytes(60),
-      ]);
-    const bytes = isControl
-      ? this.#request()
-      : Buffer.concat(Array.from({ length: 1 + this.pick(3) }, () => this.#message()));
-    if (dice === 5) return frame(bytes).subarray(0, 1 + this.pick(bytes.length + 7));
-    if (dice < 9 && bytes.length > 0)
-      for (let flips = this.pick(4); flips >= 0; flips--)
-        bytes[this.pick(bytes.length)] = this.pick(256);
-    if (dice === 9 && this.heard.length > 0) return this.#one(this.heard);
-    return frame(bytes);
-  }
-}
-
 let child: ChildProcess | undefined;
-afterAll(async () => {
+let folder: string;
+beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), "rayling-fuzz-"))));
+afterEach(async () => {
   await ray.shutdown();
   child?.kill("SIGKILL");
+  await rm(folder, { recursive: true, force: true });
 });
 
-test(
-  `fuzz: ${frameCount} frames of all kinds hurt those who send them (seed ${seed})`,
-  async () => {
+test.each([
+  ["", false],
+  [" over TLS, with a good certificate,", true],
+])(
+  `fuzz: ${frameCount} frames of all kinds%s hurt those who send them (seed ${seed})`,
+  async (how, isSecure) => {
     const began = performance.now();
+    const tls = join(folder, "tls");
+    if (isSecure) await makeCertificate({ authority: tls, hosts: ["127.0.0.1"] });
+    const [ca, cert, key] = ["ca", "cert", "key"].map((name) =>
+      isSecure ? readFileSync(join(tls, `${name}.pem`), "utf8") : "",
+    );
+    const shown = isSecure ? { ca, cert, key } : undefined;
+    const cache = join(folder, "code");
     child = spawn(
       process.execPath,
-      [fileURLToPath(new URL("../fixtures/agent.ts", import.meta.url))],
+      [fileURLToPath(new URL("../fixtures/agent.ts", import.meta.url)), cache],
       {
+        env: { ...process.env, ...(isSecure ? { RAYLING_TLS: tls } : {}) },
         stdio: ["ignore", "pipe", "inherit"],
       },
     );
@@ -344,13 +85,19 @@ test(
       token: username,
       pid: child.pid ?? 0,
     };
-    await ray.init({ numCpus: 0, nodes: [address], reconnectTimeoutMs: 1000, stuckWarningMs: 0 });
+    await ray.init({
+      numCpus: 0,
+      nodes: [address],
+      reconnectTimeoutMs: 1000,
+      stuckWarningMs: 0,
+      ...(isSecure ? { tls } : {}),
+    });
     const actor = Attacked.remote();
     const pid = await ray.get(actor.pid.remote());
     const target = await ray.get(actor.target.remote());
     const host: Attackable = { ...doorOf(pid), pid };
     const before = await settledSockets(agent.pid, host.pid);
-    const trace = join(tmpdir(), `rayling-fuzz-${process.pid}`);
+    const trace = join(folder, "trace");
 
     let sent = 0;
     let connections = 0;
@@ -365,18 +112,29 @@ test(
       while (sent < frameCount) {
         const at = attack.pick(3) === 0 ? agent : host;
         const isControl = at === agent;
-        const peer = new RawPeer(at.place);
-        connections += 1;
         const kind = attack.pick(10);
+        // The first show no certificate.
+        const peer = new RawPeer(at.place, kind === 0 ? undefined : shown);
+        connections += 1;
         if (kind > 1) {
           const words = {
             peerId: `guest-${number}-${connections}`,
-            ...(attack.pick(3) === 0 ? { linkId: `link-${attack.pick(3)}` } : {}),
+            ...(kind > 7 || attack.pick(3) === 0 ? { linkId: `link-${attack.pick(3)}` } : {}),
           };
           const isWelcome = await peer.introduce(kind === 2 ? "guess" : at.token, words);
           if (isWelcome) welcome += 1;
           // A handshake that was good once, said again on another connection.
           if (kind === 3 || attack.heard.length < 20) attack.heard.push(Buffer.concat(peer.said));
+        }
+        // Some bring code, and hear what became of it.
+        if (isControl && kind > 7) {
+          for (let count = 1 + attack.pick(3); count > 0 && peer.isOpen; count--) {
+            for (const step of attack.upload()) {
+              peer.send(step);
+              sent += 1;
+              await peer.next();
+            }
+          }
         }
         for (
           let count = 1 + attack.pick(60);
@@ -406,7 +164,7 @@ test(
     const slowLane = async (number: number): Promise<void> => {
       while (!over.signal.aborted) {
         const at = number % 2 === 0 ? agent : host;
-        const peer = new RawPeer(at.place);
+        const peer = new RawPeer(at.place, shown);
         const isGuest =
           number % 4 > 1 && (await peer.introduce(at.token, { peerId: `slow-${number}` }));
         peer.send(u32(isGuest ? 50_000 : 4000, 0));
@@ -464,9 +222,14 @@ test(
       })
       .toEqual(before);
     expect(welcome).toBeGreaterThan(0);
+    // Of all code that was brought, what is good is there.
+    const kept = await readdir(cache, { recursive: true });
+    expect(kept.filter((path) => /packages\/[^/]+$/.test(path))).toEqual([
+      expect.stringContaining(goodPackage.id),
+    ]);
     const seconds = (performance.now() - began) / 1000;
     process.stdout.write(
-      `fuzz: ${sent} frames over ${connections} connections, ${welcome} of them with the token, ${slow} slow ones; ${honest} honest calls beside them; ` +
+      `fuzz: ${sent} frames${how} over ${connections} connections, ${welcome} of them with the token, ${slow} slow ones; ${honest} honest calls beside them; ` +
         `at most ${Math.round(highest.agent / 1e6)} MB in the agent and ${Math.round(highest.host / 1e6)} MB in the host; ${seconds.toFixed(0)} s\n`,
     );
     expect(highest.agent).toBeLessThan(maxBytes);
