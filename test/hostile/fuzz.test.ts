@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url";
 import { enableNodes, makeCertificate } from "@rayling/cluster";
 import * as ray from "@rayling/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Attack, goodPackage } from "../fixtures/attack.ts";
+import { Attack, goodPackage, uploadOf } from "../fixtures/attack.ts";
 import { Attacked } from "../fixtures/attacked.ts";
 import {
   doorOf,
@@ -222,7 +222,15 @@ test.each([
       })
       .toEqual(before);
     expect(welcome).toBeGreaterThan(0);
-    // Of all code that was brought, what is good is there.
+    // Code is still taken; of all that was brought, what is good is there.
+    const guest = new RawPeer(agent.place, shown);
+    expect(await guest.introduce(agent.token, { peerId: "late", linkId: "late" })).toBe(true);
+    for (const step of uploadOf(goodPackage)) {
+      guest.send(step);
+      const answer = await guest.next();
+      expect(answer?.toString("latin1")).toContain("RAW");
+    }
+    guest.end();
     const kept = await readdir(cache, { recursive: true });
     expect(kept.filter((path) => /packages\/[^/]+$/.test(path))).toEqual([
       expect.stringContaining(goodPackage.id),
