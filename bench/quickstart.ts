@@ -1,7 +1,8 @@
 /**
  * Question: what does a schedule that does not wait save, where a policy really learns, and what does it cost in accuracy?
  *
- * The quickstart for several seeds: from one start under each schedule, with a judge as slow beside the policy's own work as those of the published runs.
+ * The quickstart for several seeds: from one start under each schedule, with a judge as slow beside the policy's own work as those of the published runs. Twice as many steps: accuracies are compared where they
+ * hardly rise any more, which after 200 they do by a point in two or three steps.
  */
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
@@ -16,7 +17,7 @@ import type { Table } from "./measure/report.ts";
 const { values: flags } = parseArgs({
   options: {
     seeds: { type: "string", default: "1,2,3" },
-    steps: { type: "string", default: "200" },
+    steps: { type: "string", default: "400" },
     json: { type: "string" },
     markdown: { type: "boolean", default: false },
   },

@@ -76,7 +76,6 @@ export const settings = {
   /** The warm start ends there: sampled, and greedy. Before it knows how to carry a one, greedy stays below a half, and GRPO finds it out slowly. */
   warmAccuracy: { sampled: 0.33, greedy: 0.6 },
   warmSteps: { each: 25, most: 1500 },
-  validation: 512,
   /** Of the published 7B baseline: 427 s of rewards over 238 s of generation, log-probabilities and update. */
   waitPerCompute: 1.794,
   /** Steps that are thrown away, and measured. */
@@ -146,7 +145,7 @@ class Quickstart {
       },
     });
     const trained = await PromptDataset.fromRows(train);
-    const tested = await PromptDataset.fromRows(test.slice(0, settings.validation));
+    const tested = await PromptDataset.fromRows(test);
     return new Quickstart(policy, trained, tested, { seed, steps });
   }
 
