@@ -43,6 +43,8 @@ export interface QuickstartRun {
   readonly seconds: number;
   /** Share of right answers to problems that were never trained on, sampled. */
   readonly accuracy: number;
+  /** The same of its likeliest answers, as verl validates. */
+  readonly greedyAccuracy: number;
   /** In which the training had nothing to do but to wait for rewards. */
   readonly exposedWaitSeconds: number;
   /** Share of the judge's time that he was asked. */
@@ -52,6 +54,7 @@ export interface QuickstartRun {
 export interface QuickstartResult {
   /** Before GRPO. */
   readonly accuracy: number;
+  readonly greedyAccuracy: number;
   readonly latencyMs: number;
   readonly runs: readonly QuickstartRun[];
 }
@@ -94,6 +97,7 @@ export async function quickstart(options: QuickstartOptions = {}): Promise<Quick
       options.warmSteps ?? settings.warmSteps.most,
       options.onProgress,
     );
+    const greedyAccuracy = await own.accuracy(false);
     const start = await own.state();
     const latencyMs = options.latencyMs ?? (await own.calibrate(start, options.onProgress));
     const runs: QuickstartRun[] = [];
@@ -102,7 +106,7 @@ export async function quickstart(options: QuickstartOptions = {}): Promise<Quick
       await using tracking = await options.trackingOf?.(schedule);
       runs.push(await own.run(start, schedule, latencyMs, tracking));
     }
-    return { accuracy, latencyMs, runs };
+    return { accuracy, greedyAccuracy, latencyMs, runs };
   } finally {
     await own.close();
   }
@@ -167,11 +171,11 @@ class Quickstart {
     const { each } = settings.warmSteps;
     for (let steps = each; ; steps += each) {
       await ray.get(this.#policy.supervise.remote({ pairs, steps: each }));
-      const accuracy = await this.#accuracy();
+      const accuracy = await this.accuracy();
       onProgress?.({ phase: "warm start", steps, accuracy });
       if (steps >= most) return accuracy;
       const { sampled, greedy } = settings.warmAccuracy;
-      if (accuracy >= sampled && (await this.#accuracy(false)) >= greedy) return accuracy;
+      if (accuracy >= sampled && (await this.accuracy(false)) >= greedy) return accuracy;
     }
   }
 
@@ -214,7 +218,8 @@ class Quickstart {
     return {
       schedule,
       seconds,
-      accuracy: await this.#accuracy(),
+      accuracy: await this.accuracy(),
+      greedyAccuracy: await this.accuracy(false),
       exposedWaitSeconds: sumOf("reward/exposed_wait_s"),
       slotsBusy: judgeSeconds / (settings.slots * seconds),
     };
@@ -252,7 +257,7 @@ class Quickstart {
   }
 
   /** Of answers to the test's problems, sampled as in training. */
-  async #accuracy(doSample: boolean = true): Promise<number> {
+  async accuracy(doSample: boolean = true): Promise<number> {
     const prompts = this.#test.rows.map(({ rawPrompt }) => rawPrompt);
     const request = { prompts, maxResponseLength: 4, doSample, seed: this.#seed };
     let right = 0;
