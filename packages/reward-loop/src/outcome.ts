@@ -15,6 +15,8 @@ import {
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { httpDetailsOf } from "./faults/http-details.ts";
 import { isMalformedAnswer } from "./faults/malformed-answer.ts";
+import { usageOf } from "./spend/usage.ts";
+import type { TokenUsage } from "./spend/usage.ts";
 
 export type ScoreFailureCode =
   /** The score function (or a manager or tokenizer of the user's) threw or rejected. */
@@ -58,7 +60,7 @@ export interface ScoreFailure {
   readonly exitCode?: number;
   /** What ended its process. */
   readonly signal?: string;
-  /** What the function said besides, with CANNOT_TELL. */
+  /** What the function said besides, with CANNOT_TELL and INVALID_SCORE; with SCORE_THREW the `usage` of its error, if that has one (ai: NoObjectGeneratedError). */
   readonly rewardExtraInfo?: Readonly<Record<string, unknown>>;
   /** Of several rewards, or of a cascade, the name of the one that failed. */
   readonly component?: string;
@@ -77,6 +79,8 @@ export interface Attempted {
 interface Measured extends Attempted {
   /** How long it waited for a slot, for its endpoint's limits and between its tries. */
   readonly waitedMs: number;
+  /** What tries before the last one used, where they said so. */
+  readonly usageBefore?: TokenUsage;
   /** Where prices are known. */
   readonly cost?: number;
   /** Its score was known from before, or asked for by another sample that says the same: nothing was called. */
@@ -112,6 +116,9 @@ export function failureOf(thrown: unknown): ScoreFailure {
   if (thrown instanceof CannotTellError) {
     return { code: thrown.code, ...error, rewardExtraInfo: thrown.extraInfo };
   }
+  if (thrown instanceof InvalidScoreError && Object.keys(thrown.extraInfo).length > 0) {
+    return { code: thrown.code, ...error, rewardExtraInfo: thrown.extraInfo };
+  }
   if (isPipelineError(thrown)) return { code: thrown.code, ...error };
   const errorCode = errorCodeOf(thrown) ?? malformedOf(thrown);
   return {
@@ -119,6 +126,7 @@ export function failureOf(thrown: unknown): ScoreFailure {
     ...error,
     ...(errorCode === undefined ? {} : { errorCode }),
     ...httpDetailsOf(thrown),
+    ...usedBy(thrown),
     ...stackOf(thrown),
   };
 }
@@ -159,6 +167,16 @@ function stackOf(thrown: Error): { readonly stack?: string } {
   try {
     const { stack } = thrown;
     return typeof stack === "string" ? { stack } : {};
+  } catch {
+    return {};
+  }
+}
+
+/** A judge that answered has its tokens, whatever became of its answer. */
+function usedBy(thrown: Error): Pick<ScoreFailure, "rewardExtraInfo"> {
+  try {
+    const usage = usageOf(thrown as { readonly usage?: unknown });
+    return usage === undefined ? {} : { rewardExtraInfo: { usage } };
   } catch {
     return {};
   }

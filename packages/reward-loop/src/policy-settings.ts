@@ -51,7 +51,7 @@ export interface PolicyOptions {
   readonly retry?: boolean | RetrySettings | undefined;
   /** A call that takes longer than most is begun a second time beside it: true for the standard (HedgeSettings). Default: none is. */
   readonly hedge?: boolean | HedgeSettings | undefined;
-  /** How long a sample may take in all, with its waiting and all of its tries. Default: as long as it takes. */
+  /** How long a sample may take in all, with its waiting and all of its tries, from when a worker takes it on: its time in the loop's own line does not count. Default: as long as it takes. */
   readonly totalTimeoutMs?: number | undefined;
 }
 

@@ -54,6 +54,31 @@ const scoreOf = (outcome: SampleOutcome): unknown =>
 const actorNames = async (): Promise<string[]> =>
   (await ray.listNamedActors()).map(({ name }) => name);
 
+test("an executor that ends while the module is half written is replaced when that is mended, and the others go on meanwhile", async () => {
+  const reward = await written(1);
+  await using loop = await create({ reward, executors: 2 });
+  await writeFile(reward, "export const computeScore = (");
+  const texts = (count: number, name: string): string[] =>
+    Array.from({ length: count }, (_, index) => `${name} ${index}`);
+  const [ended, ...others] = await Promise.all(
+    ["exit", ...texts(200, "a")].map((text) => loop.computeScore(sampleOf(text))),
+  );
+  expect(ended).toMatchObject({ error: { code: "EXECUTOR_DIED" } });
+  expect(new Set(others.map(scoreOf))).toEqual(new Set([1]));
+  await written(2);
+  await expect
+    .poll(
+      async () => {
+        const later = await Promise.all(
+          texts(50, "b").map((text) => loop.computeScore(sampleOf(text))),
+        );
+        return later.map(scoreOf).includes(2);
+      },
+      { timeout: 60_000 },
+    )
+    .toBe(true);
+});
+
 test("what is under way finishes on the old one, what comes then is scored by the new one", async () => {
   const reward = await written(1);
   await using loop = await create({ reward, name: "reloaded" });

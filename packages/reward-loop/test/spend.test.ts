@@ -34,6 +34,57 @@ async function scored(
 const called = (outcomes: readonly SampleOutcome[]): number[] =>
   outcomes.map(({ attempts }) => attempts);
 
+describe("a row that is none", () => {
+  const rows = [sampleOf("1"), { ...sampleOf(""), response: null as never }, sampleOf("3")];
+
+  test.each(["cache", "joinSame", "record"] as const)(
+    "is the outcome of that row, with %s, too",
+    async (option) => {
+      const value = { cache, joinSame: true, record: `${cache}.jsonl` }[option];
+      await using loop = await RewardLoopManager.create({
+        workers: 1,
+        executors: 1,
+        reward: priced,
+        [option]: value,
+      });
+      const outcomes: SampleOutcome[] = [];
+      for await (const { index, outcome } of loop.scoreStream(rows)) outcomes[index] = outcome;
+      expect(outcomes.map((one) => (one.valid ? one.rewardScore : one.error.code))).toEqual([
+        1,
+        "INVALID_SAMPLE",
+        3,
+      ]);
+    },
+  );
+});
+
+describe("tokens of an answer that is no score", () => {
+  const spend = { prices: { perMillionInputTokens: 1e4, perMillionOutputTokens: 1e5 } };
+
+  test.each(["words", "throws", "null"])("are paid for (%s)", async (text) => {
+    const [outcome] = await scored({ reward: priced, spend }, [text]);
+    expect(outcome).toMatchObject({ valid: false, cost: 2 });
+  });
+
+  test("count towards the cap, and each try counts", async () => {
+    const options: RewardLoopOptions = {
+      reward: priced,
+      spend: { ...spend, cap: 5 },
+      retry: { attempts: 2, classes: ["user-code", "data"], baseMs: 1 },
+      workers: 1,
+      executors: 1,
+    };
+    await using loop = await RewardLoopManager.create(options);
+    const first = await loop.computeScore(sampleOf("words"));
+    expect(first).toMatchObject({ valid: false, attempts: 2, cost: 4 });
+    expect(await loop.computeScore(sampleOf("1"))).toMatchObject({ valid: true, cost: 2 });
+    expect(loop.spent).toBe(6);
+    expect(await loop.computeScore(sampleOf("2"))).toMatchObject({
+      error: { code: "SPEND_CAP" },
+    });
+  });
+});
+
 describe("a cache", () => {
   test("knows what was scored before, by that function with those settings, and nothing that failed", async () => {
     const options = { reward: { path: priced, rewardKwargs: { factor: 2 } }, cache };

@@ -11,14 +11,21 @@ export class InvalidScoreError extends Error {
   readonly dataSource: string;
   /** What was returned, in words. */
   readonly received: string;
+  /** What it said besides the score: what its call used is known all the same. */
+  readonly extraInfo: Readonly<Record<string, unknown>>;
 
-  constructor(dataSource: string, received: string) {
+  constructor(
+    dataSource: string,
+    received: string,
+    extraInfo: Readonly<Record<string, unknown>> = {},
+  ) {
     super(
       `The score function returned ${received} for a sample of "${dataSource}". A score is a finite number, boolean or bigint, ` +
         `{ score, ...extras } or [score, query, response]; null says that it cannot tell.`,
     );
     this.dataSource = dataSource;
     this.received = received;
+    this.extraInfo = extraInfo;
   }
 }
 

@@ -2,7 +2,7 @@
 
 import type { ComponentPlan } from "./reward-plan.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
-import { usageOf } from "../spend/usage.ts";
+import { wholeUsageOf } from "../spend/usage.ts";
 
 type Component = Pick<ComponentPlan, "name" | "weight" | "onInvalid">;
 type Measures = Omit<Extract<SampleOutcome, { valid: false }>, "valid" | "error">;
@@ -116,10 +116,7 @@ function isItsScore(key: string, value: unknown, score: number): boolean {
 }
 
 function usageOfAll(outcomes: readonly SampleOutcome[]): Record<string, number> | undefined {
-  const told = outcomes.flatMap((outcome) => {
-    const said = outcome.valid ? outcome.rewardExtraInfo : outcome.error.rewardExtraInfo;
-    return usageOf(said ?? {}) ?? [];
-  });
+  const told = outcomes.flatMap((outcome) => wholeUsageOf(outcome) ?? []);
   if (told.length === 0) return undefined;
   return {
     inputTokens: sumOf(told, (one) => one.inputTokens),

@@ -116,7 +116,7 @@ export class WorkerSeat {
     this.#onChange = listener;
   }
 
-  /** Calls the worker once, or its successor if there is none at the moment. Undefined if it died over it. */
+  /** Calls the worker once, or its successor if there is none at the moment. Undefined if it died over it, or can score nothing any more. */
   async call<Value>(
     use: (worker: WorkerHandle) => ObjectRef<Value>,
   ): Promise<{ value: Value } | undefined> {
@@ -130,7 +130,11 @@ export class WorkerSeat {
       return { value };
     } catch (error) {
       if (this.#closed) throw new RewardLoopClosedError();
-      if (!isDeathOfWorker(error)) throw error;
+      if (!isDeathOfWorker(error)) {
+        if (!(await hasFailed(worker))) throw error;
+        if (current === this.#worker) this.#lose(worker, error);
+        return undefined;
+      }
       // One that is to leave has no successor.
       if (this.#onIdle !== undefined) this.#become("lost");
       else if (current === this.#worker) this.#replace(error.deathCause.message);
@@ -200,6 +204,15 @@ export class WorkerSeat {
     );
   }
 
+  /** Its executors cannot be kept alive, as those of a successor could not; other workers go on. */
+  #lose(worker: WorkerHandle, error: unknown): void {
+    this.#worker = Promise.reject(error);
+    // Whoever calls hears why.
+    this.#worker.catch(() => undefined);
+    this.#become("lost");
+    void kill(worker).then(() => this.#endExecutors());
+  }
+
   /** A function that returns promises without being declared async is known by its first one. */
   #learn(worker: WorkerHandle): void {
     this.#hasAnswered = true;
@@ -256,6 +269,15 @@ async function kill(worker: WorkerHandle): Promise<void> {
     await ray.kill(worker);
   } catch {
     // Its session has ended, and the worker with it.
+  }
+}
+
+async function hasFailed(worker: WorkerHandle): Promise<boolean> {
+  try {
+    return await ray.get(worker.hasFailed.remote(), PATIENT);
+  } catch {
+    // Its death is told to whoever has samples there.
+    return false;
   }
 }
 

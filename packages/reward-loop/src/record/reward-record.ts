@@ -4,7 +4,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import { classOf } from "../faults/failure-class.ts";
 import type { FailureClass } from "../faults/failure-class.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
-import { usageOf } from "../spend/usage.ts";
+import { wholeUsageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../spend/usage.ts";
 import { sampleKey } from "./sample-key.ts";
 
@@ -89,7 +89,7 @@ function recordOf(
     cost: outcome.cost ?? null,
     cached: outcome.cached ?? false,
     answeredBy: outcome.answeredBy ?? null,
-    usage: usageOf(extra) ?? null,
+    usage: wholeUsageOf(outcome) ?? null,
     extra,
   };
 }

@@ -1,6 +1,6 @@
 /** Which sample it is, by what it says: the same in every run, whatever its place. */
 
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 
 /** 16 characters: of a million samples two are alike once in 18 million times. */
@@ -14,7 +14,9 @@ export function sampleKey(sample: RewardSample): string {
   const { response, responseLength, rawPrompt, groundTruth, extraInfo } = sample;
   const dataSource = sample.isSourceAssumed === true ? null : sample.dataSource;
   const { toolExtraFields, numTurns, rolloutRewardScores } = sample;
-  const text = typeof response === "string" ? response : Array.from(response);
+  // Token ids are alike in whatever list they stand; what is no response at all is what it is.
+  const isList = typeof response === "object" && response !== null;
+  const text = isList ? Array.from(response) : response;
   const extra = extraInfo && withoutGroup(extraInfo);
   const ofRollout = [toolExtraFields, numTurns, rolloutRewardScores];
   // A sample that does not say it has the key that it had before samples could.
@@ -33,14 +35,46 @@ function withoutGroup(extraInfo: Readonly<Record<string, unknown>>): Record<stri
   return others;
 }
 
-/** The order of an object's keys says nothing. */
+/** The order of an object's keys says nothing. What cannot be read has a key of its own each time: it is never taken for another. */
 export function digestOf(value: unknown): string {
-  const text = JSON.stringify(value, (_, part: unknown) => canonical(part));
-  return createHash("sha256").update(text).digest("base64url").slice(0, length);
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(plain(value, []));
+  } catch {
+    text = undefined;
+  }
+  return createHash("sha256")
+    .update(text ?? randomUUID())
+    .digest("base64url")
+    .slice(0, length);
 }
 
-function canonical(part: unknown): unknown {
+/** As JSON has it, but for what JSON would take for nothing, or for the same. @param above what it lies in */
+function plain(part: unknown, above: readonly object[]): unknown {
   if (typeof part === "bigint") return `${part}n`;
-  if (typeof part !== "object" || part === null || Array.isArray(part)) return part;
-  return Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  if (typeof part === "number" && !Number.isFinite(part)) return tagged("number", String(part));
+  if (typeof part !== "object" || part === null) return part;
+  const depth = above.indexOf(part);
+  if (depth >= 0) return tagged("above", depth);
+  const here = [...above, part];
+  const inside = (one: unknown): unknown => plain(one, here);
+  if (Array.isArray(part)) return Array.from(part, inside);
+  if (part instanceof Map)
+    return tagged(
+      "Map",
+      Array.from(part, (one) => one.map(inside)),
+    );
+  if (part instanceof Set) return tagged("Set", Array.from(part, inside));
+  if (part instanceof RegExp) return tagged("RegExp", [part.source, part.flags]);
+  if (part instanceof ArrayBuffer || part instanceof SharedArrayBuffer) {
+    return tagged("bytes", Buffer.from(part).toString("base64"));
+  }
+  if ("toJSON" in part && typeof part.toJSON === "function") return inside(part.toJSON());
+  const entries = Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, one]) => [key, inside(one)]));
+}
+
+/** No record of a user's has such a key. */
+function tagged(kind: string, content: unknown): unknown {
+  return { [`\0${kind}`]: content };
 }

@@ -5,7 +5,7 @@
  */
 
 import type { SampleOutcome } from "../outcome.ts";
-import { usageOf } from "./usage.ts";
+import { wholeUsageOf } from "./usage.ts";
 
 /** In any currency. */
 export interface Prices {
@@ -78,15 +78,14 @@ export class Purse {
     return { name: this.#place.name, spent: this.#spent, cap, state };
   }
 
-  /** What that cost, which is added to the sum. Attempts that failed cost their call; what tokens they used is known of those that could not tell. */
+  /** What that cost, which is added to the sum. Attempts that failed cost their call, and the tokens that they said they used. */
   pay(outcome: SampleOutcome): number {
     const {
       perMillionInputTokens = 0,
       perMillionOutputTokens = 0,
       perCall = 0,
     } = this.#settings.prices;
-    const said = outcome.valid ? outcome.rewardExtraInfo : outcome.error.rewardExtraInfo;
-    const usage = usageOf(said ?? {});
+    const usage = wholeUsageOf(outcome);
     const cost =
       perCall * outcome.attempts +
       ((usage?.inputTokens ?? 0) * perMillionInputTokens +

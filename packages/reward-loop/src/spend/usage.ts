@@ -1,5 +1,7 @@
 /** What a judge's answer cost in tokens: `usage` among a score's extra info, in the names of OpenAI's API or of the AI SDK. */
 
+import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+
 export interface TokenUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -27,6 +29,28 @@ export function usageOf(extraInfo: Readonly<Record<string, unknown>>): TokenUsag
     inputTokens: inputTokens ?? Math.max(0, sum - output),
     outputTokens: output,
     totalTokens: sum,
+  };
+}
+
+/** What its function said last, whatever came of it. */
+export function lastUsageOf(outcome: AttemptOutcome): TokenUsage | undefined {
+  return usageOf((outcome.valid ? outcome : outcome.error).rewardExtraInfo ?? {});
+}
+
+/** Of all its tries, as far as they said so. */
+export function wholeUsageOf(outcome: SampleOutcome): TokenUsage | undefined {
+  return together(outcome.usageBefore, lastUsageOf(outcome));
+}
+
+export function together(
+  one: TokenUsage | undefined,
+  other: TokenUsage | undefined,
+): TokenUsage | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return {
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    totalTokens: one.totalTokens + other.totalTokens,
   };
 }
 

@@ -2,7 +2,8 @@
  * The executors of one worker: gives each waiting sample to the one with the least to do, replaces those that end, and tries suspects alone.
  *
  * Invariants: every job settles exactly once; a job that was in flight in an executor that ended goes first when it runs again; an
- * executor that ends without a culprit counts, and after so many in a row without one outcome everything that waits is rejected.
+ * executor that ends without a culprit counts, and after so many in a row without one outcome everything that waits is rejected. One that
+ * cannot load the modules which others have loaded (they are just being written, the machine is busy) is started again after a pause.
  */
 
 import { ExecutorStartError, RewardLoopClosedError } from "../errors.ts";
@@ -19,6 +20,10 @@ import type { Job } from "./job.ts";
 
 /** Ends in a row without one outcome. Five: as Erlang's supervisors a handful, since the next start would very likely end alike. */
 const MOST_ENDS_IN_A_ROW = 5;
+
+/** Of executors that could not load what others had loaded: three quarters of a minute in all, to mend a module in. */
+const MOST_FAILED_STARTS = 8;
+const restartMs = { first: 500, longest: 16_000 };
 
 export interface SubmitOptions {
   /** Tells the score function that nobody waits any more. */
@@ -43,6 +48,12 @@ export class ExecutorPool {
   /** Who ask whether they may run again. */
   readonly #asking: Set<Job> = new Set();
   #laneCount = 0;
+  /** Loading. */
+  readonly #starting: Set<ExecutorLane> = new Set();
+  #hasLoaded = false;
+  #failedStarts = 0;
+  /** Until executors are started again. */
+  #pause: NodeJS.Timeout | undefined;
   #endsInARow = 0;
   #failure: { readonly error: unknown } | undefined;
   readonly #ready = Promise.withResolvers<void>();
@@ -110,14 +121,27 @@ export class ExecutorPool {
     await Promise.all(lanes.map((lane) => lane.stop()));
   }
 
+  /** Nothing can be scored any more. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
   #newLane(): ExecutorLane {
-    return new ExecutorLane(this.#settings, this.#nameOf(this.#laneCount++), {
+    const lane = new ExecutorLane(this.#settings, this.#nameOf(this.#laneCount++), {
       changed: () => this.#changed(),
-      ended: (lane, end) => this.#ended(lane, end),
+      ended: (ended, end) => this.#ended(ended, end),
     });
+    this.#starting.add(lane);
+    return lane;
   }
 
   #changed(): void {
+    for (const lane of this.#starting) {
+      if (!lane.isReady) continue;
+      this.#starting.delete(lane);
+      this.#hasLoaded = true;
+      this.#failedStarts = 0;
+    }
     if ([...this.#lanes].every((lane) => lane.isReady)) this.#ready.resolve();
     this.#replaceWornOut();
     this.#pump();
@@ -139,6 +163,7 @@ export class ExecutorPool {
   }
 
   #pumpSuspects(): void {
+    if (this.#pause !== undefined) return;
     if (this.#quarantine !== undefined && this.#quarantine.load > 0) return;
     const [suspect] = this.#suspects;
     if (suspect === undefined) {
@@ -162,6 +187,7 @@ export class ExecutorPool {
   #ended(lane: ExecutorLane, end: LaneEnd): void {
     const wasQuarantine = this.#quarantine === lane;
     const wasPooled = this.#lanes.delete(lane);
+    this.#starting.delete(lane);
     if (wasQuarantine) this.#quarantine = undefined;
     for (const job of end.suspects) job.place = job.place === "shared" ? "alone" : "fresh";
     const again = this.#askFor(end.again);
@@ -169,11 +195,7 @@ export class ExecutorPool {
     this.#waiting.unshift(...again.filter((job) => job.place === "shared"));
     this.#suspects.unshift(...again.filter((job) => job.place !== "shared"));
     if (this.#failure !== undefined) return this.#rejectAll();
-    if (end.kind === "start-failed") return this.#fail(end.error);
-    if (end.kind === "start-timeout") {
-      const message = `it did not finish loading within ${this.#settings.startTimeoutMs} ms`;
-      return this.#fail(new ExecutorStartError(1, { kind: "start-timeout", message }));
-    }
+    if (end.kind === "start-failed" || end.kind === "start-timeout") return this.#notStarted(end);
     if (end.kind === "died" && !end.blamed && end.suspects.length === 0) {
       this.#endsInARow += 1;
       if (this.#endsInARow > MOST_ENDS_IN_A_ROW && end.cause !== undefined) {
@@ -183,6 +205,24 @@ export class ExecutorPool {
     if (wasPooled) this.#lanes.add(this.#newLane());
     this.#pump();
     this.#pumpSuspects();
+  }
+
+  #notStarted({ kind, error }: LaneEnd): void {
+    this.#failedStarts += 1;
+    if (!this.#hasLoaded || this.#failedStarts > MOST_FAILED_STARTS) {
+      if (kind === "start-failed") return this.#fail(error);
+      const message = `it did not finish loading within ${this.#settings.startTimeoutMs} ms`;
+      return this.#fail(
+        new ExecutorStartError(this.#failedStarts, { kind: "start-timeout", message }),
+      );
+    }
+    if (this.#pause !== undefined) return;
+    const pauseMs = Math.min(restartMs.first * 2 ** (this.#failedStarts - 1), restartMs.longest);
+    this.#pause = setTimeout(() => {
+      this.#pause = undefined;
+      while (this.#lanes.size < this.#settings.executors) this.#lanes.add(this.#newLane());
+      this.#pumpSuspects();
+    }, pauseMs);
   }
 
   /** Those of them who need not ask; the others come when they may. */
@@ -215,6 +255,7 @@ export class ExecutorPool {
 
   #fail(error: unknown): void {
     this.#failure ??= { error };
+    clearTimeout(this.#pause);
     this.#ready.reject(error);
     this.#rejectAll();
   }

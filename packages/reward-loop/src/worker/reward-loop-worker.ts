@@ -56,6 +56,11 @@ export class RewardLoopWorker {
     await Promise.all([this.#pool.ready(), this.#limiter?.ready()]);
   }
 
+  /** Whether nothing can be scored here any more: what it is asked from now on rejects. */
+  async hasFailed(): Promise<boolean> {
+    return this.#pool.hasFailed;
+  }
+
   /** What the user's functions do, as far as is known. */
   async traits(): Promise<ExecutorTraits> {
     return this.#pool.traits;

@@ -18,7 +18,8 @@ import { totalTimeoutFailure } from "../outcome.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import type { PolicySettings } from "../policy-settings.ts";
 import type { SubmitOptions } from "./executor-pool.ts";
-import { usageOf } from "../spend/usage.ts";
+import { lastUsageOf, together, usageOf } from "../spend/usage.ts";
+import type { TokenUsage } from "../spend/usage.ts";
 
 export interface AttemptParts {
   /** One attempt, in an executor. */
@@ -35,6 +36,8 @@ interface Tally {
   /** With those that are under way. */
   attempts: number;
   waitedMs: number;
+  /** Of tries before the last one. */
+  usageBefore?: TokenUsage;
 }
 
 export class ScoreAttempts {
@@ -96,6 +99,8 @@ export class ScoreAttempts {
       const outcome = await this.#try(sample, tries === 1 ? lane : "recovery", tally, signal);
       const pauseMs = this.#pauseMs(outcome, tries);
       if (pauseMs === undefined) return { ...outcome, ...tally };
+      const used = together(tally.usageBefore, lastUsageOf(outcome));
+      if (used !== undefined) tally.usageBefore = used;
       await this.#pause(pauseMs, tally, signal);
     }
   }

@@ -23,6 +23,10 @@ beforeEach(async () => {
   path = join(folder, "rewards.jsonl");
 });
 
+function fail(): never {
+  throw new Error("it cannot be read");
+}
+
 const sample: RewardSample = {
   dataSource: "d",
   response: "r",
@@ -172,6 +176,52 @@ describe("which sample it is", () => {
       { ...ids, response: [1, 2, 301] },
     ].map(sampleKey);
     expect(new Set(keys).size).toBe(keys.length);
+  });
+
+  test("is told from others by what JSON takes for nothing", () => {
+    const truths = [
+      null,
+      {},
+      /a/,
+      /b/,
+      /a/i,
+      new Set([1]),
+      new Set([2]),
+      new Map([[1, 2]]),
+      new Map(),
+      Number.NaN,
+      Infinity,
+      -Infinity,
+      Uint8Array.of(1).buffer,
+      Uint8Array.of(2).buffer,
+      { a: new Set([1]) },
+      { a: /a/ },
+    ];
+    const keysOf = (): string[] =>
+      truths.map((groundTruth) => sampleKey({ ...sample, groundTruth }));
+    expect(new Set(keysOf()).size).toBe(truths.length);
+    expect(keysOf()).toEqual(keysOf());
+    // What logs and caches of earlier versions know it by.
+    expect(sampleKey({ ...sample, groundTruth: { b: [1, { d: "x", c: null }], a: true } })).toBe(
+      "JY3hZ7qqbT9GILPh",
+    );
+  });
+
+  test("is known of one that lies in itself, and of none that cannot be read", () => {
+    const around = (name: string): Record<string, unknown> => {
+      const circle: Record<string, unknown> = { name };
+      circle["inside"] = [circle];
+      return circle;
+    };
+    const keyOf = (extraInfo: Record<string, unknown>): string =>
+      sampleKey({ ...sample, extraInfo });
+    expect(keyOf(around("a"))).toBe(keyOf(around("a")));
+    expect(keyOf(around("a"))).not.toBe(keyOf(around("b")));
+    const locked = { nested: Object.defineProperty({}, "x", { enumerable: true, get: fail }) };
+    expect(keyOf(locked)).not.toBe(keyOf(locked));
+    for (const response of [null, undefined, 5]) {
+      expect(sampleKey({ ...sample, response: response as never })).toMatch(/^[\w-]{16}$/);
+    }
   });
 });
 

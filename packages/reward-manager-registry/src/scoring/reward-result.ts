@@ -43,16 +43,13 @@ function scalarOrRecord(output: unknown, dataSource: string, where: string): Rew
     throw new InvalidScoreError(dataSource, where + describeValue(output));
   }
   const record: Record<string, unknown> = { ...output };
-  if (record["score"] === null) {
-    const { score: _, ...extraInfo } = record;
-    throw new CannotTellError(dataSource, extraInfo);
+  const { score: said, ...extraInfo } = record;
+  if (said === null) throw new CannotTellError(dataSource, extraInfo);
+  const score = toFiniteNumber(said);
+  if (score === undefined) {
+    const received = `${where}an object whose score is ${describeValue(said)}`;
+    throw new InvalidScoreError(dataSource, received, extraInfo);
   }
-  const score = toFiniteNumber(record["score"]);
-  if (score === undefined)
-    throw new InvalidScoreError(
-      dataSource,
-      `${where}an object whose score is ${describeValue(record["score"])}`,
-    );
   return { rewardScore: score, rewardExtraInfo: { ...record, score } };
 }
 
