@@ -157,11 +157,15 @@ export class PPOTrainer implements AsyncDisposable {
     for (const { message } of resumed.passedOver) {
       process.emitWarning(`a checkpoint was passed over: ${message}`, "RaylingWarning");
     }
+    const { n } = this.settings.rollout;
+    const { start, klCoef } = restoredTraining(resumed, prompts, this.#rewards, n);
     await answerOf("the policy, given its weights,", policy.setState.remote(resumed.policy), run);
     if (critic !== undefined && resumed.critic !== undefined) {
       await answerOf("the critic, given its weights,", critic.setState.remote(resumed.critic), run);
+    } else if (critic !== undefined) {
+      const message = `the checkpoint of step ${start.finishedSteps} is of a run without a critic: the critic begins with the weights that it has`;
+      process.emitWarning(message, "RaylingWarning");
     }
-    const { start, klCoef } = restoredTraining(resumed, prompts, this.#rewards);
     // A fixed one is what the configuration says, also where that was changed.
     if (this.settings.algorithm.klCtrl.type === "adaptive") this.#learner.klCoef = klCoef;
     return start;

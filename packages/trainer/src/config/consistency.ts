@@ -3,7 +3,7 @@
 import { nearestOf, RewardConfigError } from "@rayling/reward-loop/config";
 import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
-import { misfitOf } from "../fit/schedule-needs.ts";
+import { misfitOf, normalizesWeights } from "../fit/schedule-needs.ts";
 import type { TrainerConfig } from "./trainer-config.ts";
 
 /** Throws RewardConfigError at the first. */
@@ -101,6 +101,7 @@ function checkNames({ algorithm, actorRolloutRef }: TrainerConfig): void {
 
 const keyOf = {
   advEstimator: "algorithm.adv_estimator",
+  batchNormalize: "algorithm.rollout_correction.rollout_is_batch_normalize",
   adaptiveMiniBatch: "rayling.adaptive_mini_batch",
   stalenessLimit: "rayling.staleness.limit",
 } as const;
@@ -111,6 +112,7 @@ function checkSchedule({ algorithm, rayling }: TrainerConfig): void {
   const misfit = misfitOf({
     schedule,
     advEstimator: algorithm.advEstimator,
+    normalizesWeights: normalizesWeights(algorithm.rolloutCorrection),
     adaptsMiniBatch: adaptiveMiniBatch,
     stalenessLimit: staleness.limit,
   });
@@ -118,6 +120,7 @@ function checkSchedule({ algorithm, rayling }: TrainerConfig): void {
     const { part, schedules, why } = misfit;
     const value = {
       advEstimator: algorithm.advEstimator,
+      batchNormalize: true,
       adaptiveMiniBatch: true,
       stalenessLimit: staleness.limit,
     }[part];

@@ -51,7 +51,7 @@ export function trainingPlanOf(config: TrainerConfig, sizes: DatasetSizes): Trai
     trainer.totalTrainingSteps ??
     (stepsPerEpoch === undefined ? undefined : stepsPerEpoch * trainer.totalEpochs);
   const hasValidation = (sizes.validation ?? data.valFiles.length) > 0;
-  const before = hasValidation && trainer.valBeforeTrain ? 1 : 0;
+  const before = hasValidation && (trainer.valBeforeTrain || trainer.valOnly) ? 1 : 0;
   const steps = trainer.valOnly ? 0 : totalSteps;
   const tests = hasValidation ? times(trainer.testFreq, steps) : 0;
   const validations = tests === undefined ? undefined : before + tests;

@@ -16,7 +16,7 @@ export async function collectRollouts(
   let left = isThere.length;
   const moments = policy.generate.remote(request);
   for await (const rollouts of partsOf("the policy, asked for rollouts,", moments, patience)) {
-    for (const { prompt, sample, rewardScore = 0 } of rollouts) {
+    for (const { prompt, sample, rewardScore = 0, responseIds, rolloutLogProbs } of rollouts) {
       const row = prompt * n + sample;
       const isAsked = prompt >= 0 && prompt < prompts.length && sample >= 0 && sample < n;
       if (!isAsked || isThere[row] === 1) {
@@ -30,6 +30,12 @@ export async function collectRollouts(
         throw new TrainerStateError(
           "BAD_ROLLOUTS",
           `the policy generated sample ${sample} of prompt ${prompt} with a rewardScore that is no finite number: ${String(rewardScore)}`,
+        );
+      }
+      if (rolloutLogProbs !== undefined && rolloutLogProbs.length !== responseIds.length) {
+        throw new TrainerStateError(
+          "BAD_ROLLOUTS",
+          `the policy generated sample ${sample} of prompt ${prompt} with ${responseIds.length} responseIds and ${rolloutLogProbs.length} rolloutLogProbs`,
         );
       }
       isThere[row] = 1;

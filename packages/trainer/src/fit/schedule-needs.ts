@@ -5,12 +5,14 @@ import type { ScheduleName } from "./options.ts";
 export interface ScheduledParts {
   readonly schedule: ScheduleName;
   readonly advEstimator: string;
+  /** Importance weights that are divided by their mean over the batch. */
+  readonly normalizesWeights: boolean;
   readonly adaptsMiniBatch: boolean;
   readonly stalenessLimit: number;
 }
 
 export interface Misfit {
-  readonly part: "advEstimator" | "adaptiveMiniBatch" | "stalenessLimit";
+  readonly part: "advEstimator" | "batchNormalize" | "adaptiveMiniBatch" | "stalenessLimit";
   /** Schedules that can do it, the nearest to the given one first. */
   readonly schedules: readonly ScheduleName[];
   readonly why: string;
@@ -28,7 +30,7 @@ const splitting: readonly ScheduleName[] = [
 
 /** The first part that this schedule cannot do. */
 export function misfitOf(parts: ScheduledParts): Misfit | undefined {
-  const { schedule, advEstimator, adaptsMiniBatch, stalenessLimit } = parts;
+  const { schedule, advEstimator, normalizesWeights, adaptsMiniBatch, stalenessLimit } = parts;
   const splits = splitting.includes(schedule);
   if (stalenessLimit > 0 && schedule !== "streaming") {
     return {
@@ -37,10 +39,11 @@ export function misfitOf(parts: ScheduledParts): Misfit | undefined {
       why: "which alone generates further ahead than others, whose rollouts are as old as they are",
     };
   }
-  if (perBatch.includes(advEstimator) && splits) {
+  const isPerBatch = perBatch.includes(advEstimator);
+  if ((isPerBatch || normalizesWeights) && splits) {
     const whole: readonly ScheduleName[] = ["one-step-off-policy", "sync"];
     return {
-      part: "advEstimator",
+      part: isPerBatch ? "advEstimator" : "batchNormalize",
       schedules: schedule === "mini-batch-pipeline" ? whole.toReversed() : whole,
       why: "which train on all of a batch at once",
     };
@@ -54,4 +57,12 @@ export function misfitOf(parts: ScheduledParts): Misfit | undefined {
     };
   }
   return undefined;
+}
+
+/** Without weights there is nothing to divide. */
+export function normalizesWeights(correction: {
+  readonly rolloutIs?: string | null | undefined;
+  readonly rolloutIsBatchNormalize?: boolean | undefined;
+}): boolean {
+  return (correction.rolloutIs ?? null) !== null && correction.rolloutIsBatchNormalize === true;
 }

@@ -6,7 +6,7 @@ import type { LossAggMode } from "../algorithms/losses/aggregation.ts";
 import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
 import { TrainerInputError } from "../errors.ts";
 import type { ScheduleName, TrainingOptions, ValidationOptions } from "./options.ts";
-import { misfitOf } from "./schedule-needs.ts";
+import { misfitOf, normalizesWeights } from "./schedule-needs.ts";
 
 export interface TrainingSettings {
   readonly algorithm: {
@@ -233,6 +233,7 @@ function checkTogether(
 
 const optionOf = {
   advEstimator: "algorithm.advEstimator",
+  batchNormalize: "algorithm.rolloutCorrection.rolloutIsBatchNormalize",
   adaptiveMiniBatch: "adaptiveMiniBatch",
   stalenessLimit: "staleness.limit",
 } as const;
@@ -242,6 +243,7 @@ function checkSchedule(settings: TrainingSettings, schedule: ScheduleName): void
   const misfit = misfitOf({
     schedule,
     advEstimator: algorithm.advEstimator,
+    normalizesWeights: normalizesWeights(algorithm.advantage.rolloutCorrection ?? {}),
     adaptsMiniBatch: adaptiveMiniBatch,
     stalenessLimit: staleness.limit,
   });
@@ -249,6 +251,7 @@ function checkSchedule(settings: TrainingSettings, schedule: ScheduleName): void
   const { part, schedules, why } = misfit;
   const given = {
     advEstimator: algorithm.advEstimator,
+    batchNormalize: "true",
     adaptiveMiniBatch: "true",
     stalenessLimit: String(staleness.limit),
   }[part];

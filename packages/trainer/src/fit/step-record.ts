@@ -24,8 +24,8 @@ export class StepRecord {
   /** Of all that was scored for it: also of what was filtered out or dropped, and of baselines. */
   readonly outcomes: SampleOutcome[] = [];
   readonly parts: LearnedRows[] = [];
-  /** Batches that were generated in this step. */
-  generations = 0;
+  /** Batches that were generated for this step, whenever that was: its own, and those in the place of groups that were filtered out. */
+  generations = 1;
   readonly #told: SampleRecord[] = [];
   readonly #now: () => number;
   #exposedWaitMs = 0;

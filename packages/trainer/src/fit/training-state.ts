@@ -8,7 +8,7 @@ import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import type { LoaderPosition, PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
-import { TrainerStateError } from "../errors.ts";
+import { TrainerInputError, TrainerStateError } from "../errors.ts";
 import type { Rollout } from "../policy/policy.ts";
 import { Baselines } from "./baselines.ts";
 import type { RewardDesk } from "./reward-desk.ts";
@@ -89,11 +89,12 @@ function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
   };
 }
 
-/** Rewards that are not known are asked for. Throws TrainerStateError for a state of another format, TrainerInputError where it is one of other data. */
+/** Rewards that are not known are asked for. Throws TrainerStateError for a state of another format, TrainerInputError where it is one of other data, or of another `rollout.n`. @param n samples of a prompt */
 export function restoredTraining(
   { trainer, outstanding = [] }: Checkpoint,
   prompts: PromptLoader,
   rewards: RewardDesk,
+  n: number,
 ): { readonly start: TrainingStart; readonly klCoef: number } {
   const { format, finishedSteps, position, klCoef } = trainer as KeptTrainer;
   if (format !== FORMAT) {
@@ -103,9 +104,16 @@ export function restoredTraining(
     );
   }
   const nextBatch = prompts.numberOf(position);
-  const batches = (outstanding as readonly KeptBatch[]).map((batch) =>
-    restoredBatch(batch, prompts, rewards),
-  );
+  const kept = outstanding as readonly KeptBatch[];
+  // Steps and mini-batches are counted in groups of one size.
+  const other = kept.find((batch) => batch.samples.length > 0 && batch.n !== n);
+  if (other !== undefined) {
+    throw new TrainerInputError(
+      "rollout.n",
+      `rollout.n is ${n}, and the checkpoint has rollouts that are still to be trained of a run where it was ${other.n}: resume with ${other.n}`,
+    );
+  }
+  const batches = kept.map((batch) => restoredBatch(batch, prompts, rewards));
   return { start: { finishedSteps, nextBatch, outstanding: batches }, klCoef };
 }
 

@@ -272,6 +272,7 @@ export class Training {
       const samples = await this.#waitFor(take);
       if (samples !== undefined) return samples;
       this.#checkGenerations(pool);
+      this.#record.generations += 1;
       await this.#addTo(pool, await this.#generateNext(streaming));
     }
   }
@@ -314,7 +315,6 @@ export class Training {
   async #generateNext(streaming: boolean): Promise<RolloutBatch> {
     const prompts = this.#parts.prompts.batch(this.#nextBatch);
     this.#nextBatch += 1;
-    this.#record.generations += 1;
     const batch = await this.#record.clock.time("gen", () => this.#generate(prompts, streaming));
     this.#outstanding.add(batch);
     return batch;

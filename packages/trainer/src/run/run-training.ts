@@ -116,7 +116,9 @@ function totalStepsOf(config: TrainerConfig, prompts: ConfiguredPrompts): number
   const { data, trainer, critic } = config;
   const { actor } = config.actorRolloutRef;
   if (!data.filterOverlongPrompts || trainer.totalTrainingSteps !== null) {
-    return trainingPlanOf(config, { train: prompts.train.length, validation: 0 }).totalSteps;
+    // What the learning rate follows, also of a run that only validates.
+    const whole = { ...config, trainer: { ...trainer, valOnly: false } };
+    return trainingPlanOf(whole, { train: prompts.train.length, validation: 0 }).totalSteps;
   }
   const wanting = [actor.optim, critic.optim].find(
     ({ lrSchedulerType, lrWarmupStepsRatio }) =>

@@ -164,5 +164,8 @@ describe("the text", () => {
   test("counts no steps where a run only validates", () => {
     const config = loadTrainerConfig({ overrides: ["trainer.val_only=True"] });
     expect(trainingPlanOf(config, sizes)).toMatchObject({ totalSteps: 0, validations: 1 });
+    const overrides = ["trainer.val_only=True", "trainer.val_before_train=False"];
+    const without = trainingPlanOf(loadTrainerConfig({ overrides }), sizes);
+    expect(without).toMatchObject({ totalSteps: 0, validations: 1 });
   });
 });

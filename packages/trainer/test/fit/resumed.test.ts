@@ -107,6 +107,14 @@ test("groups that were generated ahead are dropped where the limit no longer all
   expect(metrics["training/off_policy/trajectory_staleness_worst/max"]).toBe(0);
 });
 
+test("groups of another size are refused, by the name of what was changed", async () => {
+  await expect(resumed({ rollout: { n: 3, maxResponseLength: 4 } })).rejects.toMatchObject({
+    name: "TrainerInputError",
+    input: "rollout.n",
+    message: expect.stringMatching(/rollout\.n is 3, .* it was 2: resume with 2/),
+  });
+});
+
 test("what was generated before a pause counts from the end of the pause", async () => {
   const { metrics, told, resumedMs } = await resumed({});
   expect(metrics["training/off_policy/trajectory_staleness_worst/max"]).toBe(1);

@@ -466,6 +466,24 @@ describe("filtered groups", () => {
     await expect(of("acc")).rejects.toThrow(/the extra info of sample 1:0:0:\d\/0 has no number/);
   });
 
+  test.for(names)(
+    "%s: a step may be generated as often as it says, and what is generated for the next one does not count",
+    async (schedule) => {
+      const { report } = await trained(
+        { reward: "evenSame", count: 64 },
+        {
+          schedule,
+          algorithm: { filterGroups: { maxNumGenBatches: 2 } },
+          run: { totalTrainingSteps: 3 },
+        },
+      );
+      expect(report.metrics).toHaveLength(3);
+      for (const metrics of report.metrics) {
+        expect(metrics["train/num_gen_batches"]).toBeLessThanOrEqual(2);
+      }
+    },
+  );
+
   test.for(names)("%s: a task where no group differs is given up", async (schedule) => {
     const training = trained(
       { reward: "evenSame", count: 1, batchSize: 1 },
@@ -492,16 +510,24 @@ describe("what does not fit", () => {
       "algorithm.advEstimator",
       { algorithm: { advEstimator: "gdpo" }, schedule: "one-step-pipeline" },
     ],
+    [
+      "algorithm.rolloutCorrection.rolloutIsBatchNormalize",
+      {
+        algorithm: { rolloutCorrection: { rolloutIs: "token", rolloutIsBatchNormalize: true } },
+        schedule: "streaming",
+      },
+    ],
     ["rollout.temperature", { rollout: { maxResponseLength: 4, temperature: 0 } }],
     ["run.totalTrainingSteps", { run: { totalTrainingSteps: 0 } }],
   ])("%s", async ([input, more]) => {
     await expect(trained({}, more)).rejects.toMatchObject({ name: "TrainerInputError", input });
   });
 
-  test.for<[Script["flaw"] & string, string]>([
+  test.for<[Script["flaw"] & string, string | RegExp]>([
     ["missing", "generated 7 of 8 rollouts; sample 1 of prompt 3 is missing"],
     ["twice", "generated sample 0 of prompt 0 twice"],
-  ])("a policy whose rollouts are %s", async ([flaw, message]) => {
+    ["log-probs", /sample 0 of prompt 0 with \d+ responseIds and \d+ rolloutLogProbs/],
+  ])("a policy whose rollouts are wrong: %s", async ([flaw, message]) => {
     await expect(trained({ script: { flaw } })).rejects.toThrow(message);
   });
 });
