@@ -3,7 +3,7 @@
 import { nearestOf, RewardConfigError } from "@rayling/reward-loop/config";
 import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
-import { misfitOf, normalizesWeights } from "../fit/schedule-needs.ts";
+import { isBatchNormalized, misfitOf } from "../fit/schedule-needs.ts";
 import type { TrainerConfig } from "./trainer-config.ts";
 
 /** Throws RewardConfigError at the first. */
@@ -112,7 +112,7 @@ function checkSchedule({ algorithm, rayling }: TrainerConfig): void {
   const misfit = misfitOf({
     schedule,
     advEstimator: algorithm.advEstimator,
-    normalizesWeights: normalizesWeights(algorithm.rolloutCorrection),
+    normalizesWeights: isBatchNormalized(algorithm.rolloutCorrection),
     adaptsMiniBatch: adaptiveMiniBatch,
     stalenessLimit: staleness.limit,
   });

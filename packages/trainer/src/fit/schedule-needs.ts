@@ -60,7 +60,7 @@ export function misfitOf(parts: ScheduledParts): Misfit | undefined {
 }
 
 /** Without weights there is nothing to divide. */
-export function normalizesWeights(correction: {
+export function isBatchNormalized(correction: {
   readonly rolloutIs?: string | null | undefined;
   readonly rolloutIsBatchNormalize?: boolean | undefined;
 }): boolean {

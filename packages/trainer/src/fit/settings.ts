@@ -6,7 +6,7 @@ import type { LossAggMode } from "../algorithms/losses/aggregation.ts";
 import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
 import { TrainerInputError } from "../errors.ts";
 import type { ScheduleName, TrainingOptions, ValidationOptions } from "./options.ts";
-import { misfitOf, normalizesWeights } from "./schedule-needs.ts";
+import { isBatchNormalized, misfitOf } from "./schedule-needs.ts";
 
 export interface TrainingSettings {
   readonly algorithm: {
@@ -243,7 +243,7 @@ function checkSchedule(settings: TrainingSettings, schedule: ScheduleName): void
   const misfit = misfitOf({
     schedule,
     advEstimator: algorithm.advEstimator,
-    normalizesWeights: normalizesWeights(algorithm.advantage.rolloutCorrection ?? {}),
+    normalizesWeights: isBatchNormalized(algorithm.advantage.rolloutCorrection ?? {}),
     adaptsMiniBatch: adaptiveMiniBatch,
     stalenessLimit: staleness.limit,
   });
