@@ -22,6 +22,15 @@ export async function computeScore(input: ScoreInput): Promise<ScoreRecord> {
     ...(signal === undefined ? {} : { abortSignal: signal }),
   });
   const { inputTokens, outputTokens, totalTokens } = usage;
-  const { score } = JSON.parse(text) as { score: number };
-  return { score, usage: { inputTokens, outputTokens, totalTokens } };
+  const used = { inputTokens, outputTokens, totalTokens };
+  return { score: scoreIn(text, used), usage: used };
+}
+
+/** The tokens of an answer that cannot be read are paid for, too. */
+function scoreIn(text: string, usage: unknown): number {
+  try {
+    return (JSON.parse(text) as { score: number }).score;
+  } catch (error) {
+    throw Object.assign(error as SyntaxError, { usage });
+  }
 }

@@ -23,6 +23,15 @@ export async function computeScore(input: ScoreInput): Promise<ScoreRecord> {
     },
     { signal },
   );
-  const { score } = JSON.parse(answer.choices[0]?.message.content ?? "") as { score: number };
-  return { score, usage: answer.usage };
+  const { usage } = answer;
+  return { score: scoreIn(answer.choices[0]?.message.content ?? "", usage), usage };
+}
+
+/** The tokens of an answer that cannot be read are paid for, too. */
+function scoreIn(text: string, usage: unknown): number {
+  try {
+    return (JSON.parse(text) as { score: number }).score;
+  } catch (error) {
+    throw Object.assign(error as SyntaxError, { usage });
+  }
 }
