@@ -60,7 +60,7 @@ export interface ScoreFailure {
   readonly exitCode?: number;
   /** What ended its process. */
   readonly signal?: string;
-  /** What the function said besides, with CANNOT_TELL and INVALID_SCORE; with SCORE_THREW the `usage` of its error, if that has one (ai: NoObjectGeneratedError). */
+  /** What the function said besides, with CANNOT_TELL; the `usage` alone with INVALID_SCORE, and with SCORE_THREW that of its error, if it has one (ai: NoObjectGeneratedError). */
   readonly rewardExtraInfo?: Readonly<Record<string, unknown>>;
   /** Of several rewards, or of a cascade, the name of the one that failed. */
   readonly component?: string;
@@ -116,8 +116,8 @@ export function failureOf(thrown: unknown): ScoreFailure {
   if (thrown instanceof CannotTellError) {
     return { code: thrown.code, ...error, rewardExtraInfo: thrown.extraInfo };
   }
-  if (thrown instanceof InvalidScoreError && Object.keys(thrown.extraInfo).length > 0) {
-    return { code: thrown.code, ...error, rewardExtraInfo: thrown.extraInfo };
+  if (thrown instanceof InvalidScoreError) {
+    return { code: thrown.code, ...error, ...usedBy(thrown.extraInfo) };
   }
   if (isPipelineError(thrown)) return { code: thrown.code, ...error };
   const errorCode = errorCodeOf(thrown) ?? malformedOf(thrown);
@@ -173,9 +173,9 @@ function stackOf(thrown: Error): { readonly stack?: string } {
 }
 
 /** A judge that answered has its tokens, whatever became of its answer. */
-function usedBy(thrown: Error): Pick<ScoreFailure, "rewardExtraInfo"> {
+function usedBy(said: object): Pick<ScoreFailure, "rewardExtraInfo"> {
   try {
-    const usage = usageOf(thrown as { readonly usage?: unknown });
+    const usage = usageOf(said as { readonly usage?: unknown });
     return usage === undefined ? {} : { rewardExtraInfo: { usage } };
   } catch {
     return {};
