@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setImmediate } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
@@ -85,6 +86,16 @@ describe("tokens of an answer that is no score", () => {
   });
 });
 
+/** Ours, so far. */
+function warningsOfThisTest(): () => string[] {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on("warning", onWarning);
+  onTestFinished(() => void process.off("warning", onWarning));
+  return () =>
+    warnings.filter(({ name }) => name === "RaylingWarning").map(({ message }) => message);
+}
+
 describe("a cache", () => {
   test("knows what was scored before, by that function with those settings, and nothing that failed", async () => {
     const options = { reward: { path: priced, rewardKwargs: { factor: 2 } }, cache };
@@ -110,10 +121,7 @@ describe("a cache", () => {
   });
 
   test("that cannot be used any more is told once, and costs no score", async () => {
-    const warnings: Error[] = [];
-    const onWarning = (warning: Error): void => void warnings.push(warning);
-    process.on("warning", onWarning);
-    onTestFinished(() => void process.off("warning", onWarning));
+    const told = warningsOfThisTest();
     const options = { workers: 1, executors: 1, reward: { path: priced }, cache };
     await using loop = await RewardLoopManager.create(options);
     const first = await loop.computeScore(sampleOf("1"));
@@ -125,24 +133,44 @@ describe("a cache", () => {
     expect(later.map(({ valid }) => valid)).toEqual([true, true]);
     expect(called(later)).toEqual([1, 1]);
     await loop.close();
-    const told = warnings.filter(({ name }) => name === "RaylingWarning");
-    expect(told.map(({ message }) => message)).toEqual([
-      expect.stringContaining("no such table") as string,
-    ]);
+    expect(told()).toEqual([expect.stringContaining("no such table") as string]);
   });
 
-  test("is no place for what JSON would change", async () => {
+  test("knows results with fields that say nothing, without them", async () => {
+    const own = await ScoreCache.open(cache);
+    const usage = undefined;
+    own.keep("v", "one", { rewardScore: 1, rewardExtraInfo: { usage, a: [{ b: usage, c: 2 }] } });
+    expect(own.find("v", "one")).toEqual({
+      rewardScore: 1,
+      rewardExtraInfo: { a: [{ c: 2 }] },
+    });
+    expect(Object.keys(own.find("v", "one")?.rewardExtraInfo ?? {})).toEqual(["a"]);
+    own.close();
+    const told = warningsOfThisTest();
+    const options = { reward: { path: priced }, cache };
+    expect(called(await scored(options, ["no usage 1", "no usage 1", "no usage 2"]))).toEqual([
+      1, 0, 1,
+    ]);
+    expect(called(await scored(options, ["no usage 1", "no usage 2"]))).toEqual([0, 0]);
+    expect(told()).toEqual([]);
+  });
+
+  test("is no place for what JSON would change, and says so once", async () => {
+    const told = warningsOfThisTest();
     const own = await ScoreCache.open(cache);
     own.keep("v", "plain", { rewardScore: 1, rewardExtraInfo: { a: [null, "x", { b: true }] } });
     own.keep("v", "odd", { rewardScore: 1, rewardExtraInfo: { when: new Date(0) } });
     own.keep("v", "nan", { rewardScore: 1, rewardExtraInfo: { n: Number.NaN } });
     own.keep("v", "big", { rewardScore: 1, rewardExtraInfo: { n: 1n } });
+    own.keep("v", "gap", { rewardScore: 1, rewardExtraInfo: { list: [1, undefined] } });
     expect(own.find("v", "plain")?.rewardExtraInfo).toEqual({ a: [null, "x", { b: true }] });
-    expect(["odd", "nan", "big", "none"].map((key) => own.find("v", key))).toEqual(
-      Array(4).fill(undefined),
+    expect(["odd", "nan", "big", "gap", "none"].map((key) => own.find("v", key))).toEqual(
+      Array(5).fill(undefined),
     );
     expect(own.find("w", "plain")).toBeUndefined();
     own.close();
+    await setImmediate();
+    expect(told()).toEqual([expect.stringContaining('results whose "when"') as string]);
   });
 
   test("that is none, or of another layout, is refused and left as it is", async () => {

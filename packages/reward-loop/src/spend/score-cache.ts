@@ -16,6 +16,7 @@ export class ScoreCache {
   readonly #database: DatabaseSync;
   readonly #find: StatementSync;
   readonly #keep: StatementSync;
+  #hasWarned = false;
 
   private constructor(database: DatabaseSync) {
     this.#database = database;
@@ -53,24 +54,43 @@ export class ScoreCache {
     return row === undefined ? undefined : (JSON.parse(String(row["result"])) as RewardResult);
   }
 
-  /** Results that JSON cannot carry are not kept. */
-  keep(version: string, sample: string, result: RewardResult): void {
-    const text = textOf(result);
-    if (text !== undefined) this.#keep.run(version, sample, text, new Date().toISOString());
+  /** What is undefined in it is left out. Results that JSON cannot carry are not kept, which is told once. */
+  keep(version: string, sample: string, { rewardScore, rewardExtraInfo }: RewardResult): void {
+    const text = textOf({ rewardScore, rewardExtraInfo });
+    if (text === undefined) this.#warn({ rewardScore, rewardExtraInfo });
+    else this.#keep.run(version, sample, text, new Date().toISOString());
   }
 
   close(): void {
     this.#database.close();
   }
+  #warn({ rewardExtraInfo }: RewardResult): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    const extras = Object.entries(rewardExtraInfo);
+    const [key] = extras.find(([, value]) => textOf({ value }) === undefined) ?? ["score"];
+    process.emitWarning(
+      `the cache of scores does not keep results whose ${JSON.stringify(key)} JSON cannot carry: their samples are asked for again each time; return texts, finite numbers, booleans, null, and lists and plain objects of them`,
+      "RaylingWarning",
+    );
+  }
 }
 
 /** Undefined where the text would say something else than the result. */
-function textOf({ rewardScore, rewardExtraInfo }: RewardResult): string | undefined {
-  const result = { rewardScore, rewardExtraInfo };
+function textOf(result: object): string | undefined {
   try {
     const text = JSON.stringify(result);
-    return isDeepStrictEqual(JSON.parse(text), result) ? text : undefined;
+    return isDeepStrictEqual(JSON.parse(text), withoutUndefined(result)) ? text : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Without keys that say nothing: an optional reason, the usage that an endpoint did not send. Of lists nothing is left out: their places count. */
+function withoutUndefined(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutUndefined);
+  if (typeof value !== "object" || value === null) return value;
+  if (Object.getPrototypeOf(value) !== Object.prototype) return value;
+  const said = Object.entries(value).filter(([, inside]) => inside !== undefined);
+  return Object.fromEntries(said.map(([key, inside]) => [key, withoutUndefined(inside)]));
 }
