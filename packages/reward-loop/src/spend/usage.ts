@@ -1,7 +1,5 @@
 /** What a judge's answer cost in tokens: `usage` among a score's extra info, in the names of OpenAI's API or of the AI SDK. */
 
-import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
-
 export interface TokenUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -32,13 +30,22 @@ export function usageOf(extraInfo: Readonly<Record<string, unknown>>): TokenUsag
   };
 }
 
+type ExtraInfo = Readonly<Record<string, unknown>>;
+
+/** What an outcome says of it. */
+type Answered =
+  | { readonly valid: true; readonly rewardExtraInfo: ExtraInfo }
+  | { readonly valid: false; readonly error: { readonly rewardExtraInfo?: ExtraInfo } };
+
 /** What its function said last, whatever came of it. */
-export function lastUsageOf(outcome: AttemptOutcome): TokenUsage | undefined {
+export function lastUsageOf(outcome: Answered): TokenUsage | undefined {
   return usageOf((outcome.valid ? outcome : outcome.error).rewardExtraInfo ?? {});
 }
 
 /** Of all its tries, as far as they said so. */
-export function wholeUsageOf(outcome: SampleOutcome): TokenUsage | undefined {
+export function wholeUsageOf(
+  outcome: Answered & { readonly usageBefore?: TokenUsage },
+): TokenUsage | undefined {
   return together(outcome.usageBefore, lastUsageOf(outcome));
 }
 
