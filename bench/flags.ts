@@ -10,6 +10,8 @@ export interface Flags {
   readonly markdown: boolean;
   readonly json: string | undefined;
   readonly only: Suite | undefined;
+  /** Goes with the suite of rewards. */
+  readonly python: string | undefined;
 }
 
 export const usage: string = `node bench/main.ts [flags]
@@ -20,6 +22,8 @@ million calls at once? Every suite runs in a process of its own, unless one is n
 
   --quick        a short run: it works, but the figures mean little
   --only SUITE   ${suites.join(" | ")}
+  --python PATH  with --only rewards: verl's own reward loop beside ours, under an interpreter that
+                 has ray, torch and verl
   --json PATH    also write the figures there
   --markdown     write the tables into bench/README.md; with --only, print them as Markdown
   --help         print this`;
@@ -30,12 +34,15 @@ export class FlagError extends Error {
 
 /** @throws FlagError */
 export function readFlags(args: readonly string[]): Flags {
-  const { help, quick, markdown, json, only } = parse(args);
+  const { help, quick, markdown, json, only, python } = parse(args);
   if (only !== undefined && !(suites as readonly string[]).includes(only)) {
     throw new FlagError(`--only takes ${suites.join(", ")}, not "${only}"`);
   }
   if (json !== undefined && !isFolder(dirname(resolve(json)))) {
     throw new FlagError(`--json: the folder of "${json}" does not exist`);
+  }
+  if (python !== undefined && only !== "rewards") {
+    throw new FlagError("--python goes with --only rewards");
   }
   return {
     help: help ?? false,
@@ -43,6 +50,7 @@ export function readFlags(args: readonly string[]): Flags {
     markdown: markdown ?? false,
     json,
     only: only as Suite | undefined,
+    python,
   };
 }
 
@@ -52,6 +60,7 @@ interface Parsed {
   readonly markdown?: boolean;
   readonly json?: string;
   readonly only?: string;
+  readonly python?: string;
 }
 
 function parse(args: readonly string[]): Parsed {
@@ -64,6 +73,7 @@ function parse(args: readonly string[]): Parsed {
         markdown: { type: "boolean" },
         json: { type: "string" },
         only: { type: "string" },
+        python: { type: "string" },
       },
     }).values;
   } catch (error) {

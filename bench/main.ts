@@ -6,12 +6,13 @@
  * ends by itself: every subject and the session are closed.
  */
 import { writeFile } from "node:fs/promises";
-import { FlagError, readFlags, usage } from "./flags.ts";
+import { FlagError, type Flags, readFlags, usage } from "./flags.ts";
 import { describeMachine, machineLines } from "./measure/machine.ts";
 import { writeBlock } from "./measure/readme.ts";
 import { markdownTables, terminalTables } from "./measure/report.ts";
+import { NoRayError } from "./ray/python.ts";
 import { runStages, type Stages } from "./stages.ts";
-import { fullPlans, quickPlans, runSuite } from "./suites.ts";
+import { fullPlans, type Plans, quickPlans, runSuite } from "./suites.ts";
 import { targetTable } from "./targets.ts";
 
 const readmeBlock = "node bench/main.ts --markdown";
@@ -26,7 +27,7 @@ async function main(args: readonly string[]): Promise<void> {
     flags.only === undefined
       ? await runStages(flags.quick ? ["--quick"] : [], progress)
       : {
-          report: await runSuite(flags.only, flags.quick ? quickPlans : fullPlans, progress),
+          report: await runSuite(flags.only, plansOf(flags), progress),
           failed: [],
         };
   const targets = targetTable(report.measured);
@@ -44,6 +45,11 @@ async function main(args: readonly string[]): Promise<void> {
   process.exitCode = 1;
 }
 
+function plansOf({ quick, python }: Flags): Plans {
+  const plans = quick ? quickPlans : fullPlans;
+  return python === undefined ? plans : { ...plans, rewards: { ...plans.rewards, python } };
+}
+
 /** One line that is written over; nothing where stderr is a file. */
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${text}`);
@@ -52,7 +58,7 @@ function progress(text: string): void {
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  if (!(error instanceof FlagError)) throw error;
-  console.error(`bench: ${error.message}; see --help`);
+  if (!(error instanceof FlagError || error instanceof NoRayError)) throw error;
+  console.error(`bench: ${error.message}${error instanceof FlagError ? "; see --help" : ""}`);
   process.exitCode = 2;
 }

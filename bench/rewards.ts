@@ -1,6 +1,6 @@
 /**
  * What does the reward loop add to the waiting of its score functions? A step of the published runs at 1:1000 (5,120 calls, 256 at once, 0 to 40 ms each), against the shortest time that
- * is possible, and against libraries that bound promises; a heavy tail, with hedges and without; a function that costs nothing; what a sample holds while very many are asked at
+ * is possible, against libraries that bound promises, and against verl's own loop where a Python has it; a heavy tail, with hedges and without; a function that costs nothing; what a sample holds while very many are asked at
  * once; and how much of an endpoint is used whose room nobody has told.
  *
  * The latency of a sample hangs on its number alone, so all of them wait for the same. The shortest time is that of the same samples, in order, each on the slot that is free first; the bound that the
@@ -15,6 +15,7 @@ import PQueue from "p-queue";
 import type { Progress, Report, Table } from "./measure/report.ts";
 import { bytesInUse } from "./measure/memory.ts";
 import { lightMs, limited } from "./subjects/judged.ts";
+import { VerlLoop } from "./verl/loop.ts";
 
 export interface RewardsPlan {
   readonly samples: number;
@@ -26,6 +27,8 @@ export interface RewardsPlan {
   /** Asked of an endpoint whose room has to be found out. */
   readonly found: number;
   readonly rounds: number;
+  /** An interpreter that has ray, torch and verl: verl's own loop takes part. */
+  readonly python?: string;
 }
 
 interface Run {
@@ -44,6 +47,7 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
   const shortest = shortestMs(samples, slots);
   const bound = boundMs(samples, slots);
   const runs: Run[] = [];
+  await using verl = plan.python === undefined ? undefined : await VerlLoop.start(plan.python);
   for (let round = 0; round < plan.rounds; round++) {
     for (const [name, run] of Object.entries(bounded(plan))) {
       say(`${name}, round ${round + 1}`);
@@ -52,7 +56,12 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
     say(`reward loop, round ${round + 1}`);
     const { first, later } = await loopMs("light", plan);
     runs.push({ name: firstStep, ms: first }, { name: laterStep, ms: later });
+    for (const arrangement of verl?.arrangements(slots) ?? []) {
+      say(`${arrangement.name}, round ${round + 1}`);
+      runs.push(...(await arrangement.run(latencies(samples, samples), latencies(samples))));
+    }
   }
+  await verl?.close();
   say("heavy tail");
   const { later: heavy } = await loopMs("heavy", plan);
   const { later: hedged } = await loopMs("heavy", plan, { hedge: { quantile: 0.9, budget: 0.2 } });
@@ -129,7 +138,19 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
       "rewards: capacity used": found.used,
       "rewards: refused": found.refused,
     },
-    details: { plan, shortest, bound, runs, heavy, hedged, free, beside, held, found },
+    details: {
+      plan,
+      verl: verl?.versions,
+      shortest,
+      bound,
+      runs,
+      heavy,
+      hedged,
+      free,
+      beside,
+      held,
+      found,
+    },
   };
 }
 
@@ -318,8 +339,12 @@ function shortestMs(samples: number, slots: number): number {
 }
 
 function boundMs(samples: number, slots: number): number {
-  const each = Array.from({ length: samples }, (_, index) => lightMs(index));
+  const each = latencies(samples);
   return each.reduce((sum, ms) => sum + ms, 0) / slots + Math.max(...each);
+}
+
+function latencies(count: number, from = 0): number[] {
+  return Array.from({ length: count }, (_, index) => lightMs(from + index));
 }
 
 async function timed(run: () => Promise<unknown>): Promise<number> {

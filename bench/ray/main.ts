@@ -54,8 +54,6 @@ async function main(args: readonly string[]): Promise<void> {
     throw new UsageError(`--rows: no row's name contains "${flags.rows ?? ""}"`);
   const python = await pythonWithRay(flags.python, say);
   const peer = await RayPeer.start(python);
-  const interrupted = (): void => void peer.close().then(() => process.exit(130));
-  process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
   const pairs: Pair[] = [];
   try {
     await ray.init({ resources: rowResources });
@@ -68,7 +66,6 @@ async function main(args: readonly string[]): Promise<void> {
   } finally {
     await ray.shutdown();
     await peer.close();
-    process.off("SIGINT", interrupted).off("SIGTERM", interrupted);
   }
   await show(pairs, peer.versions, args, flags);
 }

@@ -13,7 +13,7 @@ const folder = join(import.meta.dirname, "../../out", `ray-${rayVersion}`);
 /** Written last: an environment without it was left half made. */
 const mark = join(folder, "complete");
 
-/** There is no Python, no network, or no Ray in it; the benchmark itself is fine. */
+/** There is no Python, no network, or something is missing in it; the benchmark itself is fine. */
 export class NoRayError extends Error {
   readonly code = "NO_RAY";
 }
@@ -27,8 +27,20 @@ export async function pythonWithRay(
   say: (text: string) => void,
 ): Promise<string> {
   if (given === undefined) return ownPython(say);
-  await run(given, ["-c", "import ray, numpy"], `--python ${given}: cannot import ray and numpy`);
+  await mustImport(given, ["ray", "numpy"]);
   return given;
+}
+
+/**
+ * @param given path of an interpreter
+ * @throws NoRayError saying what is missing
+ */
+export async function mustImport(given: string, modules: readonly string[]): Promise<void> {
+  await run(
+    given,
+    ["-c", `import ${modules.join(", ")}`],
+    `--python ${given}: cannot import ${modules.join(", ")}`,
+  );
 }
 
 async function ownPython(say: (text: string) => void): Promise<string> {

@@ -1,0 +1,85 @@
+/**
+ * verl's own reward loop under real Ray, in as many workers as verl has by default: loop.py runs it and says what of it is verl's.
+ *
+ * It offers the arrangements that verl has. Its naive manager knows no bound: every sample of a step is under way at once. Its rate_limited
+ * manager has one for each worker, here so that all of them together have the slots that everybody has.
+ */
+import { mustImport } from "../ray/python.ts";
+import { RayProcess } from "../ray/process.ts";
+
+interface Greeting {
+  readonly versions: Readonly<Record<"verl" | "ray" | "torch" | "python", string>>;
+  readonly workers: number;
+}
+
+interface Answer {
+  readonly ms?: readonly number[];
+  readonly error?: string;
+}
+
+interface Arrangement {
+  readonly name: string;
+  /** A loop from its start to its end. What each of its steps took; the first one is told apart. */
+  run(
+    first: readonly number[],
+    later: readonly number[],
+  ): Promise<{ readonly name: string; readonly ms: number }[]>;
+}
+
+export class VerlLoop {
+  readonly versions: Greeting["versions"];
+  readonly #workers: number;
+  readonly #process: RayProcess;
+
+  /**
+   * Resolves when Ray runs.
+   *
+   * @throws NoRayError saying what the interpreter lacks
+   */
+  static async start(python: string): Promise<VerlLoop> {
+    await mustImport(python, ["ray", "torch", "verl.experimental.reward_loop"]);
+    return new VerlLoop(await RayProcess.start(python, new URL("./loop.py", import.meta.url)));
+  }
+
+  private constructor(process: RayProcess) {
+    const { versions, workers } = process.greeting as Greeting;
+    this.versions = versions;
+    this.#workers = workers;
+    this.#process = process;
+  }
+
+  arrangements(slots: number): readonly Arrangement[] {
+    const each = Math.floor(slots / this.#workers);
+    return [
+      this.#arrangement(`${each} a worker`, { manager: "rate_limited", maxConcurrent: each }),
+      this.#arrangement("no bound", { manager: "naive" }),
+    ];
+  }
+
+  /** Resolves when no process of Ray is left. Idempotent. */
+  close(): Promise<void> {
+    return this.#process.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #arrangement(bound: string, order: object): Arrangement {
+    const { verl, ray } = this.versions;
+    const name = `verl ${verl} under Ray ${ray}, ${this.#workers} workers, ${bound}`;
+    return {
+      name,
+      run: async (...steps) => {
+        const whole = { ...order, workers: this.#workers, steps };
+        const { ms, error } = (await this.#process.ask(whole)) as Answer;
+        if (ms === undefined) throw new Error(`${name}: ${error ?? "no times"}`);
+        const [first = Number.NaN, later = Number.NaN] = ms;
+        return [
+          { name: `${name}, its first step`, ms: first },
+          { name: `${name}, a later step`, ms: later },
+        ];
+      },
+    };
+  }
+}
