@@ -58,7 +58,7 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
     runs.push({ name: firstStep, ms: first }, { name: laterStep, ms: later });
     for (const arrangement of verl?.arrangements(slots) ?? []) {
       say(`${arrangement.name}, round ${round + 1}`);
-      runs.push(...(await arrangement.run(latencies(samples, samples), latencies(samples))));
+      runs.push(...(await arrangement.run(lightOf(samples, samples), lightOf(samples))));
     }
   }
   await verl?.close();
@@ -339,11 +339,11 @@ function shortestMs(samples: number, slots: number): number {
 }
 
 function boundMs(samples: number, slots: number): number {
-  const each = latencies(samples);
+  const each = lightOf(samples);
   return each.reduce((sum, ms) => sum + ms, 0) / slots + Math.max(...each);
 }
 
-function latencies(count: number, from = 0): number[] {
+function lightOf(count: number, from = 0): number[] {
   return Array.from({ length: count }, (_, index) => lightMs(from + index));
 }
 
