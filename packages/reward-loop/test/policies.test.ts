@@ -88,20 +88,27 @@ describe("tries", () => {
   });
 
   test("who stands in line before a worker waits, too", async () => {
+    const gate = new BroadcastChannel("rayling reward-loop release");
+    onTestFinished(() => gate.close());
+    const held = new Promise((resolve) => gate.addEventListener("message", resolve));
     await using loop = await RewardLoopManager.create({
       workers: 1,
       executors: 1,
       concurrency: 1,
-      reward: flaky,
+      reward: `${fixture("gate.ts")}:untilReleased`,
     });
-    const outcomes = await Promise.all(
-      ["a", "b", "c"].map((key) => loop.computeScore(sampleOf(failing(key, 0, 0)))),
-    );
-    const [first, second, third] = outcomes.map(({ waitedMs, latencyMs }) => waitedMs + latencyMs);
-    // The next one began when the one before it was over, not before.
-    expect(outcomes[1]?.waitedMs).toBeGreaterThanOrEqual(first as number);
-    expect(outcomes[2]?.waitedMs).toBeGreaterThanOrEqual(second as number);
-    expect(third).toBeGreaterThan(second as number);
+    const scores = ["held", "b", "c"].map((text) => loop.computeScore(sampleOf(text)));
+    await held;
+    // All three are in line by now, and none begins before it is over.
+    const sinceMs = performance.now();
+    while (performance.now() < sinceMs + 20);
+    const heldMs = performance.now() - sinceMs;
+    gate.postMessage("go on");
+    const outcomes = await Promise.all(scores);
+    expect(outcomes.map(({ valid }) => valid)).toEqual([true, true, true]);
+    expect(outcomes[0]?.latencyMs).toBeGreaterThanOrEqual(heldMs);
+    expect(outcomes[1]?.waitedMs).toBeGreaterThanOrEqual(heldMs);
+    expect(outcomes[2]?.waitedMs).toBeGreaterThanOrEqual(heldMs);
   });
 
   test("a sample that pauses takes no slot", async () => {
