@@ -36,6 +36,11 @@ export function start(...args: readonly string[]): Started {
   return startProcess(process.execPath, [main, ...args]);
 }
 
+/** From another directory. */
+export function startIn(directory: string, ...args: readonly string[]): Started {
+  return startProcess(process.execPath, [main, ...args], directory);
+}
+
 /** A script of the test's own, with the same Node. */
 export function startNode(script: string, ...args: readonly string[]): Started {
   return startProcess(process.execPath, [script, ...args]);
@@ -51,8 +56,12 @@ export function startShell(text: string): Started {
   return startProcess("sh", ["-c", text, "sh", process.execPath, main]);
 }
 
-function startProcess(command: string, args: readonly string[]): Started {
-  const child = spawn(command, args, { cwd: workspace });
+function startProcess(
+  command: string,
+  args: readonly string[],
+  directory: string = workspace,
+): Started {
+  const child = spawn(command, args, { cwd: directory });
   const output = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output.stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (output.stderr += text));

@@ -1,11 +1,11 @@
 /** `rayling score` with more than one function: a rule and a judge, several rewards out of a file, a cheaper judge at the budget, a log in place of all; and with Parquet as input. */
 
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readParquet, writeParquet } from "@rayling/data-proto";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { startJudge } from "../../../test/servers/judge.ts";
-import { fileOf, folder, rayling, recordsOf, workspace } from "./command.ts";
+import { fileOf, folder, rayling, recordsOf, startIn, workspace } from "./command.ts";
 
 const parts = join(workspace, "packages/reward-loop/test/fixtures/parts.ts");
 const judged = join(workspace, "test/fixtures/judged.ts:judged");
@@ -112,6 +112,69 @@ test("--rewards takes several with weights out of a file, whose paths start ther
       .map((line) => ({ ...line, at: "", versionParts: undefined }))
       .toSorted((a, b) => a.index - b.index);
   expect(withoutTime(await linesOf(again))).toEqual(withoutTime(await linesOf(out)));
+});
+
+describe("paths in a file of --rewards start at its folder, those of flags at the current directory", () => {
+  const budget = ["--price", "0,0,1", "--budget", "1", "--at-budget"];
+  let directory = "";
+  let input = "";
+
+  beforeEach(async () => {
+    directory = await folder();
+    await mkdir(join(directory, "conf"));
+    const scoring = (score: number): string => `export const computeScore = () => ${score};`;
+    await writeFile(join(directory, "conf", "own.mjs"), scoring(1));
+    await writeFile(join(directory, "cheap.mjs"), scoring(3));
+    // A trap: it has the name of the flag's.
+    await writeFile(join(directory, "conf", "cheap.mjs"), scoring(7));
+    await writeFile(
+      join(directory, "manager.mjs"),
+      "export class Own { async runSingle() { return { rewardScore: 9, rewardExtraInfo: {} }; } }",
+    );
+    const text = "rewards: { own: { reward: ./own.mjs, cache: own.sqlite } }";
+    await writeFile(join(directory, "conf", "rewards.yaml"), text);
+    input = await fileOf(rollouts(2, (n) => `known ${n}`));
+  });
+
+  /** What it said of its failure. */
+  async function failureOf(...flags: readonly string[]): Promise<string> {
+    const given = ["score", input, "--rewards", "conf/rewards.yaml", ...run, ...flags];
+    const { code, stderr } = await startIn(directory, ...given).ended;
+    return code === 0 ? "" : stderr;
+  }
+
+  async function scoresIn(name: string): Promise<(number | null)[]> {
+    return (await wholesOf(join(directory, name))).map((line) => line.score);
+  }
+
+  test("the cache of a reward, and the log of --replay", async () => {
+    expect(await failureOf("--out", "first.jsonl")).toBe("");
+    expect(await readdir(join(directory, "conf"))).toContain("own.sqlite");
+    expect(await readdir(directory)).not.toContain("own.sqlite");
+    expect(await failureOf("--out", "again.jsonl", "--replay", "first.jsonl")).toBe("");
+    expect(await scoresIn("again.jsonl")).toEqual([1, 1]);
+  });
+
+  test("the module of --at-budget", async () => {
+    const one = ["--workers", "1", "--concurrency", "1", "--executors", "1"];
+    expect(await failureOf("--out", "cheap.jsonl", ...budget, "./cheap.mjs", ...one)).toBe("");
+    expect((await scoresIn("cheap.jsonl")).at(-1)).toBe(3);
+  });
+
+  test("the module of --manager", async () => {
+    expect(await failureOf("--out", "managed.jsonl", "--manager", "./manager.mjs")).toBe("");
+    expect(await scoresIn("managed.jsonl")).toEqual([9, 9]);
+  });
+
+  test.each([
+    ["--replay", ["--replay", "none.jsonl"]],
+    ["--manager", ["--manager", "./none.mjs"]],
+    ["--at-budget", [...budget, "./none.mjs"]],
+  ])("%s names the file that is not there", async (flag, flags) => {
+    const stderr = await failureOf("--out", "none-written.jsonl", ...flags);
+    expect(stderr).toMatch(new RegExp(`^rayling: ${flag}`));
+    expect(stderr).toContain(join(directory, flags.at(-1) as string));
+  });
 });
 
 describe("Parquet", () => {

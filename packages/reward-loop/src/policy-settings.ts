@@ -39,7 +39,7 @@ export interface OnFailure {
 }
 
 export interface PolicyOptions {
-  /** File of scores that were given before, and are not paid for again; SQLite, made if it is not there. Default: none. */
+  /** File of scores that were given before, and are not paid for again; SQLite, made if it is not there; a relative one is at `baseDirectory`, and `:memory:` is kept for this loop alone. Default: none. */
   readonly cache?: string | undefined;
   /** Samples that say the same are asked for once while the first is under way. Default: with a cache. */
   readonly joinSame?: boolean | undefined;

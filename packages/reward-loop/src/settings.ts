@@ -120,7 +120,9 @@ export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
   const options = withSandboxLimits(withoutRemote(withoutRateLimited(given)));
   const { manager = "naive", tokenizer } = options;
   const reward = specOf("reward", options.reward);
-  const policy = readPolicy(options, reward?.path ?? "default");
+  const baseDirectory = options.baseDirectory ?? process.cwd();
+  const cache = cacheOf(options.cache, baseDirectory);
+  const policy = readPolicy({ ...options, cache }, reward?.path ?? "default");
   const longest = { above: 0, most: 2 ** 31 - 1 };
   const cpus = availableParallelism();
   const workers = whole("workers", options.workers, defaultWorkers());
@@ -148,14 +150,11 @@ export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
       },
       manager: typeof manager === "string" ? filled("manager", manager) : manager,
       managerOptions: options.managerOptions ?? {},
-      tokenizer: tokenizerOf(
-        specOf("tokenizer", tokenizer),
-        options.baseDirectory ?? process.cwd(),
-      ),
+      tokenizer: tokenizerOf(specOf("tokenizer", tokenizer), baseDirectory),
       rewardRouterAddress: options.rewardRouterAddress,
       rewardModel: undefined,
       discriminative: undefined,
-      baseDirectory: options.baseDirectory ?? process.cwd(),
+      baseDirectory,
     },
   };
 }
@@ -234,6 +233,12 @@ export function modelOptionsOf(use: RewardModelUse): RewardModelOptions {
   const own = new Set(["model", "tokenizer", "policyTokenizer", "maxRetries", "timeoutMs"]);
   const options = Object.entries(use).filter(([name]) => !own.has(name));
   return Object.fromEntries(options) as unknown as RewardModelOptions;
+}
+
+function cacheOf(path: string | undefined, baseDirectory: string): string | undefined {
+  // SQLite's name for a database that is nowhere on disk.
+  if (path === undefined || path === ":memory:") return path;
+  return resolve(baseDirectory, filled("cache", path));
 }
 
 /** A folder is a model's: our own module reads it. */

@@ -1,8 +1,8 @@
 /** Not paying twice, and not more than is to be spent. */
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import * as ray from "@rayling/core";
@@ -118,6 +118,24 @@ describe("a cache", () => {
     expect(first[0]?.version).toMatch(/^[\w-]{16}$/);
     const other = { reward: { path: priced, rewardKwargs: { factor: 3 } }, cache };
     expect(called(await scored(other, ["1", "2"]))).toEqual([1, 1]);
+  });
+
+  test("lies where relative paths start", async () => {
+    const options = { reward: { path: priced }, baseDirectory: dirname(cache) };
+    expect(called(await scored({ ...options, cache: "own.sqlite" }, ["1"]))).toEqual([1]);
+    const there = join(dirname(cache), "own.sqlite");
+    expect(called(await scored({ ...options, cache: there }, ["1"]))).toEqual([0]);
+  });
+
+  test("in memory is the loop's alone", async () => {
+    const options = { reward: priced, cache: ":memory:", baseDirectory: dirname(cache) };
+    expect(called(await scored(options, ["1", "1"]))).toEqual([1, 0]);
+    expect(called(await scored(options, ["1"]))).toEqual([1]);
+    expect(await readdir(dirname(cache))).toEqual([]);
+  });
+
+  test.each(["", 5])("of %j is refused", async (path) => {
+    await expect(scored({ reward: priced, cache: path as string }, [])).rejects.toThrow("cache");
   });
 
   test("that cannot be used any more is told once, and costs no score", async () => {

@@ -3,9 +3,9 @@
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
-import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { CliError } from "./cli-error.ts";
+import { readSpec } from "./reward-spec.ts";
 import type { ScoreOptions } from "./score-options.ts";
 import { simulatedJudgeUrl } from "./simulated-judge.ts";
 import type { SimulatedJudge } from "./simulated-judge.ts";
@@ -30,7 +30,8 @@ type Flags = Pick<
 /** Rejects with CliError 2. */
 export async function askedFunctions(flags: Flags): Promise<AskedFunctions> {
   const { reward, rewards, policy, replay } = flags;
-  const replayed = replay === undefined ? {} : { replay };
+  // Not at the folder of the file of --rewards, as what stands in it.
+  const replayed = replay === undefined ? {} : { replay: resolve(replay) };
   if (rewards !== undefined) {
     const several = await readRewards(rewards);
     const options = { ...policy, ...several, ...replayed };
@@ -51,15 +52,6 @@ export async function askedFunctions(flags: Flags): Promise<AskedFunctions> {
   const options = { ...meant, reward: asked };
   const single = replay === undefined ? { named, asked } : undefined;
   return { options, meant, single, flag, files };
-}
-
-/** Throws CliError 2. */
-export function readSpec(flag: string, text: string): RewardSpec {
-  try {
-    return parseRewardSpec(text);
-  } catch (error) {
-    throw new CliError(2, `${flag}: ${(error as Error).message}`, { cause: error });
-  }
 }
 
 /** Limits and prices are of the judge: a rule has none. */

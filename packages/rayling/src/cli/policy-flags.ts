@@ -1,11 +1,12 @@
 /** Flags about limits, failures and slow answers, and the options of the reward loop that they stand for. */
 
+import { resolve } from "node:path";
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import type { Prices, RewardLimits, RewardLoopOptions } from "@rayling/reward-loop";
-import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import { CliError } from "./cli-error.ts";
 import { count } from "./flag-values.ts";
+import { readSpecFromHere } from "./reward-spec.ts";
 
 export interface PolicyFlags {
   readonly rpm?: number;
@@ -103,7 +104,7 @@ export function addPolicyFlags(command: Command): Command {
     );
 }
 
-/** @param rewardKwargs of all functions */
+/** Paths start at the current directory. Throws CliError 2. @param rewardKwargs of all functions */
 export function policyOf(
   flags: PolicyFlags,
   rewardKwargs: Readonly<Record<string, unknown>>,
@@ -136,7 +137,7 @@ export function policyOf(
       ...(fallback === undefined ? {} : { fallback }),
       ...(failAbove === undefined ? {} : { failAbove }),
     },
-    cache: flags.cache,
+    cache: flags.cache === undefined ? undefined : cacheFromHere(flags.cache),
     // A cache joins by itself.
     joinSame: flags.joinSame ? true : undefined,
     spend: spendOf(flags, rewardKwargs),
@@ -160,7 +161,7 @@ function spendOf(
   }
   if (budget === undefined) return { prices: price };
   if (atBudget === undefined) return { prices: price, cap: budget };
-  const reward = { ...parseRewardSpec(atBudget), rewardKwargs };
+  const reward = { ...readSpecFromHere("--at-budget", atBudget), rewardKwargs };
   const spend = cheaperPrice === undefined ? {} : { spend: { prices: cheaperPrice } };
   return { prices: price, cap: budget, whenReached: { reward, ...spend } };
 }
@@ -198,4 +199,8 @@ function countOrAuto(text: string): number | "auto" {
   } catch {
     throw new InvalidArgumentError("It must be a whole number of at least 1, or auto.");
   }
+}
+
+function cacheFromHere(path: string): string {
+  return path === ":memory:" ? path : resolve(path);
 }

@@ -7,10 +7,10 @@ import * as ray from "@rayling/core";
 import { JsonlError } from "@rayling/data-proto";
 import { RewardLogError, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
-import { readSpec } from "./asked-functions.ts";
 import type { AskedFunctions } from "./asked-functions.ts";
 import { BaselineActor } from "./baseline.ts";
 import { CliError } from "./cli-error.ts";
+import { readSpecFromHere } from "./reward-spec.ts";
 import type { ScoreOptions } from "./score-options.ts";
 
 /** How long a reward module may take to load. */
@@ -22,7 +22,7 @@ export async function openLoop(
   { options: asked, single, flag }: AskedFunctions,
 ): Promise<RewardLoopManager> {
   const { workers, concurrency, executors, timeoutMs } = options;
-  const { out, resume, onlyRecorded } = options;
+  const { out, resume, onlyRecorded, replay } = options;
   // A simulated judge would find a bad reward module only at its first sample.
   const checking = single === undefined ? undefined : baselineOf(options);
   try {
@@ -46,6 +46,9 @@ export async function openLoop(
   } catch (error) {
     if (isOfFile(error, resolve(out))) {
       throw new CliError(2, `--out: ${error.message}`, { cause: error });
+    }
+    if (replay !== undefined && isOfFile(error, resolve(replay))) {
+      throw new CliError(2, `--replay: ${error.message}`, { cause: error });
     }
     const reason = loadFailure(error);
     const isOfManager = managerCodes.has((error as { readonly code?: unknown }).code);
@@ -123,5 +126,5 @@ function managerOf({
   "manager" | "managerOptions"
 > {
   const isName = /^[\w-]+$/.test(manager);
-  return { manager: isName ? manager : readSpec("--manager", manager), managerOptions };
+  return { manager: isName ? manager : readSpecFromHere("--manager", manager), managerOptions };
 }
