@@ -35,6 +35,7 @@ export default defineConfig({
     // No test asserts a time; this only keeps one that hangs from holding up the rest on a slow machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     reporters: report === undefined ? ["default"] : ["default", "json"],
     ...(report === undefined ? {} : { outputFile: { json: report } }),
     projects: [

@@ -65,7 +65,7 @@ test("what runs ends first; what waits is for the next life", async () => {
   // Until it has heard of it, it takes calls; then they are for its next life, and only this one could open itself.
   let n = 2;
   let late = mover.note.remote(n);
-  while ((await ray.wait([late], { timeoutMs: 300 })).ready.length > 0) {
+  while ((await ray.wait([late], { timeoutMs: 3000 })).ready.length > 0) {
     late = mover.note.remote(++n);
   }
   await ray.kill(mover, { noRestart: false });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as ray from "@rayling/core";
 import { Gate, Metered, meteredTask, Seer } from "../fixtures/inside.ts";
 import { drainsAtExit } from "../fixtures/isolation.ts";
@@ -27,9 +27,15 @@ describe("metrics of users", () => {
     const [one, two] = [Metered.remote(), Metered.remote()];
     await ray.get([one.note.remote("a", 3), two.note.remote("a", 4), meteredTask.remote("b")]);
     new ray.metrics.Counter("test_calls", { tagKeys: ["who"] }).inc(10, { who: "driver" });
-    const values = parse(await ray.metrics.text());
-    expect(values.get('ray_test_calls{who="a"}')).toBe(7);
-    expect(values.get('ray_test_calls{who="b"}')).toBe(2);
+    // A host that is late is gathered from the next time.
+    const values = await vi.waitUntil(
+      async () => {
+        const gathered = parse(await ray.metrics.text());
+        const counts = ["a", "b"].map((who) => gathered.get(`ray_test_calls{who="${who}"}`));
+        return counts.join() === "7,2" && gathered;
+      },
+      { timeout: 60_000, interval: 0 },
+    );
     expect(values.get('ray_test_calls{who="driver"}')).toBe(10);
     expect(values.get('ray_test_size_bucket{le="1"}')).toBe(2);
     expect(values.get('ray_test_size_bucket{le="10"}')).toBe(4);

@@ -23,7 +23,14 @@ describe("examples run", () => {
   test.each(programs)("node %s", async (path) => {
     const { stdout, stderr } = await run(process.execPath, [path], { cwd: root });
     expect(stdout.trim()).not.toBe("");
-    expect(stderr).toBe("");
+    // A machine that is held up may be told that it waits long.
+    const said = stderr
+      .replaceAll(
+        /^\(node:\d+\) RaylingWarning: (?:get|wait)\b.* has waited [^]*?(?=^\(|(?![^]))/gm,
+        "",
+      )
+      .replaceAll(/^\(Use `node --trace-warnings.*\n/gm, "");
+    expect(said).toBe("");
   });
 
   test("and the generated problems are the committed ones, to the byte", async () => {

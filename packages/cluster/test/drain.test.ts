@@ -71,28 +71,24 @@ test("those whose time is over lose what they have there", async () => {
   await old.closed;
 });
 
-test("it takes no more drivers, and those that it has go on", async () => {
+test("it takes no more drivers, and those that it has go on; who asks twice hears the same", async () => {
   await ray.init({ numCpus: 0, nodes: [old.address, next.address] });
   const stays = Far.options(await on("old")).remote();
   await ray.get(stays.where.remote());
-  const drained = drainAgent(old.address, { timeoutMs: 100_000 });
+  const drained = [100_000, 90_000].map((timeoutMs) => drainAgent(old.address, { timeoutMs }));
   await expect.poll(async () => (await nodeNamed("old")).draining).toBe(true);
   const late = await ended("driver-main", old.address, "shutdown");
   expect(late).toContain("node old is being drained and takes no more drivers");
   expect(await ray.get(stays.add.remote(1))).toBe(1);
   await ray.kill(stays);
-  expect(await drained).toEqual({ left: 1, ended: 0 });
+  expect(await Promise.all(drained)).toEqual([
+    { left: 1, ended: 0 },
+    { left: 1, ended: 0 },
+  ]);
 });
 
-test("a machine that nobody uses ends at once; who asks twice hears the same", async () => {
-  const reports = await Promise.all([
-    drainAgent(old.address, { timeoutMs: 60_000 }),
-    drainAgent(old.address, { timeoutMs: 1 }),
-  ]);
-  expect(reports).toEqual([
-    { left: 0, ended: 0 },
-    { left: 0, ended: 0 },
-  ]);
+test("a machine that nobody uses ends at once", async () => {
+  expect(await drainAgent(old.address, { timeoutMs: 60_000 })).toEqual({ left: 0, ended: 0 });
   await old.closed;
 });
 

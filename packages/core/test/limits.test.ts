@@ -222,7 +222,13 @@ describe("a house full of connections that say nothing", () => {
     const { port } = await house({ unknown: { most: 8, ms: 50 } });
     const sockets = await Promise.all(Array.from({ length: 8 }, () => silent(port)));
     await Promise.all(sockets.map((socket) => closed(socket)));
-    await knock(port);
+    // Its own time may be over, too, on a machine that is held up.
+    const isLetIn = async (): Promise<boolean> =>
+      await knock(port).then(
+        () => true,
+        () => false,
+      );
+    await expect.poll(isLetIn).toBe(true);
   });
 });
 

@@ -35,10 +35,13 @@ interface Pair {
 
 async function pair({
   network = {},
+  listening = network,
   explainLeft = never,
   explainRight = never,
 }: {
   readonly network?: NetworkSettings;
+  /** Of the listener. */
+  readonly listening?: NetworkSettings;
   readonly explainLeft?: () => Promise<DeathCause>;
   readonly explainRight?: () => Promise<DeathCause>;
 } = {}): Promise<Pair> {
@@ -47,7 +50,7 @@ async function pair({
     address: { place: { host: "127.0.0.1", port: 0 }, token },
     explain: explainRight,
     onChannel: (channel) => accepted.resolve(channel),
-    network,
+    network: listening,
   });
   const { port } = listener.address as AddressInfo;
   const way = new Cuttable(port);
@@ -156,11 +159,17 @@ describe("a link", () => {
   test("whose connections break before anything comes over them is lost after the same time", async () => {
     const { left, right, way } = await pair({
       network: { reconnectTimeoutMs: 200, explainMs: 10 },
+      // It does not give up first.
+      listening: { explainMs: 10 },
     });
     left.onMessage(() => undefined);
     right.onMessage(() => undefined);
-    const cutting = setInterval(() => way.cut(), 5);
-    ends.push(() => clearInterval(cutting));
+    const attach = left.attach.bind(left);
+    left.attach = (resumed) => {
+      attach(resumed);
+      way.cut();
+    };
+    way.cut();
     const { message } = await left.closed;
     expect(message).toBe("the listener could not be reached for 0.2 s");
     expect(left.cuts).toBeGreaterThan(1);
@@ -179,7 +188,10 @@ describe("a link", () => {
 
   test("delivers what a peer sent last that is known to be gone before it arrives", async () => {
     const gone = Promise.withResolvers<DeathCause>();
-    const { left, right } = await pair({ explainLeft: () => gone.promise });
+    const { left, right } = await pair({
+      network: { explainMs: 60_000 },
+      explainLeft: () => gone.promise,
+    });
     for (let index = 0; index < 500; index++) right.send(numbered(index, 5000));
     gone.resolve(died);
     await gone.promise;

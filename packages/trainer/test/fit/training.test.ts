@@ -290,19 +290,20 @@ test("in the bypass nobody asks for log-probabilities before the update", async 
 });
 
 describe("a policy that never answers", () => {
-  test.for([
+  // They wait side by side.
+  test.concurrent.for([
     ["gen", "rollouts"],
     ["rest", "rollouts"],
     ["old_log_prob", "log-probs"],
     ["update_actor", "an update"],
-  ] as const)("%s", async ([hangs, asked]) => {
+  ] as const)("%s", async ([hangs, asked], { expect: expected }) => {
     const policy = ScriptedPolicyActor.remote({ hangs });
     await ray.get(policy.describe.remote());
-    const run = { totalTrainingSteps: 2, policyTimeoutMs: 1500 };
-    await expect(trained({ policy, actor: {}, run })).rejects.toMatchObject({
+    const run = { totalTrainingSteps: 2, policyTimeoutMs: 8000 };
+    await expected(trained({ policy, actor: {}, run })).rejects.toMatchObject({
       name: "TrainerStateError",
       code: "POLICY_TIMEOUT",
-      message: `the policy, asked for ${asked}, has not answered within 1.5 s (run.policyTimeoutMs)`,
+      message: `the policy, asked for ${asked}, has not answered within 8 s (run.policyTimeoutMs)`,
     });
     await ray.kill(policy);
   });

@@ -114,6 +114,7 @@ describe("rollouts", () => {
         hang: share / 4,
       },
       timesPerText: 2,
+      limits: { concurrency: 8 },
     });
     const policy = new OpenAIPolicy(settingsFor(judge, { maxConcurrency: 8, timeoutMs: 2000 }));
     const rollouts = await answersOf(policy, {
@@ -124,9 +125,9 @@ describe("rollouts", () => {
     expect(rollouts.map(({ prompt, sample }) => 2 * prompt + sample)).toEqual([
       ...Array(240).keys(),
     ]);
-    const { failed, mostInFlight } = await judge.stats();
+    const { failed, mostInFlight, violations } = await judge.stats();
     expect(Object.keys(failed).length).toBeGreaterThan(5);
-    expect(mostInFlight).toBeLessThanOrEqual(8);
+    expect(violations).toEqual({});
     expect(mostInFlight).toBeGreaterThan(1);
   });
 
@@ -152,7 +153,7 @@ describe("rollouts", () => {
       finished += some.length;
       if (finished === prompts.length - hanging.length) break;
     }
-    expect((await judge.stats()).failed).toEqual({ hang: hanging.length });
+    await expect.poll(async () => (await judge.stats()).failed).toEqual({ hang: hanging.length });
   });
 
   test("end with the error of a request that fails for good, which says what it was", async () => {
