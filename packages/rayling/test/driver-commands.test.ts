@@ -20,6 +20,7 @@ const kinds = {
   "placement-groups": "PlacementGroups",
 };
 
+/** What both see comes to rest: an owner hears a moment later who holds what is its, and that a task has ended. */
 const settled = { timeout: 60_000, interval: 50 };
 
 interface Rows {
@@ -33,14 +34,15 @@ describe("list and summary", () => {
     "list %s shows what the driver itself sees",
     async (what, name) => {
       const session = await driver({ taskEvents: true, isolation: "process" });
-      // An owner hears a moment later who holds what is its.
       await vi.waitFor(async () => {
         const seen = (await session.ask("list", name, {})) as Rows;
         expect(seen.rows.length).toBeGreaterThan(0);
         expect(await json("list", what)).toEqual(seen);
       }, settled);
-      const { stdout: yaml } = await rayling("list", what, "--detail");
-      expect(parse(yaml)).toEqual(await session.ask("list", name, { detail: true }));
+      await vi.waitFor(async () => {
+        const { stdout: yaml } = await rayling("list", what, "--detail");
+        expect(parse(yaml)).toEqual(await session.ask("list", name, { detail: true }));
+      }, settled);
       // Nobody but the driver has opened a socket: neither hosts in threads nor in processes.
       expect(await recordsIn(directory)).toHaveLength(1);
     },
@@ -48,7 +50,9 @@ describe("list and summary", () => {
 
   test.each(["actors", "tasks", "objects"] as const)("summary %s does, too", async (what) => {
     const session = await driver({ taskEvents: true });
-    expect(await json("summary", what)).toEqual(await session.ask("summarize", kinds[what]));
+    await vi.waitFor(async () => {
+      expect(await json("summary", what)).toEqual(await session.ask("summarize", kinds[what]));
+    }, settled);
   });
 
   test("shows the rows that are asked for", async () => {
@@ -168,8 +172,11 @@ test("other machines are shown, what runs there, and that one is gone", async ()
     nodes: [address],
     reconnectTimeoutMs: 500,
   });
-  const nodes = (await json("list", "nodes")) as Rows;
-  expect(nodes).toEqual(await session.ask("list", "Nodes", {}));
+  const nodes = await vi.waitFor(async () => {
+    const shownNodes = (await json("list", "nodes")) as Rows;
+    expect(shownNodes).toEqual(await session.ask("list", "Nodes", {}));
+    return shownNodes;
+  }, settled);
   const nodeId = nodes.rows.find(({ nodeName }) => nodeName === "box")?.["nodeId"];
   const there = ["--filter", `nodeId=${String(nodeId)}`];
   expect(await json("list", "actors", ...there)).toMatchObject({
@@ -361,13 +368,15 @@ describe("timeline", () => {
   test("is what the driver would write, as valid JSON", async () => {
     const session = await driver({ taskEvents: true });
     const path = join(directory, "trace.json");
-    const { code, stdout } = await rayling("timeline", "--out", path);
-    expect(code).toBe(0);
-    const trace = JSON.parse(await readFile(path, "utf8")) as readonly unknown[];
-    expect(stdout).toContain(`${trace.length} events in ${path}`);
-    expect(trace).toEqual(await session.ask("timeline"));
-    expect(trace).toContainEqual(expect.objectContaining({ name: "submit Grader.say" }));
-    expect(JSON.parse((await rayling("timeline", "--out", "-")).stdout)).toEqual(trace);
+    await vi.waitFor(async () => {
+      const { code, stdout } = await rayling("timeline", "--out", path);
+      expect(code).toBe(0);
+      const trace = JSON.parse(await readFile(path, "utf8")) as readonly unknown[];
+      expect(stdout).toContain(`${trace.length} events in ${path}`);
+      expect(trace).toEqual(await session.ask("timeline"));
+      expect(trace).toContainEqual(expect.objectContaining({ name: "submit Grader.say" }));
+      expect(JSON.parse((await rayling("timeline", "--out", "-")).stdout)).toEqual(trace);
+    }, settled);
   });
 
   test("needs a driver that notes something, and a file that can be written", async () => {
