@@ -1,15 +1,14 @@
 /** verl's configuration of rewards, for `@rayling/reward-loop/config`: by itself, because what reads it takes time to load. */
 
+export { defaultRewardConfig, hasOwnReward } from "./reward-keys.ts";
+export type { RewardConfig } from "./reward-keys.ts";
 export {
-  defaultRewardConfig,
-  hasOwnReward,
   knownRewardKeys,
   loadRewardConfig,
   readRewardConfig,
   rewardLoopOptionsOf,
   rewardPathsOf,
 } from "./reward-config.ts";
-export type { RewardConfig } from "./reward-config.ts";
 export { applyOverrides, parseOverride } from "./overrides.ts";
 export type { Override } from "./overrides.ts";
 export {

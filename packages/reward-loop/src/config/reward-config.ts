@@ -1,118 +1,20 @@
 /**
- * verl's configuration of rewards: the keys of `reward` in its YAML files, with its defaults, and ours besides. Read strictly: a key that is misspelt is an error that
- * names the nearest one, never a setting that is missing.
+ * verl's configuration of rewards, from its YAML files (reward-keys) to the options of a loop. Read strictly: a key that is misspelt is an error that names the nearest one, never a setting
+ * that is missing.
  */
 
 import { readFile } from "node:fs/promises";
 import { parseDocument } from "yaml";
-import { z } from "zod";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { applyOverrides } from "./overrides.ts";
-import {
-  checkParts,
-  functionPartsOf,
-  hasParts,
-  partsKeys,
-  partsOptionsOf,
-  type RewardPartsConfig,
-} from "./part-keys.ts";
-import {
-  checkPolicyKeys,
-  policyKeys,
-  policyOptionsOf,
-  rewardFunction,
-  rewardOf,
-} from "./policy-keys.ts";
-import type { FunctionConfig, RewardPolicyConfig } from "./policy-keys.ts";
-import { rewardModelUseOf, rolloutDefaults } from "./reward-model-use.ts";
+import { checkParts, functionPartsOf, partsOptionsOf } from "./part-keys.ts";
+import { checkPolicyKeys, policyOptionsOf, rewardOf } from "./policy-keys.ts";
+import { defaultRewardConfig, hasOwnReward, rewardSchema } from "./reward-keys.ts";
+import type { RewardConfig } from "./reward-keys.ts";
+import { rewardModelUseOf } from "./reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
-import type { RewardModelConfig } from "./reward-model-use.ts";
 import { type ConfigTree, isTree, keysOf, nearestOf, RewardConfigError, valueAt } from "./tree.ts";
-
-/** `reward` of verl's configuration, by its own names. What is null is not set. */
-export interface RewardConfig extends RewardPolicyConfig, RewardPartsConfig {
-  readonly num_workers: number;
-  readonly custom_reward_function: FunctionConfig;
-  /** Of verl's own scorers: there are none for ours. */
-  readonly compute_score_kwargs: Readonly<Record<string, unknown>>;
-  readonly reward_manager: {
-    readonly source: "register" | "importlib";
-    readonly name: string;
-    readonly module: { readonly path: string | null; readonly name: string };
-  };
-  readonly reward_model: RewardModelConfig;
-  readonly sandbox_fusion: {
-    readonly url: string | null;
-    readonly max_concurrent: number;
-    readonly memory_limit_mb: number;
-  };
-  readonly reward_kwargs: Readonly<Record<string, unknown>>;
-  /** Of the rate_limited manager, as the next four. */
-  readonly max_concurrent: number;
-  readonly max_rpm: number | null;
-  readonly max_tpm: number | null;
-  readonly estimated_tokens_per_request: number;
-  /** Seconds. */
-  readonly timeout: number;
-  /** Ours. Null: `trainer.experiment_name`; told to the manager gdpo. */
-  readonly experiment_name: string | null;
-  /** Ours: a folder. Null: `actor_rollout_ref.model.tokenizer_path`, or its `path`, where that is a folder with a tokenizer.json; else responses have to be texts. */
-  readonly policy_tokenizer: string | null;
-}
-
-const wholeNumber = z.number().int();
-const counted = wholeNumber.min(1);
-const free = z.record(z.string(), z.unknown());
-
-const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
-  num_workers: counted.default(8),
-  custom_reward_function: rewardFunction,
-  compute_score_kwargs: free.default({}),
-  reward_manager: z
-    .strictObject({
-      source: z.enum(["register", "importlib"]).default("register"),
-      name: z.string().min(1).default("naive"),
-      module: z
-        .strictObject({
-          path: z.string().min(1).nullable().default(null),
-          name: z.string().min(1).default("custom_reward_manager"),
-        })
-        .prefault({}),
-    })
-    .prefault({}),
-  reward_model: z
-    .strictObject({
-      enable: z.boolean().default(false),
-      enable_resource_pool: z.boolean().default(false),
-      n_gpus_per_node: wholeNumber.min(0).default(8),
-      nnodes: wholeNumber.min(0).default(0),
-      model_path: z.string().min(1).nullable().default(null),
-      servers: z.array(z.string().min(1)).default([]),
-      rollout: free.default({ ...rolloutDefaults }),
-    })
-    .prefault({}),
-  sandbox_fusion: z
-    .strictObject({
-      url: z.string().min(1).nullable().default(null),
-      max_concurrent: counted.default(64),
-      memory_limit_mb: counted.default(1024),
-    })
-    .prefault({}),
-  reward_kwargs: free.default({}),
-  max_concurrent: counted.default(1),
-  max_rpm: z.number().positive().nullable().default(null),
-  max_tpm: z.number().positive().nullable().default(null),
-  estimated_tokens_per_request: wholeNumber.min(0).default(2000),
-  timeout: z.number().positive().default(300),
-  experiment_name: z.string().nullable().default(null),
-  policy_tokenizer: z.string().min(1).nullable().default(null),
-  ...policyKeys,
-  ...partsKeys,
-});
-
-/** Without what is null everywhere: verl's own defaults. */
-export const defaultRewardConfig: RewardConfig = rewardSchema.parse({});
 
 /**
  * The rewards of a configuration, as YAML reads it: today's keys under `reward`, or those of verl 0.7 at the root; of the rest only what rewards take from it (run-keys) is looked at.
@@ -279,11 +181,6 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
     ...policyOptionsOf(config),
     ...partsOptionsOf(config),
   };
-}
-
-/** Whether functions of the user's score, and not a reward model or the scorers by data source alone. */
-export function hasOwnReward(config: RewardConfig): boolean {
-  return hasParts(config) || config.custom_reward_function.path !== null;
 }
 
 /** Of all modules that it names with functions of the user's, also for when a cap is reached. */

@@ -6,12 +6,12 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { applyOverrides } from "../../src/config/overrides.ts";
 import {
-  defaultRewardConfig,
   loadRewardConfig,
   readRewardConfig,
   rewardLoopOptionsOf,
   rewardPathsOf,
 } from "../../src/config/reward-config.ts";
+import { defaultRewardConfig } from "../../src/config/reward-keys.ts";
 import { RewardConfigError } from "../../src/config/tree.ts";
 
 const tinyModel = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
