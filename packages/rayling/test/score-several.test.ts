@@ -355,6 +355,15 @@ describe("flags that do not go together", () => {
     ["- 1", "it must hold rewards or cascade"],
     ["rewards: { a: { reward: ./no-such.mjs } }", "no-such.mjs"],
     ["rewards: { a: { wieght: 1 } }", "rewards.a.wieght must be one of"],
+    ["cascade: { a: { passOn: invalid } }", "cascade.a.passOn must be left out of the last stage"],
+    [
+      "rewards: { a: { spend: { prices: { perCall: 1 }, warnAt: 0.5 } } }",
+      "rewards.a.spend.warnAt must be left out without a cap",
+    ],
+    [
+      "rewards: { a: { managerOptions: { penalty: 1 } } }",
+      "rewards.a.managerOptions.penalty must be left out",
+    ],
   ])("a file of --rewards with %s", async (text, message) => {
     const file = join(await folder(), "rewards.yaml");
     await writeFile(file, text);

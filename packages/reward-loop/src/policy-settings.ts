@@ -24,7 +24,7 @@ export interface RewardLimits {
   readonly shares?: Readonly<Record<string, number>>;
   /** Stops calling an endpoint that fails, and probes it now and then. Default: it is called on. */
   readonly breaker?: boolean | BreakerSettings;
-  /** How long a minute of the endpoint is, in ms, where its time goes faster (a replay). Default 60,000. */
+  /** How long a minute of the endpoint is, in ms, where its time goes faster (a replay); with requestsPerMinute or tokensPerMinute. Default 60,000. */
   readonly minuteMs?: number;
 }
 
@@ -106,6 +106,14 @@ function readLimits(limits: RewardLimits, defaultEndpoint: string): PolicySettin
     const value = between(`limits.${name}`, limits[name], { above: 0 });
     return value === undefined ? {} : { [name]: value };
   };
+  if (
+    limits.minuteMs !== undefined &&
+    (limits.requestsPerMinute ?? tokensPerMinute) === undefined
+  ) {
+    const wanted =
+      "left out without requestsPerMinute and tokensPerMinute, which are of that minute";
+    notAnOption("limits.minuteMs", wanted, limits.minuteMs);
+  }
   const standard = tokensPerMinute === undefined ? 0 : 2000;
   const settings: RewardLimiterSettings = {
     ...positive("requestsPerMinute"),
@@ -223,6 +231,9 @@ export function readSpend(spend: SpendSettings): SpendSettings {
   for (const name of names) between(`spend.prices.${name}`, prices[name], { least: 0 });
   between("spend.cap", cap, { least: 0 });
   between("spend.warnAt", warnAt, { above: 0, most: 1 });
+  if (warnAt !== undefined && cap === undefined) {
+    notAnOption("spend.warnAt", "left out without a cap, which it is a share of", warnAt);
+  }
   return spend;
 }
 

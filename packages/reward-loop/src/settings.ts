@@ -12,6 +12,7 @@ import type { RewardModelOptions } from "./reward-model/reward-model-manager.ts"
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import type { DefaultScoreOptions, RewardSpec } from "@rayling/reward-manager-registry";
 import { RewardLoopOptionError } from "./errors.ts";
+import { checkManagerOptions } from "./manager-options.ts";
 import { between, checkKeys, notAnOption } from "./option-checks.ts";
 import { readPolicy } from "./policy-settings.ts";
 import type { PolicyOptions, PolicySettings } from "./policy-settings.ts";
@@ -43,7 +44,7 @@ export interface RewardFunctionOptions extends PolicyOptions {
   readonly sandboxFusion?: SandboxFusionUse | undefined;
   /** A manager's name, or the path of its class. Default "naive". */
   readonly manager?: string | RewardSpec | undefined;
-  /** The manager's own settings. */
+  /** The manager's own settings; others than it reads are refused, but for a class of yours. */
   readonly managerOptions?: Readonly<Record<string, unknown>> | undefined;
   /** A model's folder, or a module that exports a function that makes the tokenizer (default name createTokenizer); it gets `rewardKwargs`. */
   readonly tokenizer?: string | RewardSpec | undefined;
@@ -118,7 +119,8 @@ export interface RewardLoopSettings extends ExecutorSettings {
 export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
   checkKeys<RewardFunctionOptions>("", given, functionOptionNames);
   const options = withSandboxLimits(withoutRemote(withoutRateLimited(given)));
-  const { manager = "naive", tokenizer } = options;
+  const { manager = "naive", managerOptions = {}, tokenizer } = options;
+  checkManagerOptions(manager, managerOptions);
   const reward = specOf("reward", options.reward);
   const baseDirectory = options.baseDirectory ?? process.cwd();
   const cache = cacheOf(options.cache, baseDirectory);
@@ -149,7 +151,7 @@ export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
         maxConcurrent: Math.max(1, Math.floor(cpus / (workers * executors))),
       },
       manager: typeof manager === "string" ? filled("manager", manager) : manager,
-      managerOptions: options.managerOptions ?? {},
+      managerOptions,
       tokenizer: tokenizerOf(specOf("tokenizer", tokenizer), baseDirectory),
       rewardRouterAddress: options.rewardRouterAddress,
       rewardModel: undefined,

@@ -365,6 +365,14 @@ describe("options of parts", () => {
       'cascade.a.passOn must be "cannotTell" or "invalid"',
     ],
     [
+      { cascade: { a: rule, b: { ...rule, passOn: "invalid" } } },
+      "cascade.b.passOn must be left out of the last stage",
+    ],
+    [
+      { rewards: { a: { ...rule, spend: { prices: { perCall: 1 }, warnAt: 0.5 } } } },
+      "rewards.a.spend.warnAt must be left out without a cap",
+    ],
+    [
       { cascade: { a: { ...rule, spend: { prices: { x: 1 } } } } },
       "cascade.a.spend.prices.x must be one of",
     ],

@@ -203,6 +203,8 @@ test.each([
     { prices: {}, cap: 1, whenReached: { rewards: {} } },
     "spend.whenReached.rewards must be one of",
   ],
+  [{ prices: {}, cap: 1 }, "spend.cap must be left out without prices"],
+  [{ prices: { perCall: 1 }, warnAt: 0.5 }, "spend.warnAt must be left out without a cap"],
   [{ prices: {}, cap: 1, warnAt: 2 }, "spend.warnAt must be a number above 0 and of at most 1"],
 ])("%j is refused", async (spend, message) => {
   await expect(create({ reward: "x", spend } as unknown as RewardLoopOptions)).rejects.toThrow(

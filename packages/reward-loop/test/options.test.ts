@@ -16,6 +16,7 @@ test.each([
   [{ limits: { endpoint: " " } }, "limits.endpoint must be"],
   [{ limits: { requestsPerMinute: 0 } }, "limits.requestsPerMinute must be a number above 0"],
   [{ limits: { tokensPerMinute: "9" } }, "limits.tokensPerMinute must be"],
+  [{ limits: { minuteMs: 9 } }, "limits.minuteMs must be left out without requestsPerMinute"],
   [{ limits: { concurrency: 0 } }, "limits.concurrency must be a whole number of at least 1"],
   [
     { limits: { concurrency: "many" } },
@@ -34,6 +35,15 @@ test.each([
   [
     { manager: "rate_limited", managerOptions: { rpm: 3 } },
     "managerOptions.rpm must be one of maxConcurrent",
+  ],
+  [{ managerOptions: { penalty: 1 } }, "managerOptions.penalty must be left out"],
+  [
+    { manager: "gdpo", managerOptions: { penalty: 1 } },
+    "managerOptions.penalty must be one of experimentName",
+  ],
+  [
+    { manager: "dapo", managerOptions: { overlongBuffer: { lne: 4 } } },
+    "managerOptions.overlongBuffer.lne must be one of enable, len",
   ],
   [
     { manager: "limited", managerOptions: { maxRpm: 0 } },

@@ -51,7 +51,7 @@ export interface RewardComponent extends RewardPart {
 }
 
 export interface CascadeStage extends RewardPart {
-  /** When the next stage is asked: "cannotTell": when it returns null or a score of null (default); "invalid": when it gives no score, for whatever reason. */
+  /** When the next stage is asked: "cannotTell": when it returns null or a score of null (default); "invalid": when it gives no score, for whatever reason; not of the last one, which nobody comes after. */
   readonly passOn?: "cannotTell" | "invalid" | undefined;
 }
 

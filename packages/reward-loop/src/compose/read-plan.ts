@@ -148,10 +148,13 @@ function stagesOf(
   within: string,
 ): StagePlan[] {
   const option = within === "" ? "cascade" : `${within}.cascade`;
-  return named(option, cascade).map(([name, stage]) => {
+  return named(option, cascade).map(([name, stage], index, { length }) => {
     const { passOn = "cannotTell", ...part } = objectAt(`${option}.${name}`, stage);
     if (passOn !== "cannotTell" && passOn !== "invalid") {
       notAnOption(`${option}.${name}.passOn`, '"cannotTell" or "invalid"', passOn);
+    }
+    if (passOn === "invalid" && index === length - 1) {
+      notAnOption(`${option}.${name}.passOn`, "left out of the last stage", passOn);
     }
     return { name, passOn, plan: partPlan(`${option}.${name}`, part, inherited) };
   });
@@ -175,7 +178,13 @@ function functionPlan(
   option: string,
 ): RewardPlan {
   const settings = { ...at(option, () => readSettings(own)), part: partName(option) };
-  return { kind: "function", settings, ...spendOf(spend, inherited, option) };
+  const plan: RewardPlan = { kind: "function", settings, ...spendOf(spend, inherited, option) };
+  const { prices = {}, cap = 0 } = spend ?? {};
+  if (cap > 0 && Object.values(prices).every((price) => price === undefined)) {
+    const place = option === "" ? "spend" : `${option}.spend`;
+    notAnOption(`${place}.cap`, "left out without prices, by which it would be reached", cap);
+  }
+  return plan;
 }
 
 function spendOf(

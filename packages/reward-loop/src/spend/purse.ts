@@ -19,7 +19,7 @@ export interface SpendSettings {
   readonly prices: Prices;
   /** When that much is spent no sample is begun any more: its outcome is SPEND_CAP. What is under way then is finished, and may go beyond it. Default: none. */
   readonly cap?: number;
-  /** The share of the cap at which a warning is given. Default 0.8. */
+  /** The share of the cap at which a warning is given; with a cap. Default 0.8. */
   readonly warnAt?: number;
 }
 
