@@ -83,6 +83,11 @@ const ofOthers: ReadonlySet<string> = new Set([
   "multi_stage_wake_up",
 ]);
 
+/** Whether it is one of these; `engine_kwargs` are flags themselves. */
+export function isOfTexts(key: string): boolean {
+  return ofOthers.has(key) && key !== "engine_kwargs";
+}
+
 /**
  * verl's settings of a rollout as flags of the server. Throws RewardConfigError.
  *
@@ -105,7 +110,7 @@ export function flagsOf(engine: Engine, rollout: Rollout, at: string): string[] 
 }
 
 /** Something that is not wanted. */
-function isOff(value: ConfigValue): boolean {
+export function isOff(value: ConfigValue): boolean {
   return value === false || (isTree(value) && (value["enabled"] ?? false) === false);
 }
 

@@ -73,6 +73,19 @@ export function withoutLegacyKeys(tree: ConfigTree): ConfigTree {
   return result;
 }
 
+/**
+ * Where a key says something: its place of today, else that of yesterday; undefined where neither does.
+ *
+ * @param key of today: `reward.max_rpm`
+ */
+export function writtenKey(tree: ConfigTree, key: string): string | undefined {
+  const old = [...Object.entries(moved), ...Object.entries(whole)].flatMap(([from, to]) => {
+    const place = `reward.${to}`;
+    return key === place || key.startsWith(`${place}.`) ? [from + key.slice(place.length)] : [];
+  });
+  return [key, ...old].find((one) => (valueAt(tree, one.split(".")) ?? null) !== null);
+}
+
 /** 0.7 has a name for each source: that of a class counts with importlib only, and then that of a registered manager, which is never null there, does not. */
 function withOneName(model: ConfigTree, tree: ConfigTree): ConfigTree {
   const given =

@@ -23,13 +23,13 @@ import {
 } from "./policy-keys.ts";
 import { RewardConfigError } from "./tree.ts";
 
-interface PartConfig extends PartPolicyConfig {
+export interface PartConfig extends PartPolicyConfig {
   readonly custom_reward_function: FunctionConfig;
   /** Null: its share of those of `reward`. */
   readonly num_workers: number | null;
 }
 
-interface StageConfig extends PartConfig {
+export interface StageConfig extends PartConfig {
   /** When the next one is asked. */
   readonly pass_on: "cannot_tell" | "invalid";
 }
@@ -103,18 +103,20 @@ function kindOf({
   return Object.keys(stages).length > 0 ? "cascade" : undefined;
 }
 
-/** Those with a function, or the scorers by data source, by the places where they stand: not those that are cascades. */
-export function functionPartsOf({
-  rewards,
-  cascade: stages,
-}: RewardPartsConfig): [string, PartConfig][] {
+/** All of them by the places where they stand: those that are cascades, too, before their stages. */
+export function partsOf({ rewards, cascade: stages }: RewardPartsConfig): [string, PartConfig][] {
   return [
     ...Object.entries(rewards).flatMap(([key, one]): [string, PartConfig][] => {
       const place = `reward.rewards.${key}`;
-      return isCascade(one) ? stagesAt(place, one.cascade) : [[place, one]];
+      return [[place, one], ...stagesAt(place, one.cascade)];
     }),
     ...stagesAt("reward", stages),
   ];
+}
+
+/** Those with a function, or the scorers by data source: not those that are cascades. */
+export function functionPartsOf(config: RewardPartsConfig): [string, PartConfig][] {
+  return partsOf(config).filter(([, one]) => !isCascade(one));
 }
 
 function stagesAt(
@@ -124,7 +126,7 @@ function stagesAt(
   return Object.entries(stages).map(([key, one]) => [`${place}.cascade.${key}`, one]);
 }
 
-function isCascade({ cascade: stages }: ComponentConfig): boolean {
+function isCascade({ cascade: stages = {} }: PartConfig & Partial<ComponentConfig>): boolean {
   return Object.keys(stages).length > 0;
 }
 
@@ -152,9 +154,8 @@ export function checkParts(config: Whole): void {
     if (!isCascade(one)) continue;
     const place = `reward.rewards.${key}`;
     checkOuter(place, `${place}.cascade`, one);
-    checkPolicyKeys(place, one);
   }
-  for (const [place, one] of functionPartsOf(config)) checkPolicyKeys(place, one);
+  for (const [place, one] of partsOf(config)) checkPolicyKeys(place, one);
 }
 
 /** What belongs to one function cannot be said of several. */

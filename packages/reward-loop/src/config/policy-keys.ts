@@ -131,6 +131,9 @@ const functionKeys = {
 
 export const rewardFunction: z.ZodType<FunctionConfig> = z.strictObject(functionKeys).prefault({});
 
+/** What is there where none is named: verl's defaults. */
+export const noFunction: FunctionConfig = rewardFunction.parse({});
+
 /** For the schema of a part. */
 export const partPolicyKeys: Keys<PartPolicyConfig> = {
   executors: count,
@@ -338,7 +341,7 @@ function spendOf(spend: PartPolicyConfig["spend"]): SpendOptions {
 /** Undefined where there is none. verl's default name stands for the names that such a function usually has here, too. */
 export function rewardOf({ path, name, reward_kwargs }: FunctionConfig): RewardSpec | undefined {
   if (path === null) return undefined;
-  return { path, ...(name === "compute_score" ? {} : { name }), rewardKwargs: reward_kwargs };
+  return { path, ...(name === noFunction.name ? {} : { name }), rewardKwargs: reward_kwargs };
 }
 
 function hasPrices(some: PricesConfig): boolean {

@@ -6,11 +6,19 @@
 import { readFile } from "node:fs/promises";
 import { parseDocument } from "yaml";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
+import { refuseIdleKeys } from "./idle/refuse.ts";
 import { legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { applyOverrides } from "./overrides.ts";
+import { managerOptionsOf } from "./manager-options.ts";
 import { checkParts, functionPartsOf, partsOptionsOf } from "./part-keys.ts";
 import { checkPolicyKeys, policyOptionsOf, rewardOf } from "./policy-keys.ts";
-import { defaultRewardConfig, hasOwnReward, rewardSchema } from "./reward-keys.ts";
+import {
+  defaultRewardConfig,
+  hasOwnReward,
+  isRateLimited,
+  registeredManagerOf,
+  rewardSchema,
+} from "./reward-keys.ts";
 import type { RewardConfig } from "./reward-keys.ts";
 import { rewardModelUseOf } from "./reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
@@ -19,7 +27,7 @@ import { type ConfigTree, isTree, keysOf, nearestOf, RewardConfigError, valueAt 
 /**
  * The rewards of a configuration, as YAML reads it: today's keys under `reward`, or those of verl 0.7 at the root; of the rest only what rewards take from it (run-keys) is looked at.
  *
- * Throws RewardConfigError, which names the key, its value and the nearest key.
+ * Throws RewardConfigError, which names the key, its value and the nearest key; also for a key that nothing would read, unless it is as verl's default has it.
  */
 export function readRewardConfig(
   tree: Readonly<Record<string, unknown>>,
@@ -34,7 +42,9 @@ export function readRewardConfig(
   const given = applyOverrides(own, overrides, { ...knownRewardKeys, ...runKeys });
   const { reward = {} } = withoutLegacyKeys(given);
   if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
-  return checked(withRunKeys(reward, given));
+  const config = checked(withRunKeys(reward, given));
+  refuseIdleKeys(config, given);
+  return config;
 }
 
 /** Names of verl's own classes, in its YAML files. */
@@ -130,7 +140,8 @@ export async function loadRewardConfig(
 /** The same as options of a reward loop. What the loop has no option for is the manager's. Throws RewardConfigError for a reward model whose servers cannot be had so. */
 export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
   const { custom_reward_function: custom, reward_manager: manager, reward_kwargs: kwargs } = config;
-  const isLimited = ["rate_limited", "limited"].includes(manager.name);
+  const isLimited = isRateLimited(config);
+  const registered = registeredManagerOf(config);
   const {
     url,
     max_concurrent: maxConcurrent,
@@ -140,9 +151,7 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
   const reward = rewardOf(custom);
   const isOwn = hasOwnReward(config);
   const rewardModel = rewardModelUseOf(config.reward_model, !isOwn);
-  checkScoreKwargs(config);
-  const isRemote = manager.source === "register" && manager.name === "remote";
-  const isGdpo = manager.source === "register" && manager.name === "gdpo";
+  const isRemote = registered === "remote";
   return {
     workers: config.num_workers,
     // In verl each worker has a pool of as many processes as there are workers.
@@ -154,28 +163,19 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
       : {
           rewardModel: policyTokenizer === null ? rewardModel : { ...rewardModel, policyTokenizer },
         }),
-    // In verl a function of one's own is not told of it.
-    ...(url === null || custom.path !== null
-      ? {}
-      : { sandboxFusion: { url, maxConcurrent, memoryLimitMb } }),
-    manager:
-      manager.source === "register"
-        ? manager.name
-        : { path: manager.module.path ?? "", name: manager.name },
-    managerOptions: camelCased(
+    ...(url === null ? {} : { sandboxFusion: { url, maxConcurrent, memoryLimitMb } }),
+    manager: registered ?? { path: manager.module.path ?? "", name: manager.name },
+    managerOptions: managerOptionsOf(
       isLimited
         ? {
-            ...kwargs,
             max_concurrent: config.max_concurrent,
             max_rpm: config.max_rpm,
             max_tpm: config.max_tpm,
             estimated_tokens_per_request: config.estimated_tokens_per_request,
           }
-        : isRemote
-          ? {}
-          : isGdpo
-            ? { experiment_name: experimentName, ...kwargs }
-            : kwargs,
+        : registered === "gdpo"
+          ? { experiment_name: experimentName, ...kwargs }
+          : kwargs,
     ),
     ...(isLimited ? { timeoutMs: 1000 * config.timeout } : {}),
     ...policyOptionsOf(config),
@@ -190,30 +190,4 @@ export function rewardPathsOf(config: RewardConfig): string[] {
     ({ custom_reward_function: own, spend }) => [own.path, spend.when_reached.path],
   );
   return [...new Set(functions.filter((path) => path !== null))];
-}
-
-/** verl hands them to the scorers by data source, and only where there is no function of one's own. */
-function checkScoreKwargs(config: RewardConfig): void {
-  const { compute_score_kwargs: kwargs, custom_reward_function: custom } = config;
-  const [key] = Object.keys(kwargs);
-  if (key === undefined || custom.path !== null) return;
-  throw new RewardConfigError(
-    `reward.compute_score_kwargs.${key}`,
-    "the scorers by data source have no settings here; give a function that calls the one you want",
-    kwargs[key],
-  );
-}
-
-/** Of the managers' own options: `overlong_buffer_cfg` is `overlongBuffer`, and so on. */
-function camelCased(options: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(options)
-      .filter(([, value]) => value !== null)
-      .map(([key, value]) => [
-        key
-          .replace(/_cfg$/, "")
-          .replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase()),
-        isTree(value) ? camelCased(value) : value,
-      ]),
-  );
 }

@@ -11,7 +11,7 @@ import type { RewardModelConfig } from "./reward-model-use.ts";
 export interface RewardConfig extends RewardPolicyConfig, RewardPartsConfig {
   readonly num_workers: number;
   readonly custom_reward_function: FunctionConfig;
-  /** Of verl's own scorers: there are none for ours. */
+  /** Of verl's own scorers: ours have none, and any is refused. */
   readonly compute_score_kwargs: Readonly<Record<string, unknown>>;
   readonly reward_manager: {
     readonly source: "register" | "importlib";
@@ -25,14 +25,14 @@ export interface RewardConfig extends RewardPolicyConfig, RewardPartsConfig {
     readonly memory_limit_mb: number;
   };
   readonly reward_kwargs: Readonly<Record<string, unknown>>;
-  /** Of the rate_limited manager, as the next four. */
+  /** Of the rate_limited manager, as the next four: with another one they are verl's defaults. */
   readonly max_concurrent: number;
   readonly max_rpm: number | null;
   readonly max_tpm: number | null;
   readonly estimated_tokens_per_request: number;
   /** Seconds. */
   readonly timeout: number;
-  /** Ours. Null: `trainer.experiment_name`; told to the manager gdpo. */
+  /** Ours, of the manager gdpo. Null: `trainer.experiment_name`. */
   readonly experiment_name: string | null;
   /** Ours: a folder. Null: `actor_rollout_ref.model.tokenizer_path`, or its `path`, where that is a folder with a tokenizer.json; else responses have to be texts. */
   readonly policy_tokenizer: string | null;
@@ -90,6 +90,16 @@ export const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
 
 /** Without what is null everywhere: verl's own defaults. */
 export const defaultRewardConfig: RewardConfig = rewardSchema.parse({});
+
+/** The name of a manager that is registered; undefined for a class of the user's. */
+export function registeredManagerOf({ reward_manager: manager }: RewardConfig): string | undefined {
+  return manager.source === "register" ? manager.name : undefined;
+}
+
+/** By either of its names. */
+export function isRateLimited(config: RewardConfig): boolean {
+  return ["rate_limited", "limited"].includes(registeredManagerOf(config) ?? "");
+}
 
 /** Whether functions of the user's score, and not a reward model or the scorers by data source alone. */
 export function hasOwnReward(config: RewardConfig): boolean {

@@ -12,19 +12,9 @@ import {
   rewardPathsOf,
 } from "../../src/config/reward-config.ts";
 import { defaultRewardConfig } from "../../src/config/reward-keys.ts";
-import { RewardConfigError } from "../../src/config/tree.ts";
+import { refusal } from "./refusal.ts";
 
 const tinyModel = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
-
-const refusal = (run: () => unknown): RewardConfigError => {
-  try {
-    run();
-  } catch (error) {
-    expect(error).toBeInstanceOf(RewardConfigError);
-    return error as RewardConfigError;
-  }
-  throw new Error("it was not refused");
-};
 
 describe("overrides", () => {
   const tree = { a: { b: 1, c: null }, list: [1], text: "x" };
@@ -83,7 +73,7 @@ describe("a configuration", () => {
   test("is changed at its old places as at its new ones, whatever its defaults are", () => {
     const old = ["custom_reward_function.path=a.ts", "custom_reward_function.name=mine"];
     const limits = ["+reward.max_rpm=60", "+reward.timeout=5", "reward.max_concurrent=2"];
-    const config = readRewardConfig({ reward_model: { reward_manager: "dapo" } }, [
+    const config = readRewardConfig({ reward_model: { reward_manager: "rate_limited" } }, [
       ...old,
       ...limits,
       "reward.num_workers=3",
@@ -91,7 +81,7 @@ describe("a configuration", () => {
     expect(config).toMatchObject({
       num_workers: 3,
       custom_reward_function: { path: "a.ts", name: "mine" },
-      reward_manager: { name: "dapo" },
+      reward_manager: { name: "rate_limited" },
       max_rpm: 60,
       timeout: 5,
       max_concurrent: 2,
@@ -145,7 +135,7 @@ describe("a configuration", () => {
           max_rpm: 120,
           timeout: 60,
           model: { path: null },
-          sandbox_fusion: { url: null, max_concurrent: 32 },
+          sandbox_fusion: { url: null, max_concurrent: 64 },
         },
         custom_reward_function: { path: "judge.ts", name: "score" },
       },
@@ -154,7 +144,7 @@ describe("a configuration", () => {
     expect(config).toMatchObject({
       num_workers: 2,
       max_rpm: 120,
-      sandbox_fusion: { url: null, max_concurrent: 32 },
+      sandbox_fusion: { url: null, max_concurrent: 64 },
     });
     expect(rewardLoopOptionsOf(config)).toEqual({
       workers: 2,
@@ -186,7 +176,7 @@ describe("a configuration", () => {
 
   test("gives each worker of the manager remote as many processes as there are workers", () => {
     const config = readRewardConfig({
-      reward: { num_workers: 3, reward_manager: { name: "remote" }, reward_kwargs: { any: 1 } },
+      reward: { num_workers: 3, reward_manager: { name: "remote" } },
     });
     expect(rewardLoopOptionsOf(config)).toEqual({
       workers: 3,
@@ -196,15 +186,18 @@ describe("a configuration", () => {
     });
   });
 
-  test("names the service in which programs are tested, unless there is a function of one's own", () => {
+  test("names the service in which programs are tested, if the scorers that ask it are asked", () => {
     const sandbox = { url: "http://sandbox/run_code", max_concurrent: 8, memory_limit_mb: 512 };
     const config = readRewardConfig({ reward: { sandbox_fusion: sandbox } });
     const sandboxFusion = { url: sandbox.url, maxConcurrent: 8, memoryLimitMb: 512 };
     expect(rewardLoopOptionsOf(config)).toMatchObject({ sandboxFusion });
-    const own = readRewardConfig({
-      reward: { sandbox_fusion: sandbox, custom_reward_function: { path: "mine.ts" } },
-    });
-    expect(rewardLoopOptionsOf(own)).not.toHaveProperty("sandboxFusion");
+    const old = readRewardConfig({ reward_model: { sandbox_fusion: sandbox } });
+    expect(rewardLoopOptionsOf(old)).toMatchObject({ sandboxFusion });
+    const stages = { rule: { custom_reward_function: { path: "mine.ts" } }, by_source: {} };
+    const cascade = readRewardConfig({ reward: { sandbox_fusion: sandbox, cascade: stages } });
+    expect(rewardLoopOptionsOf(cascade)).toMatchObject({ sandboxFusion });
+    const own = { sandbox_fusion: sandbox, custom_reward_function: { path: "mine.ts" } };
+    expect(refusal(() => readRewardConfig({ reward: own })).key).toBe("reward.sandbox_fusion.url");
   });
 
   test("tells gdpo the experiment's name, and whoever decodes the policy's tokenizer", () => {
@@ -240,7 +233,8 @@ describe("a configuration", () => {
     // One that is not here may still be one of texts.
     const elsewhere = readRewardConfig(tree, ["actor_rollout_ref.model.tokenizer_path=null"]);
     expect(rewardLoopOptionsOf(elsewhere)).not.toHaveProperty("tokenizer");
-    const said = { experiment_name: "mine", policy_tokenizer: "./mine" };
+    const { reward } = tree;
+    const said = { ...reward, experiment_name: "mine", policy_tokenizer: "./mine" };
     expect(readRewardConfig({ ...tree, reward: said })).toMatchObject(said);
   });
 
@@ -469,7 +463,8 @@ describe("a file", () => {
       path,
       "data:\n  train_files: x\nreward:\n  num_workers: 3 # few\n  max_rpm: null\n",
     );
-    expect((await loadRewardConfig(path, ["reward.max_rpm=60"])).max_rpm).toBe(60);
+    const limited = ["reward.max_rpm=60", "reward.reward_manager.name=rate_limited"];
+    expect((await loadRewardConfig(path, limited)).max_rpm).toBe(60);
     expect((await loadRewardConfig(path)).num_workers).toBe(3);
   });
 

@@ -171,13 +171,18 @@ describe("a reward model of verl's configuration", () => {
   });
 });
 
-test("settings of verl's own scorers are an error where these would be asked", () => {
+test("settings of verl's own scorers are an error, where these would be asked and where a function is", () => {
   const reward = { compute_score_kwargs: { method: "flexible" } };
   expect(() => rewardLoopOptionsOf(readRewardConfig({ reward }))).toThrow(
     expect.objectContaining({ key: "reward.compute_score_kwargs.method" }),
   );
   const own = { ...reward, custom_reward_function: { path: "mine.ts" } };
-  expect(rewardLoopOptionsOf(readRewardConfig({ reward: own })).workers).toBe(8);
+  expect(() => readRewardConfig({ reward: own })).toThrow(
+    expect.objectContaining({
+      key: "reward.compute_score_kwargs.method",
+      nearest: "reward.custom_reward_function.reward_kwargs.method",
+    }),
+  );
 });
 
 /** A program by the name of vLLM's, which answers as vLLM does. */

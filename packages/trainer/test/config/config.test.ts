@@ -151,8 +151,6 @@ describe("overrides", () => {
       "reward.reward_manager.name=dapo",
       "+reward.reward_kwargs.overlong_buffer_cfg.enable=True",
       "+reward.reward_kwargs.max_resp_len=${data.max_response_length}",
-      "+reward.max_rpm=600",
-      "+reward.timeout=20",
       "reward.reward_model.rollout.name=vllm",
     );
     expect(reward).toMatchObject({
@@ -160,9 +158,13 @@ describe("overrides", () => {
       custom_reward_function: { path: "./reward.ts", name: "compute_score" },
       reward_manager: { name: "dapo" },
       reward_kwargs: { overlong_buffer_cfg: { enable: true }, max_resp_len: 512 },
-      max_rpm: 600,
-      timeout: 20,
     });
+    const limits = ["+reward.max_rpm=600", "+reward.timeout=20"];
+    const limited = withOverrides("reward.reward_manager.name=rate_limited", ...limits);
+    expect(limited.reward).toMatchObject({ max_rpm: 600, timeout: 20 });
+    expect(() => withOverrides("reward.reward_manager.name=dapo", ...limits)).toThrow(
+      "reward.max_rpm: is 600, and only the manager rate_limited reads it, not dapo",
+    );
   });
 
   test.each([

@@ -1,0 +1,54 @@
+/**
+ * Keys that would do nothing of `reward.reward_model`: all of them where nobody has said whether it is enabled (to say that it is not is to keep the others for later), and the settings of servers
+ * where these run already. How many GPUs such servers have may be said, and what is about texts of a policy says nothing to any server (engine-flags).
+ */
+
+import { isOff, isOfTexts } from "../engine-flags.ts";
+import { defaultRewardConfig } from "../reward-keys.ts";
+import { rolloutDefaults } from "../reward-model-use.ts";
+import type { RewardModelConfig } from "../reward-model-use.ts";
+import { isTree } from "../tree.ts";
+import type { ConfigValue } from "../tree.ts";
+import type { IdleKey } from "./idle-key.ts";
+
+const at = "reward.reward_model";
+
+/** Of verl's reward.yaml, besides those that a server is told. */
+const otherDefaults: Readonly<Record<string, ConfigValue>> = {
+  expert_parallel_size: 1,
+  scheduling_policy: "fcfs",
+  enable_chunked_prefill: true,
+  enable_prefix_caching: true,
+  disable_log_stats: true,
+};
+
+/** @param isSwitched somebody has said whether it is enabled */
+export function idleModelKeys(config: RewardModelConfig, isSwitched: boolean): IdleKey[] {
+  const { enable, servers, rollout } = config;
+  const settings = Object.entries(rollout)
+    .filter(([key, value]) => !isDefault(key, value as ConfigValue))
+    .map(([key, value]) => ({ key: `${at}.rollout.${key}`, value }));
+  if (enable && servers.length > 0) {
+    const why = `and the servers of ${at}.servers run already: start them with it`;
+    return settings
+      .filter(({ key }) => key !== `${at}.rollout.free_cache_engine`)
+      .map((setting) => ({ ...setting, why }));
+  }
+  if (enable || isSwitched) return [];
+  const set = [
+    ...(["enable_resource_pool", "n_gpus_per_node", "nnodes", "model_path"] as const)
+      .filter((key) => config[key] !== defaultRewardConfig.reward_model[key])
+      .map((key) => ({ key: `${at}.${key}`, value: config[key] })),
+    ...(servers.length === 0 ? [] : [{ key: `${at}.servers`, value: servers }]),
+    ...settings,
+  ];
+  const why = `and ${at}.enable is false`;
+  return set.map((one) => ({ ...one, why, instead: `${at}.enable=true` }));
+}
+
+/** verl has none for the engine's name: it may stand there, and wait. */
+function isDefault(key: string, value: ConfigValue): boolean {
+  if (key === "name" || value === null || isOff(value) || isOfTexts(key)) return true;
+  if (isTree(value) && Object.keys(value).length === 0) return true;
+  return value === { ...rolloutDefaults, ...otherDefaults }[key];
+}

@@ -1,0 +1,173 @@
+/**
+ * Keys that are well written and that nothing would read: of a manager that is not asked, of a section that is off, of a function or a service that nobody names. They are refused, with why, and
+ * with what to set instead: who sets one believes that it works. What is as verl's defaults have it says nothing, so that verl's own files are read as they stand.
+ */
+
+import { writtenKey } from "../legacy.ts";
+import { functionPartsOf, hasParts, partsOf } from "../part-keys.ts";
+import {
+  defaultRewardConfig,
+  hasOwnReward,
+  isRateLimited,
+  registeredManagerOf,
+} from "../reward-keys.ts";
+import type { RewardConfig } from "../reward-keys.ts";
+import { RewardConfigError } from "../tree.ts";
+import type { ConfigTree } from "../tree.ts";
+import type { IdleKey } from "./idle-key.ts";
+import { idleManagerSettings } from "./manager-settings.ts";
+import { idleModelKeys } from "./model-keys.ts";
+import { idlePartKeys } from "./part-keys.ts";
+
+/**
+ * Throws RewardConfigError for the first, by the place where it is written: today's, or that of verl 0.7.
+ *
+ * @param given what the configuration was read from: a default is nobody's word
+ */
+export function refuseIdleKeys(config: RewardConfig, given: ConfigTree): void {
+  const isSaid = (key: string): boolean => writtenKey(given, key) !== undefined;
+  const [idle] = [
+    ...idleLimits(config),
+    ...idleManagerKeys(config, given),
+    ...idleManagerSettings(config),
+    ...idlePartKeys(config),
+    ...idleModelKeys(config.reward_model, isSaid("reward.reward_model.enable")),
+    ...idleScoreSettings(config),
+    ...idleSandboxKeys(config),
+    ...idleNames(config, isSaid),
+  ];
+  if (idle === undefined) return;
+  const { key, value, why, instead } = idle;
+  const place = writtenKey(given, key) ?? key;
+  throw new RewardConfigError(place, `is ${JSON.stringify(value)}, ${why}`, value, instead);
+}
+
+/** Those of the manager rate_limited. */
+function idleLimits(config: RewardConfig): IdleKey[] {
+  if (isRateLimited(config)) return [];
+  const [[place] = ["reward"]] = functionPartsOf(config);
+  const instead = {
+    max_concurrent: `${place}.limits.max_concurrent=${config.max_concurrent}`,
+    max_rpm: `${place}.limits.max_rpm=${config.max_rpm}`,
+    max_tpm: `${place}.limits.max_tpm=${config.max_tpm}`,
+    estimated_tokens_per_request: `${place}.limits.estimated_tokens_per_request=${config.estimated_tokens_per_request}`,
+    timeout: `reward.attempt_timeout_ms=${1000 * config.timeout}`,
+  };
+  const why = `and only the manager rate_limited reads it, not ${config.reward_manager.name}`;
+  return (Object.keys(instead) as (keyof typeof instead)[])
+    .filter((key) => config[key] !== defaultRewardConfig[key])
+    .map((key) => ({ key: `reward.${key}`, value: config[key], why, instead: instead[key] }));
+}
+
+function idleManagerKeys(config: RewardConfig, given: ConfigTree): IdleKey[] {
+  const at = "reward.reward_manager";
+  const { source, name, module } = config.reward_manager;
+  // verl 0.7 has files that name a module beside a registered manager.
+  const isOld = writtenKey(given, `${at}.module.path`) !== `${at}.module.path`;
+  const named = [name, defaultRewardConfig.reward_manager.module.name];
+  return [
+    ...(source === "importlib" || module.path === null || isOld
+      ? []
+      : [
+          {
+            key: `${at}.module.path`,
+            value: module.path,
+            why: `and ${at}.source is register, which loads no module`,
+            instead: `${at}.source=importlib`,
+          },
+        ]),
+    ...(named.includes(module.name)
+      ? []
+      : [
+          {
+            key: `${at}.module.name`,
+            value: module.name,
+            why: `and nothing reads it: the manager is the one that ${at}.name says`,
+            instead: `${at}.name=${module.name}`,
+          },
+        ]),
+    ...(scoresAlone(config) && !["naive", "remote"].includes(name) && !isRateLimited(config)
+      ? [
+          {
+            key: `${at}.name`,
+            value: name,
+            why: "and no manager is asked where a reward model scores by itself: give a reward.custom_reward_function.path, or leave it out",
+          },
+        ]
+      : []),
+  ];
+}
+
+/** verl hands them to the scorers by data source, and only where there is no function of one's own. */
+function idleScoreSettings(config: RewardConfig): IdleKey[] {
+  const isOwn = config.custom_reward_function.path !== null;
+  return Object.entries(config.compute_score_kwargs).map(([key, value]) => ({
+    key: `reward.compute_score_kwargs.${key}`,
+    value,
+    ...(isOwn
+      ? {
+          why: "and it is of the scorers by data source, which a function of yours stands in for",
+          instead: `reward.custom_reward_function.reward_kwargs.${key}`,
+        }
+      : {
+          why: "and the scorers by data source have no settings here; give a function that calls the one you want",
+        }),
+  }));
+}
+
+function idleSandboxKeys(config: RewardConfig): IdleKey[] {
+  const at = "reward.sandbox_fusion";
+  const { url } = config.sandbox_fusion;
+  if (url === null) {
+    return (["max_concurrent", "memory_limit_mb"] as const)
+      .filter((key) => config.sandbox_fusion[key] !== defaultRewardConfig.sandbox_fusion[key])
+      .map((key) => ({
+        key: `${at}.${key}`,
+        value: config.sandbox_fusion[key],
+        why: `and there is no ${at}.url of a service that it is for`,
+      }));
+  }
+  const functions = hasParts(config) ? functionPartsOf(config).map(([, part]) => part) : [config];
+  const areOwn = functions.every((one) => one.custom_reward_function.path !== null);
+  if (!areOwn && !config.reward_model.enable) return [];
+  const why = areOwn
+    ? "and a function of yours is not told of it: give it what it needs in its reward_kwargs"
+    : "and the scorers by data source, which ask it, are not asked where a reward model scores by itself";
+  return [{ key: `${at}.url`, value: url, why }];
+}
+
+function idleNames(config: RewardConfig, isSaid: (key: string) => boolean): IdleKey[] {
+  const { experiment_name: experiment, spent_before: before, reward_manager: manager } = config;
+  const isGdpo = registeredManagerOf(config) === "gdpo";
+  const parts = [config, ...partsOf(config).map(([, part]) => part)];
+  const isCounted = parts.some(({ spend }) =>
+    Object.values(spend.prices).some((price) => price !== null),
+  );
+  return [
+    // That of the trainer is the run's, whoever is told.
+    ...(isGdpo || !isSaid("reward.experiment_name")
+      ? []
+      : [
+          {
+            key: "reward.experiment_name",
+            value: experiment,
+            why: `and only the manager gdpo is told of it, not ${manager.name}`,
+            instead: "reward.reward_manager.name=gdpo",
+          },
+        ]),
+    ...(isCounted || before === null
+      ? []
+      : [
+          {
+            key: "reward.spent_before",
+            value: before,
+            why: "and without reward.spend.prices nobody counts what is spent",
+          },
+        ]),
+  ];
+}
+
+/** Whether a reward model scores by itself: no function of the user's asks it. */
+function scoresAlone(config: RewardConfig): boolean {
+  return config.reward_model.enable && !hasOwnReward(config);
+}
