@@ -55,6 +55,7 @@ export class GroupPool {
   #dropped = 0;
   #filtered = 0;
   #unscored = 0;
+  #lacksFiltered = false;
   #untrained: ScoredSample[] = [];
 
   constructor(settings: GroupPoolSettings) {
@@ -64,6 +65,20 @@ export class GroupPool {
   /** Groups that may still be taken. */
   get groups(): number {
     return this.#batches.reduce((sum, { left }) => sum + left, 0);
+  }
+
+  /** Whether groups were filtered out since others were generated in the place of such. */
+  get lacksFiltered(): boolean {
+    return this.#lacksFiltered;
+  }
+
+  /** Others are generated now. */
+  replaced(): void {
+    this.#lacksFiltered = false;
+  }
+
+  throwIfFailed(): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
   }
 
   /** What became of groups that are not trained, since it was asked last. */
@@ -96,7 +111,7 @@ export class GroupPool {
   async take(range: GroupRange, step: number, left: number): Promise<ScoredSample[] | undefined> {
     const { least } = range;
     for (;;) {
-      if (this.#failure !== undefined) throw this.#failure.error;
+      this.throwIfFailed();
       if (this.groups < least) return undefined;
       const taken = this.#choose(range, step, left);
       if (taken !== undefined) return this.#taken(taken);
@@ -109,7 +124,7 @@ export class GroupPool {
    */
   async takeFirst(count: number): Promise<ScoredSample[] | undefined> {
     for (;;) {
-      if (this.#failure !== undefined) throw this.#failure.error;
+      this.throwIfFailed();
       if (this.groups < count) return undefined;
       if (this.#done.length === this.groups) {
         return this.#taken(this.#done.toSorted(inOrder).slice(0, count));
@@ -212,6 +227,7 @@ export class GroupPool {
     }
     if (isScored) this.#filtered += 1;
     else this.#unscored += 1;
+    this.#lacksFiltered = true;
     this.#untrained.push(...samples);
     from.left -= 1;
     for (const row of rows) from.batch.isUsed[row] = 1;

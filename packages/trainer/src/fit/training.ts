@@ -75,6 +75,8 @@ export class Training {
   readonly #prepared = new WeakMap<RolloutBatch, DataProto>();
   /** From a checkpoint, oldest first; given by `rollout` before anything is generated. */
   readonly #restored: RolloutBatch[];
+  /** Batches of the steps so far and of those that are generated ahead, without those in the place of filtered groups. */
+  #planned: number;
   /** Of the policy's weights, since this run began. */
   #updates = 0;
   /** Of schedules that train batch by batch, where groups are filtered: what is left of the batches of this step. */
@@ -86,6 +88,7 @@ export class Training {
     this.#parts = parts;
     this.settings = parts.settings;
     this.#finishedSteps = start.finishedSteps;
+    this.#planned = start.finishedSteps;
     this.#nextBatch = start.nextBatch;
     this.#restored = [...start.outstanding];
     for (const batch of start.outstanding) this.#outstanding.add(batch);
@@ -178,7 +181,10 @@ export class Training {
     });
   }
 
-  /** Generates until the pool has groups for this step and for those that are generated ahead. */
+  /**
+   * Generates until the pool has groups for this step and for those that are generated ahead; where groups are filtered out before that, others in their place, as long as the step may. Rejects
+   * with what the rewards of the pool have failed with.
+   */
   async fill(pool: GroupPool): Promise<void> {
     const { trainBatchSize, staleness, run } = this.settings;
     const restored = this.#restored.splice(0);
@@ -189,6 +195,12 @@ export class Training {
     const stepsLeft = run.totalSteps - this.#finishedSteps;
     const steps = Math.min(1 + staleness.numWarmupBatches, stepsLeft);
     while (pool.groups < steps * trainBatchSize) {
+      pool.throwIfFailed();
+      if (this.#planned < this.#finishedSteps + steps) this.#planned += 1;
+      else if (pool.lacksFiltered) {
+        if (!this.#mayGenerate) return;
+        this.#replace(pool);
+      }
       await this.#addTo(pool, await this.#generateNext(true));
     }
   }
@@ -272,7 +284,7 @@ export class Training {
       const samples = await this.#waitFor(take);
       if (samples !== undefined) return samples;
       this.#checkGenerations(pool);
-      this.#record.generations += 1;
+      this.#replace(pool);
       await this.#addTo(pool, await this.#generateNext(streaming));
     }
   }
@@ -300,16 +312,25 @@ export class Training {
     return this.#miniBatchSize?.next(left) ?? { least: size, most: size };
   }
 
+  /** What is generated next is for this step, in the place of groups that were filtered out. */
+  #replace(pool: GroupPool): void {
+    pool.replaced();
+    this.#record.generations += 1;
+  }
+
   /** DAPO's bound: a task that is too easy or too hard would be generated for ever. */
   #checkGenerations(pool: GroupPool): void {
-    const { filterGroups } = this.settings.algorithm;
-    if (filterGroups === undefined || filterGroups.maxNumGenBatches === 0) return;
+    if (this.#mayGenerate) return;
     const { generations, step } = this.#record;
-    if (generations < filterGroups.maxNumGenBatches) return;
     throw new TrainerStateError(
       "FILTERED_OUT",
-      `step ${step} has ${pool.groups} groups left that differ in their ${filterGroups.metric} after ${generations} generations, which is algorithm.filterGroups.maxNumGenBatches`,
+      `step ${step} has ${pool.groups} groups left that differ in their ${this.settings.algorithm.filterGroups?.metric} after ${generations} generations, which is algorithm.filterGroups.maxNumGenBatches`,
     );
+  }
+
+  get #mayGenerate(): boolean {
+    const { maxNumGenBatches: most = 0 } = this.settings.algorithm.filterGroups ?? {};
+    return most === 0 || this.#record.generations < most;
   }
 
   async #generateNext(streaming: boolean): Promise<RolloutBatch> {

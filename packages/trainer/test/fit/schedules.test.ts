@@ -495,6 +495,38 @@ describe("filtered groups", () => {
     );
     await expect(training).rejects.toMatchObject({ code: "FILTERED_OUT" });
   });
+
+  describe("streaming, where log-probs take longer than rewards", () => {
+    const script: Script = { seconds: { old_log_prob: 0.3 } };
+    const few = { maxNumGenBatches: 2 };
+
+    test("what is generated in the place of others counts", async () => {
+      const { report } = await trained(
+        { reward: "evenSame", count: 64, script },
+        {
+          schedule: "streaming",
+          algorithm: { filterGroups: { maxNumGenBatches: 2 } },
+          run: { totalTrainingSteps: 3 },
+        },
+      );
+      expect(report.metrics.map((one) => one["train/num_gen_batches"])).toEqual([2, 2, 2]);
+    });
+
+    test.each([
+      ["evenSame", 3, "FILTERED_OUT"],
+      ["noneScores", 0, "NO_SCORES"],
+    ])("%s, at most %i times: is given up", async (reward, maxNumGenBatches, code) => {
+      const training = trained(
+        { reward, count: 1, batchSize: 1, script },
+        {
+          schedule: "streaming",
+          algorithm: { filterGroups: { maxNumGenBatches } },
+          actor: {},
+        },
+      );
+      await expect(training).rejects.toMatchObject({ code });
+    });
+  });
 });
 
 describe("what does not fit", () => {
