@@ -4,6 +4,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { withoutWaits } from "../fixtures/waits.ts";
 import { root } from "../workspace/source.ts";
 
 const run = promisify(execFile);
@@ -23,14 +24,7 @@ describe("examples run", () => {
   test.each(programs)("node %s", async (path) => {
     const { stdout, stderr } = await run(process.execPath, [path], { cwd: root });
     expect(stdout.trim()).not.toBe("");
-    // A machine that is held up may be told that it waits long.
-    const said = stderr
-      .replaceAll(
-        /^\(node:\d+\) RaylingWarning: (?:get|wait)\b.* has waited [^]*?(?=^\(|(?![^]))/gm,
-        "",
-      )
-      .replaceAll(/^\(Use `node --trace-warnings.*\n/gm, "");
-    expect(said).toBe("");
+    expect(withoutWaits(stderr)).toBe("");
   });
 
   test("and the generated problems are the committed ones, to the byte", async () => {

@@ -92,9 +92,15 @@ function stranger({ place }: Attackable): RawPeer {
 let names = 0;
 /** Who has the token. */
 async function guest(at: Attackable, words: object = {}): Promise<RawPeer> {
-  const peer = stranger(at);
-  expect(await peer.introduce(at.token, { peerId: `guest-${names++}`, ...words })).toBe(true);
-  return peer;
+  for (let tries = 1; ; tries++) {
+    const peer = stranger(at);
+    const isLetIn = await peer.introduce(at.token, { peerId: `guest-${names++}`, ...words });
+    // Who is held up in the handshake is hung up on.
+    if (isLetIn || tries === 3) {
+      expect(isLetIn).toBe(true);
+      return peer;
+    }
+  }
 }
 
 const noArguments = body(pack([]));
@@ -483,15 +489,20 @@ describe("actor-ts#750: the size of a frame is looked at when all of it is there
 });
 
 test("actor-ts#593: whatever peers report is kept", async () => {
-  const told = once(process, "warning") as Promise<Error[]>;
+  const told = new Promise<Error>((resolve) => {
+    process.on("warning", function heard(warning) {
+      if (!warning.message.includes("combinations of metrics")) return;
+      process.off("warning", heard);
+      resolve(warning);
+    });
+  });
   await ray.get(actor.report.remote(100_500));
   const lines = async (): Promise<number> =>
     (await ray.metrics.text()).split("\n").filter((line) => line.includes("flood{")).length;
   // A host that is slow to answer is not waited for.
   await expect.poll(lines, { timeout: 60_000, interval: 500 }).toBeGreaterThan(90_000);
   expect(await lines()).toBeLessThanOrEqual(100_000);
-  const [warning] = await told;
-  expect(warning?.message).toContain("more than 100000 combinations of metrics and tags");
+  expect((await told).message).toContain("more than 100000 combinations of metrics and tags");
 });
 
 test("wolverine#2843: four bytes of length take gigabytes of memory", async () => {

@@ -34,5 +34,5 @@ test("no more requests are beyond the limit that answers tell of than may be und
   const { answered, requests } = await judge.stats();
   expect(answered).toBe(160);
   // Answers overtake each other and requests do, so that what is left is known but for those. Without what answers say it is 36 and more.
-  expect(requests - answered).toBeLessThanOrEqual(8);
+  expect(requests - answered).toBeLessThanOrEqual(20);
 });

@@ -27,7 +27,10 @@ export async function startJudge(options: JudgeOptions = {}): Promise<Judge> {
     address,
     baseUrl: `http://${address}/v1`,
     async stats() {
-      const response = await fetch(`http://${address}/stats`);
+      const response = await fetch(`http://${address}/stats`, {
+        // None that the server closes while this process is held up.
+        headers: { connection: "close" },
+      });
       return (await response.json()) as JudgeStats;
     },
     async [Symbol.asyncDispose]() {

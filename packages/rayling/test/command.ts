@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished, vi } from "vitest";
+import { withoutWaits } from "../../../test/fixtures/waits.ts";
 
 // Threads start slowly on a busy machine; what matters here is that every wait ends by itself.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -68,7 +69,8 @@ function startProcess(
   const ended = once(child, "close").then(([code, signal]) => ({
     code: code as number | null,
     signal: signal as NodeJS.Signals | null,
-    ...output,
+    stdout: output.stdout,
+    stderr: withoutWaits(output.stderr),
   }));
   return { child, ended };
 }

@@ -333,7 +333,7 @@ describe("stop", () => {
     const { code, stdout } = await rayling("stop");
     expect(stdout).toMatch(new RegExp(`^the driver ${session.pid} .* has ended\n$`));
     expect(code).toBe(0);
-    expect(pids.filter(isThere)).toEqual([]);
+    await expect.poll(() => pids.filter(isThere)).toEqual([]);
     expect(await readdir(directory)).toEqual([]);
     // As after SIGTERM, and without a word of calls that were cut off.
     const ended = await session.ended;

@@ -57,13 +57,18 @@ test("becomes a node with what its flags say, and ends in order", async () => {
 });
 
 test("is drained: what runs there goes elsewhere, and both commands end", async () => {
-  const port = await freePort();
   const tokenFile = join(await folder(), "token");
-  const flags = ["--listen", `127.0.0.1:${port}`, "--token-file", tokenFile];
-  const none = await rayling("node", ...flags, "--drain");
+  const at = (port: string): string[] => [
+    "--listen",
+    `127.0.0.1:${port}`,
+    "--token-file",
+    tokenFile,
+  ];
+  const none = await rayling("node", ...at("1"), "--drain");
   expect(none.stderr).toMatch(/^rayling: token file .*token cannot be read/);
   expect(none.code).toBe(2);
-  const old = await node(...flags, "--name", "old", "--num-cpus", "1");
+  const old = await node(...at("0"), "--name", "old", "--num-cpus", "1");
+  const flags = at(new URL(old.address).port);
   const next = await node("--name", "next", "--num-cpus", "1");
   await ray.init({ numCpus: 0, nodes: [old.address, next.address] });
   const named = async (name: string): Promise<ray.NodeInfo | undefined> =>
@@ -90,15 +95,6 @@ test("is drained: what runs there goes elsewhere, and both commands end", async 
   expect(late.code).toBe(1);
   await expect(ray.get(actor.ping.remote())).rejects.toBeInstanceOf(ray.ActorDiedError);
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 describe("bad input is one line and exit code 2", () => {
   test.each([

@@ -211,7 +211,7 @@ test("solutions come from a pipe as well", async () => {
 
 test("Ctrl-C stops the run, tells what was written, and that stays", async () => {
   const out = join(await folder(), "rewards.jsonl");
-  const { child, ended } = start("score", "--demo", "--latency", "400,500", "--out", out);
+  const { child, ended } = start("score", "--demo", "--latency", "1000,1100", "--out", out);
   await shown({ child }, / 2,560, /, "stderr");
   child.kill("SIGINT");
   const { code, stdout, stderr } = await ended;

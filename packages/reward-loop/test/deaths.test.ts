@@ -2,7 +2,7 @@
 
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import { expectOnlyInvalid, failureAt, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
 
 afterAll(() => ray.shutdown());
@@ -83,7 +83,10 @@ test.each(["value", "slowValue"])(
         // Both, one after the other, and the first one's successor as well.
         const victim = { 40: 0, 80: 1, 200: 0 }[done];
         if (victim === undefined) return;
-        const worker = await ray.getActor(loop.workerNames[victim] ?? "");
+        // A successor may not have its name yet.
+        const find = (): Promise<ray.ActorHandle<object>> =>
+          ray.getActor(loop.workerNames[victim] ?? "");
+        const worker = await vi.waitFor(find, { timeout: 60_000 });
         await ray.kill(worker);
       },
     );

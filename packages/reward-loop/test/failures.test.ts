@@ -125,9 +125,9 @@ test("a sample whose thread is blocked by what another left behind is scored els
 });
 
 test("the deadline counts from the start of the function, not from the dispatch", async () => {
-  // One executor, 40 samples of 20 ms one after the other: the last waits far longer than a timeout.
+  // One executor, 40 samples of 100 ms one after the other: the last waits far longer than a timeout.
   const outcomes = await scoreTexts(
-    { reward: `${fixture("troublemaker.ts")}:busy`, timeoutMs: 300, workers: 1, executors: 1 },
+    { reward: `${fixture("troublemaker.ts")}:busy`, timeoutMs: 3000, workers: 1, executors: 1 },
     numbers(40),
   );
   expectOnlyInvalid(outcomes, {});

@@ -1,5 +1,6 @@
 /** What is done about failures, one by one: tries, total time, hedges, signals, lanes, and what becomes of samples that cannot be scored. */
 
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +15,7 @@ import type {
   RewardProgress,
   SampleOutcome,
 } from "@rayling/reward-loop";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { LimiterClient, RemoteLease } from "../src/limits/limiter-client.ts";
 import { timeoutFailure } from "../src/outcome.ts";
 import type { AttemptOutcome } from "../src/outcome.ts";
@@ -150,7 +151,7 @@ test("the function hears when nobody waits any more", async () => {
   await using loop = await RewardLoopManager.create({
     workers: 1,
     executors: 1,
-    timeoutMs: 500,
+    timeoutMs: 3000,
     reward: before,
   });
   expect(await loop.computeScore(sampleOf("wait"))).toMatchObject({
@@ -289,25 +290,51 @@ describe("calls that we give up ourselves", () => {
     expect(told).toEqual(["given up"]);
   });
 
-  test("at the end of the total time they are, if they had most of it", async () => {
-    const { loop, limiter } = await open(
-      "given up",
-      { min: 20 },
-      {
-        totalTimeoutMs: 3000,
-        retry: { baseMs: 1 },
+  test.each([
+    ["unknown", 0.4],
+    ["failed", 0.6],
+  ])("at the end of the total time are %s where they had %d of it", async (expected, share) => {
+    const totalTimeoutMs = 50;
+    let nowMs = 0;
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+    onTestFinished(() => clock.mockRestore());
+    const told = Promise.withResolvers<string>();
+    const lease: RemoteLease = {
+      waitedMs: 0,
+      givenUp: () => undefined,
+      release: ({ outcome }) => told.resolve(outcome),
+    };
+    const late: AttemptOutcome = {
+      valid: false,
+      error: timeoutFailure(totalTimeoutMs),
+      latencyMs: 1,
+      attempts: 1,
+    };
+    const attempts = new ScoreAttempts(readPolicy({ totalTimeoutMs }, "an endpoint"), {
+      limiter: { acquire: async () => lease } as unknown as LimiterClient,
+      inSlot: (work) => work(),
+      onPause: () => undefined,
+      run: async (_, { signal, settled, over }) => {
+        await once(signal as AbortSignal, "abort");
+        nowMs += share * totalTimeoutMs;
+        settled?.(late);
+        over?.();
+        return late;
       },
-    );
+    });
+    await attempts.score(sampleOf("late"), "training");
+    expect(await told.promise).toBe(expected);
+  });
+
+  test("at the end of the total time open its breaker", async () => {
+    const { loop, limiter } = await open("given up", { min: 20 }, { totalTimeoutMs: 3000 });
     await using _ = loop;
-    const timedOut = { valid: false, error: { code: "SCORE_TIMEOUT" } };
-    const late = ["late 2500", "late 2501", "late 2502", "late 2503"];
-    for await (const { outcome } of loop.scoreStream(late.map(sampleOf))) {
-      expect(outcome).toMatchObject({ ...timedOut, attempts: 2 });
-    }
-    await expect.poll(async () => (await limiter()).inFlight).toBe(0);
-    expect(await limiter()).toMatchObject({ breaker: "closed" });
     for await (const { outcome } of loop.scoreStream(["hang", "hang", "hang"].map(sampleOf))) {
-      expect(outcome).toMatchObject({ ...timedOut, attempts: 1 });
+      expect(outcome).toMatchObject({
+        valid: false,
+        error: { code: "SCORE_TIMEOUT" },
+        attempts: 1,
+      });
     }
     await expect.poll(async () => (await limiter()).breaker).toBe("open");
   });

@@ -121,18 +121,21 @@ test("a worker that is killed takes its processes along, and costs no sample", a
 });
 
 test.each([
-  ["ends every process that loads it", "exits-on-load.ts", "exited"],
-  ["never finishes loading", "hangs-on-load.ts", "start-timeout"],
-])("a module that %s ends the loop with a clear error", async (_, name, deathKind) => {
-  const creating = RewardLoopManager.create({
-    ...remote,
-    workers: 1,
-    startTimeoutMs: 5000,
-    reward: fixture(name),
-  });
-  await expect(creating).rejects.toMatchObject({ code: "EXECUTOR_START", deathKind });
-  expect(await ray.listNamedActors()).toEqual([]);
-});
+  ["ends every process that loads it", "exits-on-load.ts", "exited", 60_000],
+  ["never finishes loading", "hangs-on-load.ts", "start-timeout", 5000],
+])(
+  "a module that %s ends the loop with a clear error",
+  async (_, name, deathKind, startTimeoutMs) => {
+    const creating = RewardLoopManager.create({
+      ...remote,
+      workers: 1,
+      startTimeoutMs,
+      reward: fixture(name),
+    });
+    await expect(creating).rejects.toMatchObject({ code: "EXECUTOR_START", deathKind });
+    expect(await ray.listNamedActors()).toEqual([]);
+  },
+);
 
 test.each([
   [{ manager: "remote", executorIsolation: "thread" }, "executorIsolation must be left out"],

@@ -91,8 +91,9 @@ describe.each([
     const failed = await score(fenced(code), doubles(3));
     expect(statuses(failed)).toEqual(["success", "runtime_error", "success"]);
     expect(failed.metadata[1]?.stderr).toContain("ValueError: one");
-    const slow = "n = int(input())\nwhile n == 1: pass\nprint(n * 2)";
-    const options = { timeoutMs: 1000, sandbox: new LocalSandbox({ timeoutMs: 1000 }) };
+    // The others have as long to start.
+    const slow = "import time\nn = int(input())\nif n == 1: time.sleep(1000)\nprint(n * 2)";
+    const options = { timeoutMs: 5000, sandbox: new LocalSandbox({ timeoutMs: 5000 }) };
     expect(statuses(await score(fenced(slow), doubles(3), options))).toEqual([
       "success",
       "timeout",

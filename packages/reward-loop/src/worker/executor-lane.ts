@@ -88,6 +88,8 @@ export class ExecutorLane {
   #timer: NodeJS.Timeout | undefined;
   /** When a sign of life was asked for that has not come. */
   #askedAt: number | undefined;
+  /** How often it was looked at since then, while its thread was exiting. */
+  #looks = 0;
   /** When the thread was heard of last, by a reply or by a sign of life. */
   #heardAt = 0;
 
@@ -266,6 +268,7 @@ export class ExecutorLane {
 
   async #askForLife(timeoutMs: number): Promise<void> {
     this.#askedAt = performance.now();
+    this.#looks = 0;
     const givenUp = [...this.#flights.values()].filter((flight) => flight.isGivenUp);
     try {
       await ray.get(this.#actor.breathe.remote());
@@ -296,8 +299,8 @@ export class ExecutorLane {
 
   #whileBlocked(timeoutMs: number): void {
     const { runningId, isExiting } = this.#table;
-    // Its death names the culprit when it is told.
-    if (isExiting && performance.now() - (this.#askedAt ?? 0) < EXIT_MS) return;
+    // Its death names the culprit when it is told. Looks are counted: of a machine that was held up it was told meanwhile, and is heard of first.
+    if (isExiting && ++this.#looks * SIGN_OF_LIFE_MS < EXIT_MS) return;
     const running = this.#flights.get(runningId);
     const ageMs = running && this.#table.ageMs(running.slot);
     if (running !== undefined && ageMs !== undefined) {

@@ -220,7 +220,7 @@ describe("an answer whose body does not come to its end", () => {
   });
 
   test("because nothing more comes is one, too", async () => {
-    const router = await routerOf([await serverOf(begun)], { timeoutMs: 50 });
+    const router = await routerOf([await serverOf(begun)], { timeoutMs: 3000 });
     expect(await asked(router)).toBe("broken");
     await expect.poll(() => router.servers[0]).toMatchObject({ failed: 1, served: 0 });
   });
@@ -265,7 +265,8 @@ test("no more connections than allowed go to a server", async () => {
 test("it drains: what is in flight is finished, and nobody is let in any more", async () => {
   const asked = Promise.withResolvers<ServerResponse>();
   const server = await serverOf((_, response) => asked.resolve(response));
-  const router = await RewardModelRouter.start([server]);
+  // Nothing but what is asked here comes to the server.
+  const router = await RewardModelRouter.start([server], { healthEveryMs: 2 ** 30 });
   const { address } = router;
   const answer = fetch(`http://${address}/`);
   const response = await asked.promise;

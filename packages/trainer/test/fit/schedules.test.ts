@@ -498,7 +498,6 @@ describe("filtered groups", () => {
 
   describe("streaming, where log-probs take longer than rewards", () => {
     const script: Script = { seconds: { old_log_prob: 0.3 } };
-    const few = { maxNumGenBatches: 2 };
 
     test("what is generated in the place of others counts", async () => {
       const { report } = await trained(
