@@ -28,6 +28,8 @@ const watched =
 const keptLines = 20;
 const killAfterMs = 10_000;
 const pollMs = 200;
+/** A server may take a minute until it listens, and its port may be somebody else's by then: so often another one is tried. */
+const mostPorts = 5;
 
 export class ServerProcess {
   readonly address: string;
@@ -48,6 +50,20 @@ export class ServerProcess {
 
   /** Rejects with RewardModelStartError, and leaves no process. */
   static async start(
+    launch: LaunchOptions,
+    index: number,
+    healthPath: string,
+  ): Promise<ServerProcess> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await ServerProcess.#startOnce(launch, index, healthPath);
+      } catch (error) {
+        if (tries === mostPorts || !isPortTaken(error)) throw error;
+      }
+    }
+  }
+
+  static async #startOnce(
     launch: LaunchOptions,
     index: number,
     healthPath: string,
@@ -107,6 +123,11 @@ export class ServerProcess {
   #failed(reason: string): RewardModelStartError {
     return new RewardModelStartError(this.address, reason, this.#lastLines.join("\n"));
   }
+}
+
+/** As Node, Python and uvicorn say it. */
+function isPortTaken(error: unknown): boolean {
+  return error instanceof RewardModelStartError && /address already in use/i.test(error.stderr);
 }
 
 function visibleGpus(

@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -312,6 +312,39 @@ describe("servers that are started", () => {
       launch: { command: "/no/such/server", args: [] },
     });
     await expect(missing).rejects.toThrow(/did not start: it ended with 127/);
+  });
+
+  test.each([
+    ["once get another one", 1, "is there"],
+    ["again and again are told", 9, "address already in use"],
+  ])("whose ports are taken %s", async (_, times, wanted) => {
+    const folder = await mkdtemp(join(tmpdir(), "rayling-ports-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    // Who comes at first finds that its port is somebody's.
+    const program = `
+      const { readdirSync, writeFileSync } = require("node:fs");
+      const { createServer } = require("node:http");
+      const { createServer: createSilent } = require("node:net");
+      const [folder, port] = process.argv.slice(1);
+      const tries = readdirSync(folder).length;
+      writeFileSync(folder + "/" + port, "");
+      const listen = () => createServer((_, response) => response.end("well")).listen(Number(port), "127.0.0.1");
+      if (tries < ${times}) createSilent().listen(Number(port), "127.0.0.1", listen);
+      else listen();
+    `;
+    const started = RewardModelManager.create({
+      engine: "vllm",
+      launch: { command: process.execPath, args: ["-e", program, folder, "{port}"] },
+    });
+    const outcome = await started.then(
+      async (manager) => {
+        await manager.close();
+        return "is there";
+      },
+      ({ name, message }: Error) => `${name}: ${message}`,
+    );
+    expect(outcome).toContain(wanted);
+    expect(await readdir(folder)).toHaveLength(Math.min(times + 1, 5));
   });
 
   test("end with a driver that is killed", async () => {
