@@ -62,6 +62,17 @@ test.each([
     { reward: "./reward.ts", sandboxFusion: { url: "http://s/run_code" } },
     "sandboxFusion must be left out with a `reward` of your own",
   ],
+  [
+    {
+      rewards: { a: { reward: "./a.ts" }, b: { cascade: { c: { reward: "./c.ts" } } } },
+      sandboxFusion: { url: "http://s/run_code" },
+    },
+    "sandboxFusion must be left out where each has a `reward` of your own",
+  ],
+  [
+    { cascade: { a: { reward: "./a.ts" } }, sandboxFusion: { url: "http://s/run_code" } },
+    "sandboxFusion must be left out where each has a `reward` of your own",
+  ],
   [{ retry: { tries: 3 } }, "retry.tries must be one of attempts"],
   [{ retry: { attempts: 0 } }, "retry.attempts must be"],
   [{ retry: { classes: ["bad-luck"] } }, "retry.classes must be some of infrastructure"],

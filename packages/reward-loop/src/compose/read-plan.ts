@@ -53,6 +53,11 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
           combine: combineOf(combine),
           components: componentsOf(rewards, inherited),
         };
+  const { sandboxFusion } = rest;
+  if (sandboxFusion !== undefined && areAllOwn(rewards ?? cascade ?? {})) {
+    const wanted = "left out where each has a `reward` of your own, which says where programs run";
+    notAnOption("sandboxFusion", wanted, sandboxFusion.url);
+  }
   return { ...tree, ...spendOf(rest.spend, inherited, "") };
 }
 
@@ -105,6 +110,14 @@ function shared(parts: Readonly<Record<string, RewardComponent>>): number {
     0,
   );
   return Math.max(1, Math.floor(defaultWorkers() / Math.max(1, functions)));
+}
+
+/** Whether none of them has the scorers by data source, which ask the service. */
+function areAllOwn(parts: Readonly<Record<string, RewardComponent>>): boolean {
+  const functions = Object.values(parts).flatMap((part) =>
+    part.cascade === undefined ? [part] : Object.values(part.cascade),
+  );
+  return functions.every(({ reward }) => reward !== undefined);
 }
 
 function componentsOf(
