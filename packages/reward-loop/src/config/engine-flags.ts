@@ -83,6 +83,20 @@ const ofOthers: ReadonlySet<string> = new Set([
   "multi_stage_wake_up",
 ]);
 
+/** Of verl's rollouts besides, which are taken only if they are off. */
+const onlyOff = [
+  "cudagraph_capture_sizes",
+  "full_determinism",
+  "limit_images",
+  "skip_tokenizer_init",
+  "quantization_config_file",
+  "mtp",
+  "disaggregation",
+];
+
+/** All that verl's files have below `rollout`. */
+export const rolloutKeys: readonly string[] = [...Object.keys(flags.vllm), ...ofOthers, ...onlyOff];
+
 /** Whether it is one of these; `engine_kwargs` are flags themselves. */
 export function isOfTexts(key: string): boolean {
   return ofOthers.has(key) && key !== "engine_kwargs";

@@ -3,6 +3,7 @@
  * What is null there says nothing, nor does the name that its source does not read. A key that is given in both ways has to be the same in both.
  */
 
+import { rolloutKeys } from "./engine-flags.ts";
 import {
   type ConfigTree,
   type ConfigValue,
@@ -46,15 +47,17 @@ const whole: Readonly<Record<string, string>> = {
   sandbox_fusion: "sandbox_fusion",
 };
 
+const ofSandbox = ["url", "max_concurrent", "memory_limit_mb"];
+
 /** All of them, null. */
 export const legacyKeys: ConfigTree = [
   ...Object.keys(moved),
   ...Object.keys(whole),
   "custom_reward_function.path",
   "custom_reward_function.name",
-  "sandbox_fusion.url",
-  "sandbox_fusion.max_concurrent",
-  "sandbox_fusion.memory_limit_mb",
+  ...ofSandbox.map((key) => `sandbox_fusion.${key}`),
+  ...ofSandbox.map((key) => `reward_model.sandbox_fusion.${key}`),
+  ...rolloutKeys.map((key) => `reward_model.rollout.${key}`),
 ].reduce<ConfigTree>((tree, key) => withValue(tree, key.split("."), null), {});
 
 const roots = ["reward_model", "custom_reward_function", "sandbox_fusion"];

@@ -6,6 +6,7 @@
 import { readFile } from "node:fs/promises";
 import { parseDocument } from "yaml";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
+import { rolloutKeys } from "./engine-flags.ts";
 import { refuseIdleKeys } from "./idle/refuse.ts";
 import { legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { applyOverrides } from "./overrides.ts";
@@ -20,7 +21,7 @@ import {
   rewardSchema,
 } from "./reward-keys.ts";
 import type { RewardConfig } from "./reward-keys.ts";
-import { rewardModelUseOf } from "./reward-model-use.ts";
+import { rewardModelUseOf, rolloutDefaults } from "./reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
 import { type ConfigTree, isTree, keysOf, nearestOf, RewardConfigError, valueAt } from "./tree.ts";
 
@@ -65,12 +66,20 @@ const rewardRoots: ReadonlySet<string> = new Set([
 /** verl's own files lack these, so that there they are added, not changed. */
 const added = ["max_concurrent", "max_rpm", "max_tpm", "estimated_tokens_per_request", "timeout"];
 
+const defaults = defaultRewardConfig as unknown as ConfigTree & {
+  readonly reward_model: ConfigTree;
+};
+
 /** Those that may be given, with their defaults, at their places of today and, null, of yesterday. */
 export const knownRewardKeys: ConfigTree = {
   ...legacyKeys,
   reward: {
-    ...(defaultRewardConfig as unknown as ConfigTree),
+    ...defaults,
     ...Object.fromEntries(added.map((key) => [key, null])),
+    reward_model: {
+      ...defaults.reward_model,
+      rollout: { ...Object.fromEntries(rolloutKeys.map((key) => [key, null])), ...rolloutDefaults },
+    },
   },
 };
 

@@ -16,6 +16,10 @@ import { refusal } from "./refusal.ts";
 
 const tinyModel = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
 
+function modelAt(place: string): string {
+  return place === "reward_model" ? "reward_model.model.path=m" : `${place}.model_path=m`;
+}
+
 describe("overrides", () => {
   const tree = { a: { b: 1, c: null }, list: [1], text: "x" };
 
@@ -119,6 +123,46 @@ describe("a configuration", () => {
         overlongBuffer: { enable: true, len: 512, penaltyFactor: 1, log: false },
       },
     });
+  });
+
+  test.each(["reward.reward_model", "reward_model"])(
+    "is changed in its rollout below %s, where no file is: verl's has all of its keys",
+    (at) => {
+      const changed = {
+        name: "vllm",
+        dtype: "float16",
+        gpu_memory_utilization: 0.8,
+        cudagraph_capture_sizes: null,
+        expert_parallel_size: 1,
+        max_model_len: 4096,
+        full_determinism: false,
+        skip_tokenizer_init: false,
+        prompt_length: 1024,
+        response_length: 3072,
+        limit_images: null,
+        scheduling_policy: "fcfs",
+        mtp: null,
+      };
+      const overrides = Object.entries(changed).map(
+        ([key, value]) => `${at}.rollout.${key}=${String(value)}`,
+      );
+      const { rollout } = readRewardConfig({}, [
+        `${at}.enable=True`,
+        ...overrides,
+        modelAt(at),
+      ]).reward_model;
+      const said = Object.entries(changed).filter(([, value]) => value !== null);
+      expect(rollout).toMatchObject(Object.fromEntries(said));
+      expect(() => readRewardConfig({}, [`${at}.rollout.nam=vllm`])).toThrow(`${at}.rollout.name`);
+    },
+  );
+
+  test("has the service of programs at its oldest place, too", () => {
+    const { sandbox_fusion: service } = readRewardConfig({}, [
+      "reward_model.sandbox_fusion.url=http://s/run_code",
+      "reward_model.sandbox_fusion.max_concurrent=3",
+    ]);
+    expect(service).toMatchObject({ url: "http://s/run_code", max_concurrent: 3 });
   });
 
   test("of verl 0.7 means the same", () => {
