@@ -184,6 +184,11 @@ test("a call that takes longer than most is begun a second time, and the first o
     .toMatchObject({ valid: true, rewardScore: 1 });
 });
 
+/** Of an executor: answers when its thread is free. */
+interface Breathing {
+  breathe(): Promise<void>;
+}
+
 describe("without any deadline, the other call of a hedge takes no room, though it heeds nothing", () => {
   const hedging = async (): Promise<RewardLoopManager> => {
     const marks = await mkdtemp(join(tmpdir(), "rayling-heedless-"));
@@ -217,6 +222,12 @@ describe("without any deadline, the other call of a hedge takes no room, though 
         .filter((name) => name.startsWith(`${loop.workerNames[0] ?? ""}_executor_`));
     const before = new Set(await executors());
     expect(before.size).toBe(2);
+    // Needless calls of before are done, and both have room.
+    for (const name of before) {
+      const executor = await ray.getActor<Breathing>(name);
+      await ray.get(executor.breathe.remote());
+    }
+    expect(await loop.computeScore(sampleOf("quick again"))).toMatchObject({ rewardScore: 1 });
     expect(await loop.computeScore(sampleOf("block"))).toMatchObject({ rewardScore: 1 });
     await expect
       .poll(async () => (await executors()).filter((name) => !before.has(name)).length, {
