@@ -12,13 +12,13 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { enableNodes, makeCertificate } from "@rayling/cluster";
+import { makeCertificate } from "@rayling/cluster";
 import * as ray from "@rayling/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Attack, goodPackage, uploadOf } from "../fixtures/attack.ts";
 import { Attacked } from "../fixtures/attacked.ts";
+import { Doors } from "../fixtures/doors.ts";
 import {
-  doorOf,
   frame,
   type Place,
   RawPeer,
@@ -38,7 +38,7 @@ const slowLanes = 8;
 /** The bound of memory that SECURITY.md states, of each of the two. */
 const maxBytes = 500e6;
 
-enableNodes();
+const doors = new Doors();
 
 interface Attackable {
   readonly place: Place;
@@ -95,7 +95,7 @@ test.each([
     const actor = Attacked.remote();
     const pid = await ray.get(actor.pid.remote());
     const target = await ray.get(actor.target.remote());
-    const host: Attackable = { ...doorOf(pid), pid };
+    const host: Attackable = { ...(await doors.of(pid)), pid };
     const before = await settledSockets(agent.pid, host.pid);
     const trace = join(folder, "trace");
 

@@ -9,14 +9,14 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { enableNodes, startAgent } from "@rayling/cluster";
+import { startAgent } from "@rayling/cluster";
 import * as ray from "@rayling/core";
 import { type Channel, listen } from "@rayling/core/cluster";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { Attacked, type AttackedClass } from "../fixtures/attacked.ts";
+import { Doors } from "../fixtures/doors.ts";
 import {
   body,
-  doorOf,
   frame,
   messages,
   nested,
@@ -31,7 +31,7 @@ import {
   word,
 } from "../fixtures/wire.ts";
 
-enableNodes();
+const doors = new Doors();
 
 interface Attackable {
   readonly place: Place;
@@ -64,7 +64,7 @@ beforeAll(async () => {
   actor = Attacked.remote();
   const pid = await ray.get(actor.pid.remote());
   target = await ray.get(actor.target.remote());
-  host = { ...doorOf(pid), pid };
+  host = { ...(await doors.of(pid)), pid };
   socketsBefore = await settledSockets(agent.pid, host.pid);
 });
 afterAll(async () => {

@@ -103,6 +103,32 @@ describe("machines with certificates of one authority", () => {
   });
 });
 
+describe("what a host is given to show", () => {
+  test("is of any size, and neither its programs nor others see it or a token", async () => {
+    const big = join(root, "big");
+    await makeCertificate({ authority: tls, out: big, hosts: ["127.0.0.1"] });
+    // As of a machine that believes many authorities.
+    const ca = await readFile(join(tls, "ca.pem"), "utf8");
+    await writeFile(join(big, "ca.pem"), `${ca.trim()}\n`.repeat(Math.ceil(300_000 / ca.length)));
+    const key = await readFile(join(big, "key.pem"), "utf8");
+    const { address } = await agentWith({ tls: big, nodeName: "big" });
+    await ray.init({ numCpus: 1, nodes: [address], tls: big, isolation: "process" });
+    const there = Far.options(await on("big")).remote();
+    const nodeId = ray.getRuntimeContext().getNodeId();
+    const here = Far.options({
+      schedulingStrategy: { kind: "NODE_AFFINITY", nodeId, soft: false },
+    }).remote();
+    expect(await ray.get(here.addTo.remote(there, 1))).toBe(1);
+    for (const actor of [here, there]) {
+      for (const text of await ray.get(actor.seen.remote())) {
+        expect(text).not.toContain(key.split("\n")[1]);
+        expect(text).not.toContain("PRIVATE KEY");
+        expect(text).not.toMatch(/"token"|"hostId"/);
+      }
+    }
+  });
+});
+
 describe("an actor that cannot reach another", () => {
   test("hears why, and the other stays reachable for those who can", async () => {
     const bare = await agentWith({ nodeName: "bare" });

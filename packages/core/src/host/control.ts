@@ -76,7 +76,7 @@ export interface ObjectStoreShare {
   readonly isDevelopment: boolean;
 }
 
-/** What a host process is started with, as JSON in the variable {@link processVariable}. */
+/** What a host process is started with (host/settings.ts). */
 export interface ProcessSettings extends HostIdentity {
   /** Where it can be dialled. On a path, its channels to the driver are files that it inherits; on a port, the driver dials them. */
   readonly door: Address;
@@ -91,9 +91,7 @@ export interface ProcessSettings extends HostIdentity {
   readonly isDevelopment: boolean;
 }
 
-export const processVariable = "RAYLING_HOST";
-
-/** Files of a host process: its session with the driver, and the control of both; of one that is dialled, a line to the agent that started it. */
+/** Files of a host process: its session with the driver, and the control of both; of one that is dialled, a line to the agent that started it. Its settings come first. */
 export const inherited = { data: 3, control: 4 } as const;
 
 /** The ways by which a driver dials its own channels to a host of another machine. */

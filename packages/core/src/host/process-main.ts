@@ -14,16 +14,11 @@ import { newBudget } from "../store/budget.ts";
 import type { Channel } from "../transport/channel.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
 import { inheritedSocket, SocketChannel } from "../transport/socket.ts";
-import {
-  dialled,
-  inherited,
-  type LauncherControl,
-  type ProcessSettings,
-  processVariable,
-} from "./control.ts";
+import { dialled, inherited, type LauncherControl } from "./control.ts";
 import { Door, type DoorParts } from "./door.ts";
 import { startHost } from "./host-runtime.ts";
 import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";
+import { readSettings } from "./settings.ts";
 
 /** How this process and its driver talk. */
 interface Lines {
@@ -36,9 +31,8 @@ interface Lines {
 
 /** One of its own for whoever asks: those who wait for a promise live as long as it does. */
 const never = (): Promise<DeathCause> => new Promise(() => undefined);
-const settings = JSON.parse(process.env[processVariable] ?? "{}") as ProcessSettings;
-// Processes that it starts itself are none of ours.
-delete process.env[processVariable];
+// Who started it and is gone already wants nothing of it.
+const settings = readSettings() ?? process.exit(0);
 process.title = `rayling ${settings.hostId}`;
 setCodeRoots(settings.codeRoots ?? []);
 

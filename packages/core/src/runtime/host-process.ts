@@ -2,14 +2,15 @@
  * A process that runs a host: how it is started, what it writes, how it ends.
  *
  * It is the leader of a process group of its own, so that what it started ends with it and signals of a terminal do not reach it. It inherits two sockets
- * (no path, no token: nobody else can have them). The last lines it wrote to stderr are part of the cause of its death.
+ * (no path, no token: nobody else can have them), and is told over one of them what it is. The last lines it wrote to stderr are part of the cause of its death.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { inherited, type ProcessSettings, processVariable } from "../host/control.ts";
+import { inherited, type ProcessSettings } from "../host/control.ts";
 import { type OutputStream, readMark } from "../host/output.ts";
+import { writeSettings } from "../host/settings.ts";
 import type { ResourceLimits, RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { hostEntry } from "../shared/own-files.ts";
@@ -77,7 +78,7 @@ export class HostProcess {
         detached: true,
         stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
         ...(cwd === undefined ? {} : { cwd }),
-        env: { ...hostEnv(runtimeEnv?.env), [processVariable]: JSON.stringify(settings) },
+        env: hostEnv(runtimeEnv?.env),
       },
     );
     child.unref();
@@ -96,6 +97,7 @@ export class HostProcess {
       Socket,
     ];
     [this.data, this.control] = sockets;
+    writeSettings(this.control, settings);
     // Whatever broke, one that cannot be talked to is ended.
     for (const socket of sockets) {
       socket.once("close", () => {
