@@ -23,6 +23,7 @@ import {
   type NetworkSettings,
   newToken,
   RaySystemError,
+  watchCredentials,
 } from "@rayling/core/cluster";
 import { formatAddress, standardPort } from "./address.ts";
 import { CodeCache } from "./code/code-cache.ts";
@@ -97,7 +98,8 @@ const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gon
 /** Rejects with RaySystemError when it cannot listen there, naming the port; with CertificateError for certificates that cannot be used. */
 export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   const { host = "127.0.0.1", port = 0, token = newToken() } = options;
-  const credentials = findCredentials(options.tls, !isLoopback(host));
+  const found = findCredentials(options.tls, !isLoopback(host));
+  const credentials = found?.credentials;
   if (credentials === undefined && !isLoopback(host)) {
     throw new RaySystemError(
       `the agent listens on ${host} only with certificates, since others can reach it there: make some with rayling cert, and name them`,
@@ -184,11 +186,20 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
       cause: error,
     });
   });
+  const endWatch =
+    found &&
+    watchCredentials(found, {
+      tell,
+      onRenewed: (renewed) => {
+        for (const session of sessions) session.renew(renewed);
+      },
+    });
   const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
   let draining: Promise<DrainReport> | undefined;
   function close(cause: DeathCause): Promise<void> {
     closing ??= (async () => {
       listener.close();
+      endWatch?.();
       await Promise.all([...sessions].map((session) => session.end(cause)));
       await codeCache.close();
       await rm(spillDirectory, { recursive: true, force: true });
@@ -241,7 +252,7 @@ export function agentAddress({
 }: Pick<AgentOptions, "host" | "port" | "publicHost" | "tls"> & {
   readonly token: string;
 }): string {
-  const credentials = findCredentials(tls, !isLoopback(host));
+  const { credentials } = findCredentials(tls, !isLoopback(host)) ?? {};
   const address: Address = { place: { host, port }, token, isSecure: credentials !== undefined };
   return formatAddress(address, publicHost ?? nameOf(host, credentials), port);
 }

@@ -31,7 +31,7 @@ export async function drainAgent(
 ): Promise<DrainReport> {
   const address = parseAddress(text);
   const name = redacted(text);
-  const credentials = findCredentials(tls, address.isSecure === true);
+  const { credentials } = findCredentials(tls, address.isSecure === true) ?? {};
   // Nothing the connection does keeps a process alive; who waits for this is to hear of it.
   const alive = setInterval(() => undefined, 2 ** 30);
   let channel: Channel | undefined;

@@ -8,6 +8,7 @@ import {
   causeFromData,
   causeToData,
   channelEndpoint,
+  type Credentials,
   type DeathCause,
   type Guard,
   HostProcess,
@@ -74,6 +75,10 @@ export class DriverSession {
       dropCode: (id) => code.dropCode(id),
     };
     expose(control, endpoint);
+  }
+
+  renew(credentials: Credentials): void {
+    for (const host of this.#hosts.values()) host.renew(credentials);
   }
 
   get hostCount(): number {

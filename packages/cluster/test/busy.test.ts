@@ -31,7 +31,7 @@ const open: Channel[] = [];
 const credentials = () => {
   const found = findCredentials(folder, true);
   if (found === undefined) throw new Error("there are none");
-  return { credentials: found };
+  return { credentials: found.credentials };
 };
 
 /** The thread listens on a path, on a port and for TLS, and is held. */

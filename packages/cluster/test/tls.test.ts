@@ -1,10 +1,12 @@
 /** Machines that show each other certificates, and what is said when they do not fit. */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect as connectSecure } from "node:tls";
 import * as ray from "@rayling/core";
 import { generate } from "selfsigned";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
@@ -126,6 +128,112 @@ describe("what a host is given to show", () => {
         expect(text).not.toMatch(/"token"|"hostId"/);
       }
     }
+  });
+});
+
+describe("certificates that are replaced while agents, drivers and hosts run", () => {
+  /** What is shown there to who does not look whom he speaks to. */
+  const serialAt = async (port: number): Promise<string> => {
+    const socket = connectSecure({ host: "127.0.0.1", port, rejectUnauthorized: false });
+    socket.on("error", () => undefined);
+    await once(socket, "secureConnect");
+    const { serialNumber } = socket.getPeerCertificate();
+    socket.destroy();
+    return serialNumber;
+  };
+  const serialIn = async (folder: string): Promise<string> =>
+    new X509Certificate(await readFile(join(folder, "cert.pem"))).serialNumber;
+  /** Where hosts listen. */
+  const portsOf = (pid: number): number[] => {
+    const held = new Set(
+      readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)),
+    );
+    return readFileSync(`/proc/${pid}/net/tcp`, "utf8")
+      .split("\n")
+      .map((line) => line.trim().split(/\s+/))
+      .filter((fields) => fields[3] === "0A" && held.has(`socket:[${fields[9]}]`))
+      .map((fields) => Number.parseInt(fields[1]?.split(":")[1] ?? "", 16));
+  };
+
+  test.runIf(process.platform === "linux")(
+    "are shown and believed by all of them, also of a new authority",
+    async () => {
+      const folder = join(root, "replaced");
+      await makeCertificate({ authority: folder, hosts: ["127.0.0.1"] });
+      const events: string[] = [];
+      const onEvent = (line: string): void => void events.push(line);
+      const one = await agentWith({ tls: folder, nodeName: "one", onEvent });
+      const two = await agentWith({ tls: folder, nodeName: "two" });
+      const nodes = [one.address, two.address];
+      await ray.init({ numCpus: 2, prewarm: 1, nodes, tls: folder });
+      const left = Far.options(await on("one")).remote();
+      const right = Far.options(await on("two")).remote();
+      const nodeId = ray.getRuntimeContext().getNodeId();
+      const own = { schedulingStrategy: { kind: "NODE_AFFINITY", nodeId, soft: false } } as const;
+      const thread = Far.options(own).remote();
+      const child = Far.options({ ...own, isolation: "process" }).remote();
+      const actors = [left, right, thread, child];
+      await ray.get(actors.map((actor) => actor.add.remote(0)));
+      const hosts = await ray.get([left.where.remote(), right.where.remote()]);
+      const ports = [
+        ...nodes.map((address) => Number(new URL(address).port)),
+        ...hosts.flatMap(({ pid }) => portsOf(pid)),
+      ];
+      expect(ports).toHaveLength(4);
+      const shown = (): Promise<string[]> => Promise.all(ports.map((port) => serialAt(port)));
+      expect(await shown()).toEqual(Array(4).fill(await serialIn(folder)));
+
+      await Promise.all(["ca.pem", "ca-key.pem"].map((name) => rm(join(folder, name))));
+      await makeCertificate({ authority: folder, hosts: ["127.0.0.1"] });
+      await expect.poll(shown).toEqual(Array(4).fill(await serialIn(folder)));
+      expect(events.filter((line) => line.includes("cert.pem"))).toEqual([
+        expect.stringContaining("are used as they are now; it is valid to "),
+      ]);
+
+      // Nobody who still showed or believed the old ones would get through.
+      const reaches = async (from: (typeof actors)[0], to: (typeof actors)[0]): Promise<string> =>
+        ray.get(from.addTo.remote(to, 0)).then(
+          () => "yes",
+          (error: Error) => error.message,
+        );
+      expect(await reaches(left, right)).toBe("yes");
+      await expect.poll(() => reaches(thread, left)).toBe("yes");
+      await expect.poll(() => reaches(child, left)).toBe("yes");
+      const another = Far.options(await on("one")).remote();
+      expect(await ray.get(another.add.remote(1))).toBe(1);
+    },
+  );
+
+  test("that cannot be used are told of once, and the old ones serve on", async () => {
+    const folder = join(root, "spoilt");
+    await makeCertificate({ authority: folder, hosts: ["127.0.0.1"] });
+    const events: string[] = [];
+    const { address } = await agentWith({ tls: folder, onEvent: (line) => events.push(line) });
+    const old = await serialIn(folder);
+    const cert = join(folder, "cert.pem");
+    await writeFile(cert, "half of a");
+    await expect.poll(() => events).toContainEqual(expect.stringContaining(cert));
+    expect(events).toEqual([
+      expect.stringContaining("what was there before is used until it is repaired"),
+    ]);
+    const { port } = new URL(address);
+    expect(await serialAt(Number(port))).toBe(old);
+    await makeCertificate({ authority: folder, hosts: ["127.0.0.1"] });
+    await expect.poll(() => serialAt(Number(port))).toBe(await serialIn(folder));
+    expect(events).toHaveLength(2);
+  });
+
+  test("are asked for in the week before they end", async () => {
+    const folder = join(root, "soon");
+    await makeCertificate({ authority: folder, hosts: ["127.0.0.1"], days: 6 });
+    const events: string[] = [];
+    await agentWith({ tls: folder, onEvent: (line) => events.push(line) });
+    expect(events).toEqual([
+      expect.stringMatching(/cert\.pem expires on .*: rayling cert makes a new one; it is taken/),
+    ]);
+    await makeCertificate({ authority: folder, hosts: ["127.0.0.1"], days: 8 });
+    await agentWith({ tls: folder, onEvent: (line) => events.push(line) });
+    expect(events).toHaveLength(1);
   });
 });
 

@@ -53,4 +53,5 @@ export {
   defaultCredentialFolder,
   findCredentials,
   namesOf,
-} from "./transport/tls.ts";
+} from "./transport/credentials.ts";
+export { watchCredentials } from "./transport/credential-watch.ts";

@@ -32,6 +32,7 @@ import type {
 } from "../rpc/directory.ts";
 import type { HostReport, RuntimeView, StateAnswer, StateQuery, TraceEvent } from "../rpc/state.ts";
 import type { CodeRoot } from "../shared/code-roots.ts";
+import type { Credentials } from "../transport/credentials.ts";
 import type { Address, NetworkSettings } from "../transport/dial.ts";
 
 /** What every host is told about itself. */
@@ -162,6 +163,8 @@ export interface HostControl {
   view(): RuntimeView;
   /** What was noted since it was asked last. */
   report(): HostReport;
+  /** What this host shows where TLS is spoken, and whom it believes, from now on. */
+  renew(credentials: Credentials): void;
   /** Sends what is ready; the driver ends the host when this has answered. */
   stop(): Promise<void>;
 }

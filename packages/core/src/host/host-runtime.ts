@@ -18,6 +18,7 @@ import type { Budget } from "../store/budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
 import { SpillFiles } from "../store/spill-files.ts";
 import type { Channel } from "../transport/channel.ts";
+import { renew } from "../transport/credentials.ts";
 import { Arrivals } from "./arrivals.ts";
 import type {
   CreateRequest,
@@ -285,6 +286,10 @@ export function startHost(wiring: HostWiring): HostControl {
     stats,
     view: () => viewHost(caller),
     report: () => reporter.take(),
+    renew(renewed) {
+      const { credentials } = identity.network;
+      if (credentials !== undefined) renew(credentials, renewed);
+    },
     stop,
   };
 }

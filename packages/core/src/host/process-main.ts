@@ -13,12 +13,13 @@ import { setCodeRoots } from "../shared/code-roots.ts";
 import { newBudget } from "../store/budget.ts";
 import type { Channel } from "../transport/channel.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
+import { renew } from "../transport/credentials.ts";
 import { inheritedSocket, SocketChannel } from "../transport/socket.ts";
 import { dialled, inherited, type LauncherControl } from "./control.ts";
 import { Door, type DoorParts } from "./door.ts";
 import { startHost } from "./host-runtime.ts";
 import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";
-import { readSettings } from "./settings.ts";
+import { readCredentialsFrom, readSettings } from "./settings.ts";
 
 /** How this process and its driver talk. */
 interface Lines {
@@ -113,9 +114,11 @@ async function dialledLines(): Promise<Lines> {
   const expected = [door.expect(dialled.control), door.expect(dialled.data)] as const;
   const agent = inheritedSocket(inherited.control);
   agent.on("error", () => undefined);
-  // Without its agent nobody would end it; the data that nobody sends is read to see the end.
+  // Without its agent nobody would end it.
   agent.once("close", () => process.exit(0));
-  agent.resume();
+  readCredentialsFrom(agent, (renewed) => {
+    if (network.credentials !== undefined) renew(network.credentials, renewed);
+  });
   agent.write(`${JSON.stringify(await door.address())}\n`);
   const [toControl, toData] = await Promise.all(expected.map(({ channel }) => channel));
   for (const one of expected) one.end();

@@ -20,7 +20,12 @@ import { isolationKind } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { tellUnhandled } from "../store/unhandled.ts";
 import type { NetworkSettings } from "../transport/dial.ts";
-import { type CredentialFiles, findCredentials } from "../transport/tls.ts";
+import { watchCredentials } from "../transport/credential-watch.ts";
+import {
+  type CredentialFiles,
+  findCredentials,
+  type FoundCredentials,
+} from "../transport/credentials.ts";
 import { LocalDirectory } from "./directory.ts";
 import { localNode, nodeConnector } from "./joined-node.ts";
 import { Launcher } from "./launch.ts";
@@ -123,7 +128,7 @@ export function startDriver(options: InitOptions): Driver {
     logToDriver: options.logToDriver ?? true,
     taskEvents: options.taskEvents ?? false,
   };
-  const network = networkOf(options, nodes);
+  const { network, found } = networkOf(options, nodes);
   const lines = inside.logToDriver === true ? new LogLines() : undefined;
   const logs = new LogPrinter({
     write: (stream, text) => void process[stream].write(text),
@@ -231,6 +236,12 @@ export function startDriver(options: InitOptions): Driver {
       void caller.addSession(host.id, host.channel).closed.then((cause) => host.terminate(cause));
     },
   });
+  const endWatch =
+    found &&
+    watchCredentials(found, {
+      tell: (line) => process.emitWarning(line, "RaylingWarning"),
+      onRenewed: (credentials) => launcher.renew(credentials),
+    });
   const local = localNode({ driverId, network });
   if (local !== undefined) launcher.addNode(nodeId, local);
   let closing: Promise<void> | undefined;
@@ -283,6 +294,7 @@ export function startDriver(options: InitOptions): Driver {
         const cause: DeathCause = { kind: "shutdown", message: "the runtime was shut down" };
         // Threads that are ending still need this process to turn.
         keepAlive.set(true);
+        endWatch?.();
         directory.end(cause);
         caller.end(cause);
         scheduler.close(new RaySystemError(cause.message));
@@ -306,13 +318,14 @@ export function startDriver(options: InitOptions): Driver {
 function networkOf(
   { reconnectTimeoutMs, tls }: InitOptions,
   nodes: readonly string[],
-): NetworkSettings {
+): { readonly network: NetworkSettings; readonly found: FoundCredentials | undefined } {
   const isNeeded = nodes.some((address) => address.trim().startsWith("raylings:"));
-  const credentials = findCredentials(tls, isNeeded);
-  return {
+  const found = findCredentials(tls, isNeeded);
+  const network = {
     ...(reconnectTimeoutMs === undefined ? {} : { reconnectTimeoutMs }),
-    ...(credentials === undefined ? {} : { credentials }),
+    ...(found === undefined ? {} : { credentials: found.credentials }),
   };
+  return { network, found };
 }
 
 /** As many as soon find work, and can start at once: none where all that is started is a process. */

@@ -10,10 +10,11 @@ import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { inherited, type ProcessSettings } from "../host/control.ts";
 import { type OutputStream, readMark } from "../host/output.ts";
-import { writeSettings } from "../host/settings.ts";
+import { writeCredentials, writeSettings } from "../host/settings.ts";
 import type { ResourceLimits, RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { hostEntry } from "../shared/own-files.ts";
+import type { Credentials } from "../transport/credentials.ts";
 import type { Guard } from "./guard.ts";
 import { changesProcess } from "./host.ts";
 import { hostEnv } from "./host-env.ts";
@@ -129,6 +130,11 @@ export class HostProcess {
   /** It has started, and what ends it from now on is not its settings. */
   ready(): void {
     this.#isReady = true;
+  }
+
+  /** For one that is dialled: its control is spoken to by nobody else. */
+  renew(credentials: Credentials): void {
+    if (!this.#hasEnded) writeCredentials(this.control, credentials);
   }
 
   /** Why it is about to end; the first who knows is right. */

@@ -5,6 +5,7 @@
  */
 import type { RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import type { Credentials } from "../transport/credentials.ts";
 import { Guard } from "./guard.ts";
 import {
   changesProcess,
@@ -118,6 +119,18 @@ export class Launcher {
         const index = this.#warm.indexOf(host);
         if (index >= 0) this.#warm.splice(index, 1);
       });
+    }
+  }
+
+  /** Hosts of other machines show what their machine has. */
+  renew(credentials: Credentials): void {
+    for (const host of this.#hosts) {
+      if (host.isRemote === true) continue;
+      void host
+        .control((control) => control.renew(credentials))
+        .catch(() => {
+          // It has ended, and needs none.
+        });
     }
   }
 

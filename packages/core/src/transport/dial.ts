@@ -21,7 +21,8 @@ import { handshakeMs, helloLimits, introduce, receive } from "./handshake.ts";
 import { Link, LinkRefused, type LinkTimes, type Redial } from "./link.ts";
 import type { Pace } from "./pace.ts";
 import { SocketChannel } from "./socket.ts";
-import { type Credentials, explainTls, secureServer, secureSocket } from "./tls.ts";
+import type { Credentials } from "./credentials.ts";
+import { explainTls, secureServer, secureSocket } from "./tls.ts";
 
 /** Where somebody listens: on this machine, or on any. */
 export type Place = { readonly path: string } | { readonly host: string; readonly port: number };

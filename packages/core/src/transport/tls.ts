@@ -1,116 +1,13 @@
 /**
- * TLS between machines: both sides show a certificate of the same authority, and the one that is dialled must be who it was dialled as.
+ * TLS between machines: both sides show a certificate of the same authority, and the one that is dialled must be who it was dialled as. What is shown and
+ * believed is what the credentials are at that moment: they may have been renewed.
  *
  * Owner of node:tls. What goes wrong is told with what to do about it: certificates fail for few reasons, and OpenSSL names them for experts.
  */
-import { existsSync, readFileSync } from "node:fs";
-import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Server, Socket } from "node:net";
-import { homedir } from "node:os";
-import { join } from "node:path";
 import { connect, createServer, type SecureContextOptions, type TLSSocket } from "node:tls";
-import { CertificateError } from "../shared/errors.ts";
+import { type Credentials, isSame } from "./credentials.ts";
 import { type Deadline, deadline } from "./deadline.ts";
-
-/** What a machine shows of itself, and by whom others must be vouched for. All of it PEM. */
-export interface Credentials {
-  /** Certificates of the authorities whose certificates are believed. */
-  readonly ca: string;
-  readonly cert: string;
-  readonly key: string;
-}
-
-/** Where they are: three files, or a folder with `ca.pem`, `cert.pem` and `key.pem`, as `rayling cert` makes it. */
-export type CredentialFiles =
-  | string
-  | { readonly ca: string; readonly cert: string; readonly key: string };
-
-/** Where `rayling cert` puts them, and where they are looked for when they are needed and nobody says where they are. */
-export const defaultCredentialFolder: string = join(homedir(), ".rayling", "tls");
-
-/**
- * Those that are named, or that the environment variable RAYLING_TLS names; where they are needed, those of the standard folder, if there are some.
- *
- * @throws CertificateError
- */
-export function findCredentials(
-  source: CredentialFiles | undefined,
-  isNeeded: boolean,
-): Credentials | undefined {
-  const named = source ?? process.env["RAYLING_TLS"] ?? "";
-  if (named !== "") return readCredentials(named);
-  if (!isNeeded || !existsSync(join(defaultCredentialFolder, "cert.pem"))) return undefined;
-  return readCredentials(defaultCredentialFolder);
-}
-
-/** @throws CertificateError that names the file which cannot be used */
-export function readCredentials(source: CredentialFiles): Credentials {
-  const files =
-    typeof source === "string"
-      ? {
-          ca: join(source, "ca.pem"),
-          cert: join(source, "cert.pem"),
-          key: join(source, "key.pem"),
-        }
-      : source;
-  const credentials = { ca: read(files.ca), cert: read(files.cert), key: read(files.key) };
-  checkAge(
-    files.ca,
-    parse(files.ca, () => new X509Certificate(credentials.ca)),
-  );
-  const cert = parse(files.cert, () => new X509Certificate(credentials.cert));
-  checkAge(files.cert, cert);
-  const key = parse(files.key, () => createPrivateKey(credentials.key));
-  if (!cert.checkPrivateKey(key)) {
-    throw new CertificateError(files.key, `is not the key of ${files.cert}`);
-  }
-  return credentials;
-}
-
-/** The names and addresses that a certificate is for. */
-export function namesOf({ cert }: Credentials): string[] {
-  return [
-    ...(new X509Certificate(cert).subjectAltName ?? "").matchAll(/(?:DNS|IP Address):([^,\s"]+)/g),
-  ].map(([, name]) => name as string);
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    const hint =
-      (error as NodeJS.ErrnoException).code === "ENOENT" ? ": rayling cert makes it" : "";
-    throw new CertificateError(path, `cannot be read (${(error as Error).message})${hint}`, error);
-  }
-}
-
-function parse<T>(path: string, make: () => T): T {
-  try {
-    return make();
-  } catch (error) {
-    throw new CertificateError(
-      path,
-      `is not what it should be: ${(error as Error).message}`,
-      error,
-    );
-  }
-}
-
-function checkAge(path: string, { validFromDate, validToDate }: X509Certificate): void {
-  const now = new Date();
-  if (validToDate < now) {
-    throw new CertificateError(
-      path,
-      `expired on ${validToDate.toISOString()}: rayling cert makes a new one`,
-    );
-  }
-  if (validFromDate > now) {
-    throw new CertificateError(
-      path,
-      `is valid from ${validFromDate.toISOString()} on, and the clock of this machine says ${now.toISOString()}: set the clock`,
-    );
-  }
-}
 
 function options({ ca, cert, key }: Credentials): SecureContextOptions {
   return { ca, cert, key, minVersion: "TLSv1.3" };
@@ -153,7 +50,12 @@ export function secureServer(settings: SecureServerOptions): Server {
     noDelay: true,
     ...keepAlive,
   });
+  let shown = { ...credentials };
   server.prependListener("connection", (socket: Socket) => {
+    if (!isSame(shown, credentials)) {
+      shown = { ...credentials };
+      server.setSecureContext(options(shown));
+    }
     const name = nameOf(socket);
     unknown.set(name, { socket, limit: deadline(handshakeMs, () => socket.destroy()) });
     enter(socket);

@@ -1,0 +1,128 @@
+/**
+ * Looks now and then whether there are new certificates, and renews what this process shows and believes: it may run for longer than one of them is valid.
+ *
+ * Files are replaced one after the other, so they are read when they have stayed as they are from one look to the next. What cannot be used is told once,
+ * and what was there before is kept. A certificate that is about to expire is told of once, too.
+ */
+import { X509Certificate } from "node:crypto";
+import { stat } from "node:fs/promises";
+import {
+  type CredentialPaths,
+  type Credentials,
+  expiriesOf,
+  type Expiry,
+  type FoundCredentials,
+  isSame,
+  readCredentials,
+  renew,
+} from "./credentials.ts";
+
+/** Between two looks. */
+const pauseMs = 5000;
+
+/** How long before its end a certificate is told of. */
+const noticeMs = 7 * 86_400_000;
+
+export interface WatchOptions {
+  /** Takes a line that people are to read. */
+  readonly tell: (line: string) => void;
+  /** Passes them on to those who have others of their own, in threads and processes that this one started. */
+  readonly onRenewed: (credentials: Credentials) => void;
+}
+
+/** Does not keep the process alive. Returns what ends it. */
+export function watchCredentials(found: FoundCredentials, options: WatchOptions): () => void {
+  const watch = new CredentialWatch(found, options);
+  return () => watch.close();
+}
+
+class CredentialWatch {
+  readonly #paths: CredentialPaths;
+  readonly #credentials: Credentials;
+  readonly #options: WatchOptions;
+  #expiries: readonly Expiry[];
+  /** Of the files as they were at the last look, and as they were read; they may have changed since they were found. */
+  #seen: string | undefined;
+  #read: string | undefined;
+  readonly #told: Set<string> = new Set();
+  #timer: NodeJS.Timeout | undefined;
+  #isOpen = true;
+
+  constructor(found: FoundCredentials, options: WatchOptions) {
+    this.#paths = found.paths;
+    this.#credentials = found.credentials;
+    this.#expiries = expiriesOf(found);
+    this.#options = options;
+    this.#tellAge();
+    this.#lookLater();
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    clearTimeout(this.#timer);
+  }
+
+  #lookLater(): void {
+    this.#timer = setTimeout(() => {
+      void this.#look().finally(() => {
+        if (this.#isOpen) this.#lookLater();
+      });
+    }, pauseMs).unref();
+  }
+
+  async #look(): Promise<void> {
+    this.#tellAge();
+    const stamp = await stampOf(this.#paths);
+    const isQuiet = stamp === this.#seen;
+    this.#seen = stamp;
+    if (!this.#isOpen || !isQuiet || stamp === this.#read) return;
+    let found: Credentials;
+    try {
+      found = readCredentials(this.#paths);
+    } catch (error) {
+      const { message } = error as Error;
+      this.#tell(stamp, `${message}; what was there before is used until it is repaired`);
+      return;
+    }
+    this.#read = stamp;
+    if (isSame(found, this.#credentials)) return;
+    renew(this.#credentials, found);
+    this.#expiries = expiriesOf({ paths: this.#paths, credentials: found });
+    const { validToDate } = new X509Certificate(found.cert);
+    this.#options.tell(
+      `${this.#paths.cert} and what belongs to it are used as they are now; it is valid to ${validToDate.toISOString()}`,
+    );
+    this.#options.onRenewed(found);
+  }
+
+  #tellAge(): void {
+    const now = Date.now();
+    for (const { path, end, fix } of this.#expiries) {
+      const leftMs = end.getTime() - now;
+      if (leftMs > noticeMs) continue;
+      const line = `${path} ${leftMs > 0 ? "expires" : "expired"} on ${end.toISOString()}: ${fix}`;
+      this.#tell(line, `${line}; it is taken without a restart`);
+    }
+  }
+
+  #tell(what: string, line: string): void {
+    if (this.#told.has(what)) return;
+    this.#told.add(what);
+    this.#options.tell(line);
+  }
+}
+
+/** Changes with every file that is replaced or written, also where it is a link to another one then. */
+async function stampOf({ ca, cert, key }: CredentialPaths): Promise<string> {
+  const stamps = await Promise.all(
+    [ca, cert, key].map(async (path) => {
+      try {
+        const { mtimeMs, ctimeMs, size, ino } = await stat(path);
+        return [mtimeMs, ctimeMs, size, ino].join();
+      } catch (error) {
+        return (error as NodeJS.ErrnoException).code;
+      }
+    }),
+  );
+  return stamps.join(" ");
+}
