@@ -5,7 +5,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import * as ray from "@rayling/core";
 import { drainsAtExit } from "../fixtures/isolation.ts";
 import { keep } from "../fixtures/keep.ts";
@@ -165,6 +165,25 @@ describe("an actor in a process", () => {
     await ray.kill(actor);
     expect(await caught(spinning)).toMatchObject({ deathCause: { kind: "killed" } });
     await ties.gone(2);
+  });
+
+  test("ends, with its cause, where the system lets nobody end its group", async () => {
+    const { pid } = process;
+    const kill = vi.spyOn(process, "kill").mockImplementation((target) => {
+      // As macOS does for a group of processes that have ended.
+      expect(Math.abs(target)).not.toBe(pid);
+      throw Object.assign(new Error("kill EPERM"), { code: "EPERM" });
+    });
+    try {
+      const error = (await caught(InProcess.remote().exit.remote(3))) as ray.ActorDiedError;
+      expect(error.deathCause).toMatchObject({ kind: "exited", exitCode: 3 });
+      const actor = InProcess.remote();
+      const [never] = [actor.never.remote(), await ray.get(actor.pid.remote())];
+      await ray.kill(actor);
+      expect(await caught(never)).toMatchObject({ deathCause: { kind: "killed" } });
+    } finally {
+      kill.mockRestore();
+    }
   });
 
   test("is started again in a new process", async () => {

@@ -362,6 +362,25 @@ describe("stop", () => {
     expect(forced).toMatchObject({ code: 0, stdout: expect.stringContaining("was killed") });
     expect(await other.ended).toMatchObject({ signal: "SIGKILL" });
   });
+
+  test("says so of one that may not be killed", async () => {
+    const session = await driver();
+    session.child.kill("SIGSTOP");
+    // As where its number is that of a process of another user.
+    const refuse = `process.kill = () => { throw Object.assign(new Error("kill EPERM"), { code: "EPERM" }); };`;
+    vi.stubEnv(
+      "NODE_OPTIONS",
+      `${process.env["NODE_OPTIONS"] ?? ""} --import data:text/javascript,${encodeURIComponent(refuse)}`,
+    );
+    const { code, stderr } = await rayling("stop", "--grace-period", "500", "--force");
+    vi.unstubAllEnvs();
+    expect(stderr.trimEnd().split("\n")).toEqual([
+      expect.stringMatching(/^rayling: the driver \d+ .*, and cannot be killed/),
+    ]);
+    expect(code).toBe(1);
+    session.child.kill("SIGKILL");
+    await session.ended;
+  });
 });
 
 describe("timeline", () => {

@@ -153,7 +153,11 @@ export class HostProcess {
       this.dying(cause);
       // Whoever waits for its end is to see it.
       this.#child.ref();
-      if (this.pid !== undefined) killGroup(this.pid);
+      if (this.pid !== undefined && !killGroup(this.pid)) {
+        // It ends by itself when nobody can speak to it.
+        this.data.destroy();
+        this.control.destroy();
+      }
     }
     await this.exited;
   }
@@ -206,13 +210,17 @@ function causeOfEnd({ exitCode, signal, error }: ProcessEnd, lastLines: LastLine
   };
 }
 
-/** The process and what it started. */
-function killGroup(pid: number): void {
+/** The process and what it started. Returns whether that is all: not where nobody who is left may be ended by us. */
+function killGroup(pid: number): boolean {
   try {
-    process.kill(-pid, "SIGKILL");
+    return process.kill(-pid, "SIGKILL");
   } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
     // Nobody is left in it, which is what is wanted.
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    if (code === "ESRCH") return true;
+    // They have another user now; or, as macOS says it, they have ended and wait to be asked how.
+    if (code === "EPERM") return false;
+    throw error;
   }
 }
 

@@ -63,7 +63,10 @@ async function kill(
   if (force !== true) throw new CliError(1, `${late}: --force kills it`);
   if (!sendKill(about.pid)) {
     if (!(await isRunning(about, choice))) return tell(about, "has ended");
-    throw new CliError(1, `${late}, and cannot be killed: it runs in another container`);
+    throw new CliError(
+      1,
+      `${late}, and cannot be killed: it runs in another container, or as another user`,
+    );
   }
   for (const until = performance.now() + killedMs; await isRunning(about, choice);) {
     if (performance.now() > until) throw new CliError(1, `${late}, nor since it was killed`);
@@ -77,8 +80,8 @@ function sendKill(pid: number): boolean {
   try {
     return process.kill(pid, "SIGKILL");
   } catch (error) {
-    // It ended by itself meanwhile.
-    if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
+    // It ended by itself meanwhile; or the number is somebody else's, of another user even, where the driver's own is of another container.
+    if (["ESRCH", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
     throw error;
   }
 }

@@ -94,7 +94,7 @@ export class ServerProcess {
     if (exitCode !== null || signalCode !== null) return;
     this.#process.stdin?.destroy();
     const { pid } = this.#process;
-    const killing = setTimeout(() => pid && process.kill(-pid, "SIGKILL"), killAfterMs);
+    const killing = setTimeout(() => killGroup(pid), killAfterMs);
     await this.#ended.catch(() => undefined);
     clearTimeout(killing);
   }
@@ -122,6 +122,17 @@ export class ServerProcess {
 
   #failed(reason: string): RewardModelStartError {
     return new RewardModelStartError(this.address, reason, this.#lastLines.join("\n"));
+  }
+}
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch (error) {
+    // Nobody is left in it, or (EPERM, as macOS says it) nobody who has not ended.
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (!["ESRCH", "EPERM"].includes(code)) throw error;
   }
 }
 
