@@ -83,7 +83,9 @@ async function authorityIn(folder: string): Promise<KeyAndCertificate & { isNew:
       "has no ca-key.pem beside it: certificates are made where the authority is, or with another --authority",
     );
   }
-  const made = await signed("rayling", new Date(Date.now() + authorityDays * dayMs), undefined, [
+  // A name of its own: of two in a bundle, the one that signed is found by its name.
+  const name = `rayling ${randomUUID().slice(0, 8)}`;
+  const made = await signed(name, new Date(Date.now() + authorityDays * dayMs), undefined, [
     { name: "basicConstraints", cA: true, pathLenConstraint: 0, critical: true },
     { name: "keyUsage", keyCertSign: true, cRLSign: true, critical: true },
   ]);
@@ -122,13 +124,13 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** In one step: whoever reads it meanwhile has the last one or this one. */
+/** With a line break at its end, so that two of them, one after the other, are a bundle. In one step: whoever reads it meanwhile has the last one or this one. */
 async function write(folder: string, name: string, content: string): Promise<void> {
   const path = join(folder, name);
   const draft = `${path}.${randomUUID()}`;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await writeFile(draft, content, { flag: "wx", mode: 0o600 });
+    await writeFile(draft, `${content.trimEnd()}\n`, { flag: "wx", mode: 0o600 });
     await rename(draft, path);
   } catch (error) {
     throw new CertificateError(path, `cannot be written: ${(error as Error).message}`, error);

@@ -1,5 +1,6 @@
 /** Machines that show each other certificates, and what is said when they do not fit. */
 import { X509Certificate } from "node:crypto";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -7,6 +8,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectSecure } from "node:tls";
+import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { generate } from "selfsigned";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
@@ -19,6 +21,7 @@ import {
   NodeAddressError,
   startAgent,
 } from "../src/index.ts";
+import { RawPeer } from "../../../test/fixtures/wire.ts";
 import { Far } from "./fixtures/actors.ts";
 
 enableNodes();
@@ -229,7 +232,9 @@ describe("certificates that are replaced while agents, drivers and hosts run", (
     const events: string[] = [];
     await agentWith({ tls: folder, onEvent: (line) => events.push(line) });
     expect(events).toEqual([
-      expect.stringMatching(/cert\.pem expires on .*: rayling cert makes a new one; it is taken/),
+      expect.stringMatching(
+        /cert\.pem expires on .*: rayling cert makes a new one; what is new is taken/,
+      ),
     ]);
     await makeCertificate({ authority: folder, hosts: ["127.0.0.1"], days: 8 });
     await agentWith({ tls: folder, onEvent: (line) => events.push(line) });
@@ -335,6 +340,38 @@ describe("what does not fit is told with what to do", () => {
     }
   });
 
+  test.each<[string, () => string | undefined]>([
+    ["no certificate", () => undefined],
+    ["one of another authority", () => other],
+  ])("%s, to an agent whose process is told not to look", async (_what, folder) => {
+    const agent = fileURLToPath(new URL("fixtures/agent-main.ts", import.meta.url));
+    const child = spawn(process.execPath, [agent, "blind", "1", JSON.stringify({ tls })], {
+      stdio: ["ignore", "pipe", "ignore"],
+      env: { ...process.env, NODE_TLS_REJECT_UNAUTHORIZED: "0" },
+    });
+    try {
+      const [line] = (await once(child.stdout, "data")) as [Buffer];
+      const { hostname: host, port, username: token } = new URL(line.toString().trim());
+      const meet = async (from: string | undefined): Promise<boolean> => {
+        const [cert, key] = await Promise.all(
+          ["cert.pem", "key.pem"].map(
+            async (name) => from && (await readFile(join(from, name), "utf8")),
+          ),
+        );
+        // It has the token, and does not mind whom it speaks to.
+        const shown = { ...(cert && key ? { cert, key } : {}), rejectUnauthorized: false };
+        const peer = new RawPeer({ host, port: Number(port) }, shown);
+        const isWelcome = await peer.introduce(token, { peerId: "x", wayId: "operator" });
+        peer.end();
+        return isWelcome;
+      };
+      expect(await meet(folder())).toBe(false);
+      expect(await meet(tls)).toBe(true);
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+
   test("files that cannot be used", async () => {
     const missing = join(root, "missing");
     const mixed = {
@@ -344,7 +381,20 @@ describe("what does not fit is told with what to do", () => {
     };
     const garbage = { ...mixed, cert: join(root, "garbage.pem") };
     await writeFile(garbage.cert, "no certificate");
+    const [first, second] = await Promise.all(
+      [tls, other].map(async (folder) => (await readFile(join(folder, "ca.pem"), "utf8")).trim()),
+    );
+    const bundle = async (name: string, text: string): Promise<typeof mixed> => {
+      await writeFile(join(root, name), text);
+      return { ca: join(root, name), cert: join(tls, "cert.pem"), key: join(tls, "key.pem") };
+    };
+    const glued = await bundle("glued.pem", `${first}${second}`);
+    const cut = await bundle("cut.pem", `${first}\n${second?.slice(0, 200)}`);
+    const spoilt = await bundle("spoilt.pem", `${first}\n${second?.replace(/MII/, "XXX")}`);
     const cases: [ray.InitOptions["tls"], string][] = [
+      [glued, `${glued.ca} has a certificate that begins in the line in which another ends: put a`],
+      [cut, `${cut.ca} is not whole: it has 2 beginnings of a certificate, and 1 that have an end`],
+      [spoilt, `${spoilt.ca} is not what it should be in its certificate 2 of 2`],
       [missing, `${join(missing, "ca.pem")} cannot be read`],
       [expired, `${join(expired, "cert.pem")} expired on 2021-01-01`],
       [
@@ -414,6 +464,24 @@ describe("makeCertificate", () => {
     }
     expect((await stat(authority)).mode & 0o077).toBe(0);
     await expect(stat(join(out, "ca-key.pem"))).rejects.toThrow("ENOENT");
+  });
+
+  test("makes files that are a bundle, one after the other", async () => {
+    const [one, two, out] = [join(root, "first"), join(root, "second"), join(root, "bundle")];
+    for (const authority of [one, two]) {
+      await makeCertificate({ authority, hosts: ["127.0.0.1"] });
+    }
+    const texts = await Promise.all(
+      [one, two].map((folder) => readFile(join(folder, "ca.pem"), "utf8")),
+    );
+    await mkdir(out);
+    await writeFile(join(out, "ca.pem"), texts.join(""));
+    for (const name of ["cert.pem", "key.pem"]) await copyFile(join(one, name), join(out, name));
+    const { address } = await agentWith({ tls: out });
+    // A driver of the second authority, which believes both.
+    for (const name of ["cert.pem", "key.pem"]) await copyFile(join(two, name), join(out, name));
+    await ray.init({ numCpus: 0, nodes: [address], tls: out });
+    expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
   });
 
   test("says when the authority is elsewhere, and when nobody is named", async () => {

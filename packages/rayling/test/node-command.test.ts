@@ -3,9 +3,10 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { makeCertificate } from "@rayling/cluster";
 import * as ray from "rayling";
 import { afterEach, describe, expect, test } from "vitest";
-import { folder, rayling, start } from "./command.ts";
+import { folder, rayling, shown, start } from "./command.ts";
 import { nodeOfTask, Stays } from "./fixtures/placed.ts";
 
 const started: ChildProcess[] = [];
@@ -124,6 +125,21 @@ describe("bad input is one line and exit code 2", () => {
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
     expect(stderr).toMatch(message);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  });
+
+  test("a certificate that expired; of one that soon will, the start tells", async () => {
+    const authority = join(await folder(), "tls");
+    const flags = ["--listen", "127.0.0.1:0", "--token-file", join(await folder(), "token")];
+    await makeCertificate({ authority, hosts: ["127.0.0.1"], days: -1 });
+    const expired = await rayling("node", ...flags, "--tls", authority);
+    expect(expired.stderr).toMatch(
+      /^rayling: \S+cert\.pem expired on \S+: rayling cert makes a new one\n$/,
+    );
+    expect(expired.code).toBe(2);
+    await makeCertificate({ authority, hosts: ["127.0.0.1"], days: 1 });
+    const soon = start("node", ...flags, "--tls", authority);
+    started.push(soon.child);
+    await shown(soon, /^\S+ \S+cert\.pem expires on \S+: rayling cert makes a new one/, "stderr");
   });
 
   test("a port that is taken", async () => {

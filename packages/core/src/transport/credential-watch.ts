@@ -101,7 +101,7 @@ class CredentialWatch {
       const leftMs = end.getTime() - now;
       if (leftMs > noticeMs) continue;
       const line = `${path} ${leftMs > 0 ? "expires" : "expired"} on ${end.toISOString()}: ${fix}`;
-      this.#tell(line, `${line}; it is taken without a restart`);
+      this.#tell(line, `${line}; what is new is taken without a restart`);
     }
   }
 

@@ -110,7 +110,7 @@ export function expiriesOf({ paths, credentials }: FoundCredentials): Expiry[] {
 
 const newCertificate = "rayling cert makes a new one";
 const newAuthority =
-  "make a new authority with rayling cert, where ca-key.pem and it were removed, and new certificates for all machines";
+  "remove it and ca-key.pem where they were made, and make new certificates for all machines with rayling cert";
 
 function read(path: string): string {
   try {
