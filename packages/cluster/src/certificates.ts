@@ -2,12 +2,12 @@
  * A small certificate authority for the machines of one user: `ca.pem` is what all of them believe, `ca-key.pem` makes certificates and stays where it was
  * made, and each machine has a certificate with its names, which it shows as agent and as driver alike.
  */
-import { randomUUID, X509Certificate } from "node:crypto";
+import { createPrivateKey, type KeyObject, randomUUID, X509Certificate } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import type { generate as Generate } from "selfsigned";
-import { CertificateError, defaultCredentialFolder } from "@rayling/core/cluster";
+import { CertificateError, certificatesIn, defaultCredentialFolder } from "@rayling/core/cluster";
 
 export interface CertificateOptions {
   /** Where the authority is; made if there is none. Default: `~/.rayling/tls`. */
@@ -42,7 +42,7 @@ export async function makeCertificate(options: CertificateOptions): Promise<Made
   const { authority: home = defaultCredentialFolder, hosts, days = 365 } = options;
   const folder = options.out ?? home;
   if (hosts.length === 0) throw new CertificateError("a certificate", "needs at least one host");
-  const { isNew, ...authority } = await authorityIn(home);
+  const { isNew, believed, ...authority } = await authorityIn(home);
   const until = new Date(Date.now() + days * dayMs);
   const { validToDate } = new X509Certificate(authority.cert);
   const validTo = validToDate < until ? validToDate : until;
@@ -57,21 +57,29 @@ export async function makeCertificate(options: CertificateOptions): Promise<Made
       ),
     },
   ]);
-  await write(folder, "ca.pem", authority.cert);
+  await write(folder, "ca.pem", believed);
   await write(folder, "key.pem", machine.key);
   await write(folder, "cert.pem", machine.cert);
   return { folder, madeAuthority: isNew, validTo };
 }
 
-async function authorityIn(folder: string): Promise<KeyAndCertificate & { isNew: boolean }> {
+interface Authority extends KeyAndCertificate {
+  /** What the folder's `ca.pem` holds: it, and perhaps others. */
+  readonly believed: string;
+  readonly isNew: boolean;
+}
+
+async function authorityIn(folder: string): Promise<Authority> {
   const certFile = join(folder, "ca.pem");
   const [cert, key] = await Promise.all([
     readIfThere(certFile),
     readIfThere(join(folder, "ca-key.pem")),
   ]);
   if (cert !== undefined && key !== undefined) {
-    const { validToDate } = new X509Certificate(cert);
-    if (validToDate > new Date()) return { cert, key, isNew: false };
+    const own = ownAuthority(certFile, cert, key);
+    const { validToDate } = own;
+    if (validToDate > new Date())
+      return { cert: own.toString(), key, believed: cert, isNew: false };
     throw new CertificateError(
       certFile,
       `expired on ${validToDate.toISOString()}: remove it and ca-key.pem, and make new certificates for all machines`,
@@ -91,7 +99,22 @@ async function authorityIn(folder: string): Promise<KeyAndCertificate & { isNew:
   ]);
   await write(folder, "ca-key.pem", made.key);
   await write(folder, "ca.pem", made.cert);
-  return { ...made, isNew: true };
+  return { ...made, believed: made.cert, isNew: true };
+}
+
+/** Others may be believed beside the one that is made certificates with. */
+function ownAuthority(path: string, text: string, key: string): X509Certificate {
+  const certificates = certificatesIn(path, text);
+  let privateKey: KeyObject;
+  try {
+    privateKey = createPrivateKey(key);
+  } catch (error) {
+    const message = `has a ca-key.pem beside it that is no key: ${(error as Error).message}`;
+    throw new CertificateError(path, message, error);
+  }
+  const own = certificates.find((one) => one.checkPrivateKey(privateKey));
+  if (own !== undefined) return own;
+  throw new CertificateError(path, "has no certificate whose key is the ca-key.pem beside it");
 }
 
 type Extensions = NonNullable<NonNullable<Parameters<typeof Generate>[1]>["extensions"]>;

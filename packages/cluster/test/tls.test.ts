@@ -482,6 +482,17 @@ describe("makeCertificate", () => {
     for (const name of ["cert.pem", "key.pem"]) await copyFile(join(two, name), join(out, name));
     await ray.init({ numCpus: 0, nodes: [address], tls: out });
     expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
+    // Where the first is made certificates with, whichever comes first; both are believed as before.
+    const bundle = texts.toReversed().join("");
+    await writeFile(join(one, "ca.pem"), bundle);
+    await makeCertificate({ authority: one, hosts: ["127.0.0.1"] });
+    const [made, authority] = [await readFile(join(one, "cert.pem")), texts[0] ?? ""];
+    expect(new X509Certificate(made).checkIssued(new X509Certificate(authority))).toBe(true);
+    expect(await readFile(join(one, "ca.pem"), "utf8")).toBe(bundle);
+    await copyFile(join(two, "ca.pem"), join(one, "ca.pem"));
+    await expect(makeCertificate({ authority: one, hosts: ["127.0.0.1"] })).rejects.toThrow(
+      "has no certificate whose key is the ca-key.pem beside it",
+    );
   });
 
   test("says when the authority is elsewhere, and when nobody is named", async () => {

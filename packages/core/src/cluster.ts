@@ -48,6 +48,7 @@ export { Link } from "./transport/link.ts";
 export { newToken } from "./transport/handshake.ts";
 export { readLines } from "./runtime/lines.ts";
 export {
+  certificatesIn,
   type CredentialFiles,
   type Credentials,
   defaultCredentialFolder,

@@ -18,7 +18,7 @@ import {
 } from "./credentials.ts";
 
 /** Between two looks. */
-const pauseMs = 5000;
+const pauseMs = 2000;
 
 /** How long before its end a certificate is told of. */
 const noticeMs = 7 * 86_400_000;

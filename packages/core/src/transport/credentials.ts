@@ -122,8 +122,12 @@ function read(path: string): string {
   }
 }
 
-/** All of them, at least one. OpenSSL would pass over what follows one that it cannot read. */
-function certificatesIn(path: string, text: string): X509Certificate[] {
+/**
+ * All of them, at least one. OpenSSL would pass over what follows one that it cannot read.
+ *
+ * @throws CertificateError that names the file
+ */
+export function certificatesIn(path: string, text: string): X509Certificate[] {
   if (/-----END [A-Z0-9 ]+-----[^\S\n]*-----BEGIN/.test(text)) {
     throw new CertificateError(
       path,
