@@ -16,8 +16,9 @@ import type { SampleOutcome } from "@rayling/reward-loop";
 import { chatComplete, postRequest } from "@rayling/reward-loop/client";
 import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
+import { ServerProcess } from "../../src/reward-model/server-process.ts";
 import { fixture } from "../loop.ts";
 
 afterAll(() => ray.shutdown());
@@ -345,6 +346,26 @@ describe("servers that are started", () => {
     );
     expect(outcome).toContain(wanted);
     expect(await readdir(folder)).toHaveLength(Math.min(times + 1, 5));
+  });
+
+  test("end, late, where the system lets nobody end their group", async () => {
+    // It hears nothing of SIGTERM.
+    const program = `process.on("SIGTERM", () => {}); require("node:http").createServer((_, response) => response.end("well")).listen(Number(process.argv[1]), "127.0.0.1");`;
+    const server = await ServerProcess.start(
+      { command: process.execPath, args: ["-e", program, "{port}"] },
+      0,
+      "/health",
+    );
+    // As macOS does for a group of processes that have ended.
+    const kill = vi.spyOn(process, "kill").mockImplementation(() => {
+      throw Object.assign(new Error("kill EPERM"), { code: "EPERM" });
+    });
+    try {
+      await server.stop();
+    } finally {
+      kill.mockRestore();
+    }
+    await expect(fetch(`http://${server.address}/health`)).rejects.toThrow("fetch failed");
   });
 
   test("end with a driver that is killed", async () => {
