@@ -214,7 +214,14 @@ describe("certificates that are replaced while agents, drivers and hosts run", (
     const { address } = await agentWith({ tls: folder, onEvent: (line) => events.push(line) });
     const old = await serialIn(folder);
     const cert = join(folder, "cert.pem");
-    await writeFile(cert, "half of a");
+    // All is in order with it, and OpenSSL takes no key so short.
+    const short = await generate([{ name: "commonName", value: "short" }], {
+      keyType: "rsa",
+      keySize: 1024,
+      algorithm: "sha256",
+    });
+    await writeFile(join(folder, "key.pem"), short.private);
+    await writeFile(cert, short.cert);
     await expect.poll(() => events).toContainEqual(expect.stringContaining(cert));
     expect(events).toEqual([
       expect.stringContaining("what was there before is used until it is repaired"),
@@ -391,7 +398,18 @@ describe("what does not fit is told with what to do", () => {
     const glued = await bundle("glued.pem", `${first}${second}`);
     const cut = await bundle("cut.pem", `${first}\n${second?.slice(0, 200)}`);
     const spoilt = await bundle("spoilt.pem", `${first}\n${second?.replace(/MII/, "XXX")}`);
+    const weak = join(root, "weak");
+    await mkdir(weak);
+    const made = await generate([{ name: "commonName", value: "weak" }], {
+      keyType: "rsa",
+      keySize: 1024,
+      algorithm: "sha256",
+    });
+    await writeFile(join(weak, "cert.pem"), made.cert);
+    await writeFile(join(weak, "key.pem"), made.private);
+    await copyFile(join(tls, "ca.pem"), join(weak, "ca.pem"));
     const cases: [ray.InitOptions["tls"], string][] = [
+      [weak, `${join(weak, "cert.pem")} is not taken by TLS: error:0A00018F:SSL routines::ee key`],
       [glued, `${glued.ca} has a certificate that begins in the line in which another ends: put a`],
       [cut, `${cut.ca} is not whole: it has 2 beginnings of a certificate, and 1 that have an end`],
       [spoilt, `${spoilt.ca} is not what it should be in its certificate 2 of 2`],

@@ -50,9 +50,8 @@ export { readLines } from "./runtime/lines.ts";
 export {
   certificatesIn,
   type CredentialFiles,
-  type Credentials,
   defaultCredentialFolder,
   findCredentials,
-  namesOf,
-} from "./transport/credentials.ts";
+} from "./transport/credential-files.ts";
+export { type Credentials, namesOf } from "./transport/credentials.ts";
 export { watchCredentials } from "./transport/credential-watch.ts";

@@ -25,7 +25,7 @@ import {
   type CredentialFiles,
   findCredentials,
   type FoundCredentials,
-} from "../transport/credentials.ts";
+} from "../transport/credential-files.ts";
 import { LocalDirectory } from "./directory.ts";
 import { localNode, nodeConnector } from "./joined-node.ts";
 import { Launcher } from "./launch.ts";

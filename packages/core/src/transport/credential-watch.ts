@@ -8,14 +8,12 @@ import { X509Certificate } from "node:crypto";
 import { stat } from "node:fs/promises";
 import {
   type CredentialPaths,
-  type Credentials,
   expiriesOf,
   type Expiry,
   type FoundCredentials,
-  isSame,
   readCredentials,
-  renew,
-} from "./credentials.ts";
+} from "./credential-files.ts";
+import { type Credentials, isSame, renew } from "./credentials.ts";
 
 /** Between two looks. */
 const pauseMs = 2000;

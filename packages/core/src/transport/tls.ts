@@ -5,12 +5,28 @@
  * Owner of node:tls. What goes wrong is told with what to do about it: certificates fail for few reasons, and OpenSSL names them for experts.
  */
 import type { Server, Socket } from "node:net";
-import { connect, createServer, type SecureContextOptions, type TLSSocket } from "node:tls";
+import {
+  connect,
+  createSecureContext,
+  createServer,
+  type SecureContextOptions,
+  type TLSSocket,
+} from "node:tls";
 import { type Credentials, isSame } from "./credentials.ts";
 import { type Deadline, deadline } from "./deadline.ts";
 
 function options({ ca, cert, key }: Credentials): SecureContextOptions {
   return { ca, cert, key, minVersion: "TLSv1.3" };
+}
+
+/** What OpenSSL has against them: a key that is too short, a signature that is no longer believed. */
+export function whyUnusable(credentials: Credentials): string | undefined {
+  try {
+    createSecureContext(options(credentials));
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 /** Whether the system probes connections, and after how long. */
