@@ -3,7 +3,7 @@
  * which host runs what is known to the driver, and calls go from host to host.
  */
 import { randomUUID } from "node:crypto";
-import { availableParallelism, homedir, hostname, totalmem } from "node:os";
+import { availableParallelism, homedir, hostname } from "node:os";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { AddressInfo } from "node:net";
@@ -24,6 +24,8 @@ import {
   newToken,
   RaySystemError,
   watchCredentials,
+  standardMemory,
+  standardObjectStoreMemory,
 } from "@rayling/core/cluster";
 import { formatAddress, standardPort } from "./address.ts";
 import { CodeCache } from "./code/code-cache.ts";
@@ -114,7 +116,6 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   const guard = new Guard();
   const spillDirectory = join(guard.folder, "spilled");
   await mkdir(spillDirectory);
-  const memory = process.constrainedMemory() || totalmem();
   const tell = options.onEvent ?? ((): void => undefined);
   const codeCache = new CodeCache({
     directory: options.codeCache ?? join(homedir(), ".rayling", "code"),
@@ -130,14 +131,14 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     network,
     spillDirectory,
     maxHosts: options.maxHosts ?? 1000,
-    objectStoreMemory: options.objectStoreMemory ?? Math.floor(0.3 * memory),
+    objectStoreMemory: options.objectStoreMemory ?? standardObjectStoreMemory(),
     hostCount: () => [...sessions].reduce((sum, session) => sum + session.hostCount, 0),
     isDraining: () => draining !== undefined,
     offer: {
       agentId: randomUUID(),
       nodeName: options.nodeName ?? hostname(),
       resources: {
-        memory: Math.floor(0.7 * memory),
+        memory: standardMemory(),
         ...options.resources,
         CPU: options.numCpus ?? availableParallelism(),
       },

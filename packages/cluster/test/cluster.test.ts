@@ -78,6 +78,8 @@ describe("machines with an agent", () => {
     expect(nodes.map(({ nodeName }) => nodeName).slice(1)).toEqual(["one", "two"]);
     expect(nodes.map(({ resources }) => resources["CPU"])).toEqual([1, 2, 2]);
     expect((await ray.clusterResources())["CPU"]).toBe(5);
+    // All of them are this machine.
+    expect(new Set(nodes.map(({ resources }) => resources["memory"])).size).toBe(1);
   });
 
   test("run actors in processes that their agents start, and these reach each other and the driver's own", async () => {

@@ -32,6 +32,7 @@ export {
 export type { CodeRoot } from "./shared/code-roots.ts";
 export { CertificateError, RaySystemError, RayError, type DeathCause } from "./shared/errors.ts";
 export { newId } from "./shared/ids.ts";
+export { standardMemory, standardObjectStoreMemory } from "./shared/machine-memory.ts";
 export type { Channel } from "./transport/channel.ts";
 export { type Deadline, deadline } from "./transport/deadline.ts";
 export {

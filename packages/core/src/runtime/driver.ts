@@ -3,7 +3,7 @@
  *
  * Nothing it starts keeps the process alive except while somebody waits for an answer; ending leaves no thread, process, timer, port or file.
  */
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism } from "node:os";
 import type { InsideSettings } from "../host/control.ts";
 import { errorClasses } from "../host/error-classes.ts";
 import type { DriverAbout } from "../rpc/commands.ts";
@@ -16,6 +16,7 @@ import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import { Waiting } from "../caller/waiting.ts";
 import { type DeathCause, InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
+import { standardMemory } from "../shared/machine-memory.ts";
 import { isolationKind } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { tellUnhandled } from "../store/unhandled.ts";
@@ -378,14 +379,8 @@ export function nodeAmounts(
     ...options.resources,
     CPU: options.numCpus ?? 1,
     ...(options.numGpus === undefined ? {} : { GPU: options.numGpus }),
-    memory: options.memory ?? Math.floor(0.7 * machineMemory()),
+    memory: options.memory ?? standardMemory(),
   };
-}
-
-/** In a container, what it may use of the machine. */
-function machineMemory(): number {
-  const limit = process.constrainedMemory();
-  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 
 /** A timer that never fires holds the process while it is referenced. */

@@ -4,9 +4,10 @@
  * The directory goes with the session: at shutdown, at the end of a process that did not shut down, and, after one that was killed, at the next start.
  */
 import { existsSync } from "node:fs";
-import { tmpdir, totalmem } from "node:os";
+import { tmpdir } from "node:os";
 import type { ObjectStoreShare } from "../host/control.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
+import { standardObjectStoreMemory } from "../shared/machine-memory.ts";
 import { type Budget, type BudgetShare, newBudget } from "../store/budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
 import {
@@ -17,9 +18,6 @@ import {
   spillDirectoryIn,
 } from "../store/spill-directory.ts";
 import { SpillFiles } from "../store/spill-files.ts";
-
-/** Ray's default share of the machine. */
-const defaultShare = 0.3;
 
 export interface SessionStoreOptions {
   readonly driverId: string;
@@ -39,7 +37,7 @@ export class SessionStore {
   readonly #onExit: () => void;
 
   constructor({ driverId, limitBytes, root = tmpdir(), isDevelopment }: SessionStoreOptions) {
-    this.budget = newBudget(limitBytes ?? defaultShare * availableMemory());
+    this.budget = newBudget(limitBytes ?? standardObjectStoreMemory());
     this.#directory = spillDirectoryIn(root);
     this.files = new SpillFiles(this.#directory, driverId);
     this.immutability = isDevelopment ? new ImmutabilityCheck() : undefined;
@@ -70,10 +68,4 @@ export class SessionStore {
     await this.#cleaned;
     await removeDirectory(this.#directory);
   }
-}
-
-/** Of the machine, or of the container that limits it. */
-function availableMemory(): number {
-  const limit = process.constrainedMemory();
-  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
