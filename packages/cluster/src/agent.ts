@@ -93,8 +93,12 @@ const standardCodeBytes = 500 * 1024 ** 2;
 /** The longest that a timer takes. */
 const longestMs = 2 ** 31 - 1;
 
-const agentGone: DeathCause = { kind: "shutdown", message: "the agent of its machine was stopped" };
-const drained: DeathCause = { kind: "shutdown", message: "its machine was drained" };
+/** To its drivers a machine that goes away is one that died: what may be restarted or tried again goes on elsewhere. */
+const agentGone: DeathCause = {
+  kind: "node-died",
+  message: "the agent of its machine was stopped",
+};
+const drained: DeathCause = { kind: "node-died", message: "its machine was drained" };
 const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gone" };
 
 /** Rejects with RaySystemError when it cannot listen there, naming the port; with CertificateError for certificates that cannot be used. */
@@ -174,8 +178,11 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
       const session = new DriverSession(peerId, channel, machine);
       sessions.add(session);
       tell(`driver ${peerId} joined`);
-      void channel.closed.then(async ({ message }) => {
-        tell(`driver ${peerId} is gone (${message}); its ${session.hostCount} hosts end`);
+      void channel.closed.then(async ({ kind, message }) => {
+        // Otherwise it is this machine that goes.
+        if (kind !== "node-died") {
+          tell(`driver ${peerId} is gone (${message}); its ${session.hostCount} hosts end`);
+        }
         await session.end(driverGone);
         sessions.delete(session);
       });

@@ -103,9 +103,10 @@ export class DriverSession {
   }
 
   async end(cause: DeathCause): Promise<void> {
+    // First: its driver is not to place here once more what ends here.
+    this.link.close(cause);
     await Promise.all([...this.#hosts.values()].map((host) => host.terminate(cause)));
     await this.#code.end();
-    this.link.close(cause);
   }
 
   async #launch(wish: HostOrder): Promise<StartedHost> {

@@ -18,7 +18,7 @@ import {
   startAgent,
   TokenFileError,
 } from "../src/index.ts";
-import { double, Far, type FarClass } from "./fixtures/actors.ts";
+import { double, elsewhere, Far, type FarClass } from "./fixtures/actors.ts";
 import { isRunning } from "./fixtures/processes.ts";
 
 const fixture = (name: string): string =>
@@ -191,6 +191,34 @@ describe("machines with an agent", () => {
     // Nothing is left of what it ran.
     await expect.poll(() => isRunning(pid), { timeout: 30_000 }).toBe(false);
     await expect.poll(() => isRunning(before.pid), { timeout: 30_000 }).toBe(false);
+  });
+
+  test("that are stopped are as those that die: what may go on does so elsewhere", async () => {
+    const stopped = await agentProcess("stopped", 4);
+    await ray.init({ numCpus: 0, nodes: [stopped.address, two.address] });
+    const nodeId = await nodeNamed("stopped");
+    const there = {
+      numCpus: 1,
+      schedulingStrategy: { kind: "NODE_AFFINITY", nodeId, soft: true },
+    } as const;
+    const here = Far.options({ numCpus: 0, ...on(await nodeNamed("two")) }).remote();
+    const restarts = Far.options({ ...there, maxRestarts: 1, maxTaskRetries: -1 }).remote();
+    const dies = Far.options(there).remote();
+    const retried = elsewhere.options({ ...there, maxRetries: 1 }).remote(nodeId, here);
+    const lost = elsewhere.options({ ...there, maxRetries: 0 }).remote(nodeId, here);
+    await ray.get([restarts.where.remote(), dies.where.remote()]);
+    await expect.poll(() => ray.get(here.add.remote(0))).toBe(2);
+    stopped.child.kill("SIGTERM");
+    await once(stopped.child, "exit");
+    expect((await ray.get(restarts.where.remote())).parent).toBe(two.child.pid);
+    expect(await ray.get(retried)).toBe(await nodeNamed("two"));
+    await expect(ray.get(lost)).rejects.toBeInstanceOf(ray.NodeDiedError);
+    await expect(ray.get(dies.add.remote(1))).rejects.toMatchObject({
+      code: "ACTOR_DIED",
+      deathCause: { kind: "node-died" },
+    });
+    // It was a restart, the only one that it had.
+    await expect(ray.get(restarts.exit.remote(3))).rejects.toBeInstanceOf(ray.ActorDiedError);
   });
 
   test("take no more hosts than they are to", async () => {

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Agent, drainAgent, enableNodes, NodeAddressError, startAgent } from "../src/index.ts";
-import { Far } from "./fixtures/actors.ts";
+import { elsewhere, Far } from "./fixtures/actors.ts";
 
 enableNodes();
 
@@ -68,6 +68,28 @@ test("those whose time is over lose what they have there", async () => {
   await ray.get(stays.where.remote());
   expect(await drainAgent(old.address, { timeoutMs: 1 })).toEqual({ left: 0, ended: 1 });
   await expect(ray.get(stays.add.remote(1))).rejects.toBeInstanceOf(ray.ActorDiedError);
+  await old.closed;
+});
+
+test("those whose time is over go on elsewhere, if they may, which is no restart", async () => {
+  await ray.init({ numCpus: 0, nodes: [old.address, next.address] });
+  const { nodeId } = await nodeNamed("old");
+  const seen = Far.options({ ...(await on("next")), numCpus: 0 }).remote();
+  const far = Far.options({ ...(await on("old")), maxRestarts: 1 }).remote();
+  const task = elsewhere
+    .options({ ...((await on("old")) as ray.TaskOptions), maxRetries: 1 })
+    .remote(nodeId, seen);
+  await ray.get(far.where.remote());
+  await expect.poll(() => ray.get(seen.add.remote(0))).toBe(1);
+  // It does not let go of it.
+  const hanging = expect(ray.get(far.hang.remote(seen))).rejects.toThrow(ray.ActorUnavailableError);
+  await expect.poll(() => ray.get(seen.add.remote(0))).toBe(2);
+  expect(await drainAgent(old.address, { timeoutMs: 1 })).toEqual({ left: 0, ended: 2 });
+  await hanging;
+  expect((await ray.get(far.where.remote())).nodeId).toBe((await nodeNamed("next")).nodeId);
+  expect(await ray.get(task)).toBe((await nodeNamed("next")).nodeId);
+  await expect(ray.get(far.exit.remote(3))).rejects.toThrow(ray.ActorUnavailableError);
+  expect((await ray.get(far.where.remote())).nodeId).toBe((await nodeNamed("next")).nodeId);
   await old.closed;
 });
 
