@@ -1,15 +1,18 @@
 /** Where an agent is, as people write it: `rayling://token@host:port`, and `raylings://` where it speaks TLS. */
-import { type Address, RayError } from "@rayling/core/cluster";
+import { type Address, type NodeRefusal, RayError } from "@rayling/core/cluster";
 
 export const standardPort = 6399;
 
 /** An address that is none, or an agent that does not answer there. Code "NODE_ADDRESS". */
-export class NodeAddressError extends RayError {
+export class NodeAddressError extends RayError implements NodeRefusal {
   readonly address: string;
+  /** Nobody was reached there, or who was takes nobody now; otherwise something is wrong with the address, or with who dials it. */
+  readonly mayComeLater: boolean;
   /** @param address without its token */
-  constructor(address: string, message: string, cause?: unknown) {
+  constructor(address: string, message: string, cause?: unknown, mayComeLater = false) {
     super("NODE_ADDRESS", `${address}: ${message}`, { cause });
     this.address = address;
+    this.mayComeLater = mayComeLater;
   }
 }
 

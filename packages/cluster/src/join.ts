@@ -1,7 +1,9 @@
 /** A machine with an agent as a node of this driver: one more launcher. */
 import { expose, type Remote, wrap } from "comlink";
 import {
+  AuthenticationError,
   causeFromData,
+  CertificateError,
   channelEndpoint,
   controlUntil,
   type DeathCause,
@@ -22,6 +24,7 @@ import {
   type LauncherOptions,
   type Link,
   newId,
+  ProtocolVersionError,
   RaySystemError,
   type RuntimeEnv,
 } from "@rayling/core/cluster";
@@ -124,7 +127,7 @@ export class RemoteNode implements NodeLauncher {
     const refused = (error: Error): never => {
       throw error instanceof NodeAddressError
         ? error
-        : new NodeAddressError(name, error.message, error);
+        : new NodeAddressError(name, error.message, error, !isRefusal(error));
     };
     this.#channel = dialLink(
       { place, ...key },
@@ -150,7 +153,7 @@ export class RemoteNode implements NodeLauncher {
     this.#packages = packages;
     this.#sender = new CodeSender(this.#agent, this.lost);
     this.offer = Promise.race([
-      this.#agent.then((agent) => agent.describe()),
+      this.#agent.then((agent) => agent.describe()).catch(refused),
       this.lost.then((cause) => refused(cause.error ?? new Error(cause.message))),
     ]);
     // Who launches without waiting for it hears of it from the host.
@@ -313,6 +316,13 @@ export class RemoteNode implements NodeLauncher {
     expose(answers, endpoint);
     return wrap<AgentControl>(endpoint);
   }
+}
+
+/** It was reached, and will not take us the next time either. */
+function isRefusal(error: Error): boolean {
+  return [AuthenticationError, ProtocolVersionError, CertificateError].some(
+    (kind) => error instanceof kind,
+  );
 }
 
 /** Resolves when the first has settled, in whatever way. */

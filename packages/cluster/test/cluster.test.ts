@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { dialLink, dialOnce } from "@rayling/core/cluster";
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { frame, RawPeer } from "../../../test/fixtures/wire.ts";
 import {
+  type AgentOptions,
   enableNodes,
   NodeAddressError,
   parseAddress,
@@ -47,8 +48,13 @@ async function start(
   return [child, line.toString().trim()];
 }
 
-async function agentProcess(name: string, cpus = 2): Promise<AgentProcess> {
-  const [child, address] = await start("agent-main", [name, String(cpus)]);
+async function agentProcess(
+  name: string,
+  cpus = 2,
+  options: AgentOptions = {},
+): Promise<AgentProcess> {
+  const args = [name, String(cpus), JSON.stringify(options)];
+  const [child, address] = await start("agent-main", args);
   return { child, address };
 }
 
@@ -292,6 +298,99 @@ describe("machines with an agent", () => {
       written.mockRestore();
       complained.mockRestore();
     }
+  });
+});
+
+describe("machines that come later", () => {
+  let warnings: string[];
+  const onWarning = ({ message }: Error): void => void warnings.push(message);
+  beforeEach(() => {
+    warnings = [];
+    process.on("warning", onWarning);
+  });
+  afterEach(() => void process.off("warning", onWarning));
+
+  /** Of an agent that is not there. */
+  async function freeAddress(): Promise<{ address: string; port: number; token: string }> {
+    const agent = await startAgent();
+    const { port, username: token } = new URL(agent.address);
+    await agent.close();
+    return { address: agent.address, port: Number(port), token };
+  }
+
+  test("again, after they died, are new nodes, and what waits for them starts there", async () => {
+    const { address, ...there } = await freeAddress();
+    const options = { ...there, resources: { gold: 1 } };
+    const first = await agentProcess("back", 2, options);
+    await ray.init({ numCpus: 0, nodes: [address], reconnectTimeoutMs: 200 });
+    const nodeId = await nodeNamed("back");
+    const lost = Far.options({ resources: { gold: 1 } }).remote();
+    await ray.get(lost.where.remote());
+    first.child.kill("SIGKILL");
+    await expect.poll(async () => (await ray.nodes())[1]?.alive).toBe(false);
+    const waiting = Far.options({ resources: { gold: 1 } }).remote();
+    const where = waiting.where.remote();
+    const second = await agentProcess("back", 2, options);
+    expect((await ray.get(where)).parent).toBe(second.child.pid);
+    expect((await ray.get(where)).nodeId).not.toBe(nodeId);
+    expect((await ray.nodes()).map(({ alive }) => alive)).toEqual([true, false, true]);
+    await expect
+      .poll(() => warnings.filter((line) => line.startsWith("node ")))
+      .toEqual([
+        expect.stringMatching(/^node back is lost: .*; it is a node again when it can be reached$/),
+        "node back is there, and is a node of the session",
+      ]);
+    // One that is stopped in order, too.
+    second.child.kill("SIGTERM");
+    await once(second.child, "exit");
+    const third = await agentProcess("back", 2, options);
+    const last = Far.options({ resources: { gold: 1 } }).remote();
+    expect((await ray.get(last.where.remote())).parent).toBe(third.child.pid);
+  });
+
+  test("may be missing at the start, as many as minNodes allows, and are named", async () => {
+    const agent = await startAgent({ nodeName: "early" });
+    const { address, token, port } = await freeAddress();
+    const nodes = [agent.address, address];
+    await expect(ray.init({ nodes })).rejects.toThrow(NodeAddressError);
+    await expect(ray.init({ nodes, minNodes: 2 })).rejects.toThrow(
+      /^only 1 of 2 nodes are there, and minNodes is 2: rayling:\/\/127.0.0.1:\d+: .* cannot be reached/,
+    );
+    await expect(ray.init({ nodes, minNodes: 3 })).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      option: "minNodes",
+    });
+    expect(warnings).toEqual([]);
+    await ray.init({ numCpus: 0, nodes, minNodes: 1 });
+    expect((await ray.nodes()).length).toBe(2);
+    await expect.poll(() => warnings.length).toBe(1);
+    expect(warnings[0]).toContain(`rayling://127.0.0.1:${port}: `);
+    expect(warnings[0]).toContain("cannot be reached");
+    expect(warnings[0]).not.toContain(token);
+    const late = await startAgent({ nodeName: "late", port, token });
+    await expect.poll(() => nodeNamed("late")).not.toBe("");
+    await ray.shutdown();
+    await Promise.all([agent.close(), late.close()]);
+  });
+
+  test("do not excuse one that refuses us", async () => {
+    const agent = await startAgent();
+    const wrong = agent.address.replace(/\/\/.*@/, "//guessed@");
+    for (const address of [wrong, "here"]) {
+      await expect(
+        ray.init({ nodes: [agent.address, address], minNodes: 0 }),
+      ).rejects.toBeInstanceOf(NodeAddressError);
+    }
+    expect(warnings).toEqual([]);
+    await agent.close();
+  });
+
+  test("are waited for by nothing that holds a process", async () => {
+    const agent = await agentProcess("gone");
+    const [driver] = await start("driver-main", [agent.address, "outlive"]);
+    agent.child.kill("SIGTERM");
+    if (driver.exitCode === null) await once(driver, "exit");
+    expect(driver.exitCode).toBe(0);
   });
 });
 

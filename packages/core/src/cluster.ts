@@ -26,11 +26,19 @@ export {
   type JoinRequest,
   type NodeConnector,
   type NodeLauncher,
+  type NodeRefusal,
   provideLocalNode,
   provideNodes,
 } from "./runtime/joined-node.ts";
 export type { CodeRoot } from "./shared/code-roots.ts";
-export { CertificateError, RaySystemError, RayError, type DeathCause } from "./shared/errors.ts";
+export {
+  AuthenticationError,
+  CertificateError,
+  type DeathCause,
+  ProtocolVersionError,
+  RayError,
+  RaySystemError,
+} from "./shared/errors.ts";
 export { newId } from "./shared/ids.ts";
 export { standardMemory, standardObjectStoreMemory } from "./shared/machine-memory.ts";
 export type { Channel } from "./transport/channel.ts";

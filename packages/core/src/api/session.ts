@@ -66,6 +66,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     resources,
     labels,
     nodes: addresses,
+    minNodes: count(0),
     reconnectTimeoutMs: count(1),
     runtimeEnv: ofSession,
     tls: credentialFiles,

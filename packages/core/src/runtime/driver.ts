@@ -28,7 +28,8 @@ import {
   type FoundCredentials,
 } from "../transport/credential-files.ts";
 import { LocalDirectory } from "./directory.ts";
-import { localNode, nodeConnector } from "./joined-node.ts";
+import { localNode } from "./joined-node.ts";
+import { checkMinNodes, JoinedNodes } from "./joined-nodes.ts";
 import { Launcher } from "./launch.ts";
 import type { HostOutput } from "./host.ts";
 import { Inspector } from "./inspector.ts";
@@ -53,6 +54,11 @@ export interface InitOptions {
   readonly labels?: Readonly<Record<string, string>>;
   /** Agents of other machines, `rayling://token@host:port`, which become nodes of this session. Default: the environment variable RAYLING_NODES, by commas. */
   readonly nodes?: readonly string[];
+  /**
+   * So many of `nodes` must be there for the session to start; the others become nodes when they can be reached, and a warning names them. One that refuses us
+   * (another token, release or certificate) fails the start in any case. Default: all of them.
+   */
+  readonly minNodes?: number;
   /** How long the connection to another machine may be cut before what runs there counts as lost. Default 30,000. */
   readonly reconnectTimeoutMs?: number;
   /**
@@ -111,7 +117,7 @@ export interface Driver {
   readonly namespace: string;
   /** Serves the metrics to who has the token; resolves with the port. Rejects with RaySystemError when it cannot listen there. */
   serveMetrics(port: number, token: string): Promise<number>;
-  /** Makes the machines that `nodes` names nodes of this session. Rejects at the first that cannot be. */
+  /** Makes the machines that `nodes` names nodes of this session. Rejects when one refuses us, or fewer than must be are there. */
   join(): Promise<void>;
   /** Resolves when no thread, process or file is left. Idempotent. */
   close(): Promise<void>;
@@ -119,6 +125,7 @@ export interface Driver {
 
 export function startDriver(options: InitOptions): Driver {
   const { nodes = nodesOfEnvironment() } = options;
+  checkMinNodes(options.minNodes, nodes);
   const driverId = newId("driver");
   const jobId = newId("job");
   const namespace = options.namespace ?? jobId;
@@ -245,6 +252,13 @@ export function startDriver(options: InitOptions): Driver {
     });
   const local = localNode({ driverId, network });
   if (local !== undefined) launcher.addNode(nodeId, local);
+  const joined = new JoinedNodes({
+    addresses: nodes.map((address) => address.trim()),
+    minNodes: options.minNodes,
+    request: { driverId, network },
+    cluster: directory.cluster,
+    launcher,
+  });
   let closing: Promise<void> | undefined;
   let server: MetricsServer | undefined;
   const control =
@@ -264,38 +278,14 @@ export function startDriver(options: InitOptions): Driver {
       server = await serveMetrics(port, token, () => inspector.metricsText());
       return server.port;
     },
-    async join() {
-      if (nodes.length === 0) return;
-      const connect = await nodeConnector();
-      const joined = await Promise.allSettled(
-        nodes.map((address) => connect(address.trim(), { driverId, network })),
-      );
-      for (const one of joined) {
-        if (one.status === "rejected") continue;
-        const node = one.value;
-        const info = directory.cluster.addNode(node);
-        launcher.addNode(info.nodeId, node);
-        node.onDrain((timeoutMs) => {
-          if (directory.cluster.closeNode(info.nodeId)) {
-            void directory.cluster.emptyNode(info.nodeId, timeoutMs, false);
-          }
-        });
-        void node.lost.then(({ message }) => {
-          const reason = directory.cluster.isDraining(info.nodeId)
-            ? "was drained"
-            : `is lost: ${message}`;
-          return directory.cluster.removeNode(info.nodeId, reason);
-        });
-      }
-      const failed = joined.find((one) => one.status === "rejected");
-      if (failed !== undefined) throw failed.reason;
-    },
+    join: () => joined.join(),
     close: () => {
       closing ??= (async () => {
         const cause: DeathCause = { kind: "shutdown", message: "the runtime was shut down" };
         // Threads that are ending still need this process to turn.
         keepAlive.set(true);
         endWatch?.();
+        joined.close();
         directory.end(cause);
         caller.end(cause);
         scheduler.close(new RaySystemError(cause.message));

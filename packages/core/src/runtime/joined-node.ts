@@ -29,7 +29,13 @@ export interface JoinRequest {
   readonly network: NetworkSettings;
 }
 
-/** Rejects with a RayError that names the address when there is no agent that takes us. */
+/** Why a machine is no node: one line that names its address. */
+export interface NodeRefusal extends Error {
+  /** It cannot be reached, or takes nobody now; otherwise something is wrong with the address, or with us. */
+  readonly mayComeLater?: boolean;
+}
+
+/** Rejects with a NodeRefusal when there is no agent that takes us. */
 export type NodeConnector = (address: string, request: JoinRequest) => Promise<JoinedNode>;
 
 /** What starts hosts on a machine. */

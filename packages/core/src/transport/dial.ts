@@ -366,7 +366,10 @@ function socketTo(
 ): Socket {
   if (isSecure !== true || "path" in place)
     return connect({ ...place, noDelay: true, ...keepAlive });
-  if (credentials !== undefined) return secureSocket({ ...place, ...keepAlive }, credentials);
+  if (credentials !== undefined) {
+    // As the other kind, which its channel lets go of.
+    return secureSocket({ ...place, ...keepAlive }, credentials).unref();
+  }
   throw new CertificateError(
     "this machine",
     `has no certificate to show to ${peerId}, which is reached over TLS: rayling cert makes one, and init takes it as option tls`,
