@@ -16,50 +16,71 @@ export class NodeAddressError extends RayError implements NodeRefusal {
   }
 }
 
-/** @throws NodeAddressError for what is none */
-export function parseAddress(
-  text: string,
-): Address & { readonly place: { host: string; port: number } } {
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch (error) {
-    throw new NodeAddressError(redacted(text), `is no address, ${form}`, error);
-  }
-  if (!/^raylings?:$/.test(url.protocol) || url.hostname === "") {
-    throw new NodeAddressError(redacted(text), `is no address, ${form}`);
-  }
+/** An address as `parseAddress` gives it. */
+export type NodeAddress = Address & { readonly place: { host: string; port: number } };
+
+/** @throws NodeAddressError for what is none. It has no cause: that of the URL parser holds the whole text. */
+export function parseAddress(text: string): NodeAddress {
+  const url = URL.parse(text);
+  const isComplete =
+    url !== null &&
+    /^raylings?:$/.test(url.protocol) &&
+    url.hostname !== "" &&
+    url.password === "" &&
+    /^\/?$/.test(url.pathname) &&
+    url.search === "" &&
+    url.hash === "";
+  if (!isComplete) throw new NodeAddressError(redacted(text), `is no address, ${form}`);
   if (url.username === "") {
     throw new NodeAddressError(
       redacted(text),
       "has no token: the agent prints its whole address when it starts",
     );
   }
-  let token: string;
-  try {
-    token = decodeURIComponent(url.username);
-  } catch (error) {
-    throw new NodeAddressError(redacted(text), "has a token that is not percent-encoded", error);
-  }
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const port = url.port === "" ? standardPort : Number(url.port);
   return {
     place: { host, port },
-    token,
+    token: decoded(url.username, text),
     isSecure: url.protocol === "raylings:",
   };
 }
 
+function decoded(token: string, text: string): string {
+  try {
+    return decodeURIComponent(token);
+  } catch {
+    throw new NodeAddressError(redacted(text), "has a token that is not percent-encoded");
+  }
+}
+
 export function formatAddress(address: Address, host: string, port: number): string {
-  const { token, isSecure } = address;
-  const scheme = isSecure === true ? "raylings" : "rayling";
-  const name = host.includes(":") ? `[${host}]` : host;
-  return `${scheme}://${encodeURIComponent(token)}@${name}:${port}`;
+  return written(address.isSecure, `${encodeURIComponent(address.token)}@`, host, port);
 }
 
 /** Without the token, for messages. */
-export function redacted(text: string): string {
-  return text.replace(/\/\/.*@/s, "//");
+export function addressName({ place, isSecure }: NodeAddress): string {
+  return written(isSecure, "", place.host, place.port);
+}
+
+function written(isSecure = false, token: string, host: string, port: number): string {
+  const name = host.includes(":") ? `[${host}]` : host;
+  return `${isSecure ? "raylings" : "rayling"}://${token}${name}:${port}`;
+}
+
+/** Of what may be no address, only what can be no token: a place behind an "@", or one that is written in numbers. */
+function redacted(text: string): string {
+  const [scheme = "", rest = ""] = /^((?:raylings?|https?):\/\/)?(.*)$/s.exec(text)?.slice(1) ?? [];
+  const at = rest.lastIndexOf("@");
+  const place = rest.slice(at + 1);
+  // "host:port@token" is that turned around.
+  const isBehind = at >= 0 && !rest.slice(0, at).includes(":");
+  const isShown = isBehind
+    ? /^[\w.-]+(:\d*)?\/?$/
+    : /^(localhost|[\d.]+|\[[\da-f:.]+\])(:\d*)?\/?$/;
+  return (at < 0 || isBehind) && isShown.test(place)
+    ? `${scheme}${place}`
+    : `(${text.length} characters that may hold a token)`;
 }
 
 const form = "rayling://token@host:port, or raylings:// for TLS";

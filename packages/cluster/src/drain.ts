@@ -10,7 +10,7 @@ import {
   newId,
   RaySystemError,
 } from "@rayling/core/cluster";
-import { NodeAddressError, parseAddress, redacted } from "./address.ts";
+import { addressName, NodeAddressError, parseAddress } from "./address.ts";
 import { type DrainReport, type OperatorControl, operatorWay } from "./contract.ts";
 
 export interface DrainAgentOptions {
@@ -30,7 +30,7 @@ export async function drainAgent(
   { timeoutMs, tls }: DrainAgentOptions,
 ): Promise<DrainReport> {
   const address = parseAddress(text);
-  const name = redacted(text);
+  const name = addressName(address);
   const { credentials } = findCredentials(tls, address.isSecure === true) ?? {};
   // Nothing the connection does keeps a process alive; who waits for this is to hear of it.
   const alive = setInterval(() => undefined, 2 ** 30);

@@ -28,7 +28,7 @@ import {
   RaySystemError,
   type RuntimeEnv,
 } from "@rayling/core/cluster";
-import { NodeAddressError, parseAddress, redacted } from "./address.ts";
+import { addressName, NodeAddressError, parseAddress } from "./address.ts";
 import { CodeChangedError, CodePackages } from "./code/code-package.ts";
 import { CodeSender } from "./code/send-code.ts";
 import {
@@ -66,7 +66,7 @@ export async function joinNode(
   joined: Map<string, string> = new Map(),
 ): Promise<JoinedNode> {
   const node = new RemoteNode(address, request, packages);
-  const name = redacted(address);
+  const { name } = node;
   let offer: NodeOffer;
   try {
     offer = await node.offer;
@@ -92,6 +92,8 @@ export async function joinNode(
 
 /** The machine of one agent. Hosts may be wished for before it has answered. */
 export class RemoteNode implements NodeLauncher {
+  /** Its address without the token, for messages. */
+  readonly name: string;
   /** Rejects with NodeAddressError when nobody answers there. */
   readonly offer: Promise<NodeOffer>;
   readonly lost: Promise<DeathCause>;
@@ -116,8 +118,10 @@ export class RemoteNode implements NodeLauncher {
     { driverId, network }: JoinRequest,
     packages: CodePackages = new CodePackages(),
   ) {
-    const { place, ...key } = parseAddress(address);
-    const name = redacted(address);
+    const parsed = parseAddress(address);
+    const { place } = parsed;
+    const name = addressName(parsed);
+    this.name = name;
     const peer = `the agent at ${place.host}:${place.port}`;
     this.#driverId = driverId;
     this.#publicHost = place.host;
@@ -130,7 +134,7 @@ export class RemoteNode implements NodeLauncher {
         : new NodeAddressError(name, error.message, error, !isRefusal(error));
     };
     this.#channel = dialLink(
-      { place, ...key },
+      parsed,
       { peerId: driverId, wayId: undefined },
       {
         peerId: peer,

@@ -5,12 +5,14 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { inspect } from "node:util";
 import * as ray from "@rayling/core";
 import { dialLink, dialOnce } from "@rayling/core/cluster";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { frame, RawPeer } from "../../../test/fixtures/wire.ts";
 import {
   type AgentOptions,
+  drainAgent,
   enableNodes,
   NodeAddressError,
   parseAddress,
@@ -427,13 +429,62 @@ describe("an address", () => {
   };
 
   test.each([
-    ["here", "here: is no address, rayling://token@host:port"],
+    ["here", "(4 characters that may hold a token): is no address, rayling://token@host:port"],
     ["http://secret@127.0.0.1:1", "http://127.0.0.1:1: is no address"],
     ["rayling://127.0.0.1:1", "has no token"],
     ["http://secret@more@127.0.0.1:1", "http://127.0.0.1:1: is no address"],
     ["rayling://%zz@127.0.0.1:1", "has a token that is not percent-encoded"],
   ])("that is none is refused: %s", async (address, message) => {
     expect((await refusal(address)).message).toContain(message);
+  });
+
+  const form = "is no address, rayling://token@host:port, or raylings:// for TLS";
+  test.each([
+    ["hush", form],
+    ["hush@10.0.0.7:6399", `10.0.0.7:6399: ${form}`],
+    ["hush@gpu-7", `gpu-7: ${form}`],
+    ["hush:6399@10.0.0.7", form],
+    ["10.0.0.7:6399@hush", form],
+    ["10.0.0.7:6399", `10.0.0.7:6399: ${form}`],
+    ["rayling:hush@10.0.0.7:6399", form],
+    ["rayling:/hush@10.0.0.7:6399", form],
+    ["//hush@10.0.0.7:6399", `10.0.0.7:6399: ${form}`],
+    ["rayling://hush", "has no token"],
+    ["rayling://hush:6399", "has no token"],
+    ["rayling://10.0.0.7:6399", "rayling://10.0.0.7:6399: has no token"],
+    ["rayling://hush%40gpu-7:6399", "has no token"],
+    ["rayling%3A%2F%2Fhush%40gpu-7", form],
+    ["rayling://gpu-7:6399@hush", form],
+    ["rayling://hush:more@gpu-7:6399", form],
+    ["rayling://:hush@gpu-7:6399", form],
+    ["rayling://hush@gpu-7:port", form],
+    ["rayling://hush@10.0.0.7:70000", `rayling://10.0.0.7:70000: ${form}`],
+    ["rayling://hush@gpu 7:6399", form],
+    ["rayling://gpu-7:6399/hush", form],
+    ["rayling://x@gpu-7:6399/?token=hush", form],
+    ["rayling://x@gpu-7:6399#hush", form],
+    ["rayling://hush%zz@gpu-7:6399", "rayling://gpu-7:6399: has a token that is not"],
+    ["http://hush@gpu-7:6399", `http://gpu-7:6399: ${form}`],
+    ["hush://x@gpu-7:6399", form],
+  ])("that is none shows no token, nowhere: %j", async (address, message) => {
+    const errors = [
+      await refusal(address),
+      await drainAgent(address, { timeoutMs: 0 }).catch((error: unknown) => error as Error),
+    ];
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(NodeAddressError);
+      expect((error as Error).message).toContain(message);
+      expect(inspect(error, { depth: Infinity, showHidden: true })).not.toContain("hush");
+      expect((error as Error).stack).not.toContain("hush");
+    }
+  });
+
+  test("that is no list of them shows no token, either", async () => {
+    const error: unknown = await ray
+      .init({ nodes: "rayling://hush@gpu-7" as never })
+      .catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "INVALID_OPTION", option: "nodes" });
+    expect(inspect(error, { depth: Infinity, showHidden: true })).not.toContain("hush");
   });
 
   test("with the wrong token is refused, and its token is not shown", async () => {

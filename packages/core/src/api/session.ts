@@ -24,6 +24,7 @@ import {
   count,
   flag,
   isolationKind,
+  secret,
   text,
   writableDirectory,
 } from "../shared/options.ts";
@@ -81,7 +82,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
       value === "raw" || typeof value === "boolean" ? undefined : 'must be true, false or "raw"',
     taskEvents: flag,
     metricsPort: portNumber,
-    metricsToken: secret,
+    metricsToken: bearerToken,
     controlSocket: flag,
     ignoreReinitError: flag,
   });
@@ -121,10 +122,10 @@ const ofSession: Check = (value) =>
     ? "cannot hold permissions, which depend on the module that is started: give them to actors and tasks"
     : undefined);
 
-const addresses: Check = (value) => {
+const addresses: Check = secret((value) => {
   const isList = Array.isArray(value) && value.every((one) => typeof one === "string");
   return isList ? undefined : "must be a list of addresses, rayling://token@host:port";
-};
+});
 
 const credentialFiles: Check = (value) => {
   if (typeof value === "string" && value !== "") return undefined;
@@ -133,10 +134,11 @@ const credentialFiles: Check = (value) => {
   return isComplete ? undefined : "must be a folder, or { ca, cert, key } with the path of each";
 };
 
-const secret: Check = (value) =>
+const bearerToken: Check = secret((value) =>
   typeof value === "string" && /^[\x21-\x7e]{32,}$/.test(value)
     ? undefined
-    : "must be a token of 32 characters at least, without spaces";
+    : "must be a token of 32 characters at least, without spaces",
+);
 
 const portNumber: Check = (value) =>
   count(0)(value) ?? ((value as number) < 65_536 ? undefined : "must be a port: below 65,536");

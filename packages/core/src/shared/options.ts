@@ -4,7 +4,11 @@ import { InvalidOptionError } from "./errors.ts";
 import { show } from "./show.ts";
 
 /** Says what is wrong with a value, or nothing. */
-export type Check = (value: unknown) => string | undefined;
+export interface Check {
+  (value: unknown): string | undefined;
+  /** The value may hold a secret, and no message shows it. */
+  readonly isSecret?: boolean;
+}
 
 export type Checks<T> = { readonly [K in keyof Required<T>]: Check };
 
@@ -27,9 +31,16 @@ export function checkOptions<T extends object>(where: string, options: T, checks
     if (value === undefined) continue;
     const problem = check(value);
     if (problem !== undefined) {
-      throw new InvalidOptionError(name, `${where}: option ${name} ${problem}, not ${show(value)}`);
+      const isHidden = check.isSecret === true && typeof value === "string";
+      const shown = isHidden ? `a text of ${value.length} characters` : show(value);
+      throw new InvalidOptionError(name, `${where}: option ${name} ${problem}, not ${shown}`);
     }
   }
+}
+
+/** The same for what may hold a secret. */
+export function secret(check: Check): Check {
+  return Object.assign((value: unknown) => check(value), { isSecret: true });
 }
 
 /** A number from `least` on; whole unless fractions are allowed. */
