@@ -141,6 +141,8 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     offer: {
       agentId: randomUUID(),
       nodeName: options.nodeName ?? hostname(),
+      hostname: hostname(),
+      parallelism: availableParallelism(),
       resources: {
         memory: standardMemory(),
         ...options.resources,

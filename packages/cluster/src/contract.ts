@@ -7,6 +7,10 @@ export interface NodeOffer {
   /** Unlike those of all other agents, whatever they are called and wherever they are reached. */
   readonly agentId: string;
   readonly nodeName: string;
+  /** What the machine calls itself. */
+  readonly hostname: string;
+  /** CPUs that its hosts can have, whatever it offers. */
+  readonly parallelism: number;
   readonly resources: Amounts;
   readonly labels: Readonly<Record<string, string>>;
   readonly code: CodeOffer;

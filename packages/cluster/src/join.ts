@@ -78,11 +78,12 @@ export async function joinNode(
     await node.close();
     throw error;
   }
-  const { agentId, ...machine } = offer;
+  const { agentId, hostname, ...offered } = offer;
   joined.set(agentId, name);
   void node.lost.then(() => joined.delete(agentId));
   return {
-    ...machine,
+    ...offered,
+    machine: { hostname, address: node.host },
     onDrain: (listener) => node.onDrain(listener),
     lost: node.lost,
     launch: (wish, options) => node.launch(wish, options),
@@ -98,7 +99,8 @@ export class RemoteNode implements NodeLauncher {
   readonly offer: Promise<NodeOffer>;
   readonly lost: Promise<DeathCause>;
   readonly #driverId: string;
-  readonly #publicHost: string;
+  /** By what its machine is reached. */
+  readonly host: string;
   readonly #network: NetworkSettings;
   /** Its times alone. */
   readonly #times: NetworkSettings;
@@ -124,7 +126,7 @@ export class RemoteNode implements NodeLauncher {
     this.name = name;
     const peer = `the agent at ${place.host}:${place.port}`;
     this.#driverId = driverId;
-    this.#publicHost = place.host;
+    this.host = place.host;
     const { reconnectTimeoutMs } = network;
     this.#network = network;
     this.#times = reconnectTimeoutMs === undefined ? {} : { reconnectTimeoutMs };
@@ -187,7 +189,7 @@ export class RemoteNode implements NodeLauncher {
       runtimeEnv,
       moduleUrl,
       isDevelopment,
-      publicHost: this.#publicHost,
+      publicHost: this.host,
       ...(objectStoreMemory === undefined ? {} : { objectStoreMemory }),
     };
     let isOrdered = false;

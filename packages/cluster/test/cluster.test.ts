@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
@@ -88,6 +88,32 @@ describe("machines with an agent", () => {
     expect((await ray.clusterResources())["CPU"]).toBe(5);
     // All of them are this machine.
     expect(new Set(nodes.map(({ resources }) => resources["memory"])).size).toBe(1);
+  });
+
+  test("say what machine they are on", async () => {
+    const { NODE_OPTIONS = "" } = process.env;
+    const options = { NODE_OPTIONS: `${NODE_OPTIONS} --import ${fixture("other-machine")}` };
+    const [child, address] = await start("agent-main", ["far", "1"], options);
+    await ray.init({ numCpus: 0, nodes: [address.replace("127.0.0.1", "localhost")] });
+    const [own, far] = await ray.nodes();
+    expect(own).toMatchObject({ nodeManagerHostname: hostname() });
+    expect(own?.nodeManagerAddress).toMatch(/^[\d.]+$/);
+    expect(far).toMatchObject({
+      nodeName: "far",
+      nodeManagerHostname: "elsewhere",
+      nodeManagerAddress: "localhost",
+    });
+    expect((await ray.state.listNodes()).map(({ nodeIp }) => nodeIp)).toEqual([
+      own?.nodeManagerAddress,
+      "localhost",
+    ]);
+    const node = new RemoteNode(address, { driverId: "driver-x", network: {} });
+    // By which it is known how many hosts can start there side by side.
+    expect(await node.offer).toMatchObject({ hostname: "elsewhere", parallelism: 64 });
+    await node.close();
+    await ray.shutdown();
+    child.kill();
+    await once(child, "exit");
   });
 
   test("run actors in processes that their agents start, and these reach each other and the driver's own", async () => {

@@ -1,4 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
+import type { Host, LauncherOptions } from "../src/runtime/host.ts";
+import type { NodeLauncher } from "../src/runtime/joined-node.ts";
+import { Launcher } from "../src/runtime/launch.ts";
 import { StartTurns } from "../src/runtime/start-turns.ts";
 
 afterEach(() => vi.useRealTimers());
@@ -56,4 +59,35 @@ test("who starts at once takes a turn from the others; nobody waits when it is c
   expect(await isOver(Promise.any(waiting))).toBe(false);
   turns.close();
   await Promise.all(waiting);
+});
+
+test("each machine has turns by its own CPUs, not by the driver's", async () => {
+  const options: Partial<LauncherOptions> = {
+    nodeId: "own",
+    prewarm: 0,
+    onLaunch: () => undefined,
+  };
+  const launcher = new Launcher(options as LauncherOptions);
+  const started: string[] = [];
+  const never = new Promise<never>(() => undefined);
+  const machine = (parallelism: number): NodeLauncher => ({
+    parallelism,
+    lost: never,
+    close: async () => undefined,
+    launch({ nodeId }) {
+      started.push(nodeId);
+      const host: Partial<Host> = { ready: never, exited: never };
+      return host as Host;
+    },
+  });
+  launcher.addNode("small", machine(1));
+  launcher.addNode("large", machine(50));
+  const all = ["small", "large"].flatMap((nodeId) =>
+    Array.from({ length: 120 }, () =>
+      launcher.take({ nodeId, isolation: "process", runtimeEnv: undefined }, () => true),
+    ),
+  );
+  await isOver(Promise.all(all));
+  const counts = ["small", "large"].map((name) => started.filter((one) => one === name).length);
+  expect(counts).toEqual([2, 100]);
 });

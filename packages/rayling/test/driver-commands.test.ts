@@ -1,4 +1,5 @@
 /** The commands that speak to a running driver: they show what the driver sees itself, find the right one, and say clearly when there is none. */
+import { hostname } from "node:os";
 import { chmod, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -114,6 +115,7 @@ describe("status and memory", () => {
     };
     expect(nodes).toHaveLength(1);
     expect(nodes[0]).toMatchObject({
+      hostname: hostname(),
       state: "ALIVE",
       isHeadNode: true,
       resources: { CPU: { used: 2.5, total: 4 }, license: { used: 0.1, total: 2 } },
@@ -140,7 +142,7 @@ describe("status and memory", () => {
       pendingLines: 1,
     });
     const { stdout } = await rayling("status");
-    expect(stdout).toMatch(/^\S+ \(head\) +ALIVE +2\.5\/4 /m);
+    expect(stdout).toMatch(/^\S+ \(head\) +\S+ +ALIVE +2\.5\/4 /m);
     expect(stdout).toContain("actors: 1 PENDING_CREATION, 1 ALIVE, 1 DEAD");
     expect(stdout).toContain('1 x {"license":5,"CPU":1}: needs 5 license of 2, more than any');
   });

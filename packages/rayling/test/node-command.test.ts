@@ -107,7 +107,7 @@ describe("bad input is one line and exit code 2", () => {
     [["--resources", "license"], /--resources.*name=value/],
     [["--resources", "license=many"], /--resources.*name=amount/],
     [["--num-cpus", "-1"], /--num-cpus/],
-    [["--drain", "here"], /here: is no address/],
+    [["--drain", "here"], /may hold a token\): is no address/],
     [["--drain", "rayling://secret@127.0.0.1:1"], /rayling:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/],
     [["--drain", "--drain-timeout", "soon"], /--drain-timeout.*whole number/],
     [["--max-hosts", "0"], /--max-hosts.*at least 1/],

@@ -63,7 +63,7 @@ test.each([
   [["run", "/not/there.ts"], /'\/not\/there\.ts' is invalid.*There is no such file/],
   [
     ["run", import.meta.filename, "--nodes", "host:1"],
-    /--nodes: host:1: is no address, rayling:\/\/token@host:port/,
+    /--nodes: \(6 characters that may hold a token\): is no address, rayling:\/\/token@host:port/,
   ],
   [
     ["run", import.meta.filename, "--nodes", "http://secret@host:1"],

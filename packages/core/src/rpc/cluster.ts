@@ -10,7 +10,10 @@ export interface NodeInfo {
   /** It is being emptied: nothing new is placed there. */
   readonly draining: boolean;
   readonly nodeName: string;
+  /** What its machine calls itself. */
   readonly nodeManagerHostname: string;
+  /** By what this session's driver reaches the machine; of the driver's own, its first address that others may reach. */
+  readonly nodeManagerAddress: string;
   /** What it has in all; nothing when it is dead. */
   readonly resources: Amounts;
   /** What of it is free now. */
@@ -20,8 +23,16 @@ export interface NodeInfo {
   readonly deathReason: string | undefined;
 }
 
+/** What a node is on. */
+export interface NodeMachine {
+  readonly hostname: string;
+  readonly address: string;
+}
+
 /** What a node is made of. */
 export interface NodeSpec {
+  /** None: the driver's own. */
+  readonly machine?: NodeMachine;
   readonly nodeName: string | undefined;
   readonly resources: Amounts;
   readonly labels: Readonly<Record<string, string>>;

@@ -27,6 +27,8 @@ export interface ResourceUse {
 export interface NodeStatus {
   readonly nodeId: string;
   readonly nodeName: string;
+  /** What its machine calls itself. */
+  readonly hostname: string;
   readonly state: "ALIVE" | "DEAD";
   readonly isHeadNode: boolean;
   /** Nothing of a node that is dead. */

@@ -95,6 +95,8 @@ export interface WorkerRow {
 export interface NodeRow {
   readonly nodeId: string;
   readonly nodeName: string;
+  /** By what the driver reaches its machine. */
+  readonly nodeIp: string;
   readonly state: "ALIVE" | "DEAD";
   readonly isHeadNode: boolean;
   readonly resourcesTotal: Readonly<Record<string, number>>;
@@ -151,7 +153,7 @@ export const filterKeys: Readonly<Record<Listed, readonly string[]>> = {
   ],
   objects: ["objectId", "name", "objectSize", "taskStatus", "referenceType", "ownerId", "type"],
   workers: ["workerId", "workerType", "isAlive", "isolation", "nodeId", "pid", "exitType"],
-  nodes: ["nodeId", "nodeName", "state", "isHeadNode"],
+  nodes: ["nodeId", "nodeName", "nodeIp", "state", "isHeadNode"],
   placementGroups: ["placementGroupId", "name", "state"],
 };
 

@@ -4,7 +4,7 @@
  * A node is a set of resources and the hosts started for it. Only the first one is the machine's; others are asked for, as Ray's
  * cluster_utils does for tests. Removing one ends its hosts: actors restart elsewhere by their policy, groups ask for new bundles.
  */
-import { hostname } from "node:os";
+import { hostname, networkInterfaces } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import type {
   ClusterResources,
@@ -12,6 +12,7 @@ import type {
   GroupSpec,
   GroupState,
   NodeInfo,
+  NodeMachine,
   NodeSpec,
 } from "../rpc/cluster.ts";
 import type { Labels } from "../placement/labels.ts";
@@ -45,6 +46,7 @@ export class LocalCluster {
   /** Groups that end with the actor that made them, by its id. */
   readonly #ownedGroups: Map<string, Set<string>> = new Map();
   #headId: string | undefined;
+  #machine: NodeMachine | undefined;
 
   constructor(parts: ClusterParts) {
     this.#parts = parts;
@@ -60,12 +62,14 @@ export class LocalCluster {
       [`node:${nodeId}`]: 1,
       ...(isHead ? { "node:__internal_head__": 1 } : {}),
     };
+    const { machine = (this.#machine ??= ownMachine()) } = spec;
     const node: NodeInfo = {
       nodeId,
       alive: true,
       draining: false,
       nodeName: spec.nodeName ?? nodeId,
-      nodeManagerHostname: hostname(),
+      nodeManagerHostname: machine.hostname,
+      nodeManagerAddress: machine.address,
       resources,
       availableResources: resources,
       labels: { ...spec.labels, "ray.io/node-id": nodeId },
@@ -186,5 +190,19 @@ export class LocalCluster {
 
   groups(): readonly GroupInfo[] {
     return this.#parts.scheduler.groups();
+  }
+}
+
+function ownMachine(): NodeMachine {
+  return { hostname: hostname(), address: ownAddress() ?? "127.0.0.1" };
+}
+
+function ownAddress(): string | undefined {
+  try {
+    const all = Object.values(networkInterfaces()).flatMap((some) => some ?? []);
+    return all.find(({ family, internal }) => family === "IPv4" && !internal)?.address;
+  } catch {
+    // Where a sandbox does not let it look.
+    return undefined;
   }
 }

@@ -3,6 +3,7 @@
  *
  * Core makes no connection by itself: what does is given in (`provideNodes`), and asked when `init` names nodes.
  */
+import type { NodeMachine } from "../rpc/cluster.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { InvalidOptionError, type DeathCause } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
@@ -12,6 +13,9 @@ import type { Host, HostRequest, LauncherOptions } from "./host.ts";
 export interface JoinedNode {
   /** For messages to people. */
   readonly nodeName: string;
+  readonly machine: NodeMachine;
+  /** CPUs of the machine that its hosts can have, whatever it offers: so many of them can start side by side. */
+  readonly parallelism: number;
   readonly resources: Amounts;
   readonly labels: Readonly<Record<string, string>>;
   /** Starts a host process there. */
@@ -38,8 +42,9 @@ export interface NodeRefusal extends Error {
 /** Rejects with a NodeRefusal when there is no agent that takes us. */
 export type NodeConnector = (address: string, request: JoinRequest) => Promise<JoinedNode>;
 
-/** What starts hosts on a machine. */
-export type NodeLauncher = Pick<JoinedNode, "launch" | "lost" | "close">;
+/** What starts hosts on a machine. Without `parallelism` it is the driver's own. */
+export type NodeLauncher = Pick<JoinedNode, "launch" | "lost" | "close"> &
+  Partial<Pick<JoinedNode, "parallelism">>;
 
 interface ConnectorSlot {
   load: (() => Promise<NodeConnector>) | undefined;

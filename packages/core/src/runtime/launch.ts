@@ -17,7 +17,7 @@ import {
 import type { NodeLauncher } from "./joined-node.ts";
 import { launchProcess } from "./launch-process.ts";
 import { launchThread } from "./launch-thread.ts";
-import { StartTurns } from "./start-turns.ts";
+import { startsAtOnce, StartTurns } from "./start-turns.ts";
 
 export class Launcher {
   readonly #options: LauncherOptions;
@@ -91,9 +91,13 @@ export class Launcher {
 
   #turnsOn(nodeId: string): StartTurns {
     // Nodes that are no machine of their own start their hosts here.
-    const machine = this.#nodes.has(nodeId) ? nodeId : this.#options.nodeId;
+    const node = this.#nodes.get(nodeId);
+    const machine = node === undefined ? this.#options.nodeId : nodeId;
     let turns = this.#turns.get(machine);
-    if (turns === undefined) this.#turns.set(machine, (turns = new StartTurns()));
+    if (turns === undefined) {
+      turns = new StartTurns(startsAtOnce(node?.parallelism));
+      this.#turns.set(machine, turns);
+    }
     return turns;
   }
 

@@ -46,7 +46,8 @@ export function sessionStatus(
 }
 
 function nodeStatus(node: NodeInfo, headId: string): NodeStatus {
-  const { nodeId, nodeName, alive, draining, resources, availableResources, deathReason } = node;
+  const { nodeId, nodeName, nodeManagerHostname: hostname } = node;
+  const { alive, draining, resources, availableResources, deathReason } = node;
   const uses = Object.entries(resources).map(([name, total]): [string, ResourceUse] => [
     name,
     { used: rounded(total - (availableResources[name] ?? 0)), total },
@@ -54,6 +55,7 @@ function nodeStatus(node: NodeInfo, headId: string): NodeStatus {
   return {
     nodeId,
     nodeName,
+    hostname,
     state: alive ? "ALIVE" : "DEAD",
     isHeadNode: nodeId === headId,
     resources: Object.fromEntries(uses),

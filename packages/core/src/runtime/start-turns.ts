@@ -8,12 +8,17 @@ import { Fifo } from "../shared/fifo.ts";
 /** A host that is not ready by then does not hold up the others. */
 const longestMs = 5000;
 
+/** How many hosts a machine with so many CPUs can start side by side. */
+export function startsAtOnce(cpus: number = availableParallelism()): number {
+  return 2 * cpus;
+}
+
 export class StartTurns {
   readonly #most: number;
   readonly #waiting: Fifo<() => void> = new Fifo();
   #starting = 0;
 
-  constructor(most: number = 2 * availableParallelism()) {
+  constructor(most: number = startsAtOnce()) {
     this.#most = most;
   }
 

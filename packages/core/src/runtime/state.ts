@@ -224,6 +224,7 @@ function nodeRow(
   return {
     nodeId: node.nodeId,
     nodeName: node.nodeName,
+    nodeIp: node.nodeManagerAddress,
     state: node.alive ? "ALIVE" : "DEAD",
     isHeadNode: node.nodeId === headId,
     resourcesTotal: node.resources,

@@ -36,12 +36,14 @@ function statusLines(status: SessionStatus): readonly string[] {
 const firstOf = ["CPU", "GPU", "memory"];
 
 /** Resources that only say which node it is are left out. */
-function nodeRow({ nodeName, state, isHeadNode, resources, stateMessage }: NodeStatus): object {
+function nodeRow(node: NodeStatus): object {
+  const { nodeName, hostname, state, isHeadNode, resources, stateMessage } = node;
   const shown = Object.entries(resources)
     .filter(([name]) => !name.startsWith("node:"))
     .toSorted(([left], [right]) => rankOf(left) - rankOf(right));
   return {
     node: isHeadNode ? `${nodeName} (head)` : nodeName,
+    machine: hostname,
     state,
     ...Object.fromEntries(shown.map(([name, use]) => [name, useText(name, use)])),
     ...(stateMessage === undefined ? {} : { reason: stateMessage }),
