@@ -10,9 +10,7 @@ import type { AddressInfo } from "node:net";
 import { expose } from "comlink";
 import {
   type Address,
-  type Amounts,
   channelEndpoint,
-  type CredentialFiles,
   type Credentials,
   type DeathCause,
   findCredentials,
@@ -28,6 +26,7 @@ import {
   standardObjectStoreMemory,
 } from "@rayling/core/cluster";
 import { formatAddress, standardPort } from "./address.ts";
+import { type AgentOptions, checkAgentOptions } from "./agent-options.ts";
 import { CodeCache } from "./code/code-cache.ts";
 import {
   type DrainReport,
@@ -36,39 +35,6 @@ import {
   standardReconnectTimeoutMs,
 } from "./contract.ts";
 import { DriverSession, type Machine } from "./driver-session.ts";
-
-export interface AgentOptions {
-  /** What it listens on. Default "127.0.0.1"; anything but a loopback address needs `tls`. */
-  readonly host?: string;
-  /** By what name drivers reach it, if it listens on all addresses of the machine. Default: the first name in its certificate. */
-  readonly publicHost?: string;
-  /** Default 0: one that is free. */
-  readonly port?: number;
-  /** What drivers must have. Default: a new one. */
-  readonly token?: string;
-  /** Speak TLS only, with those who have a certificate of the same authority: a folder with `ca.pem`, `cert.pem` and `key.pem`, or the path of each. Default: as for `init`. */
-  readonly tls?: CredentialFiles;
-  readonly nodeName?: string;
-  /** Default: as many as the machine has for this process. */
-  readonly numCpus?: number;
-  /** Amounts of anything else. */
-  readonly resources?: Amounts;
-  readonly labels?: Readonly<Record<string, string>>;
-  /** Hosts of all drivers together. Default 1,000. */
-  readonly maxHosts?: number;
-  /** Bytes of big values that each host keeps in memory. Default: 30 % of the machine's memory. */
-  readonly objectStoreMemory?: number;
-  /** How long the connection to a driver may be cut before its hosts end. Default 30,000. */
-  readonly reconnectTimeoutMs?: number;
-  /** Where code is kept that drivers bring. Default: ".rayling/code" in the user's home; made when it is needed, at the start if it is named. */
-  readonly codeCache?: string;
-  /** Bytes of code that are kept; what was unused for longest goes. Default 10 GiB. */
-  readonly codeCacheBytes?: number;
-  /** Bytes of code that one package may have. Default 500 MiB. */
-  readonly maxCodeBytes?: number;
-  /** Called with each line worth telling. */
-  readonly onEvent?: (line: string) => void;
-}
 
 export interface Agent {
   /** What a driver is to name: `rayling://token@host:port`. */
@@ -101,8 +67,9 @@ const agentGone: DeathCause = {
 const drained: DeathCause = { kind: "node-died", message: "its machine was drained" };
 const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gone" };
 
-/** Rejects with RaySystemError when it cannot listen there, naming the port; with CertificateError for certificates that cannot be used. */
+/** Rejects with InvalidOptionError; with RaySystemError when it cannot listen there, naming the port; with CertificateError for certificates that cannot be used. */
 export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
+  checkAgentOptions(options);
   const { host = "127.0.0.1", port = 0, token = newToken() } = options;
   const found = findCredentials(options.tls, !isLoopback(host));
   const credentials = found?.credentials;

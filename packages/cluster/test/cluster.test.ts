@@ -603,6 +603,53 @@ describe("an agent", () => {
     await agent.close();
   });
 
+  test.each<[string, unknown]>([
+    ["host", ""],
+    ["publicHost", 7],
+    ["port", 70_000],
+    ["port", -1],
+    ["port", 1.5],
+    ["token", ""],
+    ["tls", { ca: "ca.pem" }],
+    ["nodeName", ""],
+    ["numCpus", Number.NaN],
+    ["numCpus", -1],
+    ["numCpus", "4"],
+    ["resources", ["gold"]],
+    ["resources", { CPU: 1 }],
+    ["resources", { "": 1 }],
+    ["resources", { "node:__internal_head__": 1 }],
+    ["resources", { gold: -1 }],
+    ["resources", { gold: Number.NaN }],
+    ["resources", { GPU: 1.5 }],
+    ["resources", { memory: 1.5 }],
+    ["labels", { zone: 1 }],
+    ["labels", { zone: "in(a" }],
+    ["maxHosts", 0],
+    ["objectStoreMemory", 1000],
+    ["reconnectTimeoutMs", 0],
+    ["codeCache", ""],
+    ["codeCacheBytes", -1],
+    ["maxCodeBytes", 0],
+    ["onEvent", "print"],
+    ["cpus", 4],
+  ])("cannot be started with a wrong %s: %j", async (option, value) => {
+    await expect(startAgent({ [option]: value })).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      option,
+      message: expect.stringContaining(option),
+    });
+  });
+
+  test("offers GPUs and memory among its resources", async () => {
+    const agent = await startAgent({ resources: { GPU: 2, memory: 1e9, gold: 0.5 } });
+    await ray.init({ nodes: [agent.address] });
+    const [, node] = await ray.nodes();
+    expect(node?.resources).toMatchObject({ GPU: 2, memory: 1e9, gold: 0.5 });
+    await ray.shutdown();
+    await agent.close();
+  });
+
   test("says which port is taken", async () => {
     const agent = await startAgent();
     const port = Number(new URL(agent.address).port);

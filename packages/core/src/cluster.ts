@@ -1,4 +1,6 @@
 /** What `@rayling/cluster` stands on: the parts that start hosts and connect to them. Not for others; it changes with any release. */
+export { amount, bytes, offered } from "./api/amounts.ts";
+export { labels } from "./api/labels.ts";
 export {
   dialled,
   type DriverControl,
@@ -41,6 +43,15 @@ export {
 } from "./shared/errors.ts";
 export { newId } from "./shared/ids.ts";
 export { standardMemory, standardObjectStoreMemory } from "./shared/machine-memory.ts";
+export {
+  type Checks,
+  checkOptions,
+  count,
+  credentialFiles,
+  portNumber,
+  secret,
+  text,
+} from "./shared/options.ts";
 export type { Channel } from "./transport/channel.ts";
 export { type Deadline, deadline } from "./transport/deadline.ts";
 export {

@@ -39,20 +39,30 @@ export const resources: Check = (value) => {
 
 /** The same for a bundle, where CPU, GPU and memory are named as the others. */
 export const bundle: Check = (value) => {
+  const problem = named(value, { CPU: amount, GPU: amount, memory: bytes });
+  if (problem !== undefined) return problem;
+  return Object.values(value as Amounts).some((wanted) => wanted > 0)
+    ? undefined
+    : "must not be empty";
+};
+
+/** The same for what the agent of a machine offers besides CPUs. */
+export const offered: Check = (value) => named(value, { GPU: gpus, memory: bytes });
+
+/** @param own those that have no options of their own here */
+function named(value: unknown, own: Readonly<Record<string, Check>>): string | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return "must map names of resources to amounts";
   }
-  const { CPU: cpus, GPU: gpu, memory, ...rest } = value as Amounts;
-  const problems = { CPU: cpus, GPU: gpu, memory };
-  for (const [name, wanted] of Object.entries(problems)) {
-    if (wanted === undefined) continue;
-    const problem = (name === "memory" ? bytes : amount)(wanted);
+  const rest: Record<string, unknown> = { ...value };
+  for (const [name, check] of Object.entries(own)) {
+    const wanted = rest[name];
+    delete rest[name];
+    const problem = wanted === undefined ? undefined : check(wanted);
     if (problem !== undefined) return `has ${name}: ${show(wanted)}, which ${problem};`;
   }
-  const problem = resources(rest);
-  if (problem !== undefined) return problem;
-  return Object.values(value).some((wanted) => wanted > 0) ? undefined : "must not be empty";
-};
+  return resources(rest);
+}
 
 const ownOptions: Readonly<Record<string, string | undefined>> = {
   CPU: "numCpus",

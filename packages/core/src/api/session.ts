@@ -22,8 +22,10 @@ import {
   type Check,
   checkOptions,
   count,
+  credentialFiles,
   flag,
   isolationKind,
+  portNumber,
   secret,
   text,
   writableDirectory,
@@ -127,21 +129,11 @@ const addresses: Check = secret((value) => {
   return isList ? undefined : "must be a list of addresses, rayling://token@host:port";
 });
 
-const credentialFiles: Check = (value) => {
-  if (typeof value === "string" && value !== "") return undefined;
-  const { ca, cert, key } = (value ?? {}) as Record<string, unknown>;
-  const isComplete = [ca, cert, key].every((path) => typeof path === "string" && path !== "");
-  return isComplete ? undefined : "must be a folder, or { ca, cert, key } with the path of each";
-};
-
 const bearerToken: Check = secret((value) =>
   typeof value === "string" && /^[\x21-\x7e]{32,}$/.test(value)
     ? undefined
     : "must be a token of 32 characters at least, without spaces",
 );
-
-const portNumber: Check = (value) =>
-  count(0)(value) ?? ((value as number) < 65_536 ? undefined : "must be a port: below 65,536");
 
 /** Ends every actor and worker; resolves when no thread is left. What is pending rejects. Idempotent; inside an actor it does nothing. */
 export async function shutdown(): Promise<void> {

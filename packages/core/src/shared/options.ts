@@ -70,6 +70,17 @@ export const flag: Check = (value) =>
 export const text: Check = (value) =>
   typeof value === "string" && value.trim() !== "" ? undefined : "must be a text that is not empty";
 
+/** As `CredentialFiles`. */
+export const credentialFiles: Check = (value) => {
+  if (typeof value === "string" && value !== "") return undefined;
+  const { ca, cert, key } = (value ?? {}) as Record<string, unknown>;
+  const isComplete = [ca, cert, key].every((path) => typeof path === "string" && path !== "");
+  return isComplete ? undefined : "must be a folder, or { ca, cert, key } with the path of each";
+};
+
+export const portNumber: Check = (value) =>
+  count(0)(value) ?? ((value as number) < 65_536 ? undefined : "must be a port: below 65,536");
+
 /** A place to write to that is there. */
 export const writableDirectory: Check = (value) => {
   const problem = text(value);
