@@ -21,7 +21,7 @@ export function addNodeCommand(
     .command("node")
     .summary("make this machine a node for drivers on other machines")
     .description(
-      "Starts an agent that runs actors and tasks for drivers that have its token, and prints the line to paste into init. Ctrl-C stops it and all it runs.",
+      "Starts an agent that runs actors and tasks for drivers that have its token, and prints the line to paste into init. Ctrl-C stops it and all it runs. Each driver may book all that it offers, whatever others use; --max-hosts bounds them together.",
     )
     .option(
       "--listen <host:port>",
@@ -30,10 +30,14 @@ export function addNodeCommand(
       ["127.0.0.1", 6399] as const,
     )
     .option("--name <name>", "of the node (default: the name of the machine)")
-    .option("--num-cpus <count>", "CPUs that it offers (default: all of them)", count(0))
+    .option(
+      "--num-cpus <count>",
+      "CPUs that it offers to each driver (default: all of them)",
+      count(0),
+    )
     .option(
       "--resources <name=amount>",
-      "something else that it offers; may be repeated",
+      "something else that it offers to each driver; may be repeated",
       amount,
       {},
     )
@@ -43,7 +47,12 @@ export function addNodeCommand(
       label,
       {},
     )
-    .option("--max-hosts <count>", "hosts of all drivers together", count(1), 1000)
+    .option(
+      "--max-hosts <count>",
+      "hosts that run at once, of all drivers together",
+      count(1),
+      1000,
+    )
     .option(
       "--code-cache <directory>",
       "where code is kept that drivers bring (default: ~/.rayling/code)",
