@@ -105,6 +105,11 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     objectStoreMemory: options.objectStoreMemory ?? standardObjectStoreMemory(),
     hostCount: () => [...sessions].reduce((sum, session) => sum + session.hostCount, 0),
     isDraining: () => draining !== undefined,
+    endOthers: (session) => {
+      for (const other of sessions) {
+        if (other !== session && other.peerId === session.peerId) void other.end(driverGone);
+      }
+    },
     offer: {
       agentId: randomUUID(),
       nodeName: options.nodeName ?? hostname(),

@@ -75,6 +75,8 @@ export interface CodeControl {
 /** Driver to agent. */
 export interface AgentControl extends CodeControl {
   describe(): NodeOffer;
+  /** It makes this machine a node: what it has here over other links, which it has given up, ends. */
+  takeOver(): void;
   /** Answers. */
   ping(): void;
   /** Rejects when the host ended before it could be dialled; `exited` follows in any case. */

@@ -36,6 +36,8 @@ export interface Machine {
   readonly offer: NodeOffer;
   readonly hostCount: () => number;
   readonly isDraining: () => boolean;
+  /** Ends what the driver of this session has here otherwise. */
+  readonly endOthers: (session: DriverSession) => void;
 }
 
 /** What one driver has on this machine. */
@@ -64,6 +66,7 @@ export class DriverSession {
           `node ${machine.offer.nodeName} is being drained and takes no more drivers`,
         );
       },
+      takeOver: () => machine.endOthers(this),
       ping: () => undefined,
       launch: (order) => this.#launch(order),
       terminate: (hostId) =>

@@ -80,6 +80,7 @@ export async function joinNode(
   }
   const { agentId, hostname, ...offered } = offer;
   joined.set(agentId, name);
+  node.takeOver();
   void node.lost.then(() => joined.delete(agentId));
   return {
     ...offered,
@@ -164,6 +165,12 @@ export class RemoteNode implements NodeLauncher {
     ]);
     // Who launches without waiting for it hears of it from the host.
     for (const one of [this.#channel, this.#agent, this.offer]) one.catch(() => undefined);
+  }
+
+  /** An agent that this driver gave up when it could not reach it may still wait for it, and run what it had there. */
+  takeOver(): void {
+    // If it is lost, there is nothing to take over.
+    this.#agent.then((agent) => agent.takeOver()).catch(() => undefined);
   }
 
   onDrain(listener: (timeoutMs: number) => void): void {

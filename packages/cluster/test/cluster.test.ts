@@ -7,13 +7,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import * as ray from "@rayling/core";
-import { dialLink, dialOnce } from "@rayling/core/cluster";
+import { dialLink, dialOnce, type JoinedNode } from "@rayling/core/cluster";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { frame, RawPeer } from "../../../test/fixtures/wire.ts";
 import {
   type AgentOptions,
   drainAgent,
   enableNodes,
+  joinNode,
   NodeAddressError,
   parseAddress,
   readToken,
@@ -639,6 +640,22 @@ describe("an agent", () => {
       option,
       message: expect.stringContaining(option),
     });
+  });
+
+  test("ends what a driver had there that gave it up and joins it again, and nothing of others", async () => {
+    const lines: string[] = [];
+    const agent = await startAgent({ onEvent: (line) => lines.push(line) });
+    const joinAs = (driverId: string): Promise<JoinedNode> =>
+      joinNode(agent.address, { driverId, network: {} });
+    const gone = (): readonly string[] =>
+      lines.flatMap((line) => /^driver (\S+) is gone/.exec(line)?.[1] ?? []).toSorted();
+    const [first, other] = await Promise.all([joinAs("driver-x"), joinAs("driver-y")]);
+    const second = await joinAs("driver-x");
+    expect((await first.lost).kind).toBe("node-died");
+    expect(gone()).toEqual(["driver-x"]);
+    await Promise.all([second.close(), other.close()]);
+    await expect.poll(gone).toEqual(["driver-x", "driver-x", "driver-y"]);
+    await agent.close();
   });
 
   test("offers GPUs and memory among its resources", async () => {
