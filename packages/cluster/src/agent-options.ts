@@ -12,6 +12,7 @@ import {
   portNumber,
   secret,
   text,
+  timerMs,
 } from "@rayling/core/cluster";
 
 export interface AgentOptions {
@@ -61,7 +62,7 @@ export function checkAgentOptions(options: AgentOptions): void {
     labels,
     maxHosts: count(1),
     objectStoreMemory: count(1024 * 1024),
-    reconnectTimeoutMs: count(1),
+    reconnectTimeoutMs: timerMs,
     codeCache: text,
     codeCacheBytes: bytes,
     maxCodeBytes: count(1),

@@ -577,9 +577,11 @@ describe("an address", () => {
 
   test("without a way to other machines is an option that cannot be used", async () => {
     await expect(ray.init({ nodes: "rayling://x@y" as never })).rejects.toThrow("option nodes");
-    await expect(ray.init({ nodes: [], reconnectTimeoutMs: -1 })).rejects.toThrow(
-      "option reconnectTimeoutMs",
-    );
+    for (const reconnectTimeoutMs of [-1, 2 ** 31]) {
+      await expect(ray.init({ nodes: [], reconnectTimeoutMs })).rejects.toThrow(
+        "option reconnectTimeoutMs",
+      );
+    }
   });
 });
 
@@ -629,6 +631,7 @@ describe("an agent", () => {
     ["maxHosts", 0],
     ["objectStoreMemory", 1000],
     ["reconnectTimeoutMs", 0],
+    ["reconnectTimeoutMs", 2 ** 31],
     ["codeCache", ""],
     ["codeCacheBytes", -1],
     ["maxCodeBytes", 0],

@@ -51,6 +51,7 @@ export {
   portNumber,
   secret,
   text,
+  timerMs,
 } from "./shared/options.ts";
 export type { Channel } from "./transport/channel.ts";
 export { type Deadline, deadline } from "./transport/deadline.ts";

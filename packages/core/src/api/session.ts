@@ -28,6 +28,7 @@ import {
   portNumber,
   secret,
   text,
+  timerMs,
   writableDirectory,
 } from "../shared/options.ts";
 import { environment } from "../shared/runtime-env.ts";
@@ -70,7 +71,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     labels,
     nodes: addresses,
     minNodes: count(0),
-    reconnectTimeoutMs: count(1),
+    reconnectTimeoutMs: timerMs,
     runtimeEnv: ofSession,
     tls: credentialFiles,
     namespace: text,

@@ -120,7 +120,7 @@ export class JoinedNodes {
     let told = "";
     for (let waitMs = pauseMs.first; ; waitMs = Math.min(2 * waitMs, pauseMs.longest)) {
       // Not the same for all who lost the same machine.
-      await pause(waitMs * (0.5 + Math.random()), undefined, { ref: false, signal }).catch(
+      await pause(waitMs * (0.5 + Math.random() / 2), undefined, { ref: false, signal }).catch(
         () => undefined,
       );
       if (this.#isEnded) return;

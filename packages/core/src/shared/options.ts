@@ -70,6 +70,10 @@ export const flag: Check = (value) =>
 export const text: Check = (value) =>
   typeof value === "string" && value.trim() !== "" ? undefined : "must be a text that is not empty";
 
+/** What a timer can take: a longer one would be over at once. */
+export const timerMs: Check = (value) =>
+  count(1)(value) ?? ((value as number) < 2 ** 31 ? undefined : "must be below 2^31");
+
 /** As `CredentialFiles`. */
 export const credentialFiles: Check = (value) => {
   if (typeof value === "string" && value !== "") return undefined;
