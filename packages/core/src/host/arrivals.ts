@@ -1,8 +1,9 @@
 /**
  * Calls that arrived with arguments whose values are on another host: they are pulled from there before the call is run.
  *
- * Calls of one caller to one concurrency group of an actor keep their order: what comes behind such a call waits with it. Tasks have no order. One that is
- * cancelled is answered at once and keeps nobody waiting; what is on its way for it comes in vain.
+ * Calls of one session to one concurrency group of an actor keep their order: what comes behind such a call waits with it. What comes over another one does
+ * not, be it of the same peer: an old session that was cut may end late. Tasks have no order. One that is cancelled is answered at once and keeps nobody
+ * waiting; what is on its way for it comes in vain.
  */
 import type { Caller } from "../caller/caller.ts";
 import type { Encoded } from "../protocol/codec.ts";
@@ -16,7 +17,7 @@ export type RunCall = (call: CallMessage, session: Session) => void;
 export class Arrivals {
   readonly #caller: Caller;
   readonly #run: RunCall;
-  readonly #lines: Map<string, Fifo<Arrival>> = new Map();
+  readonly #lines: Map<Session, Map<string, Fifo<Arrival>>> = new Map();
 
   constructor(caller: Caller, run: RunCall) {
     this.#caller = caller;
@@ -26,19 +27,25 @@ export class Arrivals {
   /** Whether the call has to wait here; it is run later then. */
   takes(call: CallMessage, session: Session, isOrdered: boolean): boolean {
     const { target, shape } = call.route;
-    const place = isOrdered ? JSON.stringify([target, shape?.group]) : call.id;
-    const key = `${session.peerId} ${place}`;
-    let line = this.#lines.get(key);
+    const place = isOrdered ? JSON.stringify([target, shape?.group]) : String(call.id);
+    let lines = this.#lines.get(session);
+    let line = lines?.get(place);
     const isAway = call.dependencies.some(({ isLocated }) => isLocated === true);
     if (line === undefined && !isAway) return false;
+    if (lines === undefined) {
+      lines = new Map();
+      this.#lines.set(session, lines);
+    }
     if (line === undefined) {
       line = new Fifo();
-      this.#lines.set(key, line);
+      lines.set(place, line);
     }
     // A method may be on the stack that asks whether it was cancelled: nothing starts inside it.
-    const arrival = new Arrival(call, session, () => queueMicrotask(() => this.#next(key)));
+    const arrival = new Arrival(call, session, () =>
+      queueMicrotask(() => this.#next(session, place)),
+    );
     line.push(arrival);
-    if (isAway) void this.#pull(arrival, key);
+    if (isAway) void this.#pull(arrival, session, place);
     else arrival.isReady = true;
     return true;
   }
@@ -47,19 +54,23 @@ export class Arrivals {
     return this.#lines.size === 0;
   }
 
-  async #pull(arrival: Arrival, key: string): Promise<void> {
+  async #pull(arrival: Arrival, session: Session, place: string): Promise<void> {
     await arrival.pull(this.#caller);
-    this.#next(key);
+    this.#next(session, place);
   }
 
-  #next(key: string): void {
-    const line = this.#lines.get(key);
-    if (line === undefined) return;
+  #next(session: Session, place: string): void {
+    const lines = this.#lines.get(session);
+    const line = lines?.get(place);
+    if (lines === undefined || line === undefined) return;
     for (let head = line.peek(); head?.isReady === true; head = line.peek()) {
       line.shift();
       head.leave(this.#caller, this.#run);
     }
-    if (line.size === 0) this.#lines.delete(key);
+    // Running one may have begun a new line in its place.
+    if (line.size > 0 || lines.get(place) !== line) return;
+    lines.delete(place);
+    if (lines.size === 0 && this.#lines.get(session) === lines) this.#lines.delete(session);
   }
 }
 

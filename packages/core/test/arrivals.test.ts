@@ -1,0 +1,64 @@
+/** Calls whose argument is elsewhere and never comes, and those behind them. */
+import { MessageChannel } from "node:worker_threads";
+import { afterEach, expect, test } from "vitest";
+import type { Caller } from "../src/caller/caller.ts";
+import { Arrivals } from "../src/host/arrivals.ts";
+import { Session, type SessionReceiver } from "../src/rpc/session.ts";
+import { threadChannel } from "../src/transport/thread.ts";
+import { codec, never, receiverOf } from "./fixtures/owner.ts";
+
+const ends: (() => void)[] = [];
+afterEach(() => {
+  for (const end of ends.splice(0)) end();
+});
+
+/** A caller over a way of its own to a host that has those arrivals: calls, with an argument that is elsewhere or with none. */
+function caller(receiver: SessionReceiver): (name: string, isAway: boolean) => Promise<unknown> {
+  const { port1, port2 } = new MessageChannel();
+  const here = new Session("the host", threadChannel(port1, never), receiverOf(new Map()));
+  const there = new Session("the caller", threadChannel(port2, never), receiver);
+  ends.push(() => {
+    for (const one of [here, there]) one.close({ kind: "killed", message: "the test is over" });
+  });
+  const route = { target: "actor", method: "echo" };
+  const argument = { ...codec.encode("elsewhere", "value"), isLocated: true };
+  return (name, isAway) =>
+    new Promise((resolve, reject) => {
+      here.call(route, 0, codec.encode(name, "args"), isAway ? [argument] : [], {
+        resolve: (value) => resolve(codec.decode(value)),
+        reject: (error) => reject(codec.decodeFailure(error)),
+        lose: ({ message }) => reject(new Error(message)),
+        cancelled: () => reject(new Error("it was cancelled")),
+      });
+    });
+}
+
+test.each([true, false])(
+  "of an old session of a peer hold up none of its new one (ordered: %s)",
+  async (isOrdered) => {
+    const runtime = {
+      createEntry: () => ({}),
+      settle: () => undefined,
+      bringHere: () => new Promise(() => undefined),
+    } as unknown as Caller;
+    const arrivals = new Arrivals(runtime, (call, session) =>
+      session.answer(call.id, call.arguments),
+    );
+    const receiver: SessionReceiver = {
+      ...receiverOf(new Map()),
+      onCall: (call, session) => {
+        if (arrivals.takes(call, session, isOrdered)) return;
+        session.answer(call.id, call.arguments);
+      },
+    };
+    const [old, current] = [caller(receiver), caller(receiver)];
+    const stuck = [old("first", true), old("behind it", !isOrdered)];
+    const lost = Promise.allSettled(stuck);
+    await expect.poll(() => arrivals.isEmpty).toBe(false);
+    expect(await current("new", false)).toBe("new");
+    const ended = ends.splice(0);
+    for (const end of ended) end();
+    expect((await lost).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    await expect.poll(() => arrivals.isEmpty).toBe(true);
+  },
+);
