@@ -1,6 +1,7 @@
 /** Two hosts that cannot reach each other any more, and live: whoever knows of their deaths has none to tell. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { Store } from "../src/store/store.ts";
 import { Neighbour } from "./fixtures/neighbour.ts";
 
 beforeAll(() => ray.init({ numCpus: 4, prewarm: 0, isolation: "process" }));
@@ -16,4 +17,96 @@ test("a call that was under way fails as one to somebody who cannot be reached, 
 test("a call that may be tried again goes over the new way, to the same life", async () => {
   const [left, right] = [Neighbour.remote(), Neighbour.remote()];
   expect(await ray.get(left.loses.remote(right, 1))).toBe(4);
+});
+
+describe("objects", () => {
+  test.each(["lose", "replaceWay"] as const)(
+    "that a peer holds are kept for it when the way to it is lost, and read over a new one (%s)",
+    async (lose) => {
+      const [left, right] = [Neighbour.remote(), Neighbour.remote()];
+      await ray.get(left.lend.remote(right, "kept"));
+      await ray.get(left[lose].remote(await ray.get(right.hostId.remote())));
+      await ray.get(left.collect.remote());
+      expect(await ray.get(right.read.remote())).toBe("kept");
+    },
+  );
+
+  test("are let go when the directory says that their holder is dead, however long the way to it was lost before", async () => {
+    const [left, right] = [Neighbour.remote(), Neighbour.remote()];
+    await ray.get(left.lend.remote(right, "short life"));
+    await ray.get(left.lose.remote(await ray.get(right.hostId.remote())));
+    await ray.get(left.collect.remote());
+    expect(await ray.get(left.exported.remote())).toBe(1);
+    await expect(ray.get(right.exit.remote())).rejects.toThrow(ray.ActorDiedError);
+    await expect.poll(() => ray.get(left.exported.remote())).toBe(0);
+  });
+
+  test("that are waited for when the way to their owner is lost are asked for again", async () => {
+    const [left, right, maker] = [Neighbour.remote(), Neighbour.remote(), Neighbour.remote()];
+    await ray.get(left.lendLater.remote(right, maker));
+    const reading = right.read.remote();
+    const rightId = await ray.get(right.hostId.options({ concurrencyGroup: "beside" }).remote());
+    for (let cut = 0; cut < 2; cut++) await ray.get(left.lose.remote(rightId));
+    await ray.get(maker.answer.options({ concurrencyGroup: "beside" }).remote());
+    expect(await ray.get(reading)).toBe(2);
+  });
+
+  test("of an owner that lives and cannot be reached fail by themselves, and those of one that dies meanwhile with it", async () => {
+    const [left, right, maker] = [Neighbour.remote(), Neighbour.remote(), Neighbour.remote()];
+    await ray.get(left.lendLater.remote(right, maker));
+    const rightId = await ray.get(right.hostId.remote());
+    await ray.get([left.shutDoor.remote(), right.shutDoor.remote()]);
+    const reading = right.read.remote();
+    await ray.get(right.hostId.options({ concurrencyGroup: "beside" }).remote());
+    await ray.get(left.lose.remote(rightId));
+    await expect(ray.get(reading)).rejects.toThrow(ray.ObjectFetchTimedOutError);
+    await ray.get(left.count.remote());
+
+    const [other, another] = [Neighbour.remote(), Neighbour.remote()];
+    await ray.get(other.lendLater.remote(another, maker));
+    const otherId = await ray.get(another.hostId.remote());
+    await ray.get([other.shutDoor.remote(), another.shutDoor.remote()]);
+    const asking = another.read.remote();
+    await ray.get(another.hostId.options({ concurrencyGroup: "beside" }).remote());
+    await ray.get(other.lose.remote(otherId));
+    await expect(ray.get(other.exit.remote())).rejects.toThrow(ray.ActorDiedError);
+    await expect(ray.get(asking)).rejects.toThrow(ray.OwnerDiedError);
+  });
+});
+
+describe("a borrower that loses the way to an owner", () => {
+  /** What it tells the owner of each object when it has dropped all. */
+  async function told(
+    use: (store: Store, take: (sequence: number) => void) => void,
+  ): Promise<Map<string, number>> {
+    const counts = new Map<string, number>();
+    const store = new Store("me", {
+      fetch: () => undefined,
+      changeReference: (_owner, objectId, holder, change) => {
+        const key = `${objectId} ${holder}`;
+        counts.set(key, (counts.get(key) ?? 0) + change);
+      },
+    });
+    use(store, (sequence) => {
+      const entry = store.importReference("owner", sequence, "put");
+      if (sequence > 0) store.exportReference(entry, "another");
+    });
+    const collected = (): number => {
+      globalThis.gc?.();
+      return store.borrowedCount;
+    };
+    await expect.poll(collected).toBe(0);
+    return counts;
+  }
+
+  test("does not release what it has passed on before, as the owner may not know for whom", async () => {
+    const counts = await told((store, take) => {
+      for (let sequence = 0; sequence < 2; sequence++) take(sequence);
+      store.wayLost("owner");
+      take(2);
+    });
+    expect(counts.get("owner:0 me")).toBe(0);
+    expect(counts.get("owner:1 me")).toBe(1);
+    expect(counts.get("owner:2 me")).toBe(0);
+  });
 });

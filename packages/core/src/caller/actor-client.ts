@@ -25,7 +25,7 @@ import {
 import type { Session } from "../rpc/session.ts";
 import type { Demand } from "../rpc/demand.ts";
 import type { Call, CallOwner, Stage } from "./call.ts";
-import type { ClientLink } from "./link.ts";
+import { type ClientLink, outOfReachMs } from "./link.ts";
 
 type State =
   | { readonly kind: "locating" }
@@ -38,9 +38,6 @@ type State =
       readonly incarnation: number;
     }
   | { readonly kind: "dead"; readonly failure: FailureData };
-
-/** How long a host that cannot be reached has to be told dead; if it is not, it is out of reach. */
-const outOfReachMs = 5000;
 
 /** Calls that were lost together. */
 interface Loss {

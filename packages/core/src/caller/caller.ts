@@ -331,6 +331,14 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     return this.#sessions.with(hostId);
   }
 
+  sessionForCounts(hostId: string): Promise<Session> {
+    return this.#sessions.forCounts(hostId);
+  }
+
+  whenDead(hostId: string, watcher: (cause: DeathCause) => void): () => void {
+    return this.#sessions.whenDead(hostId, watcher);
+  }
+
   /** References leave inside a value, to that runtime. */
   exportReferences(references: readonly object[], peerId: string): void {
     for (const reference of references) {

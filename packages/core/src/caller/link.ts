@@ -6,6 +6,9 @@ import type { Directory } from "../rpc/directory.ts";
 import type { Session } from "../rpc/session.ts";
 import type { ObjectEntry, Producer } from "../store/object-entry.ts";
 
+/** How long a host that cannot be reached has to be told dead; if it is not, it is out of reach. */
+export const outOfReachMs: number = 5000;
+
 export interface ClientLink {
   readonly directory: Directory;
   readonly events: TaskEvents | undefined;

@@ -1,20 +1,22 @@
 /**
  * Objects between runtimes: asks owners for values and counts, answers those who ask us.
  *
- * An owner that cannot be reached is gone: its objects fail with OwnerDiedError, and its counts went with it.
+ * An owner that is dead takes its counts along, and its objects fail with OwnerDiedError; one that cannot be reached is asked again (question.ts).
  */
 import type { Codec, Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
-import { ObjectStoreFullError, OwnerDiedError, ReferenceCountingError } from "../shared/errors.ts";
+import { ObjectStoreFullError, ReferenceCountingError } from "../shared/errors.ts";
 import { messageOf, type ObjectEntry, type Outcome } from "../store/object-entry.ts";
 import type { StoreLink } from "../store/store.ts";
 import type { Session } from "../rpc/session.ts";
+import { Question, type QuestionLink } from "./question.ts";
 
 /** What the exchange needs of its runtime. */
-export interface ExchangeLink {
+export interface ExchangeLink extends QuestionLink {
   readonly id: string;
   readonly codec: Codec;
-  session(hostId: string): Promise<Session | undefined>;
+  /** The one that counts of references go over. */
+  sessionForCounts(hostId: string): Promise<Session>;
   settle(entry: ObjectEntry, value: Encoded): void;
   readFailure(error: Encoded): FailureData;
   describe(error: Error): FailureData;
@@ -30,51 +32,41 @@ export class ObjectExchange implements StoreLink {
   }
 
   changeReference(owner: string, objectId: string, holder: string, change: number): void {
-    void this.#link.session(owner).then(
-      (session) => session?.changeReference(objectId, holder, change),
+    void this.#link.sessionForCounts(owner).then(
+      (session) => session.changeReference(objectId, holder, change),
       () => undefined,
     );
   }
 
   fetch(owner: string, entry: ObjectEntry): void {
-    void this.#fetch(owner, entry);
-  }
-
-  async #fetch(owner: string, entry: ObjectEntry): Promise<void> {
-    const objectId = entry.id;
     const fail = (error: Error): void => entry.reject(this.#link.describe(error));
-    if (owner === this.#link.id) return fail(new ReferenceCountingError(objectId));
-    try {
-      const session = await this.#link.session(owner);
-      if (session === undefined || !session.isOpen) {
-        return fail(new OwnerDiedError(objectId, "it is not connected"));
-      }
-      session.fetch(objectId, false, {
-        resolve: (value) => this.#link.settle(entry, value),
-        reject: (error) => entry.reject(this.#link.readFailure(error)),
-        refuse: (bytes, why) => fail(new ObjectStoreFullError(entry.label, bytes, why)),
-        lose: (reason) => fail(new OwnerDiedError(objectId, reason.message)),
-      });
-    } catch (error) {
-      fail(new OwnerDiedError(objectId, String(error)));
-    }
+    if (owner === this.#link.id) return fail(new ReferenceCountingError(entry.id));
+    const question = new Question(this.#link, entry, {
+      whole: false,
+      isWanted: () => entry.outcome === undefined,
+      resolve: (value) => this.#link.settle(entry, value),
+      reject: (error) => entry.reject(this.#link.readFailure(error)),
+      refuse: (bytes, why) => fail(new ObjectStoreFullError(entry.label, bytes, why)),
+      fail,
+    });
+    void question.ask();
   }
 
   /** The value of somebody else's object from its owner, wherever it is now. */
-  async fetchWhole(object: ObjectEntry): Promise<Outcome> {
-    const fail = (error: Error): Outcome => ({ ok: false, failure: this.#link.describe(error) });
-    const session = await this.#link.session(object.owner).catch(() => undefined);
-    if (session === undefined || !session.isOpen) {
-      return fail(new OwnerDiedError(object.id, "it is not connected"));
-    }
-    return new Promise((resolve) =>
-      session.fetch(object.id, true, {
+  fetchWhole(object: ObjectEntry): Promise<Outcome> {
+    return new Promise((resolve) => {
+      const fail = (error: Error): void =>
+        resolve({ ok: false, failure: this.#link.describe(error) });
+      const question = new Question(this.#link, object, {
+        whole: true,
+        isWanted: () => true,
         resolve: (value) => resolve({ ok: true, value }),
         reject: (error) => resolve({ ok: false, failure: this.#link.readFailure(error) }),
-        refuse: (bytes, why) => resolve(fail(new ObjectStoreFullError(object.label, bytes, why))),
-        lose: (reason) => resolve(fail(new OwnerDiedError(object.id, reason.message))),
-      }),
-    );
+        refuse: (bytes, why) => fail(new ObjectStoreFullError(object.label, bytes, why)),
+        fail,
+      });
+      void question.ask();
+    });
   }
 
   /**

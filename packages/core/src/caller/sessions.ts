@@ -1,4 +1,10 @@
-/** The sessions of a runtime with its peers, made when first needed; what peers ask about objects is answered here. */
+/**
+ * The sessions of a runtime with its peers, made when first needed; what peers ask about objects is answered here.
+ *
+ * A session that ends says nothing of its peer, which may live and be reached again: what it holds it holds until the directory says that it is dead. Of
+ * several sessions with one peer, calls and fetches go over the newest, and counts of references over the first as long as it lives: a count that is lowered
+ * must not overtake one that was raised.
+ */
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import type { Directory } from "../rpc/directory.ts";
@@ -23,12 +29,22 @@ export interface SessionsLink {
   describe(error: Error): FailureData;
 }
 
+/** A session, or the wait for it. */
+interface Way {
+  readonly session: Promise<Session>;
+  opened: Session | undefined;
+}
+
 export class Sessions {
   readonly #link: SessionsLink;
-  readonly #known: Map<string, Promise<Session>> = new Map();
+  /** The newest with each peer. */
+  readonly #known: Map<string, Way> = new Map();
+  /** The one with each peer that counts of references go over. */
+  readonly #counted: Map<string, Way> = new Map();
   readonly #open: Set<Session> = new Set();
-  /** Holders of our objects of whose death the directory is to tell. */
-  readonly #followed: Set<string> = new Set();
+  /** Peers of whose death the directory is to tell, and who waits for that here. */
+  readonly #followed: Map<string, Set<(cause: DeathCause) => void>> = new Map();
+  #ended: DeathCause | undefined;
 
   constructor(link: SessionsLink) {
     this.#link = link;
@@ -40,7 +56,7 @@ export class Sessions {
   }
 
   /** A peer opened a channel to us, or the launcher made one. */
-  add(peerId: string, channel: Channel): Session {
+  add(peerId: string, channel: Channel, connected?: Way): Session {
     const link = this.#link;
     const { store, exchange, onCall } = link;
     const session = new Session(peerId, channel, {
@@ -55,7 +71,8 @@ export class Sessions {
       },
       onReference: (objectId, holder, change) => {
         store.changeReference(objectId, holder, change);
-        this.#follow(peerOf(holder));
+        const peer = peerOf(holder);
+        if (peer !== link.id && !this.#known.has(peer)) this.#follow(peer);
       },
       onCancelObject: (objectId, recursive, force) => {
         try {
@@ -69,30 +86,62 @@ export class Sessions {
       onExport: (references) => link.exportReferences(references, peerId),
       onUnread: (value) => link.decline(value),
     });
-    const known = Promise.resolve(session);
-    this.#known.set(peerId, known);
+    const way = connected ?? this.#way(peerId, Promise.resolve(session));
+    way.opened = session;
+    this.#known.set(peerId, way);
     this.#open.add(session);
-    void session.closed.then((reason) => {
-      this.#open.delete(session);
-      if (this.#known.get(peerId) === known) this.#known.delete(peerId);
-      this.#dropHolder(peerId, reason);
-    });
+    void session.closed.then(() => this.#closed(session));
     return session;
   }
 
+  /** Counts go over it, too, if there is none yet for them. */
+  #way(peerId: string, session: Promise<Session>): Way {
+    const way: Way = { session, opened: undefined };
+    if (!this.#counted.has(peerId)) this.#counted.set(peerId, way);
+    return way;
+  }
+
+  #closed(session: Session): void {
+    const { peerId } = session;
+    this.#open.delete(session);
+    if (this.#known.get(peerId)?.opened === session) this.#known.delete(peerId);
+    if (this.#counted.get(peerId)?.opened === session) this.#lostCounts(peerId);
+    if (![...this.#open].some((other) => other.peerId === peerId)) this.#follow(peerId);
+  }
+
+  /** What was said of references may not have arrived. */
+  #lostCounts(peerId: string): void {
+    this.#counted.delete(peerId);
+    this.#link.store.wayLost(peerId);
+  }
+
   /** A peer without a session to us has what it holds until the directory knows of its death, which may be long ago. */
-  #follow(peerId: string): void {
-    const { directory, id } = this.#link;
-    if (peerId === id || this.#known.has(peerId) || this.#followed.has(peerId)) return;
-    this.#followed.add(peerId);
-    directory.death(peerId).then(
+  #follow(peerId: string): Set<(cause: DeathCause) => void> {
+    const known = this.#followed.get(peerId);
+    if (known !== undefined) return known;
+    const watchers = new Set<(cause: DeathCause) => void>();
+    this.#followed.set(peerId, watchers);
+    this.#link.directory.death(peerId).then(
       (cause) => {
         this.#followed.delete(peerId);
         this.#dropHolder(peerId, cause);
+        for (const watcher of watchers) watcher(cause);
       },
       // A directory that does not answer ends with this runtime.
       () => undefined,
     );
+    return watchers;
+  }
+
+  /** Calls back when the directory says that the peer is dead, or this runtime ends; at once if it has. Returns the end of that wish. */
+  whenDead(peerId: string, watcher: (cause: DeathCause) => void): () => void {
+    if (this.#ended !== undefined) {
+      watcher(this.#ended);
+      return () => undefined;
+    }
+    const watchers = this.#follow(peerId);
+    watchers.add(watcher);
+    return () => void watchers.delete(watcher);
   }
 
   #dropHolder(peerId: string, { message }: DeathCause): void {
@@ -103,18 +152,28 @@ export class Sessions {
   /** The one with that peer, which the directory connects us to if there is none. Rejects when it is gone. */
   async with(peerId: string): Promise<Session> {
     const known = this.#known.get(peerId);
-    if (known !== undefined) return known;
+    if (known !== undefined && !isCut(known)) return known.session;
     const connecting = this.#link.directory
       .connect(peerId)
-      .then((channel) => this.add(peerId, channel));
-    this.#known.set(peerId, connecting);
+      .then((channel) => this.add(peerId, channel, way));
+    const way = this.#way(peerId, connecting);
+    this.#known.set(peerId, way);
     try {
       return await connecting;
     } catch (error) {
-      if (this.#known.get(peerId) === connecting) this.#known.delete(peerId);
+      if (this.#known.get(peerId) === way) this.#known.delete(peerId);
+      if (this.#counted.get(peerId) === way) this.#lostCounts(peerId);
       this.#follow(peerId);
       throw error;
     }
+  }
+
+  /** The one that counts of references go over. Rejects when the peer cannot be reached, and they are lost. */
+  forCounts(peerId: string): Promise<Session> {
+    const counted = this.#counted.get(peerId);
+    if (counted !== undefined && !isCut(counted)) return counted.session;
+    if (counted !== undefined) this.#lostCounts(peerId);
+    return this.with(peerId);
   }
 
   /** Sends what is gathered, on every session: the thread is about to end. */
@@ -123,6 +182,14 @@ export class Sessions {
   }
 
   close(reason: DeathCause): void {
+    this.#ended ??= reason;
+    for (const watchers of this.#followed.values()) for (const watcher of watchers) watcher(reason);
+    this.#followed.clear();
     for (const session of this.#open) session.close(reason);
   }
+}
+
+/** It may take a while to be told why, and to end. */
+function isCut({ opened }: Way): boolean {
+  return opened?.isConnected === false;
 }

@@ -138,6 +138,11 @@ export class Session {
     return this.#state !== "closed" && this.#leaving !== "they" && this.#channel.isOpen;
   }
 
+  /** False from the moment on from which nothing more goes over it. */
+  get isConnected(): boolean {
+    return this.#state !== "closed" && this.#channel.isOpen;
+  }
+
   /** Calls that were sent and not answered. */
   get pendingCalls(): number {
     return this.#pending.size;

@@ -4,6 +4,9 @@
  * A ledger per exported object counts references by holder. A reference in a message belongs to a holder "in flight to" its receiver
  * until that claims or declines it; it goes with the receiver if that dies first. Channels have no order among each other, so a claim may come before the export it claims: counts may be
  * negative for a while, and an object is let go only when every count is zero.
+ * What is lost with a way to an owner that lives must leave counts too high, never too low: a claim that is lost leaves the reference "in flight" it was to
+ * take over; and a borrower that has passed a reference on, which is a count of somebody else's that may be lost, does not release its own any more.
+ * Such counts end with the life of their holder.
  * Explicit claims and releases drive it; the FinalizationRegistry only tells when a borrowed entry is gone.
  */
 import { OwnerDiedError } from "../shared/errors.ts";
@@ -37,6 +40,8 @@ interface Borrowed {
   readonly owner: string;
   readonly objectId: string;
   units: number;
+  /** How many ways to its owner had been lost when it was first passed on to somebody else. */
+  passedOnAfter: number | undefined;
 }
 
 export class Store {
@@ -49,6 +54,8 @@ export class Store {
     { readonly entry: WeakRef<ObjectEntry>; readonly units: Borrowed }
   > = new Map();
   readonly #dropped: FinalizationRegistry<Borrowed>;
+  /** How many ways to each owner that lives, with what was said on them. */
+  readonly #lostWays: Map<string, number> = new Map();
 
   constructor(id: string, link: StoreLink) {
     this.#id = id;
@@ -56,7 +63,9 @@ export class Store {
     this.#dropped = new FinalizationRegistry((units) => {
       const current = this.#borrowed.get(units.objectId);
       if (current?.units === units) this.#borrowed.delete(units.objectId);
-      link.changeReference(units.owner, units.objectId, id, -units.units);
+      if (!this.#mayBeMissed(units)) {
+        link.changeReference(units.owner, units.objectId, id, -units.units);
+      }
     });
   }
 
@@ -77,8 +86,23 @@ export class Store {
   /** A ref to `entry` leaves in a message. */
   exportReference(entry: ObjectEntry, peerId: string): void {
     const holder = inFlightTo(peerId);
-    if (entry.owner === this.#id) this.#pin(entry.id, entry, holder, 1);
-    else this.#link.changeReference(entry.owner, entry.id, holder, 1);
+    if (entry.owner === this.#id) return this.#pin(entry.id, entry, holder, 1);
+    const borrowed = this.#borrowed.get(entry.id);
+    // The owner itself has its own, whatever it hears.
+    if (borrowed !== undefined && peerId !== entry.owner) {
+      borrowed.units.passedOnAfter ??= this.#lostWays.get(entry.owner) ?? 0;
+    }
+    this.#link.changeReference(entry.owner, entry.id, holder, 1);
+  }
+
+  /** A way to an owner of what we hold is lost, and the owner may live: what we told it last may not have arrived. */
+  wayLost(owner: string): void {
+    this.#lostWays.set(owner, (this.#lostWays.get(owner) ?? 0) + 1);
+  }
+
+  /** Its owner may not know for whom we hold it, too. */
+  #mayBeMissed({ owner, passedOnAfter }: Borrowed): boolean {
+    return passedOnAfter !== undefined && passedOnAfter < (this.#lostWays.get(owner) ?? 0);
   }
 
   /** A ref came out of a message: it is ours to hold and to release. */
@@ -94,7 +118,7 @@ export class Store {
     if (known === undefined || living === undefined) {
       const entry = new ObjectEntry(owner, sequence, label);
       entry.fetch = () => this.#link.fetch(owner, entry);
-      const units: Borrowed = { owner, objectId, units: 1 };
+      const units: Borrowed = { owner, objectId, units: 1, passedOnAfter: undefined };
       this.#borrowed.set(objectId, { entry: new WeakRef(entry), units });
       this.#dropped.register(entry, units);
       this.#claim(owner, objectId);
@@ -137,7 +161,7 @@ export class Store {
     return this.#exported.get(objectId)?.entry;
   }
 
-  /** A peer is gone: what it held it holds no more, and what we borrowed from it fails. */
+  /** A peer is dead: what it held it holds no more, and what we borrowed from it fails. */
   dropHolder(
     holder: string,
     reason: string,
@@ -148,6 +172,7 @@ export class Store {
       if (!exported.holders.delete(inFlightTo(holder)) && !held) continue;
       if (exported.holders.size === 0) this.#exported.delete(objectId);
     }
+    this.#lostWays.delete(holder);
     for (const [objectId, borrowed] of this.#borrowed) {
       if (borrowed.units.owner !== holder) continue;
       const entry = borrowed.entry.deref();

@@ -26,8 +26,13 @@ export class OwnerDiedError extends ObjectLostError {
 export class ObjectFetchTimedOutError extends ObjectLostError {
   override readonly code: string = "OBJECT_FETCH_TIMED_OUT";
   readonly timeoutMs: number;
-  constructor(objectId: string, hostId: string, timeoutMs: number) {
-    super(objectId, `object ${objectId} was not sent by host ${hostId} within ${timeoutMs} ms`);
+  /** @param why what stood in the way, where it is known */
+  constructor(objectId: string, hostId: string, timeoutMs: number, why?: string) {
+    const rest = why === undefined ? "" : `: ${why}`;
+    super(
+      objectId,
+      `object ${objectId} was not sent by host ${hostId} within ${timeoutMs} ms${rest}`,
+    );
     this.timeoutMs = timeoutMs;
   }
 }
