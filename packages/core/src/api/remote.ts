@@ -32,6 +32,7 @@ import {
   isolationKind,
   taskIsolation,
   retryPolicy,
+  nameText,
   text,
 } from "../shared/options.ts";
 import { environment } from "../shared/runtime-env.ts";
@@ -384,7 +385,7 @@ const methodChecks = {
   maxTaskRetries: count(-1),
   retryExceptions: retryPolicy,
   numReturns: returnCount,
-  concurrencyGroup: text,
+  concurrencyGroup: nameText,
   generatorBackpressureNumObjects: count(1),
 };
 
@@ -412,7 +413,7 @@ const groupSizes: Check = recordOf((name, size) =>
 
 function checkedActor(name: string, options: ActorOptions, partial = false): ActorOptions {
   checkOptions(`actor class ${name}`, options, {
-    name: text,
+    name: nameText,
     namespace: text,
     getIfExists: flag,
     maxRestarts: count(-1),
@@ -459,7 +460,7 @@ function checkedActor(name: string, options: ActorOptions, partial = false): Act
 
 function checkedTask(name: string, options: TaskOptions): TaskOptions {
   checkOptions(`task ${name}`, options, {
-    name: text,
+    name: nameText,
     ...schedulingChecks,
     isolation: taskIsolation,
     runtimeEnv: environment,

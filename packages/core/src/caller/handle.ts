@@ -16,7 +16,7 @@ import {
   returnCount,
   type RetryPolicy,
   retryPolicy,
-  text,
+  nameText,
 } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import type { ActorInfo, Directory, MethodOptions } from "../rpc/directory.ts";
@@ -139,11 +139,11 @@ function makePrototype({ className, methods }: ActorInfo): object {
 }
 
 const optionChecks: Checks<CallOptions> = {
-  name: text,
+  name: nameText,
   maxTaskRetries: count(-1),
   retryExceptions: retryPolicy,
   numReturns: returnCount,
-  concurrencyGroup: text,
+  concurrencyGroup: nameText,
   generatorBackpressureNumObjects: count(1),
 };
 

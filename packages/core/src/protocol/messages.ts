@@ -136,6 +136,15 @@ export const unlimitedItems: number = 0xffffffff;
 /** Far above what a session has: routes of all living actors and functions that one peer calls. */
 const maxRoutes: number = 2 ** 20;
 
+/** Of all routes that a peer names: their targets, methods and shapes. */
+const maxRouteBytes: number = 256 * 1024 ** 2;
+
+/** Of each of these; a task's says where its function is and what was given out for it. */
+const maxNameBytes: number = 1024 ** 2;
+
+/** Of an object or of who holds it: ids of runtimes, with a number or a word. */
+const maxIdBytes = 1024;
+
 /** A body is its size, its counts, and its bytes or where they are. */
 const leastBodyBytes = 12;
 
@@ -368,11 +377,15 @@ export class BatchWriter {
 /** Reads batches of one channel, in order: it remembers the routes that were named. */
 export class BatchReader {
   readonly #isAhead: boolean;
+  readonly #maxRouteBytes: number;
   #routes: Route[] = [];
+  readonly #routeSizes: number[] = [];
+  #routeBytes = 0;
 
   /** @param isAhead it looks into batches that are still to be read in their turn: calls are passed over, for what they name may not be known yet */
-  constructor(isAhead = false) {
+  constructor(isAhead = false, routeBytes: number = maxRouteBytes) {
     this.#isAhead = isAhead;
+    this.#maxRouteBytes = routeBytes;
   }
 
   /** @throws RaySystemError or RangeError on bytes that are not a batch */
@@ -383,8 +396,7 @@ export class BatchReader {
       const id = cursor.uint32();
       switch (kind) {
         case kinds.route:
-          if (id >= maxRoutes) throw new RaySystemError(`route ${id} is over the limit`);
-          this.#routes[id] = readRoute(cursor);
+          this.#named(id, cursor);
           break;
         case kinds.call: {
           const sequence = cursor.float64();
@@ -436,22 +448,32 @@ export class BatchReader {
           onMessage({ kind: "cancel", id, recursive: cursor.uint32() === 1 });
           break;
         case kinds.fetch:
-          onMessage({ kind: "fetch", id, whole: cursor.uint32() === 1, objectId: cursor.text() });
+          onMessage({
+            kind: "fetch",
+            id,
+            whole: cursor.uint32() === 1,
+            objectId: cursor.text(maxIdBytes),
+          });
           break;
         case kinds.value:
-          onMessage({ kind: "value", objectId: cursor.text(), value: cursor.body() });
+          onMessage({ kind: "value", objectId: cursor.text(maxIdBytes), value: cursor.body() });
           break;
         case kinds.cancelObject:
           onMessage({
             kind: "cancel-object",
-            objectId: cursor.text(),
+            objectId: cursor.text(maxIdBytes),
             recursive: (id & 1) === 1,
             force: (id & 2) === 2,
           });
           break;
         case kinds.reference: {
           const change = cursor.int32();
-          onMessage({ kind: "reference", change, objectId: cursor.text(), holder: cursor.text() });
+          onMessage({
+            kind: "reference",
+            change,
+            objectId: cursor.text(maxIdBytes),
+            holder: cursor.text(maxIdBytes),
+          });
           break;
         }
         default:
@@ -459,12 +481,25 @@ export class BatchReader {
       }
     }
   }
+
+  #named(id: number, cursor: Cursor): void {
+    if (id >= maxRoutes) throw new RaySystemError(`route ${id} is over the limit`);
+    const start = cursor.at;
+    const route = readRoute(cursor);
+    const size = cursor.at - start;
+    this.#routeBytes += size - (this.#routeSizes[id] ?? 0);
+    this.#routeSizes[id] = size;
+    if (this.#routeBytes > this.#maxRouteBytes) {
+      throw new RaySystemError(`routes of ${this.#routeBytes} bytes are over the limit`);
+    }
+    this.#routes[id] = route;
+  }
 }
 
 function readRoute(cursor: Cursor): Route {
-  const target = cursor.text();
-  const method = cursor.text();
-  const shape = cursor.text();
+  const target = cursor.text(maxNameBytes);
+  const method = cursor.text(maxNameBytes);
+  const shape = cursor.text(maxNameBytes);
   return shape === "" ? { target, method } : { target, method, shape: shapeOf(JSON.parse(shape)) };
 }
 
@@ -496,6 +531,10 @@ class Cursor {
     this.#buffers = batch.buffers;
   }
 
+  get at(): number {
+    return this.#at;
+  }
+
   get done(): boolean {
     return this.#at >= this.#bytes.length;
   }
@@ -522,12 +561,16 @@ class Cursor {
     return value;
   }
 
-  text(): string {
-    return text.decoder.decode(this.bytes());
+  /** @throws RaySystemError for one that is longer */
+  text(maxBytes: number): string {
+    return text.decoder.decode(this.bytes(maxBytes));
   }
 
-  bytes(): Uint8Array {
+  bytes(maxBytes = Infinity): Uint8Array {
     const size = this.uint32();
+    if (size > maxBytes) {
+      throw new RaySystemError(`a name of ${size} bytes is over the limit of ${maxBytes}`);
+    }
     const start = this.#at;
     this.#at += size;
     this.#checkEnd();

@@ -70,6 +70,15 @@ export const flag: Check = (value) =>
 export const text: Check = (value) =>
   typeof value === "string" && value.trim() !== "" ? undefined : "must be a text that is not empty";
 
+/** It travels with each route that it is a part of, and hosts take no longer ones. */
+const maxNameLength = 65_536;
+
+export const nameText: Check = (value) =>
+  text(value) ??
+  ((value as string).length <= maxNameLength
+    ? undefined
+    : `must have ${maxNameLength} characters at most`);
+
 /** What a timer can take: a longer one would be over at once. */
 export const timerMs: Check = (value) =>
   count(1)(value) ?? ((value as number) < 2 ** 31 ? undefined : "must be below 2^31");
