@@ -636,3 +636,53 @@ describe("what was heard is said again", () => {
     await hungUpOn(peer);
   });
 });
+
+describe("who has the token sends more than its credit allows", () => {
+  /** As much as goes in a frame itself. */
+  const big = body(pack(["x".repeat(60_000)]));
+
+  /** An actor that is busy, in a process of its own. */
+  async function busy(): Promise<{
+    readonly at: Attackable;
+    readonly name: string;
+    readonly end: () => Promise<void>;
+  }> {
+    const one = Attacked.options({ maxConcurrency: 1 }).remote();
+    const pid = await ray.get(one.pid.remote());
+    const name = await ray.get(one.target.remote());
+    return { at: { ...doorOf(pid), pid }, name, end: () => ray.kill(one) };
+  }
+
+  test("calls that nobody answers are taken up to a bound of bytes, and then the connection ends", async () => {
+    const { at, name, end } = await busy();
+    const peer = await guest(at);
+    peer.send(frame(messages.route(300, name, "stay")));
+    // Of 16 MiB.
+    for (let id = 0; id < 250; id++) peer.send(frame(messages.call(id, 300, big)));
+    const nobody = [messages.route(301, "nobody", "m"), messages.call(999, 301, noArguments)];
+    peer.send(frame(Buffer.concat(nobody)));
+    expect(await answer(peer)).toMatchObject({ kind: kinds.absent, id: 999 });
+    for (let id = 250; id < 300; id++) peer.send(frame(messages.call(id, 300, big)));
+    await hungUpOn(peer);
+    await end();
+  });
+
+  test("calls that are cancelled in the mailbox leave nothing there", async () => {
+    const { at, name, end } = await busy();
+    const peer = await guest(at);
+    peer.send(frame(messages.route(300, name, "stay")));
+    peer.send(frame(messages.call(0, 300, noArguments)));
+    const before = residentBytes(at.pid);
+    const one = frame(Buffer.concat([messages.call(1, 300, big), messages.cancel(1)]));
+    for (let round = 0; round < 100; round++) {
+      peer.send(one);
+      for (let count = 1; count < 100; count++) peer.socket.write(one);
+      peer.said.length = 0;
+      // Several answers come in one frame: each is five bytes.
+      for (let bytes = 0; bytes < 500;) bytes += (await peer.next())?.length ?? 500;
+    }
+    expect(peer.isOpen).toBe(true);
+    expect(residentBytes(at.pid) - before).toBeLessThan(300e6);
+    await end();
+  });
+});

@@ -22,6 +22,7 @@ import {
   type ActorLoss,
   totalConcurrency,
 } from "../rpc/directory.ts";
+import type { Lane } from "../rpc/lane.ts";
 import type { Session } from "../rpc/session.ts";
 import type { Demand } from "../rpc/demand.ts";
 import type { Call, CallOwner, Stage } from "./call.ts";
@@ -34,6 +35,8 @@ type State =
   | {
       readonly kind: "ready";
       readonly session: Session;
+      /** Of all calls to it from here, by whichever handles. */
+      readonly lane: Lane;
       readonly target: string;
       readonly incarnation: number;
     }
@@ -69,6 +72,8 @@ export class ActorClient implements CallOwner {
   /** Which of them go again, so far. */
   #again: Call[] = [];
   #waitingForCredit = false;
+  /** For when calls of other handles are back, too. */
+  #endWatchingLane: (() => void) | undefined;
   /** The session that was asked to say when there is credit, once for as long as it has not. */
   #askedForCredit: Session | undefined;
   #unwatch: (() => void) | undefined;
@@ -155,15 +160,11 @@ export class ActorClient implements CallOwner {
   /** It is not on the other side any more. */
   #back(call: Call): void {
     if (call.session === undefined) return;
-    const isCurrent = this.#isCurrent(call.session, call.incarnation);
+    const lane = this.#laneOf(call.session, call.incarnation);
     call.session = undefined;
-    if (!isCurrent) return this.#cameBack(1);
+    if (lane === undefined) return this.#cameBack(1);
     this.#sent -= 1;
-    // The session may be full of calls to other actors of the same host, which may never end.
-    if (this.#waitingForCredit && this.#sent < 2 * this.#concurrency) {
-      this.#waitingForCredit = false;
-      this.#drainAll();
-    }
+    lane.back(1);
   }
 
   /** So many calls of an earlier life have their answer, or go again. */
@@ -177,9 +178,12 @@ export class ActorClient implements CallOwner {
     this.#drainAll();
   }
 
-  #isCurrent(session: Session | undefined, incarnation: number): boolean {
+  /** Of the life that is called now. */
+  #laneOf(session: Session | undefined, incarnation: number): Lane | undefined {
     const state = this.#state;
-    return state.kind === "ready" && state.session === session && state.incarnation === incarnation;
+    const isCurrent =
+      state.kind === "ready" && state.session === session && state.incarnation === incarnation;
+    return isCurrent ? state.lane : undefined;
   }
 
   lost(call: Call, reason: DeathCause): void {
@@ -220,6 +224,7 @@ export class ActorClient implements CallOwner {
   retire(): void {
     this.#isRetired = true;
     this.#unwatch?.();
+    this.#needsNoCredit();
     if (this.#state.kind === "ready") this.#state = { kind: "unreached" };
   }
 
@@ -238,7 +243,7 @@ export class ActorClient implements CallOwner {
   #drain(queue: Fifo<Call>): void {
     const state = this.#state;
     if (state.kind !== "ready" || this.#waitingForCredit || this.#behind > 0) return;
-    const { session } = state;
+    const { session, lane } = state;
     for (;;) {
       const head = queue.peek();
       if (head === undefined) return;
@@ -247,26 +252,42 @@ export class ActorClient implements CallOwner {
         continue;
       }
       if (head.unresolved > 0 || !session.isOpen) return;
-      if (this.#sent >= 2 * this.#concurrency && !session.hasCredit(this.#concurrency)) {
-        return this.#waitForCredit(session);
+      if (!lane.isFree(this.#concurrency) && !session.hasCredit(this.#concurrency)) {
+        return this.#waitForCredit(session, lane);
       }
       if (head.dependencies.length > 0 && this.#bringing(head)) return;
       queue.shift();
       head.send(session, this.#route(head.plan.route, state.target), state.incarnation);
-      if (head.session !== undefined) this.#sent += 1;
+      if (head.session === undefined) continue;
+      this.#sent += 1;
+      lane.sent();
     }
   }
 
-  #waitForCredit(session: Session): void {
+  #waitForCredit(session: Session, lane: Lane): void {
     this.#waitingForCredit = true;
+    // The session may be full of calls to other actors of the same host, which may never end.
+    this.#endWatchingLane ??= lane.watch(() => {
+      if (lane.isFree(this.#concurrency)) this.#goOn();
+    });
     if (this.#askedForCredit === session) return;
     this.#askedForCredit = session;
     session.whenCredit(this.#concurrency, () => {
       if (this.#askedForCredit !== session) return;
       this.#askedForCredit = undefined;
-      this.#waitingForCredit = false;
-      this.#drainAll();
+      this.#goOn();
     });
+  }
+
+  #goOn(): void {
+    this.#needsNoCredit();
+    this.#drainAll();
+  }
+
+  #needsNoCredit(): void {
+    this.#waitingForCredit = false;
+    this.#endWatchingLane?.();
+    this.#endWatchingLane = undefined;
   }
 
   /** An argument that is away holds the call back like one that is not ready. */
@@ -317,7 +338,8 @@ export class ActorClient implements CallOwner {
       this.#state = { kind: "unreached" };
       return;
     }
-    this.#state = { kind: "ready", session, target, incarnation };
+    const lane = session.laneTo(target);
+    this.#state = { kind: "ready", session, lane, target, incarnation };
     this.#unwatch?.();
     this.#unwatch = session.whenClosed((reason) => {
       void this.#afterLoss({ session, incarnation, reason, calls: [] });
@@ -371,9 +393,11 @@ export class ActorClient implements CallOwner {
   /** What is lost in one turn is dealt with together, in its order. */
   #noteLoss(call: Call, reason: DeathCause | undefined): void {
     const { incarnation, session } = call;
-    if (this.#isCurrent(session, incarnation)) {
+    const lane = this.#laneOf(session, incarnation);
+    if (lane !== undefined) {
       this.#sent -= 1;
       this.#behind += 1;
+      lane.back(1);
     }
     call.session = undefined;
     const known = this.#losses.find(
@@ -417,11 +441,14 @@ export class ActorClient implements CallOwner {
 
   /** Nothing is sent to that life any more. Returns whether it was the one in use. */
   #leave(session: Session | undefined, incarnation: number): boolean {
-    if (!this.#isCurrent(session, incarnation)) return false;
+    const lane = this.#laneOf(session, incarnation);
+    if (lane === undefined) return false;
     this.#state = { kind: "locating" };
-    this.#behind += this.#sent;
+    this.#needsNoCredit();
+    const sent = this.#sent;
+    this.#behind += sent;
     this.#sent = 0;
-    this.#waitingForCredit = false;
+    lane.back(sent);
     return true;
   }
 

@@ -65,6 +65,8 @@ export interface CallerOptions {
   /** Big results of calls stay here, and their owners get what stands for them: this runtime shares no memory with them. */
   readonly keepsResults?: boolean;
   readonly onCall: (call: CallMessage, session: Session) => void;
+  /** Calls of that target that may run together here; undefined when none waits here. */
+  readonly concurrencyOf?: (target: string) => number | undefined;
 }
 
 /** What `.remote()` gives back: a ref, nothing, several refs, or a stream of them, by the plan's shape. */
@@ -123,6 +125,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       exchange: this.#exchange,
       pulls: new Pulls(options.objectStore.budget.limitBytes / 4),
       onCall: options.onCall,
+      concurrencyOf: options.concurrencyOf ?? (() => undefined),
       settle: (entry, value) => this.settle(entry, value),
       exportReferences: (references, peerId) => this.exportReferences(references, peerId),
       decline: (value) => this.decline(value),

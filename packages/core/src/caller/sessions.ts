@@ -9,7 +9,7 @@ import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import type { Directory } from "../rpc/directory.ts";
 import { type CallMessage, Session } from "../rpc/session.ts";
-import type { DeathCause } from "../shared/errors.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { peerOf, type Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
@@ -23,11 +23,15 @@ export interface SessionsLink {
   readonly exchange: ObjectExchange;
   readonly pulls: Pulls;
   readonly onCall: (call: CallMessage, session: Session) => void;
+  readonly concurrencyOf: (target: string) => number | undefined;
   settle(entry: ObjectEntry, value: Encoded): void;
   exportReferences(references: readonly object[], peerId: string): void;
   decline(value: Encoded): void;
   describe(error: Error): FailureData;
 }
+
+/** Others to whom one peer passes on what it holds: far more than a cluster has runtimes. */
+const maxNamed: number = 2 ** 16;
 
 /** A session, or the wait for it. */
 interface Way {
@@ -58,9 +62,11 @@ export class Sessions {
   /** A peer opened a channel to us, or the launcher made one. */
   add(peerId: string, channel: Channel, connected?: Way): Session {
     const link = this.#link;
-    const { store, exchange, onCall } = link;
+    const { store, exchange, onCall, concurrencyOf } = link;
+    const named = new Set<string>();
     const session = new Session(peerId, channel, {
       onCall,
+      concurrencyOf,
       onFetch: (id, objectId, whole, from) =>
         exchange.answer(id, objectId, whole, store.exported(objectId), from),
       onValue: (objectId, value) => {
@@ -70,9 +76,7 @@ export class Sessions {
         else link.decline(value);
       },
       onReference: (objectId, holder, change) => {
-        store.changeReference(objectId, holder, change);
-        const peer = peerOf(holder);
-        if (peer !== link.id && !this.#known.has(peer)) this.#follow(peer);
+        if (store.changeReference(objectId, holder, change)) this.#named(peerOf(holder), named);
       },
       onCancelObject: (objectId, recursive, force) => {
         try {
@@ -92,6 +96,21 @@ export class Sessions {
     this.#open.add(session);
     void session.closed.then(() => this.#closed(session));
     return session;
+  }
+
+  /**
+   * A peer says that somebody holds an object of ours, of whose end we must hear.
+   *
+   * @param named those that this peer has named and that may live
+   * @throws RaySystemError for more than there are
+   */
+  #named(holder: string, named: Set<string>): void {
+    if (holder === this.#link.id || this.#known.has(holder) || named.has(holder)) return;
+    if (named.size >= maxNamed) {
+      throw new RaySystemError(`more than ${maxNamed} others hold what it was given`);
+    }
+    named.add(holder);
+    this.whenDead(holder, () => void named.delete(holder));
   }
 
   /** Counts go over it, too, if there is none yet for them. */

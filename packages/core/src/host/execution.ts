@@ -24,6 +24,8 @@ export interface ExecutionSite {
   readonly actor: ActorScope | undefined;
   readonly assignment: Assignment;
   functionName(call: CallHead): string;
+  /** One that waited in its mailbox has its answer, and will not run. */
+  withdrawn?(execution: Execution): void;
 }
 
 export class Execution implements Running, TaskScope, CallHead {
@@ -43,8 +45,8 @@ export class Execution implements Running, TaskScope, CallHead {
   /** How many items of a stream its consumer has taken. */
   #taken = 0;
   #wake: (() => void) | undefined;
-  /** It waits in a mailbox. */
-  isQueued = false;
+  /** While it waits in a mailbox: what it is to run. */
+  queued: CallMessage | undefined;
   /** When it began and had its arguments, where that is noted. */
   #startMs = 0;
   #decodedMs = 0;
@@ -83,6 +85,10 @@ export class Execution implements Running, TaskScope, CallHead {
     if (this.#isCancelled && !this.#controller.signal.aborted)
       this.#controller.abort(this.#reason());
     return this.#controller.signal;
+  }
+
+  get isQueued(): boolean {
+    return this.queued !== undefined;
   }
 
   get isAnswered(): boolean {
@@ -217,6 +223,10 @@ export class Execution implements Running, TaskScope, CallHead {
     }
     this.#isAnswered = true;
     this.session.untrack(this.id);
+    if (this.queued === undefined) return;
+    // Its arguments are no part of its peer's credit any more.
+    this.queued = undefined;
+    this.#site.withdrawn?.(this);
   }
 
   #reason(): TaskCancelledError {

@@ -13,6 +13,7 @@ import { Waiting } from "../caller/waiting.ts";
 import { type CauseData, causeFromData, causeToData } from "../protocol/cause.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
+import { totalConcurrency } from "../rpc/directory.ts";
 import { type DeathCause, RemoteNotRegisteredError } from "../shared/errors.ts";
 import type { Budget } from "../store/budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
@@ -103,6 +104,7 @@ export function startHost(wiring: HostWiring): HostControl {
     },
     keepsResults: wiring.keepsResults,
     onCall,
+    concurrencyOf,
   });
   const arrivals = new Arrivals(caller, run);
   limitGarbage(budget.limitBytes);
@@ -120,9 +122,19 @@ export function startHost(wiring: HostWiring): HostControl {
   const channels = (): Channel[] => [data, ...ways.channels];
   caller.addSession(driverId, data);
 
+  /** A worker runs one task at a time. */
+  function concurrencyOf(target: string): number | undefined {
+    if (target === taskTarget) return 1;
+    const info = instances.get(target)?.info;
+    return info === undefined ? undefined : totalConcurrency(info);
+  }
+
   function onCall(call: CallMessage, session: Session): void {
-    if (call.dependencies.length > 0 || !arrivals.isEmpty) {
-      const isOrdered = instances.get(call.route.target)?.info.isOrdered ?? false;
+    const { target } = call.route;
+    // Who is not here is not waited for.
+    const isHere = target === taskTarget || instances.has(target);
+    if (isHere && (call.dependencies.length > 0 || !arrivals.isEmpty)) {
+      const isOrdered = instances.get(target)?.info.isOrdered ?? false;
       if (arrivals.takes(call, session, isOrdered)) return;
     }
     run(call, session);

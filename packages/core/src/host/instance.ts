@@ -68,14 +68,14 @@ interface KnownMethod {
 /** Calls that share a limit. */
 interface Group {
   readonly limit: number;
-  readonly queue: Fifo<Queued>;
+  readonly queue: Fifo<Execution>;
+  /** How many in the queue have their answer already. */
+  withdrawn: number;
   running: number;
 }
 
-interface Queued {
-  readonly call: CallMessage;
-  readonly execution: Execution;
-}
+/** So many that have their answer may stay in a queue, however short it is. */
+const mostWithdrawn = 1024;
 
 export class Instance implements ExecutionSite, ActorScope, SyncTask {
   readonly info: ActorInfo;
@@ -146,7 +146,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     let queued = 0;
     for (const group of this.#allGroups()) {
       running += group.running;
-      queued += group.queue.size;
+      queued += group.queue.size - group.withdrawn;
     }
     return { running, queued, executed: this.#executed };
   }
@@ -192,8 +192,21 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     if (group.running < group.limit) this.#start(call, session, group, undefined);
     else {
       const execution = new Execution(call, session, this);
-      execution.isQueued = true;
-      group.queue.push({ call, execution });
+      execution.queued = call;
+      group.queue.push(execution);
+    }
+  }
+
+  /** Those that are cancelled while something runs that never ends must not pile up. */
+  withdrawn({ route }: Execution): void {
+    const name = route.shape?.group;
+    const group = name === undefined ? this.#group : this.#groups.get(name);
+    if (group === undefined) return;
+    group.withdrawn += 1;
+    if (group.withdrawn < mostWithdrawn || 2 * group.withdrawn < group.queue.size) return;
+    group.withdrawn = 0;
+    for (const execution of group.queue.drain()) {
+      if (execution.isQueued) group.queue.push(execution);
     }
   }
 
@@ -205,7 +218,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     // It was to go on elsewhere, and now is not.
     if (before !== undefined) return;
     for (const group of this.#allGroups()) {
-      for (const { execution } of group.queue.drain()) {
+      for (const execution of drain(group)) {
         if (livesOn(cause)) execution.answerAbsent();
         else execution.answerGone();
       }
@@ -219,7 +232,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.#exiting ??= { kind: "killed", message: "it was killed" };
     this.#hasExited = true;
     for (const group of this.#allGroups()) {
-      for (const { execution } of group.queue.drain()) execution.answerGone();
+      for (const execution of drain(group)) execution.answerGone();
     }
     for (const awaited of this.#awaited ?? []) awaited.discard();
   }
@@ -237,7 +250,6 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     // What is answered already does not wait for a method that may take its time.
     if (method.slow) session.flush();
     this.#executed += 1;
-    if (queued !== undefined) queued.isQueued = false;
     if (method.plain && queued === undefined) this.#runPlain(call, session, group, method);
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
   }
@@ -348,8 +360,10 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     while (group.running < group.limit) {
       const next = group.queue.shift();
       if (next === undefined) return;
-      const { call, execution } = next;
-      if (!execution.isAnswered) this.#start(call, execution.session, group, execution);
+      const call = next.queued;
+      next.queued = undefined;
+      if (call === undefined) group.withdrawn -= 1;
+      else this.#start(call, next.session, group, next);
     }
   }
 
@@ -401,8 +415,16 @@ function livesOn({ kind }: DeathCause): boolean {
   return kind === "drained";
 }
 
+/** Takes all out of its queue. */
+function drain(group: Group): Execution[] {
+  group.withdrawn = 0;
+  const executions = group.queue.drain();
+  for (const execution of executions) execution.queued = undefined;
+  return executions;
+}
+
 function newGroup(limit: number): Group {
-  return { limit, queue: new Fifo(), running: 0 };
+  return { limit, queue: new Fifo(), withdrawn: 0, running: 0 };
 }
 
 function isAsync(method: Method): boolean {

@@ -16,6 +16,8 @@ import {
 } from "../protocol/messages.ts";
 import { assertNever, type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
+import { Lane } from "./lane.ts";
+import { Ledger, maxFetches } from "./ledger.ts";
 import { IncomingParts, OutgoingParts, wholeBytes } from "./parts.ts";
 import { type Pending, PendingTable } from "./pending-table.ts";
 import { brokenChannel, type Channel } from "../transport/channel.ts";
@@ -46,6 +48,8 @@ export interface SessionReceiver {
   onUnread(value: Encoded): void;
   /** A value of so many bytes is about to come in parts: `begin` is called when there is room for it. */
   onParts(bytes: number, session: Session, begin: (room: Room) => void): void;
+  /** Calls of that target that may run together here; undefined when none waits here. */
+  concurrencyOf?(target: string): number | undefined;
 }
 
 /** What a value that comes in parts takes up on its way. */
@@ -70,14 +74,17 @@ const noBuffers: readonly SharedArrayBuffer[] = [];
 /** A batch leaves early at this size, so that the other side starts while this one still writes (measured in bench/). */
 const earlyFlushBytes = 8 * 1024;
 
-/** What one peer may have under way here, calls and fetches together; far above what credit lets an honest one send. */
-const maxInFlight: number = 2 ** 22;
-
 /** So do answers after this time: a turn of slow methods must not hold back the answer of the first. */
 const earlyFlushMs = 1;
 
 /** Undefined until there is room for it. */
 type Incoming = { readonly parts: IncomingParts; readonly room: Room } | undefined;
+
+interface LaterFetch {
+  readonly objectId: string;
+  readonly whole: boolean;
+  readonly pending: Pending;
+}
 
 interface CreditWaiter {
   readonly maxConcurrency: number;
@@ -98,6 +105,14 @@ export class Session {
   readonly #closeWatchers: Set<(reason: DeathCause) => void> = new Set();
   /** By the caller's id, which is a slot number and so small. */
   readonly #running: (Running | undefined)[] = [];
+  readonly #ledger: Ledger;
+  /** The last call whose arguments were decoded. */
+  #readId = -1;
+  /** Of the other side's actors. */
+  readonly #lanes: Map<string, Lane> = new Map();
+  /** Numbers of our fetches, and those that wait until they are less. */
+  readonly #fetches: Set<number> = new Set();
+  readonly #laterFetches: Fifo<LaterFetch> = new Fifo();
   /** Calls with refs among their arguments that nobody has looked at. */
   readonly #unread: Map<number, CallMessage> = new Map();
   /** By the number of the fetch: of the peer's, and of ours. */
@@ -125,6 +140,10 @@ export class Session {
     this.#channel = channel;
     this.#receiver = receiver;
     this.#credit = credit;
+    this.#ledger = new Ledger({
+      maxBytes: credit.maxBytes,
+      concurrencyOf: (target) => receiver.concurrencyOf?.(target),
+    });
     this.closed = channel.closed.then((reason) => {
       this.#lose(reason);
       return reason;
@@ -160,6 +179,16 @@ export class Session {
       this.#pending.size < Math.max(this.#credit.maxCalls, 2 * maxConcurrency) &&
       this.#bytes < this.#credit.maxBytes
     );
+  }
+
+  /** Of calls to that target. */
+  laneTo(target: string): Lane {
+    let lane = this.#lanes.get(target);
+    if (lane === undefined) {
+      lane = new Lane();
+      this.#lanes.set(target, lane);
+    }
+    return lane;
   }
 
   /** Calls back once when there is credit again, or the session is closed. */
@@ -207,7 +236,12 @@ export class Session {
 
   /** @param whole the value itself is wanted, wherever it is now */
   fetch(objectId: string, whole: boolean, pending: Pending): void {
-    this.#send({ kind: "fetch", id: this.#pending.add(pending), objectId, whole });
+    if (this.#fetches.size >= maxFetches) {
+      return this.#laterFetches.push({ objectId, whole, pending });
+    }
+    const id = this.#pending.add(pending);
+    this.#fetches.add(id);
+    this.#send({ kind: "fetch", id, objectId, whole });
   }
 
   answer(id: number, value: Encoded): void {
@@ -287,6 +321,7 @@ export class Session {
 
   /** The arguments of that call are decoded. */
   wasRead(id: number): void {
+    this.#readId = id;
     if (this.#unread.size > 0) this.#unread.delete(id);
   }
 
@@ -475,7 +510,9 @@ export class Session {
     for (const part of outgoing.next()) {
       if (this.#channel.isOpen) this.#channel.send({ bytes: noBytes, buffers: noBuffers, part });
     }
-    if (count === 0 || outgoing.isDone) this.#outgoing.delete(id);
+    if (count > 0 && !outgoing.isDone) return;
+    this.#outgoing.delete(id);
+    this.#ledger.ended(id);
   }
 
   #partArrived({ id, data }: Part): void {
@@ -510,11 +547,7 @@ export class Session {
         this.#take(message.id)?.reject(message.error);
         break;
       case "call":
-        this.#checkId(message.id);
-        if (this.#leaving === "we") break;
-        if (hasReferences(message)) this.#unread.set(message.id, message);
-        if (this.isCancelled(message.id)) this.answerCancelled(message.id);
-        else this.#receiver.onCall(message, this);
+        this.#called(message);
         break;
       case "results":
         this.#take(message.id)?.resolveAll?.(message.values);
@@ -543,6 +576,7 @@ export class Session {
         if (this.#cancelledAhead.size > 0) this.#cancelledAhead.delete(message.id);
         break;
       case "fetch":
+        this.#ledger.beginFetch(message.id);
         this.#receiver.onFetch(message.id, message.objectId, message.whole, this);
         break;
       case "value":
@@ -565,16 +599,24 @@ export class Session {
     }
   }
 
-  /** A number is given out again when its call was answered. @throws RaySystemError */
-  #checkId(id: number): void {
-    if (id >= maxInFlight) throw new RaySystemError(`call ${id} is over the limit`);
+  /** @throws RaySystemError for a call that the peer may not make now: a number is given out again when its call was answered */
+  #called(call: CallMessage): void {
+    const { id } = call;
+    this.#ledger.checkCall(id, call.route.target);
     if (id < this.#running.length && this.#running[id] !== undefined) {
       throw new RaySystemError(`call ${id} is under way`);
     }
+    if (this.#leaving === "we") return;
+    if (hasReferences(call)) this.#unread.set(id, call);
+    if (this.isCancelled(id)) return this.answerCancelled(id);
+    this.#readId = -1;
+    this.#receiver.onCall(call, this);
+    if (this.#running[id] !== undefined) this.#ledger.hold(call, this.#readId === id);
   }
 
   /** A call has its answer: what nobody has looked at until now, nobody will. */
   #ended(id: number): void {
+    this.#ledger.ended(id);
     if (this.#unread.size === 0) return;
     const call = this.#unread.get(id);
     if (call === undefined) return;
@@ -586,6 +628,10 @@ export class Session {
     const pending = this.#pending.take(id);
     if (pending === undefined) return undefined;
     this.#bytes -= this.#pending.bytesOf(id);
+    if (this.#fetches.size > 0 && this.#fetches.delete(id)) {
+      const later = this.#laterFetches.shift();
+      if (later !== undefined) this.fetch(later.objectId, later.whole, later.pending);
+    }
     if (this.#creditWaiters.size > 0) this.#resumeWaiters();
     return pending;
   }
@@ -604,6 +650,7 @@ export class Session {
     this.#state = "closed";
     this.#bytes = 0;
     for (const pending of this.#pending.takeAll()) pending.lose(reason);
+    for (const { pending } of this.#laterFetches.drain()) pending.lose(reason);
     for (const incoming of this.#incoming.values()) incoming?.room.end();
     this.#incoming.clear();
     this.#outgoing.clear();

@@ -137,11 +137,12 @@ export class Store {
     else this.#link.changeReference(owner, objectId, holder, -1);
   }
 
-  /** A holder, or the way to it, changed its count of one of our objects. */
-  changeReference(objectId: string, holder: string, change: number): void {
+  /** A holder, or the way to it, changed its count of one of our objects. Returns whether anybody holds that. */
+  changeReference(objectId: string, holder: string, change: number): boolean {
     const exported = this.#exported.get(objectId);
-    if (exported === undefined) return;
+    if (exported === undefined) return false;
     this.#pin(objectId, exported.entry, holder, change);
+    return true;
   }
 
   /** Our objects that others hold or are about to, and who. */

@@ -1,0 +1,37 @@
+/**
+ * Calls of this runtime to one actor that are under way over one session, by whichever of its names.
+ *
+ * Twice the actor's concurrency of them go whatever else is under way, because calls that may run together may wait for each other; what is more than that
+ * needs credit. Both sides know it: the one that sends keeps to it, the one that receives hangs up on who does not (ledger.ts).
+ */
+
+/** So many calls need no credit. */
+export function freeCalls(maxConcurrency: number): number {
+  return 2 * maxConcurrency;
+}
+
+export class Lane {
+  #sent = 0;
+  /** Of those who wait for it to be less. */
+  readonly #waiting: Set<() => void> = new Set();
+
+  isFree(maxConcurrency: number): boolean {
+    return this.#sent < freeCalls(maxConcurrency);
+  }
+
+  sent(): void {
+    this.#sent += 1;
+  }
+
+  /** So many of them are under way no more. */
+  back(count: number): void {
+    this.#sent -= count;
+    if (this.#waiting.size > 0) for (const resume of this.#waiting) resume();
+  }
+
+  /** Calls back whenever some are back, until it is told to stop. */
+  watch(resume: () => void): () => void {
+    this.#waiting.add(resume);
+    return () => void this.#waiting.delete(resume);
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * What one peer has under way here: calls that did not end in the turn in which they came, with the bytes of their arguments, and fetches.
+ *
+ * An honest peer keeps to its credit (session.ts, lane.ts), so one that has more under way does not, and loses its connection. What was answered here may still
+ * be unanswered for who asked, never the other way round: nobody is hung up on who counts rightly.
+ */
+import { type Encoded, sizeOf } from "../protocol/codec.ts";
+import type { Message } from "../protocol/messages.ts";
+import { RaySystemError } from "../shared/errors.ts";
+import { freeCalls } from "./lane.ts";
+
+type CallMessage = Extract<Message, { kind: "call" }>;
+
+/** What one peer may have under way here, calls and fetches together; far above what credit lets an honest one send. */
+const maxInFlight: number = 2 ** 22;
+
+/** A session asks for no more values at once, and answers no more. */
+export const maxFetches: number = 2 ** 18;
+
+/** Calls of a life of an actor that is over, whose answers are on their way, may meet those of its next one. */
+const livesAtOnce = 2;
+
+/** What is kept of a frame must be at least this part of its memory; else it gets memory of its own. */
+const leastKeptShare: number = 1 / 16;
+/** Of a frame so small that all of it may be kept. */
+const smallFrameBytes = 4096;
+
+export interface LedgerParts {
+  /** Of arguments, as credit allows. */
+  readonly maxBytes: number;
+  /** Calls of that target that may run together; undefined where nothing waits. */
+  readonly concurrencyOf: (target: string) => number | undefined;
+}
+
+interface Held {
+  calls: number;
+}
+
+export class Ledger {
+  readonly #parts: LedgerParts;
+  /** By the caller's id, which is a slot number and so small. */
+  readonly #bytesOf: number[] = [];
+  readonly #heldOf: (Held | undefined)[] = [];
+  readonly #held: Map<string, Held> = new Map();
+  readonly #fetches: Set<number> = new Set();
+  #bytes = 0;
+
+  constructor(parts: LedgerParts) {
+    this.#parts = parts;
+  }
+
+  /** Of arguments that are held. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** @throws RaySystemError for a call that its peer may not make now */
+  checkCall(id: number, target: string): void {
+    if (id >= maxInFlight) throw new RaySystemError(`call ${id} is over the limit`);
+    if (this.#heldOf[id] !== undefined || (this.#fetches.size > 0 && this.#fetches.has(id))) {
+      throw new RaySystemError(`call ${id} is under way`);
+    }
+    if (this.#bytes >= this.#parts.maxBytes) this.#checkCredit(target);
+  }
+
+  #checkCredit(target: string): void {
+    const concurrency = this.#parts.concurrencyOf(target);
+    const calls = this.#held.get(target)?.calls ?? 0;
+    if (concurrency === undefined || calls < livesAtOnce * freeCalls(concurrency)) return;
+    throw new RaySystemError(
+      `a call to ${target} without credit: ${calls} to it are under way, and arguments of ${this.#bytes} bytes, of ${this.#parts.maxBytes}`,
+    );
+  }
+
+  /** @throws RaySystemError for a fetch that its peer may not make now */
+  beginFetch(id: number): void {
+    if (id >= maxInFlight) throw new RaySystemError(`fetch ${id} is over the limit`);
+    if (this.#fetches.has(id) || this.#heldOf[id] !== undefined) {
+      throw new RaySystemError(`fetch ${id} is under way`);
+    }
+    if (this.#fetches.size >= maxFetches) {
+      throw new RaySystemError(`more than ${maxFetches} fetches are under way`);
+    }
+    this.#fetches.add(id);
+  }
+
+  /** A call that goes on after the turn in which it came. @param isRead nobody looks at its arguments any more */
+  hold(call: CallMessage, isRead: boolean): void {
+    const { id, route } = call;
+    let bytes = sizeOf(call.arguments);
+    for (const dependency of call.dependencies) bytes += sizeOf(dependency);
+    this.#bytes += bytes;
+    this.#bytesOf[id] = bytes;
+    let held = this.#held.get(route.target);
+    if (held === undefined) {
+      held = { calls: 0 };
+      this.#held.set(route.target, held);
+    }
+    held.calls += 1;
+    this.#heldOf[id] = held;
+    if (!isRead) keepAlone(call);
+  }
+
+  /** It has its answer; its number is given out again from now on. */
+  ended(id: number): void {
+    const held = this.#heldOf[id];
+    if (held !== undefined) {
+      this.#heldOf[id] = undefined;
+      this.#bytes -= this.#bytesOf[id] as number;
+      held.calls -= 1;
+      if (held.calls === 0 && this.#held.size > namesKept) this.#forget();
+    } else if (this.#fetches.size > 0) {
+      this.#fetches.delete(id);
+    }
+  }
+
+  #forget(): void {
+    for (const [target, { calls }] of this.#held) if (calls === 0) this.#held.delete(target);
+  }
+}
+
+/** Of targets that have no calls. */
+const namesKept = 1024;
+
+/** A small call must not keep the big frame that it came in. */
+function keepAlone(call: CallMessage): void {
+  const own = alone(call.arguments);
+  const dependencies = call.dependencies.map(alone);
+  const isSame =
+    own === call.arguments && call.dependencies.every((one, at) => one === dependencies[at]);
+  // Whoever holds the call holds this one.
+  if (!isSame) Object.assign(call, { arguments: own, dependencies });
+}
+
+function alone(value: Encoded): Encoded {
+  const { bytes, start, end } = value;
+  const size = end - start;
+  const frameBytes = bytes.buffer.byteLength;
+  if (frameBytes <= smallFrameBytes || size >= frameBytes * leastKeptShare) return value;
+  return { ...value, bytes: Buffer.from(bytes.subarray(start, end)), start: 0, end: size };
+}
