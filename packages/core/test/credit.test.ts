@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { Mailbox } from "./fixtures/mailbox.ts";
+import { Filler, Mailbox } from "./fixtures/mailbox.ts";
 import { currentCaller } from "./fixtures/runtime.ts";
 
 beforeAll(() => ray.init({ numCpus: 1, prewarm: 0 }));
@@ -24,3 +24,18 @@ test("a session that is full is asked by each actor once to say when it is not, 
   expect(asked).toBe(2);
   await Promise.all([ray.kill(filler), ray.kill(other)]);
 });
+
+test.each(["thread", "process"] as const)(
+  "calls to one actor by many handles have its credit together, and none is hung up on (%s)",
+  async (isolation) => {
+    const name = `full in a ${isolation}`;
+    const options = { isolation, numCpus: 0, maxConcurrency: 1 } as const;
+    const full = Mailbox.options({ ...options, name }).remote();
+    await ray.get(full.ready.remote());
+    const filler = Filler.options({ isolation, numCpus: 0 }).remote();
+    expect(await ray.get(filler.fill.remote(name, 100))).toBe(100);
+    const own = Array.from({ length: 50 }, () => full.takeLater.remote(new Uint8Array(1e6)));
+    expect(await ray.get(own)).toHaveLength(50);
+    await Promise.all([ray.kill(full), ray.kill(filler)]);
+  },
+);

@@ -55,7 +55,7 @@ export class ActorClient implements CallOwner {
   readonly link: ClientLink;
   /** The actor keeps it by itself. */
   readonly keepsPlace: boolean = false;
-  readonly #concurrency: number;
+  #concurrency: number;
   #state: State = { kind: "locating" };
   /** Of the default group; other groups have theirs in `#groups`. */
   #queue: Fifo<Call> = new Fifo();
@@ -339,6 +339,8 @@ export class ActorClient implements CallOwner {
       return;
     }
     const lane = session.laneTo(target);
+    // By another name (getIfExists) it may have other options than those that are known here: what needs no credit is the least that it can be.
+    this.#concurrency = target === this.info.actorId ? totalConcurrency(this.info) : 1;
     this.#state = { kind: "ready", session, lane, target, incarnation };
     this.#unwatch?.();
     this.#unwatch = session.whenClosed((reason) => {
