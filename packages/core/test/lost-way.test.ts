@@ -4,7 +4,7 @@ import * as ray from "@rayling/core";
 import { Store } from "../src/store/store.ts";
 import { Neighbour } from "./fixtures/neighbour.ts";
 
-beforeAll(() => ray.init({ numCpus: 4, prewarm: 0, isolation: "process" }));
+beforeAll(() => ray.init({ numCpus: 8, prewarm: 0, isolation: "process" }));
 afterAll(() => ray.shutdown());
 
 test("a call that was under way fails as one to somebody who cannot be reached, and the next one finds a new way", async () => {
@@ -62,8 +62,8 @@ describe("objects", () => {
     await expect(ray.get(reading)).rejects.toThrow(ray.ObjectFetchTimedOutError);
     await ray.get(left.count.remote());
 
-    const [other, another] = [Neighbour.remote(), Neighbour.remote()];
-    await ray.get(other.lendLater.remote(another, maker));
+    const [other, another, late] = [Neighbour.remote(), Neighbour.remote(), Neighbour.remote()];
+    await ray.get(other.lendLater.remote(another, late));
     const otherId = await ray.get(another.hostId.remote());
     await ray.get([other.shutDoor.remote(), another.shutDoor.remote()]);
     const asking = another.read.remote();
