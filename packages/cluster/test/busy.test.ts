@@ -1,7 +1,8 @@
 /** Hosts run what users write: one whose thread computes answers later, and is not gone. */
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
+import { readFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -80,6 +81,20 @@ afterEach(async () => {
   await worker.terminate();
 });
 
+/** Connections that wait for the thread, though whoever made them has gone: as many as its system lets wait. */
+async function fill({ place }: Address): Promise<void> {
+  const most = Number(readFileSync("/proc/sys/net/core/somaxconn", "utf8"));
+  for (let count = 0; count <= most; count += 100) {
+    await Promise.all(
+      Array.from({ length: Math.min(100, most - count) }, async () => {
+        const socket = connect(place);
+        await once(socket, "connect");
+        socket.destroy();
+      }),
+    );
+  }
+}
+
 const dials: readonly ((options: typeof toListener) => Promise<Channel>)[] = [
   (options) => dialOnce(ways.path, hello, options),
   (options) => dialOnce(ways.tcp, hello, options),
@@ -134,3 +149,46 @@ test("a link that is cut goes on with a host that is busy for longer than a cut 
   expect(answers).toEqual([1, 2]);
   expect(link.cuts).toBe(1);
 });
+
+test("who waits for a host makes one connection to it, however long it takes", async () => {
+  let count = 0;
+  // It takes connections, as the system does for a thread that computes, and says nothing.
+  const server = createServer(() => (count += 1));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const address: Address = { place: { host: "127.0.0.1", port }, token };
+  const waiting = dialOnce(address, hello, patient);
+  waiting.catch(() => undefined);
+  for (const others of [1, 2]) {
+    await expect(dialOnce(address, hello, toListener)).rejects.toThrow("did not answer within 5 s");
+    expect(count).toBe(1 + others);
+  }
+  server.close();
+});
+
+test.runIf(process.platform === "linux")(
+  "a link to a host that computes lives on while so many wait there that its system answers nobody else",
+  async () => {
+    await start();
+    const link = await dialLink(ways.tcp, hello, {
+      ...patient,
+      network: { reconnectTimeoutMs: 300 },
+    });
+    open.push(link);
+    const answered = new Promise<Uint8Array>((resolve) => {
+      link.onMessage(({ bytes }) => resolve(bytes));
+    });
+    await hold();
+    link.send({ bytes: Uint8Array.of(1), buffers: [] });
+    await fill(ways.tcp);
+    // Longer than its heart is waited for, which cannot be made.
+    for (let times = 0; times < 2; times++) {
+      await expect(dialOnce(ways.tcp, hello, toListener)).rejects.toThrow("nothing is heard");
+    }
+    expect([link.isOpen, link.cuts]).toEqual([true, 0]);
+    release();
+    expect([...(await answered)]).toEqual([1]);
+    expect(link.cuts).toBe(0);
+  },
+);

@@ -6,6 +6,7 @@ import type { Batch } from "../src/protocol/messages.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import { dial, listen, type ListenOptions } from "../src/transport/dial.ts";
 import { frameOf, FrameReader } from "../src/transport/framing.ts";
+import { protocolVersion } from "../src/transport/handshake.ts";
 import { Link } from "../src/transport/link.ts";
 import type { Pace } from "../src/transport/pace.ts";
 import { SocketChannel, type SocketOptions } from "../src/transport/socket.ts";
@@ -207,6 +208,36 @@ describe("a house full of connections that say nothing", () => {
     // All but the last eight were told to go.
     await Promise.all(sockets.slice(0, -8).map((socket) => closed(socket)));
     expect(sockets.slice(-8).every((socket) => !socket.closed)).toBe(true);
+  });
+
+  test("lets in all who have the token, also where they come at once and take each other's places", async () => {
+    const { port } = await house({ unknown: { most: 2, ms: 600_000 } });
+    await Promise.all(Array.from({ length: 100 }, () => knock(port)));
+  });
+
+  test("turns somebody away in the middle of the handshake, who comes again and does not take his token for wrong", async () => {
+    const { port } = await house({});
+    const bytes = Buffer.from(JSON.stringify({ version: protocolVersion, nonce: "n" }));
+    const challenge = Buffer.concat(frameOf({ bytes, buffers: [] }));
+    let count = 0;
+    const way = createServer((socket) => {
+      socket.on("error", () => undefined);
+      if ((count += 1) > 2) {
+        const behind = connect({ port, host: "127.0.0.1" });
+        socket.pipe(behind).pipe(socket);
+        return;
+      }
+      // It lost its place, before it was answered and behind the challenge.
+      socket.once("data", () => {
+        if (count === 2) socket.write(challenge);
+        socket.end();
+      });
+    });
+    way.listen(0, "127.0.0.1");
+    ends.push(() => way.close());
+    await once(way, "listening");
+    await knock((way.address() as AddressInfo).port);
+    expect(count).toBe(3);
   });
 
   test("gives up places of those from where most come, not of others", async () => {

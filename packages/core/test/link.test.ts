@@ -11,7 +11,7 @@ import {
   type NetworkSettings,
 } from "../src/transport/dial.ts";
 import { introduce } from "../src/transport/handshake.ts";
-import { holdHeart } from "../src/transport/heart.ts";
+import { type HeartWay, holdHeart } from "../src/transport/heart.ts";
 import type { Link } from "../src/transport/link.ts";
 import { SocketChannel } from "../src/transport/socket.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
@@ -69,6 +69,12 @@ async function pair({
   });
   return { left, right, way, port };
 }
+
+/** A heart that is made by the test. */
+const unwatched: Omit<HeartWay, "dial"> = {
+  watch: () => ({ isOver: false, end: () => undefined }),
+  isLoss: () => false,
+};
 
 /** Says those words to the listener, over a connection that nobody looks after. */
 async function introduced(
@@ -247,9 +253,12 @@ describe("a link", () => {
     });
     // One that the test can break; the link has its own as well.
     const heart = Promise.withResolvers<SocketChannel>();
-    void holdHeart(left, () => {
-      heart.resolve(introduced(port, { linkId: "way-1" }));
-      return heart.promise;
+    void holdHeart(left, {
+      ...unwatched,
+      dial: () => {
+        heart.resolve(introduced(port, { linkId: "way-1" }));
+        return heart.promise;
+      },
     });
     (await heart.promise).close(died);
     await expect.poll(() => left.cuts).toBe(1);
@@ -257,25 +266,40 @@ describe("a link", () => {
     expect(await arrived).toBe(7);
   });
 
-  test("whose heart cannot be made, though its machine is reached, keeps its connection", async () => {
+  test("whose heart cannot be made keeps its connection, and gives it up where that proves that nobody is there", async () => {
     const { left } = await pair();
     left.onMessage(() => undefined);
-    const attempts = Promise.withResolvers<void>();
     let count = 0;
-    void holdHeart(left, async (onReached) => {
-      onReached();
-      if ((count += 1) === 2) attempts.resolve();
-      throw new Error("it is busy");
+    const cutsBefore: number[] = [];
+    void holdHeart(left, {
+      watch: unwatched.watch,
+      dial: async () => {
+        cutsBefore.push(left.cuts);
+        throw new Error("it is busy, or gone");
+      },
+      isLoss: () => (count += 1) === 2,
     });
-    await attempts.promise;
-    expect(left.cuts).toBe(0);
+    await expect.poll(() => left.cuts).toBe(1);
+    expect(cutsBefore.slice(0, 2)).toEqual([0, 0]);
+  });
+
+  test("gives its connection up when the other machine is lost before there is a heart", async () => {
+    const { left } = await pair();
+    left.onMessage(() => undefined);
+    void holdHeart(left, {
+      ...unwatched,
+      dial: () => new Promise(() => undefined),
+      watch: (onLost) => {
+        onLost();
+        return { isOver: true, end: () => undefined };
+      },
+    });
+    await expect.poll(() => left.cuts).toBe(1);
   });
 
   test("takes no heart of another link, and ends one that speaks, and its own connection with it", async () => {
     const { port } = await pair();
-    await expect(introduced(port, { heartOf: "way-1" })).rejects.toMatchObject({
-      code: "AUTHENTICATION",
-    });
+    await expect(introduced(port, { heartOf: "way-1" })).rejects.toThrow("ended the connection");
     const wire = await introduced(port, { linkId: "way-1" });
     const heart = await introduced(port, { heartOf: "way-1" });
     heart.send(numbered(0));

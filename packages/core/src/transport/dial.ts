@@ -7,25 +7,26 @@
  */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import {
+  AuthenticationError,
   CertificateError,
   type DeathCause,
   type RayError,
   RaySystemError,
 } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
-import type { Channel } from "./channel.ts";
-import { type Deadline, deadline } from "./deadline.ts";
+import { brokenChannel, type Channel } from "./channel.ts";
+import { deadline } from "./deadline.ts";
 import { type FrameLimits, peerLimits } from "./framing.ts";
-import { holdHeart, watchHeart } from "./heart.ts";
-import { handshakeMs, helloLimits, introduce, receive } from "./handshake.ts";
+import { type HeartWay, holdHeart, watchHeart } from "./heart.ts";
+import { handshakeMs, helloLimits, introduce, receive, TurnedAwayError } from "./handshake.ts";
 import { Link, LinkRefused, type LinkTimes, type Redial } from "./link.ts";
+import { keepAlive, LostWayError, type Place, provesLoss, watchMachine } from "./lost-way.ts";
 import type { Pace } from "./pace.ts";
 import { SocketChannel } from "./socket.ts";
 import type { Credentials } from "./credentials.ts";
 import { explainTls, secureServer, secureSocket } from "./tls.ts";
 
-/** Where somebody listens: on this machine, or on any. */
-export type Place = { readonly path: string } | { readonly host: string; readonly port: number };
+export type { Place } from "./lost-way.ts";
 
 /** Where a host listens, and what opens it. */
 export interface Address {
@@ -68,8 +69,8 @@ export interface ListenOptions {
   readonly network?: NetworkSettings;
 }
 
-/** A connection on which nothing comes is probed by the system: after this, and every second from then on; the tenth that is not answered ends it. */
-const keepAlive = { keepAlive: true, keepAliveInitialDelay: 5000 };
+/** So many may wait for a thread that computes; systems have limits of their own (Linux: net.core.somaxconn, 4,096). Behind them nobody is heard. */
+const backlog = 4096;
 
 export interface UnknownLimits {
   /** How many there may be. Default 256. */
@@ -104,7 +105,7 @@ export function listen(options: ListenOptions): Promise<Listener> {
   server.unref();
   return new Promise((resolve, reject) => {
     server.on("error", reject);
-    server.listen(options.address.place, () =>
+    server.listen({ ...options.address.place, backlog }, () =>
       resolve({ address: server.address(), close: () => void server.close() }),
     );
   });
@@ -183,12 +184,22 @@ async function answer(
     welcome({});
     link.attach({ wire: channel, received: 0 });
     options.onChannel(link, { peerId, wayId });
-  } catch {
-    // Who does not know the token is told nothing.
-    socket.destroy();
+  } catch (error) {
+    // Who does not know the token hears that it was of no use, and nothing else.
+    if (error instanceof AuthenticationError) await dismissed(channel, socket, error);
+    else socket.destroy();
   } finally {
     limit.end();
   }
+}
+
+/** Resolves when it has gone: until then it has its place. */
+function dismissed(channel: SocketChannel, socket: Socket, error: Error): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket.closed) return resolve();
+    socket.once("close", () => resolve());
+    channel.close(brokenChannel(error));
+  });
 }
 
 export interface DialOptions {
@@ -215,11 +226,14 @@ export async function dialLink(
 ): Promise<Link> {
   const linkId = newId("way");
   const redial = wires(async () => address, { ...hello, linkId }, options);
-  const first = await redial(0, () => undefined);
+  const first = await insist(() => redial(0, () => undefined), options);
   const { peerId: peer, explain, network } = options;
   const link = new Link({ peer, explain, redial, ...network });
   link.attach(first);
-  void holdHeart(link, (onReached) => dialHeart(address, hello, linkId, options, onReached));
+  void holdHeart(
+    link,
+    heartWay(async () => address, hello, linkId, options),
+  );
   return link;
 }
 
@@ -229,7 +243,7 @@ export async function dialOnce(
   hello: Hello,
   options: DialOptions,
 ): Promise<Channel> {
-  return (await connectTo(address, { ...hello }, options)).channel;
+  return (await insist(() => connectTo(address, { ...hello }, options), options)).channel;
 }
 
 /** A link to somebody who can be dialled soon: what is sent until then waits. It ends when `explain` says that it never will be. */
@@ -243,22 +257,48 @@ export function dialLater(
   const redial = wires(address, { ...hello, linkId }, options);
   const link = new Link({ peer, explain, redial, ...network });
   link.begin();
-  void holdHeart(link, async (onReached) =>
-    dialHeart(await address(), hello, linkId, options, onReached),
-  );
+  void holdHeart(link, heartWay(address, hello, linkId, options));
   return link;
 }
 
-async function dialHeart(
-  address: Address,
+/** Between attempts of somebody who lost its place; doubles up to the longest. A link that is there comes again by itself (transport/link.ts). */
+const insistMs = { first: 50, longest: 2000, agent: 2000, host: 30_000 };
+
+/** As often as it is turned away, until it has paused for as long as there is patience with the other side. */
+async function insist<T>(
+  attempt: () => Promise<T>,
+  { mayBeBusy, network }: DialOptions,
+): Promise<T> {
+  const mostMs =
+    mayBeBusy === true ? (network?.reconnectTimeoutMs ?? insistMs.host) : insistMs.agent;
+  let pausedMs = 0;
+  for (let ms = insistMs.first; ; ms = Math.min(2 * ms, insistMs.longest)) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof TurnedAwayError) || pausedMs >= mostMs) throw error;
+    }
+    // Not the same for all who were turned away.
+    const pauseMs = ms * (0.5 + Math.random());
+    pausedMs += pauseMs;
+    await new Promise<void>((resolve) => deadline(pauseMs, resolve));
+  }
+}
+
+/** How the heart of a link is made. */
+function heartWay(
+  address: () => Promise<Address>,
   { peerId }: Hello,
   linkId: string,
   options: DialOptions,
-  onReached: () => void,
-): Promise<Channel> {
+): HeartWay {
   const hello = { peerId, heartOf: linkId };
   const quiet = { ...options, explain: async () => cutOff };
-  return (await connectTo(address, hello, quiet, onReached)).channel;
+  return {
+    dial: async () => (await connectTo(await address(), hello, quiet)).channel,
+    watch: (onLost) => watchMachine(address, onLost),
+    isLoss: (error) => error instanceof LostWayError,
+  };
 }
 
 /** Connections of one link, one after the other. */
@@ -300,12 +340,15 @@ async function connectTo(
   let failure: Error | undefined;
   socket.once("error", (error) => (failure = error));
   const giveUp = (message: string): void => void socket.destroy(new Error(message));
+  let isMade = false;
   let limit = deadline(handshakeMs, () => giveUp(`nothing is heard from there within ${seconds}`));
   socket.once("connect", () => {
+    isMade = true;
     limit.end();
-    limit = mayBeBusy
-      ? whileReached(address, giveUp)
-      : deadline(handshakeMs, () => giveUp(`it did not answer within ${seconds}`));
+    // The system there has taken what is said, and answers probes, whether or not its thread listens; when it does not any more, the connection ends.
+    // Not another connection to look: many who wait would fill the place for those who come, behind which a host that lives is as silent as a dead one.
+    if (!mayBeBusy)
+      limit = deadline(handshakeMs, () => giveUp(`it did not answer within ${seconds}`));
     onReached();
   });
   try {
@@ -319,45 +362,13 @@ async function connectTo(
     return { channel, welcome };
   } catch (cause) {
     socket.destroy();
-    throw failure === undefined ? cause : unreached(address, peerId, failure);
+    throw failure === undefined ? cause : unreached(address, peerId, failure, isMade);
   } finally {
     limit.end();
   }
 }
 
 const seconds = `${handshakeMs / 1000} s`;
-
-/** Between two looks whether a machine can still be reached whose host does not answer; doubles up to the longest. */
-const lookMs = { first: 5000, longest: 60_000 };
-
-/**
- * Calls back when the machine there cannot be reached any more: what was sent to it over a connection that broke without a word would be waited for for a
- * quarter of an hour. Of its own machine the system tells.
- */
-function whileReached({ place }: Address, onLost: (message: string) => void): Deadline {
-  if ("path" in place) return { end: () => undefined };
-  let probe: Socket | undefined;
-  let limit: Deadline;
-  const look = (pauseMs: number): void => {
-    limit = deadline(pauseMs, () => {
-      probe = connect(place).unref();
-      probe.once("error", ({ message }) => onLost(message));
-      probe.once("connect", () => {
-        probe?.destroy();
-        limit.end();
-        look(Math.min(2 * pauseMs, lookMs.longest));
-      });
-      limit = deadline(handshakeMs, () => onLost(`nothing is heard from there within ${seconds}`));
-    });
-  };
-  look(lookMs.first);
-  return {
-    end() {
-      limit.end();
-      probe?.destroy();
-    },
-  };
-}
 
 function socketTo(
   { place, isSecure }: Address,
@@ -384,10 +395,20 @@ function secured(socket: Socket): Promise<void> {
   });
 }
 
-function unreached({ place }: Address, peerId: string, failure: Error): RayError {
+/** @param isMade the connection was there */
+function unreached(
+  { place }: Address,
+  peerId: string,
+  failure: NodeJS.ErrnoException,
+  isMade: boolean,
+): RayError {
   const why = "host" in place ? explainTls(failure, place.host) : undefined;
   if (why !== undefined) return new CertificateError(peerId, `cannot be reached: ${why}`, failure);
-  return new RaySystemError(`${peerId} cannot be reached: ${failure.message}`, { cause: failure });
+  const message = `${peerId} cannot be reached: ${failure.message}`;
+  if (provesLoss(failure, isMade)) return new LostWayError(message, { cause: failure });
+  const isReset = failure.code === "ECONNRESET" || failure.code === "EPIPE";
+  const Kind = isMade && isReset ? TurnedAwayError : RaySystemError;
+  return new Kind(message, { cause: failure });
 }
 
 /** Of a connection under a link, which goes on over the next one. */

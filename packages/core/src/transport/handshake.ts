@@ -8,7 +8,8 @@
  *                                                    <--  welcome { proof = HMAC(token, "listener" both), ... }
  *
  * Until the proof is known to be right, frames are small, time is short, connections are few, and nothing is kept for the peer. A peer of another
- * version is told so; one with the wrong token is told nothing.
+ * version is told so; one with the wrong token gets the empty frame that says "I could not read you". A connection that ends without it says nothing
+ * of the token: there was no room, or no time, and whoever has the token may come again.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { AuthenticationError, ProtocolVersionError, RaySystemError } from "../shared/errors.ts";
@@ -25,9 +26,12 @@ export const helloLimits: FrameLimits = { maxBatchBytes: 4096, maxBuffers: 0, ma
 /** From the connection to the welcome, on both sides. */
 export const handshakeMs = 5000;
 
+/** The connection ended in the middle of the handshake, and nothing was said against this side. */
+export class TurnedAwayError extends RaySystemError {}
+
 type Plain = Readonly<Record<string, unknown>>;
 
-/** Proves that this side has the token; resolves with what the listener says. Rejects with AuthenticationError or ProtocolVersionError. */
+/** Proves that this side has the token; resolves with what the listener says. Rejects with AuthenticationError, ProtocolVersionError or TurnedAwayError. */
 export async function introduce(
   channel: SocketChannel,
   token: string,
@@ -46,7 +50,8 @@ export async function introduce(
   try {
     welcome = read(await channel.next());
   } catch (cause) {
-    throw new AuthenticationError(peer, cause);
+    if (await isRefused(channel)) throw new AuthenticationError(peer, cause);
+    throw new TurnedAwayError(`${peer} ended the connection before it said who it is`, { cause });
   }
   const { proof, ...rest } = welcome;
   const wanted = proofOf("listener", token, own, theirs);
@@ -61,10 +66,14 @@ async function firstAnswer(channel: SocketChannel, peer: string): Promise<Batch>
     return await channel.next();
   } catch (cause) {
     const why = "it speaks TLS (raylings://), has too many who wait for it, or is none of ours";
-    throw new RaySystemError(`${peer} ended the connection before it said a word: ${why}`, {
-      cause,
-    });
+    const Kind = (await isRefused(channel)) ? RaySystemError : TurnedAwayError;
+    throw new Kind(`${peer} ended the connection before it said a word: ${why}`, { cause });
   }
+}
+
+/** Whether the other side said that it can do nothing with this one, or what it said is nothing. */
+async function isRefused(channel: SocketChannel): Promise<boolean> {
+  return (await channel.closed).kind === "channel-broken";
 }
 
 export interface Introduced {

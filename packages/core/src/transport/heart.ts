@@ -4,37 +4,49 @@
  * Beside the link they hold a connection over which nothing is ever sent. The systems of both machines probe it (TCP keep-alive), whatever their threads do
  * meanwhile: a host that computes for minutes is there. The link's own connection is probed only while nothing is under way on it; what is sent into a
  * broken one is sent again for a quarter of an hour before anybody is told. When the heart breaks, the link gives its connection up, and goes on over
- * another one if that can be made.
+ * another one if that can be made. A heart that cannot be made says nothing: where too many wait for a host that computes, its system answers no one else.
  */
 import type { DeathCause } from "../shared/errors.ts";
 import type { Channel } from "./channel.ts";
 import type { Link } from "./link.ts";
+import type { Watch } from "./lost-way.ts";
 
 /** Before the first one, so that short links have none, and before what broke is made again. */
 const pauseMs = { first: 1000, again: 5000 };
 
+export interface HeartWay {
+  /** Watches the other machine from now on, without a word to whom runs there, until that is ended. */
+  readonly watch: (onLost: () => void) => Watch;
+  /** Makes the heart: rejects when it cannot be made. */
+  readonly dial: () => Promise<Channel>;
+  /** Whether that error says that the other side is gone or cannot be reached: it may only have no room for the heart, or no time. */
+  readonly isLoss: (error: unknown) => boolean;
+}
+
 /** The part of the side that dialled, until the link is closed. Does not keep the process alive. */
-export async function holdHeart(
-  link: Link,
-  dialHeart: (onReached: () => void) => Promise<Channel>,
-): Promise<void> {
+export async function holdHeart(link: Link, way: HeartWay): Promise<void> {
   const ended = new AbortController();
   let heart: Channel | undefined;
+  let watch: Watch | undefined;
   void link.closed.then(() => {
     ended.abort();
+    watch?.end();
     heart?.close(over);
   });
-  for (let ms = pauseMs.first; await passed(ms, ended.signal); ms = pauseMs.again) {
-    let isReached = false;
+  for (let ms = pauseMs.first; !ended.signal.aborted; ms = pauseMs.again) {
+    // Until there is a heart, also where a host that computes takes its time to answer.
+    if (watch?.isOver !== false) watch = way.watch(() => link.cut());
+    if (!(await passed(ms, ended.signal))) return;
     try {
-      heart = await dialHeart(() => (isReached = true));
-      if (!link.isOpen) heart.close(over);
-      hearNothing(heart);
-      await heart.closed;
-    } catch {
-      // It takes its time to answer. From where nothing is heard, nothing comes over the link's connection either.
-      if (isReached) continue;
+      heart = await way.dial();
+    } catch (error) {
+      if (way.isLoss(error)) link.cut();
+      continue;
     }
+    watch.end();
+    if (!link.isOpen) heart.close(over);
+    hearNothing(heart);
+    await heart.closed;
     link.cut();
   }
 }
