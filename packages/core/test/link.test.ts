@@ -156,8 +156,11 @@ describe("a link", () => {
     way.closed = true;
     // Nobody can explain it, which is waited for before it is given up.
     const [of, by] = await Promise.all([left.closed, right.closed]);
-    expect(of).toMatchObject({ kind: "unreachable" });
-    expect(of.message).toBe("the listener could not be reached for 0.05 s");
+    expect(of).toMatchObject({ kind: "unreachable", error: { code: "SYSTEM" } });
+    // With what the last attempt found.
+    expect(of.message).toMatch(
+      /^the listener could not be reached for 0.05 s: .*(ECONNRESET|ended the connection)/,
+    );
     expect(by.message).toBe("dialler could not be reached for 0.05 s");
     expect(() => left.send(numbered(0))).toThrow("closed");
   });
@@ -177,7 +180,7 @@ describe("a link", () => {
     };
     way.cut();
     const { message } = await left.closed;
-    expect(message).toBe("the listener could not be reached for 0.2 s");
+    expect(message).toContain("the listener could not be reached for 0.2 s");
     expect(left.cuts).toBeGreaterThan(1);
   });
 
@@ -240,9 +243,23 @@ describe("a link", () => {
     });
     link.send(numbered(1));
     expect(await link.closed).toMatchObject({
-      message: "nobody could not be reached for 0.05 s",
+      message: `nobody could not be reached for 0.05 s: connect ECONNREFUSED 127.0.0.1:${port}`,
     });
     expect(link.isOpen).toBe(false);
+  });
+
+  test("to somebody with another token ends at once, and says that", async () => {
+    const { port } = await pair();
+    const wrong = { place: { host: "127.0.0.1", port }, token: "guess" };
+    const link = dialLater(async () => wrong, hello, {
+      peerId: "the listener",
+      explain: never,
+      network: { reconnectTimeoutMs: 600_000, explainMs: 10 },
+    });
+    expect(await link.closed).toMatchObject({
+      message: "the listener did not accept the token, or has another one",
+      error: { code: "AUTHENTICATION" },
+    });
   });
 
   test("whose heart breaks goes on over another connection", async () => {

@@ -7,7 +7,12 @@
  * count. Connections that break before anything came over them save nobody: their cuts count together.
  */
 import type { Batch } from "../protocol/messages.ts";
-import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import {
+  AuthenticationError,
+  type DeathCause,
+  ProtocolVersionError,
+  RaySystemError,
+} from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";
 import { type Deadline, deadline } from "./deadline.ts";
@@ -87,6 +92,8 @@ export class Link implements Channel {
   #attachedAt = 0;
   /** Something came over the last connection. */
   #isHeard = false;
+  /** Why the last attempt to reach it failed. */
+  #failure: Error | undefined;
   /** Before the next attempt. */
   #pauseMs = 0;
   #goneTimer: NodeJS.Timeout | undefined;
@@ -137,6 +144,7 @@ export class Link implements Channel {
     this.#stopLimit();
     this.#attachedAt = performance.now();
     this.#isHeard = false;
+    this.#failure = undefined;
     this.#acknowledged = this.#received;
     this.#unacknowledgedBytes = 0;
     wire.onWord((word) => this.#hear(word));
@@ -319,13 +327,19 @@ export class Link implements Channel {
 
   #limitCut(): void {
     if (this.#limit !== undefined || !this.#open) return;
-    const { peer } = this.#options;
-    const { reconnectTimeoutMs } = this.#times;
-    const message = `${peer} could not be reached for ${reconnectTimeoutMs / 1000} s`;
     this.#limit = {
       since: performance.now(),
-      deadline: deadline(this.#leftMs, () => void this.#finish(message)),
+      deadline: deadline(this.#leftMs, () => void this.#finish(this.#notReached(), this.#failure)),
     };
+  }
+
+  /** For how long, and why, if this side dialled. */
+  #notReached(): string {
+    const { peer } = this.#options;
+    const message = `${peer} could not be reached for ${this.#times.reconnectTimeoutMs / 1000} s`;
+    if (this.#failure === undefined) return message;
+    const why = this.#failure.message.replace(`${peer} cannot be reached: `, "");
+    return `${message}: ${why}`;
   }
 
   #stopLimit(): void {
@@ -350,7 +364,9 @@ export class Link implements Channel {
           return this.#end(brokenChannel(error));
         }
       } catch (error) {
-        if (error instanceof LinkRefused) return void this.#finish(error.message);
+        this.#failure = error instanceof Error ? error : new Error(String(error));
+        // It answered, and will say the same the next time.
+        if (isFinal(error)) return void this.#finish(this.#failure.message, this.#failure);
         // The first connection has its limit from the first failure on.
         this.#limitCut();
       }
@@ -367,21 +383,31 @@ export class Link implements Channel {
   }
 
   /** It is lost; why is asked, for a while. */
-  async #finish(message: string): Promise<void> {
+  async #finish(message: string, error?: Error): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<DeathCause>();
-    const timer = setTimeout(
-      () => resolve({ kind: "unreachable", message }),
-      this.#times.explainMs,
-    );
+    const cause: DeathCause = {
+      kind: "unreachable",
+      message,
+      ...(error === undefined ? {} : { error }),
+    };
+    const timer = setTimeout(() => resolve(cause), this.#times.explainMs);
     timer.unref();
     try {
       this.#end(await Promise.race([this.#options.explain(), late]));
     } catch {
-      this.#end({ kind: "unreachable", message });
+      this.#end(cause);
     } finally {
       clearTimeout(timer);
     }
   }
+}
+
+function isFinal(error: unknown): boolean {
+  return (
+    error instanceof LinkRefused ||
+    error instanceof AuthenticationError ||
+    error instanceof ProtocolVersionError
+  );
 }
 
 const givenUp: DeathCause = { kind: "unreachable", message: "the connection broke" };
