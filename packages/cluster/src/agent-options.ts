@@ -14,8 +14,9 @@ import {
   text,
   timerMs,
 } from "@rayling/core/cluster";
+import type { WorkerPortOptions } from "./worker-ports.ts";
 
-export interface AgentOptions {
+export interface AgentOptions extends WorkerPortOptions {
   /** What it listens on. Default "127.0.0.1"; anything but a loopback address needs `tls`. */
   readonly host?: string;
   /** By what name drivers reach it, if it listens on all addresses of the machine. Default: the first name in its certificate. */
@@ -61,6 +62,8 @@ export function checkAgentOptions(options: AgentOptions): void {
     resources: offered,
     labels,
     maxHosts: count(1),
+    minWorkerPort: portNumber,
+    maxWorkerPort: portNumber,
     objectStoreMemory: count(1024 * 1024),
     reconnectTimeoutMs: timerMs,
     codeCache: text,

@@ -35,6 +35,7 @@ import {
   standardReconnectTimeoutMs,
 } from "./contract.ts";
 import { DriverSession, type Machine } from "./driver-session.ts";
+import { workerPorts, type WorkerPortOptions } from "./worker-ports.ts";
 
 export interface Agent {
   /** What a driver is to name: `rayling://token@host:port`. */
@@ -71,6 +72,7 @@ const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gon
 export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   checkAgentOptions(options);
   const { host = "127.0.0.1", port = 0, token = newToken() } = options;
+  const ports = workerPorts(options);
   const found = findCredentials(options.tls, !isLoopback(host));
   const credentials = found?.credentials;
   if (credentials === undefined && !isLoopback(host)) {
@@ -97,6 +99,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   const machine: Machine = {
     guard,
     host,
+    ports,
     tell,
     codeCache,
     network,

@@ -15,6 +15,7 @@ import {
   type Link,
   type NetworkSettings,
   newToken,
+  type PortRange,
   RaySystemError,
   readLines,
 } from "@rayling/core/cluster";
@@ -27,6 +28,8 @@ import { HostOutput } from "./host-output.ts";
 export interface Machine {
   readonly guard: Guard;
   readonly host: string;
+  /** Those that hosts listen on; undefined: any. */
+  readonly ports: PortRange | undefined;
   readonly tell: (line: string) => void;
   readonly codeCache: CodeCache;
   readonly network: NetworkSettings;
@@ -114,7 +117,7 @@ export class DriverSession {
 
   async #launch(wish: HostOrder): Promise<StartedHost> {
     const { identity, runtimeEnv, moduleUrl, code, ...order } = wish;
-    const { guard, host, maxHosts, hostCount, spillDirectory, objectStoreMemory, network } =
+    const { guard, host, ports, maxHosts, hostCount, spillDirectory, objectStoreMemory, network } =
       this.#machine;
     if (hostCount() >= maxHosts) {
       throw new RaySystemError(
@@ -136,6 +139,7 @@ export class DriverSession {
             token: newToken(),
             isSecure: network.credentials !== undefined,
           },
+          ...(ports === undefined ? {} : { ports }),
           spillDirectory,
           ...(place === undefined ? {} : { codeRoots: place.roots }),
         },

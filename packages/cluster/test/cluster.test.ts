@@ -670,6 +670,28 @@ describe("an agent", () => {
     await agent.close();
   });
 
+  test("starts hosts on the ports that it is to, and says when none is free", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const agent = await startAgent({ numCpus: 2, minWorkerPort: port, maxWorkerPort: port });
+    await ray.init({ numCpus: 0, nodes: [agent.address] });
+    const none = `no port from ${port} to ${port} (minWorkerPort, maxWorkerPort) is free on 127.0.0.1`;
+    await expect(ray.get(Far.remote().add.remote(1))).rejects.toThrow(none);
+    server.close();
+    await once(server, "close");
+    const far = Far.remote();
+    expect(await ray.get(far.add.remote(1))).toBe(1);
+    // It is taken now, by that host.
+    await expect(startAgent({ port })).rejects.toThrow("the port is taken");
+    await ray.shutdown();
+    await agent.close();
+    await expect(startAgent({ minWorkerPort: 2, maxWorkerPort: 1 })).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      option: "maxWorkerPort",
+    });
+  });
+
   test("says which port is taken", async () => {
     const agent = await startAgent();
     const port = Number(new URL(agent.address).port);

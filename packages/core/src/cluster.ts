@@ -7,6 +7,7 @@ export {
   type HostControl,
   type HostIdentity,
   type LauncherControl,
+  type PortRange,
   type ProcessSettings,
 } from "./host/control.ts";
 export { registeredModules } from "./host/registry.ts";
@@ -37,6 +38,7 @@ export {
   AuthenticationError,
   CertificateError,
   type DeathCause,
+  InvalidOptionError,
   ProtocolVersionError,
   RayError,
   RaySystemError,

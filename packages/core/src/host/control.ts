@@ -77,12 +77,20 @@ export interface ObjectStoreShare {
   readonly isDevelopment: boolean;
 }
 
+/** With both ends. */
+export interface PortRange {
+  readonly first: number;
+  readonly last: number;
+}
+
 /** What a host process is started with (host/settings.ts). */
 export interface ProcessSettings extends HostIdentity {
   /** Where it can be dialled. On a path, its channels to the driver are files that it inherits; on a port, the driver dials them. */
   readonly door: Address;
   /** What others dial in place of the host that the door listens on. */
   readonly publicHost?: string;
+  /** It takes the first of these that is free. */
+  readonly ports?: PortRange;
   /** Where the driver's code is, if it was brought here. */
   readonly codeRoots?: readonly CodeRoot[];
   /** Bytes of big values that it keeps in memory: a process has a budget of its own. */

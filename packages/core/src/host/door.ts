@@ -4,9 +4,16 @@
  * A connection may be the answer to a request of this host (a way that somebody else opens); any other is from somebody who has calls for it.
  */
 import type { AddressInfo } from "node:net";
-import type { DeathCause } from "../shared/errors.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import { type Address, type Hello, listen, type NetworkSettings } from "../transport/dial.ts";
+import {
+  type Address,
+  type Hello,
+  listen,
+  type Listener,
+  type NetworkSettings,
+} from "../transport/dial.ts";
+import type { PortRange } from "./control.ts";
 
 /** A request whose answer may be a connection from the other side. */
 export interface Expected {
@@ -21,6 +28,8 @@ export interface DoorParts {
   readonly address: Address;
   /** What others are to dial in place of the host that it listens on. */
   readonly publicHost?: string;
+  /** It takes the first of these that is free, in place of the port of its address. */
+  readonly ports?: PortRange;
   readonly network: NetworkSettings;
   /** Resolves when that peer is gone. */
   readonly death: (peerId: string) => Promise<DeathCause>;
@@ -55,17 +64,45 @@ export class Door {
   }
 
   async #open(): Promise<Address> {
-    const { address, publicHost, death, network } = this.#parts;
-    const listener = await listen({
+    const { address, publicHost, ports } = this.#parts;
+    const { place } = address;
+    if ("path" in place) {
+      await this.#listen(address);
+      return address;
+    }
+    const listener = await (ports === undefined
+      ? this.#listen(address)
+      : this.#listenOnOne(address, place.host, ports));
+    const { port } = listener.address as AddressInfo;
+    return { ...address, place: { host: publicHost ?? place.host, port } };
+  }
+
+  #listen(address: Address): Promise<Listener> {
+    const { death, network } = this.#parts;
+    return listen({
       address,
       ...("path" in address.place ? {} : { network }),
       explain: death,
       onChannel: (channel, hello) => this.#enter(channel, hello),
     });
-    const { place } = address;
-    if ("path" in place) return address;
-    const { port } = listener.address as AddressInfo;
-    return { ...address, place: { host: publicHost ?? place.host, port } };
+  }
+
+  async #listenOnOne(
+    address: Address,
+    host: string,
+    { first, last }: PortRange,
+  ): Promise<Listener> {
+    for (let port = first; port <= last; port++) {
+      try {
+        return await this.#listen({ ...address, place: { host, port } });
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+      }
+    }
+    const { hostId } = this.#parts;
+    throw new RaySystemError(
+      `host ${hostId} cannot be reached: no port from ${first} to ${last} (minWorkerPort, maxWorkerPort) is free on ${host}`,
+    );
   }
 
   #enter(channel: Channel, { peerId, wayId }: Hello): void {

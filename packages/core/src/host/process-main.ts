@@ -96,13 +96,14 @@ function inheritedLines(): Lines {
 
 /** Tells the agent where it can be dialled, and waits for the driver. */
 async function dialledLines(): Promise<Lines> {
-  const { hostId, driverId, network, door: address, publicHost } = settings;
+  const { hostId, driverId, network, door: address, publicHost, ports } = settings;
   let known: Pick<DoorParts, "death" | "onChannel"> | undefined;
   const early: [string, Channel][] = [];
   const door = new Door({
     hostId,
     address,
     ...(publicHost === undefined ? {} : { publicHost }),
+    ...(ports === undefined ? {} : { ports }),
     network,
     // Nobody can say that the driver is gone; its silence does.
     death: (peerId) => (peerId === driverId || known === undefined ? never() : known.death(peerId)),

@@ -20,6 +20,8 @@ export interface NodeOptions {
   readonly resources: Readonly<Record<string, number>>;
   readonly labels: Readonly<Record<string, string>>;
   readonly maxHosts: number;
+  readonly minWorkerPort?: number;
+  readonly maxWorkerPort?: number;
   readonly codeCache?: string;
   readonly codeCacheBytes?: number;
   readonly maxCodeBytes?: number;

@@ -54,6 +54,12 @@ export function addNodeCommand(
       1000,
     )
     .option(
+      "--min-worker-port <port>",
+      "the first port that hosts listen on, for a firewall that lets some through (default: any that is free)",
+      count(1),
+    )
+    .option("--max-worker-port <port>", "the last one; each host takes one of them", count(1))
+    .option(
       "--code-cache <directory>",
       "where code is kept that drivers bring (default: ~/.rayling/code)",
     )
