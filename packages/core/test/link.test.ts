@@ -1,5 +1,5 @@
 import { connect, type AddressInfo } from "node:net";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Batch } from "../src/protocol/messages.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
@@ -10,6 +10,7 @@ import {
   listen,
   type NetworkSettings,
 } from "../src/transport/dial.ts";
+import { drainAll } from "../src/transport/drain.ts";
 import { introduce } from "../src/transport/handshake.ts";
 import { type HeartWay, holdHeart } from "../src/transport/heart.ts";
 import type { Link } from "../src/transport/link.ts";
@@ -210,6 +211,24 @@ describe("a link", () => {
     right.close(died);
     expect(await left.closed).toEqual(died);
     expect(count).toBe(500);
+  });
+
+  test("is waited for at the end of a process no longer than all of them together", async () => {
+    const pairs = await Promise.all(Array.from({ length: 5 }, () => pair()));
+    for (const { left } of pairs) left.send(numbered(1));
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const wait = vi.spyOn(Atomics, "wait").mockImplementation(() => {
+      vi.advanceTimersByTime(1);
+      return "timed-out";
+    });
+    try {
+      // Nobody hears at their other ends: this thread is held.
+      drainAll(pairs.map(({ left }) => left));
+      expect(wait).toHaveBeenCalledTimes(2000);
+    } finally {
+      wait.mockRestore();
+      vi.useRealTimers();
+    }
   });
 
   test("that one side closes is closed for the other", async () => {

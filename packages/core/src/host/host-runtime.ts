@@ -19,6 +19,7 @@ import type { Budget } from "../store/budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
 import { SpillFiles } from "../store/spill-files.ts";
 import type { Channel } from "../transport/channel.ts";
+import { drainAll } from "../transport/drain.ts";
 import { renew } from "../transport/credentials.ts";
 import { Arrivals } from "./arrivals.ts";
 import type {
@@ -115,7 +116,7 @@ export function startHost(wiring: HostWiring): HostControl {
     reporter.flush();
     caller.handOver();
     caller.flush();
-    for (const channel of channels()) channel.drainNow();
+    drainAll(channels());
   });
   setCurrentCaller(caller, identity.namespace);
   const data = wiring.data(() => death(driverId));

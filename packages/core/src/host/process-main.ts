@@ -12,6 +12,7 @@ import type { DeathCause } from "../shared/errors.ts";
 import { setCodeRoots } from "../shared/code-roots.ts";
 import { newBudget } from "../store/budget.ts";
 import type { Channel } from "../transport/channel.ts";
+import { drainAll } from "../transport/drain.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
 import { renew } from "../transport/credentials.ts";
 import { inheritedSocket, SocketChannel } from "../transport/socket.ts";
@@ -72,7 +73,7 @@ expose(
       const message = `uncaught in its process: ${error.name}: ${error.message}`;
       const cause = causeToData({ kind: "uncaught-exception", message, error });
       void driver.dying(cause);
-      control.drainNow();
+      drainAll([control]);
       lines.dying?.(cause);
     },
   }),

@@ -30,8 +30,14 @@ export interface Channel {
   readonly closed: Promise<DeathCause>;
   /** Resolves when what was sent cannot be lost by the end of this side any more, or nobody is there to read it. */
   drained(): Promise<void>;
-  /** The same, at once: for a runtime that is ending. Gives up on a peer that reads nothing. */
-  drainNow(): void;
+  /**
+   * What was sent leaves at once, for a runtime that is ending (transport/drain.ts). Gives up on a peer that reads nothing.
+   *
+   * @param until by performance.now(): then the time for those who read nothing is over
+   */
+  drainNow(until?: number): void;
+  /** Looks what has arrived, and says whether the other side has all. Only a channel has it on which that is known. What else arrives is for nobody any more. */
+  readonly isHeardNow?: () => boolean;
   /** Ends both sides. Idempotent: the first reason stays. */
   close(reason: DeathCause): void;
 }

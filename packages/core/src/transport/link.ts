@@ -56,9 +56,6 @@ const pauseMs = { first: 50, longest: 2000 };
 /** What has arrived is acknowledged after so many batches or bytes, or so many ms. */
 const acknowledge = { batches: 64, bytes: 256 * 1024, ms: 50 };
 
-/** How long a process that ends waits for its last words to be heard. */
-const drainMs = 2000;
-
 const words = { received: 1, goodbye: 2 } as const;
 
 export class Link implements Channel {
@@ -198,21 +195,16 @@ export class Link implements Channel {
     return new Promise((resolve) => this.#drainWaiters.push(resolve));
   }
 
-  /**
-   * A process that ends with something unread makes TCP drop what the other side has not read yet: so it waits until all is acknowledged.
-   * Under TLS nothing can be read or written here: what has not left is lost, and told so by the end of its process.
-   */
-  drainNow(): void {
+  drainNow(until?: number): void {
+    this.#wire?.drainNow(until);
+  }
+
+  /** Under TLS nothing can be read or written here: what has not left is lost, and told so by the end of its process. */
+  isHeardNow(): boolean {
     const wire = this.#wire;
-    if (wire === undefined || !wire.hasFile) return;
-    wire.drainNow();
-    const pause = new Int32Array(new SharedArrayBuffer(4));
-    const since = performance.now();
-    while (this.#open && this.#kept.size > 0 && performance.now() - since < drainMs) {
-      // What else arrives is for nobody any more.
-      wire.poll();
-      Atomics.wait(pause, 0, 0, 1);
-    }
+    if (wire === undefined || !wire.hasFile || !this.#open) return true;
+    wire.poll();
+    return this.#kept.size === 0;
   }
 
   close(reason: DeathCause): void {

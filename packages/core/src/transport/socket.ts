@@ -39,7 +39,10 @@ export interface SocketOptions {
 
 const explainMs = 5000;
 const closeMs = 5000;
+/** Without progress. */
 const drainMs = 5000;
+/** The same, when others took their time already. */
+const lateDrainMs = 50;
 const warnBytes = 256 * 1024 * 1024;
 /** What may wait for a peer that does not read, without big buffers, which are there anyway. */
 export const maxUnreadBytes: number = 1024 ** 3;
@@ -214,10 +217,10 @@ export class SocketChannel implements Channel {
     return new Promise((resolve) => this.#drainWaiters.push(resolve));
   }
 
-  drainNow(): void {
+  drainNow(until: number = Infinity): void {
     if (this.#writing.length === 0 || !this.#hasPeer) return;
     this.#hasPeer = false;
-    writeNow(this.#socket, this.#writing, this.#queue);
+    writeNow(this.#socket, this.#writing, this.#queue, until);
   }
 
   close(reason: DeathCause): void {
@@ -458,6 +461,7 @@ function writeNow(
   socket: Socket,
   writing: readonly Uint8Array[],
   queue: readonly Uint8Array[],
+  until: number,
 ): void {
   const handle = rawHandleOf(socket);
   if (handle?.fd === undefined || handle.fd < 0 || handle.writeQueueSize === undefined) return;
@@ -474,7 +478,9 @@ function writeNow(
         since = performance.now();
       } catch (error) {
         const isFull = (error as NodeJS.ErrnoException).code === "EAGAIN";
-        if (!isFull || performance.now() - since > drainMs) return;
+        const now = performance.now();
+        const mostMs = now > until ? lateDrainMs : drainMs;
+        if (!isFull || now - since > mostMs) return;
         Atomics.wait(pause, 0, 0, 1);
       }
     }
