@@ -143,6 +143,8 @@ export class RemoteNode implements NodeLauncher {
         peerId: peer,
         explain: () => this.#closed.promise,
         network: { ...network, explainMs: 0 },
+        // The agent ends the hosts then.
+        endsWithProcess: true,
       },
     ).catch(refused);
     this.lost = this.#channel.then(

@@ -75,6 +75,18 @@ describe("machines with certificates of one authority", () => {
     ]);
   });
 
+  test("hear the goodbye of a driver that ends without shutdown", async () => {
+    const agent = await agentWith({ tls, reconnectTimeoutMs: 600_000 });
+    const main = fileURLToPath(new URL("fixtures/driver-main.ts", import.meta.url));
+    const driver = spawn(process.execPath, [main, agent.address, "exit"], {
+      stdio: "ignore",
+      env: { ...process.env, RAYLING_TLS: tls },
+    });
+    const [code] = (await once(driver, "exit")) as [number];
+    expect(code).toBe(0);
+    await expect.poll(() => agent.hostCount).toBe(0);
+  });
+
   test("take three files in place of a folder", async () => {
     const files = {
       ca: join(tls, "ca.pem"),

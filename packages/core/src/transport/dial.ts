@@ -17,6 +17,7 @@ import { newId } from "../shared/ids.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
 import { deadline } from "./deadline.ts";
 import { type FrameLimits, peerLimits } from "./framing.ts";
+import { sayGoodbyeAtExit } from "./farewell.ts";
 import { type HeartWay, holdHeart, watchHeart } from "./heart.ts";
 import { handshakeMs, helloLimits, introduce, receive, TurnedAwayError } from "./handshake.ts";
 import { Link, LinkRefused, type LinkTimes, type Redial } from "./link.ts";
@@ -210,6 +211,8 @@ export interface DialOptions {
   readonly network?: NetworkSettings;
   /** It runs what users write, and is waited for as long as its machine can be reached: a thread that computes answers later. Default: 5 s are enough. */
   readonly mayBeBusy?: boolean;
+  /** A link says goodbye at the end of this process, if it is not closed before. */
+  readonly endsWithProcess?: boolean;
 }
 
 /** Rejects with RaySystemError when nobody listens there, with AuthenticationError or ProtocolVersionError when it does not welcome us. */
@@ -230,6 +233,7 @@ export async function dialLink(
   const { peerId: peer, explain, network } = options;
   const link = new Link({ peer, explain, redial, ...network });
   link.attach(first);
+  if (options.endsWithProcess === true) sayGoodbyeAtExit(link);
   void holdHeart(
     link,
     heartWay(async () => address, hello, linkId, options),

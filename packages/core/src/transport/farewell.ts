@@ -1,0 +1,25 @@
+/** Links of a process that ends without closing them: it says goodbye as it goes, so that the other side need not find out by its silence. */
+import { threadSlot } from "../shared/thread-slot.ts";
+import type { Link } from "./link.ts";
+
+interface Farewells {
+  readonly links: Set<Link>;
+  isExpected: boolean;
+}
+
+const farewells: Farewells = threadSlot("farewells", () => ({
+  links: new Set(),
+  isExpected: false,
+}));
+
+/** From now on, until it is closed. A process that is killed says nothing. */
+export function sayGoodbyeAtExit(link: Link): void {
+  const { links } = farewells;
+  links.add(link);
+  void link.closed.then(() => links.delete(link));
+  if (farewells.isExpected) return;
+  farewells.isExpected = true;
+  process.once("exit", () => {
+    for (const one of links) one.sayGoodbyeNow();
+  });
+}
