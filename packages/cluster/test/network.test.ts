@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import * as ray from "@rayling/core";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { enableNodes, makeCertificate } from "../src/index.ts";
+import { enableNodes, makeCertificate, startAgent } from "../src/index.ts";
 import { Far } from "./fixtures/actors.ts";
 import { joinMachines, Machine, whyNoMachines, whyNoneFarAway } from "./fixtures/machines.ts";
 import { isRunning } from "./fixtures/processes.ts";
@@ -114,6 +114,30 @@ describe.skipIf(reason !== undefined)(
       expect(await ray.get(here.addManyTo.remote(right, 500))).toHaveLength(500);
       const big = left.fill.remote(500_000, 2);
       expect(await ray.get(here.sum.remote(big))).toBe(1_000_000);
+    });
+
+    test("an agent that only the driver's machine reaches has actors that those of other machines call", async () => {
+      const [one, home, bare] = [
+        await far("one"),
+        await startAgent({ nodeName: "home", tls }),
+        await startAgent({ nodeName: "bare" }),
+      ];
+      try {
+        const nodes = [one, home, bare].map(({ address }) => address);
+        await ray.init({ numCpus: 0, nodes, tls });
+        const left = Far.options(await on("one")).remote();
+        const right = Far.options(await on("home")).remote();
+        expect(await ray.get(left.addTo.remote(right, 1))).toBe(1);
+        expect(await ray.get(right.addTo.remote(left, 2))).toBe(2);
+        // Two of this machine, by the loopback.
+        const beside = Far.options(await on("bare")).remote();
+        expect(await ray.get(right.addTo.remote(beside, 3))).toBe(3);
+        // It would have to show a certificate there.
+        await expect(ray.get(left.addTo.remote(beside, 4))).rejects.toThrow("has no certificate");
+      } finally {
+        await ray.shutdown();
+        await Promise.all([home.close(), bare.close()]);
+      }
     });
 
     test("the README's example gives the same with an agent on another machine, and its actors are on both", async () => {
