@@ -243,6 +243,17 @@ describe("a link", () => {
     expect(await right.closed).toMatchObject({ message: "it ended the connection" });
   });
 
+  test("that is closed by who dialled while it is cut is closed for the other", async () => {
+    const { left, right, way } = await pair({
+      network: { reconnectTimeoutMs: 600_000, explainMs: 10 },
+    });
+    way.closed = true;
+    await expect.poll(() => left.cuts).toBe(1);
+    left.close(died);
+    way.closed = false;
+    expect(await right.closed).toMatchObject({ message: "it ended the connection" });
+  });
+
   test("that was closed while it was cut is refused to who dials again", async () => {
     const { left, right, way } = await pair({ network: { explainMs: 10 } });
     way.closed = true;

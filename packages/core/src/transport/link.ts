@@ -96,6 +96,8 @@ export class Link implements Channel {
   #failure: Error | undefined;
   /** Before the next attempt. */
   #pauseMs = 0;
+  /** It was closed while it was cut. */
+  #owesGoodbye = false;
   #goneTimer: NodeJS.Timeout | undefined;
   #wakeRedial: (() => void) | undefined;
   #cuts = 0;
@@ -222,6 +224,8 @@ export class Link implements Channel {
 
   close(reason: DeathCause): void {
     if (!this.#open) return;
+    // Cut as it is, it dials once more to say so, if the other side knows it.
+    this.#owesGoodbye = this.#wire === undefined && this.#attachedAt > 0;
     this.#wire?.sendWord(Uint8Array.of(words.goodbye));
     this.#end(reason);
   }
@@ -357,11 +361,16 @@ export class Link implements Channel {
 
   async #redial(redial: Redial): Promise<void> {
     for (;;) {
-      if (this.#pauseMs > 0) await this.#pause(this.#pauseMs);
-      if (!this.isOpen || this.#wire !== undefined) return;
+      if (this.#pauseMs > 0 && this.#open) await this.#pause(this.#pauseMs);
+      const isLast = !this.#open;
+      if (this.#wire !== undefined || !(this.isOpen || this.#owesGoodbye)) return;
       this.#pauseMs = Math.min(Math.max(pauseMs.first, 2 * this.#pauseMs), pauseMs.longest);
       try {
         const resumed = await redial(this.#received, () => this.#stopLimit());
+        if (this.#owesGoodbye) {
+          resumed.wire.sendWord(Uint8Array.of(words.goodbye));
+          return resumed.wire.close(replaced);
+        }
         try {
           return this.attach(resumed);
         } catch (error) {
@@ -369,6 +378,7 @@ export class Link implements Channel {
           return this.#end(brokenChannel(error));
         }
       } catch (error) {
+        if (isLast) return;
         this.#failure = error instanceof Error ? error : new Error(String(error));
         // It answered, and will say the same the next time.
         if (isFinal(error)) return void this.#finish(this.#failure.message, this.#failure);
