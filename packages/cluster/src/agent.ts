@@ -35,7 +35,7 @@ import {
   standardReconnectTimeoutMs,
 } from "./contract.ts";
 import { DriverSession, type Machine } from "./driver-session.ts";
-import { workerPorts, type WorkerPortOptions } from "./worker-ports.ts";
+import { workerPorts } from "./worker-ports.ts";
 
 export interface Agent {
   /** What a driver is to name: `rayling://token@host:port`. */
