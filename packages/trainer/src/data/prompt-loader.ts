@@ -89,6 +89,12 @@ export class PromptLoader {
     return { number, epoch, batch, rows, uids };
   }
 
+  /** How many prompts that batch has: the last one of an epoch may have fewer. Throws TrainerInputError. */
+  sizeOf(number: number): number {
+    const { batch, batchSize } = this.positionOf(number);
+    return Math.min(batchSize, this.#dataset.length - batch * batchSize);
+  }
+
   /** Of that batch, to be kept. Throws TrainerInputError. */
   positionOf(number: number): LoaderPosition {
     requireCount("number", number);

@@ -35,6 +35,9 @@ interface LeftOutGroups {
   readonly samples: readonly ScoredSample[];
 }
 
+/** Groups that this step still takes, with those of so many steps after it. */
+export type StepRoom = (after: number) => number;
+
 export interface GroupPoolSettings {
   readonly limit: number;
   readonly strategy: "wait" | "drop";
@@ -106,14 +109,14 @@ export class GroupPool {
    * So many groups, as soon as they are done; undefined if the pool has not as many left.
    *
    * @param step finished steps, by which the age of groups counts
-   * @param left groups that this step still takes, with these: those that would be too old for the next step come first
+   * @param room with the strategy "wait": as many places are kept for groups that would be too old behind them
    */
-  async take(range: GroupRange, step: number, left: number): Promise<ScoredSample[] | undefined> {
+  async take(range: GroupRange, step: number, room: StepRoom): Promise<ScoredSample[] | undefined> {
     const { least } = range;
     for (;;) {
       this.throwIfFailed();
       if (this.groups < least) return undefined;
-      const taken = this.#choose(range, step, left);
+      const taken = this.#choose(range, step, room);
       if (taken !== undefined) return this.#taken(taken);
       await this.#news.promise;
     }
@@ -157,16 +160,32 @@ export class GroupPool {
     this.#batches = this.#batches.filter(({ left }) => left > 0);
   }
 
-  /** Undefined as long as not enough are done. */
-  #choose({ least, most }: GroupRange, step: number, stepLeft: number): DoneGroup[] | undefined {
-    const lastCall = this.#settings.strategy === "wait" ? this.#lastCall(step) : 0;
-    const isLast = ({ from }: DoneGroup): boolean => this.#isLastCall(from, step);
-    const old = this.#done.filter(isLast);
-    // So many places of this step are kept for those that must come now and are not done yet.
-    const room = Math.max(0, stepLeft - lastCall);
-    const young = this.#done.filter((group) => !isLast(group)).slice(0, room);
-    const chosen = [...old, ...young].slice(0, most);
+  /** The oldest first. Undefined as long as not enough are done. */
+  #choose({ least, most }: GroupRange, step: number, room: StepRoom): DoneGroup[] | undefined {
+    const deadlines = this.#settings.strategy === "wait" ? this.#deadlines(step, room) : [];
+    const chosen: DoneGroup[] = [];
+    for (const group of this.#done) {
+      if (chosen.length === most) break;
+      const before = deadlines.filter(({ after }) => after < this.#stepsLeft(group.from, step));
+      if (before.some(({ spare }) => spare <= 0)) continue;
+      for (const deadline of before) deadline.spare -= 1;
+      chosen.push(group);
+    }
     return chosen.length < least ? undefined : chosen;
+  }
+
+  /** For each age in the pool: places that are left for younger ones, where all that would be too old by then have theirs, done or not. */
+  #deadlines(step: number, room: StepRoom): { readonly after: number; spare: number }[] {
+    const ages = new Set(this.#batches.map((one) => this.#stepsLeft(one, step)));
+    return Array.from(ages, (after) => {
+      const due = this.#batches.filter((one) => this.#stepsLeft(one, step) <= after);
+      return { after, spare: room(after) - due.reduce((sum, { left }) => sum + left, 0) };
+    });
+  }
+
+  /** Steps after this one in which it may still be taken. */
+  #stepsLeft({ batch }: PooledBatch, step: number): number {
+    return this.#settings.limit - (step - batch.generatedAt);
   }
 
   #taken(groups: readonly DoneGroup[]): ScoredSample[] {
@@ -175,17 +194,6 @@ export class GroupPool {
     for (const { from } of groups) from.left -= 1;
     this.#batches = this.#batches.filter(({ left }) => left > 0);
     return groups.flatMap(({ samples }) => samples);
-  }
-
-  /** Groups that would be too old for the next step. */
-  #lastCall(step: number): number {
-    return this.#batches
-      .filter((one) => this.#isLastCall(one, step))
-      .reduce((sum, { left }) => sum + left, 0);
-  }
-
-  #isLastCall({ batch }: PooledBatch, step: number): boolean {
-    return step - batch.generatedAt >= this.#settings.limit;
   }
 
   async #gather(pooled: PooledBatch): Promise<void> {

@@ -166,6 +166,11 @@ export class Training {
     return { least: least * n, most: most * n };
   }
 
+  /** Groups of the step that is trained next, for schedules that take them of a pool: as many as a batch has, which is fewer where an epoch ends. */
+  get stepGroups(): number {
+    return this.#groupsOf(this.#finishedSteps);
+  }
+
   newPool(): GroupPool {
     return this.#poolWithin(this.settings.staleness);
   }
@@ -186,7 +191,7 @@ export class Training {
    * with what the rewards of the pool have failed with.
    */
   async fill(pool: GroupPool): Promise<void> {
-    const { trainBatchSize, staleness, run } = this.settings;
+    const { staleness, run } = this.settings;
     const restored = this.#restored.splice(0);
     for (const batch of restored) pool.add(batch);
     // Where the limit is another one than that of the run before.
@@ -194,7 +199,8 @@ export class Training {
     for (const batch of restored) if (!isOver(batch)) await this.#prepare(batch);
     const stepsLeft = run.totalSteps - this.#finishedSteps;
     const steps = Math.min(1 + staleness.numWarmupBatches, stepsLeft);
-    while (pool.groups < steps * trainBatchSize) {
+    const wanted = this.#roomOf(this.stepGroups, steps - 1);
+    while (pool.groups < wanted) {
       pool.throwIfFailed();
       if (this.#planned < this.#finishedSteps + steps) this.#planned += 1;
       else if (pool.lacksFiltered) {
@@ -212,7 +218,8 @@ export class Training {
    */
   async takeFrom(pool: GroupPool, left: number): Promise<ScoredSample[]> {
     const part = this.#nextGroups(left);
-    const take = (): TakenGroups => pool.take(part, this.#finishedSteps, left);
+    const room = (after: number): number => this.#roomOf(left, after);
+    const take = (): TakenGroups => pool.take(part, this.#finishedSteps, room);
     return await this.#takeFrom(pool, take, { streaming: true });
   }
 
@@ -268,7 +275,8 @@ export class Training {
     const take = (): TakenGroups => {
       if (typeof rows === "number") return pool.takeFirst(rows / n);
       const { least, most = least } = rows;
-      return pool.take({ least: least / n, most: most / n }, this.#finishedSteps, left / n);
+      const range = { least: least / n, most: most / n };
+      return pool.take(range, this.#finishedSteps, () => left / n);
     };
     const samples = await this.#takeFrom(pool, take, { streaming: false });
     await this.learnFrom(samples, samples.length === left);
@@ -305,6 +313,22 @@ export class Training {
     const result = await record.clock.time("adv", () => record.waitFor(run));
     this.#miniBatchSize?.waited(record.exposedWaitMs - before);
     return result;
+  }
+
+  /** @param step from 0 */
+  #groupsOf(step: number): number {
+    const { algorithm, trainBatchSize } = this.settings;
+    // A filter fills each step up, of whichever batches.
+    if (algorithm.filterGroups !== undefined) return trainBatchSize;
+    return this.#parts.prompts.sizeOf(step);
+  }
+
+  /** Groups of this step, which still takes so many, and of so many after it, as far as there are steps. */
+  #roomOf(left: number, after: number): number {
+    const last = Math.min(this.#finishedSteps + after, this.settings.run.totalSteps - 1);
+    let room = left;
+    for (let step = this.#finishedSteps + 1; step <= last; step++) room += this.#groupsOf(step);
+    return room;
   }
 
   #nextGroups(left: number): GroupRange {

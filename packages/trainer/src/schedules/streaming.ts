@@ -9,7 +9,7 @@ export async function streaming(training: Training): Promise<void> {
   const pool = training.newPool();
   while (training.hasSteps) {
     await training.fill(pool);
-    for (let left = training.settings.trainBatchSize; left > 0;) {
+    for (let left = training.stepGroups; left > 0;) {
       const samples = await training.takeFrom(pool, left);
       left -= samples.length / training.settings.rollout.n;
       await training.learnFrom(samples, left === 0);

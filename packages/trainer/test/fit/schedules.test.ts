@@ -28,6 +28,7 @@ const fixture = fileURLToPath(new URL("../fixtures/scripted.ts", import.meta.url
 interface Setup {
   readonly batchSize?: number;
   readonly count?: number;
+  readonly dropLast?: boolean;
   readonly script?: Script;
   readonly reward?: string;
   readonly rewardKwargs?: Readonly<Record<string, unknown>>;
@@ -44,7 +45,7 @@ type More = Partial<Omit<PPOTrainerOptions, "policy" | "prompts" | "reward">>;
 
 /** Prompts "prompt 0", "prompt 1", ... in that order, two samples each. */
 async function trained(setup: Setup, more: More = {}): Promise<Ran> {
-  const { batchSize = 4, count = 12, script = {}, reward = "bySample" } = setup;
+  const { batchSize = 4, count = 12, dropLast, script = {}, reward = "bySample" } = setup;
   const rows = Array.from({ length: count }, (_, index) => ({
     prompt: [{ role: "user", content: `prompt ${index}` }],
     data_source: "test",
@@ -58,7 +59,11 @@ async function trained(setup: Setup, more: More = {}): Promise<Ran> {
   };
   await using trainer = await PPOTrainer.create({
     policy: ScriptedPolicyActor.remote(script),
-    prompts: new PromptLoader(dataset, { batchSize, shuffle: false }),
+    prompts: new PromptLoader(dataset, {
+      batchSize,
+      shuffle: false,
+      ...(dropLast === undefined ? {} : { dropLast }),
+    }),
     reward: {
       reward: { path: fixture, name: reward, rewardKwargs: setup.rewardKwargs ?? {} },
       workers: 1,
@@ -119,6 +124,16 @@ describe.for(names)("%s", (schedule) => {
     expect(report.metrics.map((one) => one["training/epoch"])).toEqual([0, 0, 0, 1, 1, 1]);
     expect(report.metrics.map((one) => one["training/global_step"])).toEqual([1, 2, 3, 4, 5, 6]);
     expect(report.metrics.every((one) => one["critic/score/mean"] === 0.5)).toBe(true);
+  });
+
+  test("the last batch of an epoch may be smaller: every sample once, none of another epoch", async () => {
+    const { samples, report } = await trained(
+      { count: 10, dropLast: false },
+      { schedule, run: { totalEpochs: 2 } },
+    );
+    expect(samples.map((step) => step.length)).toEqual([8, 8, 4, 8, 8, 4]);
+    expect(new Set(samples.flat().map(({ id }) => id)).size).toBe(40);
+    expect(report.metrics.map((one) => one["training/epoch"])).toEqual([0, 0, 0, 1, 1, 1]);
   });
 
   test("a sample without a score is not trained on, and the others are", async () => {
@@ -219,6 +234,41 @@ describe("staleness", () => {
       expect(ids).toHaveLength(96);
     },
   );
+
+  test("streaming ahead, wait: what is younger is not taken in the place of what would be too old later", async () => {
+    const shared = new SharedArrayBuffer(8);
+    // Those that are generated ahead in step 1 are scored last, when step 2 waits for its rewards.
+    const updates = [0, 0, 1, 1, 1, 1];
+    const ran = await trained(
+      { batchSize: 2, count: 10, reward: "afterUpdates", rewardKwargs: { shared, updates } },
+      {
+        schedule: async (training) => {
+          const pool = training.newPool();
+          while (training.hasSteps) {
+            await training.fill(pool);
+            const isSecond = training.finishedSteps === 1;
+            if (isSecond) {
+              await training.outstanding.at(-1)?.rewards.whenSettled();
+              // Whoever waited for them has heard of it by then.
+              await new Promise(setImmediate);
+            }
+            const taken = training.takeFrom(pool, 2);
+            if (isSecond) {
+              Atomics.store(new Int32Array(shared), 0, 1);
+              Atomics.notify(new Int32Array(shared), 0);
+            }
+            await training.learnFrom(await taken, true);
+            await training.endStep(pool);
+          }
+        },
+        staleness: { limit: 2, numWarmupBatches: 2, strategy: "wait" },
+      },
+    );
+    const evicted = ran.report.metrics.map((one) => one["training/off_policy/evicted_samples"]);
+    expect(evicted).toEqual([0, 0, 0, 0, 0]);
+    expect(new Set(ran.samples.flat().map(({ id }) => id)).size).toBe(20);
+    expect(stalenessOf(ran)).toEqual([0, 1, 2, 2, 2]);
+  });
 });
 
 test("what would be too old is dropped, counted, and told with its scores; others are trained in its place", async () => {
