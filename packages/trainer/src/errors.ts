@@ -5,8 +5,8 @@ export class TrainerInputError extends Error {
   /** Which of the inputs or settings. */
   readonly input: string;
 
-  constructor(input: string, message: string) {
-    super(message);
+  constructor(input: string, message: string, options?: ErrorOptions) {
+    super(message, options);
     this.input = input;
   }
 }

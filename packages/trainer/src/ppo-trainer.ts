@@ -16,6 +16,7 @@ import type {
   TrainingOptions,
 } from "./fit/options.ts";
 import { dumpOf } from "./fit/dumps.ts";
+import { makeOutputFolders } from "./fit/output-folders.ts";
 import { answerOf } from "./fit/policy-answers.ts";
 import { RewardDesk } from "./fit/reward-desk.ts";
 import { readTrainingSettings } from "./fit/settings.ts";
@@ -98,11 +99,12 @@ export class PPOTrainer implements AsyncDisposable {
   /**
    * Trains all steps that are left.
    *
-   * Rejects with what the policy, the critic or the reward loop failed with, and with TrainerStateError.
+   * Rejects with what the policy, the critic or the reward loop failed with, with TrainerInputError for a folder that cannot be written to, CheckpointError, and TrainerStateError.
    */
   async fit(): Promise<TrainingReport> {
     const { policy, referencePolicy, critic, prompts } = this.#options;
     const { run } = this.settings;
+    await this.#makeFolders();
     const policyInfo = await answerOf(
       "the policy, asked what it is,",
       policy.describe.remote(),
@@ -147,6 +149,15 @@ export class PPOTrainer implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  async #makeFolders(): Promise<void> {
+    const { checkpoints, rolloutDataDir, validationDataDir } = this.#options;
+    await makeOutputFolders({
+      "checkpoints.folder": this.settings.run.saveFreq > 0 ? checkpoints?.folder : undefined,
+      rolloutDataDir,
+      validationDataDir,
+    });
   }
 
   async #resume(): Promise<TrainingStart> {

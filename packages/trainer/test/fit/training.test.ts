@@ -1,7 +1,7 @@
 /** The parts of a step: that a policy learns under every schedule, what estimators and losses ask for, validation. */
 
-import { readFileSync } from "node:fs";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -271,6 +271,33 @@ test("rollouts and validations are kept where it is told, those without a score 
   }
   expect(linesIn(validationDataDir, 2)).toHaveLength(prompts);
 });
+
+test.for<[string, (file: string) => Partial<PPOTrainerOptions>]>([
+  [
+    "checkpoints.folder",
+    (file) => ({
+      checkpoints: { folder: file, resumeMode: "disable" },
+      run: { totalTrainingSteps: 1, saveFreq: 1 },
+    }),
+  ],
+  ["rolloutDataDir", (file) => ({ rolloutDataDir: file })],
+  ["validationDataDir", (file) => ({ validationDataDir: join(file, "of step") })],
+])(
+  "a folder that cannot be is refused by its name, before anything is generated: %s",
+  async ([input, optionsOf]) => {
+    const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const [log, file] = [join(folder, "calls"), join(folder, "file")];
+    await writeFile(file, "");
+    const training = trained({ policy: ScriptedPolicyActor.remote({ log }), ...optionsOf(file) });
+    await expect(training).rejects.toMatchObject({
+      name: "TrainerInputError",
+      input,
+      message: expect.stringContaining(`${input}: nothing can be written to ${file}`),
+    });
+    expect(existsSync(log)).toBe(false);
+  },
+);
 
 test("in the bypass nobody asks for log-probabilities before the update", async () => {
   const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));

@@ -1,0 +1,21 @@
+/** The folders that a training writes to, made before anything takes its time: one that cannot be would end it hours later, when there is something to be kept. */
+
+import { access, constants, mkdir } from "node:fs/promises";
+import { TrainerInputError } from "../errors.ts";
+
+/** By the names of their options; undefined: nothing is written. Rejects with TrainerInputError, which names the option. */
+export async function makeOutputFolders(
+  folders: Readonly<Record<string, string | undefined>>,
+): Promise<void> {
+  for (const [option, folder] of Object.entries(folders)) {
+    if (folder === undefined) continue;
+    try {
+      await mkdir(folder, { recursive: true });
+      await access(folder, constants.W_OK);
+    } catch (cause) {
+      const reason = (cause as Error).message;
+      const message = `${option}: nothing can be written to ${folder}: ${reason}`;
+      throw new TrainerInputError(option, message, { cause });
+    }
+  }
+}
