@@ -23,11 +23,16 @@ export class AdaptiveMiniBatchSize {
   #size: number;
   #waitMs = 0;
 
-  /** It begins there. */
-  constructor(ppoMiniBatchSize: number) {
+  /** @param size of the next one, where a run goes on; it begins with the largest */
+  constructor(ppoMiniBatchSize: number, size: number = ppoMiniBatchSize) {
     this.#most = ppoMiniBatchSize;
     this.#least = Math.max(1, Math.floor(ppoMiniBatchSize / 4));
-    this.#size = ppoMiniBatchSize;
+    this.#size = Math.min(this.#most, Math.max(this.#least, size));
+  }
+
+  /** Of the next one, in groups. */
+  get size(): number {
+    return this.#size;
   }
 
   /** @param left groups of the batch that no mini-batch has had */

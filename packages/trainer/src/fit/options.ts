@@ -165,7 +165,7 @@ export interface TrainingOptions {
   readonly staleness?: StalenessOptions | undefined;
   /**
    * The size of each mini-batch is chosen by the exposed wait for the one before: half of it where the trainer waited, twice as much where it did not, between a quarter of `ppoMiniBatchSize` and
-   * all of it; whatever else is done by then comes along. A mini-batch is one update. It begins with `ppoMiniBatchSize`, and so does a run that is resumed. With the schedules that train as
+   * all of it; whatever else is done by then comes along. A mini-batch is one update. It begins with `ppoMiniBatchSize`; a run that is resumed goes on where it was. With the schedules that train as
    * rewards come. Default false.
    */
   readonly adaptiveMiniBatch?: boolean | undefined;

@@ -13,6 +13,7 @@ import type { Rollout } from "../policy/policy.ts";
 import { Baselines } from "./baselines.ts";
 import type { RewardDesk } from "./reward-desk.ts";
 import type { RolloutBatch } from "./rollout-batch.ts";
+import { optional } from "./samples.ts";
 import type { TrainingSample } from "./samples.ts";
 import type { Training, TrainingStart } from "./training.ts";
 
@@ -22,6 +23,8 @@ interface KeptTrainer {
   /** Of the prompts that come next. */
   readonly position: LoaderPosition;
   readonly klCoef: number;
+  /** Of mini-batches whose size adapts. */
+  readonly miniBatchSize?: number;
 }
 
 interface KeptBatch {
@@ -55,6 +58,7 @@ export function keptTraining(
     finishedSteps: training.finishedSteps,
     position: prompts.positionOf(training.nextBatch),
     klCoef,
+    ...optional("miniBatchSize", training.miniBatchSize),
   };
   return { trainer, outstanding: training.outstanding.map((batch) => keptBatch(batch, prompts)) };
 }
@@ -96,7 +100,7 @@ export function restoredTraining(
   rewards: RewardDesk,
   n: number,
 ): { readonly start: TrainingStart; readonly klCoef: number } {
-  const { format, finishedSteps, position, klCoef } = trainer as KeptTrainer;
+  const { format, finishedSteps, position, klCoef, miniBatchSize } = trainer as KeptTrainer;
   if (format !== FORMAT) {
     throw new TrainerStateError(
       "OTHER_FORMAT",
@@ -114,7 +118,7 @@ export function restoredTraining(
     );
   }
   const batches = kept.map((batch) => restoredBatch(batch, prompts, rewards));
-  return { start: { finishedSteps, nextBatch, outstanding: batches }, klCoef };
+  return { start: { finishedSteps, nextBatch, outstanding: batches, miniBatchSize }, klCoef };
 }
 
 function restoredBatch(kept: KeptBatch, prompts: PromptLoader, rewards: RewardDesk): RolloutBatch {

@@ -59,6 +59,8 @@ export interface TrainingStart {
   readonly nextBatch: number;
   /** Generated before, and not trained. */
   readonly outstanding: readonly RolloutBatch[];
+  /** Of one whose size adapts: what the next mini-batch begins with. Undefined: `ppoMiniBatchSize`. */
+  readonly miniBatchSize?: number | undefined;
 }
 
 type TakenGroups = Promise<ScoredSample[] | undefined>;
@@ -67,6 +69,8 @@ export class Training {
   readonly settings: TrainingSettings;
   readonly #parts: TrainingParts;
   #finishedSteps: number;
+  /** Steps that `rollout` has given a batch for. */
+  #begunSteps: number;
   /** Number of the prompts that are generated from next. */
   #nextBatch: number;
   #record: StepRecord;
@@ -89,13 +93,14 @@ export class Training {
     this.settings = parts.settings;
     this.#finishedSteps = start.finishedSteps;
     this.#planned = start.finishedSteps;
+    this.#begunSteps = start.finishedSteps;
     this.#nextBatch = start.nextBatch;
     this.#restored = [...start.outstanding];
     for (const batch of start.outstanding) this.#outstanding.add(batch);
     this.#record = this.#newRecord();
     const { adaptiveMiniBatch, actor } = parts.settings;
     this.#miniBatchSize = adaptiveMiniBatch
-      ? new AdaptiveMiniBatchSize(actor.ppoMiniBatchSize)
+      ? new AdaptiveMiniBatchSize(actor.ppoMiniBatchSize, start.miniBatchSize)
       : undefined;
   }
 
@@ -112,6 +117,11 @@ export class Training {
     return this.#nextBatch;
   }
 
+  /** In groups, where it adapts. */
+  get miniBatchSize(): number | undefined {
+    return this.#miniBatchSize?.size;
+  }
+
   /** Generated, and with rows that are not trained yet. Oldest first. */
   get outstanding(): readonly RolloutBatch[] {
     return [...this.#outstanding];
@@ -125,11 +135,10 @@ export class Training {
   async rollout({ streaming = false }: { streaming?: boolean } = {}): Promise<
     RolloutBatch | undefined
   > {
-    const restored = this.#restored.shift();
-    if (restored !== undefined) return restored;
-    const { totalSteps } = this.settings.run;
-    if (this.#finishedSteps + this.#outstanding.size >= totalSteps) return undefined;
-    return await this.#generateNext(streaming);
+    // Of another schedule, a checkpoint may have more batches than there are steps left.
+    if (this.#begunSteps >= this.settings.run.totalSteps) return undefined;
+    this.#begunSteps += 1;
+    return this.#restored.shift() ?? (await this.#generateNext(streaming));
   }
 
   /** Log-probabilities of the policy, of its reference, and values: what advantages and losses need of all rows. */

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { PPOTrainerOptions, SampleRecord } from "@rayling/trainer";
+import type { PPOTrainerOptions, RolloutBatch, SampleRecord } from "@rayling/trainer";
 import { expect, onTestFinished, test } from "vitest";
 import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { GradientLogActor } from "../fixtures/gradient-log.ts";
@@ -143,4 +143,54 @@ test("the validation of a step is told before the checkpoint of the next is ther
     },
   });
   expect(saved).toEqual(["1: 1", "2: 2", "3: 3"]);
+});
+
+test("what a checkpoint has ahead is trained as far as there are steps, under another schedule, too", async () => {
+  const folder = await newFolder();
+  const common = { checkpoints: { folder }, actor: { ppoMiniBatchSize: 4 } };
+  await trained("halves", {
+    ...common,
+    // Ends with three batches ahead.
+    schedule: async (training) => {
+      const [first] = [await training.rollout(), await training.rollout()];
+      for (let more = 0; more < 2; more++) await training.rollout();
+      const prepared = await training.prepare(first as RolloutBatch);
+      await training.learn(prepared, training.left(prepared));
+      await training.endStep();
+    },
+    run: { totalTrainingSteps: 4, saveFreq: 1 },
+  });
+  for (const schedule of ["sync", "one-step-off-policy"] as const) {
+    const { report } = await trained("halves", {
+      ...common,
+      schedule,
+      run: { totalTrainingSteps: 3 },
+    });
+    expect(report.steps).toBe(3);
+    expect(report.metrics).toHaveLength(2);
+  }
+});
+
+test("the size of a mini-batch that adapts goes on where it was", async () => {
+  const folder = await newFolder();
+  const sizes: number[] = [];
+  let calls = 0;
+  for (const totalTrainingSteps of [1, 2]) {
+    await trained("halves", {
+      checkpoints: { folder },
+      adaptiveMiniBatch: true,
+      actor: { ppoMiniBatchSize: 4 },
+      // What was waited for takes as long as what is done with it.
+      now: () => ++calls,
+      schedule: async (training) => {
+        const prepared = await training.prepare((await training.rollout()) as RolloutBatch);
+        sizes.push(training.nextPart(training.left(prepared)).least);
+        await training.learn(prepared, training.left(prepared));
+        await training.endStep();
+      },
+      run: { totalTrainingSteps, saveFreq: 1 },
+    });
+  }
+  // Two answers to each prompt.
+  expect(sizes).toEqual([8, 4]);
 });
