@@ -20,6 +20,7 @@ import {
   withValue,
 } from "@rayling/reward-loop/config";
 import type { ConfigTree, ConfigValue } from "@rayling/reward-loop/config";
+import type { z } from "zod";
 import { TrainerConfigError } from "../errors.ts";
 import { camelTree, snakeKey } from "./camel-keys.ts";
 import { checkTogether } from "./consistency.ts";
@@ -155,9 +156,11 @@ function checked(tree: ConfigTree, known: ConfigTree): ReturnType<typeof configS
   refuseCamel(tree, "");
   const result = configSchema.safeParse(camelTree(tree, kwargs));
   if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  if (issue === undefined) throw new RewardConfigError("configuration", "cannot be read");
-  const path = issue.path.map((one) => snakeKey(String(one)));
+  const [outer] = result.error.issues;
+  if (outer === undefined) throw new RewardConfigError("configuration", "cannot be read");
+  const issue = innermostOf(outer);
+  const keys = issue.path.filter((one) => typeof one === "string");
+  const path = keys.map(snakeKey);
   if (issue.code === "unrecognized_keys") {
     const wrong = [...path, snakeKey(issue.keys[0] ?? "")];
     const key = wrong.join(".");
@@ -173,6 +176,32 @@ function checked(tree: ConfigTree, known: ConfigTree): ReturnType<typeof configS
     path.join("."),
     `is ${JSON.stringify(value)}: ${issue.message}`,
     value,
+    issue.code === "invalid_value" ? nearestValue(issue, value) : undefined,
+  );
+}
+
+type Issue = z.core.$ZodIssue;
+
+/** Where one of several things may stand: what is wrong with the one that it is most like, which is the one that got furthest. */
+function innermostOf(issue: Issue): Issue {
+  if (issue.code !== "invalid_union") return issue;
+  const inside = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first]));
+  const [furthest] = inside.map(innermostOf).toSorted((a, b) => b.path.length - a.path.length);
+  if (furthest === undefined) return issue;
+  return { ...furthest, path: [...issue.path, ...furthest.path] };
+}
+
+/** Of those that may stand there; of a list the item that is wrong. */
+function nearestValue(
+  { path, values }: Extract<Issue, { code: "invalid_value" }>,
+  value: ConfigValue | undefined,
+): string | undefined {
+  const index = path.at(-1);
+  const wrong = typeof index === "number" && Array.isArray(value) ? value[index] : value;
+  if (typeof wrong !== "string") return undefined;
+  return nearestOf(
+    wrong,
+    values.filter((one) => typeof one === "string"),
   );
 }
 

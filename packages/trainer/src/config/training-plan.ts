@@ -117,10 +117,12 @@ function expectedOf(
   config: TrainerConfig,
   plan: Omit<TrainingPlan, "expected">,
 ): ExpectedRun | undefined {
-  const { rayling, data } = config;
+  const { rayling, data, algorithm } = config;
   const { actor } = config.actorRolloutRef;
-  const seconds = rayling.expectedSeconds;
-  if (Object.keys(seconds).length === 0) return undefined;
+  if (Object.keys(rayling.expectedSeconds).length === 0) return undefined;
+  // In the bypass nobody asks the policy for log-probabilities before the update.
+  const { bypassMode } = algorithm.rolloutCorrection;
+  const seconds = { ...rayling.expectedSeconds, ...(bypassMode ? { oldLogProb: 0 } : {}) };
   const makespanSeconds = rewardMakespan({
     samples: plan.samplesPerStep,
     slots: plan.rewardSlots,
@@ -130,7 +132,7 @@ function expectedOf(
     seconds,
     makespan: makespanSeconds,
     miniBatches: data.trainBatchSize / actor.ppoMiniBatchSize,
-    isStale: rayling.staleness.limit > 0,
+    isStale: (rayling.staleness.numWarmupBatches ?? rayling.staleness.limit) > 0,
   };
   const stepSeconds = (also: number): number =>
     expectedStepSeconds({ ...timing, schedule: rayling.schedule, also });
@@ -166,12 +168,12 @@ function totalOf(
 /** For people. */
 export function planText(config: TrainerConfig, plan: TrainingPlan): string {
   const { rayling, trainer, data, algorithm, ignored } = config;
-  const { actor, rollout } = config.actorRolloutRef;
+  const { rollout } = config.actorRolloutRef;
   const source = rayling.task ?? data.trainFiles.join(", ");
   const epochs = plan.stepsPerEpoch === undefined ? "" : ` (${plan.stepsPerEpoch} in an epoch)`;
   const lines: [string, string][] = [
     ["policy", rayling.policy],
-    ["algorithm", `${algorithm.advEstimator}, loss ${actor.policyLoss.lossMode}`],
+    ["algorithm", `${algorithm.advEstimator}, loss ${lossOf(config)}`],
     ["schedule", `${rayling.schedule}${stalenessText(config)}`],
     ["data", source],
     [
@@ -188,6 +190,13 @@ export function planText(config: TrainerConfig, plan: TrainingPlan): string {
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
   return `${lines.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n")}\n`;
+}
+
+/** The bypass has its own. */
+function lossOf({ algorithm, actorRolloutRef }: TrainerConfig): string {
+  const { bypassMode, lossType } = algorithm.rolloutCorrection;
+  if (bypassMode) return `bypass_mode (${lossType})`;
+  return actorRolloutRef.actor.policyLoss.lossMode;
 }
 
 function stalenessText({ rayling }: TrainerConfig): string {

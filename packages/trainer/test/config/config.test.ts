@@ -292,6 +292,20 @@ describe("overrides", () => {
     ],
     ["algorithm.adv_estimator=gdpo", "algorithm.gdpo_reward_keys: is null"],
     ["rayling.schedule=both", 'rayling.schedule: is "both": Invalid option'],
+    [
+      "rayling.schedule=streeming",
+      /^rayling\.schedule: is "streeming": .*; did you mean streaming\?$/,
+    ],
+    ["actor_rollout_ref.actor.loss_agg_mode=token_mean", "; did you mean token-mean?"],
+    ["trainer.logger=consol", /^trainer\.logger: is "consol": .*"tensorboard".*mean console\?$/],
+    [
+      "trainer.logger=[console,tensorbord]",
+      /^trainer\.logger: is \["console","tensorbord"\]: Invalid option: .*; did you mean tensorboard\?$/,
+    ],
+    [
+      "algorithm.rollout_correction.rollout_is_threshold=-1",
+      "rollout_is_threshold: is -1: Too small: expected number to be >0",
+    ],
     ["data.train_files=${nothing}", "data.train_files: wants nothing, which there is not"],
     [
       "data.prompt_key=${data.prompt_key}",

@@ -70,6 +70,28 @@ test.each([
   expect(Math.abs(total / seconds - 1)).toBeLessThan(within);
 });
 
+test("in the bypass nobody is asked for log-probabilities before the update", () => {
+  const bypass = "algorithm.rollout_correction.bypass_mode=True";
+  // Where rewards take longer, it is not seen.
+  const fast = "rayling.expected_seconds.reward=0";
+  const seconds = (...overrides: string[]): number =>
+    planOf(fast, ...overrides).plan.expected?.stepSeconds ?? 0;
+  const without = seconds("rayling.expected_seconds.old_log_prob=0");
+  expect(seconds(bypass)).toBe(without);
+  expect(seconds()).toBeGreaterThan(without);
+  const { config, plan } = planOf(bypass);
+  expect(planText(config, plan)).toMatch(/^algorithm +grpo, loss bypass_mode \(ppo_clip\)$/m);
+});
+
+test("a limit of staleness saves nothing where nothing is generated ahead", () => {
+  const streaming = ["rayling.schedule=streaming", "rayling.staleness.limit=1"];
+  const seconds = (...overrides: string[]): number =>
+    planOf(...overrides).plan.expected?.stepSeconds ?? 0;
+  const onPolicy = seconds("rayling.schedule=streaming");
+  expect(seconds(...streaming)).toBeLessThan(onPolicy);
+  expect(seconds(...streaming, "rayling.staleness.num_warmup_batches=0")).toBe(onPolicy);
+});
+
 describe("rewards", () => {
   test("of the recipe take what was measured: 421 to 432 s", () => {
     const makespan = rewardMakespan({ samples: 5120, slots: 256, seconds: [0, 40] });
