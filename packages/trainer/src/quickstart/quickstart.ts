@@ -8,6 +8,8 @@ import { PromptDataset } from "../data/prompt-dataset.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import { TrainerInputError } from "../errors.ts";
 import type { ScheduleName, StepTracker } from "../fit/options.ts";
+import { answerOf, partsOf } from "../fit/policy-answers.ts";
+import type { PolicyPatience } from "../fit/policy-answers.ts";
 import type { PolicyState } from "../policy/policy.ts";
 import { TinyPolicyActor } from "../policy/tiny/tiny-policy.ts";
 import type { TinyPolicy } from "../policy/tiny/tiny-policy.ts";
@@ -112,6 +114,9 @@ export async function quickstart(options: QuickstartOptions = {}): Promise<Quick
   }
 }
 
+/** Of a machine that has much else to do, too. */
+const patience: PolicyPatience = { policyTimeoutMs: 600_000 };
+
 type Policy = ray.ActorHandle<TinyPolicy>;
 
 class Quickstart {
@@ -154,7 +159,7 @@ class Quickstart {
   }
 
   state(): Promise<PolicyState> {
-    return ray.get(this.#policy.state.remote());
+    return answerOf("the policy, asked for its weights,", this.#policy.state.remote(), patience);
   }
 
   close(): Promise<void> {
@@ -170,7 +175,8 @@ class Quickstart {
     }));
     const { each } = settings.warmSteps;
     for (let steps = each; ; steps += each) {
-      await ray.get(this.#policy.supervise.remote({ pairs, steps: each }));
+      const answer = this.#policy.supervise.remote({ pairs, steps: each });
+      await answerOf("the policy, asked for its warm start,", answer, patience);
       const accuracy = await this.accuracy();
       onProgress?.({ phase: "warm start", steps, accuracy });
       if (steps >= most) return accuracy;
@@ -235,7 +241,8 @@ class Quickstart {
     },
   ): Promise<TrainingReport> {
     const { latencyMs, steps, tracking } = more;
-    await ray.get(this.#policy.setState.remote(start));
+    const begun = this.#policy.setState.remote(start);
+    await answerOf("the policy, given its weights,", begun, patience);
     const { trainBatchSize, n, ppoMiniBatchSize, slots } = settings;
     await using trainer = await PPOTrainer.create({
       policy: this.#policy,
@@ -261,8 +268,9 @@ class Quickstart {
     const prompts = this.#test.rows.map(({ rawPrompt }) => rawPrompt);
     const request = { prompts, maxResponseLength: 4, doSample, seed: this.#seed };
     let right = 0;
-    for await (const ref of this.#policy.generate.remote(request)) {
-      for (const { prompt, response } of await ray.get(ref)) {
+    const parts = this.#policy.generate.remote(request);
+    for await (const rollouts of partsOf("the policy, asked for answers,", parts, patience)) {
+      for (const { prompt, response } of rollouts) {
         if (response === this.#test.rows[prompt]?.groundTruth) right += 1;
       }
     }

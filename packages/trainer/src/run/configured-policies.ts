@@ -1,10 +1,11 @@
 /** The actors of a configuration: the policy, its reference where a divergence from it counts, a critic where the estimator needs one. */
 
-import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { TrainerConfig } from "../config/trainer-config.ts";
 import { TrainerConfigError } from "../errors.ts";
+import { answerOf } from "../fit/policy-answers.ts";
+import type { PolicyPatience } from "../fit/policy-answers.ts";
 import { OpenAIPolicyActor } from "../policy/openai/openai-policy.ts";
 import type { OpenAIPolicySettings } from "../policy/openai/settings.ts";
 import type { Critic, CriticHandle, Policy, PolicyHandle } from "../policy/policy.ts";
@@ -59,15 +60,22 @@ export async function openPolicies(
   const needsReference = actor.useKlLoss || algorithm.useKlInReward;
   return {
     policy,
-    referencePolicy: needsReference ? await referenceOf(policy, kind) : undefined,
+    referencePolicy: needsReference ? await referenceOf(policy, kind, config.trainer) : undefined,
     critic: needsCritic ? kind.critic?.() : undefined,
   };
 }
 
 /** What the policy is before training. */
-async function referenceOf(policy: PolicyHandle, kind: Kind): Promise<PolicyHandle> {
+async function referenceOf(
+  policy: PolicyHandle,
+  kind: Kind,
+  patience: PolicyPatience,
+): Promise<PolicyHandle> {
   const reference = kind.policy();
-  await ray.get(reference.setState.remote(await ray.get(policy.state.remote())));
+  const asked = "the policy, asked for its weights,";
+  const state = await answerOf(asked, policy.state.remote(), patience);
+  const given = "the reference policy, given its weights,";
+  await answerOf(given, reference.setState.remote(state), patience);
   return reference;
 }
 
@@ -121,7 +129,8 @@ async function tiny(config: TrainerConfig, context: PolicyContext): Promise<Kind
         answer: String(groundTruth),
       }));
       const supervised = policy as ReturnType<typeof TinyPolicyActor.remote>;
-      await ray.get(supervised.supervise.remote({ pairs, steps }));
+      const answer = supervised.supervise.remote({ pairs, steps });
+      await answerOf("the policy, asked for its warm start,", answer, config.trainer);
     },
   };
 }

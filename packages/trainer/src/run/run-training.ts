@@ -9,6 +9,7 @@ import type { TrainerConfig } from "../config/trainer-config.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
 import { TrainerConfigError } from "../errors.ts";
+import { answerOf } from "../fit/policy-answers.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
 import type { TrainingReport } from "../ppo-trainer.ts";
 import { Tracking } from "../tracking/tracking.ts";
@@ -102,10 +103,15 @@ async function train(
 }
 
 function lengthsOf(config: TrainerConfig, { policy }: ConfiguredPolicies): PromptLengthOptions {
-  const { data } = config;
+  const { data, trainer } = config;
   return {
     maxPromptLength: config.actorRolloutRef.rollout.promptLength,
-    promptLengths: (some) => ray.get(policy.promptLengths.remote(some)),
+    promptLengths: (some) =>
+      answerOf(
+        "the policy, asked for lengths of prompts,",
+        policy.promptLengths.remote(some),
+        trainer,
+      ),
     filterOverlongPrompts: data.filterOverlongPrompts,
     truncation: data.truncation,
   };

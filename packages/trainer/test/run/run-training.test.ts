@@ -325,6 +325,19 @@ describe("a run", () => {
     await expect(refused).rejects.toBeInstanceOf(TrainerConfigError);
   });
 
+  test("whose policy does not say how long prompts are ends, and says so", async () => {
+    const scripted = new URL("../fixtures/scripted.ts", import.meta.url).href;
+    const hanging = ofBandit(
+      `rayling.policy='${scripted}:ScriptedPolicyActor'`,
+      "rayling.policy_kwargs={hangs: lengths}",
+      "trainer.policy_timeout_ms=2000",
+    );
+    await expect(hanging).rejects.toMatchObject({
+      code: "POLICY_TIMEOUT",
+      message: expect.stringMatching(/^the policy, asked for lengths of prompts, has not answered/),
+    });
+  });
+
   test("whose data fill no batch is refused", async () => {
     const timed = ["rayling.policy=timed", "rayling.policy_kwargs.seconds={}"];
     await expect(
