@@ -111,10 +111,12 @@ export class PPOTrainer implements AsyncDisposable {
       run,
     );
     const start = await this.#resume();
-    if (run.valBeforeTrain || run.valOnly) {
-      const step = start.finishedSteps;
+    const step = start.finishedSteps;
+    // The run that kept this checkpoint may have been ended while its validation was judged: then nobody told of it.
+    const isOwed = step > 0 && this.#isTime(run.testFreq, step);
+    if (run.valBeforeTrain || run.valOnly || isOwed) {
       const begun = await this.#beginValidation(step);
-      this.#tracker.log(begun === undefined ? {} : await this.#validated(step, begun), step);
+      if (begun !== undefined) this.#tracker.log(await this.#validated(step, begun), step);
     }
     // Its first step begins here.
     const training = new Training(
@@ -200,8 +202,6 @@ export class PPOTrainer implements AsyncDisposable {
     const { step } = record;
     const { run } = this.settings;
     const { rolloutDataDir } = this.#options;
-    const isLast = step >= run.totalSteps;
-    const isTime = (every: number): boolean => every > 0 && (isLast || step % every === 0);
     if (rolloutDataDir !== undefined) {
       await record.clock.time("dump_rollout_generations", () =>
         dumpRollouts(rolloutDataDir, dumpOf(step, record.samples)),
@@ -211,14 +211,14 @@ export class PPOTrainer implements AsyncDisposable {
     const finished = this.#tell(record);
     if (this.#judged !== undefined) await record.clock.time("testing", () => this.#tellJudged());
     const more: Record<string, number> = {};
-    if (isTime(run.saveFreq)) {
+    if (this.#isTime(run.saveFreq, step)) {
       await record.clock.time("save_checkpoint", () => this.#save(step, training));
       Object.assign(more, timesOf(record, 1));
     }
-    if (isTime(run.testFreq)) {
+    if (this.#isTime(run.testFreq, step)) {
       const begun = await record.clock.time("testing", () => this.#beginValidation(step));
       if (begun !== undefined) this.#judged = { ...finished, begun };
-      if (!run.overlapValidation || isLast) {
+      if (!run.overlapValidation || step >= run.totalSteps) {
         await record.clock.time("testing", () => this.#tellJudged());
       }
     }
@@ -227,6 +227,11 @@ export class PPOTrainer implements AsyncDisposable {
       ...more,
       ...(testing === undefined ? {} : { "timing_s/testing": testing }),
     });
+  }
+
+  /** For what is done after every so many steps, and after the last. */
+  #isTime(every: number, step: number): boolean {
+    return every > 0 && (step % every === 0 || step >= this.settings.run.totalSteps);
   }
 
   /** The step whose validation is still judged: waits for it. */

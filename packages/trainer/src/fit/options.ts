@@ -109,7 +109,7 @@ export interface RunOptions {
   readonly totalTrainingSteps?: number | undefined;
   /** Default 1. */
   readonly totalEpochs?: number | undefined;
-  /** Validates after every so many steps, and after the last. Default -1: never. */
+  /** Validates after every so many steps, and after the last; also where a run goes on behind such a step: whether the one before told of it is not known. Default -1: never. */
   readonly testFreq?: number | undefined;
   /** Whether training goes on while a validation is judged; it is told with its step all the same, when the next one is over. Default true, but with the schedule sync. */
   readonly overlapValidation?: boolean | undefined;
