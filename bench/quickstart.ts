@@ -14,35 +14,44 @@ import { writeBlock } from "./measure/readme.ts";
 import { markdownTables, terminalTables } from "./measure/report.ts";
 import type { Table } from "./measure/report.ts";
 
-const { values: flags } = parseArgs({
-  options: {
-    seeds: { type: "string", default: "1,2,3" },
-    steps: { type: "string", default: "600" },
-    json: { type: "string" },
-    markdown: { type: "boolean", default: false },
-  },
-});
-const seeds = flags.seeds.split(",").map(Number);
-const steps = Number(flags.steps);
-const args = process.argv.slice(2);
-const lines = machineLines(describeMachine(["node bench/quickstart.ts", ...args]));
-await ray.init({ numCpus: 8 });
-const results: QuickstartResult[] = [];
-for (const seed of seeds) {
-  results.push(await quickstart({ seed, steps }));
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001B[Kseed ${seed}`);
-}
-await ray.shutdown();
-const table = tableOf(results);
-if (flags.json !== undefined) await writeFile(flags.json, JSON.stringify({ seeds, results }));
-if (flags.markdown) {
-  const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables([table])}`;
-  await writeBlock("node bench/quickstart.ts --markdown", markdown);
-} else {
-  console.log(`${lines.join("\n")}\n\n${terminalTables([table])}`);
+const usage = `node bench/quickstart.ts [flags]
+
+The quickstart for several seeds, under sync and under one-step-off-policy.
+
+  --seeds NUMBERS  with commas; default 1,2,3
+  --steps N        of GRPO under each schedule; default 600
+  --json PATH      also write the figures there
+  --markdown       write the table into bench/README.md
+  --help           print this`;
+
+class FlagError extends Error {
+  override readonly name = "FlagError";
 }
 
-function tableOf(all: readonly QuickstartResult[]): Table {
+async function main(args: readonly string[]): Promise<void> {
+  const flags = flagsOf(args);
+  if (flags.help === true) return console.log(usage);
+  const seeds = (flags.seeds ?? "1,2,3").split(",").map((seed) => whole("--seeds", seed, 0));
+  const steps = whole("--steps", flags.steps ?? "600", 1);
+  const lines = machineLines(describeMachine(["node bench/quickstart.ts", ...args]));
+  await ray.init({ numCpus: 8 });
+  const results: QuickstartResult[] = [];
+  for (const seed of seeds) {
+    results.push(await quickstart({ seed, steps }));
+    if (process.stderr.isTTY) process.stderr.write(`\r\u001B[Kseed ${seed}`);
+  }
+  await ray.shutdown();
+  const table = tableOf(results, seeds, steps);
+  if (flags.json !== undefined) await writeFile(flags.json, JSON.stringify({ seeds, results }));
+  if (flags.markdown === true) {
+    const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables([table])}`;
+    await writeBlock("node bench/quickstart.ts --markdown", markdown);
+  } else {
+    console.log(`${lines.join("\n")}\n\n${terminalTables([table])}`);
+  }
+}
+
+function tableOf(all: readonly QuickstartResult[], seeds: readonly number[], steps: number): Table {
   const rows = all.flatMap((result, index) =>
     result.runs.map((run) =>
       rowOf(`seed ${seeds[index]}, ${run.schedule}`, result, run, result.runs[0]),
@@ -113,4 +122,43 @@ function meanRun(runs: readonly QuickstartRun[]): QuickstartRun {
 
 function meanOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function whole(flag: string, text: string, least: number): number {
+  const value = Number(text);
+  if (text.trim() !== "" && Number.isSafeInteger(value) && value >= least) return value;
+  throw new FlagError(`${flag} takes a whole number of at least ${least}, not "${text}"`);
+}
+
+interface Flags {
+  readonly seeds?: string;
+  readonly steps?: string;
+  readonly json?: string;
+  readonly markdown?: boolean;
+  readonly help?: boolean;
+}
+
+function flagsOf(args: readonly string[]): Flags {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        seeds: { type: "string" },
+        steps: { type: "string" },
+        json: { type: "string" },
+        markdown: { type: "boolean" },
+        help: { type: "boolean" },
+      },
+    }).values;
+  } catch (error) {
+    throw new FlagError((error as Error).message.split("\n")[0] ?? "bad flag", { cause: error });
+  }
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  if (!(error instanceof FlagError)) throw error;
+  console.error(`bench: ${error.message}; see --help`);
+  process.exitCode = 2;
 }
