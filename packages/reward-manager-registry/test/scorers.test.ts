@@ -165,6 +165,7 @@ describe("texts made to keep a scorer busy", () => {
     ["tags", "<answer>".repeat(long / 8)],
     ["answers", "answer".repeat(long / 6)],
     ["thoughts", `<think>${"</think>".repeat(long / 8)}`],
+    ["circles", String.raw`\pi`.repeat(long / 3)],
   ])("%s", (_what, text) => {
     normalizeFinalAnswer(text);
     scoreMathDapo(text, "1");
@@ -172,5 +173,26 @@ describe("texts made to keep a scorer busy", () => {
     scoreSearchR1(text, "1");
     scoreGeo3k(text, "1");
     scorePrimeMath(text, "1");
+  });
+});
+
+describe("expressions of any length are worked out", () => {
+  const long = 100_000;
+  test.each([
+    ["sums", `${"1+".repeat(long)}1`, `${"1+".repeat(long)}1+0`],
+    ["differences", `x${"-x".repeat(long)}`, `x${"-x".repeat(long)}-0`],
+    ["products", `x${"*1".repeat(long)}`, `x${"*1".repeat(long)}*1`],
+    ["products without a sign", `x${"(1)".repeat(long)}`, "x*1"],
+    ["factorials", `x*1${"!".repeat(long)}`, "x"],
+  ])("%s", (_what, answer, truth) => {
+    const solution = String.raw`\boxed{${answer}}`;
+    expect(scoreGeo3k(solution, truth)).toBe(0.9);
+    expect(scorePrimeMath(solution, truth).correct).toBe(true);
+    expect(scorePrimeMath(solution, "3x").correct).toBe(false);
+  });
+
+  test("names, which are products too large to be compared", () => {
+    const solution = String.raw`\boxed{${"x".repeat(long)}}`;
+    expect(scoreGeo3k(solution, "3x")).toBe(0);
   });
 });

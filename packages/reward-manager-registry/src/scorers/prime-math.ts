@@ -153,12 +153,16 @@ function valueOf(text: string, pi: number): Value {
 /** Arithmetic with pi is worked out; what is more than that stays a text. */
 function withPi(text: string, pi: number): Value {
   if (!text.includes(PI)) return text;
-  let all = "";
-  for (const [index, part] of text.split(PI).entries()) {
-    if (index > 0) all += `${hasDigit(all.at(-1) ?? "") ? "" : "1"}*${pi}`;
-    all += part;
+  // Not one text that is looked into while it grows: that copies it each time.
+  const [first = "", ...others] = text.split(PI);
+  let before = first;
+  const all = [first];
+  for (const part of others) {
+    all.push(`${hasDigit(before.at(-1) ?? "") ? "" : "1"}*${pi}`, part);
+    before = part === "" ? String(pi) : part;
   }
-  return evaluateArithmetic(all) ?? all;
+  const arithmetic = all.join("");
+  return evaluateArithmetic(arithmetic) ?? arithmetic;
 }
 
 function numberOf(value: Value): number | undefined {

@@ -3,6 +3,8 @@
  *
  * Numbers, letters, `pi`, `sqrt`, + - * / ^ ! and parentheses, with Python's precedence: "1/2x" is half of x (mathjs and its like read it as 1/(2x), which is why
  * none of them is used here). "2x", "xy" and "x(y + 1)" are products. What is anything else is equal to nothing.
+ *
+ * Sums and products of any length are worked out in a loop: only what stands in parentheses, signs and exponents goes deeper, and that not far.
  */
 
 interface Complex {
@@ -118,21 +120,23 @@ class Parser {
   }
 
   #sum(): Expression {
-    let left = this.#product();
+    const first = this.#product();
+    const steps: Step[] = [];
     for (;;) {
-      const sign = this.#take("+") ? 1 : this.#take("-") ? -1 : 0;
-      if (sign === 0) return left;
-      left = sumOf(left, this.#product(), sign);
+      if (this.#take("+")) steps.push([plus, this.#product()]);
+      else if (this.#take("-")) steps.push([minus, this.#product()]);
+      else return inTurn(first, steps);
     }
   }
 
   #product(): Expression {
-    let left = this.#signed();
+    const first = this.#signed();
+    const steps: Step[] = [];
     for (;;) {
-      if (this.#take("*")) left = productOf(left, this.#signed());
-      else if (this.#take("/")) left = quotientOf(left, this.#signed());
-      else if (this.#isFactor()) left = productOf(left, this.#power());
-      else return left;
+      if (this.#take("*")) steps.push([times, this.#signed()]);
+      else if (this.#take("/")) steps.push([over, this.#signed()]);
+      else if (this.#isFactor()) steps.push([times, this.#power()]);
+      else return inTurn(first, steps);
     }
   }
 
@@ -141,13 +145,15 @@ class Parser {
     const sign = this.#take("-") ? -1 : this.#take("+") ? 1 : 0;
     const expression = sign === 0 ? this.#power() : this.#signed();
     this.#depth -= 1;
-    return sign < 0 ? sumOf(zero, expression, -1) : expression;
+    return sign < 0 ? inTurn(zero, [[minus, expression]]) : expression;
   }
 
   /** To the right, and with a sign behind it: 2**-1. */
   #power(): Expression {
-    let base = this.#primary();
-    while (this.#take("!")) base = factorialOf(base);
+    const value = this.#primary();
+    let factorials = 0;
+    while (this.#take("!")) factorials += 1;
+    const base = factorials === 0 ? value : factorialOf(value, factorials);
     return this.#take("**") ? powerOf(base, this.#signed()) : base;
   }
 
@@ -178,7 +184,11 @@ class Parser {
     if (/^(re|im|ln|li|rf|ff)$/.test(name)) throw new SyntaxError(`${name} is no letter`);
     // A name with an index is one.
     const parts = name.includes("_") ? [name] : Array.from(name);
-    return parts.map((letter) => this.#letter(letter)).reduce(productOf);
+    const letters = parts.map((letter) => this.#letter(letter));
+    return inTurn(
+      one,
+      letters.map((letter) => [times, letter]),
+    );
   }
 
   #letter(letter: string): Expression {
@@ -207,30 +217,33 @@ class Parser {
 
 const notANumber: Complex = { re: Number.NaN, im: Number.NaN };
 const zero: Expression = constant(0);
+const one: Expression = constant(1);
 
 function constant(value: number): Expression {
   const number = { re: value, im: 0 };
   return () => number;
 }
 
-function sumOf(left: Expression, right: Expression, sign: number): Expression {
-  return (values) => {
-    const a = left(values);
-    const b = right(values);
-    return { re: a.re + sign * b.re, im: a.im + sign * b.im };
-  };
+/** An operation, and what it is done with. */
+type Step = readonly [operation: (left: Complex, right: Complex) => Complex, right: Expression];
+
+/** From left to right. */
+function inTurn(first: Expression, steps: readonly Step[]): Expression {
+  if (steps.length === 0) return first;
+  return (values) =>
+    steps.reduce((left, [operation, right]) => operation(left, right(values)), first(values));
 }
 
-function productOf(left: Expression, right: Expression): Expression {
-  return (values) => times(left(values), right(values));
+function plus(a: Complex, b: Complex): Complex {
+  return { re: a.re + b.re, im: a.im + b.im };
+}
+
+function minus(a: Complex, b: Complex): Complex {
+  return { re: a.re - b.re, im: a.im - b.im };
 }
 
 function times(a: Complex, b: Complex): Complex {
   return { re: a.re * b.re - a.im * b.im, im: a.re * b.im + a.im * b.re };
-}
-
-function quotientOf(left: Expression, right: Expression): Expression {
-  return (values) => over(left(values), right(values));
 }
 
 function over(a: Complex, b: Complex): Complex {
@@ -271,12 +284,18 @@ function wholePower(base: Complex, exponent: number): Complex {
   return exponent < 0 ? over({ re: 1, im: 0 }, result) : result;
 }
 
-function factorialOf(expression: Expression): Expression {
+/** @param count how often: "3!!" is the factorial of six */
+function factorialOf(expression: Expression, count: number): Expression {
   return (values) => {
-    const { re, im } = expression(values);
-    if (im !== 0 || !Number.isInteger(re) || re < 0 || re > 170) return notANumber;
-    let product = 1;
-    for (let factor = 2; factor <= re; factor++) product *= factor;
-    return { re: product, im: 0 };
+    let value = expression(values);
+    for (let left = count; left > 0; left--) value = factorial(value);
+    return value;
   };
+}
+
+function factorial({ re, im }: Complex): Complex {
+  if (im !== 0 || !Number.isInteger(re) || re < 0 || re > 170) return notANumber;
+  let product = 1;
+  for (let factor = 2; factor <= re; factor++) product *= factor;
+  return { re: product, im: 0 };
 }
