@@ -5,6 +5,7 @@
  * passed over; its sample is scored again.
  */
 
+import { open } from "node:fs/promises";
 import { JsonlError, openJsonlWriter, readJsonl } from "@rayling/data-proto";
 import type { JsonlWriter } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -88,7 +89,8 @@ function withoutExtra({ error, ...record }: RewardRecord): RewardRecord {
 }
 
 /**
- * All lines of a log, in their order; one that was cut off is passed over. Rejects with JsonlError, or RewardLogError for a line that is no record.
+ * All lines of a log, in their order; one that was cut off is passed over. Rejects with JsonlError, or RewardLogError for a line that is no record, and for a file without any that
+ * holds something else: who takes it for an empty log writes behind it.
  *
  * @param mayLack a file that is not there has no lines
  */
@@ -96,15 +98,31 @@ export async function* readRewardLog(
   path: string,
   { mayLack = false }: { readonly mayLack?: boolean } = {},
 ): AsyncGenerator<RewardRecord, void, undefined> {
+  const cutOff: JsonlError[] = [];
+  const onMalformed = (error: JsonlError): void => void (cutOff.length < 2 && cutOff.push(error));
+  let records = 0;
   try {
-    for await (const { line, value } of readJsonl(path, { onMalformed: () => undefined })) {
+    for await (const { line, value } of readJsonl(path, { onMalformed })) {
       if (!isRecord(value)) throw new RewardLogError(path, line);
+      records += 1;
       yield value;
+    }
+    const [first, second] = cutOff;
+    if (records > 0 || first === undefined) return;
+    // Killed while it wrote its first line: a log without records may have one that was cut off.
+    if (second !== undefined || !(await beginsAsRecord(path))) {
+      throw new RewardLogError(path, first.line ?? 1);
     }
   } catch (error) {
     const isNew = error instanceof JsonlError && error.code === "JSONL_NOT_FOUND";
     if (!isNew || !mayLack) throw error;
   }
+}
+
+async function beginsAsRecord(path: string): Promise<boolean> {
+  await using file = await open(path, "r");
+  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, 0);
+  return buffer.toString() === "{";
 }
 
 /** What counts of a log, by index: of outcomes as a whole. */

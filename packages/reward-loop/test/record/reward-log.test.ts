@@ -15,6 +15,7 @@ import {
 import type { SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { OutcomeRecorder } from "../../src/record/outcome-recorder.ts";
 
 let path = "";
 beforeEach(async () => {
@@ -128,6 +129,22 @@ test("extras that JSON cannot carry are told; a line that is no record is named"
   expect(kept?.error).toEqual(told);
   await appendFile(path, '{"index": 1}\n');
   await expect(outcomesIn(path)).rejects.toThrow(`${path}:3: the line is no record of a reward.`);
+});
+
+test("a file of something else is no empty log, and nothing is written behind it", async () => {
+  for (const text of [
+    "export const one = 1;\nexport const two = 2;\n",
+    "PAR1",
+    '{\n  "a": 1\n}\n',
+  ]) {
+    await writeFile(path, text);
+    await expect(outcomesIn(path)).rejects.toMatchObject({ code: "REWARD_LOG", path, line: 1 });
+    await expect(OutcomeRecorder.open(path)).rejects.toMatchObject({ code: "REWARD_LOG" });
+    expect(await readFile(path, "utf8")).toBe(text);
+  }
+  // Killed while it wrote its first line, in the middle of a character.
+  await writeFile(path, Buffer.from('{"question": "é').subarray(0, -1));
+  expect(await outcomesIn(path)).toEqual(new Map());
 });
 
 test("the report's times are those of calls, also over time", async () => {
