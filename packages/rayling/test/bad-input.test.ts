@@ -3,7 +3,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { fileOf, folder, rayling } from "./command.ts";
+import { fileOf, folder, rayling, workspace } from "./command.ts";
 
 const good = { question: "q", ground_truth: "A: 1", a: { solution: "A: 1" } };
 
@@ -30,7 +30,10 @@ describe("flags", () => {
     [["--price", "1"], /--price.*IN,OUT/],
     [["--budget", "0"], /--budget.*above 0/],
     [["--budget", "5"], /--budget needs --price/],
-    [["--cache", "/no/such/folder/cache"], /score cache \/no\/such\/folder\/cache/],
+    [["--cache", "/no/such/folder/cache"], /--cache: .*score cache \/no\/such\/folder\/cache/],
+    [["--keep-stale"], /--keep-stale needs --resume/],
+    [["--rescore-stale"], /--rescore-stale needs --resume/],
+    [["--reward-kwarg", 'a={"__proto__":1}'], /rewardKwargs.*__proto__/],
     [["--solutions", "/no/such/file.jsonl"], /\/no\/such\/file\.jsonl/],
     [["--solutions", "/tmp"], /\/tmp: .*EISDIR/],
     [["--reward", "/no/such/reward.ts"], /reward\.ts.*not found/],
@@ -77,6 +80,7 @@ describe("a bad line is told with its number and reason, and an earlier rewards.
     [{ ground_truth: "g", a: { solution: "s" } }, '"question"'],
     [{ question: "q", a: { solution: "s" } }, '"ground_truth"'],
     [{ question: "q", ground_truth: "g", a: "s" }, "no key holds"],
+    [{ responses: "one", ground_truth: "g" }, '"responses" is not a list'],
     [{ question: "q", ground_truth: "g", a: { solution: 5 } }, '"a.solution"'],
     [
       { question: "q", ground_truth: "g", a: { solution: "s", is_correct: "yes" } },
@@ -168,5 +172,30 @@ describe("--out", () => {
     );
     expect(overReward.stderr).toContain("is the file of --reward");
     expect(await readFile(reward, "utf8")).toContain("computeScore");
+  });
+
+  test("is never the cache, there already or not", async () => {
+    const solutions = await fileOf([good]);
+    const both = join(await folder(), "both");
+    const flags = ["score", "--demo", "--solutions", solutions, "--out", both];
+    for (const _ of ["new", "written"]) {
+      const refused = await rayling(...flags, "--cache", both);
+      expect(refused).toMatchObject({ code: 2, stdout: "" });
+      expect(refused.stderr).toContain("is the file of --cache");
+      await writeFile(both, "scores");
+    }
+    expect(await readFile(both, "utf8")).toBe("scores");
+    const rewards = join(await folder(), "rewards.json");
+    const reward = { reward: join(workspace, "examples/arithmetic-reward.ts"), cache: both };
+    await writeFile(rewards, JSON.stringify({ rewards: { one: reward } }));
+    const several = await rayling("score", solutions, "--rewards", rewards, "--out", both);
+    expect(several.stderr).toContain("is a cache of --rewards");
+    expect(await readFile(both, "utf8")).toBe("scores");
+  });
+
+  test("that cannot be written to its end says how far it is", async () => {
+    const full = await rayling("score", "--demo", "--baseline", "0", "--out", "/dev/full");
+    expect(full).toMatchObject({ code: 1, stdout: "" });
+    expect(full.stderr).toMatch(/ENOSPC.*of 2,560 rewards are in \/dev\/full/);
   });
 });

@@ -90,6 +90,17 @@ test("as a page: figures and plots, and no text of others as markup", async () =
   expect(page).not.toContain("<script>");
 });
 
+test("is never written over by what is made of it", async () => {
+  const log = await logOf(line(0, {}));
+  const before = await readFile(log, "utf8");
+  const overPage = await rayling("rewards", "report", log, "--html", log);
+  expect(overPage).toMatchObject({ code: 2, stdout: "" });
+  expect(overPage.stderr).toContain("is the log itself");
+  const overTable = await rayling("rewards", "export", log, "--out", log);
+  expect(overTable).toMatchObject({ code: 2, stdout: "" });
+  expect(await readFile(log, "utf8")).toBe(before);
+});
+
 test("an empty log says so; what is no log is refused with its line", async () => {
   const empty = await rayling("rewards", "report", await logOf(""));
   expect(empty).toMatchObject({

@@ -9,9 +9,13 @@ import { heading, print } from "./formats.ts";
 import { figuresOf, partColumns, partsOf } from "./rewards-figures.ts";
 import type { RewardsReportOptions } from "./rewards-options.ts";
 import { rewardsPage } from "./rewards-page.ts";
+import { isSameFile } from "./same-file.ts";
 import { plain, tableLines } from "./table.ts";
 
 export async function runRewardsReport({ log, format, html }: RewardsReportOptions): Promise<void> {
+  if (html !== undefined && (await isSameFile(log, html))) {
+    throw new CliError(2, `--html ${html} is the log itself`);
+  }
   const report = await reportOf(log);
   if (html !== undefined) {
     try {

@@ -5,8 +5,10 @@ import { exportRewardLog, RewardLogError } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
 import { grouped } from "./numbers.ts";
 import type { RewardsExportOptions } from "./rewards-options.ts";
+import { isSameFile } from "./same-file.ts";
 
 export async function runRewardsExport({ log, out }: RewardsExportOptions): Promise<void> {
+  if (await isSameFile(log, out)) throw new CliError(2, `--out ${out} is the log itself`);
   try {
     const rows = await exportRewardLog(log, out);
     process.stdout.write(`wrote ${grouped(rows)} rows to ${out}\n`);

@@ -104,6 +104,7 @@ async function scoreAll(
     if (file.records !== (options.onlyRecorded ? file.known : total)) {
       throw new CliError(1, `${options.solutions} changed while it was read`);
     }
+    await file.close();
     return { summary, wallMs: performance.now() - startedAt, baselineSamples };
   } catch (error) {
     const exitCode = error instanceof CliError ? error.exitCode : 1;
@@ -116,7 +117,8 @@ async function scoreAll(
   } finally {
     signal.removeEventListener("abort", onStop);
     view.close();
-    await file.close();
+    // What it could not write has been told by then: closing it again fails with the same.
+    await file.close().catch(() => undefined);
   }
 }
 

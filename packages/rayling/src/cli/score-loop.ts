@@ -1,16 +1,16 @@
 /** Opens the reward loop of a run, and says in the user's words why it cannot be. */
 
-import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { JsonlError } from "@rayling/data-proto";
-import { RewardLogError, RewardLoopManager } from "@rayling/reward-loop";
+import { RewardCacheError, RewardLogError, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import type { AskedFunctions } from "./asked-functions.ts";
 import { BaselineActor } from "./baseline.ts";
 import { CliError } from "./cli-error.ts";
 import { readSpecFromHere } from "./reward-spec.ts";
+import { isSameFile } from "./same-file.ts";
 import type { ScoreOptions } from "./score-options.ts";
 
 /** How long a reward module may take to load. */
@@ -38,12 +38,17 @@ export async function openLoop(
         // Scoring again what is in the log is a run of its own.
         ...(resume && !onlyRecorded ? { spentBefore: resolve(out) } : {}),
       }),
-      checking &&
-        single &&
-        ray.get(checking.load.remote(single.named), { timeoutMs: LOAD_TIMEOUT_MS }),
+      // Also when what it is given cannot be sent: that is thrown at once.
+      (async () => {
+        if (checking === undefined || single === undefined) return;
+        await ray.get(checking.load.remote(single.named), { timeoutMs: LOAD_TIMEOUT_MS });
+      })(),
     ]);
     return loop;
   } catch (error) {
+    if (error instanceof RewardCacheError && error.path === options.policy.cache) {
+      throw new CliError(2, `--cache: ${error.message}`, { cause: error });
+    }
     if (isOfFile(error, resolve(out))) {
       throw new CliError(2, `--out: ${error.message}`, { cause: error });
     }
@@ -72,25 +77,35 @@ export function baselineOf({
   return BaselineActor.options(manager === "remote" ? { isolation: "process" } : {}).remote();
 }
 
-/** Rewards written over the solutions or a reward function would destroy them. Throws CliError 2. */
+/** Rewards written over the solutions, a reward function or a cache would destroy them. Throws CliError 2. */
 export async function refuseInput(
-  { out, solutions, replay }: Pick<ScoreOptions, "out" | "solutions" | "replay">,
-  { files }: AskedFunctions,
+  { out, solutions, replay, policy }: Pick<ScoreOptions, "out" | "solutions" | "replay" | "policy">,
+  { files, options }: AskedFunctions,
 ): Promise<void> {
-  const written = await stat(out).catch(() => undefined);
-  if (written?.isFile() !== true) return;
   const inputs = {
     "--solutions": solutions,
     ...(replay === undefined ? {} : { "--replay": replay }),
     ...files,
+    ...(policy.cache === undefined ? {} : { "--cache": policy.cache }),
   };
   for (const [flag, path] of Object.entries(inputs)) {
     const file = path.startsWith("file:") ? fileURLToPath(path) : path;
-    const input = await stat(file).catch(() => undefined);
-    if (input?.dev === written.dev && input.ino === written.ino) {
-      throw new CliError(2, `--out ${out} is the file of ${flag}`);
+    if (await isSameFile(out, file)) throw new CliError(2, `--out ${out} is the file of ${flag}`);
+  }
+  const { rewards, cascade, baseDirectory = "." } = options;
+  for (const cache of cachesIn([rewards, cascade])) {
+    if (await isSameFile(out, resolve(baseDirectory, cache))) {
+      throw new CliError(2, `--out ${out} is a cache of --rewards`);
     }
   }
+}
+
+/** Of several rewards, wherever they stand. */
+function cachesIn(part: unknown): string[] {
+  if (typeof part !== "object" || part === null) return [];
+  return Object.entries(part).flatMap(([key, value]) =>
+    key === "cache" && typeof value === "string" ? [value] : cachesIn(value),
+  );
 }
 
 const managerCodes: ReadonlySet<unknown> = new Set([

@@ -128,7 +128,7 @@ export function addFunctionFlags(command: Command): Command {
   command
     .option(
       "--solutions <path>",
-      "JSON Lines of { question, ground_truth, any keys with { solution, is_correct? } }, or of { response, ground_truth, data_source?, extra_info? }; or Parquet with verl's columns and response or responses",
+      "JSON Lines of { question, ground_truth, any keys with { solution, is_correct? } }, or of { response, ground_truth, data_source?, extra_info? }; or Parquet with verl's columns and response or responses; - for stdin",
     )
     .option(
       "--reward <path[:name]>",
@@ -219,6 +219,11 @@ export function readOptions(
   if (flags.rescoreStale && flags.keepStale) {
     throw new CliError(2, "--rescore-stale and --keep-stale: give one of them.");
   }
+  const stale = flags.rescoreStale ? "--rescore-stale" : "--keep-stale";
+  if (!flags.resume && (flags.rescoreStale || flags.keepStale)) {
+    throw new CliError(2, `${stale} needs --resume: without it nothing is kept.`);
+  }
+  const named = input ?? flags.solutions;
   return {
     ...flags,
     judge,
@@ -230,8 +235,7 @@ export function readOptions(
     rewardKwargs: rewardKwarg,
     managerOptions: managerOption,
     solutions:
-      (input === "-" ? "/dev/stdin" : input) ??
-      flags.solutions ??
+      (named === "-" ? "/dev/stdin" : named) ??
       example("--solutions", demo, "data/arithmetic-solutions.jsonl"),
     ...functionsOf(flags),
     timeoutMs: flags.timeout === 0 ? undefined : flags.timeout,

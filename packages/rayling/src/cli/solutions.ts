@@ -108,6 +108,7 @@ function samplesOf(
       return rolloutOf({ ...value, response }, bad, dataSource, place);
     });
   }
+  if (responses !== undefined && !isRecord(responses)) throw bad(`"responses" is not a list`);
   if ("prompt" in value) throw bad(`there is neither "response" nor "responses"`);
   const { question, ground_truth: groundTruth } = value;
   if (typeof question !== "string") throw bad(`"question" is not a text`);
