@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LocalSandbox } from "@rayling/reward-manager-registry";
 import type { Program, ProgramEnd, ProgramLanguage } from "@rayling/reward-manager-registry";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -152,12 +152,29 @@ describe.each([
     ["os.system", "import os; os.system('ls')"],
     ["os.fork", "import os; os.fork()"],
     ["os.kill", "import os; os.kill(os.getppid(), 9)"],
+    ["os.mkfifo", "import os; os.mkfifo('../pipe')"],
+    ["sqlite3.connect", "import sqlite3; sqlite3.connect('../scores.sqlite')"],
     ["ctypes.dlsym", "import ctypes; ctypes.CDLL(None).system(b'ls')"],
   ])("Python is denied %s: %s", async (what, code) => {
     const { exitCode, stderr } = await run("python", code, own);
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`PermissionError: the sandbox denies ${what}`);
   });
+
+  // Of another process than ours: without the denial it would be gone.
+  test.skipIf(process.platform !== "linux")(
+    "Python is denied signals by file descriptors",
+    async () => {
+      const sleeper = spawn("sleep", ["1000"]);
+      onTestFinished(() => void sleeper.kill());
+      const code = `import os, signal; signal.pidfd_send_signal(os.pidfd_open(${sleeper.pid}), 9)`;
+      const { exitCode, stderr } = await run("python", code, own);
+      expect(exitCode).toBe(1);
+      // In a namespace of its own it cannot even be named.
+      expect(stderr).toMatch(/denies signal\.pidfd_send_signal|No such process|AttributeError/);
+      expect(sleeper.exitCode ?? sleeper.signalCode).toBeNull();
+    },
+  );
 
   test.each([
     "require('fs').readFileSync('/etc/passwd')",

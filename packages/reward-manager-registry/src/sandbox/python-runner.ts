@@ -2,7 +2,7 @@
  * What Python runs in place of a program: it denies what a solution of a programming task has no business with, and then runs the program, or one function of it.
  *
  * Denied by audit hooks, which Python does not let anybody take away: the network, other processes, signals, foreign functions by ctypes, files outside of the program's folder (to be
- * read: all but those of Python itself). A program that is made to get around them can; where the kernel gives namespaces (runtimes.ts) it finds no network and no other process then.
+ * read: all but those of Python itself), and sqlite3, which opens files by itself. What no hook hears of is replaced. A program that is made to get around them can; where the kernel gives namespaces (runtimes.ts) it finds no network and no other process then.
  *
  * Started as \`runner.py [name]\` in the program's folder. Without a name the program runs as a whole, as a script. With one the function of that name (or the method of that name of a
  * class Solution) is called with the arguments that stand on standard input as JSON, one per line. To file descriptor 3 goes { "value": what it returned } or { "compileError": true }.
@@ -30,9 +30,16 @@ def function_of(names, name):
 
 /** See above. */
 export const pythonRunner: string = `
-import builtins, json, os, sys, types
+import builtins, json, os, signal, sys, types
 
 FOLDER = os.path.realpath(os.getcwd())
+SILENT = {"signal": (("signal", "_signal"), ("pidfd_send_signal",)), "os": (("os", "posix"), ("mkfifo", "mknod"))}
+
+
+def refused(name):
+    def call(*_, **__):
+        raise PermissionError(f"the sandbox denies {name}")
+    return call
 
 
 def confine():
@@ -46,7 +53,7 @@ def confine():
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     denied = ("socket.", "subprocess.", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.startfile",
               "os.kill", "signal.pthread_kill", "pty.", "ctypes.dlsym", "ctypes.call_function", "ctypes.cdata/", "ftplib.",
-              "smtplib.", "urllib.", "http.", "webbrowser.", "syslog.", "sys.remote_exec")
+              "smtplib.", "urllib.", "http.", "webbrowser.", "syslog.", "sys.remote_exec", "sqlite3.")
     changing = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.chown", "os.link", "os.symlink",
                 "os.truncate", "os.utime", "os.chdir", "os.setxattr", "shutil.rmtree", "shutil.move"}
     text, data = str, bytes
@@ -76,6 +83,12 @@ def confine():
             raise PermissionError(f"the sandbox denies {event}")
 
     sys.addaudithook(hook)
+    # Of these no hook hears.
+    for module, (owners, names) in SILENT.items():
+        for owner in owners:
+            for name in names:
+                if hasattr(sys.modules.get(owner), name):
+                    setattr(sys.modules[owner], name, refused(f"{module}.{name}"))
 
 
 ${pythonPrelude}
