@@ -1,9 +1,9 @@
 /** Wrong input: one clear line on stderr, exit code 2, nothing on stdout, and results of earlier runs stay. */
 
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { fileOf, folder, rayling, workspace } from "./command.ts";
+import { fileOf, folder, rayling, shown, start, workspace } from "./command.ts";
 
 const good = { question: "q", ground_truth: "A: 1", a: { solution: "A: 1" } };
 
@@ -191,6 +191,24 @@ describe("--out", () => {
     const several = await rayling("score", solutions, "--rewards", rewards, "--out", both);
     expect(several.stderr).toContain("is a cache of --rewards");
     expect(await readFile(both, "utf8")).toBe("scores");
+  });
+
+  test("is never written by two runs at once", async () => {
+    const out = join(await folder(), "rewards.jsonl");
+    const run = ["score", "--demo", "--baseline", "0", "--out", out];
+    const first = start(...run, "--latency", "60000");
+    await shown(first, /in flight/, "stderr");
+    for (const flags of [[], ["--resume"]]) {
+      const second = await rayling(...run, ...flags);
+      expect(second).toMatchObject({ code: 2, stdout: "" });
+      const who = `process ${first.child.pid}`;
+      expect(second.stderr).toContain(`--out: ${out} is being written by ${who}`);
+    }
+    first.child.kill("SIGKILL");
+    await first.ended;
+    const after = await rayling(...run, "--latency", "0", "--resume");
+    expect(after).toMatchObject({ code: 0 });
+    expect(await readdir(dirname(out))).toEqual(["rewards.jsonl"]);
   });
 
   test("that cannot be written to its end says how far it is", async () => {

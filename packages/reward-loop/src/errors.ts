@@ -155,6 +155,22 @@ export class RewardLogError extends Error {
   }
 }
 
+/** Somebody writes that reward log already. */
+export class RewardLogBusyError extends Error {
+  override readonly name = "RewardLogBusyError";
+  readonly code = "REWARD_LOG_BUSY";
+  readonly path: string;
+  /** Of the process that does. */
+  readonly pid: number;
+
+  constructor(path: string, pid: number) {
+    const who = pid === process.pid ? "this process" : `process ${pid}`;
+    super(`${path} is being written by ${who}: wait until that is done, or give another file.`);
+    this.path = path;
+    this.pid = pid;
+  }
+}
+
 /** The user's manager did not say where the scores of a batch stand. */
 export class RewardAssemblyError extends Error {
   override readonly name = "RewardAssemblyError";

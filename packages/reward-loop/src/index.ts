@@ -54,6 +54,7 @@ export type { RecordPlace, RewardRecord } from "./record/reward-record.ts";
 export { reportOf as rewardReport } from "./record/reward-report.ts";
 export type { Quantiles, RewardReport } from "./record/reward-report.ts";
 export { olderSampleKeys, sampleKey } from "./record/sample-key.ts";
+export { WriterMark } from "./record/writer-mark.ts";
 export type { Prices, SpendSettings, SpendState } from "./spend/purse.ts";
 export { usageOf } from "./spend/usage.ts";
 export type { TokenUsage } from "./spend/usage.ts";
@@ -73,6 +74,7 @@ export {
   RewardChunkError,
   RewardFailuresError,
   RewardLimiterConflictError,
+  RewardLogBusyError,
   RewardLogError,
   RewardModelStartError,
   RewardLoopClosedError,

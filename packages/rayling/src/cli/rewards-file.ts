@@ -2,7 +2,7 @@
 
 import { JsonlError } from "@rayling/data-proto";
 import { olderSampleKeys, RewardLog, sampleKey } from "@rayling/reward-loop";
-import type { RewardRecord, ScoredSample } from "@rayling/reward-loop";
+import type { RewardRecord, ScoredSample, WriterMark } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
 import type { PastRewards } from "./past-rewards.ts";
 import type { ScoreOptions } from "./score-options.ts";
@@ -33,14 +33,15 @@ export class RewardsFile {
     this.#kept = new Set(kept.map(([index]) => index));
   }
 
-  /** Starts an empty file, or goes on with what is there. Throws CliError 2 if it cannot be written. @param version of the loop */
+  /** Starts an empty file, or goes on with what is there. Throws CliError 2 if it cannot be written. @param version of the loop @param mark that nobody else writes it */
   static async open(
     past: PastRewards,
     version: string,
     { out, resume, latencyMs }: Pick<ScoreOptions, "out" | "resume" | "latencyMs">,
+    mark: WriterMark,
   ): Promise<RewardsFile> {
     try {
-      const log = await RewardLog.open(out, { append: resume });
+      const log = await RewardLog.open(out, { append: resume, mark });
       const meant = latencyMs === undefined ? undefined : past.now?.versions[0];
       return new RewardsFile(log, past, version, meant);
     } catch (error) {

@@ -6,7 +6,12 @@
  */
 
 import * as ray from "@rayling/core";
-import { outcomeOf, RewardFailuresError } from "@rayling/reward-loop";
+import {
+  outcomeOf,
+  RewardFailuresError,
+  RewardLogBusyError,
+  WriterMark,
+} from "@rayling/reward-loop";
 import type { RewardLoopManager, SampleOutcome } from "@rayling/reward-loop";
 import { askedFunctions } from "./asked-functions.ts";
 import type { AskedFunctions } from "./asked-functions.ts";
@@ -26,15 +31,17 @@ import type { Solutions, SolutionSample } from "./solutions.ts";
 
 export async function runScore(options: ScoreOptions): Promise<void> {
   const stop = stopSignal();
+  let mark: WriterMark | undefined;
   try {
     const solutions = await openSolutions(options.solutions, stop.signal);
     const asked = await askedFunctions(options);
     await refuseInput(options, asked);
+    mark = await markOf(options);
     const past = await readPast(options, meantBy(options, asked));
     await ray.init({ prewarm: 2 });
     const loop = await stop.race(openLoop(options, asked));
     const spentBefore = loop.spent;
-    const file = await RewardsFile.open(past, loop.version, options);
+    const file = await RewardsFile.open(past, loop.version, options, mark);
     const run = await scoreAll(loop, solutions, file, options, stop.signal);
     const { spent, spending } = loop;
     await loop.close();
@@ -46,7 +53,18 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     checkFailures(run.summary, options);
   } finally {
     await ray.shutdown();
+    await mark?.remove();
     stop.close();
+  }
+}
+
+/** Before what is there is read or emptied. Rejects with CliError 2 while another run writes it. */
+async function markOf({ out }: ScoreOptions): Promise<WriterMark> {
+  try {
+    return await WriterMark.put(out);
+  } catch (error) {
+    if (!(error instanceof RewardLogBusyError)) throw error;
+    throw new CliError(2, `--out: ${error.message}`, { cause: error });
   }
 }
 

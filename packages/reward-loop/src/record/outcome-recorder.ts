@@ -3,6 +3,7 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
 import { readRewardLog, RewardLog } from "./reward-log.ts";
+import { WriterMark } from "./writer-mark.ts";
 
 export class OutcomeRecorder {
   readonly #log: RewardLog;
@@ -13,10 +14,16 @@ export class OutcomeRecorder {
     this.#next = next;
   }
 
-  /** Goes on behind what is there. Rejects with JsonlError, or RewardLogError for a file that is no reward log. */
+  /** Goes on behind what is there. Rejects with JsonlError, RewardLogError for a file that is no reward log, or RewardLogBusyError while another one writes it. */
   static async open(path: string): Promise<OutcomeRecorder> {
-    const next = await behindLast(path);
-    return new OutcomeRecorder(await RewardLog.open(path, { append: true }), next);
+    const mark = await WriterMark.put(path);
+    try {
+      const next = await behindLast(path);
+      return new OutcomeRecorder(await RewardLog.open(path, { append: true, mark }), next);
+    } catch (error) {
+      await mark.remove();
+      throw error;
+    }
   }
 
   /** The index of the next sample. */

@@ -13,23 +13,34 @@ import { RewardLogError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { isRecord, recordsOf } from "./reward-record.ts";
 import type { RecordPlace, RewardRecord } from "./reward-record.ts";
+import { WriterMark } from "./writer-mark.ts";
 
 export interface RewardLogOptions {
   /** Keep what the file has, and go on behind it. Default: an empty file. */
   readonly append?: boolean;
+  /** Of whoever has read it before and goes on from there: nobody else has written meanwhile. It is removed with the log's end. Default: one of its own. */
+  readonly mark?: WriterMark;
 }
 
 export class RewardLog implements AsyncDisposable {
   readonly #writer: JsonlWriter;
+  readonly #mark: WriterMark;
   #records = 0;
 
-  private constructor(writer: JsonlWriter) {
+  private constructor(writer: JsonlWriter, mark: WriterMark) {
     this.#writer = writer;
+    this.#mark = mark;
   }
 
-  /** Rejects with JsonlError if it cannot be written. */
-  static async open(path: string, { append = false }: RewardLogOptions = {}): Promise<RewardLog> {
-    return new RewardLog(await openJsonlWriter(path, { append }));
+  /** Rejects with JsonlError if it cannot be written, and with RewardLogBusyError while another one writes it. */
+  static async open(path: string, options: RewardLogOptions = {}): Promise<RewardLog> {
+    const { append = false, mark = await WriterMark.put(path) } = options;
+    try {
+      return new RewardLog(await openJsonlWriter(path, { append }), mark);
+    } catch (error) {
+      await mark.remove();
+      throw error;
+    }
   }
 
   get path(): string {
@@ -60,7 +71,11 @@ export class RewardLog implements AsyncDisposable {
   }
 
   async close(): Promise<void> {
-    await this.#writer.close();
+    try {
+      await this.#writer.close();
+    } finally {
+      await this.#mark.remove();
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {

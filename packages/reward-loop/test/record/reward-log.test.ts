@@ -1,8 +1,10 @@
 /** The reward log: what is written, what counts of it, and what a kill leaves. */
 
-import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFile, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import {
   outcomeOf,
   outcomesIn,
@@ -145,6 +147,56 @@ test("a file of something else is no empty log, and nothing is written behind it
   // Killed while it wrote its first line, in the middle of a character.
   await writeFile(path, Buffer.from('{"question": "é').subarray(0, -1));
   expect(await outcomesIn(path)).toEqual(new Map());
+});
+
+describe("a log has one writer", () => {
+  test("in this process; another one is refused until it is closed", async () => {
+    const log = await RewardLog.open(path);
+    await log.write(sample, valid(1), place);
+    const busy = { code: "REWARD_LOG_BUSY", path, pid: process.pid };
+    await expect(OutcomeRecorder.open(path)).rejects.toMatchObject(busy);
+    await expect(RewardLog.open(path)).rejects.toMatchObject(busy);
+    // By another name.
+    const link = `${path}.link`;
+    await symlink(path, link);
+    await expect(RewardLog.open(link)).rejects.toMatchObject({ code: "REWARD_LOG_BUSY" });
+    // One whose name begins with its name is another one.
+    const other = await RewardLog.open(`${path}.bak`);
+    await log.close();
+    expect((await outcomesIn(path)).size).toBe(1);
+    const recorder = await OutcomeRecorder.open(path);
+    expect(recorder.take()).toBe(place.index + 1);
+    await expect(RewardLog.open(`${path}.bak`)).rejects.toMatchObject({ code: "REWARD_LOG_BUSY" });
+    await recorder.close();
+    await other.close();
+    await writeFile(path, "no log\n");
+    await expect(OutcomeRecorder.open(path)).rejects.toMatchObject({ code: "REWARD_LOG" });
+    const files = ["rewards.jsonl", "rewards.jsonl.bak", "rewards.jsonl.link"];
+    expect((await readdir(dirname(path))).toSorted()).toEqual(files);
+  });
+
+  test("in another process, and no longer than that lives", async () => {
+    const source = `
+      import { RewardLog } from "@rayling/reward-loop";
+      await RewardLog.open(process.argv[1]);
+      process.send("open");
+      setInterval(() => undefined, 1000);`;
+    const flags = ["--input-type=module", "--eval", source, path];
+    const child = spawn(process.execPath, flags, {
+      cwd: import.meta.dirname,
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+    });
+    const ended = once(child, "exit");
+    await once(child, "message");
+    await expect(RewardLog.open(path)).rejects.toMatchObject({
+      code: "REWARD_LOG_BUSY",
+      pid: child.pid,
+    });
+    child.kill("SIGKILL");
+    await ended;
+    const log = await RewardLog.open(path, { append: true });
+    await log.close();
+  });
 });
 
 test("the report's times are those of calls, also over time", async () => {
