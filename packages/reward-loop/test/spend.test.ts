@@ -154,6 +154,19 @@ describe("a cache", () => {
     expect(told()).toEqual([expect.stringContaining("no such table") as string]);
   });
 
+  test("whose rows are damaged gives no score that nobody gave", async () => {
+    const told = warningsOfThisTest();
+    const options = { workers: 1, executors: 1, reward: { path: priced }, cache };
+    for (const damaged of ["null", '{"rewardExtraInfo":{}}', '{"rewardScore":1', "5"]) {
+      expect((await scored(options, ["1"]))[0]).toMatchObject({ valid: true, attempts: 1 });
+      const other = new DatabaseSync(cache);
+      other.prepare("UPDATE scores SET result = ?").run(damaged);
+      other.close();
+    }
+    expect((await scored(options, ["1"]))[0]).toMatchObject({ valid: true, attempts: 1 });
+    expect(told()).toHaveLength(4);
+  });
+
   test("knows results with fields that say nothing, without them", async () => {
     const own = await ScoreCache.open(cache);
     const usage = undefined;

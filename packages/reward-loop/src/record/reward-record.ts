@@ -123,16 +123,33 @@ export function outcomeOf(record: RewardRecord): SampleOutcome {
   return { valid: false, error: record.error ?? unknown, ...measured };
 }
 
-/** Whether a line of a log is one of these. */
+/** Whether a line of a log is one of these: what is read of it without a look is what it should be. */
 export function isRecord(value: unknown): value is RewardRecord {
-  if (typeof value !== "object" || value === null) return false;
-  const { index, sample, valid, score } = value as Readonly<Record<string, unknown>>;
+  if (!isObject(value)) return false;
+  const { index, sample, version, at, valid, score, error, extra } = value;
+  const { attempts, waitedMs, latencyMs } = value;
   return (
     Number.isSafeInteger(index) &&
-    typeof sample === "string" &&
-    typeof valid === "boolean" &&
-    (valid ? typeof score === "number" : score === null)
+    [sample, version, at].every((one) => typeof one === "string") &&
+    !Number.isNaN(Date.parse(at as string)) &&
+    [attempts, waitedMs, latencyMs].every((one) => typeof one === "number") &&
+    isObject(extra) &&
+    (valid === true
+      ? typeof score === "number"
+      : valid === false && score === null && isTold(error))
   );
+}
+
+/** A record of before may lack it; outcomeOf says so then. */
+function isTold(error: unknown): boolean {
+  if (error === null || error === undefined) return true;
+  return (
+    isObject(error) && typeof error["code"] === "string" && typeof error["message"] === "string"
+  );
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
 }
 
 function rounded(ms: number): number {

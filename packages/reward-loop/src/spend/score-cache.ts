@@ -48,10 +48,16 @@ export class ScoreCache {
     }
   }
 
-  /** Undefined: not known. */
+  /** Undefined: not known. Throws for a row that holds no score: the file was damaged. */
   find(version: string, sample: string): RewardResult | undefined {
     const row = this.#find.get(version, sample);
-    return row === undefined ? undefined : (JSON.parse(String(row["result"])) as RewardResult);
+    if (row === undefined) return undefined;
+    const result = JSON.parse(String(row["result"])) as Partial<RewardResult> | null;
+    const { rewardScore, rewardExtraInfo } = result ?? {};
+    if (typeof rewardScore === "number" && typeof (rewardExtraInfo ?? "") === "object") {
+      return { rewardScore, rewardExtraInfo: rewardExtraInfo as RewardResult["rewardExtraInfo"] };
+    }
+    throw new Error(`what is kept of the sample ${sample} is no score`);
   }
 
   /** What is undefined in it is left out. Results that JSON cannot carry are not kept, which is told once. */

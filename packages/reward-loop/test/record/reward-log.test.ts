@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFile, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import {
@@ -129,8 +129,20 @@ test("extras that JSON cannot carry are told; a line that is no record is named"
   const [, kept] = await Array.fromAsync(readRewardLog(path));
   expect(kept).toMatchObject({ valid: false, extra: {} });
   expect(kept?.error).toEqual(told);
-  await appendFile(path, '{"index": 1}\n');
-  await expect(outcomesIn(path)).rejects.toThrow(`${path}:3: the line is no record of a reward.`);
+  const before = await readFile(path, "utf8");
+  const whole = { ...kept, index: 1 };
+  for (const wrong of [
+    { index: 1 },
+    { ...whole, at: "yesterday" },
+    { ...whole, version: undefined },
+    { ...whole, latencyMs: null },
+    { ...whole, extra: null },
+    { ...whole, error: "boo" },
+    { ...whole, valid: true },
+  ]) {
+    await writeFile(path, `${before}${JSON.stringify(wrong)}\n`);
+    await expect(outcomesIn(path)).rejects.toThrow(`${path}:3: the line is no record of a reward.`);
+  }
 });
 
 test("a file of something else is no empty log, and nothing is written behind it", async () => {
