@@ -196,3 +196,11 @@ describe("expressions of any length are worked out", () => {
     expect(scoreGeo3k(solution, "3x")).toBe(0);
   });
 });
+
+test("an answer among more than ten tags is worth a quarter, unless a part will do", () => {
+  const answer = "<answer>x</answer>";
+  expect(scoreSearchR1(answer.repeat(10), "x")).toBe(1);
+  expect(scoreSearchR1(answer.repeat(11), "x")).toBe(0.25);
+  expect(scoreSearchR1(`${answer}${"</answer>".repeat(10)}`, "x")).toBe(0.25);
+  expect(scoreSearchR1(answer.repeat(11), "x", { substring: true })).toBe(1);
+});

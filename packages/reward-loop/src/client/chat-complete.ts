@@ -19,7 +19,7 @@ export interface ChatOptions {
   /** Any other field of the request, by the API's own name. */
   readonly body?: Readonly<Record<string, unknown>> | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Default: as long as it takes; the loop's own deadlines hold besides. */
+  /** Default: as long as it takes, as long as Node's fetch hears something every five minutes; the loop's own deadlines hold besides. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }

@@ -5,7 +5,7 @@ import { EndpointError } from "./endpoint-error.ts";
 
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Default: as long as it takes. */
+  /** Of all of it. Default: as long as it takes, as long as Node's fetch hears something every five minutes. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -38,6 +38,7 @@ export async function postText(
       headers: { "content-type": "application/json", ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
+      ...(timeoutMs === undefined ? {} : patient()),
     });
     ({ status } = response);
     const text = await response.text();
@@ -62,6 +63,21 @@ export async function postText(
     }
     throw broken(url, error);
   }
+}
+
+type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
+
+/** Where undici keeps the dispatcher of a thread: proxies and the like stand there. */
+const place = Symbol.for("undici.globalDispatcher.1");
+
+/** That dispatcher without the five minutes of Node's fetch: a judge may be given more. */
+function patient(): Pick<RequestInit, "dispatcher"> {
+  // It is made when something of fetch is first looked at.
+  const dispatcher = Headers && (globalThis as { readonly [place]?: Dispatcher })[place];
+  if (dispatcher === undefined) return {};
+  const dispatch: Dispatcher["dispatch"] = (options, handler) =>
+    dispatcher.dispatch({ ...options, headersTimeout: 0, bodyTimeout: 0 }, handler);
+  return { dispatcher: Object.create(dispatcher, { dispatch: { value: dispatch } }) as Dispatcher };
 }
 
 function parsed(url: string, text: string): unknown {

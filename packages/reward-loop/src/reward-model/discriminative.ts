@@ -22,7 +22,7 @@ export interface DiscriminativeSettings {
   readonly address: string;
   /** Tries of a request. Default 16. */
   readonly maxRetries?: number;
-  /** Of one try. Default: as long as it takes. */
+  /** Of one try. Default: as of postRequest. */
   readonly timeoutMs?: number;
 }
 

@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { createServer } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,9 +14,10 @@ import * as ray from "@rayling/core";
 import { DataProto, tensor } from "@rayling/data-proto";
 import { RewardLoopManager, RewardModelManager } from "@rayling/reward-loop";
 import type { SampleOutcome } from "@rayling/reward-loop";
-import { chatComplete, postRequest } from "@rayling/reward-loop/client";
+import { chatComplete, postJson, postRequest } from "@rayling/reward-loop/client";
 import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import { ServerProcess } from "../../src/reward-model/server-process.ts";
@@ -226,6 +228,33 @@ test("requests are sent again but for what is wrong with them", async () => {
     postRequest(url, bodyOf("new"), { secondMs: 1, maxRetries: 2 }),
   ).rejects.toMatchObject({ name: "EndpointError" });
   expect((await judge.stats()).requests).toBe(43);
+});
+
+test("a deadline of one's own holds, and not the five minutes of Node's fetch", async () => {
+  // Which are a millisecond here; looked at every half a second or so.
+  const own = getGlobalDispatcher();
+  const hasty = new Agent({ headersTimeout: 1, bodyTimeout: 1 });
+  setGlobalDispatcher(hasty);
+  onTestFinished(async () => {
+    setGlobalDispatcher(own);
+    await hasty.close();
+  });
+  const waiting: ServerResponse[] = [];
+  const server = createServer((_, response) => void waiting.push(response)).listen(0, "127.0.0.1");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const patient = postJson(url, {}, { timeoutMs: 100_000 });
+  await expect.poll(() => waiting.length).toBe(1);
+  // Who has none hears of it when it is over.
+  await expect(postJson(url, {})).rejects.toMatchObject({ code: "UND_ERR_HEADERS_TIMEOUT" });
+  waiting[0]?.write('{"score"');
+  await expect(postJson(url, {})).rejects.toMatchObject({ code: "UND_ERR_HEADERS_TIMEOUT" });
+  waiting[0]?.end(":1}");
+  expect(await patient).toEqual({ score: 1 });
 });
 
 test("a server that wants to be left alone for a day is not waited for, nor asked again at once", async () => {
