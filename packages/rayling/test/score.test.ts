@@ -1,9 +1,18 @@
 /** `rayling score` on good input: every solution scored once, the table, the records, trouble told and survived. */
 
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, readlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { fileOf, folder, rayling, recordsOf, shown, start, startPiped } from "./command.ts";
+import {
+  fileOf,
+  folder,
+  rayling,
+  recordsOf,
+  shown,
+  start,
+  startPiped,
+  startShell,
+} from "./command.ts";
 import { dataFile } from "../../../test/fixtures/data-file.ts";
 
 const gsm8k = dataFile("gsm8k/example_model_solutions.jsonl");
@@ -226,3 +235,30 @@ test("Ctrl-C stops the run, tells what was written, and that stays", async () =>
   expect(records.length).toBe(Number(told?.[1]?.replaceAll(",", "")));
   expect(records.length).toBeGreaterThan(0);
 });
+
+const isLinux = process.platform === "linux";
+
+test.runIf(isLinux)("Ctrl-C ends a run that waits for a pipe that stays open", async () => {
+  const out = join(await folder(), "rewards.jsonl");
+  // The shell keeps the other end for as long as the test runs.
+  const pipe = join(dirname(out), "pipe");
+  const { child, ended } = startShell(
+    `mkfifo ${pipe}; exec 3<>${pipe}; "$@" score - --demo --out ${out} <${pipe} & echo pid $!; wait $!; echo code $?`,
+  );
+  const [, pid] = await shown({ child }, /pid (\d+)/);
+  await expect.poll(() => isReading(Number(pid))).toBe(true);
+  process.kill(Number(pid), "SIGINT");
+  const { stdout, stderr } = await ended;
+  expect(stdout).toContain("code 130");
+  expect(stderr).toBe("rayling: stopped\n");
+});
+
+/** It has opened its standard input once more, beside that and the shell's end. */
+async function isReading(pid: number): Promise<boolean> {
+  const folderOfFiles = `/proc/${pid}/fd`;
+  const files = await readdir(folderOfFiles);
+  const opened = await Promise.all(
+    files.map((file) => readlink(join(folderOfFiles, file)).catch(() => "")),
+  );
+  return opened.filter((path) => path.endsWith("/pipe")).length > 2;
+}

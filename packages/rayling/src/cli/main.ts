@@ -2,7 +2,7 @@
 /**
  * The command line: `rayling score`, `rayling train`, `rayling report`, `rayling data`, `rayling rewards`, `rayling node`, `rayling cert`, `rayling run`, and the commands that speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code:
  * 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 stopped by Ctrl-C.
- * The process ends by itself when nothing is left to do.
+ * The process ends by itself when nothing is left to do, and after a signal when it has told so.
  */
 
 import { Command, CommanderError } from "commander";
@@ -17,6 +17,9 @@ import { addReportCommand } from "./report-options.ts";
 import { addRewardsCommand } from "./rewards-options.ts";
 import { addScoreCommand } from "./score-options.ts";
 import { addTrainCommand } from "./train-options.ts";
+
+/** How long a process that a signal has stopped may take to end by itself. */
+const LINGER_MS = 500;
 
 /** Of the package, beside src and dist alike. */
 const manifest = new URL("../../package.json", import.meta.url);
@@ -100,11 +103,20 @@ try {
   // Commander has said what was wrong by then; asking for help is not wrong.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else {
-    process.exitCode = error instanceof CliError ? error.exitCode : 1;
+    const exitCode = error instanceof CliError ? error.exitCode : 1;
+    process.exitCode = exitCode;
     process.stderr.write(
       oneLine(`rayling: ${error instanceof Error ? error.message : String(error)}`),
     );
+    const signal = exitCode === 130 ? "SIGINT" : exitCode === 143 ? "SIGTERM" : undefined;
+    if (signal !== undefined) setTimeout(endBy, LINGER_MS, signal).unref();
   }
+}
+
+/** As the signal does it: a read that hangs (a pipe that nobody writes to) cannot be called off, and `process.exit` waits for it, too. */
+function endBy(signal: NodeJS.Signals): void {
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
 }
 
 function oneLine(text: string): string {
