@@ -203,6 +203,13 @@ function checkOptions(options: RewardModelOptions): void {
     const wanted = "at least one host:port, or `launch`";
     throw new RewardLoopOptionError("rewardModel.servers", wanted, "empty");
   }
+  for (const server of servers) {
+    if (URL.canParse(/^https?:\/\//.test(server) ? server : `http://${server}`)) continue;
+    throw new RewardLoopOptionError("rewardModel.servers", "host:port of each", server);
+  }
+  const { replicas = 1 } = launch ?? {};
+  if (Number.isInteger(replicas) && replicas >= 1) return;
+  throw new RewardLoopOptionError("rewardModel.launch.replicas", "an integer above 0", replicas);
 }
 
 /** All or none. */

@@ -22,7 +22,7 @@ export interface RouterOptions {
   readonly strategy?: RouterStrategy;
   /** Servers that a request is tried on. Default 3. */
   readonly attempts?: number;
-  /** How long a server may take until its answer begins, and between two parts of it. Default 300,000. */
+  /** How long a server may take until its answer begins, and between two parts of it; a client that takes none of it for twice as long has gone. Default 300,000. */
   readonly timeoutMs?: number;
   /** Default 10,000. */
   readonly connectTimeoutMs?: number;
@@ -47,7 +47,8 @@ export class RewardModelRouter implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   private constructor(servers: readonly string[], options: RouterOptions) {
-    const { strategy, connections = 256, connectTimeoutMs = 10_000, timeoutMs = 300_000 } = options;
+    const { strategy, connections = 256, connectTimeoutMs = 10_000 } = options;
+    const { timeoutMs = standardTimeoutMs } = options;
     this.#options = options;
     this.#upstreams = new Upstreams(servers, strategy === undefined ? {} : { strategy });
     this.#agent = new Agent({
@@ -146,7 +147,8 @@ export class RewardModelRouter implements AsyncDisposable {
           await answer.body.dump();
           continue;
         }
-        const end = await passOn(answer, response);
+        const { timeoutMs = standardTimeoutMs } = this.#options;
+        const end = await passOn(answer, response, timeoutMs);
         if (end === "cut") this.#upstreams.failed(server);
         if (end === "whole" && !isRefused) this.#upstreams.succeeded(server);
         return;
@@ -194,8 +196,11 @@ export class RewardModelRouter implements AsyncDisposable {
 async function passOn(
   { statusCode, headers, body }: Dispatcher.ResponseData,
   response: ServerResponse,
+  timeoutMs: number,
 ): Promise<"whole" | "cut" | "unread"> {
   let isCut = false;
+  // Twice: a server that says nothing more is found out first.
+  response.setTimeout(2 * timeoutMs, () => response.destroy());
   // Before the pipeline hears of it and ends the other side; what the client ends is destroyed by then.
   body.once("error", () => (isCut = !response.destroyed));
   response.writeHead(statusCode, endToEnd(headers));
@@ -208,6 +213,7 @@ async function passOn(
   }
 }
 
+const standardTimeoutMs = 300_000;
 const healthTimeoutMs = 10_000;
 
 /** Another server may take it. */

@@ -1,5 +1,6 @@
 /** The router before reward-model servers: real servers, real connections. */
 
+import { once } from "node:events";
 import { createServer } from "node:http";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { connect } from "node:net";
@@ -281,4 +282,25 @@ test("it drains: what is in flight is finished, and nobody is let in any more", 
   response.end("finished");
   expect(await (await answer).text()).toBe("finished");
   await closed;
+});
+
+test("it ends also with a client that takes nothing of its answer", async () => {
+  const server = await serverOf((_, response) => {
+    const more = (): void => {
+      while (response.write(Buffer.alloc(65_536)));
+    };
+    response.on("drain", more);
+    more();
+  });
+  const router = await RewardModelRouter.start([server], { timeoutMs: 500 });
+  const [host = "", port = ""] = router.address.split(":");
+  const socket = connect(Number(port), host);
+  socket.on("error", () => undefined);
+  const gone = once(socket, "close");
+  socket.pause().write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+  await expect.poll(() => router.servers[0]?.inFlight).toBe(1);
+  await router.close();
+  expect(router.servers[0]).toMatchObject({ inFlight: 0, failed: 0 });
+  socket.destroy();
+  await gone;
 });
