@@ -81,18 +81,31 @@ afterEach(async () => {
   await worker.terminate();
 });
 
-/** Connections that wait for the thread, though whoever made them has gone: as many as its system lets wait. */
+/** Connections that wait for the thread, though whoever made them has gone: until its system takes no more. */
 async function fill({ place }: Address): Promise<void> {
+  const { port } = place as { readonly port: number };
   const most = Number(readFileSync("/proc/sys/net/core/somaxconn", "utf8"));
-  for (let count = 0; count <= most; count += 100) {
-    await Promise.all(
-      Array.from({ length: Math.min(100, most - count) }, async () => {
-        const socket = connect(place);
-        await once(socket, "connect");
-        socket.destroy();
-      }),
+  for (let left = most + 1; left > 0; left = most + 1 - waitingAt(port)) {
+    let made = 0;
+    const sockets = Array.from({ length: Math.min(100, left) }, () =>
+      connect({ host: "127.0.0.1", port }, () => (made += 1)).on("error", () => undefined),
     );
+    // Others wait there, too, and may come meanwhile: the last ones may find no room.
+    await expect
+      .poll(() => made === sockets.length || waitingAt(port) > most, { interval: 5 })
+      .toBe(true);
+    for (const socket of sockets) socket.destroy();
   }
+}
+
+/** How many connections to a port wait for the thread that listens there. */
+function waitingAt(port: number): number {
+  const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  for (const line of readFileSync("/proc/net/tcp", "utf8").split("\n")) {
+    const [, at, , state, queues] = line.trim().split(/\s+/);
+    if (at === local && state === "0A") return Number.parseInt(queues?.split(":")[1] ?? "", 16);
+  }
+  throw new Error(`nobody listens on port ${port}`);
 }
 
 const dials: readonly ((options: typeof toListener) => Promise<Channel>)[] = [
