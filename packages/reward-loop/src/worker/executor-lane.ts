@@ -157,6 +157,7 @@ export class ExecutorLane {
     const slot = this.#freeSlots.pop();
     if (slot === undefined) throw new Error("an executor was given more samples than it has slots");
     this.#table.clear(slot);
+    job.lane = this;
     job.version = this.#otherVersion;
     this.#runs += 1;
     const id = this.#runs;
@@ -221,6 +222,7 @@ export class ExecutorLane {
     const { id, slot, job, giveUp } = flight;
     this.#heardAt = performance.now();
     this.#freeSlots.push(slot);
+    job.lane = undefined;
     job.signal?.removeEventListener("abort", giveUp);
     if (this.#flights.delete(id)) settleByReply(job, reply);
     else this.#overdue.delete(id);
@@ -375,6 +377,7 @@ export class ExecutorLane {
     const flights = [...this.#flights.values()];
     const overdue = [...this.#overdue.values()];
     for (const { job, giveUp } of [...flights, ...overdue]) {
+      job.lane = undefined;
       job.signal?.removeEventListener("abort", giveUp);
     }
     for (const flight of flights) {

@@ -15,7 +15,7 @@ import type { ScoreWork } from "../executor/score-work.ts";
 import type { ExecutorSettings } from "../settings.ts";
 import { ExecutorLane } from "./executor-lane.ts";
 import type { LaneEnd } from "./executor-lane.ts";
-import { giveUp } from "./job.ts";
+import { giveUp, isBeside } from "./job.ts";
 import type { Job } from "./job.ts";
 
 /** Ends in a row without one outcome. Five: as Erlang's supervisors a handful, since the next start would very likely end alike. */
@@ -32,6 +32,8 @@ export interface SubmitOptions {
   readonly settled?: (outcome: AttemptOutcome, announced?: AnnouncedLimits) => void;
   /** It was begun, lost its executor, and begins anew when this resolves. If it rejects, so does the sample, or it is given up where the signal says so. Default: at once. */
   readonly beforeAgain?: () => Promise<void>;
+  /** Of all calls of a sample that are under way at once, the same list: they go to different executors, if there are several. */
+  readonly pair?: Job[] | undefined;
   /** Nothing of it goes on any more: a function that was given up may go on after its outcome. */
   readonly over?: () => void;
 }
@@ -87,7 +89,7 @@ export class ExecutorPool {
   /** Rejects only if no executor can be kept alive. */
   submit(
     work: ScoreWork,
-    { signal, settled = ignore, beforeAgain, over = ignore }: SubmitOptions = {},
+    { signal, settled = ignore, beforeAgain, pair, over = ignore }: SubmitOptions = {},
   ): Promise<AttemptOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) {
@@ -99,18 +101,22 @@ export class ExecutorPool {
         settled(outcome, announced);
         resolve(outcome);
       };
-      this.#waiting.push({
+      const job: Job = {
         work,
         attempts: 0,
         version: undefined,
         isToAsk: false,
         beforeAgain,
         place: "shared",
+        lane: undefined,
+        pair,
         settle,
         reject,
         over,
         signal,
-      });
+      };
+      pair?.push(job);
+      this.#waiting.push(job);
       this.#pump();
     });
   }
@@ -153,13 +159,24 @@ export class ExecutorPool {
   }
 
   #pump(): void {
-    while (this.#waiting.length > 0) {
-      const lane = leastLoaded(this.#lanes);
-      if (lane === undefined) return;
-      const job = this.#waiting.shift() as Job;
+    while (this.#waiting.length > 0 && leastLoaded(this.#lanes) !== undefined) {
+      // The first, unless it waits for another executor than that of its other call.
+      const at = this.#waiting.findIndex((one) => this.#isFor(one));
+      const [job] = at === -1 ? [] : this.#waiting.splice(at, 1);
+      if (job === undefined) return;
       if (job.signal?.aborted === true) giveUp(job);
-      else lane.run(job);
+      else this.#laneFor(job)?.run(job);
     }
+  }
+
+  #isFor(job: Job): boolean {
+    return job.signal?.aborted === true || this.#laneFor(job) !== undefined;
+  }
+
+  #laneFor(job: Job): ExecutorLane | undefined {
+    // Where there is one executor, both calls are in it.
+    if (job.pair === undefined || this.#settings.executors === 1) return leastLoaded(this.#lanes);
+    return leastLoaded([...this.#lanes].filter((lane) => !isBeside(job, lane)));
   }
 
   #pumpSuspects(): void {

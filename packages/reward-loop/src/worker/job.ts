@@ -21,6 +21,10 @@ export interface Job {
    * run nothing else) if a thread was lost again.
    */
   place: "shared" | "alone" | "fresh";
+  /** The executor's lane that has it. */
+  lane: object | undefined;
+  /** With this one, calls of the same sample that are to be in different executors: one that blocks its thread must not hold the other. Undefined: there is one only. */
+  readonly pair: readonly Job[] | undefined;
   /** What it came to. What was given up may go on after it. */
   readonly settle: (outcome: AttemptOutcome, announced?: AnnouncedLimits) => void;
   /** Nothing of it goes on any more; after `settle` or `reject`, and once. */
@@ -28,6 +32,11 @@ export interface Job {
   /** Nobody waits for it any more. */
   readonly signal: AbortSignal | undefined;
   readonly reject: (error: unknown) => void;
+}
+
+/** Whether another call of its sample is in that lane. */
+export function isBeside({ pair = [] }: Job, lane: object): boolean {
+  return pair.some((job) => job.lane === lane);
 }
 
 /** Nobody waits for it, and it has not begun. */

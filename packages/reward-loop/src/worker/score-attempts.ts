@@ -137,7 +137,15 @@ export class ScoreAttempts {
     });
   }
 
-  async #call({ sample, lane, tally, signal, askedMs, onSent }: Call): Promise<AttemptOutcome> {
+  async #call({
+    sample,
+    lane,
+    tally,
+    signal,
+    askedMs,
+    onSent,
+    pair,
+  }: Call): Promise<AttemptOutcome> {
     const { limiter, run } = this.#parts;
     const { tokensPerRequest = 0 } = this.#settings.limits ?? {};
     let lease = await limiter?.acquire({ lane, tokens: tokensPerRequest }, signal);
@@ -163,6 +171,7 @@ export class ScoreAttempts {
     signal?.addEventListener("abort", givenUp, { once: true });
     const outcome = await run(sample, {
       signal,
+      pair,
       settled: (one, announced) => {
         const isGivenUp = this.#isGivenUp(signal, sentMs);
         const mostMs = this.#settings.retry?.maxRetryAfterMs;
@@ -185,13 +194,15 @@ export class ScoreAttempts {
   async #hedged(call: Call, afterMs: number): Promise<AttemptOutcome> {
     const sent = Promise.withResolvers<void>();
     const [one, other] = [new AbortController(), new AbortController()];
-    const first = this.#call({ ...withSignal(call, one), onSent: sent.resolve });
+    // Of its two calls.
+    const pair: SubmitOptions["pair"] = [];
+    const first = this.#call({ ...withSignal(call, one), pair, onSent: sent.resolve });
     try {
       const isLate = sent.promise.then(() => delay(afterMs, undefined, { signal: one.signal }));
       const early = await Promise.race([first, isLate]);
       if (early !== undefined || this.#hedge?.take() !== true) return await first;
       const askedMs = performance.now();
-      const second = this.#call({ ...withSignal(call, other), lane: "recovery", askedMs });
+      const second = this.#call({ ...withSignal(call, other), pair, lane: "recovery", askedMs });
       const seconded = second.catch(() => undefined);
       const winner = await Promise.race([first, seconded]);
       if (winner?.valid === true) return winner;
@@ -226,6 +237,8 @@ interface Call {
   /** When it began to wait. */
   readonly askedMs: number;
   readonly onSent?: () => void;
+  /** There is, or may be, another one beside it. */
+  readonly pair?: SubmitOptions["pair"];
 }
 
 function withSignal(call: Call, own: AbortController): Call {
