@@ -2,10 +2,11 @@
  * How many calls an endpoint takes at once, found out while it is used: grows while all goes well, and falls back to what is known to work when it does not.
  *
  * - It doubles with each round trip until the first refusal: each answer allows one call more.
- * - A refusal (429, 503) says how many were under way when the refused call was sent: one less is what there was room for. Calls that were sent before the limit
- *   was last lowered say nothing new.
- * - Then it probes: one more with each round trip, less often what was refused again and again. Where that works, it grows by a tenth with each round trip again: the
- *   endpoint has more room than it had.
+ * - A refusal (429, 503) comes at once and says that there was no room for more than what is under way beside it: then, and when it was sent. (Then alone would say too much or too little: where
+ *   answers come in a burst, most of what was thought to be under way was over, and what is refused with it counts until that is heard.) Calls that were sent before the limit was last lowered say
+ *   nothing new, but of less room.
+ * - Then it probes: one more with each round trip, less often what was refused again and again. Where that works there may be more room than there was, or a little for what is on its way: it
+ *   grows by one, two, four with each round trip, up to a tenth.
  * - Failures, and slow answers if they are to, lower it by a tenth, once for a round trip: an endpoint that queues instead of refusing has no room either. What the quickest answers took is
  *   forgotten after some round trips, as an endpoint may become slower for good.
  *
@@ -44,7 +45,7 @@ const maxPatience = 16;
 const enough = 20;
 /** Round trips for which the quickest answer is remembered, at least, and twice as many at most: more than the 44 in which a limit falls to a hundredth. */
 const remembered = 50;
-/** Until the first refusal, and when what was refused is not any more. */
+/** Of the limit with each round trip: until the first refusal, and at most when what was refused is not any more. */
 const growth = { atFirst: 1, found: 0.1 } as const;
 
 export class AdaptiveLimit {
@@ -52,8 +53,10 @@ export class AdaptiveLimit {
   readonly #max: number;
   readonly #latencyTolerance: number;
   #limit: number;
-  /** Of itself, with each round trip. */
-  #growth: number = growth.atFirst;
+  /** Without any refusal so far. */
+  #isFirst = true;
+  /** How many calls more with the next round trip, where more is found; it doubles. */
+  #step = 0;
   /** Counts how often it was lowered. */
   #epoch = 0;
   /** How many calls were too many last time, and round trips before that is tried again. */
@@ -88,7 +91,7 @@ export class AdaptiveLimit {
 
   /** @param inFlight calls under way, with this one */
   answered({ ticket, latencyMs, outcome }: Answered, inFlight: number): void {
-    if (outcome === "refused") return this.#refused(ticket);
+    if (outcome === "refused") return this.#refused(ticket, inFlight);
     if (outcome === "failed") return this.#lower(ticket, this.#limit * lowered);
     if (latencyMs > this.#latencyTolerance * this.#quickestMs(latencyMs)) {
       return this.#lower(ticket, this.#limit * lowered);
@@ -96,8 +99,11 @@ export class AdaptiveLimit {
     if (ticket.inFlight >= this.#refusedAt && ticket.epoch === this.#epoch) this.#found();
     // Of a limit that nobody reaches it is not known whether it holds.
     if (inFlight < this.limit - 1) return;
-    const perRoundTrip = Math.max(1 / this.#patience, this.#growth * this.#limit);
-    this.#limit = Math.min(this.#max, this.#limit + perRoundTrip / this.#limit);
+    const roundTrip = 1 / this.#limit;
+    const found = Math.min(this.#step, growth.found * this.#limit);
+    const more = this.#isFirst ? growth.atFirst * this.#limit : Math.max(1 / this.#patience, found);
+    this.#step += this.#step * roundTrip;
+    this.#limit = Math.min(this.#max, this.#limit + more * roundTrip);
   }
 
   /** With that answer. */
@@ -116,22 +122,24 @@ export class AdaptiveLimit {
     if (this.#taken < enough) return;
     this.#refusedAt = Infinity;
     this.#patience = 1;
-    this.#growth = growth.found;
+    if (this.#step === 0) this.#step = 1;
   }
 
-  #refused(ticket: Ticket): void {
+  #refused(ticket: Ticket, inFlight: number): void {
+    const room = Math.min(ticket.inFlight, inFlight) - 1;
     // Others of the same burst may tell of less room than the first one did.
-    if (ticket.epoch !== this.#epoch && ticket.inFlight - 1 >= this.#limit) return;
+    if (ticket.epoch !== this.#epoch && room >= this.#limit) return;
     if (ticket.epoch === this.#epoch && ticket.inFlight >= this.#refusedAt) {
       this.#patience = Math.min(maxPatience, 2 * this.#patience);
     }
-    this.#refusedAt = ticket.inFlight;
-    this.#lower(ticket, Math.min(ticket.inFlight - 1, this.#limit), true);
+    this.#refusedAt = room + 1;
+    this.#lower(ticket, Math.min(room, this.#limit), true);
   }
 
   #lower(ticket: Ticket, limit: number, isCertain = false): void {
     if (!isCertain && ticket.epoch !== this.#epoch) return;
-    this.#growth = 0;
+    this.#isFirst = false;
+    this.#step = 0;
     this.#taken = 0;
     this.#epoch += 1;
     this.#limit = Math.max(this.#min, limit);

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { goldenFile } from "../../../../test/fixtures/golden.ts";
 import { AdaptiveLimit } from "../../src/limits/adaptive-limit.ts";
+import type { Ticket } from "../../src/limits/adaptive-limit.ts";
 import { Lanes } from "../../src/limits/lanes.ts";
 import { Limiter } from "../../src/limits/limiter.ts";
 import type { Lease, LimiterSettings, LimitReport } from "../../src/limits/limiter.ts";
@@ -192,6 +193,49 @@ describe("an adaptive limit", () => {
       expect(refused / calls).toBeLessThan(0.01);
     },
   );
+
+  test("is not fooled by answers that come all at once", () => {
+    const limit = new AdaptiveLimit({ initial: 256 });
+    const first = Array.from({ length: 256 }, (_, index) => limit.sent(index + 1));
+    let inFlight = first.length;
+    const sent: Ticket[] = [];
+    // All are over; when the next ones are sent the answers of most were not heard yet.
+    for (const ticket of first) {
+      limit.answered({ ticket, latencyMs: 200, outcome: "ok" }, inFlight--);
+      while (inFlight < limit.limit) sent.push(limit.sent(++inFlight));
+    }
+    expect(sent.length).toBeGreaterThan(448);
+    for (const ticket of sent.slice(448)) {
+      limit.answered({ ticket, latencyMs: 1, outcome: "refused" }, inFlight--);
+    }
+    expect(limit.limit).toBe(448);
+  });
+
+  test("refuses few when there is less room at once", async () => {
+    const clock = new VirtualClock();
+    const limiter = new Limiter({ concurrency: {} }, clock);
+    const capacityAt = (ms: number): number => (ms < 15_000 ? 448 : 200);
+    const { calls, refused } = await useUp(limiter, clock, capacityAt, 40_000, () => 1000);
+    expect(limiter.state.limit).toBeGreaterThanOrEqual(0.95 * 200);
+    expect(refused / calls).toBeLessThan(0.05);
+  });
+
+  test("finds more room step by step", () => {
+    const limit = new AdaptiveLimit({ initial: 100 });
+    const roundTrip = (): number => {
+      const before = limit.limit;
+      for (let n = 0; n < before; n++) {
+        const ticket = limit.sent(limit.limit);
+        limit.answered({ ticket, latencyMs: 1, outcome: "ok" }, limit.limit);
+      }
+      return limit.limit - before;
+    };
+    limit.answered({ ticket: limit.sent(101), latencyMs: 1, outcome: "refused" }, 101);
+    const steps = Array.from({ length: 8 }, roundTrip);
+    expect(steps[0]).toBeLessThanOrEqual(1);
+    expect(Math.max(...steps.slice(0, 3))).toBeLessThanOrEqual(5);
+    expect(steps.at(-1)).toBeGreaterThanOrEqual(9);
+  });
 
   test("follows a capacity that falls and rises", async () => {
     const random = seededRandom(7);
