@@ -14,6 +14,6 @@ test("slow answers, limits and pauses warn of nothing", async () => {
   // Threads that start take longer than that, too.
   expect(told).toContain("has waited");
   expect(told).not.toMatch(
-    /^(?:\([^)]*\))? +(?:the next item of )?\w+\.(?:score|computeScore|acquire|watch|pauses) \(/m,
+    /^(?:\([^)]*\))? +(?:the next item of )?\w+\.(?:take|run|reply|computeScore|acquire|watch|pauses) \(/m,
   );
 });

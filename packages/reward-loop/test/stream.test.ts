@@ -174,6 +174,28 @@ test("a sample that cannot be sent is invalid; the others are scored", async () 
   });
 });
 
+test("samples that have objects in common do not write into each other's", async () => {
+  const common = { groundTruth: ["a"], extraInfo: { answers: ["a"], nested: { seen: [] } } };
+  const samples = numbers(8).map((text) => ({ ...sampleOf(text), ...common }));
+  const writes = `${fixture("rewards.ts")}:writes`;
+  const manager = { path: fixture("own-parts.ts"), name: "CountingManager" };
+  await using written = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    reward: writes,
+  });
+  await using counted = await RewardLoopManager.create({ workers: 1, executors: 1, manager });
+  const results = await Promise.all(
+    samples.flatMap((sample) => [written, counted].map((loop) => loop.computeScore(sample))),
+  );
+  expect(results.map((one) => (one.valid ? one.rewardExtraInfo : one.error))).toEqual(
+    samples.flatMap(({ response }) => [
+      { score: 2, answers: ["a", response], more: ["a", response] },
+      { seen: [response] },
+    ]),
+  );
+});
+
 test("a misspelt option and a wrong type are refused, by name", async () => {
   const create = (options: object): Promise<unknown> => RewardLoopManager.create(options);
   await expect(create({ timeout: 5 })).rejects.toThrow("timeout");

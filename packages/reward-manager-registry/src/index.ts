@@ -1,5 +1,6 @@
 /** Public names of @rayling/reward-manager-registry. Nothing happens on import. */
 
+export { copyData } from "./scoring/data-copy.ts";
 export { scoreSample } from "./scoring/score-sample.ts";
 export type { ScoreSampleOptions } from "./scoring/score-sample.ts";
 export type { RewardSample, Tokenizer } from "./scoring/sample.ts";

@@ -4,6 +4,7 @@
  */
 
 import {
+  copyData,
   createDefaultComputeScore,
   createDefaultRegistry,
   loadComputeScore,
@@ -77,8 +78,9 @@ export async function loadPipeline(
       ...forGroups,
     };
   }
+  // It may write into its sample, which has parts in common with others that came with it.
   const runSingle = tracker.timed<Parameters<RewardManager["runSingle"]>, unknown>((sample) =>
-    manager.runSingle(sample),
+    manager.runSingle(copyData(sample)),
   );
   const assembles =
     typeof managerClass === "string" || managerClass.assembleRmScores === undefined

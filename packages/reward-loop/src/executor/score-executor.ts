@@ -6,7 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
-import type { RewardResult } from "@rayling/reward-manager-registry";
+import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { announcements } from "../client/announced.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { failureOf } from "../outcome.ts";
@@ -14,6 +14,11 @@ import type { ScoreFailure } from "../outcome.ts";
 import { rewardVersion } from "../record/reward-version.ts";
 import { digestOf } from "../record/sample-key.ts";
 import type { PipelineSettings } from "../settings.ts";
+import { Outbox } from "../travel/outbox.ts";
+import type { NumberedRows } from "../travel/outbox.ts";
+import { sendable } from "../travel/sendable.ts";
+import { fromTables } from "../travel/table.ts";
+import type { Table } from "../travel/table.ts";
 import { loadPipeline } from "./pipeline.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { RunTablePlace } from "./run-table.ts";
@@ -23,16 +28,25 @@ import type { Run } from "./run-tracker.ts";
 import { runWork } from "./score-work.ts";
 import type { ScoreWork } from "./score-work.ts";
 
-/** What one run came to. A result that cannot travel rejects with NotEncodableError instead. */
+/** What one run came to. */
 export type ScoreReply = {
   readonly latencyMs: number;
   readonly overlaps: boolean;
   /** What its endpoint said of its limits, where a client told. */
   readonly announced?: AnnouncedLimits;
 } & (
-  | { readonly ok: true; readonly result: RewardResult }
+  | ({ readonly ok: true } & RewardResult)
   | { readonly ok: false; readonly error: ScoreFailure }
+  /** It is big, or cannot travel at all, and has to be asked for: `reply`. */
+  | { readonly ok: undefined }
 );
+
+/** So many samples under their ids, each with its slot of the run table. */
+export interface SampleChunk {
+  readonly ids: readonly number[];
+  readonly slots: readonly number[];
+  readonly samples: readonly Table[];
+}
 
 /** What is known of the user's functions when they are loaded. */
 export interface ExecutorTraits {
@@ -61,8 +75,16 @@ export class ScoreExecutor {
   readonly #tracker: RunTracker;
   readonly #pipeline: Promise<Pipeline>;
   readonly #version: Promise<string>;
+  /** Known once it is ready. */
+  #loaded: Pipeline | undefined;
   /** At work. */
   readonly #runs: Map<number, Run> = new Map();
+  /** Behind one that may hold the thread. */
+  #waiting: Given[] = [];
+  #isHeld = false;
+  readonly #outbox: Outbox<ScoreReply> = new Outbox();
+  /** That are asked for one by one. */
+  readonly #kept: Map<number, ScoreReply> = new Map();
 
   constructor(settings: PipelineSettings, place: RunTablePlace) {
     const table = runTableAt(place);
@@ -86,7 +108,8 @@ export class ScoreExecutor {
 
   /** Resolves when the user's modules are loaded; rejects with why they are not. */
   async ready(): Promise<LoadedExecutor> {
-    const { overlaps, postProcessScores, log, assembleRmScores } = await this.#pipeline;
+    this.#loaded = await this.#pipeline;
+    const { overlaps, postProcessScores, log, assembleRmScores } = this.#loaded;
     return {
       version: await this.#version,
       overlaps,
@@ -96,8 +119,69 @@ export class ScoreExecutor {
     };
   }
 
-  async score(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {
-    const pipeline = await this.#pipeline;
+  /** Begins them, of which there may be none, and resolves to what is ready by then, of these and of others. Not before it is ready. */
+  async take({ ids, slots, samples }: SampleChunk): Promise<NumberedRows> {
+    for (const [at, sample] of fromTables(samples).entries()) {
+      const work = { kind: "sample", sample: sample as RewardSample } as const;
+      this.#waiting.push({ id: ids[at] as number, slot: slots[at] as number, work });
+    }
+    this.#begin();
+    return this.#outbox.exchange(ids.length);
+  }
+
+  /** One that has to be asked for: once. Rejects with NotEncodableError if it cannot travel. */
+  reply(id: number): ScoreReply | undefined {
+    const reply = this.#kept.get(id);
+    this.#kept.delete(id);
+    return reply;
+  }
+
+  /** What else there is to do for the user's functions. A result that cannot travel rejects with NotEncodableError. */
+  async run(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {
+    return this.#run(await this.#pipeline, { id, slot, work });
+  }
+
+  #begin(): void {
+    const pipeline = this.#loaded;
+    if (pipeline === undefined) throw new Error("samples came before the user's modules");
+    while (!this.#isHeld) {
+      const given = this.#waiting.shift();
+      if (given === undefined) return;
+      void this.#score(pipeline, given);
+      if (pipeline.overlaps) continue;
+      // What it came to leaves before the next one holds the thread.
+      this.#isHeld = true;
+      setImmediate(() =>
+        setImmediate(() => {
+          this.#isHeld = false;
+          this.#begin();
+        }),
+      );
+    }
+  }
+
+  async #score(pipeline: Pipeline, given: Given): Promise<void> {
+    const { id } = given;
+    let said: Said | undefined;
+    const reply = await this.#run(pipeline, given, ({ rewardExtraInfo }) => {
+      said = sendable(rewardExtraInfo);
+    });
+    if (reply.ok === true && said !== undefined) {
+      this.#outbox.push(id, { ...reply, rewardExtraInfo: said });
+    } else if (reply.ok === false && sendable(reply.error as unknown as Said) !== undefined) {
+      this.#outbox.push(id, reply);
+    } else {
+      this.#kept.set(id, reply);
+      this.#outbox.push(id, { ok: undefined, latencyMs: 0, overlaps: reply.overlaps });
+    }
+  }
+
+  /** @param look at what it came to, on its account */
+  async #run(
+    pipeline: Pipeline,
+    { id, slot, work }: Given,
+    look: (result: RewardResult) => void = ignore,
+  ): Promise<ScoreReply> {
     const run: Run = {
       id,
       slot,
@@ -115,8 +199,12 @@ export class ScoreExecutor {
       return { latencyMs: now - startedAt, overlaps: pipeline.overlaps, ...told };
     };
     try {
-      const result = await this.#tracker.follow(run, () => runWork(pipeline, work));
-      return { ok: true, result, ...measured() };
+      const { rewardScore, rewardExtraInfo } = await this.#tracker.follow(run, async () => {
+        const result = await runWork(pipeline, work);
+        look(result);
+        return result;
+      });
+      return { ok: true, rewardScore, rewardExtraInfo, ...measured() };
     } catch (error) {
       return { ok: false, error: failureOf(error), ...measured() };
     } finally {
@@ -138,6 +226,16 @@ export class ScoreExecutor {
     await turn();
   }
 }
+
+interface Given {
+  readonly id: number;
+  readonly slot: number;
+  readonly work: ScoreWork;
+}
+
+type Said = Readonly<Record<string, unknown>>;
+
+function ignore(): void {}
 
 /** A thread unless its options say otherwise. */
 export const ScoreExecutorActor: ray.ActorClass<typeof ScoreExecutor> = ray.remote(ScoreExecutor, {

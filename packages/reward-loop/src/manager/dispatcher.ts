@@ -12,7 +12,7 @@ import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings.ts";
 import type { Purse } from "../spend/purse.ts";
-import type { WorkerSeat } from "./worker-seat.ts";
+import type { Scored, WorkerSeat } from "./worker-seat.ts";
 
 /** One at work, one ready in its thread, two on their way to and from the worker (measured on 2 cores: 16 give a fifth more). */
 const SYNC_PER_EXECUTOR = 4;
@@ -20,12 +20,54 @@ const SYNC_PER_EXECUTOR = 4;
 /** How many may be with a worker for each slot, most of them between two tries: an endpoint that is down must not take in the whole input. */
 const HELD_PER_SLOT = 8;
 
-interface Waiting {
+/** A sample, until it settles. */
+class Waiting implements Scored {
   readonly sample: RewardSample;
   readonly lane: string;
-  readonly sinceMs: number;
   readonly resolve: (outcome: SampleOutcome) => void;
   readonly reject: (error: unknown) => void;
+  readonly #ends: Ends;
+  readonly #sinceMs: number = performance.now();
+  #inLineMs = 0;
+
+  constructor(
+    sample: RewardSample,
+    lane: string,
+    resolve: (outcome: SampleOutcome) => void,
+    reject: (error: unknown) => void,
+    ends: Ends,
+  ) {
+    this.sample = sample;
+    this.lane = lane;
+    this.resolve = resolve;
+    this.reject = reject;
+    this.#ends = ends;
+  }
+
+  sent(): void {
+    // What a worker that died had of it was no scoring.
+    this.#inLineMs = performance.now() - this.#sinceMs;
+  }
+
+  answered({ version }: WorkerSeat, outcome: SampleOutcome): void {
+    const waitedMs = this.#inLineMs + outcome.waitedMs;
+    this.resolve(this.#ends.paid({ version, ...outcome, waitedMs }));
+  }
+
+  lost(): void {
+    this.#ends.lost(this);
+  }
+
+  rejected({ version }: WorkerSeat, error: unknown): void {
+    if (error instanceof ray.NotEncodableError) this.resolve({ ...unsendable(error), version });
+    else this.reject(error);
+  }
+}
+
+/** What the dispatcher does with those of its samples. */
+interface Ends {
+  readonly paid: (outcome: SampleOutcome) => SampleOutcome;
+  readonly lost: (waiting: Waiting) => void;
 }
 
 export class Dispatcher {
@@ -37,6 +79,14 @@ export class Dispatcher {
   #again: Waiting[] = [];
   readonly #listeners: Set<() => void> = new Set();
   #closed = false;
+  readonly #ends: Ends = {
+    paid: (outcome) =>
+      this.#purse === undefined ? outcome : { ...outcome, cost: this.#purse.pay(outcome) },
+    lost: (waiting) => {
+      if (this.#closed) waiting.reject(new RewardLoopClosedError());
+      else this.#again.push(waiting);
+    },
+  };
 
   constructor(
     seats: readonly WorkerSeat[],
@@ -80,8 +130,7 @@ export class Dispatcher {
   submit(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new RewardLoopClosedError());
-      const sinceMs = performance.now();
-      this.#waiting.push(lane, { sample, lane, sinceMs, resolve, reject });
+      this.#waiting.push(lane, new Waiting(sample, lane, resolve, reject, this.#ends));
       this.#pump();
     });
   }
@@ -111,7 +160,7 @@ export class Dispatcher {
       if (this.#again.length > 0) this.#again.shift();
       else this.#waiting.shift();
       if (isUnpaid) waiting.resolve(this.#unpaid());
-      else if (seat !== undefined) void this.#send(seat, waiting);
+      else if (seat !== undefined) this.#send(seat, waiting);
     }
     if (this.#isLost) {
       void this.#seats[0]?.failure.then((error) => this.#rejectAll(error));
@@ -130,29 +179,9 @@ export class Dispatcher {
     return this.#again[0] ?? this.#waiting.peek()?.item;
   }
 
-  async #send(seat: WorkerSeat, waiting: Waiting): Promise<void> {
-    const { sample, lane, sinceMs } = waiting;
-    // What a worker that died had of it was no scoring.
-    const inLineMs = performance.now() - sinceMs;
-    seat.take(1);
-    try {
-      const answer = await seat.call((worker) => worker.computeScore.remote(sample, lane));
-      if (answer !== undefined) {
-        const waitedMs = inLineMs + answer.value.waitedMs;
-        waiting.resolve(this.#paid({ version: seat.version, ...answer.value, waitedMs }));
-      } else if (this.#closed) waiting.reject(new RewardLoopClosedError());
-      else this.#again.push(waiting);
-    } catch (error) {
-      if (error instanceof ray.NotEncodableError) {
-        waiting.resolve({ ...unsendable(error), version: seat.version });
-      } else waiting.reject(error);
-    } finally {
-      seat.release(1);
-    }
-  }
-
-  #paid(outcome: SampleOutcome): SampleOutcome {
-    return this.#purse === undefined ? outcome : { ...outcome, cost: this.#purse.pay(outcome) };
+  #send(seat: WorkerSeat, waiting: Waiting): void {
+    waiting.sent();
+    seat.score(waiting);
   }
 
   #unpaid(): SampleOutcome {

@@ -7,16 +7,38 @@
 
 import * as ray from "@rayling/core";
 import type { ActorHandle, ObjectRef } from "@rayling/core";
+import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLoopClosedError, RewardLoopWorkerLostError } from "../errors.ts";
 import { noTraits } from "../executor/score-executor.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import { PATIENT, WHENEVER } from "../patience.ts";
 import type { RewardLoopSettings } from "../settings.ts";
+import type { SampleOutcome } from "../outcome.ts";
+import { Exchange } from "../travel/exchange.ts";
+import type { NumberedRows } from "../travel/outbox.ts";
+import { fromTables, toTables } from "../travel/table.ts";
 import { RewardLoopWorkerActor } from "../worker/reward-loop-worker.ts";
-import type { RewardLoopWorker } from "../worker/reward-loop-worker.ts";
+import type { RewardLoopWorker, TakenOutcome } from "../worker/reward-loop-worker.ts";
 import type { SharedLimiter } from "./shared-limiter.ts";
 
 export type WorkerHandle = ActorHandle<RewardLoopWorker>;
+
+/** A sample that a seat is given, and told once what became of it. */
+export interface Scored {
+  readonly sample: RewardSample;
+  readonly lane: string;
+  answered(seat: WorkerSeat, outcome: SampleOutcome): void;
+  /** Its worker died, or can score nothing any more: it has no outcome. */
+  lost(): void;
+  /** With NotEncodableError where it cannot travel; else as `call` does. */
+  rejected(seat: WorkerSeat, error: unknown): void;
+}
+
+/** The samples of one life of the worker. */
+interface Life {
+  readonly exchange: Exchange<number>;
+  readonly underWay: Map<number, Scored>;
+}
 
 /** Deaths in a row without one result. As for executors (executor-pool.ts). */
 const MOST_DEATHS_IN_A_ROW = 5;
@@ -28,6 +50,11 @@ export class WorkerSeat {
   readonly #settings: RewardLoopSettings;
   readonly #limiter: SharedLimiter | undefined;
   #worker: Promise<WorkerHandle>;
+  /** The same, unless it is replaced or lost. */
+  #current: WorkerHandle | undefined;
+  /** Undefined while there is none. */
+  #life: Life | undefined;
+  #count = 0;
   #incarnation = 0;
   #deathsInARow = 0;
   #closed = false;
@@ -116,28 +143,30 @@ export class WorkerSeat {
     this.#onChange = listener;
   }
 
+  /** It takes room until it is told what became of it. */
+  score(scored: Scored): void {
+    this.take(1);
+    if (this.#life === undefined) {
+      scored.lost();
+      return this.release(1);
+    }
+    this.#count += 1;
+    this.#life.underWay.set(this.#count, scored);
+    this.#life.exchange.push(this.#count);
+  }
+
   /** Calls the worker once, or its successor if there is none at the moment. Undefined if it died over it, or can score nothing any more. */
   async call<Value>(
     use: (worker: WorkerHandle) => ObjectRef<Value>,
   ): Promise<{ value: Value } | undefined> {
-    const current = this.#worker;
-    const worker = await current;
+    const worker = await this.#worker;
     if (this.#closed) throw new RewardLoopClosedError();
     try {
       const value = await ray.get(use(worker), PATIENT);
-      this.#deathsInARow = 0;
-      if (!this.#hasAnswered) this.#learn(worker);
+      this.#heardOf(worker);
       return { value };
     } catch (error) {
-      if (this.#closed) throw new RewardLoopClosedError();
-      if (!isDeathOfWorker(error)) {
-        if (!(await hasFailed(worker))) throw error;
-        if (current === this.#worker) this.#lose(worker, error);
-        return undefined;
-      }
-      // One that is to leave has no successor.
-      if (this.#onIdle !== undefined) this.#become("lost");
-      else if (current === this.#worker) this.#replace(error.deathCause.message);
+      if (!(await this.#isLost(error, worker))) throw error;
       return undefined;
     }
   }
@@ -160,6 +189,102 @@ export class WorkerSeat {
     await this.#limiter?.forget(this.name);
   }
 
+  /** Whether nothing comes of what that worker has, as it died or can score nothing any more. Rejects where the loop is closed. */
+  async #isLost(error: unknown, worker: WorkerHandle): Promise<boolean> {
+    if (this.#closed) throw new RewardLoopClosedError();
+    if (error instanceof ray.NotEncodableError) return false;
+    if (!isDeathOfWorker(error)) {
+      if (!(await hasFailed(worker))) return false;
+      if (worker === this.#current) this.#lose(worker, error);
+    } else if (this.#onIdle !== undefined) {
+      // One that is to leave has no successor.
+      this.#become("lost");
+    } else if (worker === this.#current) this.#replace(error.deathCause.message);
+    return true;
+  }
+
+  #heardOf(worker: WorkerHandle): void {
+    this.#deathsInARow = 0;
+    if (!this.#hasAnswered) this.#learn(worker);
+  }
+
+  #lifeOf(worker: WorkerHandle): Life {
+    const underWay = new Map<number, Scored>();
+    const exchange = new Exchange<number>({
+      call: (ids) => {
+        const given = ids.map((id) => underWay.get(id) as Scored);
+        return worker.take.remote({
+          ids,
+          lanes: toTables(given.map(({ lane }) => ({ lane }))),
+          samples: toTables(given.map(({ sample }) => sample)),
+        });
+      },
+      alone: (id) => {
+        const scored = underWay.get(id);
+        if (scored !== undefined && underWay.delete(id)) void this.#scoreAlone(scored, worker);
+      },
+      arrived: (outcomes) => this.#arrived(outcomes, worker, underWay),
+      lost: (error) => {
+        if (this.#life === life) this.#life = undefined;
+        void this.#unanswered([...underWay.values()], error, worker);
+        underWay.clear();
+      },
+    });
+    const life = { exchange, underWay };
+    return life;
+  }
+
+  #arrived({ ids, rows }: NumberedRows, worker: WorkerHandle, underWay: Life["underWay"]): void {
+    let answered = 0;
+    for (const [at, outcome] of (fromTables(rows) as TakenOutcome[]).entries()) {
+      const id = ids[at] as number;
+      const scored = underWay.get(id);
+      if (scored === undefined) continue;
+      underWay.delete(id);
+      if (outcome.valid === undefined) void this.#askWhy(id, scored, worker);
+      else {
+        answered += 1;
+        scored.answered(this, outcome);
+      }
+    }
+    this.#heardOf(worker);
+    this.release(answered);
+  }
+
+  async #askWhy(id: number, scored: Scored, worker: WorkerHandle): Promise<void> {
+    try {
+      await ray.get(worker.outcome.remote(id));
+    } catch (error) {
+      await this.#unanswered([scored], error, worker);
+    }
+  }
+
+  /** One that cannot travel is told where in it that is. */
+  async #scoreAlone(scored: Scored, worker: WorkerHandle): Promise<void> {
+    const { sample, lane } = scored;
+    try {
+      scored.answered(this, await ray.get(worker.computeScore.remote(sample, lane), PATIENT));
+      this.#heardOf(worker);
+      this.release(1);
+    } catch (error) {
+      await this.#unanswered([scored], error, worker);
+    }
+  }
+
+  async #unanswered(all: readonly Scored[], error: unknown, worker: WorkerHandle): Promise<void> {
+    let rejection: { readonly error: unknown } | undefined;
+    try {
+      if (!(await this.#isLost(error, worker))) rejection = { error };
+    } catch (closed) {
+      rejection = { error: closed };
+    }
+    for (const one of all) {
+      if (rejection === undefined) one.lost();
+      else one.rejected(this, rejection.error);
+    }
+    this.release(all.length);
+  }
+
   #start(): WorkerHandle {
     const prefix = executorPrefix(this.name);
     const worker = RewardLoopWorkerActor.options({
@@ -169,6 +294,8 @@ export class WorkerSeat {
       executorName: `${prefix}${this.#incarnation}_`,
       limiter: this.#limiter?.placeOf(this.name, this.#incarnation),
     });
+    this.#current = worker;
+    this.#life = this.#lifeOf(worker);
     if (this.#settings.policy.retry !== undefined) void this.#followPauses(worker);
     return worker;
   }
@@ -196,6 +323,8 @@ export class WorkerSeat {
     this.#deathsInARow += 1;
     this.#paused = 0;
     this.#become("replacing");
+    this.#current = undefined;
+    this.#life = undefined;
     this.#worker = this.#successor(reason);
     this.#worker.then(
       () => this.#become("alive"),
@@ -209,6 +338,8 @@ export class WorkerSeat {
     this.#worker = Promise.reject(error);
     // Whoever calls hears why.
     this.#worker.catch(() => undefined);
+    this.#current = undefined;
+    this.#life = undefined;
     this.#become("lost");
     void kill(worker).then(() => this.#endExecutors());
   }

@@ -13,15 +13,19 @@
  */
 
 import * as ray from "@rayling/core";
-import type { ActorHandle, DeathCause } from "@rayling/core";
+import type { ActorHandle, DeathCause, ObjectRef } from "@rayling/core";
 import type { RunTable } from "../executor/run-table.ts";
 import { newRunTable } from "../executor/run-tables.ts";
 import { ScoreExecutorActor } from "../executor/score-executor.ts";
-import type { ExecutorTraits, ScoreExecutor } from "../executor/score-executor.ts";
+import type { ExecutorTraits, ScoreExecutor, ScoreReply } from "../executor/score-executor.ts";
+import type { ScoreWork } from "../executor/score-work.ts";
 import { blockedFailure, deathFailure, givenUpFailure, timeoutFailure } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
 import { PATIENT } from "../patience.ts";
 import type { ExecutorSettings } from "../settings.ts";
+import { Exchange } from "../travel/exchange.ts";
+import type { ExchangeOwner } from "../travel/exchange.ts";
+import { fromTables, toTables } from "../travel/table.ts";
 import { originOf } from "./death-origin.ts";
 import { isReply, settleByReply, settleInvalid } from "./job.ts";
 import type { Job } from "./job.ts";
@@ -70,10 +74,16 @@ interface Flight {
   isGivenUp: boolean;
 }
 
+/** Of a sample, which goes with others; anything else goes by itself. */
+type SampleFlight = Flight & {
+  readonly job: { readonly work: Extract<ScoreWork, { kind: "sample" }> };
+};
+
 export class ExecutorLane {
   readonly #settings: ExecutorSettings;
   readonly #owner: LaneOwner;
   readonly #actor: ActorHandle<ScoreExecutor>;
+  readonly #exchange: Exchange<SampleFlight>;
   readonly #table: RunTable;
   readonly #freeSlots: number[];
   readonly #flights: Map<number, Flight> = new Map();
@@ -111,6 +121,7 @@ export class ExecutorLane {
       maxConcurrency: this.#table.slots + 8,
       ...(resourceLimits === undefined ? {} : { runtimeEnv: { resourceLimits } }),
     }).remote(settings.pipeline, this.#table.place);
+    this.#exchange = new Exchange(this.#exchanged());
     void this.#start();
   }
 
@@ -173,7 +184,8 @@ export class ExecutorLane {
     this.#flights.set(id, flight);
     job.signal?.addEventListener("abort", flight.giveUp, { once: true });
     this.#watch();
-    void this.#fly(flight);
+    if (isSample(flight)) this.#exchange.push(flight);
+    else this.#alone(flight);
   }
 
   /** Ends the thread; what is in flight is left for others. */
@@ -204,12 +216,51 @@ export class ExecutorLane {
     }
   }
 
-  async #fly(flight: Flight): Promise<void> {
+  #exchanged(): ExchangeOwner<SampleFlight> {
+    return {
+      call: (flights) =>
+        this.#actor.take.remote({
+          ids: flights.map(({ id }) => id),
+          slots: flights.map(({ slot }) => slot),
+          samples: toTables(flights.map(({ job }) => job.work.sample)),
+        }),
+      alone: (flight) => this.#alone(flight),
+      arrived: ({ ids, rows }) => {
+        const replies = fromTables(rows) as ScoreReply[];
+        for (const [at, reply] of replies.entries()) this.#arrived(ids[at] as number, reply);
+      },
+      lost: (error) => {
+        const cause = deathCauseOf(error);
+        if (cause !== undefined) return this.#died(cause);
+        // No death, and nothing is heard of it any more.
+        const flights = [...this.#flights.values()];
+        this.#flights.clear();
+        void this.stop();
+        for (const { job, giveUp } of flights) {
+          job.signal?.removeEventListener("abort", giveUp);
+          settleByReply(job, error);
+          job.over();
+        }
+      },
+    };
+  }
+
+  #arrived(id: number, reply: ScoreReply): void {
+    const flight = this.#flights.get(id) ?? this.#overdue.get(id);
+    if (flight === undefined) return;
+    if (reply.ok === undefined) void this.#fly(flight, () => this.#actor.reply.remote(id));
+    else this.#landed(flight, reply);
+  }
+
+  #alone(flight: Flight): void {
+    const { id, slot, job } = flight;
+    void this.#fly(flight, () => this.#actor.run.remote(id, slot, job.work));
+  }
+
+  /** What does not travel with others. */
+  async #fly(flight: Flight, call: () => ObjectRef<ScoreReply | undefined>): Promise<void> {
     try {
-      this.#landed(
-        flight,
-        await ray.get(this.#actor.score.remote(flight.id, flight.slot, flight.job.work), PATIENT),
-      );
+      this.#landed(flight, await ray.get(call(), PATIENT));
     } catch (error) {
       const cause = deathCauseOf(error);
       if (cause !== undefined) this.#died(cause);
@@ -406,6 +457,10 @@ export class ExecutorLane {
       // Gone already, or its session is.
     }
   }
+}
+
+function isSample(flight: Flight): flight is SampleFlight {
+  return flight.job.work.kind === "sample";
 }
 
 const everyone = (): boolean => true;

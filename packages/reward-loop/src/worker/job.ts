@@ -60,19 +60,24 @@ export function settleByReply(job: Job, reply: unknown): void {
   // Not an answer of the executor but of the runtime, most likely: what the function returned cannot travel.
   if (!isReply(reply)) {
     const failure = failureOf(reply);
-    const isUnsendable = (reply as { code?: unknown }).code === "NOT_ENCODABLE";
+    const isUnsendable = (reply as { code?: unknown } | undefined)?.code === "NOT_ENCODABLE";
     return settleInvalid(job, isUnsendable ? { ...failure, code: "NOT_ENCODABLE" } : failure, 0);
   }
   const { latencyMs, announced } = reply;
   if (!reply.ok) return settleInvalid(job, reply.error, latencyMs, announced);
+  const { rewardScore, rewardExtraInfo } = reply;
   job.attempts += 1;
-  job.settle({ valid: true, ...reply.result, latencyMs, ...toldBy(job) }, announced);
+  const told = toldBy(job);
+  job.settle({ valid: true, rewardScore, rewardExtraInfo, latencyMs, ...told }, announced);
 }
 
 function toldBy({ attempts, version }: Job): Pick<AttemptOutcome, "attempts" | "version"> {
   return version === undefined ? { attempts } : { attempts, version };
 }
 
-export function isReply(reply: unknown): reply is ScoreReply {
+/** With what it came to. */
+export type ToldReply = Exclude<ScoreReply, { readonly ok: undefined }>;
+
+export function isReply(reply: unknown): reply is ToldReply {
   return typeof reply === "object" && reply !== null && !(reply instanceof Error) && "ok" in reply;
 }

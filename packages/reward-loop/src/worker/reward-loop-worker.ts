@@ -15,6 +15,10 @@ import type { RewardLimiter } from "../limits/reward-limiter.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import type { ExecutorSettings } from "../settings.ts";
+import { Outbox } from "../travel/outbox.ts";
+import type { NumberedRows } from "../travel/outbox.ts";
+import { fromTables } from "../travel/table.ts";
+import type { Table } from "../travel/table.ts";
 import { ExecutorPool } from "./executor-pool.ts";
 import { PauseCount } from "./pause-count.ts";
 import { ScoreAttempts } from "./score-attempts.ts";
@@ -29,11 +33,24 @@ export interface WorkerPlace {
     | undefined;
 }
 
+/** Samples under their ids, each with its lane. */
+export interface WorkChunk {
+  readonly ids: readonly number[];
+  readonly lanes: readonly Table[];
+  readonly samples: readonly Table[];
+}
+
+/** What became of one of them; undefined: nothing can be scored any more, and `outcome` says why. */
+export type TakenOutcome = SampleOutcome | { readonly valid: undefined };
+
 export class RewardLoopWorker {
   readonly #pool: ExecutorPool;
   readonly #attempts: ScoreAttempts;
   readonly #limiter: LimiterClient | undefined;
   readonly #pauses: PauseCount = new PauseCount();
+  readonly #outbox: Outbox<TakenOutcome> = new Outbox();
+  /** Why, of those that were rejected. */
+  readonly #rejected: Map<number, unknown> = new Map();
 
   constructor(settings: ExecutorSettings, { executorName, limiter }: WorkerPlace) {
     const { policy, concurrency } = settings;
@@ -86,6 +103,22 @@ export class RewardLoopWorker {
     yield* this.#pauses.changes();
   }
 
+  /** Begins them, of which there may be none, and resolves to the outcomes that are there by then, of these and of others. */
+  async take({ ids, lanes, samples }: WorkChunk): Promise<NumberedRows> {
+    const places = fromTables(lanes) as { readonly lane: string }[];
+    for (const [at, sample] of (fromTables(samples) as RewardSample[]).entries()) {
+      void this.#score(ids[at] as number, sample, places[at]?.lane);
+    }
+    return this.#outbox.exchange(ids.length);
+  }
+
+  /** Rejects with why there is no outcome of that one: once. */
+  async outcome(id: number): Promise<never> {
+    const error = this.#rejected.get(id);
+    this.#rejected.delete(id);
+    throw error;
+  }
+
   /**
    * Rejects only if nothing can be scored any more: ExecutorStartError, why the user's modules do not load, or why the limiter is gone.
    *
@@ -99,6 +132,15 @@ export class RewardLoopWorker {
   async computeScoreBatch(data: DataProtoData, lane?: string): Promise<SampleOutcome[]> {
     const samples = samplesOf(DataProto.fromData(data));
     return Promise.all(samples.map((sample) => this.computeScore(sample, lane)));
+  }
+
+  async #score(id: number, sample: RewardSample, lane?: string): Promise<void> {
+    try {
+      this.#outbox.push(id, await this.computeScore(sample, lane));
+    } catch (error) {
+      this.#rejected.set(id, error);
+      this.#outbox.push(id, { valid: undefined });
+    }
   }
 }
 

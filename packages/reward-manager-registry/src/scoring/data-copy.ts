@@ -6,7 +6,11 @@
  */
 
 export function copyData<Data>(data: Data): Data {
-  return copyValue(data, new Map()) as Data;
+  return isSimple(data) ? data : (copyValue(data, new Map()) as Data);
+}
+
+function isSimple(value: unknown): boolean {
+  return typeof value !== "object" || value === null;
 }
 
 function copyValue(value: unknown, copies: Map<object, unknown>): unknown {
@@ -38,19 +42,18 @@ function copyValue(value: unknown, copies: Map<object, unknown>): unknown {
   }
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
-  const copy = Object.create(prototype) as Record<string, unknown>;
+  const copy = (prototype === null ? Object.create(null) : {}) as Record<string, unknown>;
   copies.set(value, copy);
-  for (const [key, item] of Object.entries(value)) {
+  for (const key of Object.keys(value)) {
+    const item = copyValue((value as Readonly<Record<string, unknown>>)[key], copies);
     // Not by assignment: a key "__proto__" from parsed JSON is data like any other.
-    Object.defineProperty(copy, key, {
-      value: copyValue(item, copies),
-      writable: true,
-      enumerable: true,
-      configurable: true,
-    });
+    if (key === "__proto__") Object.defineProperty(copy, key, { value: item, ...ordinary });
+    else copy[key] = item;
   }
   return copy;
 }
+
+const ordinary = { writable: true, enumerable: true, configurable: true } as const;
 
 function copyBinary(value: Date | ArrayBuffer | ArrayBufferView): unknown {
   if (value instanceof Date) return new Date(value);

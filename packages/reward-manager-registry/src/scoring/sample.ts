@@ -18,7 +18,7 @@ export interface RewardSample {
   readonly responseLength?: number | undefined;
   /** verl `raw_prompt`: the conversation that was answered. Reward models read it. */
   readonly rawPrompt?: readonly { readonly role: string; readonly content: unknown }[] | undefined;
-  /** verl `reward_model.ground_truth`. */
+  /** verl `reward_model.ground_truth`. The score function gets a copy. */
   readonly groundTruth: unknown;
   /** verl `extra_info`. The score function gets a copy. */
   readonly extraInfo?: Readonly<Record<string, unknown>> | undefined;

@@ -35,7 +35,7 @@ export async function scoreSample(
   const output = await computeScore({
     dataSource: sample.dataSource,
     solutionStr,
-    groundTruth: sample.groundTruth,
+    groundTruth: copyData(sample.groundTruth),
     extraInfo: copyData({ ...sample.extraInfo, ...options.extraInfo }),
     ...rewardModelArguments(options),
   });

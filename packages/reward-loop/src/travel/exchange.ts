@@ -1,0 +1,102 @@
+/**
+ * With an actor that is given rows and gives results back (its side: outbox.ts): all rows of a turn go in one call, and each call is answered with all results that are ready then, of whichever rows.
+ *
+ * As long as a row has no result a call is open, so that nothing waits there, and the end of the actor is heard of; it is told once. While there is none, nothing keeps the process alive.
+ */
+
+import * as ray from "@rayling/core";
+import type { ObjectRef } from "@rayling/core";
+import { PATIENT } from "../patience.ts";
+import type { NumberedRows } from "./outbox.ts";
+
+/** Rows in one call: few enough for the other side to begin while this one still writes. */
+const most = 256;
+
+export interface ExchangeOwner<Row> {
+  /** With no rows, too. Throws NotEncodableError if one of them cannot travel. */
+  readonly call: (rows: readonly Row[]) => ObjectRef<NumberedRows>;
+  /** It was with others of which one cannot travel: it is to go by itself. */
+  readonly alone: (row: Row) => void;
+  readonly arrived: (results: NumberedRows) => void;
+  /** Nothing arrives any more. */
+  readonly lost: (error: unknown) => void;
+}
+
+export class Exchange<Row> {
+  readonly #owner: ExchangeOwner<Row>;
+  #rows: Row[] = [];
+  #isDue = false;
+  /** Rows that have no result. */
+  #underWay = 0;
+  /** Calls that are not answered. */
+  #open = 0;
+  #isLost = false;
+
+  constructor(owner: ExchangeOwner<Row>) {
+    this.#owner = owner;
+  }
+
+  /** It goes with all others of this turn. */
+  push(row: Row): void {
+    this.#rows.push(row);
+    this.#underWay += 1;
+    this.#soon();
+  }
+
+  #soon(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    process.nextTick(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#isDue = false;
+    const rows = this.#rows;
+    this.#rows = [];
+    for (let from = 0; from < rows.length && !this.#isLost; from += most) {
+      this.#call(rows.slice(from, from + most));
+    }
+    if (!this.#isLost && this.#open === 0 && this.#underWay > 0) this.#call([]);
+  }
+
+  #call(rows: readonly Row[]): void {
+    try {
+      void this.#answered(this.#owner.call(rows));
+    } catch (error) {
+      if (!(error instanceof ray.NotEncodableError)) return this.#end(error);
+      this.#underWay -= rows.length;
+      for (const row of rows) this.#owner.alone(row);
+    }
+  }
+
+  async #answered(call: ObjectRef<NumberedRows>): Promise<void> {
+    this.#open += 1;
+    try {
+      const results = await patiently(call);
+      this.#open -= 1;
+      this.#underWay -= results.ids.length;
+      this.#owner.arrived(results);
+      // When it is known what goes in their place.
+      if (this.#open === 0 && this.#underWay > 0) this.#soon();
+    } catch (error) {
+      this.#end(error);
+    }
+  }
+
+  #end(error: unknown): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    this.#owner.lost(error);
+  }
+}
+
+/** Also when the task is cancelled that made the call: others have rows there, too. */
+async function patiently<Value>(call: ObjectRef<Value>): Promise<Value> {
+  for (;;) {
+    try {
+      return await ray.get(call, PATIENT);
+    } catch (error) {
+      if (!(error instanceof ray.TaskCancelledError)) throw error;
+    }
+  }
+}

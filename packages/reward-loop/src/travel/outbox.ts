@@ -1,0 +1,59 @@
+/**
+ * Of an actor that is given rows and gives results back (the other side: exchange.ts): what is ready goes in the answer of the oldest call that is open, all of a turn of the event loop at once.
+ * A turn and not a promise's reaction: many samples are done in the same turn, each after a reaction of its own.
+ *
+ * Invariant: a call stays open only while something is under way, or for the turn in which it came.
+ */
+
+import { toTables } from "./table.ts";
+import type { Table } from "./table.ts";
+
+/** Rows under the numbers that their receiver knows. */
+export interface NumberedRows {
+  readonly ids: readonly number[];
+  readonly rows: readonly Table[];
+}
+
+const none: NumberedRows = { ids: [], rows: [] };
+
+export class Outbox<Row extends object> {
+  #ids: number[] = [];
+  #rows: Row[] = [];
+  #underWay = 0;
+  #open: ((results: NumberedRows) => void)[] = [];
+  #isDue = false;
+
+  /** A call has come with so many rows. Resolves to what is ready by then, which may be nothing. */
+  exchange(count: number): Promise<NumberedRows> {
+    this.#underWay += count;
+    const answer = new Promise<NumberedRows>((resolve) => void this.#open.push(resolve));
+    if (this.#rows.length > 0 || this.#underWay === 0) this.#soon();
+    return answer;
+  }
+
+  /** The result of a row that has come. */
+  push(id: number, row: Row): void {
+    this.#underWay -= 1;
+    this.#ids.push(id);
+    this.#rows.push(row);
+    this.#soon();
+  }
+
+  #soon(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    setImmediate(() => this.#answer());
+  }
+
+  #answer(): void {
+    this.#isDue = false;
+    const answer = this.#rows.length > 0 ? this.#open.shift() : undefined;
+    if (answer !== undefined) {
+      answer({ ids: this.#ids, rows: toTables(this.#rows) });
+      this.#ids = [];
+      this.#rows = [];
+    }
+    if (this.#underWay > 0) return;
+    for (const one of this.#open.splice(0)) one(none);
+  }
+}

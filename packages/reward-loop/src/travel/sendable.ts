@@ -1,0 +1,69 @@
+/**
+ * What a score function said, as it can travel among what others said. What is big, or may not be able to travel at all, goes by itself, so that it costs nobody else.
+ */
+
+type Said = Readonly<Record<string, unknown>>;
+
+const most = { values: 1_000, characters: 16_384, levels: 8 } as const;
+
+/**
+ * The same, or a copy where there are objects inside: these may be traps (getters, proxies) for whoever reads them, which go off here and not again on the way. Undefined: it has to go by itself.
+ */
+export function sendable(said: Said): Said | undefined {
+  const reading = new Reading();
+  const copy = reading.object(said, 0);
+  if (reading.isRefused) return undefined;
+  return reading.hasObjects ? (copy as Said) : said;
+}
+
+class Reading {
+  isRefused = false;
+  hasObjects = false;
+  #values: number = most.values;
+  #characters: number = most.characters;
+  #seen: Set<object> | undefined;
+
+  object(value: object, level: number): unknown {
+    const prototype: unknown = Object.getPrototypeOf(value);
+    const isPlain = prototype === Object.prototype || prototype === null;
+    if (!isPlain || Object.hasOwn(value, "__proto__")) return this.#refuse();
+    const copy: Record<string, unknown> = {};
+    for (const key of Object.keys(value)) {
+      this.#characters -= key.length;
+      copy[key] = this.#value((value as Said)[key], level);
+      if (this.isRefused) return undefined;
+    }
+    return copy;
+  }
+
+  #value(value: unknown, level: number): unknown {
+    this.#values -= 1;
+    if (typeof value === "string") this.#characters -= value.length;
+    if (this.#values < 0 || this.#characters < 0) return this.#refuse();
+    if (typeof value === "function" || typeof value === "symbol") return this.#refuse();
+    if (typeof value !== "object" || value === null) return value;
+    this.hasObjects = true;
+    this.#seen ??= new Set();
+    if (level === most.levels || this.#seen.has(value)) return this.#refuse();
+    this.#seen.add(value);
+    return isPlainArray(value) ? this.#array(value, level + 1) : this.object(value, level + 1);
+  }
+
+  #array(values: readonly unknown[], level: number): unknown {
+    const copy: unknown[] = [];
+    for (const value of values) {
+      copy.push(this.#value(value, level));
+      if (this.isRefused) return undefined;
+    }
+    return copy;
+  }
+
+  #refuse(): undefined {
+    this.isRefused = true;
+    return undefined;
+  }
+}
+
+function isPlainArray(value: object): value is readonly unknown[] {
+  return Array.isArray(value) && Object.getPrototypeOf(value) === Array.prototype;
+}
