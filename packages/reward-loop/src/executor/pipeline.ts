@@ -15,6 +15,7 @@ import type {
   ComputeScore,
   RewardManager,
   RewardManagerClass,
+  RewardResult,
   RewardSample,
   RewardSpec,
   ScoredBatch,
@@ -86,8 +87,9 @@ export async function loadPipeline(
     typeof managerClass === "string" || managerClass.assembleRmScores === undefined
       ? {}
       : { assembleRmScores: tracker.timed(assembling(managerClass)) };
-  const own = { runSingle: runSingle as RewardManager["runSingle"] };
-  return { overlaps: true, ...own, ...forGroups, ...assembles };
+  const own = async (sample: RewardSample): Promise<RewardResult> =>
+    (await runSingle(sample)) as RewardResult;
+  return { overlaps: true, runSingle: own, ...forGroups, ...assembles };
 }
 
 function assembling(managerClass: RewardManagerClass): (batch: ScoredBatch) => PlacedScores {

@@ -49,6 +49,11 @@ export class RunTracker {
     }
   }
 
+  /** What `work` starts is done for nobody. */
+  outside<Result>(work: () => Result): Result {
+    return this.#context.exit(work);
+  }
+
   /** Whose code is at work, or has set to work what is. */
   get current(): Run | undefined {
     return this.#context.getStore();
@@ -83,9 +88,18 @@ export class RunTracker {
         return result;
       }
       onThenable();
-      return Promise.resolve(result).finally(() => {
-        if (run !== undefined) this.#leave(run);
-      });
+      const settled = Promise.resolve(result);
+      if (run === undefined) return settled;
+      return settled.then(
+        (value) => {
+          this.#leave(run);
+          return value;
+        },
+        (error: unknown) => {
+          this.#leave(run);
+          throw error;
+        },
+      );
     };
   }
 

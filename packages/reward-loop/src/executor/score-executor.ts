@@ -17,6 +17,7 @@ import type { PipelineSettings } from "../settings.ts";
 import { Outbox } from "../travel/outbox.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
 import { sendable } from "../travel/sendable.ts";
+import type { Said } from "../travel/sendable.ts";
 import { fromTables } from "../travel/table.ts";
 import type { Table } from "../travel/table.ts";
 import { loadPipeline } from "./pipeline.ts";
@@ -82,7 +83,10 @@ export class ScoreExecutor {
   /** Behind one that may hold the thread. */
   #waiting: Given[] = [];
   #isHeld = false;
-  readonly #outbox: Outbox<ScoreReply> = new Outbox();
+  /** Of what it does none is on the account of a sample. */
+  readonly #outbox: Outbox<ScoreReply> = new Outbox((answer) =>
+    this.#tracker.outside(() => setImmediate(answer)),
+  );
   /** That are asked for one by one. */
   readonly #kept: Map<number, ScoreReply> = new Map();
 
@@ -138,7 +142,8 @@ export class ScoreExecutor {
 
   /** What else there is to do for the user's functions. A result that cannot travel rejects with NotEncodableError. */
   async run(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {
-    return this.#run(await this.#pipeline, { id, slot, work });
+    const pipeline = await this.#pipeline;
+    return new Promise((resolve) => this.#start(pipeline, { id, slot, work }, resolve));
   }
 
   #begin(): void {
@@ -147,7 +152,7 @@ export class ScoreExecutor {
     while (!this.#isHeld) {
       const given = this.#waiting.shift();
       if (given === undefined) return;
-      void this.#score(pipeline, given);
+      this.#start(pipeline, given, (reply) => this.#answer(given.id, reply));
       if (pipeline.overlaps) continue;
       // What it came to leaves before the next one holds the thread.
       this.#isHeld = true;
@@ -160,28 +165,8 @@ export class ScoreExecutor {
     }
   }
 
-  async #score(pipeline: Pipeline, given: Given): Promise<void> {
-    const { id } = given;
-    let said: Said | undefined;
-    const reply = await this.#run(pipeline, given, ({ rewardExtraInfo }) => {
-      said = sendable(rewardExtraInfo);
-    });
-    if (reply.ok === true && said !== undefined) {
-      this.#outbox.push(id, { ...reply, rewardExtraInfo: said });
-    } else if (reply.ok === false && sendable(reply.error as unknown as Said) !== undefined) {
-      this.#outbox.push(id, reply);
-    } else {
-      this.#kept.set(id, reply);
-      this.#outbox.push(id, { ok: undefined, latencyMs: 0, overlaps: reply.overlaps });
-    }
-  }
-
-  /** @param look at what it came to, on its account */
-  async #run(
-    pipeline: Pipeline,
-    { id, slot, work }: Given,
-    look: (result: RewardResult) => void = ignore,
-  ): Promise<ScoreReply> {
+  /** No async function of its own: with so many samples at work at once each of them counts. @param answer called on its account, once */
+  #start(pipeline: Pipeline, { id, slot, work }: Given, answer: (reply: ScoreReply) => void): void {
     const run: Run = {
       id,
       slot,
@@ -192,24 +177,44 @@ export class ScoreExecutor {
       announced: undefined,
     };
     this.#runs.set(id, run);
-    const measured = (): Pick<ScoreReply, "latencyMs" | "overlaps" | "announced"> => {
-      const now = performance.now();
-      const { startedAt = now, announced } = run;
-      const told = announced === undefined ? {} : { announced };
-      return { latencyMs: now - startedAt, overlaps: pipeline.overlaps, ...told };
-    };
+    void this.#tracker.follow(run, () =>
+      runWork(pipeline, work).then(
+        (result) => answer(this.#over(run, pipeline, result)),
+        (error: unknown) => answer(this.#failed(run, pipeline, error)),
+      ),
+    );
+  }
+
+  #over(run: Run, pipeline: Pipeline, result: RewardResult): ScoreReply {
     try {
-      const { rewardScore, rewardExtraInfo } = await this.#tracker.follow(run, async () => {
-        const result = await runWork(pipeline, work);
-        look(result);
-        return result;
-      });
-      return { ok: true, rewardScore, rewardExtraInfo, ...measured() };
+      const { rewardScore, rewardExtraInfo } = result;
+      return { ok: true, rewardScore, rewardExtraInfo, ...this.#measured(run, pipeline) };
     } catch (error) {
-      return { ok: false, error: failureOf(error), ...measured() };
-    } finally {
-      this.#runs.delete(id);
+      // Of a manager of the user's.
+      return this.#failed(run, pipeline, error);
     }
+  }
+
+  #failed(run: Run, pipeline: Pipeline, error: unknown): ScoreReply {
+    return { ok: false, error: failureOf(error), ...this.#measured(run, pipeline) };
+  }
+
+  #measured(
+    run: Run,
+    { overlaps }: Pipeline,
+  ): Pick<ScoreReply, "latencyMs" | "overlaps" | "announced"> {
+    this.#runs.delete(run.id);
+    const now = performance.now();
+    const { startedAt = now, announced } = run;
+    const latencyMs = now - startedAt;
+    return announced === undefined ? { latencyMs, overlaps } : { latencyMs, overlaps, announced };
+  }
+
+  /** With others, or what stands for it. */
+  #answer(id: number, reply: ScoreReply): void {
+    const sent = sentOf(reply);
+    if (sent.ok === undefined) this.#kept.set(id, reply);
+    this.#outbox.push(id, sent);
   }
 
   /** Nobody waits for that run any more: its signal says so. */
@@ -233,9 +238,21 @@ interface Given {
   readonly work: ScoreWork;
 }
 
-type Said = Readonly<Record<string, unknown>>;
-
-function ignore(): void {}
+/** A reply as it travels with others, if it may. */
+function sentOf(reply: ScoreReply): ScoreReply {
+  if (reply.ok === undefined) return reply;
+  const { latencyMs, overlaps } = reply;
+  try {
+    if (reply.ok) {
+      const said = sendable(reply.rewardExtraInfo);
+      if (said === reply.rewardExtraInfo) return reply;
+      if (said !== undefined) return { ...reply, rewardExtraInfo: said };
+    } else if (sendable(reply.error as unknown as Said) !== undefined) return reply;
+  } catch (error) {
+    return { ok: false, error: failureOf(error), latencyMs, overlaps };
+  }
+  return { ok: undefined, latencyMs, overlaps };
+}
 
 /** A thread unless its options say otherwise. */
 export const ScoreExecutorActor: ray.ActorClass<typeof ScoreExecutor> = ray.remote(ScoreExecutor, {

@@ -16,8 +16,14 @@ export type ScoreWork =
   | { readonly kind: "log"; readonly entry: ScoreLogEntry };
 
 /** A group's scores come back as the extra info `scores`, a batch's as `rmScores`. */
-export async function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
-  if (work.kind === "sample") return pipeline.runSingle(work.sample);
+export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
+  return work.kind === "sample" ? pipeline.runSingle(work.sample) : runOther(pipeline, work);
+}
+
+async function runOther(
+  pipeline: Pipeline,
+  work: Exclude<ScoreWork, { readonly kind: "sample" }>,
+): Promise<RewardResult> {
   if (work.kind === "group") {
     const { scores } = work;
     return resultOf(await (pipeline.postProcessScores?.(scores) ?? scores), scores);

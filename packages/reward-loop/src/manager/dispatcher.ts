@@ -17,6 +17,9 @@ import type { Scored, WorkerSeat } from "./worker-seat.ts";
 /** One at work, one ready in its thread, two on their way to and from the worker (measured on 2 cores: 16 give a fifth more). */
 const SYNC_PER_EXECUTOR = 4;
 
+/** So much of a worker's slots may stand ready there besides, for slots that get free while others are on their way. */
+const READY_PER_SLOT = 0.25;
+
 /** How many may be with a worker for each slot, most of them between two tries: an endpoint that is down must not take in the whole input. */
 const HELD_PER_SLOT = 8;
 
@@ -155,7 +158,7 @@ export class Dispatcher {
       const waiting = this.#next();
       if (waiting === undefined) return;
       const isUnpaid = this.#purse?.isEmpty === true;
-      const seat = this.#leastLoaded();
+      const seat = this.#leastLoaded() ?? this.#leastLoaded(this.#ready);
       if (seat === undefined && !isUnpaid) break;
       if (this.#again.length > 0) this.#again.shift();
       else this.#waiting.shift();
@@ -198,12 +201,25 @@ export class Dispatcher {
     return overlaps ? concurrency : Math.min(concurrency, SYNC_PER_EXECUTOR * executors);
   }
 
-  #leastLoaded(): WorkerSeat | undefined {
+  /**
+   * How many may stand ready at each worker: fewer towards the end, when another one may have nothing to do. None that may be too much to pay for, and none where one sample is at work at a time: behind that one it
+   * would wait for long.
+   */
+  get #ready(): number {
+    const { concurrency } = this.#settings;
+    const isSure = this.#purse === undefined && this.#seats.every(({ traits }) => traits.overlaps);
+    if (!isSure) return 0;
+    const share = this.#waiting.size / (2 * this.#seats.length);
+    return Math.floor(Math.min(READY_PER_SLOT * concurrency, share));
+  }
+
+  /** @param ready beyond its slots */
+  #leastLoaded(ready: number = 0): WorkerSeat | undefined {
     let least: WorkerSeat | undefined;
     for (const seat of this.#seats) {
       const slots = this.#slotsOf(seat);
       const isFree =
-        seat.state === "alive" && seat.load < slots && seat.held < HELD_PER_SLOT * slots;
+        seat.state === "alive" && seat.load < slots + ready && seat.held < HELD_PER_SLOT * slots;
       if (isFree && (least === undefined || seat.load < least.load)) least = seat;
     }
     return least;

@@ -4,6 +4,7 @@
  * As long as a row has no result a call is open, so that nothing waits there, and the end of the actor is heard of; it is told once. While there is none, nothing keeps the process alive.
  */
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import * as ray from "@rayling/core";
 import type { ObjectRef } from "@rayling/core";
 import { PATIENT } from "../patience.ts";
@@ -24,6 +25,8 @@ export interface ExchangeOwner<Row> {
 
 export class Exchange<Row> {
   readonly #owner: ExchangeOwner<Row>;
+  /** Calls belong to whoever made the exchange, and not to the task that pushed first: if that is cancelled, others have rows there, too. */
+  readonly #asItsOwn = AsyncLocalStorage.snapshot();
   #rows: Row[] = [];
   #isDue = false;
   /** Rows that have no result. */
@@ -46,7 +49,7 @@ export class Exchange<Row> {
   #soon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    process.nextTick(() => this.#flush());
+    process.nextTick(() => this.#asItsOwn(() => this.#flush()));
   }
 
   #flush(): void {
@@ -72,7 +75,7 @@ export class Exchange<Row> {
   async #answered(call: ObjectRef<NumberedRows>): Promise<void> {
     this.#open += 1;
     try {
-      const results = await patiently(call);
+      const results = await ray.get(call, PATIENT);
       this.#open -= 1;
       this.#underWay -= results.ids.length;
       this.#owner.arrived(results);
@@ -87,16 +90,5 @@ export class Exchange<Row> {
     if (this.#isLost) return;
     this.#isLost = true;
     this.#owner.lost(error);
-  }
-}
-
-/** Also when the task is cancelled that made the call: others have rows there, too. */
-async function patiently<Value>(call: ObjectRef<Value>): Promise<Value> {
-  for (;;) {
-    try {
-      return await ray.get(call, PATIENT);
-    } catch (error) {
-      if (!(error instanceof ray.TaskCancelledError)) throw error;
-    }
   }
 }

@@ -22,6 +22,11 @@ export class Outbox<Row extends object> {
   #underWay = 0;
   #open: ((results: NumberedRows) => void)[] = [];
   #isDue = false;
+  readonly #nextTurn: (turn: () => void) => void;
+
+  constructor(nextTurn: (turn: () => void) => void = (turn) => void setImmediate(turn)) {
+    this.#nextTurn = nextTurn;
+  }
 
   /** A call has come with so many rows. Resolves to what is ready by then, which may be nothing. */
   exchange(count: number): Promise<NumberedRows> {
@@ -42,7 +47,7 @@ export class Outbox<Row extends object> {
   #soon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    setImmediate(() => this.#answer());
+    this.#nextTurn(() => this.#answer());
   }
 
   #answer(): void {

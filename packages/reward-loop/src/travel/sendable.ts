@@ -2,7 +2,7 @@
  * What a score function said, as it can travel among what others said. What is big, or may not be able to travel at all, goes by itself, so that it costs nobody else.
  */
 
-type Said = Readonly<Record<string, unknown>>;
+export type Said = Readonly<Record<string, unknown>>;
 
 const most = { values: 1_000, characters: 16_384, levels: 8 } as const;
 

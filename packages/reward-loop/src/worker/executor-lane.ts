@@ -66,10 +66,8 @@ interface Flight {
   readonly slot: number;
   readonly job: Job;
   readonly sentAt: number;
-  /** Tells the function that nobody waits any more. */
-  readonly abort: () => void;
-  /** Told by the signal of its job. */
-  readonly giveUp: () => void;
+  /** Told by the signal of its job, if it has one. */
+  giveUp: (() => void) | undefined;
   /** Nobody waits any more. */
   isGivenUp: boolean;
 }
@@ -177,12 +175,14 @@ export class ExecutorLane {
       slot,
       job,
       sentAt: performance.now(),
-      abort: () => void this.#actor.abort.remote(id),
-      giveUp: () => this.#giveUp(flight),
+      giveUp: undefined,
       isGivenUp: false,
     };
     this.#flights.set(id, flight);
-    job.signal?.addEventListener("abort", flight.giveUp, { once: true });
+    if (job.signal !== undefined) {
+      flight.giveUp = () => this.#giveUp(flight);
+      job.signal.addEventListener("abort", flight.giveUp, { once: true });
+    }
     this.#watch();
     if (isSample(flight)) this.#exchange.push(flight);
     else this.#alone(flight);
@@ -236,8 +236,9 @@ export class ExecutorLane {
         const flights = [...this.#flights.values()];
         this.#flights.clear();
         void this.stop();
-        for (const { job, giveUp } of flights) {
-          job.signal?.removeEventListener("abort", giveUp);
+        for (const flight of flights) {
+          const { job } = flight;
+          unheard(flight);
           settleByReply(job, error);
           job.over();
         }
@@ -270,11 +271,11 @@ export class ExecutorLane {
 
   #landed(flight: Flight, reply: unknown): void {
     if (this.#state === "ended") return;
-    const { id, slot, job, giveUp } = flight;
+    const { id, slot, job } = flight;
     this.#heardAt = performance.now();
     this.#freeSlots.push(slot);
     job.lane = undefined;
-    job.signal?.removeEventListener("abort", giveUp);
+    unheard(flight);
     if (this.#flights.delete(id)) settleByReply(job, reply);
     else this.#overdue.delete(id);
     job.over();
@@ -282,9 +283,14 @@ export class ExecutorLane {
     this.#owner.changed();
   }
 
+  /** Tells the function that nobody waits any more. */
+  #abort({ id }: Flight): void {
+    void this.#actor.abort.remote(id);
+  }
+
   #giveUp(flight: Flight): void {
     flight.isGivenUp = true;
-    flight.abort();
+    this.#abort(flight);
     if (this.#state === "ended") return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -347,7 +353,7 @@ export class ExecutorLane {
     this.#flights.delete(flight.id);
     this.#overdue.set(flight.id, flight);
     settleInvalid(flight.job, failure, ageMs);
-    flight.abort();
+    this.#abort(flight);
   }
 
   #whileBlocked(timeoutMs: number): void {
@@ -427,9 +433,9 @@ export class ExecutorLane {
     const suspects: Job[] = [];
     const flights = [...this.#flights.values()];
     const overdue = [...this.#overdue.values()];
-    for (const { job, giveUp } of [...flights, ...overdue]) {
-      job.lane = undefined;
-      job.signal?.removeEventListener("abort", giveUp);
+    for (const flight of [...flights, ...overdue]) {
+      flight.job.lane = undefined;
+      unheard(flight);
     }
     for (const flight of flights) {
       const { job } = flight;
@@ -457,6 +463,11 @@ export class ExecutorLane {
       // Gone already, or its session is.
     }
   }
+}
+
+/** Its signal says nothing to it any more. */
+function unheard({ job, giveUp }: Flight): void {
+  if (giveUp !== undefined) job.signal?.removeEventListener("abort", giveUp);
 }
 
 function isSample(flight: Flight): flight is SampleFlight {

@@ -8,7 +8,6 @@ import type { ActorHandle } from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import type { DataProtoData } from "@rayling/data-proto";
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
-import pLimit from "p-limit";
 import { samplesOf } from "../batch/rows.ts";
 import { LimiterClient } from "../limits/limiter-client.ts";
 import type { RewardLimiter } from "../limits/reward-limiter.ts";
@@ -22,6 +21,7 @@ import type { Table } from "../travel/table.ts";
 import { ExecutorPool } from "./executor-pool.ts";
 import { PauseCount } from "./pause-count.ts";
 import { ScoreAttempts } from "./score-attempts.ts";
+import { Slots } from "./slots.ts";
 
 /** Where a worker stands among its kind. */
 export interface WorkerPlace {
@@ -54,7 +54,7 @@ export class RewardLoopWorker {
 
   constructor(settings: ExecutorSettings, { executorName, limiter }: WorkerPlace) {
     const { policy, concurrency } = settings;
-    const slots = pLimit(concurrency);
+    const slots = new Slots(concurrency);
     this.#pool = new ExecutorPool(settings, (count) => `${executorName}${count}`);
     this.#limiter =
       limiter &&
@@ -62,7 +62,7 @@ export class RewardLoopWorker {
       new LimiterClient(limiter.handle, limiter.holder, policy.limits.settings);
     this.#attempts = new ScoreAttempts(policy, {
       run: (sample, options) => this.#pool.submit({ kind: "sample", sample }, options),
-      inSlot: (work) => slots(work),
+      inSlot: (work) => slots.run(work),
       limiter: this.#limiter,
       onPause: (change) => this.#pauses.add(change),
     });
@@ -107,7 +107,7 @@ export class RewardLoopWorker {
   async take({ ids, lanes, samples }: WorkChunk): Promise<NumberedRows> {
     const places = fromTables(lanes) as { readonly lane: string }[];
     for (const [at, sample] of (fromTables(samples) as RewardSample[]).entries()) {
-      void this.#score(ids[at] as number, sample, places[at]?.lane);
+      this.#score(ids[at] as number, sample, places[at]?.lane);
     }
     return this.#outbox.exchange(ids.length);
   }
@@ -134,13 +134,14 @@ export class RewardLoopWorker {
     return Promise.all(samples.map((sample) => this.computeScore(sample, lane)));
   }
 
-  async #score(id: number, sample: RewardSample, lane?: string): Promise<void> {
-    try {
-      this.#outbox.push(id, await this.computeScore(sample, lane));
-    } catch (error) {
-      this.#rejected.set(id, error);
-      this.#outbox.push(id, { valid: undefined });
-    }
+  #score(id: number, sample: RewardSample, lane: string = "training"): void {
+    this.#attempts.score(sample, lane).then(
+      (outcome) => this.#outbox.push(id, outcome),
+      (error: unknown) => {
+        this.#rejected.set(id, error);
+        this.#outbox.push(id, { valid: undefined });
+      },
+    );
   }
 }
 

@@ -58,8 +58,11 @@ export class ScoreAttempts {
   }
 
   /** Rejects only as `run` and the limiter do: when nothing can be scored any more. */
-  async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
-    if (this.#isPlain) return this.#once(sample);
+  score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+    return this.#isPlain ? this.#once(sample) : this.#withPolicies(sample, lane);
+  }
+
+  async #withPolicies(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     const { totalTimeoutMs } = this.#settings;
     const tally: Tally = { attempts: 0, waitedMs: 0 };
     if (totalTimeoutMs === undefined) return this.#untilDone(sample, lane, tally, undefined);
@@ -81,9 +84,9 @@ export class ScoreAttempts {
   #once(sample: RewardSample): Promise<SampleOutcome> {
     const askedMs = performance.now();
     const { inSlot, run } = this.#parts;
-    return inSlot(async () => {
+    return inSlot(() => {
       const waitedMs = performance.now() - askedMs;
-      return { ...(await run(sample, {})), waitedMs };
+      return run(sample, {}).then((outcome) => ({ ...outcome, waitedMs }));
     });
   }
 

@@ -36,10 +36,10 @@ export class GdpoRewardManager implements RewardManager {
     this.#experimentName = experimentName;
   }
 
-  async runSingle(sample: RewardSample): Promise<RewardResult> {
+  runSingle(sample: RewardSample): Promise<RewardResult> {
     const { computeScore = defaultComputeScore, ...rest } = this.#args;
     const { tokenizer, rewardRouterAddress, rewardModelTokenizer } = rest;
-    return await scoreSample(sample, computeScore, {
+    return scoreSample(sample, computeScore, {
       tokenizer,
       rewardRouterAddress,
       rewardModelTokenizer,

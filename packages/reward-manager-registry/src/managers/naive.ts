@@ -20,9 +20,9 @@ export class NaiveRewardManager implements RewardManager {
     this.#args = args;
   }
 
-  async runSingle(sample: RewardSample): Promise<RewardResult> {
+  runSingle(sample: RewardSample): Promise<RewardResult> {
     const { tokenizer, rewardRouterAddress, rewardModelTokenizer } = this.#args;
-    return await scoreSample(sample, this.#computeScore, {
+    return scoreSample(sample, this.#computeScore, {
       tokenizer,
       rewardRouterAddress,
       rewardModelTokenizer,

@@ -31,7 +31,10 @@ export async function scoreSample(
   options: ScoreSampleOptions = {},
 ): Promise<RewardResult> {
   checkSample(sample);
-  const solutionStr = await decodeResponse(sample, options.tokenizer);
+  const { response } = sample;
+  // A text waits for nobody.
+  const solutionStr =
+    typeof response === "string" ? response : await decodeResponse(sample, options.tokenizer);
   const output = await computeScore({
     dataSource: sample.dataSource,
     solutionStr,
