@@ -19,7 +19,7 @@ test("a task that is cancelled takes no sample of others along", async () => {
     await expect.poll(() => atWork.has("hold first")).toBe(true);
     const second = actor.score.remote("hold second");
     await expect.poll(() => atWork.has("hold second")).toBe(true);
-    await ray.cancel(first, { recursive: true });
+    ray.cancel(first, { recursive: true });
     await expect(ray.get(first)).rejects.toMatchObject({ code: "TASK_CANCELLED" });
     channel.postMessage("go on hold second");
     expect(await ray.get(second)).toBe(true);

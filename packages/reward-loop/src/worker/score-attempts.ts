@@ -195,15 +195,20 @@ export class ScoreAttempts {
 
   /** The first that is valid, and the other is given up; what the first call came to where none is. */
   async #hedged(call: Call, afterMs: number): Promise<AttemptOutcome> {
-    const sent = Promise.withResolvers<void>();
-    const [one, other] = [new AbortController(), new AbortController()];
+    const one = new AbortController();
+    let other: AbortController | undefined;
+    const late = Promise.withResolvers<undefined>();
+    let timer: NodeJS.Timeout | undefined;
+    const onSent = (): void => {
+      timer = setTimeout(() => late.resolve(undefined), afterMs);
+    };
     // Of its two calls.
     const pair: SubmitOptions["pair"] = [];
-    const first = this.#call({ ...withSignal(call, one), pair, onSent: sent.resolve });
+    const first = this.#call({ ...withSignal(call, one), pair, onSent });
     try {
-      const isLate = sent.promise.then(() => delay(afterMs, undefined, { signal: one.signal }));
-      const early = await Promise.race([first, isLate]);
+      const early = await Promise.race([first, late.promise]);
       if (early !== undefined || this.#hedge?.take() !== true) return await first;
+      other = new AbortController();
       const askedMs = performance.now();
       const second = this.#call({ ...withSignal(call, other), pair, lane: "recovery", askedMs });
       const seconded = second.catch(() => undefined);
@@ -212,8 +217,12 @@ export class ScoreAttempts {
       const [own, its] = [await first, await seconded];
       return its?.valid === true ? its : own;
     } finally {
-      one.abort(isNeedless);
-      other.abort(isNeedless);
+      clearTimeout(timer);
+      // Where there was one call only it is over.
+      if (other !== undefined) {
+        one.abort(isNeedless);
+        other.abort(isNeedless);
+      }
     }
   }
 
