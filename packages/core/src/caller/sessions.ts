@@ -192,7 +192,13 @@ export class Sessions {
     const counted = this.#counted.get(peerId);
     if (counted !== undefined && !isCut(counted)) return counted.session;
     if (counted !== undefined) this.#lostCounts(peerId);
-    return this.with(peerId);
+    const connected = this.with(peerId);
+    // The promise that whoever comes next is given, too: what waits for another one might be overtaken.
+    const way = this.#known.get(peerId);
+    if (way === undefined) return connected;
+    connected.catch(() => undefined);
+    this.#counted.set(peerId, way);
+    return way.session;
   }
 
   /** Sends what is gathered, on every session: the thread is about to end. */
