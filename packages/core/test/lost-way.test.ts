@@ -1,7 +1,11 @@
 /** Two hosts that cannot reach each other any more, and live: whoever knows of their deaths has none to tell. */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import * as ray from "@rayling/core";
+import { Question, type QuestionLink } from "../src/caller/question.ts";
+import type { Encoded } from "../src/protocol/codec.ts";
+import type { Pending } from "../src/rpc/pending-table.ts";
+import type { ObjectEntry } from "../src/store/object-entry.ts";
 import { Store } from "../src/store/store.ts";
 import { Neighbour } from "./fixtures/neighbour.ts";
 
@@ -125,4 +129,44 @@ describe("a borrower that loses the way to an owner", () => {
     expect(counts.get("owner:1 me")).toBe(1);
     expect(counts.get("owner:2 me")).toBe(0);
   });
+});
+
+test("a question whose second way held for long is asked again when that is lost, too", async () => {
+  const clock = vi.spyOn(performance, "now").mockReturnValue(1000);
+  onTestFinished(() => clock.mockRestore());
+  const asked: Pending[] = [];
+  const session = {
+    isOpen: true,
+    fetch: (...[, , pending]: [string, boolean, Pending]) => asked.push(pending),
+  };
+  const link = { session: async () => session, whenDead: () => () => undefined };
+  const failures: Error[] = [];
+  const answer = new Promise<void>((resolve) => {
+    const question = new Question(
+      link as unknown as QuestionLink,
+      { id: "object", owner: "owner" } as ObjectEntry,
+      {
+        whole: false,
+        isWanted: () => true,
+        resolve: () => resolve(),
+        reject: () => undefined,
+        refuse: () => undefined,
+        fail: (error) => failures.push(error),
+      },
+      500,
+    );
+    void question.ask();
+  });
+  const cut = { kind: "unreachable", message: "the cable was cut" } as const;
+  await expect.poll(() => asked.length).toBe(1);
+  asked[0]?.lose(cut);
+  clock.mockReturnValue(1020);
+  await expect.poll(() => asked.length).toBe(2);
+  // An hour later.
+  clock.mockReturnValue(3_601_000);
+  asked[1]?.lose(cut);
+  await expect.poll(() => asked.length + failures.length).toBe(3);
+  asked[2]?.resolve({} as Encoded);
+  await answer;
+  expect(failures).toEqual([]);
 });

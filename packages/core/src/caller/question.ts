@@ -41,7 +41,7 @@ export class Question {
   readonly #asker: Asker;
   readonly #outOfReachMs: number;
   #askedAt = 0;
-  /** When the way was lost that no other has made up for yet. */
+  /** When the way was lost that no other has made up for yet, by holding for long enough. */
   #lostAt: number | undefined;
   #pauseMs = 0;
   #broken = 0;
@@ -83,10 +83,11 @@ export class Question {
   #lost(reason: DeathCause): void {
     if (!this.#asker.isWanted()) return;
     const now = performance.now();
-    if (this.#lostAt === undefined || this.#askedAt - this.#lostAt > this.#outOfReachMs) {
+    const lostAt = this.#lostAt ?? now;
+    const hasHeld = this.#askedAt > lostAt && now - this.#askedAt > this.#outOfReachMs;
+    if (this.#lostAt === undefined || hasHeld) {
       this.#lostAt = now;
       this.#pauseMs = pauseMs.first;
-      this.#broken = 0;
     }
     if (reason.kind === "channel-broken") this.#broken += 1;
     let isOver = false;
