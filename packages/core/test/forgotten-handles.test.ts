@@ -28,6 +28,17 @@ test("detached actors that were killed, and whose handles are dropped, leave not
   await becomes(() => known() <= 1, other, `${known()} are known`);
 });
 
+test("calls to actors that are gone leave nothing behind in the session with a host that lives on", async () => {
+  const neighbour = Named.options({ lifetime: "detached", isolation: "shared" }).remote();
+  await ray.get(neighbour.hello.remote());
+  const lanes = (): number =>
+    [...(currentCaller()?.sessions ?? [])].reduce((sum, session) => sum + session.laneCount, 0);
+  const before = lanes();
+  await createAndKill(20);
+  await expect.poll(lanes).toBe(before);
+  expect(await ray.get(neighbour.hello.remote())).toBe("hello");
+});
+
 async function createAndKill(count: number): Promise<void> {
   const actors = Array.from({ length: count }, () =>
     Named.options({ lifetime: "detached", isolation: "shared" }).remote(),

@@ -225,7 +225,14 @@ export class ActorClient implements CallOwner {
     this.#isRetired = true;
     this.#unwatch?.();
     this.#needsNoCredit();
-    if (this.#state.kind === "ready") this.#state = { kind: "unreached" };
+    if (this.#state.kind !== "ready") return;
+    this.#leaveLane();
+    this.#state = { kind: "unreached" };
+  }
+
+  #leaveLane(): void {
+    const state = this.#state;
+    if (state.kind === "ready") state.session.leaveLane(state.lane);
   }
 
   /** Unanswered calls, for those who look for some of them. */
@@ -445,12 +452,13 @@ export class ActorClient implements CallOwner {
   #leave(session: Session | undefined, incarnation: number): boolean {
     const lane = this.#laneOf(session, incarnation);
     if (lane === undefined) return false;
-    this.#state = { kind: "locating" };
     this.#needsNoCredit();
     const sent = this.#sent;
     this.#behind += sent;
     this.#sent = 0;
     lane.back(sent);
+    this.#leaveLane();
+    this.#state = { kind: "locating" };
     return true;
   }
 
@@ -478,6 +486,7 @@ export class ActorClient implements CallOwner {
   }
 
   #die(failure: FailureData): void {
+    this.#leaveLane();
     this.#state = { kind: "dead", failure };
     this.#unwatch?.();
     for (const queue of [this.#queue, ...this.#groups.values()]) {

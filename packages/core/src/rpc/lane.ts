@@ -11,9 +11,28 @@ export function freeCalls(maxConcurrency: number): number {
 }
 
 export class Lane {
+  readonly target: string;
   #sent = 0;
+  #users = 0;
   /** Of those who wait for it to be less. */
   readonly #waiting: Set<() => void> = new Set();
+
+  constructor(target: string) {
+    this.target = target;
+  }
+
+  /** Nobody sends by it, and nothing that was is under way: another one may take its place. */
+  get isOver(): boolean {
+    return this.#users === 0 && this.#sent === 0;
+  }
+
+  enter(): void {
+    this.#users += 1;
+  }
+
+  leave(): void {
+    this.#users -= 1;
+  }
 
   isFree(maxConcurrency: number): boolean {
     return this.#sent < freeCalls(maxConcurrency);

@@ -181,14 +181,25 @@ export class Session {
     );
   }
 
-  /** Of calls to that target. */
+  /** Of calls to that target, until it is left. */
   laneTo(target: string): Lane {
     let lane = this.#lanes.get(target);
     if (lane === undefined) {
-      lane = new Lane();
+      lane = new Lane(target);
       this.#lanes.set(target, lane);
     }
+    lane.enter();
     return lane;
+  }
+
+  leaveLane(lane: Lane): void {
+    lane.leave();
+    if (lane.isOver) this.#lanes.delete(lane.target);
+  }
+
+  /** Targets that calls may go to. */
+  get laneCount(): number {
+    return this.#lanes.size;
   }
 
   /** Calls back once when there is credit again, or the session is closed. */

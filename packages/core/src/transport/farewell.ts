@@ -12,6 +12,9 @@ const farewells: Farewells = threadSlot("farewells", () => ({
   isExpected: false,
 }));
 
+/** How long a process that ends waits for room for all its goodbyes together. */
+const goodbyeMs = 1000;
+
 /** From now on, until it is closed. A process that is killed says nothing. */
 export function sayGoodbyeAtExit(link: Link): void {
   const { links } = farewells;
@@ -20,6 +23,7 @@ export function sayGoodbyeAtExit(link: Link): void {
   if (farewells.isExpected) return;
   farewells.isExpected = true;
   process.once("exit", () => {
-    for (const one of links) one.sayGoodbyeNow();
+    const until = performance.now() + goodbyeMs;
+    for (const one of links) one.sayGoodbyeNow(until);
   });
 }

@@ -56,9 +56,6 @@ const pauseMs = { first: 50, longest: 2000 };
 /** What has arrived is acknowledged after so many batches or bytes, or so many ms. */
 const acknowledge = { batches: 64, bytes: 256 * 1024, ms: 50 };
 
-/** How long a process that ends waits for room for a goodbye. */
-const goodbyeMs = 1000;
-
 const words = { received: 1, goodbye: 2 } as const;
 
 export class Link implements Channel {
@@ -213,13 +210,13 @@ export class Link implements Channel {
   }
 
   /** At the end of a process, where nothing is closed any more. A socket takes what fits into its buffers at once, also under TLS. */
-  sayGoodbyeNow(): void {
+  sayGoodbyeNow(until: number): void {
     const wire = this.#wire;
     if (!this.#open || wire === undefined) return;
     // With something unread, TCP would make the other side drop it.
     wire.poll();
     wire.sendWord(Uint8Array.of(words.goodbye));
-    wire.drainNow(performance.now() + goodbyeMs);
+    wire.drainNow(until);
   }
 
   close(reason: DeathCause): void {
