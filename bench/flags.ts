@@ -1,7 +1,7 @@
-/** The command line of the benchmark: what it may say, and one clear line for what it may not. */
+/** The command line of the main benchmark. */
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { FlagError, readFlags } from "./measure/command-line.ts";
 import { type Suite, suites } from "./suites.ts";
 
 export interface Flags {
@@ -28,13 +28,16 @@ million calls at once? Every suite runs in a process of its own, unless one is n
   --markdown     write the tables into bench/README.md; with --only, print them as Markdown
   --help         print this`;
 
-export class FlagError extends Error {
-  readonly code = "BAD_FLAG";
-}
-
 /** @throws FlagError */
-export function readFlags(args: readonly string[]): Flags {
-  const { help, quick, markdown, json, only, python } = parse(args);
+export function flagsOf(args: readonly string[]): Flags {
+  const { help, quick, markdown, json, only, python } = readFlags(args, {
+    help: "boolean",
+    quick: "boolean",
+    markdown: "boolean",
+    json: "string",
+    only: "string",
+    python: "string",
+  });
   if (only !== undefined && !(suites as readonly string[]).includes(only)) {
     throw new FlagError(`--only takes ${suites.join(", ")}, not "${only}"`);
   }
@@ -52,33 +55,6 @@ export function readFlags(args: readonly string[]): Flags {
     only: only as Suite | undefined,
     python,
   };
-}
-
-interface Parsed {
-  readonly help?: boolean;
-  readonly quick?: boolean;
-  readonly markdown?: boolean;
-  readonly json?: string;
-  readonly only?: string;
-  readonly python?: string;
-}
-
-function parse(args: readonly string[]): Parsed {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        help: { type: "boolean" },
-        quick: { type: "boolean" },
-        markdown: { type: "boolean" },
-        json: { type: "string" },
-        only: { type: "string" },
-        python: { type: "string" },
-      },
-    }).values;
-  } catch (error) {
-    throw new FlagError((error as Error).message.split("\n")[0] ?? "bad flag", { cause: error });
-  }
 }
 
 function isFolder(path: string): boolean {

@@ -6,7 +6,8 @@
  * ends by itself: every subject and the session are closed.
  */
 import { writeFile } from "node:fs/promises";
-import { FlagError, type Flags, readFlags, usage } from "./flags.ts";
+import { type Flags, flagsOf, usage } from "./flags.ts";
+import { runCommand } from "./measure/command-line.ts";
 import { describeMachine, machineLines } from "./measure/machine.ts";
 import { writeBlock } from "./measure/readme.ts";
 import { markdownTables, terminalTables } from "./measure/report.ts";
@@ -18,7 +19,7 @@ import { targetTable } from "./targets.ts";
 const readmeBlock = "node bench/main.ts --markdown";
 
 async function main(args: readonly string[]): Promise<void> {
-  const flags = readFlags(args);
+  const flags = flagsOf(args);
   if (flags.help) return console.log(usage);
   const machine = describeMachine(["node bench/main.ts", ...args]);
   const lines = machineLines(machine);
@@ -55,10 +56,4 @@ function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${text}`);
 }
 
-try {
-  await main(process.argv.slice(2));
-} catch (error) {
-  if (!(error instanceof FlagError || error instanceof NoRayError)) throw error;
-  console.error(`bench: ${error.message}${error instanceof FlagError ? "; see --help" : ""}`);
-  process.exitCode = 2;
-}
+await runCommand("bench", main, (error) => error instanceof NoRayError);

@@ -5,10 +5,10 @@
  * hardly rise any more.
  */
 import { writeFile } from "node:fs/promises";
-import { parseArgs } from "node:util";
 import * as ray from "@rayling/core";
 import { quickstart } from "@rayling/trainer/quickstart";
 import type { QuickstartResult, QuickstartRun } from "@rayling/trainer/quickstart";
+import { readFlags, runCommand, whole } from "./measure/command-line.ts";
 import { describeMachine, machineLines } from "./measure/machine.ts";
 import { writeBlock } from "./measure/readme.ts";
 import { markdownTables, terminalTables } from "./measure/report.ts";
@@ -24,15 +24,19 @@ The quickstart for several seeds, under sync and under one-step-off-policy.
   --markdown       write the table into bench/README.md
   --help           print this`;
 
-class FlagError extends Error {
-  override readonly name = "FlagError";
-}
+const kinds = {
+  seeds: "string",
+  steps: "string",
+  json: "string",
+  markdown: "boolean",
+  help: "boolean",
+} as const;
 
 async function main(args: readonly string[]): Promise<void> {
-  const flags = flagsOf(args);
+  const flags = readFlags(args, kinds);
   if (flags.help === true) return console.log(usage);
   const seeds = (flags.seeds ?? "1,2,3").split(",").map((seed) => whole("--seeds", seed, 0));
-  const steps = whole("--steps", flags.steps ?? "600", 1);
+  const steps = whole("--steps", flags.steps ?? "600");
   const lines = machineLines(describeMachine(["node bench/quickstart.ts", ...args]));
   await ray.init({ numCpus: 8 });
   const results: QuickstartResult[] = [];
@@ -124,41 +128,4 @@ function meanOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-function whole(flag: string, text: string, least: number): number {
-  const value = Number(text);
-  if (text.trim() !== "" && Number.isSafeInteger(value) && value >= least) return value;
-  throw new FlagError(`${flag} takes a whole number of at least ${least}, not "${text}"`);
-}
-
-interface Flags {
-  readonly seeds?: string;
-  readonly steps?: string;
-  readonly json?: string;
-  readonly markdown?: boolean;
-  readonly help?: boolean;
-}
-
-function flagsOf(args: readonly string[]): Flags {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        seeds: { type: "string" },
-        steps: { type: "string" },
-        json: { type: "string" },
-        markdown: { type: "boolean" },
-        help: { type: "boolean" },
-      },
-    }).values;
-  } catch (error) {
-    throw new FlagError((error as Error).message.split("\n")[0] ?? "bad flag", { cause: error });
-  }
-}
-
-try {
-  await main(process.argv.slice(2));
-} catch (error) {
-  if (!(error instanceof FlagError)) throw error;
-  console.error(`bench: ${error.message}; see --help`);
-  process.exitCode = 2;
-}
+await runCommand("bench", main);

@@ -5,8 +5,8 @@
  * and ends with 2. Ray's processes and files are gone afterwards, also after Ctrl-C.
  */
 import { writeFile } from "node:fs/promises";
-import { parseArgs } from "node:util";
 import * as ray from "@rayling/core";
+import { FlagError, type FlagValues, readFlags, runCommand } from "../measure/command-line.ts";
 import { describeMachine, machineLines } from "../measure/machine.ts";
 import type { Rate } from "../measure/rates.ts";
 import { writeBlock } from "../measure/readme.ts";
@@ -31,14 +31,14 @@ Every row of Ray's microbenchmark with Ray ${rayVersion} and with Rayling, and t
   --markdown     write the table into bench/README.md
   --help         print this`;
 
-interface Flags {
-  readonly python?: string;
-  readonly rows?: string;
-  readonly quick?: boolean;
-  readonly json?: string;
-  readonly markdown?: boolean;
-  readonly help?: boolean;
-}
+const kinds = {
+  python: "string",
+  rows: "string",
+  quick: "boolean",
+  json: "string",
+  markdown: "boolean",
+  help: "boolean",
+} as const;
 
 interface Pair {
   readonly row: RayRow;
@@ -47,11 +47,11 @@ interface Pair {
 }
 
 async function main(args: readonly string[]): Promise<void> {
-  const flags = readFlags(args);
+  const flags = readFlags(args, kinds);
   if (flags.help === true) return console.log(usage);
   const rows = rayRows.filter(({ name }) => name.includes(flags.rows ?? ""));
   if (rows.length === 0)
-    throw new UsageError(`--rows: no row's name contains "${flags.rows ?? ""}"`);
+    throw new FlagError(`--rows: no row's name contains "${flags.rows ?? ""}"`);
   const python = await pythonWithRay(flags.python, say);
   const peer = await RayPeer.start(python);
   const pairs: Pair[] = [];
@@ -74,7 +74,7 @@ async function show(
   pairs: readonly Pair[],
   versions: Readonly<Record<string, string>>,
   args: readonly string[],
-  flags: Flags,
+  flags: FlagValues<typeof kinds>,
 ): Promise<void> {
   const machine = describeMachine([command, ...args]);
   const others = Object.entries(versions).map((entry) => entry.join(" "));
@@ -116,36 +116,8 @@ function tableOf(pairs: readonly Pair[]): Table {
   };
 }
 
-class UsageError extends Error {
-  readonly code = "BAD_FLAG";
-}
-
-function readFlags(args: readonly string[]): Flags {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        python: { type: "string" },
-        rows: { type: "string" },
-        quick: { type: "boolean" },
-        json: { type: "string" },
-        markdown: { type: "boolean" },
-        help: { type: "boolean" },
-      },
-    }).values;
-  } catch (cause) {
-    throw new UsageError((cause as Error).message.split("\n")[0] ?? "bad flag", { cause });
-  }
-}
-
 function say(text: string): void {
   console.error(`bench:ray: ${text}`);
 }
 
-try {
-  await main(process.argv.slice(2));
-} catch (error) {
-  if (!(error instanceof NoRayError || error instanceof UsageError)) throw error;
-  say(error.message);
-  process.exitCode = 2;
-}
+await runCommand("bench:ray", main, (error) => error instanceof NoRayError);

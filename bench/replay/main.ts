@@ -4,9 +4,9 @@
  * The recipe's own arrangement first, which has to come to what was published; then ours. Everything is real but the GPU and the judge, which sleep, and all times are divided by the scale.
  */
 import { writeFile } from "node:fs/promises";
-import { parseArgs } from "node:util";
 import * as ray from "@rayling/core";
 import type { ScheduleName } from "@rayling/trainer";
+import { FlagError, readFlags, runCommand, whole } from "../measure/command-line.ts";
 import { describeMachine, machineLines } from "../measure/machine.ts";
 import { writeBlock } from "../measure/readme.ts";
 import { markdownTables, terminalTables } from "../measure/report.ts";
@@ -43,17 +43,28 @@ The published runs again, with the recipe's arrangement and with ours.
   --markdown         write the table into bench/README.md
   --help             print this`;
 
-class FlagError extends Error {
-  override readonly name = "FlagError";
-}
+const kinds = {
+  run: "string",
+  scale: "string",
+  steps: "string",
+  slots: "string",
+  latency: "string",
+  prompts: "string",
+  report: "string",
+  schedule: "string",
+  only: "string",
+  json: "string",
+  markdown: "boolean",
+  help: "boolean",
+} as const;
 
 async function main(args: readonly string[]): Promise<void> {
-  const flags = flagsOf(args);
+  const flags = readFlags(args, kinds);
   if (flags.help === true) return console.log(usage);
   const size: ReplayScale = {
-    scale: positive("--scale", flags.scale ?? "500"),
-    steps: positive("--steps", flags.steps ?? String(workload.steps)),
-    trainBatchSize: positive("--prompts", flags.prompts ?? String(workload.trainBatchSize)),
+    scale: whole("--scale", flags.scale ?? "500"),
+    steps: whole("--steps", flags.steps ?? String(workload.steps)),
+    trainBatchSize: whole("--prompts", flags.prompts ?? String(workload.trainBatchSize)),
     report: flags.report,
   };
   if (size.trainBatchSize % 4 !== 0) {
@@ -65,7 +76,7 @@ async function main(args: readonly string[]): Promise<void> {
     throw new FlagError(`--run takes ${Object.keys(recordedRuns).join(", ")}, not "${name}"`);
   }
   const latency = latencyOf(flags.latency ?? "uniform:0,40");
-  const slots = positive("--slots", flags.slots ?? "256");
+  const slots = whole("--slots", flags.slots ?? "256");
   const plans = plansOf(runs, { latency, slots });
   const schedules = namesOf("--schedule", flags.schedule ?? "all", scheduleNames);
   const names = plans.map((plan) => plan.name);
@@ -185,8 +196,8 @@ function tableOf(
 }
 
 function clock(seconds: number): string {
-  const whole = Math.round(seconds);
-  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const rounded = Math.round(seconds);
+  const parts = [Math.floor(rounded / 3600), Math.floor(rounded / 60) % 60, rounded % 60];
   return parts.map((part) => String(part).padStart(2, "0")).join(":");
 }
 
@@ -212,64 +223,9 @@ function namesOf(flag: string, text: string, known: readonly string[]): readonly
   throw new FlagError(`${flag} takes ${known.join(", ")}, not "${unknown}"`);
 }
 
-function positive(flag: string, text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value > 0) return value;
-  throw new FlagError(`${flag} takes a whole number above 0, not "${text}"`);
-}
-
-function flagsOf(args: readonly string[]): ReturnType<typeof parsed> {
-  try {
-    return parsed(args);
-  } catch (error) {
-    throw new FlagError((error as Error).message.split("\n")[0] ?? "bad flag", { cause: error });
-  }
-}
-
-function parsed(args: readonly string[]): {
-  readonly run?: string;
-  readonly scale?: string;
-  readonly steps?: string;
-  readonly slots?: string;
-  readonly latency?: string;
-  readonly prompts?: string;
-  readonly report?: string;
-  readonly schedule?: string;
-  readonly only?: string;
-  readonly json?: string;
-  readonly markdown?: boolean;
-  readonly help?: boolean;
-} {
-  const text = { type: "string" } as const;
-  const isSet = { type: "boolean" } as const;
-  return parseArgs({
-    args: [...args],
-    options: {
-      run: text,
-      scale: text,
-      steps: text,
-      slots: text,
-      latency: text,
-      prompts: text,
-      report: text,
-      schedule: text,
-      only: text,
-      json: text,
-      markdown: isSet,
-      help: isSet,
-    },
-  }).values;
-}
-
 /** One line that is written over; nothing where stderr is a file. */
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${text}`);
 }
 
-try {
-  await main(process.argv.slice(2));
-} catch (error) {
-  if (!(error instanceof FlagError)) throw error;
-  console.error(`bench: ${error.message}; see --help`);
-  process.exitCode = 2;
-}
+await runCommand("bench", main);

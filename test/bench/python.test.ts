@@ -1,11 +1,11 @@
 /** What is said when the Python that verl's reward loop asks for is not there, or not of use. */
 import { expect, test } from "vitest";
-import { readFlags } from "../../bench/flags.ts";
+import { flagsOf } from "../../bench/flags.ts";
 import { VerlLoop } from "../../bench/verl/loop.ts";
 
 test("a Python is taken for the rewards alone", () => {
-  expect(readFlags(["--only", "rewards", "--python", "python"]).python).toBe("python");
-  expect(() => readFlags(["--python", "python"])).toThrow("--only rewards");
+  expect(flagsOf(["--only", "rewards", "--python", "python"]).python).toBe("python");
+  expect(() => flagsOf(["--python", "python"])).toThrow("--only rewards");
 });
 
 test("a Python that is not there is told in one line", async () => {
