@@ -57,15 +57,9 @@ export {
 } from "./shared/options.ts";
 export type { Channel } from "./transport/channel.ts";
 export { type Deadline, deadline } from "./transport/deadline.ts";
-export {
-  type Address,
-  dialLater,
-  dialLink,
-  dialOnce,
-  listen,
-  type Listener,
-  type NetworkSettings,
-} from "./transport/dial.ts";
+export type { Address, NetworkSettings } from "./transport/address.ts";
+export { listen, type Listener } from "./transport/listen.ts";
+export { dialLater, dialLink, dialOnce } from "./transport/dial.ts";
 export { channelEndpoint } from "./transport/endpoint.ts";
 export { Link } from "./transport/link.ts";
 export { newToken } from "./transport/handshake.ts";

@@ -10,14 +10,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Batch } from "../src/protocol/messages.ts";
 import { AuthenticationError, type DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
-import {
-  type Address,
-  dial,
-  type DialOptions,
-  type Hello,
-  listen,
-  type Listener,
-} from "../src/transport/dial.ts";
+import type { Address, Hello } from "../src/transport/address.ts";
+import { listen, type Listener } from "../src/transport/listen.ts";
+import { dial, type DialOptions } from "../src/transport/dial.ts";
 import { frameOf } from "../src/transport/framing.ts";
 import { introduce } from "../src/transport/handshake.ts";
 import { SocketChannel } from "../src/transport/socket.ts";

@@ -3,13 +3,9 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Batch } from "../src/protocol/messages.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
-import {
-  dial,
-  dialLater,
-  type Hello,
-  listen,
-  type NetworkSettings,
-} from "../src/transport/dial.ts";
+import type { Hello, NetworkSettings } from "../src/transport/address.ts";
+import { listen } from "../src/transport/listen.ts";
+import { dial, dialLater } from "../src/transport/dial.ts";
 import { drainAll } from "../src/transport/drain.ts";
 import { introduce } from "../src/transport/handshake.ts";
 import { type HeartWay, holdHeart } from "../src/transport/heart.ts";

@@ -9,7 +9,8 @@ import { type Batch, BatchWriter, type Message } from "../src/protocol/messages.
 import { Session, type SessionReceiver } from "../src/rpc/session.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
-import { dial, listen } from "../src/transport/dial.ts";
+import { listen } from "../src/transport/listen.ts";
+import { dial } from "../src/transport/dial.ts";
 import { maxPartBytes } from "../src/transport/framing.ts";
 import type { Link } from "../src/transport/link.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";

@@ -6,13 +6,8 @@
 import type { AddressInfo } from "node:net";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import {
-  type Address,
-  type Hello,
-  listen,
-  type Listener,
-  type NetworkSettings,
-} from "../transport/dial.ts";
+import type { Address, Hello, NetworkSettings } from "../transport/address.ts";
+import { listen, type Listener } from "../transport/listen.ts";
 import type { PortRange } from "./control.ts";
 
 /** A request whose answer may be a connection from the other side. */

@@ -1,7 +1,8 @@
 /** The direct channels of one host to others, by the ways that the driver names: a port between threads, else a connection to the door of one of both. */
 import { assertNever, type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import { type Address, dial, type NetworkSettings } from "../transport/dial.ts";
+import type { Address, NetworkSettings } from "../transport/address.ts";
+import { dial } from "../transport/dial.ts";
 import { threadChannel } from "../transport/thread.ts";
 import type { Way } from "./control.ts";
 import type { Door } from "./door.ts";

@@ -13,7 +13,7 @@ import {
 } from "./control-files.ts";
 import type { DriverAbout } from "../rpc/commands.ts";
 import type { DeathCause } from "../shared/errors.ts";
-import type { Listener } from "../transport/dial.ts";
+import type { Listener } from "../transport/listen.ts";
 import type { FrameLimits } from "../transport/framing.ts";
 import type { ControlAnswers, ControlSession } from "./control-session.ts";
 
@@ -67,7 +67,7 @@ export class ControlSocket {
     const directory = controlDirectory();
     const [{ listen }, { newToken }, { ControlSession: Session }, { removeLeftFiles }] =
       await Promise.all([
-        import("../transport/dial.ts"),
+        import("../transport/listen.ts"),
         import("../transport/handshake.ts"),
         import("./control-session.ts"),
         import("./control-client.ts"),

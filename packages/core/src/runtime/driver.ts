@@ -20,7 +20,7 @@ import { standardMemory } from "../shared/machine-memory.ts";
 import { isolationKind } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { tellUnhandled } from "../store/unhandled.ts";
-import type { NetworkSettings } from "../transport/dial.ts";
+import type { NetworkSettings } from "../transport/address.ts";
 import { watchCredentials } from "../transport/credential-watch.ts";
 import {
   type CredentialFiles,

@@ -16,7 +16,7 @@ import type { OutputStream } from "../host/output.ts";
 import type { RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import type { NetworkSettings } from "../transport/dial.ts";
+import type { NetworkSettings } from "../transport/address.ts";
 
 export interface HostRequest {
   /** The node that it belongs to and ends with. */

@@ -7,7 +7,7 @@
 import { MessageChannel } from "node:worker_threads";
 import { transfer } from "comlink";
 import type { Way } from "../host/control.ts";
-import type { Address } from "../transport/dial.ts";
+import type { Address } from "../transport/address.ts";
 import type { Host } from "./host.ts";
 
 export async function joinHosts(from: Host, to: Host, wayId: string): Promise<Way> {

@@ -7,7 +7,7 @@ import type { NodeMachine } from "../rpc/cluster.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { InvalidOptionError, type DeathCause } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
-import type { NetworkSettings } from "../transport/dial.ts";
+import type { NetworkSettings } from "../transport/address.ts";
 import type { Host, HostRequest, LauncherOptions } from "./host.ts";
 
 export interface JoinedNode {

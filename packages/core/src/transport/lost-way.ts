@@ -6,15 +6,7 @@
  */
 import { connect, type Socket } from "node:net";
 import { RaySystemError } from "../shared/errors.ts";
-
-/** Where somebody listens: on this machine, or on any. */
-export type Place = { readonly path: string } | { readonly host: string; readonly port: number };
-
-/** A connection on which nothing comes is probed by the system: after this, and every second from then on; the tenth that is not answered ends it. */
-export const keepAlive: { readonly keepAlive: boolean; readonly keepAliveInitialDelay: number } = {
-  keepAlive: true,
-  keepAliveInitialDelay: 5000,
-};
+import { keepAlive, type Place } from "./address.ts";
 
 /** The other side is not there, or the way to it is lost. */
 export class LostWayError extends RaySystemError {}

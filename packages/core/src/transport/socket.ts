@@ -1,7 +1,7 @@
 /**
  * The channel over a socket: unix sockets and inherited pipes between processes of one machine.
  *
- * Owner, with transport/dial.ts and lost-way.ts, of node:net. Never keeps the process alive unless told to. A socket that closes says nothing about why: `explain` is
+ * Owner, with transport/dial.ts, listen.ts and lost-way.ts, of node:net. Never keeps the process alive unless told to. A socket that closes says nothing about why: `explain` is
  * asked, and waited for at most `explainMs`. When a write finds the peer gone, what the peer sent before is still read.
  * One write is under way at a time and the rest waits here, so that a process which ends can still send all of it (`drainNow`).
  * Credit bounds what waits (rpc/session.ts); past `warnBytes`, and at every doubling, a warning says who does not read, and past `maxUnreadBytes` the
