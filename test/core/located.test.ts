@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as ray from "rayling";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { drainsAtExit } from "../fixtures/isolation.ts";
 import { markOf } from "../fixtures/objects.ts";
 import { addOne, Maker, makeNoted, Shelf } from "../fixtures/makers.ts";
 
@@ -140,16 +141,26 @@ describe("a call whose argument does not come", () => {
   });
 });
 
-test("what a process has made is handed over when it ends in order", async () => {
-  const [exits, leaves] = [Maker.remote(), Maker.remote()];
-  const refs = [exits.make.remote(1, MiB), leaves.make.remote(2, 20 * MiB)];
-  const reader = Maker.remote();
-  const asArgument = reader.readInside.remote({ refs });
-  await ray.wait([...refs, asArgument], { numReturns: 3 });
-  await expect(ray.get(exits.exit.remote())).rejects.toThrow(ray.ActorDiedError);
-  await expect(ray.get(leaves.leave.remote())).rejects.toThrow(ray.ActorDiedError);
-  expect((await ray.get(refs)).map(markOf)).toEqual([1, 2]);
-  expect(await ray.get(reader.readBoth.remote(...(refs as [never, never])))).toEqual([1, 2]);
+describe("what a process has made is handed over", () => {
+  /** Its owner and an actor of another process hold it when its own ends by `end`. */
+  async function readAfter(
+    bytes: number,
+    end: (maker: ReturnType<typeof Maker.remote>) => ray.ObjectRef,
+  ) {
+    const [maker, reader] = [Maker.remote(), Maker.remote()];
+    const ref = maker.make.remote(1, bytes);
+    const inside = reader.readInside.remote({ refs: [ref] });
+    await ray.wait([ref, inside], { numReturns: 2 });
+    await expect(ray.get(end(maker))).rejects.toThrow(ray.ActorDiedError);
+    expect(markOf(await ray.get(ref))).toBe(1);
+    expect(await ray.get(reader.read.remote(ref))).toBe(1);
+  }
+
+  test("when it ends in order", () => readAfter(20 * MiB, (maker) => maker.leave.remote()));
+
+  test.runIf(drainsAtExit)("when its code ends it", () =>
+    readAfter(MiB, (maker) => maker.exit.remote()),
+  );
 });
 
 describe("when the process that kept a value is gone", () => {
