@@ -3,7 +3,6 @@
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { expect, test } from "vitest";
-import { HedgePolicy } from "../src/faults/hedge.ts";
 
 test.each([
   [{ worker: 2 }, "worker must be one of workers, concurrency"],
@@ -82,18 +81,4 @@ test.each([
   await expect(RewardLoopManager.create(options as unknown as RewardLoopOptions)).rejects.toThrow(
     `Reward loop option ${message}`,
   );
-});
-
-test("a second call is allowed when it is known how long most take, and for a share of all", () => {
-  const hedge = new HedgePolicy({ quantile: 0.5, budget: 0.1 });
-  expect(hedge.began()).toBeUndefined();
-  for (let n = 0; n < 100; n++) hedge.answered(n);
-  expect(hedge.began()).toBe(49);
-  let second = 0;
-  for (let n = 0; n < 1000; n++) {
-    hedge.began();
-    if (hedge.take()) second += 1;
-  }
-  expect(second).toBeGreaterThanOrEqual(100);
-  expect(second).toBeLessThanOrEqual(102);
 });

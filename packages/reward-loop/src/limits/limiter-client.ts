@@ -7,7 +7,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { PATIENT, WHENEVER } from "../patience.ts";
-import { type Clock, realClock } from "./clock.ts";
+import { type Clock, realClock } from "../clock.ts";
 import type { LimitReport, LimitRequest } from "./limiter.ts";
 import { PastUses } from "./past-uses.ts";
 import type { RewardLimiter, RewardLimiterSettings } from "./reward-limiter.ts";

@@ -14,7 +14,7 @@ import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { AdaptiveLimit, type AdaptiveLimitSettings, type Ticket } from "./adaptive-limit.ts";
 import { AnnouncedBudget } from "./announced-budget.ts";
 import type { TakenCall } from "./announced-budget.ts";
-import { type Clock, realClock } from "./clock.ts";
+import { type Clock, realClock } from "../clock.ts";
 import { Lanes } from "./lanes.ts";
 import { RateLimit, type RateState } from "./rate-limit.ts";
 

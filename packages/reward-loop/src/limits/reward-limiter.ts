@@ -10,7 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import * as ray from "@rayling/core";
 import { RewardLimiterConflictError } from "../errors.ts";
-import { type Clock, realClock } from "./clock.ts";
+import { type Clock, realClock } from "../clock.ts";
 import { Limiter } from "./limiter.ts";
 import type {
   Lease,

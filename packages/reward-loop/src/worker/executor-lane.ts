@@ -347,6 +347,8 @@ export class ExecutorLane {
       else if (givenUp.includes(flight)) this.#forget(flight, givenUpFailure, ageMs);
     }
     this.#owner.changed();
+    // Those that were given up meanwhile keep their room no longer than it takes to ask once more.
+    if ([...this.#flights.values()].some((flight) => flight.isGivenUp)) this.#check();
   }
 
   #forget(flight: Flight, failure: ScoreFailure, ageMs: number): void {

@@ -135,26 +135,17 @@ export class ScoreAttempts {
     return this.#parts.inSlot(async () => {
       signal?.throwIfAborted();
       const call = { sample, lane, tally, signal, askedMs };
-      const hedgeMs = this.#hedge?.began();
-      return hedgeMs === undefined ? this.#call(call) : this.#hedged(call, hedgeMs);
+      return this.#hedge === undefined ? this.#call(call) : this.#hedged(call);
     });
   }
 
-  async #call({
-    sample,
-    lane,
-    tally,
-    signal,
-    askedMs,
-    onSent,
-    pair,
-  }: Call): Promise<AttemptOutcome> {
+  async #call({ sample, lane, tally, signal, askedMs, late, pair }: Call): Promise<AttemptOutcome> {
     const { limiter, run } = this.#parts;
     const { tokensPerRequest = 0 } = this.#settings.limits ?? {};
     let lease = await limiter?.acquire({ lane, tokens: tokensPerRequest }, signal);
     let sentMs = performance.now();
     let isOver = false;
-    onSent?.();
+    let sent = this.#hedge?.sent(late);
     tally.waitedMs += sentMs - askedMs;
     tally.attempts += 1;
     let report: LimitReport = isCutOff;
@@ -162,52 +153,56 @@ export class ScoreAttempts {
     const beforeAgain = async (): Promise<void> => {
       lease?.release(isCutOff);
       lease = undefined;
+      sent?.failed();
+      sent = undefined;
       const againMs = performance.now();
       const next = await limiter?.acquire({ lane: "recovery", tokens: tokensPerRequest }, signal);
       if (isOver) return next?.release({ outcome: "unknown", tokens: 0 });
       lease = next;
+      sent = this.#hedge?.sent(late);
       sentMs = performance.now();
       tally.waitedMs += sentMs - againMs;
     };
     // What was given up may still be under way, and is until then for its endpoint.
     const givenUp = (): void => lease?.givenUp();
     signal?.addEventListener("abort", givenUp, { once: true });
-    const outcome = await run(sample, {
-      signal,
-      pair,
-      settled: (one, announced) => {
-        const isGivenUp = this.#isGivenUp(signal, sentMs);
-        const mostMs = this.#settings.retry?.maxRetryAfterMs;
-        report = withAnnounced(reportOf(one, isGivenUp, mostMs), announced, mostMs);
-        givenUp();
-      },
-      ...(limiter === undefined ? {} : { beforeAgain }),
-      over: () => {
-        isOver = true;
-        lease?.release(report);
-      },
-    });
-    signal?.removeEventListener("abort", givenUp);
-    tally.attempts += outcome.attempts - 1;
-    if (outcome.valid) this.#hedge?.answered(performance.now() - sentMs);
-    return outcome;
+    try {
+      const outcome = await run(sample, {
+        signal,
+        pair,
+        settled: (one, announced) => {
+          const isGivenUp = this.#isGivenUp(signal, sentMs);
+          const mostMs = this.#settings.retry?.maxRetryAfterMs;
+          report = withAnnounced(reportOf(one, isGivenUp, mostMs), announced, mostMs);
+          givenUp();
+          if (one.valid) sent?.answered();
+          else if (signal?.aborted === true) sent?.givenUp();
+        },
+        ...(limiter === undefined && sent === undefined ? {} : { beforeAgain }),
+        over: () => {
+          isOver = true;
+          lease?.release(report);
+        },
+      });
+      tally.attempts += outcome.attempts - 1;
+      return outcome;
+    } finally {
+      signal?.removeEventListener("abort", givenUp);
+      sent?.failed();
+    }
   }
 
   /** The first that is valid, and the other is given up; what the first call came to where none is. */
-  async #hedged(call: Call, afterMs: number): Promise<AttemptOutcome> {
+  async #hedged(call: Call): Promise<AttemptOutcome> {
     const one = new AbortController();
     let other: AbortController | undefined;
-    const late = Promise.withResolvers<undefined>();
-    let timer: NodeJS.Timeout | undefined;
-    const onSent = (): void => {
-      timer = setTimeout(() => late.resolve(undefined), afterMs);
-    };
+    const { promise: isLate, resolve: late } = Promise.withResolvers<undefined>();
     // Of its two calls.
     const pair: SubmitOptions["pair"] = [];
-    const first = this.#call({ ...withSignal(call, one), pair, onSent });
+    const first = this.#call({ ...withSignal(call, one), pair, late: () => late(undefined) });
     try {
-      const early = await Promise.race([first, late.promise]);
-      if (early !== undefined || this.#hedge?.take() !== true) return await first;
+      const early = await Promise.race([first, isLate]);
+      if (early !== undefined) return early;
       other = new AbortController();
       const askedMs = performance.now();
       const second = this.#call({ ...withSignal(call, other), pair, lane: "recovery", askedMs });
@@ -217,7 +212,6 @@ export class ScoreAttempts {
       const [own, its] = [await first, await seconded];
       return its?.valid === true ? its : own;
     } finally {
-      clearTimeout(timer);
       // Where there was one call only it is over.
       if (other !== undefined) {
         one.abort(isNeedless);
@@ -248,7 +242,8 @@ interface Call {
   readonly signal: AbortSignal | undefined;
   /** When it began to wait. */
   readonly askedMs: number;
-  readonly onSent?: () => void;
+  /** It takes longer than most: a second one is to go out. */
+  readonly late?: () => void;
   /** There is, or may be, another one beside it. */
   readonly pair?: SubmitOptions["pair"];
 }

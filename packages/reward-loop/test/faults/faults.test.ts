@@ -4,10 +4,12 @@ import { EndpointError } from "../../src/client/endpoint-error.ts";
 import { CircuitBreaker } from "../../src/faults/circuit-breaker.ts";
 import { classOf } from "../../src/faults/failure-class.ts";
 import { httpDetailsOf } from "../../src/faults/http-details.ts";
+import { HedgePolicy } from "../../src/faults/hedge.ts";
 import { LatencyQuantile } from "../../src/faults/latency-quantile.ts";
 import { announcedIn } from "../../src/faults/rate-limit-headers.ts";
 import { RetryPolicy } from "../../src/faults/retry-policy.ts";
 import { failureOf, timeoutFailure } from "../../src/outcome.ts";
+import { VirtualClock } from "../virtual-clock.ts";
 
 /** As clients of endpoints have them: without a name of their own. */
 class APIConnectionError extends Error {}
@@ -371,13 +373,100 @@ test("a probe that is given up says nothing, and another one takes its place", (
   expect(breaker.state).toBe("closed");
 });
 
-test("a quantile of the last latencies, when enough are known", () => {
-  const quantile = new LatencyQuantile(0.9);
-  for (let n = 0; n < 50; n++) quantile.add(n);
-  expect(quantile.value).toBeUndefined();
-  for (let n = 50; n < 100; n++) quantile.add(n);
-  expect(quantile.value).toBe(89);
-  // Those of before are forgotten.
-  for (let n = 0; n < 600; n++) quantile.add(1000);
-  expect(quantile.value).toBe(1000);
+describe("a quantile of the last latencies", () => {
+  test("when enough are known", () => {
+    const quantile = new LatencyQuantile(0.9);
+    for (let n = 0; n < 50; n++) quantile.add(n);
+    expect(quantile.value()).toBeUndefined();
+    for (let n = 50; n < 100; n++) quantile.add(n);
+    expect(quantile.value()).toBe(89);
+    // Those of before are forgotten.
+    for (let n = 0; n < 600; n++) quantile.add(1000);
+    expect(quantile.value()).toBe(1000);
+  });
+
+  test("is that of all calls, though the long ones are given up", () => {
+    const quantile = new LatencyQuantile(0.9);
+    // 1 to 200 ms. Half of what takes more than 150 is given up after 160: a tenth takes more than 180, a tenth of those that were answered more than 158.
+    for (let ms = 1; ms <= 200; ms++) {
+      if (ms > 160 && ms % 2 === 0) quantile.addAtLeast(160);
+      else quantile.add(ms);
+    }
+    expect(quantile.value()).toBe(179);
+  });
+
+  test("is that of all calls, though only the quick ones have been answered", () => {
+    const quantile = new LatencyQuantile(0.5);
+    for (let ms = 1; ms <= 60; ms++) quantile.add(ms);
+    expect(quantile.value(40, () => Array.from({ length: 40 }, (_, n) => 60 + n))).toBe(50);
+  });
+
+  test("is twice what the longest took while too many of those under way may take as long", () => {
+    const quantile = new LatencyQuantile(0.9);
+    for (let ms = 1; ms <= 60; ms++) quantile.add(ms);
+    expect(quantile.value(40, () => Array.from({ length: 40 }, (_, n) => 60 + n))).toBe(120);
+  });
+
+  test("is that of the answered ones where more than their share is given up", () => {
+    const quantile = new LatencyQuantile(0.9);
+    for (let ms = 1; ms <= 100; ms++) {
+      quantile.add(ms);
+      if (ms % 4 === 0) quantile.addAtLeast(1000);
+    }
+    expect(quantile.value()).toBe(90);
+  });
+});
+
+describe("a second call", () => {
+  /** One that knows calls of 1 to 100 ms, at 100 ms: the median is 50. */
+  async function taught(clock: VirtualClock, budget: number): Promise<HedgePolicy> {
+    const hedge = new HedgePolicy({ quantile: 0.5, budget }, clock);
+    for (let ms = 1; ms <= 100; ms++) {
+      const call = hedge.sent();
+      clock.after(ms, () => call.answered());
+    }
+    await clock.advanceTo(100);
+    return hedge;
+  }
+
+  test("goes out when the first takes longer than most did, and not of one that is over", async () => {
+    const clock = new VirtualClock();
+    const hedge = await taught(clock, 1);
+    const late: string[] = [];
+    const a = hedge.sent(() => late.push(`a at ${clock.now()}`));
+    hedge.sent(() => late.push(`b at ${clock.now()}`));
+    await clock.advanceTo(140);
+    a.answered();
+    await clock.advanceTo(149);
+    expect(late).toEqual([]);
+    await clock.advanceTo(1000);
+    expect(late).toEqual(["b at 150"]);
+  });
+
+  test("of calls that went out before it was known how long most take goes out when it is", async () => {
+    const clock = new VirtualClock();
+    const hedge = new HedgePolicy({ quantile: 0.5, budget: 1 }, clock);
+    const late: number[] = [];
+    const calls = Array.from({ length: 110 }, (_, n) => hedge.sent(() => late.push(n)));
+    for (const [n, call] of calls.slice(0, 60).entries()) {
+      clock.after(n + 1, () => call.answered());
+    }
+    await clock.advanceTo(54);
+    expect(late).toEqual([]);
+    // Half of all have answered after 55 ms, and it is worked out at times.
+    await clock.advanceTo(60);
+    expect(late).toEqual(Array.from({ length: 50 }, (_, n) => 60 + n));
+  });
+
+  test("waits in line for the budget, the oldest first, and a budget is a share of the first calls", async () => {
+    const clock = new VirtualClock();
+    const hedge = await taught(clock, 1 / 8);
+    const late: number[] = [];
+    for (let n = 0; n < 1000; n++) hedge.sent(() => late.push(n));
+    await clock.advanceTo(1000);
+    // What was saved: an eighth of those under way.
+    expect(late).toHaveLength(125);
+    for (let n = 1000; n < 1100; n++) hedge.sent(() => late.push(n)).failed();
+    expect(late).toEqual(Array.from({ length: 137 }, (_, n) => n));
+  });
 });

@@ -7,7 +7,7 @@ import { Lanes } from "../../src/limits/lanes.ts";
 import { Limiter } from "../../src/limits/limiter.ts";
 import type { Lease, LimiterSettings, LimitReport } from "../../src/limits/limiter.ts";
 import { TokenBucket } from "../../src/limits/token-bucket.ts";
-import { VirtualClock } from "./virtual-clock.ts";
+import { VirtualClock } from "../virtual-clock.ts";
 import { seededRandom } from "../../../../test/servers/seeded.ts";
 
 type TraceCase = {

@@ -6,7 +6,7 @@ import type { RewardLimiterSettings } from "@rayling/reward-loop";
 import { afterAll, expect, test, vi } from "vitest";
 import { LimiterClient, OVERDUE_MS } from "../../src/limits/limiter-client.ts";
 import { LimiterMakerActor } from "../fixtures/limiter-maker.ts";
-import { VirtualClock } from "./virtual-clock.ts";
+import { VirtualClock } from "../virtual-clock.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 afterAll(() => ray.shutdown());
