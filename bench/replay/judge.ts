@@ -1,5 +1,6 @@
 /** A reward that takes as long as a judge's took: its latency is drawn by the sample's name, so all arrangements wait for the same. A call that is begun beside another one draws again. */
 import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import type { ScoreInput } from "@rayling/reward-manager-registry";
 
 /** Of latencies in seconds. */
@@ -22,7 +23,8 @@ export async function judge(input: ScoreInput): Promise<number> {
   const beside = running.get(name) ?? 0;
   running.set(name, beside + 1);
   try {
-    return await answer(`${name} ${beside}`, input["settings"] as JudgeSettings);
+    const settings = input["settings"] as JudgeSettings;
+    return await answer(`${name} ${beside}`, settings, input.signal);
   } finally {
     if (beside === 0) running.delete(name);
   }
@@ -31,19 +33,24 @@ export async function judge(input: ScoreInput): Promise<number> {
 /** Calls for each sample that are under way. */
 const running = new Map<string, number>();
 
-async function answer(name: string, settings: JudgeSettings): Promise<number> {
+/** Rejects when nobody waits any more, and takes no room from then on, as a request that is cut off. */
+async function answer(
+  name: string,
+  settings: JudgeSettings,
+  signal: AbortSignal | undefined,
+): Promise<number> {
   const { latency, scale, capacity, inFlight } = settings;
   const draws = createHash("sha256").update(name).digest();
   const fraction = draws.readUInt32LE(0) / 2 ** 32;
   const wantedMs = (secondsOf(latency, fraction, draws.readUInt32LE(4) / 2 ** 32) * 1000) / scale;
   if (capacity === undefined || inFlight === undefined) {
-    await wait(wantedMs);
+    await wait(wantedMs, signal);
     return fraction;
   }
   const count = new Int32Array(inFlight);
   try {
     if (Atomics.add(count, 0, 1) >= capacity) throw new Busy();
-    await wait(wantedMs);
+    await wait(wantedMs, signal);
     return fraction;
   } finally {
     Atomics.sub(count, 0, 1);
@@ -68,11 +75,11 @@ function secondsOf(latency: Latency, first: number, second: number): number {
 /** By how much timers are late on average, which is taken off what they are asked for: a timer is good to a millisecond, and thousands of samples must come to the right sum. */
 let lateMs = 0.5;
 
-async function wait(wantedMs: number): Promise<void> {
+async function wait(wantedMs: number, signal: AbortSignal | undefined): Promise<void> {
   const startMs = performance.now();
   const asked = Math.max(0, wantedMs - lateMs);
   const whole = Math.floor(asked + draw());
-  await new Promise((resolve) => setTimeout(resolve, whole));
+  await delay(whole, undefined, signal === undefined ? {} : { signal });
   const late = performance.now() - startMs - asked;
   lateMs = Math.min(5, Math.max(0, lateMs + (late - lateMs) * 0.01));
 }
