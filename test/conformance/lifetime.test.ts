@@ -108,6 +108,8 @@ describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
     expect(seen.toSorted((left, right) => left - right)).toEqual(
       Array.from({ length: 20 }, (_, index) => index + 1),
     );
+    // They have the counter's handle, and are held until here.
+    expect(holders).toHaveLength(4);
   });
 
   test.each([[""], ["  "], [123], [null]])(
