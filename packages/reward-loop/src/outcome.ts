@@ -97,8 +97,13 @@ export type SampleOutcome = ValidOutcome | InvalidOutcome;
 
 /** What one attempt came to. */
 export type AttemptOutcome =
-  | ({ readonly valid: true } & RewardResult & Attempted)
-  | ({ readonly valid: false; readonly error: ScoreFailure } & Attempted);
+  | ({ readonly valid: true } & RewardResult & Attempt)
+  | ({ readonly valid: false; readonly error: ScoreFailure } & Attempt);
+
+interface Attempt extends Attempted {
+  /** How long a sample stood ready in the executor where it ran last. */
+  readonly readyMs?: number;
+}
 
 /** An outcome of a stream, with its sample and the sample's place in the input, from 0. */
 export interface ScoredSample<Sample extends RewardSample = RewardSample> {

@@ -9,7 +9,7 @@ import * as ray from "@rayling/core";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { announcements } from "../client/announced.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
-import { failureOf } from "../outcome.ts";
+import { failureOf, givenUpFailure } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
 import { rewardVersion } from "../record/reward-version.ts";
 import { digestOf } from "../record/sample-key.ts";
@@ -78,11 +78,15 @@ export class ScoreExecutor {
   readonly #version: Promise<string>;
   /** Known once it is ready. */
   #loaded: Pipeline | undefined;
+  readonly #atOnce: number;
   /** At work. */
   readonly #runs: Map<number, Run> = new Map();
-  /** Behind one that may hold the thread. */
+  /** The samples among them that nobody has given up. */
+  readonly #samples: Set<number> = new Set();
+  /** Behind one that may hold the thread, or behind as many as are at work at once. */
   #waiting: Given[] = [];
   #isHeld = false;
+  #isDue = false;
   /** Of what it does none is on the account of a sample. */
   readonly #outbox: Outbox<ScoreReply> = new Outbox((answer) =>
     this.#tracker.outside(() => setImmediate(answer)),
@@ -90,7 +94,9 @@ export class ScoreExecutor {
   /** That are asked for one by one. */
   readonly #kept: Map<number, ScoreReply> = new Map();
 
-  constructor(settings: PipelineSettings, place: RunTablePlace) {
+  /** @param atOnce samples at work; the others stand ready */
+  constructor(settings: PipelineSettings, place: RunTablePlace, atOnce: number) {
+    this.#atOnce = atOnce;
     const table = runTableAt(place);
     this.#tracker = new RunTracker(table);
     announcements.subscribe((announced) => {
@@ -149,9 +155,10 @@ export class ScoreExecutor {
   #begin(): void {
     const pipeline = this.#loaded;
     if (pipeline === undefined) throw new Error("samples came before the user's modules");
-    while (!this.#isHeld) {
+    while (!this.#isHeld && this.#samples.size < this.#atOnce) {
       const given = this.#waiting.shift();
       if (given === undefined) return;
+      this.#samples.add(given.id);
       this.#start(pipeline, given, (reply) => this.#answer(given.id, reply));
       if (pipeline.overlaps) continue;
       // What it came to leaves before the next one holds the thread.
@@ -163,6 +170,18 @@ export class ScoreExecutor {
         }),
       );
     }
+  }
+
+  /** There is room for one that stands ready; what was answered in this turn leaves before it is at work. On nobody's account. */
+  #beginSoon(): void {
+    if (this.#isDue || this.#waiting.length === 0) return;
+    this.#isDue = true;
+    this.#tracker.outside(() =>
+      setImmediate(() => {
+        this.#isDue = false;
+        this.#begin();
+      }),
+    );
   }
 
   /** No async function of its own: with so many samples at work at once each of them counts. @param answer called on its account, once */
@@ -215,14 +234,24 @@ export class ScoreExecutor {
     const sent = sentOf(reply);
     if (sent.ok === undefined) this.#kept.set(id, reply);
     this.#outbox.push(id, sent);
+    if (this.#samples.delete(id)) this.#beginSoon();
   }
 
-  /** Nobody waits for that run any more: its signal says so. */
+  /** Nobody waits for that run any more: its signal says so, and one that stands ready is not begun. */
   abort(id: number): void {
     const run = this.#runs.get(id);
-    if (run === undefined) return;
+    if (run === undefined) return this.#dropReady(id);
     run.isAborted = true;
     run.abort?.abort();
+    if (this.#samples.delete(id)) this.#beginSoon();
+  }
+
+  #dropReady(id: number): void {
+    const at = this.#waiting.findIndex((given) => given.id === id);
+    if (at === -1) return;
+    this.#waiting.splice(at, 1);
+    const overlaps = this.#loaded?.overlaps ?? false;
+    this.#answer(id, { ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
   }
 
   /** Answers after a full turn of the event loop: every timer that was due and every answer that had come was heard. */

@@ -27,6 +27,7 @@ import { Exchange } from "../travel/exchange.ts";
 import type { ExchangeOwner } from "../travel/exchange.ts";
 import { fromTables, toTables } from "../travel/table.ts";
 import { originOf } from "./death-origin.ts";
+import type { ExecutorShare } from "./executor-share.ts";
 import { isReply, settleByReply, settleInvalid } from "./job.ts";
 import type { Job } from "./job.ts";
 
@@ -79,6 +80,7 @@ type SampleFlight = Flight & {
 
 export class ExecutorLane {
   readonly #settings: ExecutorSettings;
+  readonly #share: ExecutorShare;
   readonly #owner: LaneOwner;
   readonly #actor: ActorHandle<ScoreExecutor>;
   readonly #exchange: Exchange<SampleFlight>;
@@ -101,12 +103,13 @@ export class ExecutorLane {
   /** When the thread was heard of last, by a reply or by a sign of life. */
   #heardAt = 0;
 
-  constructor(settings: ExecutorSettings, name: string, owner: LaneOwner) {
+  constructor(settings: ExecutorSettings, share: ExecutorShare, name: string, owner: LaneOwner) {
     this.#settings = settings;
+    this.#share = share;
     this.#owner = owner;
-    // Twice the concurrency: a run that is overdue keeps its slot until it ends.
-    const { isolation, resourceLimits } = settings;
-    this.#table = newRunTable(isolation, 2 * settings.concurrency);
+    // A run that is overdue keeps its slot until it ends.
+    const { isolation, resourceLimits, concurrency } = settings;
+    this.#table = newRunTable(isolation, share.atOnce + share.ready + concurrency);
     this.#freeSlots = Array.from({ length: this.#table.slots }, (_, slot) => slot);
     this.#actor = ScoreExecutorActor.options({
       name,
@@ -118,7 +121,7 @@ export class ExecutorLane {
       },
       maxConcurrency: this.#table.slots + 8,
       ...(resourceLimits === undefined ? {} : { runtimeEnv: { resourceLimits } }),
-    }).remote(settings.pipeline, this.#table.place);
+    }).remote(settings.pipeline, this.#table.place, share.atOnce);
     this.#exchange = new Exchange(this.#exchanged());
     void this.#start();
   }
@@ -157,8 +160,8 @@ export class ExecutorLane {
   }
 
   get hasRoom(): boolean {
-    const { concurrency } = this.#settings;
-    const most = this.#overlaps ? concurrency : Math.min(concurrency, SYNC_IN_FLIGHT);
+    const { atOnce, ready } = this.#share;
+    const most = this.#overlaps ? atOnce + ready : Math.min(atOnce, SYNC_IN_FLIGHT);
     return this.isReady && !this.#isWornOut && this.#flights.size < most;
   }
 
@@ -271,8 +274,11 @@ export class ExecutorLane {
 
   #landed(flight: Flight, reply: unknown): void {
     if (this.#state === "ended") return;
-    const { id, slot, job } = flight;
+    const { id, slot, job, sentAt } = flight;
     this.#heardAt = performance.now();
+    if (this.#share.ready > 0 && isSample(flight)) {
+      job.readyMs = Math.max(0, this.#heardAt - sentAt - (this.#table.ageMs(slot) ?? 0));
+    }
     this.#freeSlots.push(slot);
     job.lane = undefined;
     unheard(flight);

@@ -14,6 +14,8 @@ export interface Job {
   version: string | undefined;
   /** It was at work in an executor that has ended, and is to ask before it is at work again. */
   isToAsk: boolean;
+  /** How long it stood ready where it ran last. */
+  readyMs: number;
   /** Resolves when it may begin once more. Undefined: at once. */
   readonly beforeAgain: (() => Promise<void>) | undefined;
   /**
@@ -71,8 +73,13 @@ export function settleByReply(job: Job, reply: unknown): void {
   job.settle({ valid: true, rewardScore, rewardExtraInfo, latencyMs, ...told }, announced);
 }
 
-function toldBy({ attempts, version }: Job): Pick<AttemptOutcome, "attempts" | "version"> {
-  return version === undefined ? { attempts } : { attempts, version };
+function toldBy({
+  attempts,
+  readyMs,
+  version,
+}: Job): Pick<AttemptOutcome, "attempts" | "readyMs" | "version"> {
+  const told = version === undefined ? { attempts } : { attempts, version };
+  return readyMs === 0 ? told : { ...told, readyMs };
 }
 
 /** With what it came to. */

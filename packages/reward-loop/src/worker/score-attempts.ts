@@ -86,7 +86,10 @@ export class ScoreAttempts {
     const { inSlot, run } = this.#parts;
     return inSlot(() => {
       const waitedMs = performance.now() - askedMs;
-      return run(sample, {}).then((outcome) => ({ ...outcome, waitedMs }));
+      return run(sample, {}).then(({ readyMs = 0, ...outcome }) => ({
+        ...outcome,
+        waitedMs: waitedMs + readyMs,
+      }));
     });
   }
 
@@ -184,8 +187,10 @@ export class ScoreAttempts {
           lease?.release(report);
         },
       });
+      const { readyMs = 0, ...told } = outcome;
       tally.attempts += outcome.attempts - 1;
-      return outcome;
+      tally.waitedMs += readyMs;
+      return told;
     } finally {
       signal?.removeEventListener("abort", givenUp);
       sent?.failed();
