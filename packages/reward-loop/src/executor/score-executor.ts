@@ -47,6 +47,8 @@ export interface SampleChunk {
   readonly ids: readonly number[];
   readonly slots: readonly number[];
   readonly samples: readonly Table[];
+  /** Ids of those that do not wait behind others that stand ready. */
+  readonly first: readonly number[];
 }
 
 /** What is known of the user's functions when they are loaded. */
@@ -130,10 +132,13 @@ export class ScoreExecutor {
   }
 
   /** Begins them, of which there may be none, and resolves to what is ready by then, of these and of others. Not before it is ready. */
-  async take({ ids, slots, samples }: SampleChunk): Promise<NumberedRows> {
+  async take({ ids, slots, samples, first }: SampleChunk): Promise<NumberedRows> {
     for (const [at, sample] of fromTables(samples).entries()) {
+      const id = ids[at] as number;
       const work = { kind: "sample", sample: sample as RewardSample } as const;
-      this.#waiting.push({ id: ids[at] as number, slot: slots[at] as number, work });
+      const given = { id, slot: slots[at] as number, work };
+      if (first.includes(id)) this.#waiting.unshift(given);
+      else this.#waiting.push(given);
     }
     this.#begin();
     return this.#outbox.exchange(ids.length);

@@ -17,18 +17,19 @@ export interface HedgeSettings {
 /** Second calls that may be saved up, or their share of what is under way, if that is more. */
 const most = 20;
 
-/** Told how it ended. What is told after that says nothing. */
+/** Told how it ended: once. */
 export interface SentCall {
-  /** It is known how long it took. */
-  answered(): void;
+  /** After that. */
+  answered(latencyMs: number): void;
   /** It took at least so long. */
-  givenUp(): void;
+  givenUp(latencyMs: number): void;
   /** How long it took says nothing. */
   failed(): void;
 }
 
 interface UnderWay {
-  readonly sentMs: number;
+  /** Undefined while it is not at work. */
+  readonly ageMs: () => number | undefined;
   readonly late: (() => void) | undefined;
 }
 
@@ -48,9 +49,14 @@ export class HedgePolicy {
     this.#clock = clock;
   }
 
-  /** A call goes out. @param late called at most once, while it is under way: its second call goes out now. Left out for a second call */
-  sent(late?: () => void): SentCall {
-    const call: UnderWay = { sentMs: this.#clock.now(), late };
+  /**
+   * A call goes out.
+   *
+   * @param ageMs how long it has been at work; undefined while it is not
+   * @param late called at most once, while it is under way: its second call goes out now. Left out for a second call
+   */
+  sent(ageMs: () => number | undefined, late?: () => void): SentCall {
+    const call: UnderWay = { ageMs, late };
     this.#underWay.add(call);
     if (late !== undefined) {
       this.#line.add(call);
@@ -58,38 +64,48 @@ export class HedgePolicy {
       this.#saved = Math.min(Math.max(this.#saved, saved), this.#saved + this.#budget);
       this.#look();
     }
-    const ended = (): number => {
+    const end = (): void => {
       this.#underWay.delete(call);
       this.#line.delete(call);
-      return this.#clock.now() - call.sentMs;
     };
     return {
-      answered: () => {
-        this.#latency.add(ended());
+      answered: (latencyMs) => {
+        end();
+        this.#latency.add(latencyMs);
         this.#look();
       },
-      givenUp: () => this.#latency.addAtLeast(ended()),
-      failed: () => void ended(),
+      givenUp: (latencyMs) => {
+        end();
+        this.#latency.addAtLeast(latencyMs);
+      },
+      failed: end,
     };
   }
 
-  /** Begins what is late, and comes back when the next one is. */
+  /** Begins what is late, and comes back when the next one may be. */
   #look(): void {
     if (this.#saved < 1) return;
     const lateMs = this.#latency.value(this.#underWay.size, () => this.#ages());
     if (lateMs === undefined) return;
+    let inMs = Infinity;
     for (const call of this.#line) {
-      const atMs = call.sentMs + lateMs;
-      if (atMs > this.#clock.now()) return this.#lookAt(atMs);
+      const ageMs = call.ageMs();
+      const leftMs = lateMs - (ageMs ?? 0);
+      if (leftMs > 0) inMs = Math.min(inMs, leftMs);
+      // Others that were sent later may be at work already.
+      if (ageMs === undefined) continue;
+      if (leftMs > 0) break;
       if (this.#saved < 1) return;
       this.#saved -= 1;
       this.#line.delete(call);
       call.late?.();
     }
+    if (inMs < Infinity) this.#lookIn(inMs);
   }
 
   /** Then, or sooner: a look that finds nothing is cheap. */
-  #lookAt(atMs: number): void {
+  #lookIn(ms: number): void {
+    const atMs = this.#clock.now() + ms;
     if (this.#next !== undefined) {
       if (this.#next.atMs <= atMs) return;
       this.#next.cancel();
@@ -98,11 +114,10 @@ export class HedgePolicy {
       this.#next = undefined;
       this.#look();
     };
-    this.#next = { atMs, cancel: this.#clock.after(atMs - this.#clock.now(), look) };
+    this.#next = { atMs, cancel: this.#clock.after(ms, look) };
   }
 
   *#ages(): Iterable<number> {
-    const nowMs = this.#clock.now();
-    for (const { sentMs } of this.#underWay) yield nowMs - sentMs;
+    for (const { ageMs } of this.#underWay) yield ageMs() ?? 0;
   }
 }

@@ -182,6 +182,7 @@ export class ExecutorLane {
       isGivenUp: false,
     };
     this.#flights.set(id, flight);
+    job.ageMs = () => (this.#flights.has(id) ? this.#table.ageMs(slot) : undefined);
     if (job.signal !== undefined) {
       flight.giveUp = () => this.#giveUp(flight);
       job.signal.addEventListener("abort", flight.giveUp, { once: true });
@@ -225,6 +226,7 @@ export class ExecutorLane {
         this.#actor.take.remote({
           ids: flights.map(({ id }) => id),
           slots: flights.map(({ slot }) => slot),
+          first: flights.filter(({ job }) => job.isSecond).map(({ id }) => id),
           samples: toTables(flights.map(({ job }) => job.work.sample)),
         }),
       alone: (flight) => this.#alone(flight),

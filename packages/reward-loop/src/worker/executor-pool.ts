@@ -113,6 +113,7 @@ export class ExecutorPool {
       const job: Job = {
         work,
         attempts: 0,
+        ageMs: notAtWork,
         readyMs: 0,
         version: undefined,
         isToAsk: false,
@@ -120,6 +121,7 @@ export class ExecutorPool {
         place: "shared",
         lane: undefined,
         pair,
+        isSecond: pair !== undefined && pair.length > 0,
         settle,
         reject,
         over,
@@ -313,6 +315,8 @@ export class ExecutorPool {
 }
 
 function ignore(): void {}
+
+const notAtWork = (): undefined => undefined;
 
 function leastLoaded(lanes: Iterable<ExecutorLane>): ExecutorLane | undefined {
   let least: ExecutorLane | undefined;

@@ -1,7 +1,7 @@
 /**
  * How many samples of a worker each of its executors has: those at work, and some more that stand ready in its thread, so that a slot which gets free there waits for no message.
  *
- * None stand ready where a call needs more than a slot (a lease of its endpoint's limiter), or is on the clock from when it was sent (hedges).
+ * None stand ready where a call needs more than a slot: a lease of its endpoint's limiter.
  */
 
 import type { ExecutorSettings } from "../settings.ts";
@@ -23,10 +23,11 @@ export function sharesOf({
   policy,
 }: Pick<ExecutorSettings, "executors" | "concurrency" | "policy">): readonly ExecutorShare[] {
   const least = Math.floor(concurrency / executors);
-  const isMore = policy.limits !== undefined || policy.hedge !== undefined;
   return Array.from({ length: executors }, (_, index) => {
     const atOnce = least + (index < concurrency % executors ? 1 : 0);
     const ready = Math.floor(READY_PER_SLOT * least);
-    return isMore || ready === 0 ? { atOnce: concurrency, ready: 0 } : { atOnce, ready };
+    return policy.limits !== undefined || ready === 0
+      ? { atOnce: concurrency, ready: 0 }
+      : { atOnce, ready };
   });
 }

@@ -14,6 +14,8 @@ export interface Job {
   version: string | undefined;
   /** It was at work in an executor that has ended, and is to ask before it is at work again. */
   isToAsk: boolean;
+  /** How long it has been at work; undefined while it is not. */
+  ageMs: () => number | undefined;
   /** How long it stood ready where it ran last. */
   readyMs: number;
   /** Resolves when it may begin once more. Undefined: at once. */
@@ -27,6 +29,8 @@ export interface Job {
   lane: object | undefined;
   /** With this one, calls of the same sample that are to be in different executors: one that blocks its thread must not hold the other. Undefined: there is one only. */
   readonly pair: readonly Job[] | undefined;
+  /** Its other call is late: it does not stand behind others that are ready. */
+  readonly isSecond: boolean;
   /** What it came to. What was given up may go on after it. */
   readonly settle: (outcome: AttemptOutcome, announced?: AnnouncedLimits) => void;
   /** Nothing of it goes on any more; after `settle` or `reject`, and once. */

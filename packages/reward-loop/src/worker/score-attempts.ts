@@ -148,7 +148,9 @@ export class ScoreAttempts {
     let lease = await limiter?.acquire({ lane, tokens: tokensPerRequest }, signal);
     let sentMs = performance.now();
     let isOver = false;
-    let sent = this.#hedge?.sent(late);
+    const at = pair?.length ?? 0;
+    const ageMs = (): number | undefined => pair?.[at]?.ageMs();
+    let sent = this.#hedge?.sent(ageMs, late);
     tally.waitedMs += sentMs - askedMs;
     tally.attempts += 1;
     let report: LimitReport = isCutOff;
@@ -162,7 +164,7 @@ export class ScoreAttempts {
       const next = await limiter?.acquire({ lane: "recovery", tokens: tokensPerRequest }, signal);
       if (isOver) return next?.release({ outcome: "unknown", tokens: 0 });
       lease = next;
-      sent = this.#hedge?.sent(late);
+      sent = this.#hedge?.sent(ageMs, late);
       sentMs = performance.now();
       tally.waitedMs += sentMs - againMs;
     };
@@ -178,8 +180,8 @@ export class ScoreAttempts {
           const mostMs = this.#settings.retry?.maxRetryAfterMs;
           report = withAnnounced(reportOf(one, isGivenUp, mostMs), announced, mostMs);
           givenUp();
-          if (one.valid) sent?.answered();
-          else if (signal?.aborted === true) sent?.givenUp();
+          if (one.valid) sent?.answered(one.latencyMs);
+          else if (signal?.aborted === true) sent?.givenUp(one.latencyMs);
         },
         ...(limiter === undefined && sent === undefined ? {} : { beforeAgain }),
         over: () => {

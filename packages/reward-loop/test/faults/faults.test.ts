@@ -418,12 +418,18 @@ describe("a quantile of the last latencies", () => {
 });
 
 describe("a second call", () => {
+  /** Of a call that is at work from now on. */
+  function ageOn(clock: VirtualClock): () => number {
+    const fromMs = clock.now();
+    return () => clock.now() - fromMs;
+  }
+
   /** One that knows calls of 1 to 100 ms, at 100 ms: the median is 50. */
   async function taught(clock: VirtualClock, budget: number): Promise<HedgePolicy> {
     const hedge = new HedgePolicy({ quantile: 0.5, budget }, clock);
     for (let ms = 1; ms <= 100; ms++) {
-      const call = hedge.sent();
-      clock.after(ms, () => call.answered());
+      const call = hedge.sent(ageOn(clock));
+      clock.after(ms, () => call.answered(ms));
     }
     await clock.advanceTo(100);
     return hedge;
@@ -433,23 +439,41 @@ describe("a second call", () => {
     const clock = new VirtualClock();
     const hedge = await taught(clock, 1);
     const late: string[] = [];
-    const a = hedge.sent(() => late.push(`a at ${clock.now()}`));
-    hedge.sent(() => late.push(`b at ${clock.now()}`));
+    const a = hedge.sent(ageOn(clock), () => late.push(`a at ${clock.now()}`));
+    hedge.sent(ageOn(clock), () => late.push(`b at ${clock.now()}`));
     await clock.advanceTo(140);
-    a.answered();
+    a.answered(40);
     await clock.advanceTo(149);
     expect(late).toEqual([]);
     await clock.advanceTo(1000);
     expect(late).toEqual(["b at 150"]);
   });
 
+  test("counts from when the first is at work, whichever was sent before", async () => {
+    const clock = new VirtualClock();
+    const hedge = await taught(clock, 1);
+    const late: string[] = [];
+    let age = (): number | undefined => undefined;
+    hedge.sent(
+      () => age(),
+      () => late.push(`a at ${clock.now()}`),
+    );
+    hedge.sent(ageOn(clock), () => late.push(`b at ${clock.now()}`));
+    await clock.advanceTo(180);
+    age = ageOn(clock);
+    await clock.advanceTo(1000);
+    expect(late).toEqual(["b at 150", "a at 230"]);
+  });
+
   test("of calls that went out before it was known how long most take goes out when it is", async () => {
     const clock = new VirtualClock();
     const hedge = new HedgePolicy({ quantile: 0.5, budget: 1 }, clock);
     const late: number[] = [];
-    const calls = Array.from({ length: 110 }, (_, n) => hedge.sent(() => late.push(n)));
+    const calls = Array.from({ length: 110 }, (_, n) =>
+      hedge.sent(ageOn(clock), () => late.push(n)),
+    );
     for (const [n, call] of calls.slice(0, 60).entries()) {
-      clock.after(n + 1, () => call.answered());
+      clock.after(n + 1, () => call.answered(n + 1));
     }
     await clock.advanceTo(54);
     expect(late).toEqual([]);
@@ -462,11 +486,11 @@ describe("a second call", () => {
     const clock = new VirtualClock();
     const hedge = await taught(clock, 1 / 8);
     const late: number[] = [];
-    for (let n = 0; n < 1000; n++) hedge.sent(() => late.push(n));
+    for (let n = 0; n < 1000; n++) hedge.sent(ageOn(clock), () => late.push(n));
     await clock.advanceTo(1000);
     // What was saved: an eighth of those under way.
     expect(late).toHaveLength(125);
-    for (let n = 1000; n < 1100; n++) hedge.sent(() => late.push(n)).failed();
+    for (let n = 1000; n < 1100; n++) hedge.sent(ageOn(clock), () => late.push(n)).failed();
     expect(late).toEqual(Array.from({ length: 137 }, (_, n) => n));
   });
 });

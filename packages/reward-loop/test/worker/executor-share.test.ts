@@ -32,12 +32,11 @@ test.each<[RewardLoopOptions, { atOnce: number; ready: number }[]]>([
       { atOnce: 7, ready: 0 },
     ],
   ],
-  [{ executors: 1, concurrency: 128, hedge: true }, [{ atOnce: 128, ready: 0 }]],
   [
     { executors: 1, concurrency: 128, limits: { requestsPerMinute: 60 } },
     [{ atOnce: 128, ready: 0 }],
   ],
-  [{ executors: 1, concurrency: 128, retry: true }, [{ atOnce: 128, ready: 32 }]],
+  [{ executors: 1, concurrency: 128, retry: true, hedge: true }, [{ atOnce: 128, ready: 32 }]],
 ])("the executors of %j", (options, shares) => {
   expect(sharesOf(readSettings(options))).toEqual(shares);
 });
@@ -58,6 +57,7 @@ describe("samples that stand ready in an executor", () => {
           ids: [1, 2, 3, 4, 5],
           slots: [0, 1, 2, 3, 4],
           samples: toTables(texts.map(sampleOf)),
+          first: [],
         }),
       );
       await expect.poll(() => begun).toEqual(["hold 0", "hold 1"]);
@@ -75,7 +75,9 @@ describe("samples that stand ready in an executor", () => {
       for (const one of ["0", "3", "4"]) channel.postMessage(`go on hold ${one}`);
       const others: number[] = [];
       while (others.length < 4) {
-        const more = await ray.get(executor.take.remote({ ids: [], slots: [], samples: [] }));
+        const more = await ray.get(
+          executor.take.remote({ ids: [], slots: [], samples: [], first: [] }),
+        );
         others.push(...more.ids);
         const replies = fromTables(more.rows) as ScoreReply[];
         expect(replies.every(({ ok }) => ok === true)).toBe(true);
