@@ -77,7 +77,7 @@ export interface Attempted {
 }
 
 interface Measured extends Attempted {
-  /** How long it waited for a slot, for its endpoint's limits and between its tries. */
+  /** How long it waited for a slot, also where it stood ready for one, for its endpoint's limits and between its tries. */
   readonly waitedMs: number;
   /** What tries before the last one used, where they said so. */
   readonly usageBefore?: TokenUsage;

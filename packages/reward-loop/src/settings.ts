@@ -25,7 +25,7 @@ import type { SandboxFusionUse } from "./sandbox-fusion.ts";
 export interface RewardFunctionOptions extends PolicyOptions {
   /** RewardLoopWorkers. Default: one per CPU, at least 2, at most 8 (verl: 8). */
   readonly workers?: number | undefined;
-  /** Samples in flight per worker. Default 16. */
+  /** Samples at work per worker; a quarter more stand ready where they are next. Default 16. */
   readonly concurrency?: number | undefined;
   /** Threads (or processes) per worker in which score functions run. Default 2: while one is blocked, one goes on. */
   readonly executors?: number | undefined;

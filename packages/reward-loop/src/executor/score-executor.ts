@@ -3,6 +3,7 @@
  * It may be blocked or dead at any moment; what is known of it then stands in the run table. Knows no deadlines and no other executor.
  */
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
@@ -89,6 +90,8 @@ export class ScoreExecutor {
   #waiting: Given[] = [];
   #isHeld = false;
   #isDue = false;
+  /** In the context of the last call, which no sample has changed: for what begins because another sample is over. */
+  #asCalled = AsyncLocalStorage.snapshot();
   /** Of what it does none is on the account of a sample. */
   readonly #outbox: Outbox<ScoreReply> = new Outbox((answer) =>
     this.#tracker.outside(() => setImmediate(answer)),
@@ -133,10 +136,12 @@ export class ScoreExecutor {
 
   /** Begins them, of which there may be none, and resolves to what is ready by then, of these and of others. Not before it is ready. */
   async take({ ids, slots, samples, first }: SampleChunk): Promise<NumberedRows> {
+    this.#asCalled = AsyncLocalStorage.snapshot();
     for (const [at, sample] of fromTables(samples).entries()) {
       const id = ids[at] as number;
       const work = { kind: "sample", sample: sample as RewardSample } as const;
-      const given = { id, slot: slots[at] as number, work };
+      const answer = (reply: ScoreReply): void => this.#answer(id, reply);
+      const given = { id, slot: slots[at] as number, work, answer };
       if (first.includes(id)) this.#waiting.unshift(given);
       else this.#waiting.push(given);
     }
@@ -154,7 +159,16 @@ export class ScoreExecutor {
   /** What else there is to do for the user's functions. A result that cannot travel rejects with NotEncodableError. */
   async run(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {
     const pipeline = await this.#pipeline;
-    return new Promise((resolve) => this.#start(pipeline, { id, slot, work }, resolve));
+    return new Promise((answer) => {
+      if (work.kind !== "sample") return this.#start(pipeline, { id, slot, work, answer });
+      this.#waiting.push({
+        id,
+        slot,
+        work,
+        answer: (reply) => this.#answerAlone(id, reply, answer),
+      });
+      this.#begin();
+    });
   }
 
   #begin(): void {
@@ -164,7 +178,7 @@ export class ScoreExecutor {
       const given = this.#waiting.shift();
       if (given === undefined) return;
       this.#samples.add(given.id);
-      this.#start(pipeline, given, (reply) => this.#answer(given.id, reply));
+      this.#start(pipeline, given);
       if (pipeline.overlaps) continue;
       // What it came to leaves before the next one holds the thread.
       this.#isHeld = true;
@@ -181,7 +195,7 @@ export class ScoreExecutor {
   #beginSoon(): void {
     if (this.#isDue || this.#waiting.length === 0) return;
     this.#isDue = true;
-    this.#tracker.outside(() =>
+    this.#asCalled(() =>
       setImmediate(() => {
         this.#isDue = false;
         this.#begin();
@@ -189,8 +203,8 @@ export class ScoreExecutor {
     );
   }
 
-  /** No async function of its own: with so many samples at work at once each of them counts. @param answer called on its account, once */
-  #start(pipeline: Pipeline, { id, slot, work }: Given, answer: (reply: ScoreReply) => void): void {
+  /** No async function of its own: with so many samples at work at once each of them counts. */
+  #start(pipeline: Pipeline, { id, slot, work, answer }: Given): void {
     const run: Run = {
       id,
       slot,
@@ -242,6 +256,11 @@ export class ScoreExecutor {
     if (this.#samples.delete(id)) this.#beginSoon();
   }
 
+  #answerAlone(id: number, reply: ScoreReply, answer: (reply: ScoreReply) => void): void {
+    answer(reply);
+    if (this.#samples.delete(id)) this.#beginSoon();
+  }
+
   /** Nobody waits for that run any more: its signal says so, and one that stands ready is not begun. */
   abort(id: number): void {
     const run = this.#runs.get(id);
@@ -254,9 +273,9 @@ export class ScoreExecutor {
   #dropReady(id: number): void {
     const at = this.#waiting.findIndex((given) => given.id === id);
     if (at === -1) return;
-    this.#waiting.splice(at, 1);
+    const [given] = this.#waiting.splice(at, 1);
     const overlaps = this.#loaded?.overlaps ?? false;
-    this.#answer(id, { ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
+    given?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
   }
 
   /** Answers after a full turn of the event loop: every timer that was due and every answer that had come was heard. */
@@ -270,6 +289,8 @@ interface Given {
   readonly id: number;
   readonly slot: number;
   readonly work: ScoreWork;
+  /** Called on its account, once. */
+  readonly answer: (reply: ScoreReply) => void;
 }
 
 /** A reply as it travels with others, if it may. */

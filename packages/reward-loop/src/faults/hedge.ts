@@ -17,7 +17,7 @@ export interface HedgeSettings {
 /** Second calls that may be saved up, or their share of what is under way, if that is more. */
 const most = 20;
 
-/** Told how it ended: once. */
+/** Told how it ended. What is told after that says nothing. */
 export interface SentCall {
   /** After that. */
   answered(latencyMs: number): void;
@@ -71,12 +71,12 @@ export class HedgePolicy {
     return {
       answered: (latencyMs) => {
         end();
-        this.#latency.add(latencyMs);
+        this.#latency.add(latencyMs, this.#clock.now());
         this.#look();
       },
       givenUp: (latencyMs) => {
         end();
-        this.#latency.addAtLeast(latencyMs);
+        this.#latency.addAtLeast(latencyMs, this.#clock.now());
       },
       failed: end,
     };
@@ -85,7 +85,8 @@ export class HedgePolicy {
   /** Begins what is late, and comes back when the next one may be. */
   #look(): void {
     if (this.#saved < 1) return;
-    const lateMs = this.#latency.value(this.#underWay.size, () => this.#ages());
+    const nowMs = this.#clock.now();
+    const lateMs = this.#latency.value(nowMs, this.#underWay.size, () => this.#ages());
     if (lateMs === undefined) return;
     let inMs = Infinity;
     for (const call of this.#line) {

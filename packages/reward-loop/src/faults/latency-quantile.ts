@@ -1,7 +1,8 @@
 /**
  * How long calls take, of the last ones: when one takes longer than most did, a second one of it may be quicker (hedging).
  *
- * A call that was given up, or is still under way, took at least so long: those count, too (Kaplan and Meier's estimate), as without them what is known is the quick calls only.
+ * A call that was given up, or is still under way, took at least so long: those count, too, as without them what is known is the quick calls only. Each counts at the ages that it had
+ * since the oldest call that is remembered has ended: of those before, nobody knows any more who ended at them (the product-limit estimate of Kaplan and Meier, with delayed entry).
  */
 
 /** So many are remembered; with fewer than a tenth of it that were answered nothing is said. */
@@ -9,11 +10,17 @@ const remembered = 512;
 /** It is worked out again after so many, or an eighth of those remembered or under way. */
 const stale = 32;
 
+interface Ended {
+  readonly latencyMs: number;
+  readonly atMs: number;
+  /** It was answered, not given up. */
+  readonly isWhole: boolean;
+}
+
 export class LatencyQuantile {
   readonly #quantile: number;
-  readonly #latencies: Float64Array = new Float64Array(remembered);
-  /** Which of them are of calls that were answered. */
-  readonly #isWhole: Uint8Array = new Uint8Array(remembered);
+  /** The last ones, in a ring. */
+  readonly #ended: Ended[] = [];
   #seen = 0;
   #answered = 0;
   #since = Infinity;
@@ -24,15 +31,15 @@ export class LatencyQuantile {
     this.#quantile = quantile;
   }
 
-  /** One was answered after that. */
-  add(latencyMs: number): void {
+  /** One was answered after that. @param atMs now */
+  add(latencyMs: number, atMs: number): void {
     this.#answered += 1;
-    this.#remember(latencyMs, 1);
+    this.#remember({ latencyMs, atMs, isWhole: true });
   }
 
-  /** One was given up after that. */
-  addAtLeast(latencyMs: number): void {
-    this.#remember(latencyMs, 0);
+  /** One was given up after that. @param atMs now */
+  addAtLeast(latencyMs: number, atMs: number): void {
+    this.#remember({ latencyMs, atMs, isWhole: false });
   }
 
   /**
@@ -42,49 +49,65 @@ export class LatencyQuantile {
    * @param underWay how many calls are
    * @param agesMs of those
    */
-  value(underWay: number = 0, agesMs: () => Iterable<number> = noAges): number | undefined {
+  value(
+    nowMs: number,
+    underWay: number = 0,
+    agesMs: () => Iterable<number> = noAges,
+  ): number | undefined {
     if (this.#answered < remembered / 10) return undefined;
     const most = Math.max(Math.min(stale, this.#seen / 8), underWay / 8);
     if (this.#since < most) return this.#value;
     this.#since = 0;
-    const { took, atLeast } = this.#sorted();
+    const took = sorted(this.#ended.filter(({ isWhole }) => isWhole).map((one) => one.latencyMs));
+    // Nothing but calls that were given up: what was known holds.
+    if (took.length === 0) return this.#value;
     const share = 1 - this.#quantile;
-    const ages = Float64Array.from([...atLeast, ...agesMs()]).toSorted();
-    this.#value = outlivedBy(share, took, ages);
+    const ages = [...agesMs()];
+    this.#value = this.#outlivedBy(share, took, nowMs, ages);
     if (this.#value !== undefined) return this.#value;
-    const isGivenUp = outlivedBy(share, took, atLeast) === undefined;
-    this.#value = isGivenUp ? outlivedBy(share, took, noTimes) : 2 * (took.at(-1) as number);
+    const isGivenUp = this.#outlivedBy(share, took, nowMs, []) === undefined;
+    const whole = Math.max(0, Math.ceil(this.#quantile * took.length) - 1);
+    this.#value = isGivenUp ? took[whole] : 2 * (took.at(-1) as number);
     return this.#value;
   }
 
-  #remember(latencyMs: number, isWhole: 0 | 1): void {
-    const at = this.#seen % remembered;
-    this.#latencies[at] = latencyMs;
-    this.#isWhole[at] = isWhole;
+  #remember(one: Ended): void {
+    this.#ended[this.#seen % remembered] = one;
     this.#seen += 1;
     this.#since += 1;
   }
 
-  #sorted(): { took: Float64Array; atLeast: Float64Array } {
-    const latencies = this.#latencies.subarray(0, Math.min(this.#seen, remembered));
-    return {
-      took: latencies.filter((_, at) => this.#isWhole[at] === 1).toSorted(),
-      atLeast: latencies.filter((_, at) => this.#isWhole[at] === 0).toSorted(),
-    };
+  /** The first of these times that no more than a share of all calls outlives; undefined: more do. */
+  #outlivedBy(
+    share: number,
+    took: Float64Array,
+    nowMs: number,
+    ages: readonly number[],
+  ): number | undefined {
+    const isAll = this.#seen <= remembered;
+    // From just before the oldest of them ended, if others are forgotten.
+    const fromMs = isAll ? -Infinity : (this.#ended[this.#seen % remembered] as Ended).atMs - 1e-6;
+    const exits = sorted([...this.#ended.map(({ latencyMs }) => latencyMs), ...ages]);
+    const entries = sorted([
+      ...this.#ended.map(({ latencyMs, atMs }) => latencyMs - (atMs - fromMs)),
+      ...ages.map((ms) => ms - (nowMs - fromMs)),
+    ]);
+    let gone = 0;
+    let there = 0;
+    let alive = 1;
+    for (const ms of took) {
+      while ((exits[gone] as number) < ms) gone += 1;
+      while (there < entries.length && (entries[there] as number) < ms) there += 1;
+      alive *= 1 - 1 / Math.max(1, there - gone);
+      gone += 1;
+      if (alive <= share + 1e-9) return ms;
+    }
+    return undefined;
   }
 }
 
 const noAges = (): Iterable<number> => [];
-const noTimes: Float64Array = new Float64Array();
 
-/** The first of these times that no more than a share outlives; undefined: more do. Both are sorted. */
-function outlivedBy(share: number, took: Float64Array, atLeast: Float64Array): number | undefined {
-  let gone = 0;
-  let alive = 1;
-  for (const [at, ms] of took.entries()) {
-    while (gone < atLeast.length && (atLeast[gone] as number) < ms) gone += 1;
-    alive *= 1 - 1 / (took.length - at + atLeast.length - gone);
-    if (alive <= share + 1e-9) return ms;
-  }
-  return undefined;
+function sorted(times: readonly number[]): Float64Array {
+  return Float64Array.from(times).toSorted();
 }

@@ -12,13 +12,11 @@ import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings.ts";
 import type { Purse } from "../spend/purse.ts";
+import { readyPerSlot } from "../worker/slots.ts";
 import type { Scored, WorkerSeat } from "./worker-seat.ts";
 
 /** One at work, one ready in its thread, two on their way to and from the worker (measured on 2 cores: 16 give a fifth more). */
 const SYNC_PER_EXECUTOR = 4;
-
-/** So much of a worker's slots may stand ready there besides, for slots that get free while others are on their way. */
-const READY_PER_SLOT = 0.25;
 
 /** How many may be with a worker for each slot, most of them between two tries: an endpoint that is down must not take in the whole input. */
 const HELD_PER_SLOT = 8;
@@ -202,7 +200,7 @@ export class Dispatcher {
   }
 
   /**
-   * How many may stand ready at each worker: fewer towards the end, when another one may have nothing to do. None that may be too much to pay for, and none where one sample is at work at a time: behind that one it
+   * How many may stand ready at each worker, for slots that get free while others are on their way: fewer towards the end, when another one may have nothing to do. None that may be too much to pay for, and none where one sample is at work at a time: behind that one it
    * would wait for long.
    */
   get #ready(): number {
@@ -210,7 +208,7 @@ export class Dispatcher {
     const isSure = this.#purse === undefined && this.#seats.every(({ traits }) => traits.overlaps);
     if (!isSure) return 0;
     const share = this.#waiting.size / (2 * this.#seats.length);
-    return Math.floor(Math.min(READY_PER_SLOT * concurrency, share));
+    return Math.floor(Math.min(readyPerSlot * concurrency, share));
   }
 
   /** @param ready beyond its slots */

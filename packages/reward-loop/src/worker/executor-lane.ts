@@ -27,9 +27,9 @@ import { Exchange } from "../travel/exchange.ts";
 import type { ExchangeOwner } from "../travel/exchange.ts";
 import { fromTables, toTables } from "../travel/table.ts";
 import { originOf } from "./death-origin.ts";
-import type { ExecutorShare } from "./executor-share.ts";
-import { isReply, settleByReply, settleInvalid } from "./job.ts";
+import { isReply, settleByReply, settleGivenUp, settleInvalid } from "./job.ts";
 import type { Job } from "./job.ts";
+import { readyOf } from "./slots.ts";
 
 /** How long a thread may take to give a sign of life before it counts as blocked. Only after a deadline, so a wrong guess costs reruns, never an outcome. */
 const SIGN_OF_LIFE_MS = 50;
@@ -80,7 +80,8 @@ type SampleFlight = Flight & {
 
 export class ExecutorLane {
   readonly #settings: ExecutorSettings;
-  readonly #share: ExecutorShare;
+  /** Samples that stand ready in there, behind those at work. */
+  readonly #ready: number;
   readonly #owner: LaneOwner;
   readonly #actor: ActorHandle<ScoreExecutor>;
   readonly #exchange: Exchange<SampleFlight>;
@@ -103,13 +104,13 @@ export class ExecutorLane {
   /** When the thread was heard of last, by a reply or by a sign of life. */
   #heardAt = 0;
 
-  constructor(settings: ExecutorSettings, share: ExecutorShare, name: string, owner: LaneOwner) {
+  constructor(settings: ExecutorSettings, name: string, owner: LaneOwner) {
     this.#settings = settings;
-    this.#share = share;
+    this.#ready = readyOf(settings);
     this.#owner = owner;
-    // A run that is overdue keeps its slot until it ends.
+    // Twice the concurrency: a run that is overdue keeps its slot until it ends.
     const { isolation, resourceLimits, concurrency } = settings;
-    this.#table = newRunTable(isolation, share.atOnce + share.ready + concurrency);
+    this.#table = newRunTable(isolation, 2 * concurrency + this.#ready);
     this.#freeSlots = Array.from({ length: this.#table.slots }, (_, slot) => slot);
     this.#actor = ScoreExecutorActor.options({
       name,
@@ -121,7 +122,7 @@ export class ExecutorLane {
       },
       maxConcurrency: this.#table.slots + 8,
       ...(resourceLimits === undefined ? {} : { runtimeEnv: { resourceLimits } }),
-    }).remote(settings.pipeline, this.#table.place, share.atOnce);
+    }).remote(settings.pipeline, this.#table.place, concurrency);
     this.#exchange = new Exchange(this.#exchanged());
     void this.#start();
   }
@@ -160,8 +161,8 @@ export class ExecutorLane {
   }
 
   get hasRoom(): boolean {
-    const { atOnce, ready } = this.#share;
-    const most = this.#overlaps ? atOnce + ready : Math.min(atOnce, SYNC_IN_FLIGHT);
+    const { concurrency } = this.#settings;
+    const most = this.#overlaps ? concurrency + this.#ready : Math.min(concurrency, SYNC_IN_FLIGHT);
     return this.isReady && !this.#isWornOut && this.#flights.size < most;
   }
 
@@ -276,19 +277,24 @@ export class ExecutorLane {
 
   #landed(flight: Flight, reply: unknown): void {
     if (this.#state === "ended") return;
-    const { id, slot, job, sentAt } = flight;
+    const { id, slot, job } = flight;
     this.#heardAt = performance.now();
-    if (this.#share.ready > 0 && isSample(flight)) {
-      job.readyMs = Math.max(0, this.#heardAt - sentAt - (this.#table.ageMs(slot) ?? 0));
-    }
     this.#freeSlots.push(slot);
     job.lane = undefined;
     unheard(flight);
-    if (this.#flights.delete(id)) settleByReply(job, reply);
-    else this.#overdue.delete(id);
+    if (this.#flights.delete(id)) {
+      this.#stoodReady(flight, isReply(reply) ? reply.latencyMs : 0);
+      settleByReply(job, reply);
+    } else this.#overdue.delete(id);
     job.over();
     if (isReply(reply)) this.#overlaps ||= reply.overlaps;
     this.#owner.changed();
+  }
+
+  /** What it did not work of the time that it was there. */
+  #stoodReady({ job, sentAt }: Flight, workedMs: number): void {
+    const isInLine = this.#ready > 0 && job.work.kind === "sample";
+    if (isInLine) job.readyMs = Math.max(0, performance.now() - sentAt - workedMs);
   }
 
   /** Tells the function that nobody waits any more. */
@@ -300,9 +306,19 @@ export class ExecutorLane {
     flight.isGivenUp = true;
     this.#abort(flight);
     if (this.#state === "ended") return;
+    if (isSample(flight) && !this.#table.hasStarted(flight.slot)) return this.#dropUnbegun(flight);
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#check();
+  }
+
+  /** It is not begun any more, or, if that has just been done, forgotten. */
+  #dropUnbegun(flight: SampleFlight): void {
+    this.#flights.delete(flight.id);
+    this.#overdue.set(flight.id, flight);
+    this.#stoodReady(flight, 0);
+    settleGivenUp(flight.job);
+    this.#owner.changed();
   }
 
   #watch(inMs: number | undefined = this.#settings.timeoutMs): void {
@@ -362,6 +378,7 @@ export class ExecutorLane {
   #forget(flight: Flight, failure: ScoreFailure, ageMs: number): void {
     this.#flights.delete(flight.id);
     this.#overdue.set(flight.id, flight);
+    this.#stoodReady(flight, ageMs);
     settleInvalid(flight.job, failure, ageMs);
     this.#abort(flight);
   }
@@ -405,6 +422,7 @@ export class ExecutorLane {
   #settleCulprit(culprit: Flight, failure: ScoreFailure, ageMs: number): void {
     this.#flights.delete(culprit.id);
     this.#overdue.set(culprit.id, culprit);
+    this.#stoodReady(culprit, ageMs);
     settleInvalid(culprit.job, failure, ageMs);
   }
 

@@ -15,8 +15,6 @@ import type { ScoreWork } from "../executor/score-work.ts";
 import type { ExecutorSettings } from "../settings.ts";
 import { ExecutorLane } from "./executor-lane.ts";
 import type { LaneEnd } from "./executor-lane.ts";
-import { sharesOf } from "./executor-share.ts";
-import type { ExecutorShare } from "./executor-share.ts";
 import { giveUp, isBeside } from "./job.ts";
 import type { Job } from "./job.ts";
 
@@ -26,9 +24,6 @@ const MOST_ENDS_IN_A_ROW = 5;
 /** Of executors that could not load what others had loaded: three quarters of a minute in all, to mend a module in. */
 const MOST_FAILED_STARTS = 8;
 const restartMs = { first: 500, longest: 16_000 };
-
-/** Of one that suspects run in. */
-const ALONE: ExecutorShare = { atOnce: 1, ready: 0 };
 
 export interface SubmitOptions {
   /** Tells the score function that nobody waits any more. */
@@ -46,10 +41,7 @@ export interface SubmitOptions {
 export class ExecutorPool {
   readonly #settings: ExecutorSettings;
   readonly #nameOf: (count: number) => string;
-  /** Each with its share. */
-  readonly #lanes: Map<ExecutorLane, ExecutorShare> = new Map();
-  /** Of executors that are not there. */
-  readonly #shares: ExecutorShare[];
+  readonly #lanes: Set<ExecutorLane> = new Set();
   /** Runs suspects, one at a time. There only while there are some. */
   #quarantine: ExecutorLane | undefined;
   #traits: ExecutorTraits = noTraits;
@@ -74,8 +66,7 @@ export class ExecutorPool {
     this.#nameOf = nameOf;
     // Whoever calls ready() hears of it.
     this.#ready.promise.catch(() => undefined);
-    this.#shares = [...sharesOf(settings)];
-    this.#fill();
+    for (let index = 0; index < settings.executors; index++) this.#lanes.add(this.#newLane());
   }
 
   /** Resolves when every executor has loaded the user's modules; rejects with why one cannot. */
@@ -85,12 +76,12 @@ export class ExecutorPool {
 
   /** Whether the score function lets samples overlap: known of async functions, learned of others by their first promise. */
   get overlaps(): boolean {
-    return [...this.#lanes.keys()].some((lane) => lane.overlaps);
+    return [...this.#lanes].some((lane) => lane.overlaps);
   }
 
   /** What else the user's functions do; known when it is ready. */
   get traits(): ExecutorTraits {
-    const known = [...this.#lanes.keys()].find((lane) => lane.traits !== undefined)?.traits;
+    const known = [...this.#lanes].find((lane) => lane.traits !== undefined)?.traits;
     this.#traits = known ?? this.#traits;
     return { ...this.#traits, overlaps: this.overlaps };
   }
@@ -135,10 +126,7 @@ export class ExecutorPool {
 
   async close(): Promise<void> {
     this.#fail(new RewardLoopClosedError());
-    const lanes = [
-      ...this.#lanes.keys(),
-      ...(this.#quarantine === undefined ? [] : [this.#quarantine]),
-    ];
+    const lanes = [...this.#lanes, ...(this.#quarantine === undefined ? [] : [this.#quarantine])];
     await Promise.all(lanes.map((lane) => lane.stop()));
   }
 
@@ -147,15 +135,8 @@ export class ExecutorPool {
     return this.#failure !== undefined;
   }
 
-  /** Starts those that are missing. */
-  #fill(): void {
-    for (let share = this.#shares.pop(); share !== undefined; share = this.#shares.pop()) {
-      this.#lanes.set(this.#newLane(share), share);
-    }
-  }
-
-  #newLane(share: ExecutorShare): ExecutorLane {
-    const lane = new ExecutorLane(this.#settings, share, this.#nameOf(this.#laneCount++), {
+  #newLane(): ExecutorLane {
+    const lane = new ExecutorLane(this.#settings, this.#nameOf(this.#laneCount++), {
       changed: () => this.#changed(),
       ended: (ended, end) => this.#ended(ended, end),
     });
@@ -170,18 +151,18 @@ export class ExecutorPool {
       this.#hasLoaded = true;
       this.#failedStarts = 0;
     }
-    if ([...this.#lanes.keys()].every((lane) => lane.isReady)) this.#ready.resolve();
+    if ([...this.#lanes].every((lane) => lane.isReady)) this.#ready.resolve();
     this.#replaceWornOut();
     this.#pump();
     this.#pumpSuspects();
   }
 
   #replaceWornOut(): void {
-    for (const lane of this.#lanes.keys()) if (lane.isSpent) void lane.stop();
+    for (const lane of this.#lanes) if (lane.isSpent) void lane.stop();
   }
 
   #pump(): void {
-    while (this.#waiting.length > 0 && leastLoaded(this.#lanes.keys()) !== undefined) {
+    while (this.#waiting.length > 0 && leastLoaded(this.#lanes) !== undefined) {
       // The first, unless it waits for another executor than that of its other call.
       const at = this.#waiting.findIndex((one) => this.#isFor(one));
       const [job] = at === -1 ? [] : this.#waiting.splice(at, 1);
@@ -197,9 +178,8 @@ export class ExecutorPool {
 
   #laneFor(job: Job): ExecutorLane | undefined {
     // Where there is one executor, both calls are in it.
-    if (job.pair === undefined || this.#settings.executors === 1)
-      return leastLoaded(this.#lanes.keys());
-    return leastLoaded([...this.#lanes.keys()].filter((lane) => !isBeside(job, lane)));
+    if (job.pair === undefined || this.#settings.executors === 1) return leastLoaded(this.#lanes);
+    return leastLoaded([...this.#lanes].filter((lane) => !isBeside(job, lane)));
   }
 
   #pumpSuspects(): void {
@@ -212,7 +192,7 @@ export class ExecutorPool {
     }
     const { isFresh = true, isClean = true } = this.#quarantine ?? {};
     if (!isClean || (suspect.place === "fresh" && !isFresh)) void this.#dropQuarantine();
-    this.#quarantine ??= this.#newLane(ALONE);
+    this.#quarantine ??= this.#newLane();
     if (!this.#quarantine.hasRoom) return;
     this.#suspects.shift();
     this.#quarantine.run(suspect);
@@ -226,9 +206,7 @@ export class ExecutorPool {
 
   #ended(lane: ExecutorLane, end: LaneEnd): void {
     const wasQuarantine = this.#quarantine === lane;
-    const share = this.#lanes.get(lane);
-    this.#lanes.delete(lane);
-    if (share !== undefined) this.#shares.push(share);
+    const wasPooled = this.#lanes.delete(lane);
     this.#starting.delete(lane);
     if (wasQuarantine) this.#quarantine = undefined;
     for (const job of end.suspects) job.place = job.place === "shared" ? "alone" : "fresh";
@@ -244,7 +222,7 @@ export class ExecutorPool {
         return this.#fail(new ExecutorStartError(this.#endsInARow, end.cause));
       }
     }
-    if (share !== undefined) this.#fill();
+    if (wasPooled) this.#lanes.add(this.#newLane());
     this.#pump();
     this.#pumpSuspects();
   }
@@ -262,7 +240,7 @@ export class ExecutorPool {
     const pauseMs = Math.min(restartMs.first * 2 ** (this.#failedStarts - 1), restartMs.longest);
     this.#pause = setTimeout(() => {
       this.#pause = undefined;
-      this.#fill();
+      while (this.#lanes.size < this.#settings.executors) this.#lanes.add(this.#newLane());
       this.#pumpSuspects();
     }, pauseMs);
   }

@@ -47,8 +47,13 @@ export function isBeside({ pair = [] }: Job, lane: object): boolean {
 
 /** Nobody waits for it, and it has not begun. */
 export function giveUp(job: Job): void {
-  job.settle({ valid: false, error: givenUpFailure, latencyMs: 0, attempts: job.attempts });
+  settleGivenUp(job);
   job.over();
+}
+
+/** The same of one that may still be about to begin. */
+export function settleGivenUp(job: Job): void {
+  job.settle({ valid: false, error: givenUpFailure, latencyMs: 0, ...toldBy(job) });
 }
 
 export function settleInvalid(

@@ -1,5 +1,5 @@
 /**
- * verl's RewardLoopWorker: takes samples one by one or as a chunk of a batch, keeps at most `concurrency` of them going within the limits of their endpoint, a few more ready in its executors, gives back
+ * verl's RewardLoopWorker: takes samples one by one or as a chunk of a batch, keeps at most `concurrency` of them going within the limits of their endpoint, a few more ready in its executor, gives back
  * outcomes in order. It coordinates and runs no user code, so it answers while its executors are blocked or dead.
  */
 
@@ -19,10 +19,9 @@ import type { NumberedRows } from "../travel/outbox.ts";
 import { fromTables } from "../travel/table.ts";
 import type { Table } from "../travel/table.ts";
 import { ExecutorPool } from "./executor-pool.ts";
-import { sharesOf } from "./executor-share.ts";
 import { PauseCount } from "./pause-count.ts";
 import { ScoreAttempts } from "./score-attempts.ts";
-import { Slots } from "./slots.ts";
+import { readyOf, Slots } from "./slots.ts";
 
 /** Where a worker stands among its kind. */
 export interface WorkerPlace {
@@ -55,8 +54,7 @@ export class RewardLoopWorker {
 
   constructor(settings: ExecutorSettings, { executorName, limiter }: WorkerPlace) {
     const { policy, concurrency } = settings;
-    const ready = sharesOf(settings).reduce((sum, share) => sum + share.ready, 0);
-    const slots = new Slots(concurrency + ready);
+    const slots = new Slots(concurrency + readyOf(settings));
     this.#pool = new ExecutorPool(settings, (count) => `${executorName}${count}`);
     this.#limiter =
       limiter &&

@@ -70,8 +70,9 @@ export class ScoreAttempts {
     const late = Promise.withResolvers<SampleOutcome>();
     const timer = setTimeout(() => {
       const error = totalTimeoutFailure(totalTimeoutMs);
-      late.resolve({ valid: false, error, latencyMs: 0, ...tally });
+      // What has not begun is told at once, and is no attempt.
       over.abort(error);
+      late.resolve({ valid: false, error, latencyMs: 0, ...tally });
     }, totalTimeoutMs);
     try {
       return await Promise.race([late.promise, this.#untilDone(sample, lane, tally, over.signal)]);
@@ -150,7 +151,14 @@ export class ScoreAttempts {
     let isOver = false;
     const at = pair?.length ?? 0;
     const ageMs = (): number | undefined => pair?.[at]?.ageMs();
-    let sent = this.#hedge?.sent(ageMs, late);
+    let isLate = false;
+    const onLate =
+      late &&
+      (() => {
+        isLate = true;
+        late();
+      });
+    let sent = this.#hedge?.sent(ageMs, onLate);
     tally.waitedMs += sentMs - askedMs;
     tally.attempts += 1;
     let report: LimitReport = isCutOff;
@@ -164,7 +172,7 @@ export class ScoreAttempts {
       const next = await limiter?.acquire({ lane: "recovery", tokens: tokensPerRequest }, signal);
       if (isOver) return next?.release({ outcome: "unknown", tokens: 0 });
       lease = next;
-      sent = this.#hedge?.sent(ageMs, late);
+      sent = this.#hedge?.sent(ageMs, isLate ? undefined : onLate);
       sentMs = performance.now();
       tally.waitedMs += sentMs - againMs;
     };
@@ -182,6 +190,9 @@ export class ScoreAttempts {
           givenUp();
           if (one.valid) sent?.answered(one.latencyMs);
           else if (signal?.aborted === true) sent?.givenUp(one.latencyMs);
+          else sent?.failed();
+          tally.attempts += one.attempts - 1;
+          tally.waitedMs += one.readyMs ?? 0;
         },
         ...(limiter === undefined && sent === undefined ? {} : { beforeAgain }),
         over: () => {
@@ -189,9 +200,7 @@ export class ScoreAttempts {
           lease?.release(report);
         },
       });
-      const { readyMs = 0, ...told } = outcome;
-      tally.attempts += outcome.attempts - 1;
-      tally.waitedMs += readyMs;
+      const { readyMs: _counted, ...told } = outcome;
       return told;
     } finally {
       signal?.removeEventListener("abort", givenUp);

@@ -1,6 +1,23 @@
-/** How many samples of a worker are at work at once; the others wait in order. */
+/** How many samples of a worker are at work at once, and how many stand ready behind them; the others wait in order. */
 
 import Queue from "yocto-queue";
+import type { ExecutorSettings } from "../settings.ts";
+
+/** So many for each slot stand ready where they are to be at work, or as near to it as they may be. */
+export const readyPerSlot = 0.25;
+
+/**
+ * How many stand ready in the thread of an executor, so that a slot which gets free there waits for no message. None where a call needs more than a slot (a lease of its endpoint's limiter), and none
+ * where another executor may be free before.
+ */
+export function readyOf({
+  concurrency,
+  executors,
+  policy,
+}: Pick<ExecutorSettings, "concurrency" | "executors" | "policy">): number {
+  if (executors > 1 || policy.limits !== undefined) return 0;
+  return Math.floor(readyPerSlot * concurrency);
+}
 
 export class Slots {
   readonly #waiting = new Queue<() => void>();

@@ -376,44 +376,77 @@ test("a probe that is given up says nothing, and another one takes its place", (
 describe("a quantile of the last latencies", () => {
   test("when enough are known", () => {
     const quantile = new LatencyQuantile(0.9);
-    for (let n = 0; n < 50; n++) quantile.add(n);
-    expect(quantile.value()).toBeUndefined();
-    for (let n = 50; n < 100; n++) quantile.add(n);
-    expect(quantile.value()).toBe(89);
+    for (let n = 0; n < 50; n++) quantile.add(n, 0);
+    expect(quantile.value(0)).toBeUndefined();
+    for (let n = 50; n < 100; n++) quantile.add(n, 0);
+    expect(quantile.value(0)).toBe(89);
     // Those of before are forgotten.
-    for (let n = 0; n < 600; n++) quantile.add(1000);
-    expect(quantile.value()).toBe(1000);
+    for (let n = 0; n < 600; n++) quantile.add(1000, 0);
+    expect(quantile.value(0)).toBe(1000);
   });
 
   test("is that of all calls, though the long ones are given up", () => {
     const quantile = new LatencyQuantile(0.9);
     // 1 to 200 ms. Half of what takes more than 150 is given up after 160: a tenth takes more than 180, a tenth of those that were answered more than 158.
     for (let ms = 1; ms <= 200; ms++) {
-      if (ms > 160 && ms % 2 === 0) quantile.addAtLeast(160);
-      else quantile.add(ms);
+      if (ms > 160 && ms % 2 === 0) quantile.addAtLeast(160, 0);
+      else quantile.add(ms, 0);
     }
-    expect(quantile.value()).toBe(179);
+    expect(quantile.value(0)).toBe(179);
   });
 
   test("is that of all calls, though only the quick ones have been answered", () => {
     const quantile = new LatencyQuantile(0.5);
-    for (let ms = 1; ms <= 60; ms++) quantile.add(ms);
-    expect(quantile.value(40, () => Array.from({ length: 40 }, (_, n) => 60 + n))).toBe(50);
+    for (let ms = 1; ms <= 60; ms++) quantile.add(ms, 0);
+    expect(quantile.value(0, 40, () => Array.from({ length: 40 }, (_, n) => 60 + n))).toBe(50);
   });
 
   test("is twice what the longest took while too many of those under way may take as long", () => {
     const quantile = new LatencyQuantile(0.9);
-    for (let ms = 1; ms <= 60; ms++) quantile.add(ms);
-    expect(quantile.value(40, () => Array.from({ length: 40 }, (_, n) => 60 + n))).toBe(120);
+    for (let ms = 1; ms <= 60; ms++) quantile.add(ms, 0);
+    expect(quantile.value(0, 40, () => Array.from({ length: 40 }, (_, n) => 60 + n))).toBe(120);
   });
 
   test("is that of the answered ones where more than their share is given up", () => {
     const quantile = new LatencyQuantile(0.9);
     for (let ms = 1; ms <= 100; ms++) {
-      quantile.add(ms);
-      if (ms % 4 === 0) quantile.addAtLeast(1000);
+      quantile.add(ms, 0);
+      if (ms % 4 === 0) quantile.addAtLeast(1000, 0);
     }
-    expect(quantile.value()).toBe(90);
+    expect(quantile.value(0)).toBe(90);
+  });
+
+  test("stays when all that is remembered was given up", () => {
+    const quantile = new LatencyQuantile(0.9);
+    for (let ms = 1; ms <= 100; ms++) quantile.add(ms, 0);
+    expect(quantile.value(0)).toBe(90);
+    for (let n = 0; n < 600; n++) quantile.addAtLeast(50, 0);
+    expect(quantile.value(0)).toBe(90);
+  });
+
+  test.each([16, 256, 2000])("is that of all calls while %i are under way", (underWay) => {
+    const quantile = new LatencyQuantile(0.95);
+    let state = 7;
+    /** Exponential, 2 s on average: 5 % take longer than 5,991 ms. */
+    const next = (): number => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return -2000 * Math.log((state + 0.5) / 2 ** 32);
+    };
+    const calls = Array.from({ length: underWay }, () => ({ fromMs: 0, toMs: next() }));
+    const values: number[] = [];
+    for (let n = 0; n < 12 * Math.max(underWay, 1000); n++) {
+      const first = calls.reduce((one, other) => (other.toMs < one.toMs ? other : one));
+      const nowMs = first.toMs;
+      quantile.add(nowMs - first.fromMs, nowMs);
+      Object.assign(first, { fromMs: nowMs, toMs: nowMs + next() });
+      if (n % 1000 !== 999) continue;
+      const agesMs = (): number[] => calls.map(({ fromMs }) => nowMs - fromMs);
+      values.push(quantile.value(nowMs, underWay, agesMs) ?? Number.NaN);
+    }
+    const later = values.slice(4).toSorted((one, other) => one - other);
+    const median = later[later.length >> 1] as number;
+    expect(median).toBeGreaterThan(0.85 * 5991);
+    expect(median).toBeLessThan(1.15 * 5991);
   });
 });
 

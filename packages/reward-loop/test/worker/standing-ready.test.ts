@@ -3,42 +3,31 @@
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
+import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newRunTable } from "../../src/executor/run-tables.ts";
 import { ScoreExecutorActor } from "../../src/executor/score-executor.ts";
 import type { ScoreReply } from "../../src/executor/score-executor.ts";
+import type { AttemptOutcome } from "../../src/outcome.ts";
 import { readSettings } from "../../src/settings.ts";
 import { fromTables, toTables } from "../../src/travel/table.ts";
-import { sharesOf } from "../../src/worker/executor-share.ts";
+import { ExecutorPool } from "../../src/worker/executor-pool.ts";
+import { readyOf } from "../../src/worker/slots.ts";
 import { fixture, numbers, sampleOf } from "../loop.ts";
 
 beforeAll(() => ray.init());
 afterAll(() => ray.shutdown());
 
-test.each<[RewardLoopOptions, { atOnce: number; ready: number }[]]>([
-  [{ executors: 1, concurrency: 128 }, [{ atOnce: 128, ready: 32 }]],
-  [
-    { executors: 2, concurrency: 17 },
-    [
-      { atOnce: 9, ready: 2 },
-      { atOnce: 8, ready: 2 },
-    ],
-  ],
-  // A quarter of it is less than one.
-  [
-    { executors: 2, concurrency: 7 },
-    [
-      { atOnce: 7, ready: 0 },
-      { atOnce: 7, ready: 0 },
-    ],
-  ],
-  [
-    { executors: 1, concurrency: 128, limits: { requestsPerMinute: 60 } },
-    [{ atOnce: 128, ready: 0 }],
-  ],
-  [{ executors: 1, concurrency: 128, retry: true, hedge: true }, [{ atOnce: 128, ready: 32 }]],
-])("the executors of %j", (options, shares) => {
-  expect(sharesOf(readSettings(options))).toEqual(shares);
+test.each<[RewardLoopOptions, number]>([
+  [{ executors: 1, concurrency: 128 }, 32],
+  [{ executors: 1, concurrency: 128, retry: true, hedge: true }, 32],
+  [{ executors: 1, concurrency: 3 }, 0],
+  // Another one may be free before.
+  [{ executors: 2, concurrency: 128 }, 0],
+  // It would hold a lease while it stands there.
+  [{ executors: 1, concurrency: 128, limits: { requestsPerMinute: 60 } }, 0],
+])("of %j so many stand ready", (options, ready) => {
+  expect(readyOf(readSettings(options))).toBe(ready);
 });
 
 describe("samples that stand ready in an executor", () => {
@@ -82,7 +71,7 @@ describe("samples that stand ready in an executor", () => {
         const replies = fromTables(more.rows) as ScoreReply[];
         expect(replies.every(({ ok }) => ok === true)).toBe(true);
       }
-      expect(others.toSorted()).toEqual([1, 2, 4, 5]);
+      expect(others.toSorted((one, other) => one - other)).toEqual([1, 2, 4, 5]);
       expect(begun).toHaveLength(4);
     } finally {
       channel.close();
@@ -91,32 +80,72 @@ describe("samples that stand ready in an executor", () => {
     }
   });
 
+  test("are no attempts when they are given up, and say how long they stood there", async () => {
+    const settings = readSettings({
+      executors: 1,
+      concurrency: 4,
+      reward: fixture("troublemaker.ts:inThread"),
+    });
+    const pool = new ExecutorPool(settings, (count) => `ready_${count}`);
+    const channel = new BroadcastChannel("rayling in thread");
+    const begun: unknown[] = [];
+    channel.addEventListener("message", (event) => begun.push((event as MessageEvent).data));
+    const submit = (text: string, signal?: AbortSignal): Promise<AttemptOutcome> =>
+      pool.submit({ kind: "sample", sample: sampleOf(text) }, { signal });
+    try {
+      await pool.ready();
+      const held = ["hold 0", "hold 1", "hold 2", "hold 3"];
+      const outcomes = held.map((text) => submit(text));
+      const givenUp = new AbortController();
+      const ready = submit("hold 4", givenUp.signal);
+      await expect.poll(() => begun).toHaveLength(4);
+      givenUp.abort();
+      const { valid, attempts, readyMs } = await ready;
+      expect({ valid, attempts }).toEqual({ valid: false, attempts: 0 });
+      expect(readyMs).toBeGreaterThan(0);
+      for (const text of held) channel.postMessage(`go on ${text}`);
+      const others = await Promise.all(outcomes);
+      expect(others.map((one) => one.attempts)).toEqual([1, 1, 1, 1]);
+    } finally {
+      channel.close();
+      await pool.close();
+    }
+  });
+
   test.each([1, 2, 3])(
     "are not at work: %i executors together have `concurrency`",
     async (executors) => {
       const score = async (
         name: string,
-        count: number,
+        samples: readonly RewardSample[],
       ): Promise<[Int32Array, Promise<boolean>]> => {
         const state = new Int32Array(new SharedArrayBuffer(8));
         const reward = { path: fixture("gate.ts"), name, rewardKwargs: { state } };
         const options = { workers: 1, executors, concurrency: 14, reward };
         const loop = await RewardLoopManager.create(options);
-        const outcomes = numbers(count).map((text) => loop.computeScore(sampleOf(text)));
+        const outcomes = samples.map((sample) => loop.computeScore(sample));
         const areValid = Promise.all(outcomes).then(async (all) => {
           await loop.close();
           return all.every(({ valid }) => valid);
         });
         return [state, areValid];
       };
-      const [held, heldOnes] = await score("counted", 40);
+      const [held, heldOnes] = await score("counted", numbers(40).map(sampleOf));
       await expect.poll(() => Atomics.load(held, 0)).toBe(14);
       Atomics.store(held, 1, 1);
       Atomics.notify(held, 1);
       expect(await heldOnes).toBe(true);
-      const [most, quickOnes] = await score("noted", 300);
+      // With one that cannot travel with others, which go by themselves, too.
+      const deep = { ...sampleOf("deep"), extraInfo: { deep: nested(496) } };
+      const [most, quickOnes] = await score("noted", [deep, ...numbers(300).map(sampleOf)]);
       expect(await quickOnes).toBe(true);
       expect(Atomics.load(most, 1)).toBeLessThanOrEqual(14);
     },
   );
 });
+
+function nested(depth: number): unknown {
+  let value: unknown = 1;
+  for (let level = 0; level < depth; level++) value = [value];
+  return value;
+}

@@ -1,0 +1,104 @@
+/** Which calls of a sample go out, where a test says what becomes of each. */
+
+import { setImmediate as turn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { AttemptOutcome } from "../../src/outcome.ts";
+import { readSettings } from "../../src/settings.ts";
+import type { SubmitOptions } from "../../src/worker/executor-pool.ts";
+import type { Job } from "../../src/worker/job.ts";
+import { ScoreAttempts } from "../../src/worker/score-attempts.ts";
+import { sampleOf } from "../loop.ts";
+
+interface Sent {
+  readonly text: string;
+  readonly options: SubmitOptions;
+  /** How long it has been at work. */
+  ageMs: number;
+  readonly settle: (outcome: AttemptOutcome) => void;
+}
+
+const failure = { code: "SCORE_THREW", name: "Error", message: "no" } as const;
+
+/** One that knows calls of 10 ms: the median. */
+async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: Sent[] }> {
+  const sent: Sent[] = [];
+  const { policy } = readSettings({ hedge: { quantile: 0.5, budget } });
+  const attempts = new ScoreAttempts(policy, {
+    limiter: undefined,
+    inSlot: (work) => work(),
+    onPause: () => undefined,
+    run: (sample, options) =>
+      new Promise((resolve) => {
+        const one: Sent = {
+          text: typeof sample.response === "string" ? sample.response : "",
+          options,
+          ageMs: 0,
+          settle: (outcome) => {
+            options.settled?.(outcome);
+            resolve(outcome);
+          },
+        };
+        options.pair?.push({ ageMs: () => one.ageMs } as Job);
+        sent.push(one);
+      }),
+  });
+  for (let n = 0; n < 100; n++) {
+    const score = attempts.score(sampleOf("taught"), "training");
+    await turn();
+    sent.pop()?.settle(valid);
+    await score;
+  }
+  return { attempts, sent };
+}
+
+const valid: AttemptOutcome = {
+  valid: true,
+  rewardScore: 1,
+  rewardExtraInfo: {},
+  latencyMs: 10,
+  attempts: 1,
+};
+
+test("a call that loses its executor after its second one went out takes no more of the budget", async () => {
+  // What is saved is 1 and a share of 100 calls.
+  const { attempts, sent } = await taught(0.015);
+  /** Whatever goes out looks for calls that are late. */
+  const another = async (): Promise<void> => {
+    const score = attempts.score(sampleOf("another"), "training");
+    await turn();
+    sent.findLast(({ text }) => text === "another")?.settle(valid);
+    await score;
+  };
+  const late = async (text: string): Promise<Sent> => {
+    scores.push(attempts.score(sampleOf(text), "training"));
+    await turn();
+    const first = sent.at(-1) as Sent;
+    first.ageMs = 1000;
+    await another();
+    expect(sent.filter((one) => one.text === text)).toHaveLength(2);
+    return first;
+  };
+  const scores: Promise<{ readonly valid: boolean }>[] = [];
+  const a = await late("a");
+  for (let n = 0; n < 5; n++) {
+    await a.options.beforeAgain?.();
+    await another();
+  }
+  await late("b");
+  for (const one of sent) one.settle(valid);
+  expect((await Promise.all(scores)).map((one) => one.valid)).toEqual([true, true]);
+});
+
+test("a call that has failed gets no second one", async () => {
+  const { attempts, sent } = await taught(1);
+  const scores = ["a", "b"].map((text) => attempts.score(sampleOf(text), "training"));
+  await turn();
+  const [a, b] = sent as [Sent, Sent];
+  a.ageMs = 1000;
+  // In the same turn, as they come in one message.
+  a.settle({ valid: false, error: failure, latencyMs: 1000, attempts: 1 });
+  b.settle(valid);
+  await turn();
+  expect(sent).toHaveLength(2);
+  expect((await Promise.all(scores)).map((one) => one.valid)).toEqual([false, true]);
+});
