@@ -75,10 +75,13 @@ describe("machines with certificates of one authority", () => {
     ]);
   });
 
-  test("hear the goodbye of a driver that ends without shutdown", async () => {
+  test.each([
+    ["", "exit"],
+    [", also while it writes something else", "exit-busy"],
+  ])("hear the goodbye of a driver that ends without shutdown%s", async (_, how) => {
     const agent = await agentWith({ tls, reconnectTimeoutMs: 600_000 });
     const main = fileURLToPath(new URL("fixtures/driver-main.ts", import.meta.url));
-    const driver = spawn(process.execPath, [main, agent.address, "exit"], {
+    const driver = spawn(process.execPath, [main, agent.address, how], {
       stdio: "ignore",
       env: { ...process.env, RAYLING_TLS: tls },
     });

@@ -186,7 +186,7 @@ describe("a house full of connections that say nothing", () => {
     await once(socket, "connect");
     return socket;
   };
-  const knock = async (port: number): Promise<void> => {
+  const knock = async (port: number, more: { mayBeBusy?: boolean } = {}): Promise<void> => {
     const address = { place: { host: "127.0.0.1", port }, token };
     const channel = await dial(
       address,
@@ -194,6 +194,7 @@ describe("a house full of connections that say nothing", () => {
       {
         peerId: "the listener",
         explain: () => new Promise(() => undefined),
+        ...more,
       },
     );
     channel.close(lost);
@@ -213,7 +214,8 @@ describe("a house full of connections that say nothing", () => {
 
   test("lets in all who have the token, also where they come at once and take each other's places", async () => {
     const { port } = await house({ unknown: { most: 2, ms: 600_000 } });
-    await Promise.all(Array.from({ length: 100 }, () => knock(port)));
+    // With a host's patience: where the machine holds this thread up, all come at once time and again, and two of them are let in.
+    await Promise.all(Array.from({ length: 100 }, () => knock(port, { mayBeBusy: true })));
   });
 
   test("turns somebody away in the middle of the handshake, who comes again and does not take his token for wrong", async () => {

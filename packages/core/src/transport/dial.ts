@@ -122,6 +122,8 @@ function heartWay(
   const quiet = { ...options, explain: async () => cutOff };
   return {
     dial: async () => (await connectTo(await address(), hello, quiet)).channel,
+    // It may be needed for a goodbye soon.
+    isWantedAtOnce: options.endsWithProcess === true,
     watch: (onLost) => watchMachine(address, onLost),
     isLoss: (error) => error instanceof LostWayError,
   };

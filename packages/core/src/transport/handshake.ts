@@ -18,7 +18,7 @@ import type { FrameLimits } from "./framing.ts";
 import type { SocketChannel } from "./socket.ts";
 
 /** Changes with everything that two versions would not understand of each other. */
-export const protocolVersion = 4;
+export const protocolVersion = 5;
 
 /** Of frames before the peer is known. */
 export const helloLimits: FrameLimits = { maxBatchBytes: 4096, maxBuffers: 0, maxBufferBytes: 0 };

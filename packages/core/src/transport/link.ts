@@ -99,6 +99,8 @@ export class Link implements Channel {
   #wakeRedial: (() => void) | undefined;
   #cuts = 0;
   #drainWaiters: (() => void)[] = [];
+  /** The connection beside it (transport/heart.ts), while it is there, of the side that dialled. */
+  heart: SocketChannel | undefined;
 
   constructor(options: LinkOptions) {
     const { promise, resolve } = Promise.withResolvers<DeathCause>();
@@ -209,14 +211,27 @@ export class Link implements Channel {
     return this.#kept.size === 0;
   }
 
-  /** At the end of a process, where nothing is closed any more. A socket takes what fits into its buffers at once, also under TLS. */
+  /**
+   * At the end of a process, where nothing is closed any more. A socket takes what fits into its buffers at once. Under TLS it does not while the last write is under way, whose end nobody hears
+   * any more: the goodbye goes over the heart then, where nothing is ever written.
+   */
   sayGoodbyeNow(until: number): void {
+    if (!this.#open) return;
+    const goodbye = Uint8Array.of(words.goodbye);
     const wire = this.#wire;
-    if (!this.#open || wire === undefined) return;
+    if (wire?.canWriteNow !== true) return this.heart?.sendWord(goodbye);
     // With something unread, TCP would make the other side drop it.
     wire.poll();
-    wire.sendWord(Uint8Array.of(words.goodbye));
+    wire.sendWord(goodbye);
     wire.drainNow(until);
+  }
+
+  /** What the other side says beside it. @throws RaySystemError on what is no goodbye */
+  hearGoodbye(word: Uint8Array): void {
+    if (word[0] !== words.goodbye || word.length !== 1) {
+      throw new RaySystemError("an unknown word");
+    }
+    void this.#finish("it ended the connection");
   }
 
   close(reason: DeathCause): void {
@@ -290,10 +305,7 @@ export class Link implements Channel {
     if (word[0] === words.received && word.length === 7) {
       return this.#drop(Buffer.from(word).readUIntLE(1, 6));
     }
-    if (word[0] !== words.goodbye || word.length !== 1) {
-      throw new RaySystemError("an unknown word");
-    }
-    void this.#finish("it ended the connection");
+    this.hearGoodbye(word);
   }
 
   /** The peer has so many. */

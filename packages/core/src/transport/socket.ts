@@ -163,6 +163,11 @@ export class SocketChannel implements Channel {
     return rawHandleOf(this.#socket)?.fd !== undefined;
   }
 
+  /** Whether what is sent now leaves before the event loop goes on. */
+  get canWriteNow(): boolean {
+    return this.isOpen && (this.#writing.length === 0 || this.hasFile);
+  }
+
   /** Reads what is there behind the back of the event loop, which goes on where this ends. */
   poll(): Batch[] {
     const batches: Batch[] = [];
