@@ -1,6 +1,7 @@
 /** A machine with an agent as a node of this driver: one more launcher. */
 import { expose, type Remote, wrap } from "comlink";
 import {
+  type Address,
   AuthenticationError,
   causeFromData,
   CertificateError,
@@ -27,6 +28,8 @@ import {
   ProtocolVersionError,
   RaySystemError,
   type RuntimeEnv,
+  type Watch,
+  watchMachine,
 } from "@rayling/core/cluster";
 import { addressName, NodeAddressError, parseAddress } from "./address.ts";
 import { CodeChangedError, CodePackages } from "./code/code-package.ts";
@@ -102,6 +105,8 @@ export class RemoteNode implements NodeLauncher {
   readonly #driverId: string;
   /** By what its machine is reached. */
   readonly host: string;
+  readonly #address: Address;
+  #looking: Watch | undefined;
   readonly #network: NetworkSettings;
   /** Its times alone. */
   readonly #times: NetworkSettings;
@@ -123,6 +128,7 @@ export class RemoteNode implements NodeLauncher {
   ) {
     const parsed = parseAddress(address);
     const { place } = parsed;
+    this.#address = parsed;
     const name = addressName(parsed);
     this.name = name;
     const peer = `the agent at ${place.host}:${place.port}`;
@@ -155,6 +161,7 @@ export class RemoteNode implements NodeLauncher {
       (error: Error): DeathCause => ({ kind: "node-died", message: error.message, error }),
     );
     void this.lost.then((cause) => {
+      this.#looking?.end();
       for (const host of this.#hosts.values()) host.end(cause);
     });
     this.#agent = this.#channel.then((channel) => this.#introduce(channel));
@@ -224,7 +231,13 @@ export class RemoteNode implements NodeLauncher {
       dialLater(
         async () => (await started).address,
         { peerId: this.#driverId, wayId },
-        { peerId: `host ${id}`, explain: () => exited, network: this.#network, mayBeBusy: true },
+        {
+          peerId: `host ${id}`,
+          explain: () => exited,
+          network: this.#network,
+          mayBeBusy: true,
+          onCut: () => this.#look(),
+        },
       );
     const endpoint = channelEndpoint(channelTo(dialled.control));
     const ready = Promise.withResolvers<void>();
@@ -304,6 +317,21 @@ export class RemoteNode implements NodeLauncher {
       () => undefined,
     );
     await this.lost;
+  }
+
+  /** The way to one of its hosts was cut: where the machine cannot be reached at all, so is the way to the agent, which may have been heard a moment ago. */
+  #look(): void {
+    this.#channel.then(
+      (link) => {
+        if (!link.isOpen || this.#looking?.isOver === false) return;
+        this.#looking = watchMachine(
+          async () => this.#address,
+          () => link.cut(),
+        );
+      },
+      // It was never there.
+      () => undefined,
+    );
   }
 
   /** Its silence is noticed, too. */

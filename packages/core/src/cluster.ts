@@ -62,6 +62,7 @@ export { listen, type Listener } from "./transport/listen.ts";
 export { dialLater, dialLink, dialOnce } from "./transport/dial.ts";
 export { channelEndpoint } from "./transport/endpoint.ts";
 export { Link } from "./transport/link.ts";
+export { type Watch, watchMachine } from "./transport/lost-way.ts";
 export { newToken } from "./transport/handshake.ts";
 export { readLines } from "./runtime/lines.ts";
 export {

@@ -41,6 +41,8 @@ export interface LinkOptions extends LinkTimes {
    * The side that was dialled has none: it waits. Rejects with LinkRefused when there is nothing to go on with.
    */
   readonly redial?: Redial;
+  /** Its connection was cut, and nobody said why. */
+  readonly onCut?: () => void;
   /** What may be sent that the peer does not say it has, without big buffers. Default `maxUnreadBytes` of socket.ts. */
   readonly maxUnreadBytes?: number;
 }
@@ -333,6 +335,7 @@ export class Link implements Channel {
     if (reason.kind === "channel-broken") return this.#end(reason);
     if (this.#gone !== undefined) return this.#end(this.#gone);
     this.#cuts += 1;
+    this.#options.onCut?.();
     const { reconnectTimeoutMs } = this.#times;
     if (this.#isHeard || performance.now() - this.#attachedAt >= reconnectTimeoutMs) {
       this.#leftMs = reconnectTimeoutMs;
