@@ -143,6 +143,30 @@ describe("a peer that does not read", () => {
     });
   });
 
+  test("as fast as a channel that is closed speaks gets all of it, and one that takes nothing is not waited for", async () => {
+    const size = 64 * 1024 ** 2;
+    const [raw, channel, accepted] = await pair({});
+    let received = 0;
+    let sinceRest = 0;
+    raw.on("data", ({ length }: Buffer) => {
+      received += length;
+      sinceRest += length;
+      // Some ten seconds for all of it.
+      if (sinceRest < 6 * 1024 ** 2) return;
+      sinceRest = 0;
+      raw.pause();
+      setTimeout(() => raw.resume(), 1000);
+    });
+    const [, second, deaf] = await pair({});
+    channel.send({ bytes: new Uint8Array(size), buffers: [] });
+    second.send({ bytes: new Uint8Array(size), buffers: [] });
+    channel.close(lost);
+    second.close(lost);
+    await Promise.all([closed(accepted), closed(deaf)]);
+    await closed(raw);
+    expect(received).toBe(size + 8);
+  });
+
   test("but has asked for big values is waited for", async () => {
     const [raw, channel] = await pair({ maxUnreadBytes: 4 * 1024 ** 2 });
     raw.pause();

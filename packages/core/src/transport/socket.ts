@@ -12,6 +12,7 @@ import { Socket } from "node:net";
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";
+import { type Deadline, deadline } from "./deadline.ts";
 import {
   type Frame,
   type FrameLimits,
@@ -38,6 +39,7 @@ export interface SocketOptions {
 }
 
 const explainMs = 5000;
+/** How long a peer has to close its end, too. It has the same again for as long as it takes, at the pace of its frames, what still waits for it. */
 const closeMs = 5000;
 /** Without progress. */
 const drainMs = 5000;
@@ -286,9 +288,17 @@ export class SocketChannel implements Channel {
 
   /** A peer that never reads, or never closes, must not hold it for ever. */
   #destroyLater(): void {
-    if (this.#socket.closed) return;
-    const timer = setTimeout(() => this.#socket.destroy(), closeMs).unref();
-    this.#socket.once("close", () => clearTimeout(timer));
+    const socket = this.#socket;
+    if (socket.closed) return;
+    let waiting = waitingBytesOf(socket);
+    const look = (): void => {
+      const taken = waiting - waitingBytesOf(socket);
+      if (taken < (this.#pace.leastBytesPerSecond * closeMs) / 1000) return void socket.destroy();
+      waiting -= taken;
+      limit = deadline(closeMs, look);
+    };
+    let limit: Deadline = deadline(closeMs, look);
+    socket.once("close", () => limit.end());
   }
 
   /** A chunk ended in the middle of a frame. */
@@ -437,6 +447,11 @@ interface Handle {
 function handleOf(socket: Socket): Handle | undefined {
   const { _handle: handle } = socket as unknown as { readonly _handle?: Handle | null };
   return handle ?? undefined;
+}
+
+/** What the system has not taken yet. It takes a piece bit by bit, which the stream does not tell. */
+function waitingBytesOf(socket: Socket): number {
+  return socket.writableLength + (handleOf(socket)?.writeQueueSize ?? 0);
 }
 
 /** The same where what is written is what travels, which is not so under TLS. */
