@@ -125,6 +125,19 @@ describe("rayling train", () => {
       ["--dry-run", "+mini_batch_pipeline=True"],
       /algorithm\.adv_estimator: is gae, which needs .*; did you mean rayling\.schedule=sync\?/,
     ],
+    [
+      ["--config-name", "grpo", "--dry-run", "algorithm.rollout_correction.rollout_rs=token_k9"],
+      /algorithm\.rollout_correction\.rollout_rs: there is no rollout_rs "token_k9"; there are /,
+    ],
+    [
+      [
+        "--config-name",
+        "grpo",
+        "algorithm.adv_estimator=grpo_passk",
+        "actor_rollout_ref.rollout.n=1",
+      ],
+      /actor_rollout_ref\.rollout\.n: pass@k needs at least 2 rows of each group/,
+    ],
     [["--dry-run"], /gsm8k\/train\.parquet: .*ENOENT/],
     [["data.train_batchsize=4"], /did you mean data\.train_batch_size\?/],
     [["rayling.task=arithmetic", "rayling.policy=./no.ts"], /rayling\.policy: is none of tiny/],

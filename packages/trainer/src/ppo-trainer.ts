@@ -16,6 +16,7 @@ import type {
   TrainingOptions,
 } from "./fit/options.ts";
 import { dumpOf } from "./fit/dumps.ts";
+import { rehearse } from "./fit/rehearsal.ts";
 import { makeOutputFolders } from "./fit/output-folders.ts";
 import { answerOf } from "./fit/policy-answers.ts";
 import { RewardDesk } from "./fit/reward-desk.ts";
@@ -87,11 +88,12 @@ export class PPOTrainer implements AsyncDisposable {
     );
     const { advantageRegistry = createAdvantageRegistry() } = options;
     const { policyLossRegistry = createPolicyLossRegistry() } = options;
-    advantageRegistry.get(settings.algorithm.advEstimator);
-    const learner = new Learner(options.policy, options.critic, settings, {
+    const algorithms = {
       advantages: advantageRegistry,
       policyLoss: policyLossRegistry.get(settings.actor.lossMode),
-    });
+    };
+    rehearse({ ...settings, n: settings.rollout.n }, algorithms);
+    const learner = new Learner(options.policy, options.critic, settings, algorithms);
     const rewards = await RewardDesk.open(options.reward, options.rewardArrangement ?? {});
     return new PPOTrainer(options, settings, learner, rewards);
   }

@@ -20,7 +20,8 @@ export async function runTrain(options: TrainOptions): Promise<void> {
 }
 
 async function dryRun(config: TrainerConfig): Promise<string> {
-  const { openPrompts } = await import("@rayling/trainer/run");
+  const { checkAlgorithms, openPrompts } = await import("@rayling/trainer/run");
+  checkAlgorithms(config);
   const prompts = await openPrompts(config);
   const sizes = { train: prompts.train.length, validation: prompts.validation?.length ?? 0 };
   return planText(config, trainingPlanOf(config, sizes));

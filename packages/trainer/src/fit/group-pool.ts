@@ -43,7 +43,7 @@ export interface GroupPoolSettings {
   readonly strategy: "wait" | "drop";
   /** Whether a group that is done is worth training on. */
   readonly keeps: (samples: readonly ScoredSample[]) => boolean;
-  /** Rows of a whole batch: one of that size without any valid score is an error, where others would be generated in its place for ever. Undefined: it is not. */
+  /** So many rows in a row, of a whole batch or of several small ones, without any valid score are an error, where others would be generated in their place for ever. Undefined: they are not. */
   readonly failsUnscored?: number | undefined;
 }
 
@@ -59,6 +59,8 @@ export class GroupPool {
   #filtered = 0;
   #unscored = 0;
   #lacksFiltered = false;
+  /** Rows of batches without any valid score, since there was one. */
+  #unscoredRows = 0;
   #untrained: ScoredSample[] = [];
 
   constructor(settings: GroupPoolSettings) {
@@ -68,6 +70,18 @@ export class GroupPool {
   /** Groups that may still be taken. */
   get groups(): number {
     return this.#batches.reduce((sum, { left }) => sum + left, 0);
+  }
+
+  /** Batches that have so many of the groups that may still be taken: the oldest ones. */
+  oldest(groups: number): RolloutBatch[] {
+    const batches: RolloutBatch[] = [];
+    let found = 0;
+    for (const { batch, left } of this.#batches) {
+      if (found >= groups) break;
+      found += left;
+      batches.push(batch);
+    }
+    return batches;
   }
 
   /** Whether groups were filtered out since others were generated in the place of such. */
@@ -244,11 +258,12 @@ export class GroupPool {
 
   /** A judge that is away would have others generated as long as it is. */
   #checkScores({ batch, hasScore, failure }: PooledBatch): void {
-    const { length } = batch.samples;
-    if (hasScore || length !== this.#settings.failsUnscored) return;
+    this.#unscoredRows = hasScore ? 0 : this.#unscoredRows + batch.samples.length;
+    const { failsUnscored = Infinity } = this.#settings;
+    if (this.#unscoredRows < failsUnscored) return;
     throw new TrainerStateError(
       "NO_SCORES",
-      `none of the ${length} samples of a batch has a valid score, so that algorithm.filterGroups would generate others for ever; the first is ${failure ?? "unknown"}`,
+      `none of the last ${this.#unscoredRows} samples has a valid score, so that algorithm.filterGroups would generate others for ever; the first is ${failure ?? "unknown"}`,
     );
   }
 

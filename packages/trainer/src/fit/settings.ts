@@ -65,6 +65,28 @@ export interface TrainingSettings {
   readonly trainBatchSize: number;
 }
 
+/** Of them what algorithms are asked with. */
+export interface AlgorithmSettings extends Pick<
+  TrainingSettings,
+  "algorithm" | "actor" | "critic"
+> {
+  /** Rollouts of each prompt. */
+  readonly n: number;
+}
+
+/** Throws TrainerInputError. */
+export function readAlgorithmSettings(
+  options: Pick<TrainingOptions, "algorithm" | "actor" | "critic" | "criticOptions" | "rollout">,
+  trainBatchSize: number,
+): AlgorithmSettings {
+  return {
+    algorithm: algorithmOf(options),
+    actor: actorOf(options, trainBatchSize),
+    critic: criticOf(options, trainBatchSize),
+    n: whole("rollout.n", options.rollout.n ?? 1),
+  };
+}
+
 /** @param schedule undefined for one of the user's own. Throws TrainerInputError. */
 export function readTrainingSettings(
   options: TrainingOptions,
@@ -73,13 +95,12 @@ export function readTrainingSettings(
   const { rollout, run = {}, staleness = {}, prompts } = options;
   const trainBatchSize = prompts.positionOf(0).batchSize;
   const steps = run.totalTrainingSteps ?? (run.totalEpochs ?? 1) * prompts.batchesPerEpoch;
+  const { n, ...algorithms } = readAlgorithmSettings(options, trainBatchSize);
   const settings: TrainingSettings = {
     trainBatchSize,
-    algorithm: algorithmOf(options),
-    actor: actorOf(options, trainBatchSize),
-    critic: criticOf(options, trainBatchSize),
+    ...algorithms,
     rollout: {
-      n: whole("rollout.n", rollout.n ?? 1),
+      n,
       maxResponseLength: whole("rollout.maxResponseLength", rollout.maxResponseLength),
       ...drawing("rollout", rollout),
     },
@@ -114,7 +135,10 @@ export function readTrainingSettings(
   return settings;
 }
 
-function algorithmOf({ algorithm = {}, critic }: TrainingOptions): TrainingSettings["algorithm"] {
+function algorithmOf({
+  algorithm = {},
+  critic,
+}: Pick<TrainingOptions, "algorithm" | "critic">): TrainingSettings["algorithm"] {
   const { klCtrl, filterGroups, ...advantage } = algorithm;
   const { advEstimator = critic === undefined ? "grpo" : "gae" } = advantage;
   return {
@@ -136,7 +160,7 @@ function algorithmOf({ algorithm = {}, critic }: TrainingOptions): TrainingSetti
 }
 
 function actorOf(
-  { actor = {}, algorithm = {}, rollout }: TrainingOptions,
+  { actor = {}, algorithm = {}, rollout }: Pick<TrainingOptions, "actor" | "algorithm" | "rollout">,
   trainBatchSize: number,
 ): TrainingSettings["actor"] {
   const {
@@ -154,6 +178,15 @@ function actorOf(
   const policyLoss = { ...own, globalBatchInfo: { lossScaleFactor } };
   const { rolloutCorrection } = algorithm;
   const isBypassed = rolloutCorrection?.bypassMode === true;
+  if (isBypassed && !["vanilla", "bypass_mode", undefined].includes(lossMode)) {
+    const wanted =
+      "left out where algorithm.rolloutCorrection.bypassMode is true, whose loss it is";
+    refuse("actor.lossMode", wanted, lossMode);
+  }
+  if (lossMode === "bypass_mode" && !isBypassed) {
+    const wanted = "true, which actor.lossMode bypass_mode needs";
+    refuse("algorithm.rolloutCorrection.bypassMode", wanted, rolloutCorrection?.bypassMode);
+  }
   return {
     ppoMiniBatchSize: whole("actor.ppoMiniBatchSize", ppoMiniBatchSize ?? trainBatchSize),
     ppoEpochs: whole("actor.ppoEpochs", ppoEpochs ?? 1),
@@ -167,7 +200,11 @@ function actorOf(
 }
 
 function criticOf(
-  { criticOptions = {}, actor = {}, rollout }: TrainingOptions,
+  {
+    criticOptions = {},
+    actor = {},
+    rollout,
+  }: Pick<TrainingOptions, "criticOptions" | "actor" | "rollout">,
   trainBatchSize: number,
 ): TrainingSettings["critic"] {
   return {

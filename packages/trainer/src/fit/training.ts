@@ -14,6 +14,7 @@ import type {
   Account,
   CriticHandle,
   GenerateRequest,
+  LogProbs,
   PolicyHandle,
   PolicyInfo,
 } from "../policy/policy.ts";
@@ -65,6 +66,14 @@ export interface TrainingStart {
 
 type TakenGroups = Promise<ScoredSample[] | undefined>;
 
+/** Columns of rows of one batch, as the policy and the critic were in that step. */
+interface PreparedRows {
+  readonly step: number;
+  readonly data: DataProto;
+  /** By row of the batch: its row there. */
+  readonly at: ReadonlyMap<number, number>;
+}
+
 export class Training {
   readonly settings: TrainingSettings;
   readonly #parts: TrainingParts;
@@ -76,7 +85,7 @@ export class Training {
   #record: StepRecord;
   readonly #outstanding = new Set<RolloutBatch>();
   /** Columns of batches of a pool. */
-  readonly #prepared = new WeakMap<RolloutBatch, DataProto>();
+  readonly #prepared = new WeakMap<RolloutBatch, PreparedRows>();
   /** From a checkpoint, oldest first; given by `rollout` before anything is generated. */
   readonly #restored: RolloutBatch[];
   /** Batches of the steps so far and of those that are generated ahead, without those in the place of filtered groups. */
@@ -205,7 +214,6 @@ export class Training {
     for (const batch of restored) pool.add(batch);
     // Where the limit is another one than that of the run before.
     if (restored.length > 0) pool.dropStale(this.#finishedSteps);
-    for (const batch of restored) if (!isOver(batch)) await this.#prepare(batch);
     const stepsLeft = run.totalSteps - this.#finishedSteps;
     const steps = Math.min(1 + staleness.numWarmupBatches, stepsLeft);
     const wanted = this.#roomOf(this.stepGroups, steps - 1);
@@ -213,11 +221,12 @@ export class Training {
       pool.throwIfFailed();
       if (this.#planned < this.#finishedSteps + steps) this.#planned += 1;
       else if (pool.lacksFiltered) {
-        if (!this.#mayGenerate) return;
+        if (!this.#mayGenerate) break;
         this.#replace(pool);
       }
-      await this.#addTo(pool, await this.#generateNext(true));
+      pool.add(await this.#generateNext(true));
     }
+    for (const batch of pool.oldest(this.stepGroups)) await this.#prepare(batch);
   }
 
   /**
@@ -234,14 +243,19 @@ export class Training {
 
   /** Trains on samples of any batches of the pool. @param isLast whether the step has no others after these */
   async learnFrom(samples: readonly ScoredSample[], isLast: boolean): Promise<void> {
-    const batches = [...new Set(samples.map(({ batch }) => batch))];
-    const ordered = batches.map((batch) => samples.filter((one) => one.batch === batch));
+    const { ahead = [], due = [] } = Object.groupBy(samples, ({ batch, row }) =>
+      this.#preparedRows(batch)?.at.has(row) === true ? "due" : "ahead",
+    );
+    const batches = [...new Set(due.map(({ batch }) => batch))];
+    const ordered = batches.map((batch) => due.filter((one) => one.batch === batch));
     const parts = ordered.map((ones, index) => {
-      const data = this.#prepared.get(batches[index] as RolloutBatch) as DataProto;
-      return data.selectIdxs(ones.map(({ row }) => row));
+      const { data, at } = this.#preparedRows(batches[index] as RolloutBatch) as PreparedRows;
+      return data.selectIdxs(ones.map(({ row }) => at.get(row) as number));
     });
+    // Done before those that this step was to train on.
+    if (ahead.length > 0) parts.push(await this.#columns(ahead.map(({ sample }) => sample)));
     const { padTokenId } = this.#parts.policyInfo;
-    await this.#learn(ordered.flat(), joinColumns(parts, padTokenId), isLast);
+    await this.#learn([...ordered.flat(), ...ahead], joinColumns(parts, padTokenId), isLast);
   }
 
   /** Validates and keeps a checkpoint if it is time, and tells what the step came to. @param pool where the schedule has one: what would be too old for the next step leaves it */
@@ -277,8 +291,9 @@ export class Training {
     const { n } = this.settings.rollout;
     const left = this.left(batch);
     const pool = (this.#filtered ??= this.#poolWithin({ limit: Infinity, strategy: "drop" }));
-    if (!this.#prepared.has(batch)) {
-      this.#prepared.set(batch, batch.data);
+    if (this.#preparedRows(batch) === undefined) {
+      const at = new Map(batch.samples.map((_, row) => [row, row]));
+      this.#prepared.set(batch, { step: this.#record.step, data: batch.data, at });
       pool.add(batch);
     }
     const take = (): TakenGroups => {
@@ -306,14 +321,27 @@ export class Training {
     }
   }
 
-  /** Its log-probabilities are those of the policy of now, before the step's updates: what the losses clip by. */
   async #addTo(pool: GroupPool, batch: RolloutBatch): Promise<void> {
     pool.add(batch);
     await this.#prepare(batch);
   }
 
+  /**
+   * Its log-probabilities are those of the policy of now, of the step that trains on it, whichever weights it was generated with: what the losses clip by. What this step leaves is prepared again by
+   * the next one.
+   */
   async #prepare(batch: RolloutBatch): Promise<void> {
-    this.#prepared.set(batch, await this.#columns(batch.samples));
+    const { step } = this.#record;
+    const left = [...batch.samples.keys()].filter((row) => batch.isUsed[row] === 0);
+    const data = await this.#columns(left.map((row) => batch.samples[row] as TrainingSample));
+    const at = new Map(left.map((row, index) => [row, index]));
+    this.#prepared.set(batch, { step, data, at });
+  }
+
+  /** Of this step. */
+  #preparedRows(batch: RolloutBatch): PreparedRows | undefined {
+    const prepared = this.#prepared.get(batch);
+    return prepared?.step === this.#record.step ? prepared : undefined;
   }
 
   async #waitFor<Result>(run: () => Promise<Result>): Promise<Result> {
@@ -421,22 +449,26 @@ export class Training {
   }
 
   async #columns(samples: readonly TrainingSample[]): Promise<DataProto> {
-    const { policyInfo, referencePolicy, critic, learner } = this.#parts;
+    const { policy, policyInfo, referencePolicy, critic, learner } = this.#parts;
     const { clock } = this.#record;
     const { run } = this.settings;
     const data = columnsOf(samples, policyInfo.padTokenId);
     const rows = tokenRowsOf(data, this.settings.rollout.temperature);
-    const [own, reference, values] = await Promise.all([
-      this.#oldLogProbs(data),
-      referencePolicy &&
-        learner.needsReference &&
-        clock.time("ref", () =>
-          answerOf(
-            "the reference policy, asked for log-probs,",
-            referencePolicy.logProbs.remote({ ...rows, account: this.#account("ref") }),
-            run,
-          ),
+    const own = this.#oldLogProbs(data);
+    const askReference = async (asked: PolicyHandle): Promise<LogProbs> => {
+      // One actor in both roles answers one after the other: its time is that of each.
+      if (asked === policy) await own;
+      return await clock.time("ref", () =>
+        answerOf(
+          "the reference policy, asked for log-probs,",
+          asked.logProbs.remote({ ...rows, account: this.#account("ref") }),
+          run,
         ),
+      );
+    };
+    const [ofPolicy, reference, values] = await Promise.all([
+      own,
+      referencePolicy && learner.needsReference && askReference(referencePolicy),
       critic &&
         clock.time("values", () =>
           answerOf(
@@ -448,7 +480,7 @@ export class Training {
     ]);
     data.batch = {
       ...data.batch,
-      ...own,
+      ...ofPolicy,
       ...(reference ? { ref_log_prob: reference.logProbs } : {}),
       ...(values === undefined ? {} : { values }),
     };

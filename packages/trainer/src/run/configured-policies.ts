@@ -15,7 +15,7 @@ import { arithmeticAlphabet } from "../tasks/arithmetic.ts";
 import type { PromptDataset } from "../data/prompt-dataset.ts";
 import type { TinySettings } from "../policy/tiny/settings.ts";
 import { checkKwargs } from "./kwargs.ts";
-import { optimSettingsOf } from "./trainer-options.ts";
+import { needsCritic, optimSettingsOf } from "./trainer-options.ts";
 
 export interface ConfiguredPolicies {
   readonly policy: PolicyHandle;
@@ -43,12 +43,12 @@ export async function openPolicies(
   config: TrainerConfig,
   context: PolicyContext,
 ): Promise<ConfiguredPolicies> {
-  const { algorithm, critic, rayling } = config;
+  const { algorithm, rayling } = config;
   const { actor } = config.actorRolloutRef;
   const make = Object.hasOwn(kinds, rayling.policy) ? kinds[rayling.policy] : undefined;
   const kind = await (make ?? ofModule)(config, context);
-  const needsCritic = critic.enable ?? algorithm.advEstimator === "gae";
-  if (needsCritic && kind.critic === undefined) {
+  const hasCritic = needsCritic(config);
+  if (hasCritic && kind.critic === undefined) {
     throw wrong(
       "rayling.critic",
       `is needed: algorithm.adv_estimator ${algorithm.advEstimator} has one, and the policy ${rayling.policy} brings none`,
@@ -61,7 +61,7 @@ export async function openPolicies(
   return {
     policy,
     referencePolicy: needsReference ? await referenceOf(policy, kind, config.trainer) : undefined,
-    critic: needsCritic ? kind.critic?.() : undefined,
+    critic: hasCritic ? kind.critic?.() : undefined,
   };
 }
 

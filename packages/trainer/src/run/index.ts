@@ -1,5 +1,6 @@
 /** A configured run as a whole, for `@rayling/trainer/run`: public names. */
 
+export { checkAlgorithms } from "./check-algorithms.ts";
 export { openPrompts } from "./prompt-files.ts";
 export type { ConfiguredPrompts } from "./prompt-files.ts";
 export { runTraining } from "./run-training.ts";

@@ -14,6 +14,7 @@ import { PPOTrainer } from "../ppo-trainer.ts";
 import type { TrainingReport } from "../ppo-trainer.ts";
 import { Tracking } from "../tracking/tracking.ts";
 import type { TrackingLogger } from "../tracking/tracking-logger.ts";
+import { checkAlgorithms } from "./check-algorithms.ts";
 import { openPolicies } from "./configured-policies.ts";
 import type { ConfiguredPolicies } from "./configured-policies.ts";
 import { openPrompts } from "./prompt-files.ts";
@@ -43,7 +44,8 @@ export async function runTraining(
   config: TrainerConfig,
   { baseDirectory = process.cwd(), loggers = [] }: RunTrainingOptions = {},
 ): Promise<TrainingRun> {
-  // What is not there is told before anything takes its time.
+  // What is not there, and what does not fit, is told before anything takes its time.
+  checkAlgorithms(config);
   for (const path of rewardPathsOf(config.reward)) resolveRewardModule(path, baseDirectory);
   const prompts = await openPrompts(config);
   const policies = await openPolicies(config, {

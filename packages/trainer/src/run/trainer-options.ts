@@ -67,7 +67,7 @@ export function trainerOptionsOf(
     validationDataDir: trainer.validationDataDir ?? undefined,
     checkpoints: {
       folder: trainer.defaultLocalDir,
-      keep: keptOf(trainer),
+      keep: keptOf(config),
       resumeMode: trainer.resumeMode,
       resumePath: trainer.resumeFromPath ?? undefined,
     },
@@ -144,11 +144,20 @@ function algorithmOptionsOf({ algorithm }: TrainerConfig): AlgorithmOptions {
   };
 }
 
-/** One checkpoint holds both, and stays as long as one of them is to. */
-function keptOf(trainer: TrainerConfig["trainer"]): number | undefined {
-  const { maxActorCkptToKeep: actor, maxCriticCkptToKeep: critic } = trainer;
-  if (actor === null && critic === null) return undefined;
-  return Math.max(actor ?? 0, critic ?? 0);
+/** One checkpoint holds both, and stays as long as one of them is to. Undefined: for ever. */
+function keptOf({ trainer, critic, algorithm }: TrainerConfig): number | undefined {
+  const { maxActorCkptToKeep: actor, maxCriticCkptToKeep: ofCritic } = trainer;
+  const kept = needsCritic({ critic, algorithm }) ? [actor, ofCritic] : [actor];
+  const most = Math.max(...kept.map((count) => count ?? Infinity));
+  return most === Infinity ? undefined : most;
+}
+
+/** Whether the configuration has one. */
+export function needsCritic({
+  critic,
+  algorithm,
+}: Pick<TrainerConfig, "critic" | "algorithm">): boolean {
+  return critic.enable ?? algorithm.advEstimator === "gae";
 }
 
 /** verl's names of the optimiser are the policy's, but for what the run knows. */

@@ -1,4 +1,4 @@
-/** Losses that need more of a training than the rows: a seed, what the rollout said, the entropy of the policy. */
+/** Trainings by each estimator and each loss, and what some of them need of a training beside its rows: a seed, what the rollout said, the entropy of the policy. */
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,7 +6,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
-import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
+import {
+  createAdvantageRegistry,
+  createPolicyLossRegistry,
+  PPOTrainer,
+  PromptDataset,
+  PromptLoader,
+  TimedCriticActor,
+} from "@rayling/trainer";
 import type { PPOTrainerOptions, TrainingReport } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { BanditActor } from "../fixtures/bandit.ts";
@@ -51,6 +58,40 @@ async function trained(steps: number, more: Partial<PPOTrainerOptions>): Promise
   const { weights } = await ray.get(policy.state.remote());
   return { report, weights: [...(weights["logits"] ?? [])] };
 }
+
+/** Of the first steps, and of the last. */
+function scoresOf({ metrics }: TrainingReport): readonly [number, number] {
+  const scores = metrics.map((one) => one["critic/score/mean"] ?? Number.NaN);
+  const mean = (some: readonly number[]): number =>
+    some.reduce((sum, one) => sum + one, 0) / some.length;
+  return [mean(scores.slice(0, 5)), mean(scores.slice(-5))];
+}
+
+describe("a training learns", () => {
+  test.each(createPolicyLossRegistry().names())("by the loss %s", async (lossMode) => {
+    const isBypass = lossMode === "bypass_mode";
+    const { report } = await trained(40, {
+      actor: { lossMode, ppoMiniBatchSize: 4, droBeta: 0.1 },
+      ...(isBypass ? { algorithm: { rolloutCorrection: { bypassMode: true } } } : {}),
+    });
+    const [first, last] = scoresOf(report);
+    expect(last).toBeGreaterThan(first + 0.3);
+  });
+
+  // gdpo is made of components, which this reward has none of (scores.test.ts).
+  const estimators = createAdvantageRegistry()
+    .names()
+    .filter((name) => name !== "gdpo");
+  test.each(estimators)("by the estimator %s", async (advEstimator) => {
+    const critic = TimedCriticActor.remote({ seconds: {} });
+    const { report } = await trained(40, {
+      algorithm: { advEstimator },
+      ...(advEstimator === "gae" ? { critic } : {}),
+    });
+    const [first, last] = scoresOf(report);
+    expect(last).toBeGreaterThan(first + 0.3);
+  });
+});
 
 describe("clip_cov", () => {
   const actor = {

@@ -6,12 +6,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
-import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
+import {
+  createAdvantageRegistry,
+  createPolicyLossRegistry,
+  PPOTrainer,
+  PromptDataset,
+  PromptLoader,
+} from "@rayling/trainer";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import type {
   SampleRecord,
   ScheduleName,
   StepTracker,
+  PhaseRecord,
   PPOTrainerOptions,
   RolloutBatch,
   TrainingReport,
@@ -496,11 +503,19 @@ describe("filtered groups", () => {
       await expect(training).rejects.toMatchObject({
         code: "NO_SCORES",
         message: expect.stringMatching(
-          /^none of the \d+ samples of a batch has a valid score.*: Error: the judge is away$/,
+          /^none of the last \d+ samples has a valid score.*: Error: the judge is away$/,
         ),
       });
     },
   );
+
+  test("a judge that is away ends a training whose prompts fill no batch, too", async () => {
+    const training = trained(
+      { reward: "noneScores", count: 2, dropLast: false },
+      { schedule: "streaming", algorithm: { filterGroups: { maxNumGenBatches: 0 } } },
+    );
+    await expect(training).rejects.toMatchObject({ code: "NO_SCORES" });
+  });
 
   test("by a number of the extra info; one that is not there is an error", async () => {
     const of = (metric: string): Promise<Ran> =>
@@ -599,9 +614,59 @@ describe("what does not fit", () => {
       },
     ],
     ["rollout.temperature", { rollout: { maxResponseLength: 4, temperature: 0 } }],
+    ["usePfPpo", { algorithm: { usePfPpo: true } }],
+    [
+      "groups",
+      { algorithm: { advEstimator: "grpo_passk" }, rollout: { maxResponseLength: 4, n: 1 } },
+    ],
+    ["rolloutRs", { algorithm: { rolloutCorrection: { rolloutRs: "token_k9" } } }],
+    [
+      "rolloutIsThreshold",
+      { algorithm: { rolloutCorrection: { rolloutIs: "token", rolloutIsThreshold: "banana" } } },
+    ],
+    ["droBeta", { actor: { lossMode: "dro" } }],
+    ["algorithm.rolloutCorrection.bypassMode", { actor: { lossMode: "bypass_mode" } }],
+    [
+      "actor.lossMode",
+      {
+        actor: { lossMode: "dro" },
+        algorithm: { rolloutCorrection: { bypassMode: true } },
+      },
+    ],
     ["run.totalTrainingSteps", { run: { totalTrainingSteps: 0 } }],
   ])("%s", async ([input, more]) => {
-    await expect(trained({}, more)).rejects.toMatchObject({ name: "TrainerInputError", input });
+    const generated: string[] = [];
+    const tracking = { ...silentTracker, phase: ({ name }: PhaseRecord) => generated.push(name) };
+    await expect(trained({}, { tracking, ...more })).rejects.toMatchObject({
+      name: "TrainerInputError",
+      input,
+    });
+    expect(generated).toEqual([]);
+  });
+
+  test("is not looked for in what estimators and losses of the user's own do with rows that nobody generated", async () => {
+    const told: string[] = [];
+    const advantageRegistry = createAdvantageRegistry();
+    advantageRegistry.register("own", (batch, settings) => {
+      told.push("estimator");
+      return advantageRegistry.get("grpo")(batch, settings);
+    });
+    const policyLossRegistry = createPolicyLossRegistry();
+    policyLossRegistry.register("own", (batch, settings) => {
+      told.push("loss");
+      return policyLossRegistry.get("vanilla")(batch, settings);
+    });
+    await trained(
+      {},
+      {
+        advantageRegistry,
+        policyLossRegistry,
+        algorithm: { advEstimator: "own" },
+        actor: { lossMode: "own" },
+        run: { totalTrainingSteps: 1 },
+      },
+    );
+    expect(told).toEqual(["estimator", "loss"]);
   });
 
   test.for<[Script["flaw"] & string, string | RegExp]>([

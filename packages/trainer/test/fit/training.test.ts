@@ -123,16 +123,25 @@ describe("what it is told", () => {
     expect(report.metrics[0]?.["actor/entropy_loss"]).toBeCloseTo(Math.log(4), 5);
   });
 
-  test("how far rollouts are from the policy", async () => {
+  test.each<[string, Pick<PPOTrainerOptions, "schedule" | "staleness">]>([
+    ["one-step-off-policy", { schedule: "one-step-off-policy" }],
+    [
+      "streaming ahead",
+      { schedule: "streaming", staleness: { limit: 1, numWarmupBatches: 1, strategy: "wait" } },
+    ],
+  ])("how far rollouts are from the policy that trains on them: %s", async (_, how) => {
     const report = await trained({
       prompts: new PromptLoader(dataset, { batchSize: prompts }),
-      schedule: "one-step-off-policy",
+      ...how,
+      actor: { ppoMiniBatchSize: prompts },
       algorithm: { rolloutCorrection: { rolloutIs: "token", rolloutIsThreshold: 2 } },
       run: { totalTrainingSteps: 3 },
     });
     const [first, second] = report.metrics;
     expect(first?.["rollout_corr/kl"]).toBeCloseTo(0, 6);
     expect(second?.["rollout_corr/rollout_is_max"]).toBeGreaterThan(1);
+    // The ratio of the loss begins at 1: it is to the policy before the update, not to the one of the rollout.
+    for (const one of report.metrics) expect(one["actor/ppo_kl"]).toBeCloseTo(0, 6);
   });
 
   test("verl's metrics and those of rewards", async () => {

@@ -66,13 +66,34 @@ describe("the trainer's options", () => {
       run: { totalEpochs: 30, saveFreq: 20 },
       checkpoints: {
         folder: "checkpoints/verl_examples/gsm8k",
-        keep: 3,
+        keep: 2,
         resumeMode: "disable",
       },
     });
     expect(options.algorithm?.filterGroups).toBeUndefined();
     expect(options.actor).not.toHaveProperty("droBeta");
   });
+
+  test.each([
+    ["grpo", 1, 3, 1],
+    ["grpo", 1, null, 1],
+    ["grpo", null, 1, undefined],
+    ["gae", 1, 3, 3],
+    // null is all of them.
+    ["gae", 1, null, undefined],
+    ["gae", null, 1, undefined],
+  ])(
+    "keep a checkpoint as long as the policy, or a critic, of %s is to be kept (%s, %s)",
+    (...row) => {
+      const [advEstimator, ofActor, ofCritic, keep] = row;
+      const { checkpoints } = optionsOf(
+        `algorithm.adv_estimator=${advEstimator}`,
+        `trainer.max_actor_ckpt_to_keep=${ofActor}`,
+        `trainer.max_critic_ckpt_to_keep=${ofCritic}`,
+      );
+      expect(checkpoints?.keep).toBe(keep);
+    },
+  );
 
   test("validate greedily without a temperature", () => {
     expect(optionsOf().rollout.validation).toEqual({ n: 1, doSample: false, topP: 1, topK: -1 });
