@@ -54,6 +54,8 @@ export interface ReplayResult {
   readonly samples: number;
   /** Different ones among them. */
   readonly distinct: number;
+  /** That have a score: no call was skipped. */
+  readonly scored: number;
   readonly worstStaleness: number;
   readonly phases: readonly PhaseRecord[];
 }
@@ -84,7 +86,7 @@ export async function replay(
   const prompts = await promptsOf("train", workload.prompts);
   const phases: PhaseRecord[] = [];
   const ends: number[] = [];
-  const spent = { latencyMs: 0, samples: 0, firstMs: Infinity, lastMs: 0 };
+  const spent = { latencyMs: 0, samples: 0, scored: 0, firstMs: Infinity, lastMs: 0 };
   const ids = new Set<string>();
   const tracking = size.report === undefined ? undefined : await pageOf(plan, size, size.report);
   const folder = await mkdtemp(join(tmpdir(), "rayling-replay-"));
@@ -129,6 +131,7 @@ export async function replay(
             ids.add(id);
             spent.latencyMs += outcome.latencyMs;
             spent.samples += 1;
+            if (outcome.valid) spent.scored += 1;
             spent.firstMs = Math.min(spent.firstMs, generatedMs);
             spent.lastMs = Math.max(spent.lastMs, scoredMs);
           }
@@ -150,6 +153,7 @@ export async function replay(
       meanLatencySeconds: seconds(spent.latencyMs / spent.samples),
       samples: spent.samples,
       distinct: ids.size,
+      scored: spent.scored,
       worstStaleness: Math.max(...metrics.map(worstStalenessOf)),
       phases,
     };

@@ -15,36 +15,62 @@ interface Row {
   readonly plan: { readonly name: string };
   readonly samples: number;
   readonly distinct: number;
+  readonly scored: number;
   readonly worstStaleness: number;
-  readonly phases: readonly { readonly step: number; readonly name: string }[];
+  readonly phases: readonly Phase[];
 }
 
-const bounds: Readonly<Record<string, number>> = {
-  "recipe-sync": 0,
-  "recipe-mini-batch-pipeline": 0,
-  "recipe-one-step-off-policy": 1,
-  "recipe-one-step-pipeline": 1,
-  "one-step-pipeline": 1,
-  "streaming-1": 1,
-  "streaming-1-auto-448": 1,
-  "streaming-on-policy-320": 0,
-  "streaming-1-heavy-tail-hedged": 1,
-};
+interface Phase {
+  readonly step: number;
+  readonly name: string;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** How old rollouts may be, in how many parts a step is trained, and whether batches are generated a step before they are trained. */
+const rules: Readonly<Record<string, readonly [staleness: number, parts: number, ahead: boolean]>> =
+  {
+    "recipe-sync": [0, 1, false],
+    "recipe-mini-batch-pipeline": [0, 4, false],
+    "recipe-one-step-off-policy": [1, 1, true],
+    "recipe-one-step-pipeline": [1, 4, true],
+    "one-step-pipeline": [1, 4, true],
+    "streaming-1": [1, 4, true],
+    "streaming-1-auto-448": [1, 4, true],
+    "streaming-on-policy-320": [0, 4, false],
+    "streaming-1-heavy-tail-hedged": [1, 4, true],
+  };
+const steps = 6;
 
 test("the published runs and ours, in short", async () => {
   const folder = await mkdtemp(join(tmpdir(), "rayling-replay-test-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const json = join(folder, "figures.json");
-  const flags = ["--scale", "5000", "--steps", "6", "--prompts", "16", "--json", json];
+  const flags = ["--scale", "5000", "--steps", String(steps), "--prompts", "16", "--json", json];
   const { stdout } = await run(process.execPath, ["bench/replay/main.ts", ...flags], { cwd: root });
   const { rows } = JSON.parse(await readFile(json, "utf8")) as { rows: Row[] };
-  expect(rows.map(({ plan }) => plan.name)).toEqual(Object.keys(bounds));
-  for (const { plan, samples, distinct, worstStaleness, phases } of rows) {
+  expect(rows.map(({ plan }) => plan.name)).toEqual(Object.keys(rules));
+  for (const { plan, samples, distinct, scored, worstStaleness, phases } of rows) {
+    const [staleness, parts, ahead] = rules[plan.name] as NonNullable<(typeof rules)[string]>;
     expect(stdout).toContain(plan.name);
-    expect([plan.name, samples, distinct]).toEqual([plan.name, 480, 480]);
-    expect(worstStaleness).toBe(bounds[plan.name]);
-    const counts = countsOf(phases.map(({ name }) => name));
-    expect(counts).toMatchObject({ gen: 6, save_checkpoint: 1 });
+    expect([plan.name, samples, distinct, scored]).toEqual([plan.name, 480, 480, 480]);
+    expect(worstStaleness).toBe(staleness);
+    expect(phases.filter(({ name }) => name === "save_checkpoint")).toHaveLength(1);
+    for (let step = 1; step <= steps; step++) {
+      const of = (wanted: string): Phase[] =>
+        phases.filter((one) => one.step === step && one.name === wanted);
+      const generated = of("gen");
+      const trained = of("update_actor");
+      // Ahead, the first step has its own batch and the next one's, and the last has none left.
+      const batches = ahead ? 1 + Number(step === 1) - Number(step === steps) : 1;
+      expect([plan.name, step, generated.length]).toEqual([plan.name, step, batches]);
+      expect([plan.name, step, trained.length]).toEqual([plan.name, step, parts]);
+      // What a step generates it generates before it trains, and it knows the log-probs of all before that.
+      const firstUpdate = Math.min(...trained.map(({ startMs }) => startMs));
+      for (const { endMs } of [...generated, ...of("old_log_prob").slice(0, 1)]) {
+        expect(endMs).toBeLessThanOrEqual(firstUpdate);
+      }
+    }
     const tested = phases.flatMap(({ name, step }) => (name === "testing" ? [step] : []));
     expect([...new Set(tested)]).toEqual([5, 6]);
   }
@@ -56,7 +82,7 @@ test("rows are chosen by their schedules, and of those by their names", async ()
     const { stdout } = await run(process.execPath, ["bench/replay/main.ts", ...short], {
       cwd: root,
     });
-    return Object.keys(bounds).filter((name) => new RegExp(`^ *${name} `, "m").test(stdout));
+    return Object.keys(rules).filter((name) => new RegExp(`^ *${name} `, "m").test(stdout));
   };
   expect(await rowsOf("--schedule", "sync,mini-batch-pipeline")).toEqual([
     "recipe-sync",
@@ -83,9 +109,3 @@ test.each([
   });
   await expect(failed).rejects.toThrow(message);
 });
-
-function countsOf(names: readonly string[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
-  return counts;
-}
