@@ -157,7 +157,7 @@ export class Learner {
     return { data: learnable, drawn };
   }
 
-  /** In mini-batches, as often as `ppoEpochs` says. One without a valid row changes nothing. */
+  /** In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes nothing, and nothing is told of it. */
   async updateCritic(
     data: DataProto,
     metrics: CollectedMetrics,
@@ -166,36 +166,18 @@ export class Learner {
     const critic = this.#critic;
     if (critic === undefined) return;
     const { run } = this.#settings;
-    const { cliprangeValue, lossAggMode, lossScaleFactor } = this.#settings.critic;
     const { ppoMiniBatchSize, ppoEpochs } = this.#settings.critic;
     const rows = miniBatchRows(data.length, ppoMiniBatchSize * this.#settings.rollout.n, ppoEpochs);
     for (const [index, { start, stop }] of rows.entries()) {
       const part = data.slice(start, stop);
       const tokens = { ...tokenRowsOf(part, this.#settings.rollout.temperature), account };
-      const vpreds = await answerOf(
-        "the critic, asked for values,",
-        critic.values.remote(tokens),
-        run,
-      );
-      const { loss, clipfrac, gradVpreds } = valueLoss(
-        {
-          vpreds,
-          values: tensorIn(part, "values"),
-          returns: tensorIn(part, "returns"),
-          valid: validIn(part),
-          responseMask: tensorIn(part, "response_mask"),
-        },
-        { cliprangeValue, lossAggMode, lossScaleFactor },
-      );
       const stepsSchedule = isLast && index === rows.length - 1;
-      metrics.addAll({
-        "critic/vf_loss": loss,
-        "critic/vf_clipfrac": clipfrac,
-        "critic/vpred_mean": meanOfValid(vpreds, part),
-      });
-      const learns = hasValidRows(part);
+      const learns = hasTokens(part);
       if (!learns && !stepsSchedule) continue;
-      const update = { ...tokens, gradValues: gradVpreds, stepsSchedule, learns };
+      const gradValues = learns
+        ? await this.#valueGradients(part, tokens, metrics)
+        : zerosFor(part);
+      const update = { ...tokens, gradValues, stepsSchedule, learns };
       const { gradNorm, lr } = await answerOf(
         "the critic, asked for an update,",
         critic.update.remote(update),
@@ -206,7 +188,7 @@ export class Learner {
   }
 
   /**
-   * In mini-batches, as often as `ppoEpochs` says. One without a valid row changes nothing.
+   * In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes nothing, and nothing is told of it.
    *
    * @param isFresh whether the policy is still the one that old_log_probs are of: the first of these updates needs no others
    * @param scoresTokens whether the policy can be asked for log-probs of now; else those of the rollout, which old_log_probs are, stand for them
@@ -223,24 +205,26 @@ export class Learner {
     for (const [index, { start, stop }] of rows.entries()) {
       const part = data.slice(start, stop);
       const tokens = tokenRowsOf(part, rollout.temperature);
-      const now =
-        !scoresTokens || (index === 0 && isFresh)
-          ? { logProbs: tensorIn(part, "old_log_probs"), entropys: tensorIn(part, "entropys") }
-          : await this.#logProbs(tokens, account);
-      const gradients = actorGradients(
-        part,
-        now,
-        {
-          actor,
-          policyLoss: this.#policyLoss,
-          permutation: (count) =>
-            shuffled(count, (place) => uniformOf(run.seed, account.step, partOfStep, index, place)),
-        },
-        metrics,
-      );
       const stepsSchedule = isLast && index === rows.length - 1;
-      const learns = hasValidRows(part);
+      const learns = hasTokens(part);
       if (!learns && !stepsSchedule) continue;
+      const gradients = learns
+        ? actorGradients(
+            part,
+            !scoresTokens || (index === 0 && isFresh)
+              ? { logProbs: tensorIn(part, "old_log_probs"), entropys: tensorIn(part, "entropys") }
+              : await this.#logProbs(tokens, account),
+            {
+              actor,
+              policyLoss: this.#policyLoss,
+              permutation: (count) =>
+                shuffled(count, (place) =>
+                  uniformOf(run.seed, account.step, partOfStep, index, place),
+                ),
+            },
+            metrics,
+          )
+        : { gradLogProbs: zerosFor(part) };
       const update = { ...tokens, ...gradients, stepsSchedule, learns, account };
       const { gradNorm, lr } = await answerOf(
         "the policy, asked for an update,",
@@ -249,6 +233,34 @@ export class Learner {
       );
       metrics.addAll({ "actor/grad_norm": gradNorm, "actor/lr": lr });
     }
+  }
+
+  /** By what a mini-batch changes the critic. */
+  async #valueGradients(
+    part: DataProto,
+    tokens: TokenRows & { readonly account: Account },
+    metrics: CollectedMetrics,
+  ): Promise<Tensor> {
+    const { critic, run } = this.#settings;
+    const { cliprangeValue, lossAggMode, lossScaleFactor } = critic;
+    const asked = (this.#critic as CriticHandle).values.remote(tokens);
+    const vpreds = await answerOf("the critic, asked for values,", asked, run);
+    const { loss, clipfrac, gradVpreds } = valueLoss(
+      {
+        vpreds,
+        values: tensorIn(part, "values"),
+        returns: tensorIn(part, "returns"),
+        valid: validIn(part),
+        responseMask: tensorIn(part, "response_mask"),
+      },
+      { cliprangeValue, lossAggMode, lossScaleFactor },
+    );
+    metrics.addAll({
+      "critic/vf_loss": loss,
+      "critic/vf_clipfrac": clipfrac,
+      "critic/vpred_mean": meanOfValid(vpreds, part),
+    });
+    return gradVpreds;
   }
 
   /** Its time is part of the update's. */
@@ -273,9 +285,16 @@ function miniBatchRows(rows: number, size: number, epochs: number): RowRange[] {
   });
 }
 
-/** Without one there is no step: of a gradient of 0, too, an optimiser would make one, by its moments and its weight decay. */
-function hasValidRows(part: DataProto): boolean {
-  return validIn(part).includes(true);
+/** A token of a valid row that is not rejected. Without one there is no step: of a gradient of 0, too, an optimiser would make one, by its moments and its weight decay. */
+function hasTokens(part: DataProto): boolean {
+  const mask = matrixOf("responseMask", tensorIn(part, "response_mask"));
+  return countOf(validMask(mask, validIn(part))) > 0;
+}
+
+/** Of an update that only goes on with the learning rate. */
+function zerosFor(part: DataProto): Tensor {
+  const { shape, data } = tensorIn(part, "responses");
+  return asTensor(new Float32Array(data.length), shape);
 }
 
 function meanOfValid(values: Tensor, data: DataProto): number {

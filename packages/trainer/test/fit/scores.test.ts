@@ -39,11 +39,20 @@ describe("a run goes on, and learns nothing from them, where the scores are inva
   test.for(cases)("all rows: %s", async ([, more]) => {
     const { report, updates } = await trained("allThrow", more);
     expect(report.metrics[0]?.["reward/invalid_rate"]).toBe(1);
-    expect(report.metrics[0]?.["actor/pg_loss"]).toBe(0);
+    expect(report.metrics[0]).not.toHaveProperty("actor/pg_loss");
     const gradients = updates.flatMap(({ logProbs, entropys }) => [...logProbs, ...entropys]);
     // Only the last update of the step is asked for, which the learning rate goes on with.
     expect(updates.map(({ learns }) => learns)).toEqual([false]);
     expect(gradients.filter((one) => one !== 0)).toEqual([]);
+  });
+
+  test("no row, where the correction rejects all tokens", async () => {
+    const { report, updates } = await trained("halves", {
+      algorithm: { rolloutCorrection: { rolloutRs: "token_k1", rolloutRsThreshold: "2_3" } },
+    });
+    expect(report.metrics[0]?.["rollout_corr/rollout_rs_masked_fraction"]).toBe(1);
+    expect(report.metrics[0]).not.toHaveProperty("actor/pg_loss");
+    expect(updates.map(({ learns }) => learns)).toEqual([false]);
   });
 
   test.for(cases)("all rows but one: %s", async ([, more]) => {
