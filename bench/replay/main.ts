@@ -12,7 +12,7 @@ import { writeBlock } from "../measure/readme.ts";
 import { markdownTables, terminalTables } from "../measure/report.ts";
 import type { Table } from "../measure/report.ts";
 import type { Latency } from "./judge.ts";
-import { recordedRuns, workload } from "./recorded.ts";
+import { recordedRuns, withTimings, workload } from "./recorded.ts";
 import type { RecordedRun } from "./recorded.ts";
 import { replay } from "./run.ts";
 import type { ReplayPlan, ReplayResult, ReplayScale } from "./run.ts";
@@ -31,6 +31,7 @@ const usage = `node bench/replay/main.ts [flags]
 The published runs again, with the recipe's arrangement and with ours.
 
   --run NAME         ${Object.keys(recordedRuns).join(" | ")}; default 7b-megatron
+  --timings FOLDER   the times of each step in place of medians, from its files <run>-{baseline,pipeline,one-step,both}.csv
   --scale N          all times are divided by it; default 500
   --steps N          default ${workload.steps}
   --slots N          rewards at a time, of ours; default 256
@@ -45,6 +46,7 @@ The published runs again, with the recipe's arrangement and with ours.
 
 const kinds = {
   run: "string",
+  timings: "string",
   scale: "string",
   steps: "string",
   slots: "string",
@@ -71,10 +73,12 @@ async function main(args: readonly string[]): Promise<void> {
     throw new FlagError("--prompts takes a multiple of 4: a batch has 4 mini-batches");
   }
   const name = flags.run ?? "7b-megatron";
-  const runs = recordedRuns[name];
-  if (runs === undefined) {
+  const medians = recordedRuns[name];
+  if (medians === undefined) {
     throw new FlagError(`--run takes ${Object.keys(recordedRuns).join(", ")}, not "${name}"`);
   }
+  const runs =
+    flags.timings === undefined ? medians : await withTimings(name, medians, flags.timings);
   const latency = latencyOf(flags.latency ?? "uniform:0,40");
   const slots = whole("--slots", flags.slots ?? "256");
   const plans = plansOf(runs, { latency, slots });

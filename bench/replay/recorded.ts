@@ -2,12 +2,15 @@
  * The published runs of verl's recipe async_reward_agent (TensorBoard logs of haolinyan/verl at 35cee0c): median seconds of each phase, and how long all of it took from the end of step 1 to the
  * last event. 8 x H20, GSM8K, 1,024 prompts x 5, mini-batches of 256 prompts, 105 steps, 256 slots, each reward 0 to 40 s, validation of 1,319 every 5 steps, checkpoint every 20.
  */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { ScheduleName } from "@rayling/trainer";
+import { FlagError } from "../measure/command-line.ts";
 
 export interface RecordedRun {
   readonly schedule: ScheduleName;
-  /** GPU time by verl's timers; testing is without the rewards. */
-  readonly seconds: Readonly<Record<string, number>>;
+  /** GPU time by verl's timers, of all steps or of each; testing is without the rewards. */
+  readonly seconds: Readonly<Record<string, number | readonly number[]>>;
   readonly saveSeconds: number;
   /** Whether its validation waited behind the training's rewards, in their pool. */
   readonly validationInLine: boolean;
@@ -29,6 +32,10 @@ export const workload = {
 /** Work on the CPU for each time that rewards are taken: advantages, and moving them to the GPUs. */
 const overheadPerGet = 2.6;
 
+function getsOf(schedule: ScheduleName): number {
+  return schedule === "sync" || schedule === "one-step-off-policy" ? 1 : 4;
+}
+
 interface Medians {
   readonly gen: number;
   readonly old: number;
@@ -42,14 +49,13 @@ interface Medians {
 
 function recorded(schedule: ScheduleName, medians: Medians): RecordedRun {
   const { gen, old, ref, update, testing, save, published, validationInLine = false } = medians;
-  const gets = schedule === "sync" || schedule === "one-step-off-policy" ? 1 : 4;
   return {
     schedule,
     seconds: {
       gen,
       old_log_prob: old,
       ref,
-      update_actor: update + gets * overheadPerGet,
+      update_actor: update + getsOf(schedule) * overheadPerGet,
       testing,
     },
     saveSeconds: save,
@@ -163,6 +169,70 @@ export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
     }),
   ],
 };
+
+/** Files with the timers of each step that there may be of a run, `<run>-<file>.csv`. */
+const timingFiles: Partial<Record<ScheduleName, string>> = {
+  sync: "baseline",
+  "mini-batch-pipeline": "pipeline",
+  "one-step-off-policy": "one-step",
+  "one-step-pipeline": "both",
+};
+
+/**
+ * The same runs with the times of each step in place of medians, where the folder has them: a row for each step, with verl's timers by their names. Rejects with FlagError where it has none of
+ * them, or one that has not what is needed.
+ */
+export async function withTimings(
+  name: string,
+  runs: readonly RecordedRun[],
+  folder: string,
+): Promise<RecordedRun[]> {
+  const read = await Promise.all(runs.map((run) => timingsOf(name, run, folder)));
+  if (read.every((one) => one === undefined)) {
+    throw new FlagError(
+      `--timings ${folder} has no times of ${name}, such as ${name}-baseline.csv`,
+    );
+  }
+  return runs.map((run, index) => ({ ...run, seconds: { ...run.seconds, ...read[index] } }));
+}
+
+async function timingsOf(
+  name: string,
+  { schedule }: RecordedRun,
+  folder: string,
+): Promise<Record<string, number[]> | undefined> {
+  const file = timingFiles[schedule];
+  if (file === undefined) return undefined;
+  const path = join(folder, `${name}-${file}.csv`);
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  const [head = [], ...rows] = text
+    .trimEnd()
+    .split("\n")
+    .map((line) => line.split(","));
+  // Row 0 is the validation before training.
+  const steps = rows.filter(([step]) => Number(step) > 0);
+  const column = (timer: string, more = 0): number[] => {
+    const at = head.indexOf(`timing_s/${timer}`);
+    const texts = steps.map((row) => row[at] ?? "");
+    // The last step generates nothing where batches are generated ahead.
+    if (timer === "gen" && texts.at(-1) === "") texts.pop();
+    const values = texts.map((one) => Number.parseFloat(one) + more);
+    if (values.length > 0 && values.every(Number.isFinite)) return values;
+    throw new FlagError(`--timings: ${path} does not have timing_s/${timer} of each step`);
+  };
+  return {
+    gen: column("gen"),
+    old_log_prob: column("old_log_prob"),
+    ref: column("ref"),
+    update_actor: column("update_actor", getsOf(schedule) * overheadPerGet),
+  };
+}
 
 function secondsOf(clock: string): number {
   return clock.split(":").reduce((sum, part) => sum * 60 + Number(part), 0);

@@ -1,7 +1,7 @@
 /** A short replay of the published runs: not how long it takes, but that every sample is scored and trained once, and none is older than its schedule allows. */
 
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const run = promisify(execFile);
 
 interface Row {
-  readonly plan: { readonly name: string };
+  readonly plan: { readonly name: string; readonly recorded: { readonly seconds: unknown } };
   readonly samples: number;
   readonly distinct: number;
   readonly scored: number;
@@ -76,6 +76,29 @@ test("the published runs and ours, in short", async () => {
   }
 });
 
+test("the times of each step are those of a folder, where it has them", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-replay-test-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const timers = ["adv", "gen", "old_log_prob", "ref", "update_actor"];
+  const rows = [
+    ["step", ...timers.map((timer) => `timing_s/${timer}`)],
+    [0, "", "", "", "", ""],
+    [1, 9, 10, 20, 30, 40],
+    [2, 9, 11, 21, 31, 41],
+  ];
+  await writeFile(join(folder, "7b-megatron-baseline.csv"), `${rows.join("\n")}\n`);
+  const json = join(folder, "figures.json");
+  const only = ["--only", "recipe-sync,recipe-mini-batch-pipeline", "--json", json];
+  const short = ["--scale", "5000", "--steps", "2", "--prompts", "4"];
+  const flags = [...short, ...only, "--timings", folder];
+  await run(process.execPath, ["bench/replay/main.ts", ...flags], { cwd: root });
+  const { rows: replayed } = JSON.parse(await readFile(json, "utf8")) as { rows: Row[] };
+  expect(replayed.map(({ plan }) => plan.recorded.seconds)).toMatchObject([
+    { gen: [10, 11], old_log_prob: [20, 21], ref: [30, 31], update_actor: [42.6, 43.6] },
+    { gen: 40.4, old_log_prob: 46.7, ref: 38 },
+  ]);
+});
+
 test("rows are chosen by their schedules, and of those by their names", async () => {
   const rowsOf = async (...flags: string[]): Promise<string[]> => {
     const short = ["--scale", "5000", "--steps", "1", "--prompts", "4", ...flags];
@@ -92,6 +115,7 @@ test("rows are chosen by their schedules, and of those by their names", async ()
 });
 
 test.each([
+  [["--timings", "/no/such"], "--timings /no/such has no times of 7b-megatron"],
   [["--run", "70b"], '--run takes 7b-megatron, 7b-fsdp, 3b-fsdp, 3b-megatron, not "70b"'],
   [
     ["--schedule", "sync,baseline"],

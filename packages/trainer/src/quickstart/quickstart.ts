@@ -70,7 +70,9 @@ export const settings = {
   lr: 3e-3,
   /** Adam's first steps are as long as they may be, in any direction: without this, half of the warm start is lost in them. */
   lrWarmupStepsRatio: 0.07,
-  minLrRatio: 0.1,
+  minLrRatio: 0,
+  /** Without it the policy is sure of its wrong answers, too, before it has tried others: a group that is all wrong teaches nothing. */
+  entropyCoeff: 0.01,
   /**
    * The ratio of the loss is to the policy that made the rollout, which is the step's own under sync and one update older under one-step-off-policy: clipping then bounds how far old rollouts
    * can lead. Without it a learning rate like this one makes what is learned from old rollouts collapse.
@@ -243,7 +245,7 @@ class Quickstart {
     const { latencyMs, steps, tracking } = more;
     const begun = this.#policy.setState.remote(start);
     await answerOf("the policy, given its weights,", begun, patience);
-    const { trainBatchSize, n, ppoMiniBatchSize, slots } = settings;
+    const { trainBatchSize, n, ppoMiniBatchSize, entropyCoeff, slots } = settings;
     await using trainer = await PPOTrainer.create({
       policy: this.#policy,
       prompts: new PromptLoader(this.#train, { batchSize: trainBatchSize, seed: this.#seed }),
@@ -256,7 +258,7 @@ class Quickstart {
       },
       rollout: { n, maxResponseLength: 4 },
       algorithm: { rolloutCorrection: settings.rolloutCorrection },
-      actor: { ppoMiniBatchSize },
+      actor: { ppoMiniBatchSize, entropyCoeff },
       run: { totalTrainingSteps: steps, seed: this.#seed },
       tracking,
     });

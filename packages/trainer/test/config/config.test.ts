@@ -489,6 +489,7 @@ describe("presets", () => {
       lr: optim.lr,
       lrWarmupStepsRatio: optim.lrWarmupStepsRatio,
       minLrRatio: optim.minLrRatio,
+      entropyCoeff: actor.entropyCoeff,
       bypassMode: config.algorithm.rolloutCorrection.bypassMode,
       slots: trainingPlanOf(config, { train: undefined, validation: undefined }).rewardSlots,
     }).toEqual({
@@ -498,6 +499,7 @@ describe("presets", () => {
       lr: quickstart.lr,
       lrWarmupStepsRatio: quickstart.lrWarmupStepsRatio,
       minLrRatio: quickstart.minLrRatio,
+      entropyCoeff: quickstart.entropyCoeff,
       bypassMode: quickstart.rolloutCorrection.bypassMode,
       slots: quickstart.slots,
     });
