@@ -89,7 +89,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   const guard = new Guard();
   const spillDirectory = join(guard.folder, "spilled");
   await mkdir(spillDirectory);
-  const tell = options.onEvent ?? ((): void => undefined);
+  const tell = (line: string): void => tellSafely(options.onEvent, line);
   const codeCache = new CodeCache({
     directory: options.codeCache ?? join(homedir(), ".rayling", "code"),
     maxBytes: options.codeCacheBytes ?? standardCodeCacheBytes,
@@ -254,4 +254,14 @@ function nameOf(host: string, credentials: Credentials | undefined): string {
   const isEverything = host === "0.0.0.0" || host === "::";
   if (!isEverything || credentials === undefined) return host;
   return namesOf(credentials).find((name) => !isLoopback(name)) ?? hostname();
+}
+
+/** Whoever fails to hear something does not end what is told of. */
+function tellSafely(onEvent: AgentOptions["onEvent"], line: string): void {
+  try {
+    onEvent?.(line);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    process.emitWarning(`onEvent failed, told "${line}": ${why}`, "RaylingWarning");
+  }
 }

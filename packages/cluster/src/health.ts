@@ -13,6 +13,12 @@ const askMs = 5000;
 /** However little patience there is with networks: an agent may have to wait for a CPU. */
 const leastSilenceMs = 5000;
 
+/** What waits until it has left a machine waits no longer for an agent that does not answer. */
+const leaveMs = 5000;
+
+/** And asks again so much later. */
+const leaveAskMs = 500;
+
 export interface HealthOptions {
   readonly link: Link;
   /** Resolves when the agent has answered. */
@@ -24,18 +30,40 @@ export interface HealthOptions {
 /** Until the link is closed. */
 export async function watchAgent({ link, ask, ...options }: HealthOptions): Promise<void> {
   const timeoutMs = Math.max(options.timeoutMs, leastSilenceMs);
+  await untilSilent(link, ask, { firstMs: askMs, everyMs: askMs, timeoutMs });
+  if (!link.isOpen) return;
+  const message = `the agent did not answer for ${timeoutMs / 1000} s`;
+  link.close({ kind: "unreachable", message });
+}
+
+/** Resolves when nobody can be waited for there: the agent does not answer, or the link is closed. */
+export async function outOfReach({
+  link,
+  ask,
+}: Pick<HealthOptions, "link" | "ask">): Promise<void> {
+  await untilSilent(link, ask, { firstMs: 0, everyMs: leaveAskMs, timeoutMs: leaveMs });
+}
+
+interface Pace {
+  readonly firstMs: number;
+  readonly everyMs: number;
+  readonly timeoutMs: number;
+}
+
+async function untilSilent(
+  link: Link,
+  ask: () => Promise<unknown>,
+  { firstMs, everyMs, timeoutMs }: Pace,
+): Promise<void> {
   // Not link.closed in each race: every question would leave its reaction there for as long as the link lives.
   const ended = new AbortController();
   void link.closed.then(() => ended.abort());
-  while (link.isOpen) {
-    await pause(askMs, undefined, { ref: false });
+  for (let pauseMs = firstMs; link.isOpen; pauseMs = everyMs) {
+    if (pauseMs > 0) await pause(pauseMs, undefined, { ref: false });
     const answered = new AbortController();
     const isThere = (): void => answered.abort();
     ask().then(isThere, isThere);
-    const isSilent = await silent(timeoutMs, AbortSignal.any([answered.signal, ended.signal]));
-    if (!isSilent) continue;
-    const message = `the agent did not answer for ${timeoutMs / 1000} s`;
-    return link.close({ kind: "unreachable", message });
+    if (await silent(timeoutMs, AbortSignal.any([answered.signal, ended.signal]))) return;
   }
 }
 

@@ -42,7 +42,7 @@ import {
   type ShippedCode,
   standardReconnectTimeoutMs,
 } from "./contract.ts";
-import { watchAgent } from "./health.ts";
+import { outOfReach, watchAgent } from "./health.ts";
 import type { WrittenLine } from "./host-output.ts";
 
 interface RemoteHost {
@@ -91,6 +91,7 @@ export async function joinNode(
     onDrain: (listener) => node.onDrain(listener),
     lost: node.lost,
     launch: (wish, options) => node.launch(wish, options),
+    outOfReach: () => node.outOfReach(),
     close: () => node.close(),
   };
 }
@@ -306,6 +307,14 @@ export class RemoteNode implements NodeLauncher {
       }
       throw new RaySystemError(`node ${nodeName}: ${(error as Error).message}`, { cause: error });
     }
+  }
+
+  async outOfReach(): Promise<void> {
+    await Promise.all([this.#channel, this.#agent]).then(
+      ([link, agent]) => outOfReach({ link, ask: () => agent.ping() }),
+      // It was never there.
+      () => undefined,
+    );
   }
 
   async close(): Promise<void> {

@@ -8,7 +8,17 @@ import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import * as ray from "@rayling/core";
 import { dialLink, dialOnce, type JoinedNode } from "@rayling/core/cluster";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from "vitest";
 import { frame, RawPeer } from "../../../test/fixtures/wire.ts";
 import {
   type AgentOptions,
@@ -660,6 +670,40 @@ describe("an agent", () => {
     await Promise.all([second.close(), other.close()]);
     await expect.poll(gone).toEqual(["driver-x", "driver-x", "driver-y"]);
     await agent.close();
+  });
+
+  test("goes on where what it tells is not heard, and warns", async () => {
+    const warnings: string[] = [];
+    const onWarning = ({ message }: Error): void => void warnings.push(message);
+    process.on("warning", onWarning);
+    onTestFinished(() => void process.off("warning", onWarning));
+    const agent = await startAgent({
+      onEvent: () => {
+        throw new RangeError("no room for lines");
+      },
+    });
+    await ray.init({ numCpus: 0, nodes: [agent.address] });
+    expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
+    await ray.shutdown();
+    await expect.poll(() => agent.hostCount).toBe(0);
+    await expect
+      .poll(() => warnings)
+      .toContainEqual(
+        expect.stringMatching(/^onEvent failed, told "driver .*": no room for lines$/),
+      );
+    await agent.close();
+  });
+
+  test("that does not answer is not waited for by a driver that leaves, and ends what it had there when it can", async () => {
+    const { child, address } = await agentProcess("silent", 1, { reconnectTimeoutMs: 600_000 });
+    await ray.init({ numCpus: 0, nodes: [address], reconnectTimeoutMs: 600_000 });
+    const { pid } = await ray.get(Far.remote().where.remote());
+    child.kill("SIGSTOP");
+    await ray.shutdown();
+    expect(isRunning(pid)).toBe(true);
+    child.kill("SIGCONT");
+    await expect.poll(() => isRunning(pid)).toBe(false);
+    child.kill();
   });
 
   test("offers GPUs and memory among its resources", async () => {

@@ -24,6 +24,8 @@ export interface JoinedNode {
   onDrain(listener: (timeoutMs: number) => void): void;
   /** Resolves when the machine cannot be reached any more. */
   readonly lost: Promise<DeathCause>;
+  /** Asked when the session leaves it: resolves when nobody there answers any more, so that nothing can be waited for. */
+  outOfReach(): Promise<void>;
   /** Ends what this session has there. */
   close(): Promise<void>;
 }
@@ -44,7 +46,7 @@ export type NodeConnector = (address: string, request: JoinRequest) => Promise<J
 
 /** What starts hosts on a machine. Without `parallelism` it is the driver's own. */
 export type NodeLauncher = Pick<JoinedNode, "launch" | "lost" | "close"> &
-  Partial<Pick<JoinedNode, "parallelism">>;
+  Partial<Pick<JoinedNode, "parallelism" | "outOfReach">>;
 
 interface ConnectorSlot {
   load: (() => Promise<NodeConnector>) | undefined;

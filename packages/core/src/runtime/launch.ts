@@ -140,17 +140,23 @@ export class Launcher {
 
   /** Ends the hosts of one node, and what we have of its machine. */
   async endNode(nodeId: string, cause: DeathCause): Promise<void> {
+    const node = this.#nodes.get(nodeId);
     const hosts = [...this.#hosts].filter((host) => host.nodeId === nodeId);
-    await Promise.all(hosts.map((host) => host.terminate(cause)));
-    await this.#nodes.get(nodeId)?.close();
+    const ended = Promise.all(hosts.map((host) => host.terminate(cause)));
+    await Promise.race([ended, node?.outOfReach?.() ?? ended]);
+    // What is still there ends with its agent's way to this session.
+    await node?.close();
   }
 
-  /** Ends all hosts; resolves when no thread, process or file is left. */
+  /** Ends all hosts; resolves when no thread, process or file is left, but for those of machines that cannot be reached. */
   async close(cause: DeathCause): Promise<void> {
     this.#open = false;
     for (const turns of this.#turns.values()) turns.close();
-    await Promise.all([...this.#hosts].map((host) => host.terminate(cause)));
-    await Promise.all([...this.#nodes.values()].map((node) => node.close()));
+    const nodes = new Set([
+      ...this.#nodes.keys(),
+      ...Array.from(this.#hosts, (host) => host.nodeId),
+    ]);
+    await Promise.all(Array.from(nodes, (nodeId) => this.endNode(nodeId, cause)));
     await this.#guard?.close();
   }
 
