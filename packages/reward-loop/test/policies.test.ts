@@ -272,7 +272,10 @@ describe("calls that we give up ourselves", () => {
       expect(outcome).toMatchObject({ valid: true, attempts: 2 });
     }
     await expect.poll(async () => (await limiter()).inFlight).toBe(0);
-    expect(await limiter()).toMatchObject({ limit: 20, breaker: "closed" });
+    // What takes all of its places may make it grow; a failure would make it shrink.
+    const { limit, breaker } = await limiter();
+    expect(breaker).toBe("closed");
+    expect(limit).toBeGreaterThanOrEqual(20);
   });
 
   test("give their places back later if they do not end", async () => {
