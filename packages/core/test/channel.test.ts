@@ -8,13 +8,13 @@ import { setImmediate } from "node:timers/promises";
 import { MessageChannel } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Batch } from "../src/protocol/messages.ts";
-import { AuthenticationError, type DeathCause } from "../src/shared/errors.ts";
+import { AuthenticationError, type DeathCause, RaySystemError } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
 import type { Address, Hello } from "../src/transport/address.ts";
 import { listen, type Listener } from "../src/transport/listen.ts";
 import { dial, type DialOptions } from "../src/transport/dial.ts";
 import { frameOf } from "../src/transport/framing.ts";
-import { introduce } from "../src/transport/handshake.ts";
+import { introduce, protocolVersion, TurnedAwayError } from "../src/transport/handshake.ts";
 import { SocketChannel } from "../src/transport/socket.ts";
 import { threadChannel } from "../src/transport/thread.ts";
 
@@ -197,6 +197,47 @@ async function turn(): Promise<void> {
   await setImmediate();
   await setImmediate();
 }
+
+/** Somebody who listens, says those bytes one after the other, each when something was said to it, and then nothing more. */
+async function saying(...answers: readonly Buffer[]): Promise<SocketChannel> {
+  const path = join(folder, randomBytes(4).toString("hex"));
+  const server = createServer((socket) => {
+    const left = [...answers];
+    socket.on("data", () => void (left.length > 0 && socket.write(left.shift() as Buffer)));
+    socket.on("error", () => undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  server.unref();
+  const pace = { graceMs: 20, leastBytesPerSecond: 1024, gapMs: 20, silentMs: 20 };
+  return new SocketChannel(connect(path), { peer: "it", explain: async () => lost, pace });
+}
+
+const framed = (text: string): Buffer =>
+  Buffer.concat(frameOf({ bytes: Buffer.from(text), buffers: [] }));
+const challenge = framed(JSON.stringify({ version: protocolVersion, nonce: "n" }));
+const welcome = framed(JSON.stringify({ proof: "wrong" }));
+const tooLong = Buffer.alloc(8, 0xff);
+const gaveUp = Buffer.alloc(8);
+
+describe("who dials", () => {
+  test.each<[string, readonly Buffer[], new (...args: never[]) => Error]>([
+    ["a wrong proof has the wrong token", [challenge, welcome], AuthenticationError],
+    ["that it could not be read has the wrong token", [challenge, gaveUp], AuthenticationError],
+    ["half a welcome was cut off", [challenge, welcome.subarray(0, 20)], TurnedAwayError],
+    ["a welcome that is no frame was cut off", [challenge, tooLong], TurnedAwayError],
+    ["half a challenge was cut off", [challenge.subarray(0, 20)], TurnedAwayError],
+    ["what is no welcome reached somebody else", [challenge, framed("null")], RaySystemError],
+    ["what is no frame reached somebody else", [tooLong], RaySystemError],
+  ])("and hears %s", async (_name, answers, Kind) => {
+    const channel = await saying(...answers);
+    const error: unknown = await introduce(channel, "secret", { ...hello }, "it").then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    channel.close(lost);
+    expect((error as Error).constructor).toBe(Kind);
+  });
+});
 
 describe("a listener", () => {
   test("is told who dials and for what request", async () => {

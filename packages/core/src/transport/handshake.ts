@@ -15,7 +15,8 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { AuthenticationError, ProtocolVersionError, RaySystemError } from "../shared/errors.ts";
 import type { Batch } from "../protocol/messages.ts";
 import type { FrameLimits } from "./framing.ts";
-import type { SocketChannel } from "./socket.ts";
+import { SlowFrameError } from "./pace.ts";
+import { type SocketChannel, unreadByPeer } from "./socket.ts";
 
 /** Changes with everything that two versions would not understand of each other. */
 export const protocolVersion = 5;
@@ -46,14 +47,7 @@ export async function introduce(
     throw new ProtocolVersionError(peer, protocolVersion, challenge["version"]);
   }
   channel.send({ bytes: proofOf("dialler", token, own, theirs), buffers: [] });
-  let welcome: Plain;
-  try {
-    welcome = read(await channel.next());
-  } catch (cause) {
-    if (await isRefused(channel)) throw new AuthenticationError(peer, cause);
-    throw new TurnedAwayError(`${peer} ended the connection before it said who it is`, { cause });
-  }
-  const { proof, ...rest } = welcome;
+  const { proof, ...rest } = read(await lastAnswer(channel, peer));
   const wanted = proofOf("listener", token, own, theirs);
   if (typeof proof !== "string" || !isEqual(Buffer.from(proof, "base64"), wanted)) {
     throw new AuthenticationError(peer);
@@ -66,14 +60,26 @@ async function firstAnswer(channel: SocketChannel, peer: string): Promise<Batch>
     return await channel.next();
   } catch (cause) {
     const why = "it speaks TLS (raylings://), has too many who wait for it, or is none of ours";
-    const Kind = (await isRefused(channel)) ? RaySystemError : TurnedAwayError;
+    const Kind = (await howEnded(channel)) === "cut" ? TurnedAwayError : RaySystemError;
     throw new Kind(`${peer} ended the connection before it said a word: ${why}`, { cause });
   }
 }
 
-/** Whether the other side said that it can do nothing with this one, or what it said is nothing. */
-async function isRefused(channel: SocketChannel): Promise<boolean> {
-  return (await channel.closed).kind === "channel-broken";
+async function lastAnswer(channel: SocketChannel, peer: string): Promise<Batch> {
+  try {
+    return await channel.next();
+  } catch (cause) {
+    if ((await howEnded(channel)) === "refused") throw new AuthenticationError(peer, cause);
+    throw new TurnedAwayError(`${peer} ended the connection before it said who it is`, { cause });
+  }
+}
+
+/** The other side said that it can do nothing with this one, or said what is nothing, or did not come to say anything. */
+async function howEnded(channel: SocketChannel): Promise<"refused" | "unreadable" | "cut"> {
+  const reason = await channel.closed;
+  if (reason === unreadByPeer) return "refused";
+  const isSlow = reason.error instanceof SlowFrameError;
+  return reason.kind === "channel-broken" && !isSlow ? "unreadable" : "cut";
 }
 
 export interface Introduced {

@@ -24,6 +24,9 @@ export const peerPace: Pace = {
   silentMs: 10 * 60 * 1000,
 };
 
+/** The peer did not go on, or not fast enough: what it was about to say is not known. */
+export class SlowFrameError extends RaySystemError {}
+
 /** Of the frame that is under way. */
 export class FramePace {
   readonly #pace: Pace;
@@ -40,7 +43,7 @@ export class FramePace {
     return performance.now() - this.#lastMs;
   }
 
-  /** So many bytes came, and the frame of that number is not whole. @throws RaySystemError when it is too slow */
+  /** So many bytes came, and the frame of that number is not whole. @throws SlowFrameError when it is too slow */
   came(frame: number, bytes: number): void {
     const { graceMs, leastBytesPerSecond, gapMs } = this.#pace;
     const now = performance.now();
@@ -53,7 +56,7 @@ export class FramePace {
     }
     this.#lastMs = now;
     if (this.#lateMs > graceMs) {
-      throw new RaySystemError(
+      throw new SlowFrameError(
         `a frame that comes at less than ${leastBytesPerSecond} bytes a second`,
       );
     }

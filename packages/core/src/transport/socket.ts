@@ -21,7 +21,7 @@ import {
   peerLimits,
   wordFrame,
 } from "./framing.ts";
-import { FramePace, type Pace, peerPace } from "./pace.ts";
+import { FramePace, type Pace, peerPace, SlowFrameError } from "./pace.ts";
 import { Vigil } from "./vigil.ts";
 
 export interface SocketOptions {
@@ -58,6 +58,12 @@ const maxDirectBytes = 4 * 1024 * 1024;
 const maxPolledBytes = 64 * 1024 * 1024;
 /** Says "I could not read what you sent"; no batch is empty. */
 const unreadable: Batch = { bytes: new Uint8Array(0), buffers: [] };
+
+/** Why a channel closes that is told so. */
+export const unreadByPeer: DeathCause = {
+  kind: "channel-broken",
+  message: "the other side could not read what was sent",
+};
 
 /** A socket that this process was started with. */
 export function inheritedSocket(fd: number): Socket {
@@ -260,10 +266,7 @@ export class SocketChannel implements Channel {
       }
       if (batch === undefined) return;
       if (saysUnreadable(batch)) {
-        return this.close({
-          kind: "channel-broken",
-          message: "the other side could not read what was sent",
-        });
+        return this.close(unreadByPeer);
       }
       this.#receiver(batch);
     }
@@ -329,7 +332,7 @@ export class SocketChannel implements Channel {
     setImmediate(() => {
       const isSilent = (this.#framePace?.silentMs ?? 0) >= this.#pace.silentMs;
       if (!isSilent) return this.#lookForSilence();
-      this.close(brokenChannel(new RaySystemError("a frame that was begun and does not go on")));
+      this.close(brokenChannel(new SlowFrameError("a frame that was begun and does not go on")));
     });
   }
 
