@@ -110,7 +110,9 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     isDraining: () => draining !== undefined,
     endOthers: (session) => {
       for (const other of sessions) {
-        if (other !== session && other.peerId === session.peerId) void other.end(driverGone);
+        const isSame = other !== session && other.peerId === session.peerId;
+        // One that is being joined, by another address of this agent, is to hear that it is a node already.
+        if (isSame && other.isNode) void other.end(driverGone);
       }
     },
     offer: {

@@ -53,6 +53,7 @@ export class DriverSession {
   readonly #code: DriverCode;
   readonly #output: HostOutput = new HostOutput((lines) => this.#driver.wrote(lines));
   #onHostGone: () => void = () => undefined;
+  #hasTakenOver = false;
 
   constructor(peerId: string, link: Link, machine: Machine) {
     this.peerId = peerId;
@@ -69,7 +70,10 @@ export class DriverSession {
           `node ${machine.offer.nodeName} is being drained and takes no more drivers`,
         );
       },
-      takeOver: () => machine.endOthers(this),
+      takeOver: () => {
+        this.#hasTakenOver = true;
+        machine.endOthers(this);
+      },
       ping: () => undefined,
       launch: (order) => this.#launch(order),
       terminate: (hostId) =>
@@ -89,6 +93,11 @@ export class DriverSession {
 
   get hostCount(): number {
     return this.#hosts.size;
+  }
+
+  /** Its driver has this machine as a node by it, or runs something here. */
+  get isNode(): boolean {
+    return this.#hasTakenOver || this.#hosts.size > 0;
   }
 
   /** Resolves when its driver orders no more hosts and has none here, or is gone, or the time is over. */

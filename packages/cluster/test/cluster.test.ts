@@ -7,7 +7,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import * as ray from "@rayling/core";
-import { dialLink, dialOnce, type JoinedNode } from "@rayling/core/cluster";
+import {
+  channelEndpoint,
+  dialLink,
+  dialOnce,
+  type JoinedNode,
+  type Link,
+} from "@rayling/core/cluster";
+import { wrap } from "comlink";
 import {
   afterAll,
   afterEach,
@@ -32,6 +39,7 @@ import {
   startAgent,
   TokenFileError,
 } from "../src/index.ts";
+import type { AgentControl } from "../src/contract.ts";
 import { double, elsewhere, Far, type FarClass } from "./fixtures/actors.ts";
 import { isRunning } from "./fixtures/processes.ts";
 
@@ -583,6 +591,39 @@ describe("an address", () => {
     await ray.init({ nodes: [agent.address] });
     expect((await ray.nodes()).length).toBe(2);
     await ray.shutdown();
+    await agent.close();
+  });
+
+  test("of an agent that is a node already is refused, also where not all must be there, and names both", async () => {
+    const agent = await startAgent();
+    const again = agent.address.replace("127.0.0.1", "localhost");
+    for (const minNodes of [0, 1, 2]) {
+      const error: unknown = await ray.init({ nodes: [agent.address, again], minNodes }).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      expect(error).toBeInstanceOf(NodeAddressError);
+      const places = [agent.address, again].map((address) => new URL(address).host);
+      for (const place of places) expect((error as Error).message).toContain(place);
+      expect(ray.isInitialized()).toBe(false);
+    }
+    await expect.poll(() => agent.hostCount).toBe(0);
+    await agent.close();
+  });
+
+  test("of an agent that is a node already is answered, however late that comes there", async () => {
+    const agent = await startAgent();
+    const linkTo = (): Promise<Link> =>
+      dialLink(
+        parseAddress(agent.address),
+        { peerId: "driver-x", wayId: undefined },
+        { peerId: "the agent", explain: () => new Promise(() => undefined) },
+      );
+    const [late, first] = [await linkTo(), await linkTo()];
+    await wrap<AgentControl>(channelEndpoint(first)).takeOver();
+    const offer = wrap<AgentControl>(channelEndpoint(late)).describe();
+    expect(await Promise.race([offer, late.closed])).toHaveProperty("agentId");
+    for (const link of [late, first]) link.close({ kind: "shutdown", message: "it is over" });
     await agent.close();
   });
 
