@@ -260,10 +260,14 @@ function nameOf(host: string, credentials: Credentials | undefined): string {
 
 /** Whoever fails to hear something does not end what is told of. */
 function tellSafely(onEvent: AgentOptions["onEvent"], line: string): void {
-  try {
-    onEvent?.(line);
-  } catch (error) {
+  const failed = (error: unknown): void => {
     const why = error instanceof Error ? error.message : String(error);
     process.emitWarning(`onEvent failed, told "${line}": ${why}`, "RaylingWarning");
+  };
+  try {
+    // It may be an async function, whose type is one of these as well.
+    Promise.resolve(onEvent?.(line)).catch(failed);
+  } catch (error) {
+    failed(error);
   }
 }

@@ -713,16 +713,20 @@ describe("an agent", () => {
     await agent.close();
   });
 
-  test("goes on where what it tells is not heard, and warns", async () => {
+  test.each<[string, (line: string) => void]>([
+    [
+      "throws",
+      () => {
+        throw new RangeError("no room for lines");
+      },
+    ],
+    ["rejects", async () => Promise.reject(new RangeError("no room for lines"))],
+  ])("goes on where its onEvent %s, and warns", async (_how, onEvent) => {
     const warnings: string[] = [];
     const onWarning = ({ message }: Error): void => void warnings.push(message);
     process.on("warning", onWarning);
     onTestFinished(() => void process.off("warning", onWarning));
-    const agent = await startAgent({
-      onEvent: () => {
-        throw new RangeError("no room for lines");
-      },
-    });
+    const agent = await startAgent({ onEvent });
     await ray.init({ numCpus: 0, nodes: [agent.address] });
     expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
     await ray.shutdown();
