@@ -86,6 +86,8 @@ export { dataMetrics, lengthsOf } from "./metrics/data-metrics.ts";
 export type { DataMetricsBatch, Lengths, LengthsBatch } from "./metrics/data-metrics.ts";
 export { aggregate, aggregateDp, reduceMetrics } from "./metrics/reduce.ts";
 export type { Aggregation, Metric } from "./metrics/reduce.ts";
+export { rolloutProbsMetrics } from "./metrics/rollout-probs.ts";
+export type { RolloutProbsBatch } from "./metrics/rollout-probs.ts";
 export { specDecodeMetrics } from "./metrics/spec-decode.ts";
 export type { SpecDecodeBatch } from "./metrics/spec-decode.ts";
 export { throughputMetrics, timingMetrics } from "./metrics/timing-metrics.ts";

@@ -210,7 +210,7 @@ export class PPOTrainer implements AsyncDisposable {
       );
     }
     // Before the checkpoint, which the next run begins behind: nobody would tell of this step again, nor of the validation of the one before.
-    const finished = this.#tell(record);
+    const finished = this.#tell(record, training);
     if (this.#judged !== undefined) await record.clock.time("testing", () => this.#tellJudged());
     const more: Record<string, number> = {};
     if (this.#isTime(run.saveFreq, step)) {
@@ -244,13 +244,14 @@ export class PPOTrainer implements AsyncDisposable {
     this.#tellMore(finished, await this.#validated(finished.step, begun));
   }
 
-  #tell(record: StepRecord): FinishedStep {
+  #tell(record: StepRecord, training: Training): FinishedStep {
     const { step } = record;
     const metrics = summaryOf(record, {
       gpus: 1,
       slots: this.#rewards.slots,
       maxResponseLength: this.settings.rollout.maxResponseLength,
       maxPromptLength: this.#options.prompts.maxPromptLength,
+      hasOwnLogProbs: training.hasOwnLogProbs,
     });
     this.#metrics.push(metrics);
     this.#tracker.samples(step, record.told);

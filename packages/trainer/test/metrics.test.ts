@@ -1,5 +1,5 @@
 /** Metrics: verl's own numbers (test/golden/metrics.json, and the traces data-metrics and validation-metrics), invalid rows, bad input. */
-import { tensor } from "@rayling/data-proto";
+import { type Tensor, tensor } from "@rayling/data-proto";
 import {
   aggregate,
   aggregateDp,
@@ -10,6 +10,7 @@ import {
   type Metric,
   processValidationMetrics,
   reduceMetrics,
+  rolloutProbsMetrics,
   specDecodeMetrics,
   throughputMetrics,
   type Timings,
@@ -232,6 +233,74 @@ describe("data-metrics.json", () => {
       grad ?? undefined,
     );
     expectClose(golden(name, metrics), got);
+  });
+});
+
+describe("how far the policy is from its rollouts", () => {
+  const matrix = (rows: readonly (readonly number[])[]): Tensor => tensor(rows, "float32");
+  const rolloutLogProbs = matrix([
+    [-0.1, -0.7, -1.5],
+    [-2, -0.3, -0.05],
+  ]);
+  const oldLogProbs = matrix([
+    [-0.2, -0.5, -1.6],
+    [-2.4, -0.3, -0.02],
+  ]);
+  const told = (mask: readonly (readonly number[])[], sampled = rolloutLogProbs): object =>
+    rolloutProbsMetrics({ rolloutLogProbs: sampled, oldLogProbs, responseMask: matrix(mask) });
+
+  test("is numpy's max, mean, std by n - 1 and corrcoef of the probabilities", () => {
+    const whole = told([
+      [1, 1, 1],
+      [1, 1, 1],
+    ]);
+    expect(whole).toEqual({
+      "training/rollout_probs_diff_valid": 1,
+      "training/rollout_probs_diff_max": expect.closeTo(0.1099453559212239, 6),
+      "training/rollout_probs_diff_mean": expect.closeTo(0.048478706964369574, 6),
+      "training/rollout_probs_diff_std": expect.closeTo(0.04167018102270478, 6),
+      "training/rollout_actor_probs_pearson_corr": expect.closeTo(0.9816522396462828, 6),
+    });
+  });
+
+  test("is of tokens that count, whatever stands elsewhere", () => {
+    const mask = [
+      [1, 1, 0],
+      [1, 0, 0],
+    ];
+    const noisy = matrix([
+      [-0.1, -0.7, Number.NaN],
+      [-2, 5, Infinity],
+    ]);
+    expect(told(mask, noisy)).toEqual(told(mask));
+    expect(told(mask)).toMatchObject({
+      "training/rollout_probs_diff_max": expect.closeTo(Math.exp(-0.5) - Math.exp(-0.7), 6),
+    });
+  });
+
+  test("is not told of no token, and how they go together not of one", () => {
+    expect(
+      told([
+        [0, 0, 0],
+        [0, 0, 0],
+      ]),
+    ).toEqual({ "training/rollout_probs_diff_valid": 0 });
+    expect(
+      told([
+        [0, 0, 0],
+        [0, 1, 0],
+      ]),
+    ).toEqual({
+      "training/rollout_probs_diff_valid": 1,
+      "training/rollout_probs_diff_max": 0,
+      "training/rollout_probs_diff_mean": 0,
+      "training/rollout_probs_diff_std": 0,
+      "training/rollout_actor_probs_pearson_corr": Number.NaN,
+    });
+  });
+
+  test("cannot be of matrices of another shape", () => {
+    expect(() => told([[1, 1]])).toThrow("rolloutLogProbs must have shape [1, 2]; it has [2, 3]");
   });
 });
 

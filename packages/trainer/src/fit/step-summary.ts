@@ -1,9 +1,11 @@
 /** What is told of a step at its end, by verl's names: staleness, data, lengths, times, throughput, and what waiting for rewards came to. */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
+import { responseMaskOf } from "../algorithms/tokens.ts";
 import { seqlenMetrics } from "../balance/batches.ts";
 import { dataMetrics, meanMaxMin } from "../metrics/data-metrics.ts";
 import type { DataMetricsBatch } from "../metrics/data-metrics.ts";
+import { rolloutProbsMetrics } from "../metrics/rollout-probs.ts";
 import { throughputMetrics, timingMetrics } from "../metrics/timing-metrics.ts";
 import { varianceProxyMetrics } from "../metrics/variance-proxy.ts";
 import { rewardMetrics } from "../tracking/reward-metrics.ts";
@@ -20,11 +22,13 @@ export interface SummaryContext {
   readonly maxResponseLength: number;
   /** Undefined where prompts may have any length. */
   readonly maxPromptLength: number | undefined;
+  /** Whether old log-probs are the policy's own, and not those of the rollout. */
+  readonly hasOwnLogProbs: boolean;
 }
 
 export function summaryOf(
   record: StepRecord,
-  { gpus, slots, maxResponseLength, maxPromptLength }: SummaryContext,
+  { gpus, slots, maxResponseLength, maxPromptLength, hasOwnLogProbs }: SummaryContext,
 ): Record<string, number> {
   const { samples, step } = record;
   const whole = wholeOf(record.parts);
@@ -36,6 +40,7 @@ export function summaryOf(
     ...reduced,
     ...dataMetrics({ ...dataOf(whole), maxResponseLength, maxPromptLength }),
     ...noiseOf(whole, reduced["actor/grad_norm"]),
+    ...(hasOwnLogProbs ? mismatchOf(whole) : {}),
     // All of it is worked on by one process.
     ...seqlenMetrics(tokensOf(samples), [[...samples.keys()]]),
     ...timesOf(record, gpus),
@@ -112,6 +117,16 @@ function noiseOf({ data, valid }: WholeStep, gradNorm: number | undefined): Reco
     },
     gradNorm,
   );
+}
+
+/** Of all responses, also of those that are not valid or were rejected. Nothing where the rollout told no log-probs. */
+function mismatchOf({ data }: WholeStep): Record<string, number> {
+  const rolloutLogProbs = data.batch?.["rollout_log_probs"];
+  if (rolloutLogProbs === undefined) return {};
+  const [, width = 0] = rolloutLogProbs.shape;
+  const responseMask = responseMaskOf(tensorIn(data, "attention_mask"), width);
+  const oldLogProbs = tensorIn(data, "old_log_probs");
+  return rolloutProbsMetrics({ rolloutLogProbs, oldLogProbs, responseMask });
 }
 
 function dataOf({ data: whole, valid }: WholeStep): DataMetricsBatch {

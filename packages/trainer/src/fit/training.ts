@@ -131,6 +131,12 @@ export class Training {
     return this.#miniBatchSize?.size;
   }
 
+  /** Whether old log-probabilities are those of the policy of the step: else those of the rollout stand for them. */
+  get hasOwnLogProbs(): boolean {
+    const { rolloutCorrection } = this.settings.algorithm.advantage;
+    return this.#parts.policyInfo.scoresTokens && rolloutCorrection?.bypassMode !== true;
+  }
+
   /** Generated, and with rows that are not trained yet. Oldest first. */
   get outstanding(): readonly RolloutBatch[] {
     return [...this.#outstanding];

@@ -122,6 +122,18 @@ test("how much of the gradient is noise, of valid rows", async () => {
   expect(metricsOf(none.report.metrics, "variance_proxy/")).toEqual([{}]);
 });
 
+test("how far the policy is from its rollouts, of all rows; nothing where one of them does not tell", async () => {
+  const same = { diff_valid: 1, diff_max: 0, diff_mean: 0, diff_std: 0 };
+  for (const scores of ["halves", "allThrow"]) {
+    const { report } = await trained(scores);
+    expect(metricsOf(report.metrics, "training/rollout_probs_")).toEqual([same]);
+  }
+  const bypassed = await trained("halves", {
+    algorithm: { rolloutCorrection: { bypassMode: true } },
+  });
+  expect(metricsOf(bypassed.report.metrics, "training/rollout_probs_")).toEqual([{}]);
+});
+
 test("what is cut off is as long as it may be, and not as long as the longest of the batch", async () => {
   const promptLengths = (prompts: readonly unknown[]): number[] => prompts.map(() => 1);
   const ratiosOf = async (maxPromptLength: number, maxResponseLength: number): Promise<unknown> => {

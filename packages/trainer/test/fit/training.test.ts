@@ -140,6 +140,8 @@ describe("what it is told", () => {
     const [first, second] = report.metrics;
     expect(first?.["rollout_corr/kl"]).toBeCloseTo(0, 6);
     expect(second?.["rollout_corr/rollout_is_max"]).toBeGreaterThan(1);
+    expect(first?.["training/rollout_probs_diff_max"]).toBeCloseTo(0, 6);
+    expect(second?.["training/rollout_probs_diff_max"]).toBeGreaterThan(1e-3);
     // The ratio of the loss begins at 1: it is to the policy before the update, not to the one of the rollout.
     for (const one of report.metrics) expect(one["actor/ppo_kl"]).toBeCloseTo(0, 6);
   });

@@ -1,0 +1,45 @@
+/** How far the policy is from what its answers were sampled of, token by token (verl `calculate_debug_metrics`): an engine with other weights, or another precision, shows here first. */
+
+import type { Tensor } from "@rayling/data-proto";
+import { matrixOf } from "../algorithms/matrix.ts";
+import { spreadOf } from "../algorithms/statistics.ts";
+
+/** All are [rows, tokens]. */
+export interface RolloutProbsBatch {
+  /** Of the rollout, when it sampled the token. */
+  readonly rolloutLogProbs: Tensor;
+  /** Of the policy that is trained, before the update. */
+  readonly oldLogProbs: Tensor;
+  readonly responseMask: Tensor;
+}
+
+/**
+ * Of the tokens that count: how far the two probabilities of a token are from each other, and how well they go together (Pearson; NaN where one of them is always the same). `valid` is 0, and the
+ * rest is left out, where no token counts. Throws TrainerInputError.
+ */
+export function rolloutProbsMetrics(batch: RolloutProbsBatch): Record<string, number> {
+  const mask = matrixOf("responseMask", batch.responseMask);
+  const probsOf = (name: "rolloutLogProbs" | "oldLogProbs"): Float64Array =>
+    matrixOf(name, batch[name], mask)
+      .data.filter((_, at) => mask.data[at] !== 0)
+      .map(Math.exp);
+  const sampled = probsOf("rolloutLogProbs");
+  const trained = probsOf("oldLogProbs");
+  if (sampled.length === 0) return { "training/rollout_probs_diff_valid": 0 };
+  const { max, mean, std } = spreadOf(
+    trained.map((one, at) => Math.abs(one - (sampled[at] as number))),
+  );
+  return {
+    "training/rollout_probs_diff_valid": 1,
+    "training/rollout_probs_diff_max": max,
+    "training/rollout_probs_diff_mean": mean,
+    "training/rollout_probs_diff_std": std,
+    "training/rollout_actor_probs_pearson_corr": pearsonOf(sampled, trained),
+  };
+}
+
+function pearsonOf(left: Float64Array, right: Float64Array): number {
+  const [a, b] = [spreadOf(left), spreadOf(right)];
+  const products = left.map((value, at) => (value - a.mean) * ((right[at] as number) - b.mean));
+  return products.reduce((sum, one) => sum + one, 0) / ((left.length - 1) * a.std * b.std);
+}
