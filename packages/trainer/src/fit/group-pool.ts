@@ -59,6 +59,7 @@ export class GroupPool {
   #filtered = 0;
   #unscored = 0;
   #lacksFiltered = false;
+  #filteredInRow = 0;
   /** Rows of batches without any valid score, since there was one. */
   #unscoredRows = 0;
   #untrained: ScoredSample[] = [];
@@ -87,6 +88,11 @@ export class GroupPool {
   /** Whether groups were filtered out since others were generated in the place of such. */
   get lacksFiltered(): boolean {
     return this.#lacksFiltered;
+  }
+
+  /** Groups with a score that the filter took out, since it kept one. */
+  get filteredInRow(): number {
+    return this.#filteredInRow;
   }
 
   /** Others are generated now. */
@@ -243,12 +249,15 @@ export class GroupPool {
       return;
     }
     if (this.#settings.keeps(samples)) {
+      this.#filteredInRow = 0;
       this.#done.push({ from, samples });
       this.#done.sort((a, b) => a.from.batch.generatedAt - b.from.batch.generatedAt);
       return;
     }
-    if (isScored) this.#filtered += 1;
-    else this.#unscored += 1;
+    if (isScored) {
+      this.#filtered += 1;
+      this.#filteredInRow += 1;
+    } else this.#unscored += 1;
     this.#lacksFiltered = true;
     this.#untrained.push(...samples);
     from.left -= 1;

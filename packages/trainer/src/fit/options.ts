@@ -36,7 +36,7 @@ export interface AlgorithmOptions extends Omit<ComputeAdvantageSettings, "advEst
 export interface FilterGroups {
   /** Of what a group must differ: "score" (default), or a key of the extra info such as acc. */
   readonly metric?: string | undefined;
-  /** Generations for one step before it is given up; 0: as many as it takes. Default 10. */
+  /** Generations for one step before it is given up; 0: as many as it takes, until no group of two whole epochs, and of ten batches, differs. Default 10. */
   readonly maxNumGenBatches?: number | undefined;
 }
 

@@ -64,6 +64,9 @@ export interface TrainingStart {
   readonly miniBatchSize?: number | undefined;
 }
 
+/** Without one group that differs, before a filter that may generate as often as it takes gives up. */
+const leastBatchesInRow = 10;
+
 type TakenGroups = Promise<ScoredSample[] | undefined>;
 
 /** Columns of rows of one batch, as the policy and the critic were in that step. */
@@ -227,7 +230,7 @@ export class Training {
       pool.throwIfFailed();
       if (this.#planned < this.#finishedSteps + steps) this.#planned += 1;
       else if (pool.lacksFiltered) {
-        if (!this.#mayGenerate) break;
+        if (!this.#mayGenerate(pool)) break;
         this.#replace(pool);
       }
       pool.add(await this.#generateNext(true));
@@ -387,17 +390,22 @@ export class Training {
 
   /** DAPO's bound: a task that is too easy or too hard would be generated for ever. */
   #checkGenerations(pool: GroupPool): void {
-    if (this.#mayGenerate) return;
+    if (this.#mayGenerate(pool)) return;
     const { generations, step } = this.#record;
+    const { metric, maxNumGenBatches: most = 0 } = this.settings.algorithm.filterGroups ?? {};
     throw new TrainerStateError(
       "FILTERED_OUT",
-      `step ${step} has ${pool.groups} groups left that differ in their ${this.settings.algorithm.filterGroups?.metric} after ${generations} generations, which is algorithm.filterGroups.maxNumGenBatches`,
+      most > 0
+        ? `step ${step} has ${pool.groups} groups left that differ in their ${metric} after ${generations} generations, which is algorithm.filterGroups.maxNumGenBatches`
+        : `step ${step} has ${pool.groups} groups left, and none of the last ${pool.filteredInRow} differs in its ${metric}, which is all prompts twice, and ${leastBatchesInRow} batches at least: algorithm.filterGroups would have others generated for ever`,
     );
   }
 
-  get #mayGenerate(): boolean {
+  #mayGenerate(pool: GroupPool): boolean {
     const { maxNumGenBatches: most = 0 } = this.settings.algorithm.filterGroups ?? {};
-    return most === 0 || this.#record.generations < most;
+    if (most > 0) return this.#record.generations < most;
+    const batches = Math.max(2 * this.#parts.prompts.batchesPerEpoch, leastBatchesInRow);
+    return pool.filteredInRow < batches * this.settings.trainBatchSize;
   }
 
   async #generateNext(streaming: boolean): Promise<RolloutBatch> {

@@ -561,6 +561,24 @@ describe("filtered groups", () => {
     await expect(training).rejects.toMatchObject({ code: "FILTERED_OUT" });
   });
 
+  test.for(names)(
+    "%s: where it may be generated as often as it takes it is, as long as one of all prompts differs",
+    async (schedule) => {
+      const unbounded = { filterGroups: { maxNumGenBatches: 0 } };
+      const more = { schedule, algorithm: unbounded, actor: {}, run: { totalTrainingSteps: 2 } };
+      const seldom = { reward: "twelfthDiffers", count: 12, batchSize: 1 };
+      const { samples, report } = await trained(seldom, more);
+      const used = samples.map((step) => step.flatMap(({ id, usedMs }) => (usedMs ? [id] : [])));
+      expect(used).toEqual([0, 1].map((epoch) => [0, 1].map((one) => `1:${epoch}:11:0/${one}`)));
+      const filtered = report.metrics.map((one) => one["training/filtered_groups"] as number);
+      expect(filtered.reduce((sum, one) => sum + one)).toBe(22);
+      await expect(trained({ ...seldom, count: 11 }, more)).rejects.toMatchObject({
+        code: "FILTERED_OUT",
+        message: expect.stringContaining("none of the last 22 differs in its score"),
+      });
+    },
+  );
+
   describe("streaming, where log-probs take longer than rewards", () => {
     const script: Script = { seconds: { old_log_prob: 0.3 } };
 
