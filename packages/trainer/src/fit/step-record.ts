@@ -3,6 +3,7 @@
 import type { DataProto } from "@rayling/data-proto";
 import type { SampleOutcome } from "@rayling/reward-loop";
 import type { SampleRecord } from "../tracking/tracking-logger.ts";
+import type { Account } from "../policy/policy.ts";
 import { StepClock } from "./clock.ts";
 import { CollectedMetrics } from "./collected-metrics.ts";
 import type { StepTracker } from "./options.ts";
@@ -51,6 +52,11 @@ export class StepRecord {
   /** How long the training had nothing to do but to wait for rewards. */
   get exposedWaitMs(): number {
     return this.#exposedWaitMs;
+  }
+
+  /** For calls of the policy and of the critic. */
+  account(phase: string): Account {
+    return { phase, step: this.step };
   }
 
   get told(): readonly SampleRecord[] {

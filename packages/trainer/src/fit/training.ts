@@ -5,36 +5,24 @@
  * that a checkpoint has them.
  */
 
-import type { DataProto, Tensor } from "@rayling/data-proto";
 import type { TakeRange } from "@rayling/reward-loop";
-import type { PromptBatch, PromptLoader } from "../data/prompt-loader.ts";
-import type { PromptRow } from "../data/prompt-row.ts";
+import type { PromptLoader } from "../data/prompt-loader.ts";
 import { TrainerStateError } from "../errors.ts";
-import type {
-  Account,
-  CriticHandle,
-  GenerateRequest,
-  LogProbs,
-  PolicyHandle,
-  PolicyInfo,
-} from "../policy/policy.ts";
-import { bypassed } from "../algorithms/rollout-correction/rollout-correction.ts";
-import { Baselines } from "./baselines.ts";
+import type { CriticHandle, PolicyHandle, PolicyInfo } from "../policy/policy.ts";
 import { differs } from "./filter-groups.ts";
+import { Generation } from "./generation.ts";
 import { GroupPool } from "./group-pool.ts";
 import type { GroupPoolSettings } from "./group-pool.ts";
-import { joinColumns } from "./join-columns.ts";
 import type { Learner } from "./learner.ts";
 import { AdaptiveMiniBatchSize } from "./mini-batch-size.ts";
 import type { GroupRange } from "./mini-batch-size.ts";
 import type { StepTracker } from "./options.ts";
+import { PreparedRows } from "./prepared-rows.ts";
+import type { PreparedSamples } from "./prepared-rows.ts";
 import type { RewardDesk } from "./reward-desk.ts";
 import { scoredSamplesOf } from "./rollout-batch.ts";
 import type { PreparedBatch, RolloutBatch, ScoredSample } from "./rollout-batch.ts";
-import { answerOf } from "./policy-answers.ts";
-import { collectRollouts } from "./rollouts.ts";
-import { columnsOf, scoreColumnsOf, tensorIn, tokenRowsOf } from "./samples.ts";
-import type { TrainingSample } from "./samples.ts";
+import { scoreColumnsOf, tensorIn } from "./samples.ts";
 import type { TrainingSettings } from "./settings.ts";
 import { StepRecord } from "./step-record.ts";
 
@@ -69,32 +57,20 @@ const leastBatchesInRow = 10;
 
 type TakenGroups = Promise<ScoredSample[] | undefined>;
 
-/** Columns of rows of one batch, as the policy and the critic were in that step. */
-interface PreparedRows {
-  readonly step: number;
-  readonly data: DataProto;
-  /** By row of the batch: its row there. */
-  readonly at: ReadonlyMap<number, number>;
-}
-
 export class Training {
   readonly settings: TrainingSettings;
   readonly #parts: TrainingParts;
   #finishedSteps: number;
   /** Steps that `rollout` has given a batch for. */
   #begunSteps: number;
-  /** Number of the prompts that are generated from next. */
-  #nextBatch: number;
+  readonly #generation: Generation;
+  readonly #prepared: PreparedRows;
   #record: StepRecord;
   readonly #outstanding = new Set<RolloutBatch>();
-  /** Columns of batches of a pool. */
-  readonly #prepared = new WeakMap<RolloutBatch, PreparedRows>();
   /** From a checkpoint, oldest first; given by `rollout` before anything is generated. */
   readonly #restored: RolloutBatch[];
   /** Batches of the steps so far and of those that are generated ahead, without those in the place of filtered groups. */
   #planned: number;
-  /** Of the policy's weights, since this run began. */
-  #updates = 0;
   /** Of schedules that train batch by batch, where groups are filtered: what is left of the batches of this step. */
   #filtered: GroupPool | undefined;
   /** Undefined: always the same. */
@@ -106,7 +82,8 @@ export class Training {
     this.#finishedSteps = start.finishedSteps;
     this.#planned = start.finishedSteps;
     this.#begunSteps = start.finishedSteps;
-    this.#nextBatch = start.nextBatch;
+    this.#generation = new Generation(parts, start.nextBatch);
+    this.#prepared = new PreparedRows(parts);
     this.#restored = [...start.outstanding];
     for (const batch of start.outstanding) this.#outstanding.add(batch);
     this.#record = this.#newRecord();
@@ -126,7 +103,7 @@ export class Training {
   }
 
   get nextBatch(): number {
-    return this.#nextBatch;
+    return this.#generation.nextBatch;
   }
 
   /** In groups, where it adapts. */
@@ -134,10 +111,9 @@ export class Training {
     return this.#miniBatchSize?.size;
   }
 
-  /** Whether old log-probabilities are those of the policy of the step: else those of the rollout stand for them. */
+  /** Whether old log-probabilities are the policy's own. */
   get hasOwnLogProbs(): boolean {
-    const { rolloutCorrection } = this.settings.algorithm.advantage;
-    return this.#parts.policyInfo.scoresTokens && rolloutCorrection?.bypassMode !== true;
+    return this.#prepared.hasOwnLogProbs;
   }
 
   /** Generated, and with rows that are not trained yet. Oldest first. */
@@ -161,7 +137,7 @@ export class Training {
 
   /** Log-probabilities of the policy, of its reference, and values: what advantages and losses need of all rows. */
   async prepare(batch: RolloutBatch): Promise<PreparedBatch> {
-    return { ...batch, data: await this.#columns(batch.samples) };
+    return { ...batch, data: await this.#prepared.of(batch.samples, this.#record) };
   }
 
   /** Rows that the step still takes: of this batch, and, with a filter of groups, of those that are generated in the place of what it leaves out. */
@@ -183,7 +159,8 @@ export class Training {
     const { rewards } = batch;
     const taken = await this.#waitFor(() => rewards.take(rows));
     const samples = scoredSamplesOf(batch, taken);
-    await this.#learn(samples, batch.data.selectIdxs(taken), rewards.unasked === 0);
+    const data = batch.data.selectIdxs(taken);
+    await this.#learn({ samples, data }, rewards.unasked === 0);
   }
 
   /** How many rows the next mini-batch has, where so many are left. */
@@ -235,7 +212,9 @@ export class Training {
       }
       pool.add(await this.#generateNext(true));
     }
-    for (const batch of pool.oldest(this.stepGroups)) await this.#prepare(batch);
+    for (const batch of pool.oldest(this.stepGroups)) {
+      await this.#prepared.prepare(batch, this.#record);
+    }
   }
 
   /**
@@ -252,19 +231,8 @@ export class Training {
 
   /** Trains on samples of any batches of the pool. @param isLast whether the step has no others after these */
   async learnFrom(samples: readonly ScoredSample[], isLast: boolean): Promise<void> {
-    const { ahead = [], due = [] } = Object.groupBy(samples, ({ batch, row }) =>
-      this.#preparedRows(batch)?.at.has(row) === true ? "due" : "ahead",
-    );
-    const batches = [...new Set(due.map(({ batch }) => batch))];
-    const ordered = batches.map((batch) => due.filter((one) => one.batch === batch));
-    const parts = ordered.map((ones, index) => {
-      const { data, at } = this.#preparedRows(batches[index] as RolloutBatch) as PreparedRows;
-      return data.selectIdxs(ones.map(({ row }) => at.get(row) as number));
-    });
-    // Done before those that this step was to train on.
-    if (ahead.length > 0) parts.push(await this.#columns(ahead.map(({ sample }) => sample)));
-    const { padTokenId } = this.#parts.policyInfo;
-    await this.#learn([...ordered.flat(), ...ahead], joinColumns(parts, padTokenId), isLast);
+    const prepared = await this.#prepared.gather(samples, this.#record);
+    await this.#learn(prepared, isLast);
   }
 
   /** Validates and keeps a checkpoint if it is time, and tells what the step came to. @param pool where the schedule has one: what would be too old for the next step leaves it */
@@ -300,11 +268,7 @@ export class Training {
     const { n } = this.settings.rollout;
     const left = this.left(batch);
     const pool = (this.#filtered ??= this.#poolWithin({ limit: Infinity, strategy: "drop" }));
-    if (this.#preparedRows(batch) === undefined) {
-      const at = new Map(batch.samples.map((_, row) => [row, row]));
-      this.#prepared.set(batch, { step: this.#record.step, data: batch.data, at });
-      pool.add(batch);
-    }
+    if (this.#prepared.add(batch, this.#record)) pool.add(batch);
     const take = (): TakenGroups => {
       if (typeof rows === "number") return pool.takeFirst(rows / n);
       const { least, most = least } = rows;
@@ -326,31 +290,10 @@ export class Training {
       if (samples !== undefined) return samples;
       this.#checkGenerations(pool);
       this.#replace(pool);
-      await this.#addTo(pool, await this.#generateNext(streaming));
+      const batch = await this.#generateNext(streaming);
+      pool.add(batch);
+      await this.#prepared.prepare(batch, this.#record);
     }
-  }
-
-  async #addTo(pool: GroupPool, batch: RolloutBatch): Promise<void> {
-    pool.add(batch);
-    await this.#prepare(batch);
-  }
-
-  /**
-   * Its log-probabilities are those of the policy of now, of the step that trains on it, whichever weights it was generated with: what the losses clip by. What this step leaves is prepared again by
-   * the next one.
-   */
-  async #prepare(batch: RolloutBatch): Promise<void> {
-    const { step } = this.#record;
-    const left = [...batch.samples.keys()].filter((row) => batch.isUsed[row] === 0);
-    const data = await this.#columns(left.map((row) => batch.samples[row] as TrainingSample));
-    const at = new Map(left.map((row, index) => [row, index]));
-    this.#prepared.set(batch, { step, data, at });
-  }
-
-  /** Of this step. */
-  #preparedRows(batch: RolloutBatch): PreparedRows | undefined {
-    const prepared = this.#prepared.get(batch);
-    return prepared?.step === this.#record.step ? prepared : undefined;
   }
 
   async #waitFor<Result>(run: () => Promise<Result>): Promise<Result> {
@@ -409,137 +352,19 @@ export class Training {
   }
 
   async #generateNext(streaming: boolean): Promise<RolloutBatch> {
-    const prompts = this.#parts.prompts.batch(this.#nextBatch);
-    this.#nextBatch += 1;
-    const batch = await this.#record.clock.time("gen", () => this.#generate(prompts, streaming));
+    const batch = await this.#generation.next(streaming, this.#record);
     this.#outstanding.add(batch);
     return batch;
   }
 
-  async #generate(prompts: PromptBatch, streaming: boolean): Promise<RolloutBatch> {
-    const { rollout, run } = this.settings;
-    const { policy, rewards } = this.#parts;
-    const { n, maxResponseLength, temperature, topP, topK } = rollout;
-    const generatedAt = this.#finishedSteps;
-    const uids = prompts.uids.flatMap((uid) => Array.from({ length: n }, () => uid));
-    const samples = Array<TrainingSample>(uids.length);
-    const generatedMs = Array<number>(uids.length).fill(0);
-    const request = {
-      prompts: prompts.rows.map(({ rawPrompt }) => rawPrompt),
-      n,
-      maxResponseLength,
-      temperature,
-      topP,
-      topK,
-      // Another one for each batch, the same one in each run.
-      seed: (run.seed * 1_000_003 + prompts.number) % 2 ** 31,
-      account: this.#account("gen"),
-    };
-    // They are judged first: every group that is done needs its own.
-    const needsBaselines = this.settings.algorithm.advEstimator === "remax";
-    const baselines = needsBaselines ? await this.#baselines(request, prompts) : undefined;
-    const ticket = rewards.open(uids, n, "training");
-    await collectRollouts(policy, request, run, (rollouts) => {
-      const nowMs = performance.timeOrigin + performance.now();
-      for (const one of rollouts) {
-        const row = one.prompt * n + one.sample;
-        const uid = uids[row] as string;
-        const prompt = prompts.rows[one.prompt] as PromptRow;
-        const sample = { id: `${uid}/${one.sample}`, uid, prompt, rollout: one, generatedAt };
-        samples[row] = sample;
-        generatedMs[row] = nowMs;
-        if (streaming) ticket.submit(row, sample);
-      }
-    });
-    if (!streaming) {
-      await this.#record.clock.time("reward", () => {
-        for (const [row, sample] of samples.entries()) ticket.submit(row, sample);
-      });
-    }
-    const isUsed = new Uint8Array(samples.length);
-    const { number, epoch } = prompts;
-    const requested = { rewards: ticket.request, baselines, generatedMs, isUsed };
-    return { samples, n, number, epoch, generatedAt, ...requested };
-  }
-
-  async #columns(samples: readonly TrainingSample[]): Promise<DataProto> {
-    const { policy, policyInfo, referencePolicy, critic, learner } = this.#parts;
-    const { clock } = this.#record;
-    const { run } = this.settings;
-    const data = columnsOf(samples, policyInfo.padTokenId);
-    const rows = tokenRowsOf(data, this.settings.rollout.temperature);
-    const own = this.#oldLogProbs(data);
-    const askReference = async (asked: PolicyHandle): Promise<LogProbs> => {
-      // One actor in both roles answers one after the other: its time is that of each.
-      if (asked === policy) await own;
-      return await clock.time("ref", () =>
-        answerOf(
-          "the reference policy, asked for log-probs,",
-          asked.logProbs.remote({ ...rows, account: this.#account("ref") }),
-          run,
-        ),
-      );
-    };
-    const [ofPolicy, reference, values] = await Promise.all([
-      own,
-      referencePolicy && learner.needsReference && askReference(referencePolicy),
-      critic &&
-        clock.time("values", () =>
-          answerOf(
-            "the critic, asked for values,",
-            critic.values.remote({ ...rows, account: this.#account("values") }),
-            run,
-          ),
-        ),
-    ]);
-    data.batch = {
-      ...data.batch,
-      ...ofPolicy,
-      ...(reference ? { ref_log_prob: reference.logProbs } : {}),
-      ...(values === undefined ? {} : { values }),
-    };
-    data.metaInfo = { ...data.metaInfo, updates: this.#updates };
-    return data;
-  }
-
-  /** Of a policy that does not tell them: those of the rollout, or 0 everywhere, and 0 for its entropy. In the bypass: those of the rollout. */
-  async #oldLogProbs(data: DataProto): Promise<Record<string, Tensor>> {
-    const { policy, policyInfo } = this.#parts;
-    const { rolloutCorrection } = this.settings.algorithm.advantage;
-    const rollout = data.batch?.["rollout_log_probs"];
-    const none = policyInfo.scoresTokens ? {} : { entropys: zerosLike(data) };
-    if (rolloutCorrection?.bypassMode === true) {
-      return { old_log_probs: bypassed(rollout, rolloutCorrection).oldLogProbs, ...none };
-    }
-    if (!policyInfo.scoresTokens) return { old_log_probs: rollout ?? zerosLike(data), ...none };
-    const rows = tokenRowsOf(data, this.settings.rollout.temperature);
-    const account = this.#account("old_log_prob");
-    const { logProbs, entropys, sumPiSquared } = await this.#record.clock.time("old_log_prob", () =>
-      answerOf(
-        "the policy, asked for log-probs,",
-        policy.logProbs.remote({ ...rows, account }),
-        this.settings.run,
-      ),
-    );
-    return {
-      old_log_probs: logProbs,
-      entropys,
-      ...(sumPiSquared === undefined ? {} : { sum_pi_squared: sumPiSquared }),
-    };
-  }
-
-  async #learn(samples: readonly ScoredSample[], data: DataProto, isLast: boolean): Promise<void> {
+  async #learn(prepared: PreparedSamples, isLast: boolean): Promise<void> {
     const { now } = this.#parts;
     const startMs = now();
-    await this.#learnParts(samples, data, isLast);
+    await this.#learnParts(prepared, isLast);
     this.#miniBatchSize?.worked(now() - startMs);
   }
 
-  async #learnParts(
-    samples: readonly ScoredSample[],
-    data: DataProto,
-    isLast: boolean,
-  ): Promise<void> {
+  async #learnParts({ samples, data }: PreparedSamples, isLast: boolean): Promise<void> {
     const { learner, policyInfo, critic } = this.#parts;
     const { criticWarmup } = this.settings.run;
     const record = this.#record;
@@ -560,24 +385,23 @@ export class Training {
     for (const { batch, row } of samples) batch.isUsed[row] = 1;
     const trainsPolicy = policyInfo.trains && criticWarmup <= record.step;
     if (critic !== undefined) {
-      const account = this.#account("update_critic");
+      const account = record.account("update_critic");
       await record.clock.time("update_critic", () => {
         if (!trainsPolicy) record.used(samples);
         return learner.updateCritic(drawn, record.metrics, { isLast, account });
       });
     } else if (!trainsPolicy) record.used(samples);
     if (!trainsPolicy) return;
-    const isFresh =
-      data.batch?.["entropys"] !== undefined && data.metaInfo["updates"] === this.#updates;
+    const isFresh = this.#prepared.isFresh(data);
     const { scoresTokens } = policyInfo;
     const partOfStep = record.parts.length;
-    const account = this.#account("update_actor");
+    const account = record.account("update_actor");
     const context = { isLast, isFresh, scoresTokens, partOfStep, account };
     await record.clock.time("update_actor", () => {
       record.used(samples);
       return learner.updateActor(drawn, record.metrics, context);
     });
-    this.#updates += 1;
+    this.#prepared.updated();
   }
 
   /** What the greedy answers to the same prompts were rewarded with; null for one that has no valid score: nothing can be said about the answers to its prompt. */
@@ -603,29 +427,6 @@ export class Training {
     }
   }
 
-  /** Greedy answers to the prompts of a batch, with their rewards on the way. */
-  async #baselines(request: GenerateRequest, prompts: PromptBatch): Promise<Baselines> {
-    const samples = Array<TrainingSample>(prompts.uids.length);
-    const uids = prompts.uids.map((uid) => `${uid}/greedy`);
-    const ticket = this.#parts.rewards.open(uids, 1, "training");
-    const generatedAt = this.#finishedSteps;
-    const greedy = { ...request, n: 1, doSample: false };
-    await collectRollouts(this.#parts.policy, greedy, this.settings.run, (rollouts) => {
-      for (const rollout of rollouts) {
-        const uid = uids[rollout.prompt] as string;
-        const prompt = prompts.rows[rollout.prompt] as PromptRow;
-        const sample = { id: uid, uid, prompt, rollout, generatedAt };
-        samples[rollout.prompt] = sample;
-        ticket.submit(rollout.prompt, sample);
-      }
-    });
-    return new Baselines(samples, ticket.request);
-  }
-
-  #account(phase: string): Account {
-    return { phase, step: this.#record.step };
-  }
-
   #newRecord(): StepRecord {
     const { tracker, rewards, now } = this.#parts;
     return new StepRecord(this.#finishedSteps + 1, tracker, () => rewards.inFlight, now);
@@ -635,10 +436,4 @@ export class Training {
 /** All of it is trained, or never will be. */
 function isOver({ isUsed }: RolloutBatch): boolean {
   return isUsed.every((used) => used === 1);
-}
-
-/** As many as the responses have tokens. */
-function zerosLike(data: DataProto): Tensor {
-  const { shape, data: ids } = tensorIn(data, "responses");
-  return { dtype: "float32", shape, data: new Float32Array(ids.length) };
 }
