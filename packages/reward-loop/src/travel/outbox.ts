@@ -2,7 +2,8 @@
  * Of an actor that is given rows and gives results back (the other side: exchange.ts): what is ready goes in the answer of the oldest call that is open, all of a turn of the event loop at once.
  * A turn and not a promise's reaction: many samples are done in the same turn, each after a reaction of its own.
  *
- * Invariant: a call stays open only while something is under way, or for the turn in which it came.
+ * Invariants: a call stays open only while something is under way, or for the turn in which it came; and only a few do. Rows may come one by one and results many at a time, so that calls which
+ * wait for results of their own would become more and more, and the actor takes no others when it has as many as it may.
  */
 
 import { toTables } from "./table.ts";
@@ -15,6 +16,9 @@ export interface NumberedRows {
 }
 
 const none: NumberedRows = { ids: [], rows: [] };
+
+/** Calls that stay open: enough for results of several turns, until others have come. */
+const mostOpen = 16;
 
 export class Outbox<Row extends object> {
   #ids: number[] = [];
@@ -32,7 +36,8 @@ export class Outbox<Row extends object> {
   exchange(count: number): Promise<NumberedRows> {
     this.#underWay += count;
     const answer = new Promise<NumberedRows>((resolve) => void this.#open.push(resolve));
-    if (this.#rows.length > 0 || this.#underWay === 0) this.#soon();
+    const isSurplus = this.#open.length > mostOpen;
+    if (this.#rows.length > 0 || this.#underWay === 0 || isSurplus) this.#soon();
     return answer;
   }
 
@@ -58,7 +63,7 @@ export class Outbox<Row extends object> {
       this.#ids = [];
       this.#rows = [];
     }
-    if (this.#underWay > 0) return;
-    for (const one of this.#open.splice(0)) one(none);
+    const stayOpen = this.#underWay > 0 ? mostOpen : 0;
+    for (const one of this.#open.splice(0, Math.max(0, this.#open.length - stayOpen))) one(none);
   }
 }
