@@ -1,12 +1,14 @@
 /**
  * Changes of a configuration as they are given on a command line, in Hydra's grammar: `a.b=c` changes what is there, `+a.b=c` adds what is not, `++a.b=c` does either,
- * `~a.b` takes it away (`~a.b=c` only if that is its value). Values are YAML: `True`, `null`, `0.5`, `[1,2]`, `{a: 1}`, `'a text'`.
+ * `~a.b` takes it away (`~a.b=c` only if that is its value). Values are YAML: `True`, `null`, `0.5`, `[1,2]`, `{a: 1}` (or `{a:1}`), `'a text'`; keys in braces are changed, and what else stands there
+ * stays.
  */
 
 import { parse } from "yaml";
 import {
   type ConfigTree,
   type ConfigValue,
+  isTree,
   keysOf,
   merged,
   nearestOf,
@@ -59,14 +61,19 @@ function applyOverride(tree: ConfigTree, text: string, known: ConfigTree): Confi
       nearestOf(key, keysOf(merged(known, tree))),
     );
   }
-  if (sign === "+" && there !== undefined && there !== null) {
+  const given = parsed(key, value);
+  // Keys and items can be added to what is there.
+  const isAddition = isTree(given) || Array.isArray(given);
+  if (sign === "+" && there !== undefined && there !== null && !isAddition) {
     throw new RewardConfigError(
       key,
       `is there already, as ${JSON.stringify(there)}; ${text.slice(1)} changes it`,
       there,
     );
   }
-  return withValue(tree, path, parsed(key, value));
+  const own = valueAt(tree, path);
+  const isBoth = isTree(given) && isTree(own);
+  return withValue(tree, path, isBoth ? merged(own, given) : given);
 }
 
 function removed(
@@ -108,10 +115,32 @@ function valueOf(
 
 function parsed(key: string, text: string): ConfigValue {
   if (text === "") return "";
+  // What is not in brackets is one value, whatever YAML would make of a colon or a dash in it.
+  const isPlain = !/^\s*[{["']/.test(text);
   try {
-    return parse(text, { schema: "core" }) as ConfigValue;
+    const value = parse(text, { schema: "core" }) as ConfigValue;
+    if (isPlain && typeof value === "object" && value !== null) return text;
+    return withKeysApart(key, value);
   } catch (error) {
+    if (error instanceof RewardConfigError) throw error;
+    if (isPlain) return text;
     const [why = ""] = (error as Error).message.split("\n");
     throw new RewardConfigError(key, `its value ${text} is no YAML: ${why}`, text);
   }
+}
+
+/** Hydra's `{a:1}`, which to YAML is a key `a:1` without a value. */
+function withKeysApart(key: string, value: ConfigValue): ConfigValue {
+  if (Array.isArray(value)) {
+    return (value as readonly ConfigValue[]).map((one) => withKeysApart(key, one));
+  }
+  if (!isTree(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inside]): [string, ConfigValue] => {
+      const [, own, rest] = (inside === null && /^([^:]+):(.+)$/s.exec(name)) || [];
+      return own === undefined || rest === undefined
+        ? [name, withKeysApart(key, inside)]
+        : [own, parsed(key, rest)];
+    }),
+  );
 }
