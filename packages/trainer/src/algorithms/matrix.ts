@@ -52,6 +52,24 @@ export function filled(
   return result;
 }
 
+/** Some of the rows, in that order. */
+export function selectedRows({ columns, data }: Matrix, rows: readonly number[]): Matrix {
+  return filled(
+    { rows: rows.length, columns },
+    (place, column) => data[(rows[place] as number) * columns + column] as number,
+  );
+}
+
+/** A copy in which some of the rows are others. */
+export function withRows(matrix: Matrix, rows: readonly number[], by: Matrix): Matrix {
+  const data = matrix.data.slice();
+  for (const [place, row] of rows.entries()) {
+    const from = place * matrix.columns;
+    data.set(by.data.subarray(from, from + matrix.columns), row * matrix.columns);
+  }
+  return { ...matrix, data };
+}
+
 /** Each of one, less that of the other. */
 export function difference(left: Matrix, right: Matrix): Matrix {
   const result = newMatrix(left.rows, left.columns);

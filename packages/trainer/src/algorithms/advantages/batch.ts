@@ -2,7 +2,7 @@
 
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
-import type { GroupId } from "../groups.ts";
+import { type GroupId, groupsOf } from "../groups.ts";
 import { maskedWhiten } from "../masked.ts";
 import { type Matrix, matrixOf, newMatrix, rowSums, tensorOf } from "../matrix.ts";
 import { leavesFewerThan, validMask } from "../valid.ts";
@@ -75,6 +75,25 @@ export function rowsOf({ tokenLevelRewards, responseMask, valid }: AdvantageBatc
   const given = matrixOf("responseMask", responseMask, rewards);
   const isValid = (row: number): boolean => valid?.[row] ?? true;
   return { rewards, mask: validMask(given, valid), scores: rowSums(rewards), isValid };
+}
+
+export interface GroupedRows extends Rows {
+  /** Valid rows by the prompt that they answer. */
+  readonly groups: ReadonlyMap<GroupId, readonly number[]>;
+}
+
+/** For estimators that compare the rows of a group: one that invalid rows have left alone has nothing to be compared with, and is left out as they are. @throws TrainerInputError as groupIdsOf */
+export function groupedRowsOf(batch: AdvantageBatch): GroupedRows {
+  const rows = rowsOf(batch);
+  const ids = groupIdsOf(batch, rows);
+  const groups = groupsOf(ids, rows.isValid);
+  const whole = groupsOf(ids, () => true);
+  for (const [id, group] of groups) {
+    if (group.length === 1 && whole.get(id)?.length !== 1) groups.delete(id);
+  }
+  const used = new Set([...groups.values()].flat());
+  const isValid = (row: number): boolean => used.has(row);
+  return { ...rows, mask: validMask(rows.mask, [...ids.keys()].map(isValid)), isValid, groups };
 }
 
 /** @throws TrainerInputError when there are none, or not one for each row */

@@ -3,13 +3,11 @@
  * gives is columns: whoever holds the batch puts them there.
  */
 
-import { gatherRows, type Tensor, zeros } from "@rayling/data-proto";
+import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { applyKlPenalty, type KlController, type KlPenaltyKind } from "../kl.ts";
-import { matrixOf } from "../matrix.ts";
 import { correctRollouts } from "../rollout-correction/rollout-correction.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/settings.ts";
-import { leavesFewerThan, validMask } from "../valid.ts";
 import type { AdvantageBatch, Advantages, AdvantageSettings } from "./batch.ts";
 import { drawRows, pfPpoWeights, type PfPpoSettings } from "./pf-ppo.ts";
 import { type AdvantageRegistry, createAdvantageRegistry } from "./registry.ts";
@@ -126,7 +124,6 @@ function rewardsOf(
 
 type Corrected = Pick<ComputedAdvantage, "responseMask" | "rolloutIsWeights" | "metrics">;
 
-/** Of valid rows alone: the others keep their mask, and have no weight. */
 function correctedOf(
   { responseMask, rolloutLogProbs, oldLogProbs, valid }: AdvantageColumns,
   { rolloutCorrection }: ComputeAdvantageSettings,
@@ -136,38 +133,15 @@ function correctedOf(
     return { responseMask, metrics: {} };
   }
   const old = needed("oldLogProbs", oldLogProbs, "rolloutCorrection");
-  const whole = { oldLogProbs: old, rolloutLogProbs, responseMask };
-  if (valid?.includes(false) !== true) return correctRollouts(whole, rolloutCorrection);
-  const mask = validMask(matrixOf("responseMask", responseMask), valid);
-  if (leavesFewerThan(1, mask, valid)) return { responseMask, metrics: {} };
-  const rows = [...valid.keys()].filter((row) => valid[row]);
-  const corrected = correctRollouts(
+  return correctRollouts(
     {
-      oldLogProbs: gatherRows(old, rows),
-      rolloutLogProbs: gatherRows(rolloutLogProbs, rows),
-      responseMask: gatherRows(responseMask, rows),
+      oldLogProbs: old,
+      rolloutLogProbs,
+      responseMask,
+      ...(valid === undefined ? {} : { valid }),
     },
     rolloutCorrection,
   );
-  const { rolloutIsWeights, metrics } = corrected;
-  const noWeights = zeros(responseMask.shape, "float32");
-  return {
-    responseMask: withRows(responseMask, rows, corrected.responseMask),
-    ...(rolloutIsWeights === undefined
-      ? {}
-      : { rolloutIsWeights: withRows(noWeights, rows, rolloutIsWeights) }),
-    metrics,
-  };
-}
-
-/** A copy of the matrix with some of its rows replaced. */
-function withRows<Own extends Tensor>(matrix: Own, rows: readonly number[], by: Tensor): Own {
-  const width = matrix.shape[1] ?? 0;
-  const data = matrix.data.slice();
-  for (const [place, row] of rows.entries()) {
-    data.set(by.data.subarray(place * width, (place + 1) * width), row * width);
-  }
-  return { ...matrix, data };
 }
 
 /** Where no row is valid none can be drawn: all rows as they are, of which nothing is learned. */

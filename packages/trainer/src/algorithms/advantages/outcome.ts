@@ -3,7 +3,7 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { groupsOf, meanOf, statisticsOf } from "../groups.ts";
+import { type GroupId, meanOf, statisticsOf } from "../groups.ts";
 import { masked } from "../masked.ts";
 import { newMatrix, rowSums } from "../matrix.ts";
 import {
@@ -13,25 +13,24 @@ import {
   type AdvantageSettings,
   advantagesOf,
   broadcast,
-  groupIdsOf,
+  type GroupedRows,
+  groupedRowsOf,
   type Rows,
-  rowsOf,
   whitened,
 } from "./batch.ts";
 
 /** (R - mean) / (std + epsilon) of its group, or without the division. A group of one keeps its score. */
 export const grpo: AdvantageEstimator = (batch, settings = {}) => {
-  const rows = rowsOf(batch);
-  return outcome(rows, normalized(batch, rows, rows.scores, settings));
+  const rows = groupedRowsOf(batch);
+  return outcome(rows, normalized(rows, rows.scores, settings));
 };
 
 function normalized(
-  batch: AdvantageBatch,
-  rows: Rows,
+  rows: GroupedRows,
   scores: Float64Array,
   { normAdvByStdInGrpo = true, epsilon = 1e-6 }: AdvantageSettings,
 ): Float64Array {
-  return byGroup(batch, rows, (group, advantages) => {
+  return byGroup(rows, (group, advantages) => {
     const { mean, std } = statisticsOf(group, scores);
     for (const row of group) {
       const difference = (scores[row] as number) - mean;
@@ -40,17 +39,14 @@ function normalized(
   });
 }
 
-/** Only the best row of a group: by how much it is better than the second. None where others are not valid, and one at most is left. */
+/** Only the best row of a group: by how much it is better than the second. */
 export const grpoPassk: AdvantageEstimator = (batch, settings = {}) => {
   const { normAdvByStdInGrpo = true, epsilon = 1e-6 } = settings;
-  const rows = rowsOf(batch);
-  const ids = groupIdsOf(batch, rows);
+  const rows = groupedRowsOf(batch);
   return outcome(
     rows,
-    byGroup(batch, rows, (group, advantages) => {
+    byGroup(rows, (group, advantages, id) => {
       if (group.length < 2) {
-        const id = ids[group[0] ?? 0];
-        if (ids.filter((one) => one === id).length > 1) return;
         throw new TrainerInputError(
           "groups",
           `pass@k needs at least 2 rows of each group; group ${String(id)} has ${group.length}`,
@@ -74,10 +70,10 @@ export const rlooVectorized: AdvantageEstimator = (batch) => leaveOneOut(batch, 
 
 /** @param alone by what the score of a group of one is multiplied */
 function leaveOneOut(batch: AdvantageBatch, alone: number): Advantages {
-  const rows = rowsOf(batch);
+  const rows = groupedRowsOf(batch);
   return outcome(
     rows,
-    byGroup(batch, rows, (group, advantages) => {
+    byGroup(rows, (group, advantages) => {
       const mean = meanOf(group, rows.scores);
       const factor = group.length / (group.length - 1);
       for (const row of group) {
@@ -90,11 +86,11 @@ function leaveOneOut(batch: AdvantageBatch, alone: number): Advantages {
 
 /** R minus the mean of its group weighted by lengths. */
 export const opo: AdvantageEstimator = (batch) => {
-  const rows = rowsOf(batch);
+  const rows = groupedRowsOf(batch);
   const lengths = rowSums(rows.mask);
   return outcome(
     rows,
-    byGroup(batch, rows, (group, advantages) => {
+    byGroup(rows, (group, advantages) => {
       let weighted = 0;
       let length = 0;
       for (const row of group) {
@@ -109,7 +105,7 @@ export const opo: AdvantageEstimator = (batch) => {
 
 /** alpha (R - mean) / f_norm, where alpha makes up for rows that score 0. */
 export const gpg: AdvantageEstimator = (batch, { fNorm = 1 } = {}) => {
-  const rows = rowsOf(batch);
+  const rows = groupedRowsOf(batch);
   let used = 0;
   let scoring = 0;
   for (const [row, score] of rows.scores.entries()) {
@@ -120,7 +116,7 @@ export const gpg: AdvantageEstimator = (batch, { fNorm = 1 } = {}) => {
   const alpha = used / Math.max(scoring, 1);
   return outcome(
     rows,
-    byGroup(batch, rows, (group, advantages) => {
+    byGroup(rows, (group, advantages) => {
       const { mean } = statisticsOf(group, rows.scores);
       for (const row of group)
         advantages[row] = (alpha * ((rows.scores[row] as number) - mean)) / fNorm;
@@ -130,8 +126,8 @@ export const gpg: AdvantageEstimator = (batch, { fNorm = 1 } = {}) => {
 
 /** R - mean of its group, whitened over all tokens. */
 export const reinforcePlusPlusBaseline: AdvantageEstimator = (batch) => {
-  const rows = rowsOf(batch);
-  const centred = byGroup(batch, rows, (group, advantages) => {
+  const rows = groupedRowsOf(batch);
+  const centred = byGroup(rows, (group, advantages) => {
     const { mean } = statisticsOf(group, rows.scores);
     for (const row of group) advantages[row] = (rows.scores[row] as number) - mean;
   });
@@ -141,11 +137,11 @@ export const reinforcePlusPlusBaseline: AdvantageEstimator = (batch) => {
 
 /** Each component normalised by itself in its group, their weighted sum whitened; without components, the score is the only one. */
 export const gdpo: AdvantageEstimator = (batch, settings = {}) => {
-  const rows = rowsOf(batch);
+  const rows = groupedRowsOf(batch);
   const components = componentsOf(batch, settings, rows);
   const sum = newMatrix(rows.mask.rows, rows.mask.columns);
   for (const { scores, weight } of components) {
-    const advantages = broadcast(normalized(batch, rows, scores, settings), rows.mask);
+    const advantages = broadcast(normalized(rows, scores, settings), rows.mask);
     for (let at = 0; at < sum.data.length; at++) {
       (sum.data[at] as number) += weight * (advantages.data[at] as number);
     }
@@ -179,15 +175,13 @@ function componentsOf(
   });
 }
 
-/** One value for each row, group by group; 0 for rows that are not valid. */
+/** One value for each row, group by group; 0 for rows that are in none. */
 function byGroup(
-  batch: AdvantageBatch,
-  rows: Rows,
-  fill: (group: readonly number[], advantages: Float64Array) => void,
+  { rewards, groups }: GroupedRows,
+  fill: (group: readonly number[], advantages: Float64Array, id: GroupId) => void,
 ): Float64Array {
-  const advantages = new Float64Array(rows.rewards.rows);
-  for (const group of groupsOf(groupIdsOf(batch, rows), rows.isValid).values())
-    fill(group, advantages);
+  const advantages = new Float64Array(rewards.rows);
+  for (const [id, group] of groups) fill(group, advantages, id);
   return advantages;
 }
 

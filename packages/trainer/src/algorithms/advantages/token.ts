@@ -1,7 +1,6 @@
 /** Estimators that look at each token: what comes after it, and what could be expected there. */
 
 import { TrainerInputError } from "../../errors.ts";
-import { groupsOf } from "../groups.ts";
 import { masked } from "../masked.ts";
 import { filled, type Matrix, newMatrix } from "../matrix.ts";
 import {
@@ -10,7 +9,7 @@ import {
   type Advantages,
   type AdvantageSettings,
   advantagesOf,
-  groupIdsOf,
+  groupedRowsOf,
   neededMatrix,
   rewardToGo,
   type Rows,
@@ -105,15 +104,15 @@ function tokenBaseline(
   { handleZeroTail = true }: AdvantageSettings,
   placesOf: (row: number, rows: Rows) => readonly number[],
 ): Advantages {
-  const rows = rowsOf(batch);
+  const rows = groupedRowsOf(batch);
   const { mask } = rows;
   const returns = rewardToGo(rows.rewards, mask);
   const variation = variationOf(batch, rows);
   const places = Array.from({ length: mask.rows }, (_, row) => placesOf(row, rows));
   const advantages = masked(returns, mask);
-  const isUsed = (row: number): boolean => rows.isValid(row) && (places[row]?.length ?? 0) > 0;
-  for (const group of groupsOf(groupIdsOf(batch, rows), isUsed).values()) {
-    if (group.length === 1) continue;
+  for (const all of rows.groups.values()) {
+    const group = all.filter((row) => (places[row]?.length ?? 0) > 0);
+    if (group.length < 2) continue;
     const tail = handleZeroTail ? tailOf(group, mask) : undefined;
     const longest = Math.max(...group.map((row) => places[row]?.length ?? 0));
     for (let place = 0; place < longest; place++) {

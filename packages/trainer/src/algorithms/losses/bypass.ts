@@ -20,9 +20,12 @@ export const bypassMode: PolicyLoss = (batch, settings = {}) => {
   }
   const given = policyRowsOf(batch);
   const rollout = matrixOf("oldLogProb", batch.oldLogProb, given.logProb);
-  const { weights, mask, metrics } = given.isLeftOut
-    ? { weights: undefined, mask: given.mask, metrics: {} }
-    : correction(given.logProb, rollout, given.mask, rolloutCorrection);
+  const { weights, mask, metrics } = correction(
+    given.logProb,
+    rollout,
+    { mask: given.mask, valid: batch.valid },
+    rolloutCorrection,
+  );
   const rows = { ...given, mask };
   const { lossType = "ppo_clip" } = rolloutCorrection;
   const withMetrics = (result: PolicyLossResult): PolicyLossResult => ({

@@ -48,7 +48,7 @@ export interface PolicyLossSettings {
   readonly permutation?: (count: number) => readonly number[];
   /** Of kl_cov. Default 0.0002. */
   readonly klCovRatio?: number;
-  /** Of kl_cov. Default 1. */
+  /** Of kl_cov. Default 0.1. */
   readonly ppoKlCoef?: number;
   /** Of decoupled: tokens that were so many times less likely in the rollout are left out. Default 5. */
   readonly behavImpWeightCap?: number;

@@ -57,7 +57,7 @@ const anyOrder = (count: number): readonly number[] => shuffled(count, Math.rand
 
 /** No clip; the tokens of the largest covariance pay for how far they have moved. */
 export const klCov: PolicyLoss = (batch, settings = {}) => {
-  const { klCovRatio = 0.0002, ppoKlCoef = 1 } = settings;
+  const { klCovRatio = 0.0002, ppoKlCoef = 0.1 } = settings;
   checkRatio("klCovRatio", klCovRatio);
   const rows = policyRowsOf(batch);
   const losses = newTokenLosses(rows);
@@ -118,7 +118,8 @@ function covarianceAt(
 }
 
 function checkRatio(name: string, ratio: number): void {
-  if (!(ratio > 0)) throw new TrainerInputError(name, `${name} must be above 0; it is ${ratio}`);
+  if (ratio > 0 && ratio <= 1) return;
+  throw new TrainerInputError(name, `${name} must be above 0 and at most 1; it is ${ratio}`);
 }
 
 /** The geometric mean of the ratios of a row, each clipped in log space on the side that its advantage pulls to. The mean of all rows, whatever the mode: one without tokens counts as 0, one that is not valid does not count. */

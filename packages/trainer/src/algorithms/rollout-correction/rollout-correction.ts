@@ -5,7 +5,16 @@
 
 import { asTensor, type Tensor, zeros } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
-import { difference, type Matrix, matrixOf, tensorOf } from "../matrix.ts";
+import {
+  difference,
+  type Matrix,
+  matrixOf,
+  newMatrix,
+  selectedRows,
+  tensorOf,
+  withRows,
+} from "../matrix.ts";
+import { leavesFewerThan, validMask } from "../valid.ts";
 import { offPolicyMetrics } from "./off-policy.ts";
 import { checkTokens, rejectRollouts } from "./rejection.ts";
 import { type RolloutCorrectionSettings, withDefaults } from "./settings.ts";
@@ -18,6 +27,8 @@ export interface RolloutCorrectionBatch {
   /** Of the policy that made the rollout, as it said itself. */
   readonly rolloutLogProbs: Tensor;
   readonly responseMask: Tensor;
+  /** False for a row whose score is invalid: it is not looked at, keeps its mask, and has no weight. Default: all are valid. */
+  readonly valid?: readonly boolean[];
 }
 
 export interface RolloutCorrection {
@@ -29,7 +40,7 @@ export interface RolloutCorrection {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** verl `compute_rollout_correction_and_rejection_mask`. Throws TrainerInputError for settings that are none, shapes that differ, and where no token counts or no weight is left. */
+/** verl `compute_rollout_correction_and_rejection_mask`. Throws TrainerInputError for settings that are none, shapes that differ, and where no token counts or no weight is left. Of no valid row at all, nothing is corrected. */
 export function correctRollouts(
   batch: RolloutCorrectionBatch,
   settings: RolloutCorrectionSettings = {},
@@ -37,7 +48,7 @@ export function correctRollouts(
   const old = matrixOf("oldLogProbs", batch.oldLogProbs);
   const rollout = matrixOf("rolloutLogProbs", batch.rolloutLogProbs, old);
   const mask = matrixOf("responseMask", batch.responseMask, old);
-  const corrected = correction(old, rollout, mask, settings);
+  const corrected = correction(old, rollout, { mask, valid: batch.valid }, settings);
   return {
     ...(corrected.weights === undefined ? {} : { rolloutIsWeights: tensorOf(corrected.weights) }),
     responseMask: likeTensor(corrected.mask, batch.responseMask),
@@ -53,6 +64,33 @@ export interface Correction {
 
 /** The same on matrices. @throws TrainerInputError */
 export function correction(
+  logProb: Matrix,
+  rolloutLogProb: Matrix,
+  { mask, valid }: { readonly mask: Matrix; readonly valid: readonly boolean[] | undefined },
+  settings: RolloutCorrectionSettings,
+): Correction {
+  if (valid?.includes(false) !== true) {
+    return correctionOfAll(logProb, rolloutLogProb, mask, settings);
+  }
+  if (leavesFewerThan(1, validMask(mask, valid), valid)) {
+    return { weights: undefined, mask, metrics: {} };
+  }
+  const rows = [...valid.keys()].filter((row) => valid[row]);
+  const own = correctionOfAll(
+    selectedRows(logProb, rows),
+    selectedRows(rolloutLogProb, rows),
+    selectedRows(mask, rows),
+    settings,
+  );
+  const none = newMatrix(mask.rows, mask.columns);
+  return {
+    weights: own.weights && withRows(none, rows, own.weights),
+    mask: withRows(mask, rows, own.mask),
+    metrics: own.metrics,
+  };
+}
+
+function correctionOfAll(
   logProb: Matrix,
   rolloutLogProb: Matrix,
   mask: Matrix,
