@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 import { CheckpointError } from "../errors.ts";
 import { discardCheckpoint, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import type { Checkpoint } from "./checkpoint.ts";
-import { replaceDurably, UNFINISHED } from "./durable-files.ts";
+import { isLeftBehind, replaceDurably } from "./durable-files.ts";
 
 export interface SaveCheckpointOptions {
   /** verl `trainer.default_local_dir`; made if it is not there. */
@@ -145,19 +145,8 @@ async function stepsIn(folder: string): Promise<readonly number[]> {
 /** What a process that is gone left behind. */
 async function discardUnfinished(folder: string): Promise<void> {
   for (const name of (await namesIn(folder)) ?? []) {
-    const [, pid] = UNFINISHED.exec(name) ?? [];
-    if (pid === undefined || isAlive(Number(pid))) continue;
+    if (!isLeftBehind(name)) continue;
     await rm(join(folder, name), { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  if (pid === process.pid) return true;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 

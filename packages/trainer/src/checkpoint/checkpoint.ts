@@ -4,19 +4,21 @@
  *     global_step_20/
  *       actor/{weights,optimizer}.safetensors     critic/... if there is one
  *       trainer.json                              where the run was: step, position in the data, KL controller
- *       outstanding.json, .safetensors            rollouts that are not trained on yet, with the rewards that are known
+ *       outstanding.jsonl, .safetensors           rollouts that are not trained on yet, with the rewards that are known
  *       manifest.json
  */
 
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { readJsonl } from "@rayling/data-proto";
 import { CheckpointError } from "../errors.ts";
 import type { PolicyState } from "../policy/policy.ts";
 import { readRange, syncFolder, unfinishedName, writeDurably } from "./durable-files.ts";
 import type { FileSum } from "./durable-files.ts";
 import { MANIFEST_FILE, manifestText, verifiedManifest } from "./manifest.ts";
 import type { Manifest } from "./manifest.ts";
-import { flatten, unflatten } from "./plain-data.ts";
+import { flatten, jsonLines, jsonOfLines, unflatten } from "./plain-data.ts";
+import type { FlatData } from "./plain-data.ts";
 import { readSafetensors, safetensorsBytes } from "./safetensors.ts";
 import type { NamedArrays } from "./safetensors.ts";
 
@@ -77,14 +79,14 @@ export async function discardCheckpoint(path: string): Promise<void> {
 export async function readCheckpoint(path: string): Promise<Checkpoint> {
   const manifest = await verifiedManifest(path);
   try {
-    const outstanding = await plainDataOf(path, manifest, "outstanding");
+    const outstanding = await outstandingOf(path, manifest);
     return {
       globalStep: manifest.globalStep,
       policy: await stateOf(path, "actor"),
       ...("critic/weights.safetensors" in manifest.files
         ? { critic: await stateOf(path, "critic") }
         : {}),
-      trainer: await plainDataOf(path, manifest, "trainer"),
+      trainer: await trainerOf(path, manifest),
       ...(outstanding === undefined ? {} : { outstanding }),
     };
   } catch (cause) {
@@ -92,6 +94,9 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
     throw new CheckpointError("CHECKPOINT_DAMAGED", path, (cause as Error).message, { cause });
   }
 }
+
+/** One answer with all that is known of it; no string can be longer. */
+const LONGEST_LINE_BYTES = 2 ** 29 - 1;
 
 interface NewFile {
   /** Folder in the checkpoint; "" for itself. */
@@ -110,11 +115,8 @@ function filesOf(checkpoint: Checkpoint, path: string): NewFile[] {
   const parts: readonly [string, () => NewFile[]][] = [
     ["the policy", () => stateFiles("actor", policy)],
     ["the critic", () => (critic === undefined ? [] : stateFiles("critic", critic))],
-    ["trainer", () => plainDataFiles("trainer", trainer)],
-    [
-      "outstanding",
-      () => (outstanding === undefined ? [] : plainDataFiles("outstanding", outstanding)),
-    ],
+    ["trainer", () => trainerFiles(trainer)],
+    ["outstanding", () => (outstanding === undefined ? [] : outstandingFiles(outstanding))],
   ];
   return parts.flatMap(([part, files]) => {
     try {
@@ -134,13 +136,26 @@ function stateFiles(room: string, { version, weights, optimizer }: PolicyState):
   }));
 }
 
-function plainDataFiles(name: string, data: unknown): NewFile[] {
+/** For people, too. */
+function trainerFiles(data: unknown): NewFile[] {
   const { json, arrays } = flatten(data);
-  const text = Buffer.from(`${JSON.stringify(json, null, name === "trainer" ? 2 : 0)}\n`);
-  const file = { room: "", name: `${name}.json`, pieces: [text] };
-  if (Object.keys(arrays).length === 0) return [file];
+  return [
+    { room: "", name: "trainer.json", pieces: [Buffer.from(`${JSON.stringify(json, null, 2)}\n`)] },
+    ...arrayFiles("trainer", arrays),
+  ];
+}
+
+/** Line by line: thousands of long answers make more text than one string can hold. */
+function outstandingFiles(data: unknown): NewFile[] {
+  const { json, arrays } = flatten(data);
+  const pieces = Array.from(jsonLines(json), (line) => Buffer.from(line));
+  return [{ room: "", name: "outstanding.jsonl", pieces }, ...arrayFiles("outstanding", arrays)];
+}
+
+function arrayFiles(name: string, arrays: FlatData["arrays"]): NewFile[] {
+  if (Object.keys(arrays).length === 0) return [];
   const pieces = [...safetensorsBytes({ arrays, metadata: {} })];
-  return [file, { room: "", name: `${name}.safetensors`, pieces }];
+  return [{ room: "", name: `${name}.safetensors`, pieces }];
 }
 
 async function stateOf(path: string, room: string): Promise<PolicyState> {
@@ -153,12 +168,26 @@ async function stateOf(path: string, room: string): Promise<PolicyState> {
   };
 }
 
-async function plainDataOf(path: string, { files }: Manifest, name: string): Promise<unknown> {
-  if (!(`${name}.json` in files)) return undefined;
-  const json: unknown = JSON.parse(await readFile(join(path, `${name}.json`), "utf8"));
-  const hasArrays = `${name}.safetensors` in files;
-  const arrays = hasArrays ? (await arraysOf(join(path, `${name}.safetensors`))).arrays : {};
-  return unflatten({ json, arrays });
+async function trainerOf(path: string, { files }: Manifest): Promise<unknown> {
+  if (!("trainer.json" in files)) return undefined;
+  const json: unknown = JSON.parse(await readFile(join(path, "trainer.json"), "utf8"));
+  return unflatten({ json, arrays: await ownArraysOf(path, files, "trainer") });
+}
+
+async function outstandingOf(path: string, { files }: Manifest): Promise<unknown> {
+  if (!("outstanding.jsonl" in files)) return undefined;
+  const lines = readJsonl(join(path, "outstanding.jsonl"), { maxLineBytes: LONGEST_LINE_BYTES });
+  const json = await jsonOfLines(lines);
+  return unflatten({ json, arrays: await ownArraysOf(path, files, "outstanding") });
+}
+
+async function ownArraysOf(
+  path: string,
+  files: Manifest["files"],
+  name: string,
+): Promise<NamedArrays["arrays"]> {
+  const file = `${name}.safetensors`;
+  return file in files ? (await arraysOf(join(path, file))).arrays : {};
 }
 
 async function arraysOf(path: string): Promise<NamedArrays> {

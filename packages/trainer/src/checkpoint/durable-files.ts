@@ -15,11 +15,30 @@ export interface FileSum {
   readonly sha256: string;
 }
 
-/** What nobody may take for the real thing yet, file or folder: of which process it is stands last. */
-export const UNFINISHED: RegExp = /\.(\d+)-[\w-]+\.unfinished$/;
+/** What nobody may take for the real thing yet, file or folder: of which process it is stands last, and which of those that had its number, as in a container each has. */
+const UNFINISHED = /\.(\d+)-([\w-]{8})-\d+\.unfinished$/;
+const ownToken = nanoid(8);
+let made = 0;
 
 export function unfinishedName(name: string): string {
-  return `${name}.${process.pid}-${nanoid(8)}.unfinished`;
+  made += 1;
+  return `${name}.${process.pid}-${ownToken}-${made}.unfinished`;
+}
+
+/** Whether nobody will finish it any more. */
+export function isLeftBehind(name: string): boolean {
+  const [, pid, token] = UNFINISHED.exec(name) ?? [];
+  if (pid === undefined) return false;
+  return Number(pid) === process.pid ? token !== ownToken : !isAlive(Number(pid));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
 }
 
 /** Of one write or read. */

@@ -17,7 +17,7 @@ export interface Manifest {
 }
 
 /** Of the files' meaning: another one is for another release. */
-const FORMAT = 1;
+const FORMAT = 2;
 export const MANIFEST_FILE = "manifest.json";
 
 export function manifestText(manifest: Manifest): string {

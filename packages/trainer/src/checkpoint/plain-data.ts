@@ -26,8 +26,10 @@ export function flatten(data: unknown): FlatData {
     if (typeof value !== "object") throw new TypeError(`${place} is a ${typeof value}`);
     if (value === null) return null;
     if (isNumberArray(value)) {
-      arrays.set(place, value);
-      return { $array: place };
+      // Keys with dots can make one place of two.
+      const name = arrays.has(place) ? `${place} ${arrays.size}` : place;
+      arrays.set(name, value);
+      return { $array: name };
     }
     if (value instanceof Date) return { $date: walk(value.getTime(), place) };
     if (!isPlain(value)) throw new TypeError(`${place} is an instance of ${nameOf(value)}`);
@@ -55,6 +57,24 @@ export function flatten(data: unknown): FlatData {
   return { json: walk(data, "$"), arrays: Object.fromEntries(arrays) };
 }
 
+/** What can be kept of any data. What would be refused is a text where it has one of its own (errors, addresses, patterns), and null elsewhere. */
+export function keepable(value: unknown, within: readonly unknown[] = []): unknown {
+  if (typeof value === "function" || typeof value === "symbol") return null;
+  if (typeof value !== "object" || value === null) return value;
+  if (isNumberArray(value) || value instanceof Date) return value;
+  if (within.includes(value)) return null;
+  const kept = (one: unknown): unknown => keepable(one, [...within, value]);
+  if (Array.isArray(value)) return Array.from(value, kept);
+  if (value instanceof Map)
+    return new Map(Array.from(value, ([key, one]) => [kept(key), kept(one)]));
+  if (value instanceof Set) return new Set(Array.from(value, kept));
+  if (isPlain(value)) {
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, kept(one)]));
+  }
+  const hasText = value instanceof Error || value instanceof URL || value instanceof RegExp;
+  return hasText ? String(value) : null;
+}
+
 /** Throws TypeError where an array is missing. */
 export function unflatten({ json, arrays }: FlatData): unknown {
   const walk = (value: unknown): unknown => {
@@ -71,6 +91,51 @@ export function unflatten({ json, arrays }: FlatData): unknown {
     );
   };
   return walk(json);
+}
+
+/**
+ * The JSON of `flatten` as lines, none of which is longer than one item of a list: a list of objects is `{"$list": n}`, and each of its items stands before, as `[n, item]`. The last line is
+ * `{"whole": ...}`.
+ */
+export function* jsonLines(json: unknown): Generator<string, void, undefined> {
+  let lists = 0;
+  function* lifted(value: unknown): Generator<string, unknown, undefined> {
+    if (typeof value !== "object" || value === null) return value;
+    if (!Array.isArray(value)) {
+      const entries: [string, unknown][] = [];
+      for (const [key, one] of Object.entries(value)) entries.push([key, yield* lifted(one)]);
+      return Object.fromEntries(entries);
+    }
+    if (!value.some((one) => typeof one === "object" && one !== null)) return value;
+    const list = lists++;
+    for (const one of value as readonly unknown[]) {
+      yield `${JSON.stringify([list, yield* lifted(one)])}\n`;
+    }
+    return { $list: list };
+  }
+  yield `${JSON.stringify({ whole: yield* lifted(json) })}\n`;
+}
+
+/** The JSON that `jsonLines` made lines of. Rejects with TypeError where its last line lacks. */
+export async function jsonOfLines(
+  lines: AsyncIterable<{ readonly value: unknown }>,
+): Promise<unknown> {
+  const lists = new Map<number, unknown[]>();
+  const withLists = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) return (value as readonly unknown[]).map(withLists);
+    const { $list: list } = value as { readonly $list?: number };
+    if (list !== undefined) return lists.get(list);
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withLists(one)]));
+  };
+  for await (const { value } of lines) {
+    if (!Array.isArray(value)) return withLists((value as { readonly whole: unknown }).whole);
+    const [list, item] = value as [number, unknown];
+    const items = lists.get(list) ?? [];
+    items.push(withLists(item));
+    lists.set(list, items);
+  }
+  throw new TypeError("it ends before its last line");
 }
 
 /** What JSON says itself, or the object that stands for it; undefined for what has parts, or cannot be. */

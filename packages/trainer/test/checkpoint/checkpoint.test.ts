@@ -121,6 +121,9 @@ describe("the last ones", () => {
       join(path, unfinishedName(name).replace(`.${process.pid}-`, `.${pid}-`));
     await mkdir(of(left, "global_step_9"));
     await writeFile(of(left, LATEST), "9");
+    // In a container the next process has the number of the last.
+    const before = join(path, `global_step_9.${process.pid}-oneofold-1.unfinished`);
+    await mkdir(before);
     const present = of(process.ppid, LATEST);
     await writeFile(present, "9");
     await saveCheckpoint(checkpointOf(10), { folder: path });
@@ -169,7 +172,7 @@ describe("auto", () => {
     "actor/optimizer.safetensors",
     "critic/weights.safetensors",
     "trainer.json",
-    "outstanding.json",
+    "outstanding.jsonl",
     "outstanding.safetensors",
     "manifest.json",
   ];

@@ -1,7 +1,13 @@
 /** The two formats of a checkpoint's files: safetensors, whose bytes others read, and plain data as JSON beside it. */
 
 import { describe, expect, test } from "vitest";
-import { flatten, unflatten } from "../../src/checkpoint/plain-data.ts";
+import {
+  flatten,
+  jsonLines,
+  jsonOfLines,
+  keepable,
+  unflatten,
+} from "../../src/checkpoint/plain-data.ts";
 import { readSafetensors, safetensorsBytes } from "../../src/checkpoint/safetensors.ts";
 import type { NamedArrays, NumberArray } from "../../src/checkpoint/safetensors.ts";
 
@@ -141,6 +147,35 @@ describe("plain data", () => {
     expect(JSON.stringify(back)).toBe('[{"a":1},{"a":1},{"__proto__":1}]');
   });
 
+  test("has room for two whose keys make the same place", () => {
+    const same = { "a.b": Float32Array.of(1), a: { b: Float32Array.of(2) } };
+    expect(unflatten(flatten(same))).toEqual(same);
+  });
+
+  test("comes back line by line, however lists are in each other, and whatever stands in texts", async () => {
+    async function* lined(json: unknown): AsyncGenerator<{ readonly value: unknown }> {
+      for (const line of jsonLines(json)) {
+        expect(line.indexOf("\n")).toBe(line.length - 1);
+        yield await Promise.resolve({ value: JSON.parse(line) as unknown });
+      }
+    }
+    const odd = { lists: [[{ a: [{ b: "\u2028\n" }] }], [], [1, [{ c: null }]]], $list: 3 };
+    for (const one of [data, odd, [1, 2], [], "text", null]) {
+      const { json, arrays } = flatten(one);
+      expect(unflatten({ json: await jsonOfLines(lined(json)), arrays })).toEqual(one);
+    }
+    const lines = [...jsonLines([{ text: "long" }, { text: "longer" }])];
+    expect(lines).toEqual([
+      '[0,{"text":"long"}]\n',
+      '[0,{"text":"longer"}]\n',
+      '{"whole":{"$list":0}}\n',
+    ]);
+    const cut = (async function* () {
+      yield await Promise.resolve({ value: [0, {}] });
+    })();
+    await expect(jsonOfLines(cut)).rejects.toThrow("ends before its last line");
+  });
+
   const circle: { self?: unknown } = {};
   circle.self = [circle];
   test.each([
@@ -152,6 +187,31 @@ describe("plain data", () => {
     [circle, "$.self[0] is one of the objects that it is in"],
   ])("%# that would not is refused: %s", (bad, message) => {
     expect(() => flatten(bad)).toThrow(new TypeError(message));
+  });
+
+  test("of others' making can be kept, as far as it has words", () => {
+    const odd = {
+      error: new RangeError("too far"),
+      at: new URL("http://judge.test/v1"),
+      like: /a+/u,
+      bytes: new ArrayBuffer(2),
+      run: () => 1,
+      circle,
+      deep: new Map<unknown, unknown>([["s", new Set([new URL("http://x.test/"), 1n])]]),
+      ids: Int32Array.of(1),
+    };
+    const kept = keepable(odd);
+    expect(kept).toEqual({
+      error: "RangeError: too far",
+      at: "http://judge.test/v1",
+      like: "/a+/u",
+      bytes: null,
+      run: null,
+      circle: { self: [null] },
+      deep: new Map([["s", new Set(["http://x.test/", 1n])]]),
+      ids: Int32Array.of(1),
+    });
+    expect(unflatten(flatten(kept))).toEqual(kept);
   });
 
   test("with an array that is not there is refused", () => {
