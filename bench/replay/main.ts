@@ -3,11 +3,12 @@
  *
  * The recipe's own arrangement first, which has to come to what was published; then ours. Everything is real but the GPU and the judge, which sleep, and all times are divided by the scale.
  */
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import * as ray from "@rayling/core";
 import type { ScheduleName } from "@rayling/trainer";
 import { FlagError, readFlags, runCommand, whole } from "../measure/command-line.ts";
 import { describeMachine, machineLines } from "../measure/machine.ts";
+import type { Machine } from "../measure/machine.ts";
 import { writeBlock } from "../measure/readme.ts";
 import { markdownTables, terminalTables } from "../measure/report.ts";
 import type { Table } from "../measure/report.ts";
@@ -39,8 +40,9 @@ The published runs again, with the recipe's arrangement and with ours.
   --prompts N        of a batch, fewer for a short try; default ${workload.trainBatchSize}
   --schedule NAMES   rows of these schedules, with commas: ${scheduleNames.join(", ")}; default all
   --only NAMES       rows by their names, with commas; default all
-  --report FOLDER    also write a page for each row, with where the time of each step went
+  --report FOLDER    a page for each row, with where the time of each step went; default runs/replay
   --json PATH        also write the figures there
+  --beside PATH      rows of a run before, as --json wrote them, of the same size, where this one has none of that name
   --markdown         write the table into bench/README.md
   --help             print this`;
 
@@ -56,6 +58,7 @@ const kinds = {
   schedule: "string",
   only: "string",
   json: "string",
+  beside: "string",
   markdown: "boolean",
   help: "boolean",
 } as const;
@@ -67,7 +70,7 @@ async function main(args: readonly string[]): Promise<void> {
     scale: whole("--scale", flags.scale ?? "500"),
     steps: whole("--steps", flags.steps ?? String(workload.steps)),
     trainBatchSize: whole("--prompts", flags.prompts ?? String(workload.trainBatchSize)),
-    report: flags.report,
+    report: flags.report ?? "runs/replay",
   };
   if (size.trainBatchSize % 4 !== 0) {
     throw new FlagError("--prompts takes a multiple of 4: a batch has 4 mini-batches");
@@ -95,11 +98,23 @@ async function main(args: readonly string[]): Promise<void> {
     );
   }
   const machine = describeMachine(["node bench/replay/main.ts", ...args]);
-  const lines = machineLines(machine);
+  const before = flags.beside === undefined ? undefined : await figuresAt(flags.beside, size);
   await ray.init({ numCpus: 16 });
-  const results: [ReplayPlan, ReplayResult][] = [];
-  for (const plan of chosen) results.push([plan, await replay(plan, size, progress)]);
+  const own: Row[] = [];
+  for (const plan of chosen) own.push([plan, await replay(plan, size, progress)]);
   await ray.shutdown();
+  const others = (before?.rows ?? []).filter(
+    ([other]) => !chosen.some((plan) => plan.name === other.name),
+  );
+  const results = [...own, ...others].toSorted(
+    ([one], [other]) => names.indexOf(one.name) - names.indexOf(other.name),
+  );
+  const lines = [
+    ...machineLines(machine),
+    ...(before === undefined
+      ? []
+      : [`${others.map(([other]) => other.name).join(", ")}: ${before.lines.at(-1)}`]),
+  ];
   const table = tableOf(results, size);
   if (flags.markdown === true) {
     const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables([table])}`;
@@ -107,10 +122,35 @@ async function main(args: readonly string[]): Promise<void> {
   } else {
     console.log(`${lines.join("\n")}\n\n${terminalTables([table])}`);
   }
+  console.log(`pages: ${size.report}`);
   if (flags.json !== undefined) {
-    const rows = results.map(([plan, { phases, ...result }]) => ({ plan, ...result, phases }));
+    const rows = own.map(([plan, { phases, ...result }]) => ({ plan, ...result, phases }));
     await writeFile(flags.json, `${JSON.stringify({ machine, size, rows })}\n`);
   }
+}
+
+type Row = [ReplayPlan, ReplayResult];
+
+/** What --json wrote. */
+interface Figures {
+  readonly machine: Machine;
+  readonly size: ReplayScale;
+  readonly rows: readonly (ReplayResult & { readonly plan: ReplayPlan })[];
+}
+
+async function figuresAt(
+  path: string,
+  size: ReplayScale,
+): Promise<{ readonly lines: readonly string[]; readonly rows: readonly Row[] }> {
+  const figures = JSON.parse(await readFile(path, "utf8")) as Figures;
+  for (const what of ["scale", "steps", "trainBatchSize"] as const) {
+    if (figures.size[what] === size[what]) continue;
+    throw new FlagError(
+      `--beside ${path}: its ${what} is ${figures.size[what]}, not ${size[what]}`,
+    );
+  }
+  const rows = figures.rows.map(({ plan, ...result }): Row => [plan, result]);
+  return { lines: machineLines(figures.machine), rows };
 }
 
 /** The recipe's rows as they were recorded, then ours on the times of the recipe's best. */

@@ -36,7 +36,7 @@ export interface ReplayScale {
   /** Prompts of a batch: fewer for a short try. */
   readonly trainBatchSize: number;
   /** Folder for a page with the phases of each run. */
-  readonly report?: string | undefined;
+  readonly report: string;
 }
 
 export interface ReplayResult {
@@ -88,7 +88,7 @@ export async function replay(
   const ends: number[] = [];
   const spent = { latencyMs: 0, samples: 0, scored: 0, firstMs: Infinity, lastMs: 0 };
   const ids = new Set<string>();
-  const tracking = size.report === undefined ? undefined : await pageOf(plan, size, size.report);
+  const tracking = await pageOf(plan, size);
   const folder = await mkdtemp(join(tmpdir(), "rayling-replay-"));
   const startMs = now();
   try {
@@ -118,15 +118,15 @@ export async function replay(
       tracking: {
         log: (metrics, step) => {
           ends.push(now());
-          tracking?.log(metrics, step);
+          tracking.log(metrics, step);
           say(`${plan.name}, step ${step} of ${steps}`);
         },
         phase: (phase) => {
           phases.push(phase);
-          tracking?.phase(phase);
+          tracking.phase(phase);
         },
         samples: (step, ones) => {
-          tracking?.samples(step, ones);
+          tracking.samples(step, ones);
           for (const { id, outcome, generatedMs, scoredMs } of ones) {
             ids.add(id);
             spent.latencyMs += outcome.latencyMs;
@@ -161,21 +161,19 @@ export async function replay(
     await loop.close();
     await validationLoop?.close();
     await ray.kill(policy);
-    await tracking?.close();
+    await tracking.close();
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function pageOf(
-  { name }: ReplayPlan,
-  { steps }: ReplayScale,
-  folder: string,
-): Promise<Tracking> {
+async function pageOf({ name }: ReplayPlan, { steps, report }: ReplayScale): Promise<Tracking> {
+  // Of a run before.
+  await rm(join(report, name), { recursive: true, force: true });
   return await Tracking.open({
     logger: ["file", "report"],
     projectName: "replay",
     experimentName: name,
-    directory: join(folder, name),
+    directory: join(report, name),
     totalSteps: steps,
   });
 }

@@ -46,7 +46,8 @@ test("the published runs and ours, in short", async () => {
   const folder = await mkdtemp(join(tmpdir(), "rayling-replay-test-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const json = join(folder, "figures.json");
-  const flags = ["--scale", "5000", "--steps", String(steps), "--prompts", "16", "--json", json];
+  const size = ["--scale", "5000", "--steps", String(steps), "--prompts", "16"];
+  const flags = [...size, "--json", json, "--report", join(folder, "pages")];
   const { stdout } = await run(process.execPath, ["bench/replay/main.ts", ...flags], { cwd: root });
   const { rows } = JSON.parse(await readFile(json, "utf8")) as { rows: Row[] };
   expect(rows.map(({ plan }) => plan.name)).toEqual(Object.keys(rules));
@@ -74,6 +75,29 @@ test("the published runs and ours, in short", async () => {
     const tested = phases.flatMap(({ name, step }) => (name === "testing" ? [step] : []));
     expect([...new Set(tested)]).toEqual([5, 6]);
   }
+  expect(await readFile(join(folder, "pages/streaming-1/report.html"), "utf8")).toContain("<html");
+  // One of them again, beside the others.
+  const again = [
+    ...size,
+    "--only",
+    "recipe-sync",
+    "--beside",
+    json,
+    "--report",
+    join(folder, "again"),
+  ];
+  const merged = await run(process.execPath, ["bench/replay/main.ts", ...again], { cwd: root });
+  const shown = merged.stdout.split("\n").map((line) => line.split(" ")[0]);
+  expect(shown.filter((name) => name !== undefined && name in rules)).toEqual(Object.keys(rules));
+  expect(merged.stdout).toMatch(
+    /^recipe-mini-batch-pipeline, .*: node bench\/replay\/main\.ts --scale/m,
+  );
+  const other = run(
+    process.execPath,
+    ["bench/replay/main.ts", "--scale", "500", "--beside", json],
+    { cwd: root },
+  );
+  await expect(other).rejects.toThrow(/its scale is 5000, not 500/);
 });
 
 test("the times of each step are those of a folder, where it has them", async () => {
@@ -89,7 +113,7 @@ test("the times of each step are those of a folder, where it has them", async ()
   await writeFile(join(folder, "7b-megatron-baseline.csv"), `${rows.join("\n")}\n`);
   const json = join(folder, "figures.json");
   const only = ["--only", "recipe-sync,recipe-mini-batch-pipeline", "--json", json];
-  const short = ["--scale", "5000", "--steps", "2", "--prompts", "4"];
+  const short = ["--scale", "5000", "--steps", "2", "--prompts", "4", "--report", folder];
   const flags = [...short, ...only, "--timings", folder];
   await run(process.execPath, ["bench/replay/main.ts", ...flags], { cwd: root });
   const { rows: replayed } = JSON.parse(await readFile(json, "utf8")) as { rows: Row[] };
@@ -100,8 +124,11 @@ test("the times of each step are those of a folder, where it has them", async ()
 });
 
 test("rows are chosen by their schedules, and of those by their names", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-replay-test-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const rowsOf = async (...flags: string[]): Promise<string[]> => {
-    const short = ["--scale", "5000", "--steps", "1", "--prompts", "4", ...flags];
+    const size = ["--scale", "5000", "--steps", "1", "--prompts", "4"];
+    const short = [...size, "--report", folder, ...flags];
     const { stdout } = await run(process.execPath, ["bench/replay/main.ts", ...short], {
       cwd: root,
     });
