@@ -15,6 +15,7 @@ import type {
   StepTracker,
   TrainingOptions,
 } from "./fit/options.ts";
+import { TrainerInputError } from "./errors.ts";
 import { dumpOf } from "./fit/dumps.ts";
 import { rehearse } from "./fit/rehearsal.ts";
 import { makeOutputFolders } from "./fit/output-folders.ts";
@@ -59,7 +60,7 @@ export class PPOTrainer implements AsyncDisposable {
   readonly #learner: Learner;
   readonly #rewards: RewardDesk;
   readonly #tracker: StepTracker;
-  readonly #metrics: Record<string, number>[] = [];
+  #metrics: Record<string, number>[] = [];
   #validation: Record<string, number> | undefined;
   /** The step that was finished last, as long as its validation is judged. */
   #judged: (FinishedStep & { readonly begun: BegunValidation }) | undefined;
@@ -99,24 +100,34 @@ export class PPOTrainer implements AsyncDisposable {
   }
 
   /**
-   * Trains all steps that are left.
+   * Trains all steps that are left. With a policy that does not train (`describe`) it only validates, as with `run.valOnly`.
    *
    * Rejects with what the policy, the critic or the reward loop failed with, with TrainerInputError for a folder that cannot be written to, CheckpointError, and TrainerStateError.
    */
   async fit(): Promise<TrainingReport> {
     const { policy, referencePolicy, critic, prompts } = this.#options;
     const { run } = this.settings;
+    this.#metrics = [];
+    this.#validation = undefined;
+    this.#judged = undefined;
     await this.#makeFolders();
     const policyInfo = await answerOf(
       "the policy, asked what it is,",
       policy.describe.remote(),
       run,
     );
+    const valOnly = run.valOnly || !policyInfo.trains;
+    if (valOnly && this.#options.validationPrompts === undefined) {
+      const why = run.valOnly ? "run.valOnly asks for nothing else" : "the policy does not train";
+      const message = `validationPrompts are missing, and ${why}: there is nothing to do`;
+      throw new TrainerInputError("validationPrompts", message);
+    }
+    await this.#checkReference(valOnly);
     const start = await this.#resume();
     const step = start.finishedSteps;
     // The run that kept this checkpoint may have been ended while its validation was judged: then nobody told of it.
     const isOwed = step > 0 && this.#isTime(run.testFreq, step);
-    if (run.valBeforeTrain || run.valOnly || isOwed) {
+    if (run.valBeforeTrain || valOnly || isOwed) {
       const begun = await this.#beginValidation(step);
       if (begun !== undefined) this.#tracker.log(await this.#validated(step, begun), step);
     }
@@ -137,7 +148,7 @@ export class PPOTrainer implements AsyncDisposable {
       },
       start,
     );
-    if (!run.valOnly && training.hasSteps) await this.#schedule(training);
+    if (!valOnly && training.hasSteps) await this.#schedule(training);
     await this.#tellJudged();
     return {
       steps: training.finishedSteps,
@@ -162,6 +173,22 @@ export class PPOTrainer implements AsyncDisposable {
       rolloutDataDir,
       validationDataDir,
     });
+  }
+
+  /** Before anything is generated that it would have to score. */
+  async #checkReference(valOnly: boolean): Promise<void> {
+    const { referencePolicy } = this.#options;
+    const { run, algorithm } = this.settings;
+    if (valOnly || referencePolicy === undefined || !this.#learner.needsReference) return;
+    const asked = "the reference policy, asked what it is,";
+    const { name, scoresTokens } = await answerOf(asked, referencePolicy.describe.remote(), run);
+    if (scoresTokens) return;
+    const option =
+      algorithm.advantage.useKlInReward === true ? "algorithm.useKlInReward" : "actor.useKlLoss";
+    throw new TrainerInputError(
+      "referencePolicy",
+      `referencePolicy must be able to score tokens (logProbs), which ${option} needs; ${name} is not`,
+    );
   }
 
   async #resume(): Promise<TrainingStart> {
@@ -191,6 +218,8 @@ export class PPOTrainer implements AsyncDisposable {
     const { run } = this.settings;
     if (checkpoints === undefined) return;
     const { folder, keep } = checkpoints;
+    // A schedule may have begun the next batch: its prompts would be missing in both.
+    await training.whenGenerated();
     const state = await answerOf("the policy, asked for its weights,", policy.state.remote(), run);
     const criticState =
       critic && (await answerOf("the critic, asked for its weights,", critic.state.remote(), run));

@@ -393,6 +393,15 @@ describe("validation metrics", () => {
     expect(metrics["val-aux/a/acc/mean@1"]).toBe(1);
   });
 
+  test("leave a question out of a variable that is mixed there, if somebody is told; else name both", () => {
+    const mixed = { ...results, infos: { acc: [true, "no", true, true, false] } };
+    expect(() => validationMetrics(mixed)).toThrow('"acc" of an answer to 1 is no');
+    const told: string[][] = [];
+    const metrics = validationMetrics(mixed, { onMixed: (...both) => void told.push(both) });
+    expect(told).toEqual([["acc", "1"]]);
+    expect(metrics["val-core/a/acc/mean@2"]).toBe(1);
+  });
+
   test("are of those answers that tell the variable", () => {
     const acc = [true, null, true, true, false];
     const metrics = validationMetrics({

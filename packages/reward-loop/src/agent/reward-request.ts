@@ -54,6 +54,7 @@ export class RewardRequest {
   /** Of those that the user's postProcessScores changed. */
   readonly #putRightOutcomes = new Map<number, SampleOutcome>();
   readonly #submitted: Uint8Array;
+  readonly #known: Uint8Array;
   readonly #settledMs: Float64Array;
   readonly #allSettled = Promise.withResolvers<void>();
   /** Whole and put right, in their order; taken by waiters as they are there. */
@@ -85,6 +86,7 @@ export class RewardRequest {
     this.#round = loop.round(uids.length, { lane });
     this.#outcomes = Array<SampleOutcome | undefined>(uids.length);
     this.#submitted = new Uint8Array(uids.length);
+    this.#known = new Uint8Array(uids.length);
     this.#settledMs = new Float64Array(uids.length);
     this.#allSettled.promise.catch(() => undefined);
     if (uids.length === 0) this.#allSettled.resolve();
@@ -110,6 +112,11 @@ export class RewardRequest {
   /** The same as it was scored, without postProcessScores: what `know` takes, where a request is made again. */
   scoredOutcomeOf(row: number): SampleOutcome | undefined {
     return this.#outcomes[row];
+  }
+
+  /** Whether `know` told it: its times are of another request. */
+  isKnown(row: number): boolean {
+    return this.#known[row] === 1;
   }
 
   /** When it was there, in ms since 1970; 0 as long as it is not. */
@@ -143,6 +150,7 @@ export class RewardRequest {
   /** For a row whose outcome is known from before: nothing is called. Throws RewardChunkError. */
   know(row: number, outcome: SampleOutcome): void {
     this.#claim(row);
+    this.#known[row] = 1;
     this.#round.know();
     this.#settle(row, outcome);
   }

@@ -3,8 +3,9 @@
 import type { DataProto, Tensor } from "@rayling/data-proto";
 import { klPenalty } from "../algorithms/kl.ts";
 import { aggLoss } from "../algorithms/losses/aggregation.ts";
-import type { Aggregated } from "../algorithms/losses/aggregation.ts";
+import type { Aggregated, GlobalBatchInfo } from "../algorithms/losses/aggregation.ts";
 import type { PolicyLoss, PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
+import { countOf } from "../algorithms/masked.ts";
 import { filled, matrixOf, tensorOf } from "../algorithms/matrix.ts";
 import type { Matrix } from "../algorithms/matrix.ts";
 import { leavesFewerThan, validMask } from "../algorithms/valid.ts";
@@ -37,6 +38,7 @@ export function actorGradients(
   { actor, policyLoss, permutation }: ActorLossSettings,
   metrics: CollectedMetrics,
 ): ActorGradients {
+  const own = { ...actor.policyLoss, globalBatchInfo: batchInfoOf(part, actor.policyLoss) };
   const policy = policyLoss(
     {
       logProb: logProbs,
@@ -47,24 +49,38 @@ export function actorGradients(
       ...optional("rolloutIsWeights", part.batch?.["rollout_is_weights"]),
       ...optional("rolloutLogProbs", part.batch?.["rollout_log_probs"]),
     },
-    { permutation, ...actor.policyLoss },
+    { permutation, ...own },
   );
   metrics.addAll({ "actor/pg_loss": policy.loss, ...policy.metrics });
   let gradLogProbs: Tensor = policy.gradLogProb;
   if (actor.useKlLoss) {
     const reference = tensorIn(part, "ref_log_prob");
     const { kl, gradLogProb } = klPenalty(logProbs, reference, actor.klLossType);
-    const { loss, weights } = ofValidRows(kl, part, actor.policyLoss);
+    const { loss, weights } = ofValidRows(kl, part, own);
     metrics.addAll({ "actor/kl_loss": loss, "actor/kl_coef": actor.klLossCoef });
     gradLogProbs = summed(gradLogProbs, gradLogProb, weights, actor.klLossCoef);
   }
   if (actor.entropyCoeff === 0) return { gradLogProbs };
-  const { loss, weights } = ofValidRows(entropys, part, actor.policyLoss);
+  const { loss, weights } = ofValidRows(entropys, part, own);
   metrics.add("actor/entropy_loss", loss);
   const gradEntropys = tensorOf(
     filled(weights, (_row, _column, at) => -actor.entropyCoeff * (weights.data[at] as number)),
   );
   return { gradLogProbs, gradEntropys };
+}
+
+/**
+ * What the losses of a mini-batch are divided by: its rows with a valid score, and the tokens of these. Counted before a loss rejects any, as verl does (`batch_num_tokens`, `global_batch_size`), so that
+ * what is rejected has no part in the sum, but does not make the others count for more than divergence and entropy, which know nothing of it.
+ */
+function batchInfoOf(part: DataProto, { globalBatchInfo }: PolicyLossSettings): GlobalBatchInfo {
+  const valid = validIn(part);
+  const mask = validMask(matrixOf("responseMask", tensorIn(part, "response_mask")), valid);
+  return {
+    ...globalBatchInfo,
+    batchNumTokens: countOf(mask),
+    globalBatchSize: valid.filter(Boolean).length,
+  };
 }
 
 /** Put together as the policy's loss is; 0 where no row is valid. */

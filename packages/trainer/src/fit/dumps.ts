@@ -13,6 +13,7 @@ export interface DumpedRow {
 /** With what score functions told besides, whose group a row is of, and why one has no score. */
 export function dumpOf(step: number, rows: readonly DumpedRow[]): RolloutDump {
   const outcomes = rows.map(({ outcome }) => outcome);
+  const extras = extraInfoColumns(outcomes);
   return {
     step,
     inputs: rows.map(({ sample }) => promptTextOf(sample.prompt)),
@@ -20,9 +21,12 @@ export function dumpOf(step: number, rows: readonly DumpedRow[]): RolloutDump {
     gts: rows.map(({ sample }) => sample.prompt.groundTruth),
     scores: outcomes.map((one) => (one.valid ? one.rewardScore : Number.NaN)),
     extras: {
+      ...extras,
       uid: rows.map(({ sample }) => sample.uid),
-      error: outcomes.map((one) => (one.valid ? null : `${one.error.code}: ${one.error.message}`)),
-      ...extraInfoColumns(outcomes),
+      // A score function may tell of its own errors, beside a score.
+      error: outcomes.map((one, row) =>
+        one.valid ? (extras["error"]?.[row] ?? null) : `${one.error.code}: ${one.error.message}`,
+      ),
     },
   };
 }

@@ -157,7 +157,7 @@ export class Learner {
     return { data: learnable, drawn };
   }
 
-  /** In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes nothing, and nothing is told of it. */
+  /** In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes nothing, and nothing is told of it but the learning rate. */
   async updateCritic(
     data: DataProto,
     metrics: CollectedMetrics,
@@ -183,12 +183,12 @@ export class Learner {
         critic.update.remote(update),
         run,
       );
-      metrics.addAll({ "critic/grad_norm": gradNorm, "critic/lr": lr });
+      metrics.addAll({ ...(learns ? { "critic/grad_norm": gradNorm } : {}), "critic/lr": lr });
     }
   }
 
   /**
-   * In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes nothing, and nothing is told of it.
+   * In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes nothing, and nothing is told of it but the learning rate.
    *
    * @param isFresh whether the policy is still the one that old_log_probs are of: the first of these updates needs no others
    * @param scoresTokens whether the policy can be asked for log-probs of now; else those of the rollout, which old_log_probs are, stand for them
@@ -231,7 +231,7 @@ export class Learner {
         this.#policy.update.remote(update),
         run,
       );
-      metrics.addAll({ "actor/grad_norm": gradNorm, "actor/lr": lr });
+      metrics.addAll({ ...(learns ? { "actor/grad_norm": gradNorm } : {}), "actor/lr": lr });
     }
   }
 

@@ -40,7 +40,7 @@ export interface FilterGroups {
   readonly maxNumGenBatches?: number | undefined;
 }
 
-/** verl `actor_rollout_ref.actor`. */
+/** verl `actor_rollout_ref.actor`. `clipRatio` counts for each side that has no ratio of its own. */
 export interface ActorOptions extends Omit<PolicyLossSettings, "globalBatchInfo"> {
   /** Prompts of one update. Default: all of the batch. */
   readonly ppoMiniBatchSize?: number | undefined;
@@ -68,7 +68,7 @@ export interface CriticOptions {
   readonly ppoMiniBatchSize?: number | undefined;
   /** Default: the actor's. */
   readonly ppoEpochs?: number | undefined;
-  /** Default "token-mean". */
+  /** Default: the actor's. */
   readonly lossAggMode?: LossAggMode | undefined;
 }
 

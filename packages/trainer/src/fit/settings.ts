@@ -120,11 +120,11 @@ export function readTrainingSettings(
     },
     run: {
       totalSteps: whole("run.totalTrainingSteps", steps),
-      testFreq: run.testFreq ?? -1,
+      testFreq: whole("run.testFreq", run.testFreq ?? -1, -1),
       overlapValidation: run.overlapValidation ?? schedule !== "sync",
       valBeforeTrain: (run.valBeforeTrain ?? true) && options.validationPrompts !== undefined,
       valOnly: run.valOnly ?? false,
-      saveFreq: run.saveFreq ?? -1,
+      saveFreq: whole("run.saveFreq", run.saveFreq ?? -1, -1),
       criticWarmup: whole("run.criticWarmup", run.criticWarmup ?? 0, 0),
       seed: whole("run.seed", run.seed ?? 1, 0),
       policyTimeoutMs: whole("run.policyTimeoutMs", run.policyTimeoutMs ?? 3_600_000),
@@ -175,7 +175,13 @@ function actorOf(
     ...own
   } = actor;
   if (!(lossScaleFactor > 0)) refuse("actor.lossScaleFactor", "above 0", lossScaleFactor);
-  const policyLoss = { ...own, globalBatchInfo: { lossScaleFactor } };
+  const policyLoss = {
+    ...own,
+    // One for both sides, where they have none of their own: a loss would take its default for these.
+    clipRatioLow: own.clipRatioLow ?? own.clipRatio ?? 0.2,
+    clipRatioHigh: own.clipRatioHigh ?? own.clipRatio ?? 0.2,
+    globalBatchInfo: { lossScaleFactor },
+  };
   const { rolloutCorrection } = algorithm;
   const isBypassed = rolloutCorrection?.bypassMode === true;
   if (isBypassed && !["vanilla", "bypass_mode", undefined].includes(lossMode)) {
@@ -209,7 +215,7 @@ function criticOf(
 ): TrainingSettings["critic"] {
   return {
     cliprangeValue: criticOptions.cliprangeValue ?? 0.5,
-    lossAggMode: criticOptions.lossAggMode ?? "token-mean",
+    lossAggMode: criticOptions.lossAggMode ?? actor.lossAggMode ?? "token-mean",
     lossScaleFactor: rollout.maxResponseLength,
     ppoMiniBatchSize: whole(
       "criticOptions.ppoMiniBatchSize",
@@ -256,6 +262,9 @@ function checkTogether(
     const option =
       algorithm.advantage.useKlInReward === true ? "algorithm.useKlInReward" : "actor.useKlLoss";
     refuse("referencePolicy", `a policy, which ${option} needs`, undefined);
+  }
+  if (options.checkpoints?.keep !== undefined) {
+    whole("checkpoints.keep", options.checkpoints.keep);
   }
   if (settings.run.saveFreq > 0 && options.checkpoints === undefined) {
     refuse("checkpoints", "a folder, which run.saveFreq needs", undefined);

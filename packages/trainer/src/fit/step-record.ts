@@ -24,12 +24,16 @@ export class StepRecord {
   readonly samples: ScoredSample[] = [];
   /** Of all that was scored for it: also of what was filtered out or dropped, and of baselines. */
   readonly outcomes: SampleOutcome[] = [];
+  /** Those of them that were scored in this run, and not known from a checkpoint. */
+  readonly scoredHere: SampleOutcome[] = [];
   readonly parts: LearnedRows[] = [];
   /** Batches that were generated for this step, whenever that was: its own, and those in the place of groups that were filtered out. */
   generations = 1;
   readonly #told: SampleRecord[] = [];
   readonly #now: () => number;
   #exposedWaitMs = 0;
+  #firstGeneratedMs = Infinity;
+  #lastScoredMs = -Infinity;
 
   /** @param inFlight rewards that are not there yet @param now milliseconds, for waits */
   constructor(step: number, tracker: StepTracker, inFlight: () => number, now: () => number) {
@@ -52,6 +56,12 @@ export class StepRecord {
   /** How long the training had nothing to do but to wait for rewards. */
   get exposedWaitMs(): number {
     return this.#exposedWaitMs;
+  }
+
+  /** From the first rollout that was scored in this run to the last of these scores; undefined where there is none. */
+  get rewardSpanMs(): number | undefined {
+    const spanMs = this.#lastScoredMs - this.#firstGeneratedMs;
+    return spanMs >= 0 ? spanMs : undefined;
   }
 
   /** For calls of the policy and of the critic. */
@@ -87,13 +97,26 @@ export class StepRecord {
     this.#tell(samples, undefined);
   }
 
+  /** @param isKnown from a checkpoint: paid for, but by another run */
+  scored(outcome: SampleOutcome, isKnown: boolean): void {
+    this.outcomes.push(outcome);
+    if (!isKnown) this.scoredHere.push(outcome);
+  }
+
   #tell(samples: readonly ScoredSample[], usedMs: number | undefined): void {
     for (const { sample, batch, row, outcome } of samples) {
-      this.outcomes.push(outcome);
+      const generatedMs = batch.generatedMs[row] ?? 0;
+      const scoredMs = batch.rewards.settledMsOf(row);
+      const isKnown = batch.rewards.isKnown(row);
+      this.scored(outcome, isKnown);
+      if (!isKnown) {
+        this.#firstGeneratedMs = Math.min(this.#firstGeneratedMs, generatedMs);
+        this.#lastScoredMs = Math.max(this.#lastScoredMs, scoredMs);
+      }
       this.#told.push({
         id: sample.id,
-        generatedMs: batch.generatedMs[row] ?? 0,
-        scoredMs: batch.rewards.settledMsOf(row),
+        generatedMs,
+        scoredMs,
         ...(usedMs === undefined ? {} : { usedMs }),
         outcome,
       });

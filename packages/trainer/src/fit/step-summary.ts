@@ -45,7 +45,8 @@ export function summaryOf(
     ...seqlenMetrics(tokensOf(samples), [[...samples.keys()]]),
     ...timesOf(record, gpus),
     ...rewardMetrics(record.outcomes, {
-      spanMs: spanOf(record),
+      scoredInSpan: record.scoredHere,
+      ...optional("spanMs", record.rewardSpanMs),
       exposedWaitMs: record.exposedWaitMs,
       slots,
     }),
@@ -68,13 +69,6 @@ function tokensOf(samples: readonly ScoredSample[]): number[] {
   return samples.map(
     ({ sample: { rollout } }) => rollout.promptIds.length + rollout.responseIds.length,
   );
-}
-
-/** From the first rollout that was finished to the last score. */
-function spanOf({ told }: StepRecord): number {
-  const first = told.reduce((least, { generatedMs }) => Math.min(least, generatedMs), Infinity);
-  const last = told.reduce((most, { scoredMs }) => Math.max(most, scoredMs), 0);
-  return Math.max(0, last - first);
 }
 
 /** A rollout is of the weights of one moment: its newest tokens are as old as its oldest, and it spans one version. */

@@ -6,6 +6,7 @@
 
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { keepable } from "../checkpoint/plain-data.ts";
 import type { LoaderPosition, PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
 import { TrainerInputError, TrainerStateError } from "../errors.ts";
@@ -74,7 +75,8 @@ function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
     prompt: rows.indexOf(prompt),
     rollout,
     generatedMs: ofMs,
-    ...(outcome === undefined ? {} : { outcome }),
+    // Whatever a score function told besides: a checkpoint that fails would end the training.
+    ...(outcome === undefined ? {} : { outcome: keepable(outcome) as SampleOutcome }),
   });
   const samples = batch.samples.flatMap((sample, row) =>
     isUsed[row] === 1
@@ -125,15 +127,22 @@ function restoredBatch(kept: KeptBatch, prompts: PromptLoader, rewards: RewardDe
   const { number, n, generatedAt, baselines } = kept;
   const { rows, uids, epoch } = prompts.batch(number);
   const nowMs = performance.timeOrigin + performance.now();
-  // Those of greedy answers are no others' samples.
-  const sampleOf = (idOf: (uid: string, sample: number) => string) => (one: KeptSample) => {
+  const sampleOf = (one: KeptSample, id: string, uid: string): TrainingSample => ({
+    id,
+    uid,
+    prompt: rows[one.prompt] as PromptRow,
+    rollout: one.rollout,
+    generatedAt,
+  });
+  const samples = kept.samples.map((one) => {
     const uid = uids[one.prompt] as string;
-    const id = idOf(uid, one.rollout.sample);
-    const prompt = rows[one.prompt] as PromptRow;
-    return { id, uid, prompt, rollout: one.rollout, generatedAt };
-  };
-  const samples = kept.samples.map(sampleOf((uid, sample) => `${uid}/${sample}`));
-  const greedy = baselines?.map(sampleOf((uid) => `${uid}/greedy`));
+    return sampleOf(one, `${uid}/${one.rollout.sample}`, uid);
+  });
+  // They are no others' samples, and in no group.
+  const greedy = baselines?.map((one) => {
+    const id = `${uids[one.prompt] as string}/greedy`;
+    return sampleOf(one, id, id);
+  });
   return {
     samples,
     n,

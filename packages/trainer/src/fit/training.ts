@@ -67,6 +67,7 @@ export class Training {
   readonly #prepared: PreparedRows;
   #record: StepRecord;
   readonly #outstanding = new Set<RolloutBatch>();
+  readonly #generating = new Set<Promise<RolloutBatch>>();
   /** From a checkpoint, oldest first; given by `rollout` before anything is generated. */
   readonly #restored: RolloutBatch[];
   /** Batches of the steps so far and of those that are generated ahead, without those in the place of filtered groups. */
@@ -114,6 +115,11 @@ export class Training {
   /** Whether old log-probabilities are the policy's own. */
   get hasOwnLogProbs(): boolean {
     return this.#prepared.hasOwnLogProbs;
+  }
+
+  /** Resolves when nothing is being generated: then each batch before `nextBatch` is trained or outstanding. Rejects with what a generation does. */
+  async whenGenerated(): Promise<void> {
+    while (this.#generating.size > 0) await Promise.all(this.#generating);
   }
 
   /** Generated, and with rows that are not trained yet. Oldest first. */
@@ -352,9 +358,15 @@ export class Training {
   }
 
   async #generateNext(streaming: boolean): Promise<RolloutBatch> {
-    const batch = await this.#generation.next(streaming, this.#record);
-    this.#outstanding.add(batch);
-    return batch;
+    const generated = this.#generation.next(streaming, this.#record);
+    this.#generating.add(generated);
+    try {
+      const batch = await generated;
+      this.#outstanding.add(batch);
+      return batch;
+    } finally {
+      this.#generating.delete(generated);
+    }
   }
 
   async #learn(prepared: PreparedSamples, isLast: boolean): Promise<void> {
@@ -422,8 +434,10 @@ export class Training {
   #countBaselines(samples: readonly ScoredSample[]): void {
     for (const { batch, row } of samples) {
       if (row % batch.n !== 0) continue;
-      const outcome = batch.baselines?.request.outcomeOf(row / batch.n);
-      if (outcome !== undefined) this.#record.outcomes.push(outcome);
+      const request = batch.baselines?.request;
+      const outcome = request?.outcomeOf(row / batch.n);
+      if (outcome === undefined) continue;
+      this.#record.scored(outcome, request?.isKnown(row / batch.n) === true);
     }
   }
 

@@ -91,17 +91,27 @@ interface Validated {
 
 function resultOf({ prompts, samples, outcomes, uids, n }: Validated): ValidationResult {
   const promptOf = (row: number): PromptRow => prompts.rows[Math.floor(row / n)] as PromptRow;
+  const mixed = new Map<string, string>();
+  const metrics = validationMetrics(
+    {
+      dataSources: outcomes.map((_, row) => promptOf(row).dataSource),
+      sampleUids: uids,
+      infos: {
+        ...extraInfoColumns(outcomes),
+        reward: outcomes.map((one) => (one.valid ? one.rewardScore : null)),
+      },
+      valid: outcomes.map(({ valid }) => valid),
+    },
+    // What a judge says besides is no reason to end a training.
+    { onMixed: (variable, question) => mixed.set(variable, question) },
+  );
+  for (const [variable, question] of mixed) {
+    const message = `"${variable}" is a number in some answers to question ${question} of the validation, and something else in others: what is mixed so is left out of its metrics`;
+    process.emitWarning(message, "RaylingWarning");
+  }
   return {
     metrics: {
-      ...validationMetrics({
-        dataSources: outcomes.map((_, row) => promptOf(row).dataSource),
-        sampleUids: uids,
-        infos: {
-          ...extraInfoColumns(outcomes),
-          reward: outcomes.map((one) => (one.valid ? one.rewardScore : null)),
-        },
-        valid: outcomes.map(({ valid }) => valid),
-      }),
+      ...metrics,
       "val-aux/invalid_rate":
         outcomes.filter(({ valid }) => !valid).length / Math.max(1, outcomes.length),
     },

@@ -29,10 +29,10 @@ export type ValidationBySource = Readonly<
 /** `val-core/*`: mean, best and majority of as many answers as there are, of "acc" (or "reward", where there is none); `val-aux/*`: all else. Throws TrainerInputError. */
 export function validationMetrics(
   results: ValidationResults,
-  { seed = 42 }: { readonly seed?: number } = {},
+  options: ValidationMetricsOptions = {},
 ): Record<string, number> {
   const metrics: Record<string, number> = {};
-  for (const [source, variables] of Object.entries(processValidationMetrics(results, { seed }))) {
+  for (const [source, variables] of Object.entries(processValidationMetrics(results, options))) {
     const core = Object.hasOwn(variables, "acc") ? "acc" : "reward";
     for (const [variable, values] of Object.entries(variables)) {
       const most = Math.max(...Object.keys(values).map(answersIn));
@@ -52,10 +52,17 @@ function answersIn(name: string): number {
   return Number(/@(\d+)/.exec(name)?.[1]);
 }
 
+export interface ValidationMetricsOptions {
+  /** Of the bootstrap. Default 42, as verl. */
+  readonly seed?: number;
+  /** Is told of a variable that is a number in some answers to a question and something else in others: that question is left out of it. Default: TrainerInputError, which names both. */
+  readonly onMixed?: ((variable: string, question: string) => void) | undefined;
+}
+
 /** Means over questions; those with another number of answers have metrics of their own. Throws TrainerInputError for columns of other lengths, and for values that are no numbers. */
 export function processValidationMetrics(
   results: ValidationResults,
-  { seed = 42 }: { readonly seed?: number } = {},
+  { seed = 42, onMixed }: ValidationMetricsOptions = {},
 ): ValidationBySource {
   checkLengths(results);
   const drawn = new Map<string, Draws>();
@@ -69,7 +76,7 @@ export function processValidationMetrics(
   for (const { source, uid, rows } of questionsOf(results)) {
     for (const [variable, column] of Object.entries(results.infos)) {
       const told = rows.filter((row) => column[row] !== null && column[row] !== undefined);
-      const values = valuesOf(column, told, { variable, uid });
+      const values = valuesOf(column, told, { variable, uid, onMixed });
       if (values === undefined) continue;
       const metrics = metricsOf(values, answersOf(results.infos["pred"], told), draw);
       for (const [name, value] of Object.entries(metrics)) {
@@ -104,25 +111,32 @@ function questionsOf({ dataSources, sampleUids, valid }: ValidationResults): Que
   );
 }
 
-/** Undefined where there are none, for texts, and for what is made of parts. @throws TrainerInputError for a value that is none */
+/** Undefined where there are none, for texts, for what is made of parts, and for what is mixed if somebody is told of it. @throws TrainerInputError if not */
 function valuesOf(
   column: readonly unknown[],
   rows: readonly number[],
-  { variable, uid }: { readonly variable: string; readonly uid: string },
+  {
+    variable,
+    uid,
+    onMixed,
+  }: Pick<ValidationMetricsOptions, "onMixed"> & {
+    readonly variable: string;
+    readonly uid: string;
+  },
 ): Float64Array | undefined {
-  const [one] = rows;
-  const first = one === undefined ? undefined : column[one];
-  if (first === undefined || typeof first === "string" || typeof first === "object") {
+  const isNumber = (row: number): boolean => /^(?:number|boolean)$/.test(typeof column[row]);
+  const [first] = rows;
+  if (first === undefined || !isNumber(first)) return undefined;
+  const other = rows.find((row) => !isNumber(row));
+  if (other === undefined) return Float64Array.from(rows, (row) => Number(column[row]));
+  if (onMixed !== undefined) {
+    onMixed(variable, uid);
     return undefined;
   }
-  return Float64Array.from(rows, (row) => {
-    const value = column[row];
-    if (typeof value === "number" || typeof value === "boolean") return Number(value);
-    throw new TrainerInputError(
-      variable,
-      `"${variable}" of an answer to ${uid} is ${String(value)}: a metric needs a number there, or the answer must be left out as invalid`,
-    );
-  });
+  throw new TrainerInputError(
+    variable,
+    `"${variable}" of an answer to ${uid} is ${String(column[other])}: a metric needs a number there, or the answer must be left out as invalid`,
+  );
 }
 
 /** The same number for the same answer. */

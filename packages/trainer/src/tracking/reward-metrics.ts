@@ -7,6 +7,8 @@ import type { StepMetrics } from "./tracking-logger.ts";
 export interface RewardTimes {
   /** From the first request of the step's rewards to their last outcome, where at least one was on its way. */
   readonly spanMs?: number;
+  /** Those of the outcomes that came in it: what is known from a run before takes no slot. Default: all. */
+  readonly scoredInSpan?: readonly SampleOutcome[];
   /** How long the trainer did nothing but wait for them. */
   readonly exposedWaitMs?: number;
   /** How many may be scored at a time. */
@@ -34,10 +36,10 @@ const shares = [
  */
 export function rewardMetrics(
   outcomes: readonly SampleOutcome[],
-  { spanMs, exposedWaitMs, slots }: RewardTimes = {},
+  { spanMs, scoredInSpan = outcomes, exposedWaitMs, slots }: RewardTimes = {},
 ): StepMetrics {
   const metrics: Record<string, number> = {};
-  const called = outcomes.filter(({ cached, attempts }) => cached !== true && attempts > 0);
+  const called = outcomes.filter(wasCalled);
   const latencies = called.map(({ latencyMs }) => latencyMs);
   const waits = called.map(({ waitedMs }) => waitedMs);
   Object.assign(metrics, secondsOf("queue_wait", waits), secondsOf("latency", latencies));
@@ -51,8 +53,11 @@ export function rewardMetrics(
   const priced = outcomes.filter(({ cost }) => cost !== undefined);
   if (priced.length > 0) metrics["reward/cost"] = sum(priced.map(({ cost }) => cost ?? 0));
   if (spanMs !== undefined && spanMs > 0) {
-    metrics["reward/inflight"] = (sum(latencies) + sum(waits)) / spanMs;
-    if (slots !== undefined) metrics["reward/pool_util"] = sum(latencies) / (spanMs * slots);
+    const inSpan = scoredInSpan.filter(wasCalled);
+    const workMs = sum(inSpan.map(({ latencyMs }) => latencyMs));
+    const waitedMs = sum(inSpan.map(({ waitedMs: ms }) => ms));
+    metrics["reward/inflight"] = (workMs + waitedMs) / spanMs;
+    if (slots !== undefined) metrics["reward/pool_util"] = workMs / (spanMs * slots);
   }
   if (exposedWaitMs !== undefined) {
     metrics["reward/exposed_wait_s"] = exposedWaitMs / 1000;
@@ -80,6 +85,10 @@ function shareOf(
   isOne: (outcome: SampleOutcome) => boolean,
 ): number {
   return outcomes.filter(isOne).length / outcomes.length;
+}
+
+function wasCalled({ cached, attempts }: SampleOutcome): boolean {
+  return cached !== true && attempts > 0;
 }
 
 function wasTriedAgain({ attempts, components }: SampleOutcome): boolean {

@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { GradientLogActor } from "../fixtures/gradient-log.ts";
 import { scoredTrainings } from "../fixtures/scored-training.ts";
+import { ConcurrentPolicyActor } from "../fixtures/scripted.ts";
 
 const { dataset, trained } = scoredTrainings();
 
@@ -193,4 +194,89 @@ test("the size of a mini-batch that adapts goes on where it was", async () => {
   }
   // Two answers to each prompt.
   expect(sizes).toEqual([8, 4]);
+});
+
+/** Trains one step with the next one's batch generated, and its rewards there, and stops. */
+const oneAhead: PPOTrainerOptions["schedule"] = async (training) => {
+  const batches = [await training.rollout(), await training.rollout()] as RolloutBatch[];
+  await Promise.all(batches.map(({ rewards }) => rewards.whenSettled()));
+  const prepared = await training.prepare(batches[0] as RolloutBatch);
+  await training.learn(prepared, training.left(prepared));
+  await training.endStep();
+};
+
+test("scores of a run before take no slot of this one", async () => {
+  const folder = await newFolder();
+  const run = { totalTrainingSteps: 2, saveFreq: 1 };
+  const before = await trained("halves", { checkpoints: { folder }, schedule: oneAhead, run });
+  expect(before.report.metrics[0]).toHaveProperty(["reward/pool_util"]);
+  const { report } = await trained("halves", { checkpoints: { folder }, run });
+  const [metrics = {}] = report.metrics;
+  expect(metrics).toMatchObject({ "training/global_step": 2, "reward/invalid_rate": 0 });
+  expect(metrics["reward/latency_max_s"]).toBeGreaterThan(0);
+  for (const name of ["reward/pool_util", "reward/inflight", "overlap_ratio"]) {
+    expect(metrics).not.toHaveProperty([name]);
+  }
+});
+
+test("whatever a score function tells besides is no reason for a checkpoint to fail: it comes back as far as it has words", async () => {
+  const folder = await newFolder();
+  const run = { totalTrainingSteps: 2, saveFreq: 1 };
+  await trained("tellsThings", { checkpoints: { folder }, schedule: oneAhead, run });
+  const told: SampleRecord[] = [];
+  await trained("tellsThings", {
+    checkpoints: { folder },
+    run,
+    tracking: { ...silentTracker, samples: (_step, samples) => void told.push(...samples) },
+  });
+  expect(told).toHaveLength(8);
+  for (const { outcome } of told) {
+    expect(outcome).toMatchObject({
+      valid: true,
+      rewardExtraInfo: { why: "RangeError: far", at: "http://a.test/" },
+    });
+  }
+});
+
+test("a batch that is still generated when a checkpoint is kept is in it", async () => {
+  const folder = await newFolder();
+  const log = join(folder, "calls");
+  // Answers while it generates, as one behind a server does.
+  const policyOf = () => ConcurrentPolicyActor.remote({ log, seconds: { gen: 0.4 } });
+  const stop = new Error("stopped");
+  const run = { totalTrainingSteps: 2, saveFreq: 1 };
+  const checkpoints = { folder: join(folder, "checkpoints") };
+  const stopped = trained("halves", {
+    policy: policyOf(),
+    checkpoints,
+    run,
+    schedule: async (training) => {
+      const prepared = await training.prepare((await training.rollout()) as RolloutBatch);
+      await training.learn(prepared, training.left(prepared));
+      const next = training.rollout();
+      await training.endStep();
+      await next;
+      throw stop;
+    },
+  });
+  await expect(stopped).rejects.toBe(stop);
+  const idsOf = async (more: Partial<PPOTrainerOptions>): Promise<unknown[]> => {
+    const ids: string[] = [];
+    const samples = (step: number, some: readonly SampleRecord[]): void => {
+      if (step === 2) ids.push(...some.map(({ id }) => id));
+    };
+    await trained("halves", {
+      policy: policyOf(),
+      run,
+      tracking: { ...silentTracker, samples },
+      ...more,
+    });
+    return ids.toSorted();
+  };
+  const ofResumed = await idsOf({ checkpoints });
+  expect(ofResumed).toHaveLength(8);
+  const ofOther = await idsOf({ checkpoints: { folder: await newFolder() } });
+  expect(ofResumed).toEqual(ofOther);
+  // Each batch once by the run that was stopped, and twice by the other: nothing was generated again.
+  expect(readFileSync(log, "utf8").match(/^gen /gm)).toHaveLength(4);
 });

@@ -74,10 +74,10 @@ test("a row without a valid score has no gradient of the divergence and of the e
     actor: { useKlLoss: true, klLossType: "kl", klLossCoef: 0.5, entropyCoeff: 0.1 },
   });
   const [update] = updates;
-  // Of 4 valid rows each: -A + 0.5 where A is 1, and -0.1.
+  // Of 4 valid rows each: 0.5, since none has another to be compared with, and -0.1.
   const alternating = (value: number): unknown[] =>
     [0, 1, 2, 3].flatMap(() => [0, expect.closeTo(value, 5)]);
-  expect(update?.logProbs).toEqual(alternating(-0.5 / 4));
+  expect(update?.logProbs).toEqual(alternating(0.5 / 4));
   expect(update?.entropys).toEqual(alternating(-0.1 / 4));
   expect(report.metrics[0]?.["actor/kl_loss"]).toBe(0);
 });

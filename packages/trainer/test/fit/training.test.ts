@@ -7,8 +7,15 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
-import { PPOTrainer, PromptDataset, PromptLoader, TimedCriticActor } from "@rayling/trainer";
+import {
+  OpenAIPolicyActor,
+  PPOTrainer,
+  PromptDataset,
+  PromptLoader,
+  TimedCriticActor,
+} from "@rayling/trainer";
 import type { PPOTrainerOptions, ScheduleName, TrainingReport } from "@rayling/trainer";
+import type { TrainingSettings } from "../../src/fit/settings.ts";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { BanditActor } from "../fixtures/bandit.ts";
@@ -281,6 +288,171 @@ test("rollouts and validations are kept where it is told, those without a score 
     expect(Number(input)).toBeLessThan(prompts);
   }
   expect(linesIn(validationDataDir, 2)).toHaveLength(prompts);
+});
+
+test("what a score function tells of its own errors stands beside why others have no score", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const path = fileURLToPath(new URL("../fixtures/partial-rewards.ts", import.meta.url));
+  await trained({
+    policy: ScriptedPolicyActor.remote(),
+    reward: { reward: { path, name: "tellsErrors" }, workers: 1, executors: 1 },
+    actor: {},
+    rolloutDataDir: folder,
+    run: { totalTrainingSteps: 1 },
+  });
+  const lines = readFileSync(join(folder, "1.jsonl"), "utf8").trimEnd().split("\n");
+  const rows = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  const errors = new Map(rows.map(({ output, error }) => [String(output).split("#")[1], error]));
+  expect(Object.fromEntries(errors)).toEqual({
+    0: expect.stringMatching(/^SCORE_THREW: no score for /) as string,
+    1: "a small one",
+    2: null,
+    3: null,
+  });
+  expect(rows.every(({ uid }) => uid !== "mine")).toBe(true);
+});
+
+test("a variable of a validation that is a number in some answers only is told, and no reason to end", async () => {
+  const warned: string[] = [];
+  const hear = ({ message }: Error): void => void warned.push(message);
+  process.on("warning", hear);
+  onTestFinished(() => void process.off("warning", hear));
+  const path = fileURLToPath(new URL("../fixtures/partial-rewards.ts", import.meta.url));
+  const { validation } = await trained({
+    policy: ScriptedPolicyActor.remote(),
+    reward: { reward: { path, name: "tellsMixed" }, workers: 1, executors: 1 },
+    validationPrompts: dataset,
+    run: { valOnly: true },
+    rollout: { maxResponseLength: 1, validation: { n: 2, doSample: true } },
+  });
+  expect(validation?.["val-core/bandit/reward/mean@2"]).toBe(0.5);
+  expect(Object.keys(validation ?? {}).filter((name) => name.includes("answer"))).toEqual([]);
+  // Warnings are told in the next turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(warned.filter((one) => one.startsWith('"answer" is a number in some'))).toHaveLength(1);
+});
+
+test("an update that learns nothing has no part in the length of gradients", async () => {
+  const path = fileURLToPath(new URL("../fixtures/partial-rewards.ts", import.meta.url));
+  const normsOf = async (batchSize: number): Promise<(number | undefined)[]> => {
+    const { metrics } = await trained({
+      prompts: new PromptLoader(dataset, { batchSize, shuffle: false }),
+      reward: { reward: { path, name: "firstFourScore" }, workers: 1, executors: 1 },
+      run: { totalTrainingSteps: 1 },
+    });
+    return metrics.map((one) => one["actor/grad_norm"]);
+  };
+  // The last four of eight have no score.
+  const [norm] = await normsOf(8);
+  expect(norm).toBeGreaterThan(0);
+  expect([norm]).toEqual(await normsOf(4));
+});
+
+describe("a policy that does not train", () => {
+  const policy = OpenAIPolicyActor.remote({ baseUrl: "http://127.0.0.1:9/v1", model: "away" });
+
+  test("is refused where there is nothing to validate on", async () => {
+    await expect(trained({ policy })).rejects.toMatchObject({ input: "validationPrompts" });
+  });
+
+  test("scores no tokens of a reference, either: said before anything is generated", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const log = join(folder, "calls");
+    const training = trained({
+      policy: ScriptedPolicyActor.remote({ log }),
+      referencePolicy: policy,
+      actor: { useKlLoss: true },
+    });
+    await expect(training).rejects.toMatchObject({
+      input: "referencePolicy",
+      message: expect.stringMatching(/which actor\.useKlLoss needs; away at http/) as string,
+    });
+    expect(existsSync(log)).toBe(false);
+  });
+});
+
+test("a second fit goes on, and tells of its own steps alone", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const stop = new Error("stopped");
+  let stops = 1;
+  await using trainer = await PPOTrainer.create({
+    policy: BanditActor.remote({ prompts, lr: 4 }),
+    prompts: new PromptLoader(dataset, { batchSize: 8 }),
+    reward: loop,
+    rollout: { n: 4, maxResponseLength: 1 },
+    run: { totalTrainingSteps: 3, saveFreq: 1 },
+    checkpoints: { folder },
+    tracking: {
+      ...silentTracker,
+      samples: (step) => {
+        if (step === 2 && stops-- > 0) throw stop;
+      },
+    },
+  });
+  await expect(trainer.fit()).rejects.toBe(stop);
+  const { steps, metrics } = await trainer.fit();
+  expect(steps).toBe(3);
+  expect(metrics.map((one) => one["training/global_step"])).toEqual([2, 3]);
+});
+
+describe("settings", () => {
+  const settingsOf = async (more: Partial<PPOTrainerOptions>): Promise<TrainingSettings> => {
+    await using trainer = await PPOTrainer.create({
+      policy: BanditActor.remote({ prompts, lr: 4 }),
+      prompts: new PromptLoader(dataset, { batchSize: 8 }),
+      reward: loop,
+      ...more,
+      rollout: { maxResponseLength: 1, ...more.rollout },
+    });
+    return trainer.settings;
+  };
+
+  test("have one range of the clip for both sides, where they have none of their own", async () => {
+    const { actor } = await settingsOf({ actor: { clipRatio: 0.1, clipRatioHigh: 0.3 } });
+    expect(actor.policyLoss).toMatchObject({ clipRatioLow: 0.1, clipRatioHigh: 0.3 });
+    const standard = await settingsOf({});
+    expect(standard.actor.policyLoss).toMatchObject({ clipRatioLow: 0.2, clipRatioHigh: 0.2 });
+  });
+
+  test("of the critic are the actor's", async () => {
+    const { critic } = await settingsOf({
+      actor: { lossAggMode: "seq-mean-token-mean", ppoEpochs: 2, ppoMiniBatchSize: 4 },
+    });
+    expect(critic).toMatchObject({
+      lossAggMode: "seq-mean-token-mean",
+      ppoEpochs: 2,
+      ppoMiniBatchSize: 4,
+    });
+  });
+
+  test.each<[string, Partial<PPOTrainerOptions>]>([
+    ["checkpoints.keep", { checkpoints: { folder: "never made", keep: 0 } }],
+    ["run.saveFreq", { run: { saveFreq: Number.NaN } }],
+    ["run.testFreq", { run: { testFreq: 0.5 } }],
+  ])("that are none are refused before anything is done: %s", async (input, more) => {
+    await expect(settingsOf(more)).rejects.toMatchObject({ name: "TrainerInputError", input });
+  });
+});
+
+test("each batch has draws of its own, however large the seed is", async () => {
+  const answers: string[] = [];
+  await trained({
+    prompts: new PromptLoader(dataset, { batchSize: prompts, shuffle: false }),
+    policy: BanditActor.remote({ prompts, lr: 0 }),
+    actor: {},
+    run: { totalTrainingSteps: 4, seed: Number.MAX_SAFE_INTEGER },
+    tracking: {
+      ...silentTracker,
+      samples: (_step, samples) =>
+        void answers.push(
+          samples.map(({ outcome }) => (outcome.valid ? outcome.rewardScore : -1)).join(),
+        ),
+    },
+  });
+  expect(new Set(answers).size).toBe(4);
 });
 
 test.for<[string, (file: string) => Partial<PPOTrainerOptions>]>([

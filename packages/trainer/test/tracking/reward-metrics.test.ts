@@ -60,3 +60,13 @@ test("who waits longer than the rewards take overlaps nothing", () => {
   const metrics = rewardMetrics([valid(10)], { spanMs: 100, exposedWaitMs: 150 });
   expect(metrics["overlap_ratio"]).toBe(0);
 });
+
+test("of which some were known before the span", () => {
+  const outcomes = [valid(1000), valid(3000, { waitedMs: 1000 })];
+  const times = { spanMs: 2000, slots: 1, scoredInSpan: outcomes.slice(0, 1) };
+  expect(rewardMetrics(outcomes, times)).toMatchObject({
+    "reward/latency_mean_s": 2,
+    "reward/inflight": 0.5,
+    "reward/pool_util": 0.5,
+  });
+});
