@@ -69,6 +69,31 @@ describe("rayling train", () => {
     expect(none.stderr).toMatch(/^rayling: tracking ".*": .+\n$/);
   });
 
+  test("serves its metrics for Prometheus while it trains, to whoever sends the token", async () => {
+    const { overrides } = await quickstart();
+    const served = [
+      ...overrides,
+      "trainer.logger=prometheus",
+      "trainer.total_training_steps=100000",
+    ];
+    const refused = await rayling("train", "--config-name", "grpo", ...served);
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    expect(refused.stderr).toContain(
+      "rayling.metrics_port: is null, and trainer.logger has prometheus",
+    );
+    const started = start("train", "--config-name", "grpo", ...served, "rayling.metrics_port=0");
+    const told = /^metrics: (\S+) with Authorization: (Bearer \S+)$/m;
+    const [, url = "", authorization = ""] = await shown(started, told, "stderr");
+    expect((await fetch(url)).status).toBe(401);
+    let text = "";
+    while (!text.includes("ray_train_critic_score_mean")) {
+      text = await (await fetch(url, { headers: { authorization } })).text();
+    }
+    expect(text).toMatch(/^ray_train_critic_score_mean\{.*metric="critic\/score\/mean"/m);
+    started.child.kill("SIGINT");
+    expect(await started.ended).toMatchObject({ code: 130 });
+  });
+
   test("stops at Ctrl-C with 130, and leaves no process", async () => {
     const { overrides } = await quickstart();
     const endless = [...overrides, "trainer.total_training_steps=100000", "trainer.logger=console"];

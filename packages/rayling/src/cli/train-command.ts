@@ -28,12 +28,17 @@ async function dryRun(config: TrainerConfig): Promise<string> {
 }
 
 async function train(config: TrainerConfig): Promise<void> {
+  const { metricsPort } = config.rayling;
+  if (config.trainer.logger.includes("prometheus") && metricsPort === null) {
+    const problem = "is null, and trainer.logger has prometheus: nobody could ask for its metrics";
+    throw new CliError(2, `rayling.metrics_port: ${problem}; 0 is any port that is free`);
+  }
   tellIgnored(config.ignored);
   const stop = stopSignal();
   const startedAt = performance.now();
   const { runTraining } = await import("@rayling/trainer/run");
   try {
-    await ray.init({ prewarm: 2 });
+    await startSession(metricsPort);
     const run = await stop.race(runTraining(config));
     const seconds = (performance.now() - startedAt) / 1000;
     process.stdout.write(await endText(config, run, seconds));
@@ -41,6 +46,19 @@ async function train(config: TrainerConfig): Promise<void> {
     await ray.shutdown();
     stop.close();
   }
+}
+
+async function startSession(metricsPort: number | null): Promise<void> {
+  if (metricsPort === null) {
+    await ray.init({ prewarm: 2 });
+    return;
+  }
+  const given = process.env["RAYLING_METRICS_TOKEN"];
+  const token = given === undefined ? {} : { metricsToken: given };
+  const session = await ray.init({ prewarm: 2, metricsPort, ...token });
+  // One that is drawn is known to nobody else.
+  const secret = given === undefined ? ` with Authorization: Bearer ${session.metricsToken}` : "";
+  process.stderr.write(`metrics: http://127.0.0.1:${session.metricsPort}/metrics${secret}\n`);
 }
 
 function tellIgnored(ignored: readonly string[]): void {

@@ -54,4 +54,4 @@ Examples:
   rayling train --config-name streaming trainer.total_training_steps=20 rayling.staleness.limit=1
   rayling train --config-name ppo.yaml trainer.total_epochs=1 algorithm.adv_estimator=grpo reward.custom_reward_function.path=./reward.ts +mini_batch_pipeline=True
   rayling train --config-name grpo reward.limits.max_rpm=3000 reward.retry.enable=true reward.attempt_timeout_ms=20000
-  rayling train --dry-run data.train_files=train.jsonl rayling.expected_seconds='{gen: 40, update_actor: 116, reward: [0, 40]}'`;
+  rayling train --dry-run data.train_files=train.jsonl data.val_files=null rayling.expected_seconds='{gen: 40, update_actor: 116, reward: [0, 40]}'`;

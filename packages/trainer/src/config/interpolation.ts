@@ -28,12 +28,20 @@ export function resolveReferences(
     );
   };
   const resolved = (text: string, key: string, open: readonly string[]): ConfigValue => {
-    const whole = /^\$\{([^${}]*)\}$/.exec(text);
-    if (whole !== null) return valueOf(whole[1] as string, key, open);
-    return text.replaceAll(/\$\{([^${}]*)\}/g, (_match, reference: string) => {
-      const value = valueOf(reference, key, open);
-      return typeof value === "string" ? value : JSON.stringify(value);
-    });
+    const parts: ConfigValue[] = [];
+    let from = 0;
+    for (let start = text.indexOf("${"); start >= 0; start = text.indexOf("${", from)) {
+      const end = endOf(text, start);
+      if (end === undefined) throw new RewardConfigError(key, "has a ${ without its }", text);
+      if (start > from) parts.push(text.slice(from, start));
+      // Its default may be a reference itself.
+      const reference = textOf(resolved(text.slice(start + 2, end), key, open));
+      parts.push(valueOf(reference, key, open));
+      from = end + 1;
+    }
+    if (from < text.length) parts.push(text.slice(from));
+    const [only = ""] = parts;
+    return parts.length < 2 ? only : parts.map(textOf).join("");
   };
   const valueOf = (reference: string, key: string, open: readonly string[]): ConfigValue => {
     const [, resolver, rest = ""] = /^(oc\.\w+):(.*)$/s.exec(reference) ?? [];
@@ -60,4 +68,18 @@ export function resolveReferences(
     throw new RewardConfigError(key, `wants ${name}, which there is not`);
   };
   return walk(tree, "", []) as ConfigTree;
+}
+
+/** The } of the ${ that is there. */
+function endOf(text: string, start: number): number | undefined {
+  let depth = 0;
+  for (let at = start; at < text.length; at++) {
+    if (text[at] === "{") depth += 1;
+    if (text[at] === "}" && --depth === 0) return at;
+  }
+  return undefined;
+}
+
+function textOf(value: ConfigValue): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -102,7 +102,22 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
   );
   const config = { ...checked(own, known), reward: readRewardConfig(complete), ignored };
   checkTogether(config);
+  if (config.rayling.task !== null) refuseFiles(used, defaults, config.rayling.task);
   return frozen(config);
+}
+
+/** A task makes prompts of its own: files would be read by nobody. */
+function refuseFiles(given: ConfigTree, defaults: ConfigTree, task: string): void {
+  // One file is a list of one, which is how it is printed.
+  const listAt = (tree: ConfigTree, name: string): string =>
+    JSON.stringify([valueAt(tree, ["data", name])].flat());
+  for (const name of ["train_files", "val_files"]) {
+    const value = valueAt(given, ["data", name]);
+    const isDefault = listAt(given, name) === listAt(defaults, name);
+    if (isDefault) continue;
+    const problem = `is ${JSON.stringify(value)}, and rayling.task ${task} makes its own prompts`;
+    throw new RewardConfigError(`data.${name}`, problem, value, "rayling.task=null");
+  }
 }
 
 /** What is not known here key by key may be changed, and added, and changed again. */

@@ -229,6 +229,7 @@ const rayling: z.ZodType<RaylingConfig> = z.strictObject({
   validationInLine: z.boolean(),
   directory: text.nullable(),
   seed: fromZero.max(2 ** 31 - 1),
+  metricsPort: fromZero.max(65_535).nullable(),
   expectedSeconds: z.strictObject({
     gen: amount.optional(),
     oldLogProb: amount.optional(),

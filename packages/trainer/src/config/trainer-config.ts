@@ -222,6 +222,8 @@ export interface RaylingConfig {
   /** Null: runs/{projectName}/{experimentName}. */
   readonly directory: string | null;
   readonly seed: number;
+  /** Where `rayling train` serves metrics for Prometheus. Null: nowhere. 0: any port that is free. */
+  readonly metricsPort: number | null;
   readonly expectedSeconds: ExpectedSeconds;
 }
 

@@ -1,5 +1,6 @@
 /** The actors of a configuration: the policy, its reference where a divergence from it counts, a critic where the estimator needs one. */
 
+import { kill } from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { TrainerConfig } from "../config/trainer-config.ts";
@@ -32,6 +33,8 @@ export interface PolicyContext {
 
 interface Kind {
   readonly policy: () => PolicyHandle;
+  /** Default: another one, with the state that the policy has before training. */
+  readonly reference?: (policy: PolicyHandle) => PolicyHandle;
   /** Undefined: it has none. */
   readonly critic?: (() => CriticHandle) | undefined;
   /** Before the first step. */
@@ -48,35 +51,46 @@ export async function openPolicies(
   const make = Object.hasOwn(kinds, rayling.policy) ? kinds[rayling.policy] : undefined;
   const kind = await (make ?? ofModule)(config, context);
   const hasCritic = needsCritic(config);
-  if (hasCritic && kind.critic === undefined) {
+  const critic = (await ownCriticOf(config, context)) ?? kind.critic;
+  if (hasCritic && critic === undefined) {
     throw wrong(
       "rayling.critic",
       `is needed: algorithm.adv_estimator ${algorithm.advEstimator} has one, and the policy ${rayling.policy} brings none`,
       rayling.critic,
     );
   }
-  const policy = kind.policy();
-  await kind.warmStart?.(policy);
-  const needsReference = actor.useKlLoss || algorithm.useKlInReward;
-  return {
-    policy,
-    referencePolicy: needsReference ? await referenceOf(policy, kind, config.trainer) : undefined,
-    critic: hasCritic ? kind.critic?.() : undefined,
+  const made: (PolicyHandle | CriticHandle)[] = [];
+  const kept = <Handle extends PolicyHandle | CriticHandle>(handle: Handle): Handle => {
+    made.push(handle);
+    return handle;
   };
+  try {
+    const policy = kept(kind.policy());
+    await kind.warmStart?.(policy);
+    const needsReference = actor.useKlLoss || algorithm.useKlInReward;
+    const referencePolicy = needsReference
+      ? (kind.reference?.(policy) ?? kept(kind.policy()))
+      : undefined;
+    if (referencePolicy !== undefined && referencePolicy !== policy) {
+      await handOver(policy, referencePolicy, config.trainer);
+    }
+    return { policy, referencePolicy, critic: hasCritic ? critic?.() : undefined };
+  } catch (error) {
+    await Promise.all(made.map((handle) => kill(handle)));
+    throw error;
+  }
 }
 
 /** What the policy is before training. */
-async function referenceOf(
+async function handOver(
   policy: PolicyHandle,
-  kind: Kind,
+  reference: PolicyHandle,
   patience: PolicyPatience,
-): Promise<PolicyHandle> {
-  const reference = kind.policy();
+): Promise<void> {
   const asked = "the policy, asked for its weights,";
   const state = await answerOf(asked, policy.state.remote(), patience);
   const given = "the reference policy, given its weights,";
   await answerOf(given, reference.setState.remote(state), patience);
-  return reference;
 }
 
 type MakeKind = (config: TrainerConfig, context: PolicyContext) => Kind | Promise<Kind>;
@@ -163,6 +177,8 @@ function timed({ rayling }: TrainerConfig): Kind {
   const settings: TimedPolicySettings = { seconds, ...rayling.policyKwargs };
   return {
     policy: () => TimedPolicyActor.remote(settings),
+    // On the same GPU: its time is the policy's. There is no state to hand over.
+    reference: (policy) => policy,
     critic: () => TimedCriticActor.remote(settings),
   };
 }
@@ -183,26 +199,33 @@ const openaiKwargs: readonly (keyof OpenAIPolicySettings)[] = [
 ];
 
 /** What its settings may be, it says itself. */
-function openai({ rayling }: TrainerConfig, { baseDirectory }: PolicyContext): Kind {
+function openai(config: TrainerConfig, { baseDirectory, totalSteps }: PolicyContext): Kind {
+  const { rayling, actorRolloutRef } = config;
   checkKwargs("rayling.policy_kwargs", rayling.policyKwargs, openaiKwargs);
   const { updater, ...kwargs } = rayling.policyKwargs as unknown as OpenAIPolicySettings;
-  const settings =
-    updater === undefined ? kwargs : { ...kwargs, updater: { baseDirectory, ...updater } };
-  return { policy: () => OpenAIPolicyActor.remote(settings) };
+  if (updater === undefined) return { policy: () => OpenAIPolicyActor.remote(kwargs) };
+  const optim = optimSettingsOf(actorRolloutRef.actor.optim, totalSteps);
+  const own = { baseDirectory, ...updater, options: { optim, ...updater.options } };
+  return { policy: () => OpenAIPolicyActor.remote({ ...kwargs, updater: own }) };
 }
 
-/** An actor class of the user's, `export const Policy = ray.remote(class ...)`, made with the policy_kwargs. */
-async function ofModule({ rayling }: TrainerConfig, context: PolicyContext): Promise<Kind> {
-  const { policy, critic, policyKwargs } = rayling;
+/** An actor class of the user's, `export const Policy = ray.remote(class ...)`, made with the policy_kwargs, and with `optim` beside them. */
+async function ofModule(config: TrainerConfig, context: PolicyContext): Promise<Kind> {
+  const { policy, policyKwargs } = config.rayling;
   const own = await actorClassOf<Policy>("rayling.policy", policy, "Policy", context);
-  const ownCritic =
-    critic === null
-      ? undefined
-      : await actorClassOf<Critic>("rayling.critic", critic, "Critic", context);
-  return {
-    policy: () => own.remote(policyKwargs),
-    critic: ownCritic && (() => ownCritic.remote(policyKwargs)),
-  };
+  const optim = optimSettingsOf(config.actorRolloutRef.actor.optim, context.totalSteps);
+  return { policy: () => own.remote({ optim, ...policyKwargs }) };
+}
+
+/** Likewise, of whichever policy. */
+async function ownCriticOf(
+  { rayling, critic }: TrainerConfig,
+  context: PolicyContext,
+): Promise<(() => CriticHandle) | undefined> {
+  if (rayling.critic === null) return undefined;
+  const own = await actorClassOf<Critic>("rayling.critic", rayling.critic, "Critic", context);
+  const optim = optimSettingsOf(critic.optim, context.totalSteps);
+  return () => own.remote({ optim, ...rayling.policyKwargs });
 }
 
 interface RemoteClass<Instance> {

@@ -56,8 +56,9 @@ export async function runTraining(
   try {
     return await train(config, prompts, policies, { baseDirectory, loggers });
   } finally {
-    const actors = Object.values(policies).filter((actor) => actor !== undefined);
-    await Promise.all(actors.map((actor) => ray.kill(actor)));
+    // One actor may have two roles.
+    const actors = new Set(Object.values(policies).filter((actor) => actor !== undefined));
+    await Promise.all([...actors].map((actor) => ray.kill(actor)));
   }
 }
 

@@ -311,6 +311,7 @@ describe("overrides", () => {
       "data.prompt_key=${data.prompt_key}",
       "goes round in a circle: data.prompt_key -> data.prompt_key",
     ],
+    ["trainer.project_name='a ${x'", "trainer.project_name: has a ${ without its }"],
     ["data", "data: has no value; write key=value"],
     [
       "+reward.retry.atempts=5",
@@ -520,6 +521,23 @@ describe("presets", () => {
   });
 });
 
+test("files that a task would leave unread are refused, with what reads them", () => {
+  const own = ["data.train_files=mine.jsonl", "rayling.task=null", "data.val_files=null"];
+  for (const [key, value] of [
+    ["data.train_files", "mine.jsonl"],
+    ["data.val_files", "null"],
+  ] as const) {
+    const refused = refusal(() =>
+      loadTrainerConfig({ name: "grpo", overrides: [`${key}=${value}`] }),
+    );
+    expect(refused).toMatchObject({ key, nearest: "rayling.task=null" });
+    expect(refused.message).toContain("and rayling.task arithmetic makes its own prompts");
+  }
+  expect(loadTrainerConfig({ name: "grpo", overrides: own }).data.trainFiles).toEqual([
+    "mine.jsonl",
+  ]);
+});
+
 describe("references", () => {
   const read = (tree: Record<string, unknown>) => readTrainerConfig(tree).trainer;
 
@@ -532,6 +550,13 @@ describe("references", () => {
     expect(
       read({ trainer: { total_epochs: "${oc.select:data.max_prompt_length,7}" } }).totalEpochs,
     ).toBe(512);
+  });
+
+  test("may have others for a default, and braces", () => {
+    const trainer = (experiment_name: string): unknown =>
+      read({ trainer: { project_name: "maths", experiment_name } }).experimentName;
+    expect(trainer("${oc.env:RAYLING_NOT_SET,${trainer.project_name}}-1")).toBe("maths-1");
+    expect(trainer("x ${oc.select:no.${trainer.project_name},{a: 1}}")).toBe('x {"a":1}');
   });
 
   test("may be of the environment", () => {

@@ -312,7 +312,6 @@ describe("a run", () => {
       `reward.custom_reward_function.path=${path}`,
       `data.val_files=${await jsonlFile(questions)}`,
       "data.max_response_length=50",
-      "trainer.val_only=True",
       // What is trained with elsewhere does no harm here.
       "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
     );
@@ -333,10 +332,6 @@ describe("a run", () => {
       "rayling.policy_kwargs.row_per_step: there is no such key; did you mean rayling.policy_kwargs.rows_per_step?",
     ],
     [
-      ["rayling.task=arithmetic", "rayling.task_kwargs.hihg=1"],
-      "rayling.task_kwargs.hihg: there is no such key; did you mean rayling.task_kwargs.high?",
-    ],
-    [
       ["data.filter_overlong_prompts=True", "critic.optim.lr_scheduler_type=cosine"],
       "trainer.total_training_steps: is needed",
     ],
@@ -344,6 +339,61 @@ describe("a run", () => {
     const refused = ofBandit(...overrides);
     await expect(refused).rejects.toThrow(message);
     await expect(refused).rejects.toBeInstanceOf(TrainerConfigError);
+  });
+
+  test("with a misspelt setting of its task is refused", async () => {
+    const refused = run("grpo", "rayling.task_kwargs.hihg=1");
+    await expect(refused).rejects.toThrow(
+      "rayling.task_kwargs.hihg: there is no such key; did you mean rayling.task_kwargs.high?",
+    );
+  });
+
+  test("of actors of the user's, a critic beside a policy of ours among them, which are told of the optimiser", async () => {
+    const files = await folder();
+    const reward = join(files, "reward.ts");
+    await writeFile(reward, "export const computeScore = (): number => 1;\n");
+    const told = new URL("../fixtures/told-actors.ts", import.meta.url).href;
+    const { report } = await ofBandit(
+      "rayling.policy=timed",
+      `rayling.critic='${told}:ToldCriticActor'`,
+      "rayling.policy_kwargs={seconds: {}}",
+      "algorithm.adv_estimator=gae",
+      "critic.optim.lr=0.25",
+      `reward.custom_reward_function.path=${reward}`,
+      "trainer.total_training_steps=1",
+    );
+    expect(report.metrics[0]?.["critic/lr"]).toBe(0.25);
+    const own = await ofBandit(
+      `rayling.policy='${told}:ToldPolicyActor'`,
+      "rayling.policy_kwargs={seconds: {}}",
+      "actor_rollout_ref.actor.optim.lr=0.5",
+      `reward.custom_reward_function.path=${reward}`,
+      "trainer.total_training_steps=1",
+    );
+    expect(own.report.metrics[0]?.["actor/lr"]).toBe(0.5);
+  });
+
+  test("of the timed policy has its reference on the same GPU, one after the other", async () => {
+    const path = join(await folder(), "reward.ts");
+    await writeFile(path, "export const computeScore = (): number => 1;\n");
+    const { report } = await ofBandit(
+      "rayling.policy=timed",
+      "rayling.expected_seconds={old_log_prob: 0.2, ref: 0.2, save_checkpoint: 60}",
+      "actor_rollout_ref.actor.use_kl_loss=True",
+      `reward.custom_reward_function.path=${path}`,
+      "trainer.total_training_steps=1",
+    );
+    const seconds = report.metrics[0] ?? {};
+    expect(seconds["timing_s/step"]).toBeGreaterThanOrEqual(0.38);
+    // No state was handed over, which would have taken a minute.
+    expect(seconds["timing_s/step"]).toBeLessThan(60);
+  });
+
+  test("whose warm start fails leaves no actor behind", async () => {
+    const failed = run("grpo", "rayling.policy_kwargs.alphabet=xyz", "rayling.warm_start_steps=1");
+    await expect(failed).rejects.toThrow();
+    const actors = await ray.state.listActors({ filters: [["state", "=", "ALIVE"]] });
+    expect(actors).toEqual([]);
   });
 
   test("whose policy does not say how long prompts are ends, and says so", async () => {

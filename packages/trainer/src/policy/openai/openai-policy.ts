@@ -133,7 +133,15 @@ export class OpenAIPolicy implements Policy {
   }
 
   async #ask(request: GenerateRequest, piece: Piece, signal: AbortSignal): Promise<Rollout[]> {
-    const { model, apiKey, headers, body, maxRetries, timeoutMs, secondMs } = this.#settings;
+    const {
+      model,
+      apiKey,
+      headers,
+      body,
+      maxRetries,
+      timeoutMs = longestMs,
+      secondMs,
+    } = this.#settings;
     const { prompt, first, count } = piece;
     const messages = request.prompts[prompt] as readonly ChatMessage[];
     const seed =
@@ -194,5 +202,8 @@ export class OpenAIPolicy implements Policy {
     return (this.#updater ??= loadUpdater(updater));
   }
 }
+
+/** Timers know none that is longer: 24 days. Without one, Node's fetch gives up after five minutes in which no byte came, and an answer comes all at once. */
+const longestMs = 2 ** 31 - 1;
 
 export const OpenAIPolicyActor: ActorClass<typeof OpenAIPolicy> = remote(OpenAIPolicy);
