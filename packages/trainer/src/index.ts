@@ -93,7 +93,11 @@ export type { SpecDecodeBatch } from "./metrics/spec-decode.ts";
 export { throughputMetrics, timingMetrics } from "./metrics/timing-metrics.ts";
 export type { Timings, TokenCounts } from "./metrics/timing-metrics.ts";
 export { processValidationMetrics, validationMetrics } from "./metrics/validation-metrics.ts";
-export type { ValidationBySource, ValidationResults } from "./metrics/validation-metrics.ts";
+export type {
+  ValidationBySource,
+  ValidationMetricsOptions,
+  ValidationResults,
+} from "./metrics/validation-metrics.ts";
 export { varianceProxyMetrics } from "./metrics/variance-proxy.ts";
 export type { VarianceProxyBatch } from "./metrics/variance-proxy.ts";
 export type { Checkpoint } from "./checkpoint/checkpoint.ts";
