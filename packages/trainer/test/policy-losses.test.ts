@@ -212,6 +212,19 @@ describe("decoupled, as a loss_mode", () => {
   });
 });
 
+test("what kl_cov is not told is as verl has it", () => {
+  const batch = {
+    logProb: tensor([[-1, -2]], "float32"),
+    oldLogProb: tensor([[-1.5, -1]], "float32"),
+    advantages: tensor([[1, -1]], "float32"),
+    responseMask: tensor([[1, 1]], "int32"),
+  };
+  const lossOf = (settings: PolicyLossSettings): PolicyLossResult =>
+    registry.get("kl_cov")(batch, settings);
+  expect(lossOf({})).toEqual(lossOf({ klCovRatio: 0.0002, ppoKlCoef: 0.1 }));
+  expect(lossOf({})).not.toEqual(lossOf({ ppoKlCoef: 1 }));
+});
+
 describe("bad input", () => {
   test("of another shape, or out of range, is named", () => {
     const batch = {

@@ -22,7 +22,7 @@ export interface SaveCheckpointOptions {
 export interface ResumeOptions {
   /** verl `trainer.default_local_dir`. */
   readonly folder: string;
-  /** verl `trainer.resume_mode`: the latest of the folder, if there is one (default); none; that of `path`. */
+  /** verl `trainer.resume_mode`: the latest of the folder, if there is one; none; that of `path`. Default: resume_path where there is a `path`, else auto. */
   readonly mode?: "auto" | "disable" | "resume_path" | undefined;
   /** verl `trainer.resume_from_path`: a folder global_step_N. */
   readonly path?: string | undefined;
@@ -70,8 +70,8 @@ export async function saveCheckpoint(
  */
 export async function resumeCheckpoint({
   folder,
-  mode = "auto",
   path,
+  mode = path === undefined ? "auto" : "resume_path",
 }: ResumeOptions): Promise<Resumed | undefined> {
   if (mode === "disable") return undefined;
   if (mode === "resume_path") return await resumePath(path);

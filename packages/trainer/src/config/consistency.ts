@@ -66,6 +66,14 @@ export function checkTogether(config: TrainerConfig): void {
       resumeFromPath,
     );
   }
+  // verl passes the path over.
+  if (resumeFromPath !== null && trainer.resumeMode === "auto") {
+    refuse(
+      "trainer.resume_from_path",
+      `is ${resumeFromPath}, and trainer.resume_mode is auto, which goes on with the latest of trainer.default_local_dir: it must be resume_path`,
+      resumeFromPath,
+    );
+  }
   checkNames(config);
   checkSchedule(config);
   if (rayling.task === null && data.trainFiles.length === 0) {

@@ -132,7 +132,7 @@ export interface CheckpointOptions {
   readonly folder: string;
   /** verl `trainer.max_actor_ckpt_to_keep`: so many of the last ones stay. Default: all. */
   readonly keep?: number | undefined;
-  /** verl `trainer.resume_mode`: goes on with the latest of the folder, if there is one (default); with none; with that of `resumePath`. */
+  /** verl `trainer.resume_mode`: goes on with the latest of the folder, if there is one; with none; with that of `resumePath`. Default: resume_path where there is a `resumePath`, else auto. */
   readonly resumeMode?: ResumeOptions["mode"];
   /** verl `trainer.resume_from_path`. */
   readonly resumePath?: string | undefined;

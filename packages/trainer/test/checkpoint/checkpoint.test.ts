@@ -227,7 +227,10 @@ describe("resume_path", () => {
 
   test("takes that one", async () => {
     const path = await saved(1, 2);
-    expect(await resume(join(path, "global_step_1/"))).toMatchObject({ globalStep: 1 });
+    const one = join(path, "global_step_1/");
+    expect(await resume(one)).toMatchObject({ globalStep: 1 });
+    // Also where it is the only thing that is said.
+    expect(await resumeCheckpoint({ folder: path, path: one })).toMatchObject({ globalStep: 1 });
   });
 
   test("does not take another one instead", async () => {

@@ -232,6 +232,10 @@ describe("overrides", () => {
       "trainer.resume_from_path: is /a/b: must be the path of a folder global_step_N",
     ],
     [
+      "trainer.resume_from_path=/a/global_step_4",
+      "trainer.resume_from_path: is /a/global_step_4, and trainer.resume_mode is auto, which goes on with the latest of trainer.default_local_dir: it must be resume_path",
+    ],
+    [
       "actor_rollout_ref.actor.shuffle=True",
       "actor_rollout_ref.actor.shuffle: is true, and can only be false here",
     ],

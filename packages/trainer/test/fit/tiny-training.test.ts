@@ -1,5 +1,8 @@
 /** The tiny policy and the tiny critic in the training loop: what begins with a fifth right gets better, and the same seed comes to the same weights. */
 
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
@@ -13,7 +16,7 @@ import {
 import type { PolicyState, PPOTrainerOptions, TrainingReport } from "@rayling/trainer";
 import { TinyCriticActor, TinyPolicyActor } from "@rayling/trainer/tiny";
 import type { TinySettings } from "@rayling/trainer/tiny";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { bitsOf } from "../policy/tiny-rows.ts";
 
 // 36 problems, which a smaller model learns in seconds.
@@ -112,4 +115,34 @@ test("the same seed comes to the same weights, bit by bit", async () => {
   expect((await trained(few)).weights).toBe(weights);
   const run = { totalTrainingSteps: 3, seed: 2 };
   expect((await trained(few, { run })).weights).not.toBe(weights);
+});
+
+test("a run that goes on with a checkpoint comes to the weights of one that was never ended, and its critic, too", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-tiny-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const referencePolicy = TinyPolicyActor.remote(model);
+  await ray.get(referencePolicy.setState.remote(begun));
+  const until = async (steps: number, more: Partial<PPOTrainerOptions>): Promise<string[]> => {
+    const critic = TinyCriticActor.remote({ ...model, optim: { lr: 2e-3 } });
+    const klCtrl = { type: "adaptive", klCoef: 0.05, horizon: 1000, targetKl: 0.01 } as const;
+    const { metrics, weights } = await trained(
+      { steps, batchSize: 9 },
+      {
+        critic,
+        referencePolicy,
+        algorithm: { useKlInReward: true, klCtrl },
+        actor: { entropyCoeff: 0.01, ppoMiniBatchSize: 3, ppoEpochs: 2 },
+        run: { totalTrainingSteps: steps, saveFreq: steps },
+        ...more,
+      },
+    );
+    const ofCritic = bitsOf(await ray.get(critic.state.remote()));
+    await ray.kill(critic);
+    const coefficient = metrics.at(-1)?.["actor/reward_kl_penalty_coeff"];
+    return [weights, ofCritic, String(coefficient)];
+  };
+  const straight = await until(4, { run: { totalTrainingSteps: 4 } });
+  const half = await until(2, { checkpoints: { folder } });
+  expect(half).not.toEqual(straight);
+  expect(await until(4, { checkpoints: { folder } })).toEqual(straight);
 });

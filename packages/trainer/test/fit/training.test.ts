@@ -19,7 +19,8 @@ import type { TrainingSettings } from "../../src/fit/settings.ts";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { BanditActor } from "../fixtures/bandit.ts";
-import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
+import { HangingCriticActor, ScriptedPolicyActor } from "../fixtures/scripted.ts";
+import type { Script } from "../fixtures/scripted.ts";
 
 const prompts = 16;
 let loop: RewardLoopManager;
@@ -240,6 +241,30 @@ describe("validation", () => {
     const isValidated = report.metrics.map((one) => "val-core/bandit/acc/mean@1" in one);
     expect(isValidated).toEqual([false, true, false, true]);
     expect(report.metrics[3]?.["timing_s/testing"]).toBeGreaterThan(0);
+  });
+
+  test("one that fails while the next step is trained ends the training with what its loop failed with", async () => {
+    const reward = fileURLToPath(new URL("../fixtures/bandit-reward.ts", import.meta.url));
+    const rewardKwargs = { holdsValidation: true, goOn: join(tmpdir(), "nobody-writes-this") };
+    const judges = { reward: { path: reward, rewardKwargs }, workers: 1, executors: 1 };
+    const validationLoop = await RewardLoopManager.create(judges);
+    const told: number[] = [];
+    const training = trained({
+      schedule: "one-step-off-policy",
+      validationPrompts: dataset,
+      rewardArrangement: { validationLoop },
+      run: { totalTrainingSteps: 8, testFreq: 2, valBeforeTrain: false },
+      tracking: {
+        ...silentTracker,
+        log: (metrics, step) => {
+          if (!("critic/score/mean" in metrics)) return;
+          told.push(step);
+          if (step === 3) void validationLoop.close();
+        },
+      },
+    });
+    await expect(training).rejects.toMatchObject({ code: "REWARD_LOOP_CLOSED" });
+    expect(told).toEqual([1, 2, 3]);
   });
 
   test("alone, with several answers to each", async () => {
@@ -501,21 +526,46 @@ test("in the bypass nobody asks for log-probabilities before the update", async 
 
 describe("a policy that never answers", () => {
   // They wait side by side.
-  test.concurrent.for([
+  test.concurrent.for<[NonNullable<Script["hangs"]>, string, Partial<PPOTrainerOptions>?]>([
     ["gen", "rollouts"],
     ["rest", "rollouts"],
     ["old_log_prob", "log-probs"],
+    ["update_actor_log_prob", "log-probs", { actor: { ppoMiniBatchSize: 4 } }],
     ["update_actor", "an update"],
-  ] as const)("%s", async ([hangs, asked], { expect: expected }) => {
+    ["state", "its weights"],
+  ])("%s", async ([hangs, asked, more], { expect: expected }) => {
     const policy = ScriptedPolicyActor.remote({ hangs });
     await ray.get(policy.describe.remote());
-    const run = { totalTrainingSteps: 2, policyTimeoutMs: 8000 };
-    await expected(trained({ policy, actor: {}, run })).rejects.toMatchObject({
-      name: "TrainerStateError",
-      code: "POLICY_TIMEOUT",
-      message: `the policy, asked for ${asked}, has not answered within 8 s (run.policyTimeoutMs)`,
-    });
+    await expected(waited({ policy, ...more })).rejects.toMatchObject(
+      tooLate(`the policy, asked for ${asked},`),
+    );
     await ray.kill(policy);
+  });
+
+  test.concurrent("ref", async ({ expect: expected }) => {
+    const policy = ScriptedPolicyActor.remote();
+    const referencePolicy = ScriptedPolicyActor.remote({ hangs: "ref" });
+    await ray.get([policy.describe.remote(), referencePolicy.describe.remote()]);
+    const training = waited({ policy, referencePolicy, actor: { useKlLoss: true } });
+    await expected(training).rejects.toMatchObject(
+      tooLate("the reference policy, asked for log-probs,"),
+    );
+    await ray.kill(referencePolicy);
+  });
+
+  test.concurrent.for([
+    ["values", "values"],
+    ["update", "an update"],
+    ["state", "its weights"],
+  ] as const)("a critic: %s", async ([hangs, asked], { expect: expected }) => {
+    const policy = ScriptedPolicyActor.remote();
+    const critic = HangingCriticActor.remote(hangs);
+    await ray.get(policy.describe.remote());
+    const algorithm = { advEstimator: "gae" };
+    await expected(waited({ policy, critic, algorithm })).rejects.toMatchObject(
+      tooLate(`the critic, asked for ${asked},`),
+    );
+    await ray.kill(critic);
   });
 
   test("a bad limit is refused", async () => {
@@ -524,3 +574,23 @@ describe("a policy that never answers", () => {
     });
   });
 });
+
+/** Trains with a policy or a critic that does not answer, and saves what it comes to. */
+async function waited(more: Partial<PPOTrainerOptions>): Promise<TrainingReport> {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-training-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return await trained({
+    actor: {},
+    run: { totalTrainingSteps: 2, saveFreq: 1, policyTimeoutMs: 8000 },
+    checkpoints: { folder },
+    ...more,
+  });
+}
+
+function tooLate(asked: string): Record<string, string> {
+  return {
+    name: "TrainerStateError",
+    code: "POLICY_TIMEOUT",
+    message: `${asked} has not answered within 8 s (run.policyTimeoutMs)`,
+  };
+}

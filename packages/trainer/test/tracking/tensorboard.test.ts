@@ -7,7 +7,7 @@ import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Tracking } from "@rayling/trainer";
 import { crc32c } from "../../src/tracking/tensorboard/crc32c.ts";
 import { optionsIn, runFolder } from "./run-folder.ts";
@@ -88,6 +88,25 @@ test("a process of its own has a file of its own, read after those before it", a
   const files = await eventFiles(directory);
   expect(files).toHaveLength(2);
   expect(files).toEqual(files.toSorted());
+});
+
+test("experiments that share TENSORBOARD_DIR have folders of their own", async () => {
+  const [shared, directory] = [await runFolder(), await runFolder()];
+  vi.stubEnv("TENSORBOARD_DIR", shared);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  for (const experimentName of ["one", "other"]) {
+    const options = optionsIn(directory, { logger: "tensorboard", experimentName });
+    await using tracking = await Tracking.open(options);
+    tracking.log({ "critic/score/mean": 1 }, 1);
+  }
+  expect((await readdir(join(shared, "maths"))).toSorted()).toEqual(["one", "other"]);
+  for (const name of ["one", "other"]) {
+    const [file, ...others] = await readdir(join(shared, "maths", name));
+    expect(others).toEqual([]);
+    // A version and a step: nobody is told to forget anything.
+    expect(recordsIn(await readFile(join(shared, "maths", name, String(file))))).toHaveLength(2);
+  }
+  expect(await readdir(directory)).toEqual([]);
 });
 
 describe.skipIf(python === undefined)("the real TensorBoard (RAYLING_TENSORBOARD_PYTHON)", () => {

@@ -14,7 +14,10 @@ import type { Generation, StepMetrics, TrackedRun, TrackingLogger } from "../tra
 import { recordOf, restartEvent, scalarsEvent, textEvent, versionEvent } from "./events.ts";
 
 export interface TensorboardLoggerOptions {
-  /** Default: the environment's TENSORBOARD_DIR as in verl, else `tensorboard` in the folder of the run. */
+  /**
+   * Default: {projectName}/{experimentName} in the environment's TENSORBOARD_DIR, else `tensorboard` in the folder of the run. verl writes into TENSORBOARD_DIR itself, where a second experiment would
+   * be the same run to a reader.
+   */
   readonly directory?: string;
 }
 
@@ -26,11 +29,11 @@ export class TensorboardLogger implements TrackingLogger {
   #isResumed = false;
 
   constructor({ directory }: TensorboardLoggerOptions = {}) {
-    this.#directory = directory ?? process.env["TENSORBOARD_DIR"];
+    this.#directory = directory;
   }
 
   async open(run: TrackedRun): Promise<void> {
-    const directory = this.#directory ?? join(run.directory, "tensorboard");
+    const directory = this.#directory ?? directoryOf(run);
     await mkdir(directory, { recursive: true });
     const earlier = (await readdir(directory)).filter((name) => name.includes("tfevents")).length;
     // Readers take files in the order of their names: the seconds first, then how many there were.
@@ -63,6 +66,12 @@ export class TensorboardLogger implements TrackingLogger {
   async #write(event: Buffer): Promise<void> {
     await this.#file?.appendFile(recordOf(event));
   }
+}
+
+function directoryOf({ projectName, experimentName, directory }: TrackedRun): string {
+  const shared = process.env["TENSORBOARD_DIR"];
+  if (shared === undefined || shared === "") return join(directory, "tensorboard");
+  return join(shared, projectName, experimentName);
 }
 
 function markdownOf(generations: readonly Generation[]): string {
