@@ -67,10 +67,7 @@ interface Asked {
 /** One slot: what is asked first is scored first. */
 async function openedDesk(arrangement: RewardArrangement): Promise<RewardDesk> {
   const reward = { path: rewardsPath, name: "halves" };
-  return await RewardDesk.open(
-    { reward, workers: 1, executors: 1, concurrency: 1 },
-    arrangement,
-  );
+  return await RewardDesk.open({ reward, workers: 1, executors: 1, concurrency: 1 }, arrangement);
 }
 
 async function asked<const Lanes extends readonly RewardLane[]>(
@@ -78,7 +75,11 @@ async function asked<const Lanes extends readonly RewardLane[]>(
   lanes: Lanes,
 ): Promise<{ readonly [Place in keyof Lanes]: Asked }> {
   const dataset = await PromptDataset.fromRows([
-    { prompt: [{ role: "user", content: "0" }], data_source: "desk", reward_model: {} },
+    {
+      prompt: [{ role: "user", content: "0" }],
+      data_source: "desk",
+      reward_model: { ground_truth: "" },
+    },
   ]);
   const [prompt] = dataset.rows as [PromptRow];
   const open = (lane: RewardLane, place: number): Asked => {
