@@ -1,7 +1,21 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { WhereTimeWent } from "./test/fixtures/where-time-went.ts";
 
 const report = process.env["RAYLING_TEST_REPORT"];
+
+/** Pure functions and values: they start nothing and leave nothing behind, so that their files share a process. */
+const pure = [
+  "packages/core/test/{counts,depth,failure,framing,inside,line,lineage,messages,placement*}.test.ts",
+  "packages/data-proto/test/**/*.test.ts",
+  "packages/reward-manager-registry/test/{dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
+  "packages/reward-loop/test/{config,travel}/*.test.ts",
+  "packages/reward-loop/test/{faults/faults,limits/limits,record/reward-version}.test.ts",
+  "packages/trainer/test/*.test.ts",
+  "packages/trainer/test/{data,tasks}/*.test.ts",
+  "packages/trainer/test/fit/{actor-gradients,join-columns,mini-batch-size,own-scores}.test.ts",
+  "test/workspace/{golden,parity}.test.ts",
+];
 
 /** What the runtime must do whatever its actors run in: the battery of the other isolations. */
 const battery = ["test/core/**/*.test.ts", "packages/core/test/references.test.ts"];
@@ -9,57 +23,106 @@ const battery = ["test/core/**/*.test.ts", "packages/core/test/references.test.t
 /** They hold threads, and watch them by shared memory; test/conformance has such cases for every isolation. */
 const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
 
-/** The battery and Ray's cases where an agent starts all processes and they are spoken to over TCP or TLS (test/fixtures/over-agent.ts). */
+/**
+ * What the gate runs on the other isolations: calls and their order, starts and deaths, big values, streams.
+ * Conformance has processes and shared threads in each of its files, and packages/core/test/channel.test.ts every kind of channel.
+ */
+const essentials = {
+  process: ["test/core/{failures,objects}.test.ts"],
+  shared: ["test/core/failures.test.ts"],
+  tcp: ["test/core/failures.test.ts", "test/conformance/{actors,ordering}.test.ts"],
+  tls: ["test/core/failures.test.ts", "test/conformance/{ordering,streams}.test.ts"],
+};
+
+/** Where an agent starts all processes and they are spoken to over TCP or TLS (test/fixtures/over-agent.ts). */
 const overAgent = {
-  include: [...battery, "test/conformance/**/*.test.ts"],
   setupFiles: "test/fixtures/over-agent.ts",
   // It counts files in a folder of its own, and an agent keeps them in its own.
   exclude: [...ofThreads, "test/core/objects.test.ts", "test/conformance/table.test.ts"],
 };
 
-/** Tests use core as it is published, built by test/fixtures/build-core.ts: that is what users run, and its hosts start in half of the time. */
-const conditions = ["built", "module", "node", "development|production"];
-
-export default defineConfig({
-  ssr: { resolve: { conditions, externalConditions: ["built"] } },
-  test: {
-    globalSetup: "test/fixtures/build-core.ts",
-    // Every file gets a process of its own: tests start and end threads of theirs.
-    pool: "forks",
-    // Most of a test is waiting for hosts to start and to end.
-    maxWorkers: availableParallelism(),
-    // Collectors are driven by hand in tests of references.
-    execArgv: ["--expose-gc", "--conditions=built"],
-    // So do the drivers and agents that tests start.
-    env: { NODE_OPTIONS: "--conditions=built" },
-    // No test asserts a time; this only keeps one that hangs from holding up the rest on a slow machine.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 60_000 } },
-    reporters: report === undefined ? ["default"] : ["default", "json"],
-    ...(report === undefined ? {} : { outputFile: { json: report } }),
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: "thread",
-          include: ["test/**/*.test.ts", "packages/*/test/**/*.test.ts"],
-          typecheck: { enabled: true, include: ["test/**/*.test-d.ts"], tsconfig: "tsconfig.json" },
-        },
-      },
-      ...["process", "shared", "tcp", "tls"].map((name) => ({
-        extends: true as const,
-        test: {
-          name,
-          include: battery,
-          exclude: ofThreads,
-          env: {
-            RAYLING_ISOLATION: name === "shared" ? "shared" : "process",
-            RAYLING_TEST_OVER: name,
-          },
-          ...(name.startsWith("t") ? overAgent : {}),
-        },
-      })),
-    ],
+/** Tests that start hosts use the packages as they are published, built by test/fixtures/build-packages.ts: that is what users run, and it starts in half of the time. */
+const published = {
+  extends: true as const,
+  ssr: {
+    resolve: {
+      conditions: ["built", "module", "node", "development|production"],
+      externalConditions: ["built"],
+    },
   },
+};
+// Collectors are driven by hand in tests of references.
+const execArgv = ["--expose-gc", "--conditions=built"];
+/** For the drivers and agents that tests start. */
+const env = { NODE_OPTIONS: "--conditions=built" };
+
+/** `--mode full` is `pnpm test:full`: every battery on every isolation, and the series that the gate does without. */
+export default defineConfig(({ mode }) => {
+  const isFull = mode === "full";
+  const suite = isFull ? "full" : "gate";
+  const onlyFull = isFull ? [] : ["**/*.full.test.ts"];
+  const others = ["process", "shared", "tcp", "tls"] as const;
+  return {
+    test: {
+      globalSetup: "test/fixtures/build-packages.ts",
+      // Every file gets a process of its own: tests start and end threads of theirs.
+      pool: "forks",
+      // Most of a test is waiting for hosts to start and to end.
+      maxWorkers: availableParallelism(),
+      env: { RAYLING_TEST_SUITE: suite },
+      // No test asserts a time; this only keeps one that hangs from holding up the rest on a slow machine.
+      testTimeout: 120_000,
+      hookTimeout: 120_000,
+      expect: { poll: { timeout: 60_000 } },
+      reporters: [
+        "default",
+        new WhereTimeWent({ isGate: !isFull }),
+        ...(report === undefined ? [] : (["json"] as const)),
+      ],
+      ...(report === undefined ? {} : { outputFile: { json: report } }),
+      projects: [
+        {
+          extends: true,
+          test: {
+            name: "pure",
+
+            include: pure,
+            isolate: false,
+            typecheck: {
+              enabled: true,
+              include: ["test/**/*.test-d.ts"],
+              tsconfig: "tsconfig.json",
+            },
+          },
+        },
+        {
+          ...published,
+          test: {
+            name: "thread",
+            execArgv,
+            env,
+            include: ["test/**/*.test.ts", "packages/*/test/**/*.test.ts"],
+            exclude: [...pure, ...onlyFull],
+          },
+        },
+        ...others.map((name) => ({
+          ...published,
+          test: {
+            name,
+            execArgv,
+            include: isFull
+              ? [...battery, ...(name.startsWith("t") ? ["test/conformance/**/*.test.ts"] : [])]
+              : essentials[name],
+            exclude: [...ofThreads, ...onlyFull],
+            env: {
+              ...env,
+              RAYLING_ISOLATION: name === "shared" ? "shared" : "process",
+              RAYLING_TEST_OVER: name,
+            },
+            ...(name.startsWith("t") ? overAgent : {}),
+          },
+        })),
+      ],
+    },
+  };
 });

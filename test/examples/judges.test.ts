@@ -42,7 +42,7 @@ test.each(adapters)("%s", async (path) => {
     .split(" ");
   const { stdout } = await run(
     process.execPath,
-    ["packages/rayling/src/cli/main.ts", ...args, "--out", out, "--baseline", "0"],
+    ["packages/rayling/dist/cli/main.js", ...args, "--out", out, "--baseline", "0"],
     { cwd: root, env: { ...process.env, JUDGE_URL: judge.baseUrl } },
   );
   expect(stdout).toContain("is_correct: 2,560 of 2,560 scores agree with it");

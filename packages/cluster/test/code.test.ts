@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { npmProject, pnpmProject, sources, writeFiles } from "./fixtures/users-project.ts";
 
-const cli = fileURLToPath(new URL("../../rayling/src/cli/main.ts", import.meta.url));
+const cli = fileURLToPath(new URL("../../rayling/dist/cli/main.js", import.meta.url));
 const run = promisify(execFile);
 
 /** A mount namespace, in which other files stand where the project is. */

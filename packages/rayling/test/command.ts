@@ -14,7 +14,7 @@ import { withoutWaits } from "../../../test/fixtures/waits.ts";
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 export const workspace: string = fileURLToPath(new URL("../../../", import.meta.url));
-const main = fileURLToPath(new URL("../src/cli/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
 
 export interface Ended {
   readonly code: number | null;
