@@ -18,6 +18,7 @@ import * as ray from "rayling";
 const advantageRegistry = createAdvantageRegistry();
 advantageRegistry.register("median", medianBaseline);
 
+const [steps = 10, warmSteps = 100] = process.argv.slice(2).map(Number);
 await ray.init({ numCpus: 8 });
 const { train } = arithmeticTask({ low: 0, high: 9 });
 const policy = TinyPolicyActor.remote({ alphabet: arithmeticAlphabet, contextLength: 8 });
@@ -25,7 +26,7 @@ const pairs = train.map(({ prompt, reward_model }) => ({
   prompt,
   answer: reward_model.ground_truth,
 }));
-await ray.get(policy.supervise.remote({ pairs, steps: 100 }));
+await ray.get(policy.supervise.remote({ pairs, steps: warmSteps }));
 const trainer = await PPOTrainer.create({
   policy,
   prompts: new PromptLoader(await PromptDataset.fromRows(train), { batchSize: 16 }),
@@ -34,7 +35,7 @@ const trainer = await PPOTrainer.create({
   schedule: "one-step-off-policy",
   reward: { reward: new URL("./rewards/exact-match.ts", import.meta.url).href, workers: 1 },
   rollout: { n: 8, maxResponseLength: 3 },
-  run: { totalTrainingSteps: 10 },
+  run: { totalTrainingSteps: steps },
 });
 const { metrics } = await trainer.fit();
 for (const one of metrics) {

@@ -12,7 +12,7 @@ import {
 import { TinyPolicyActor } from "@rayling/trainer/tiny";
 import * as ray from "rayling";
 
-const steps = Number(process.argv[2] ?? 40);
+const [steps = 40, warmSteps = 450] = process.argv.slice(2).map(Number);
 await ray.init({ numCpus: 8 });
 
 const task = arithmeticTask();
@@ -32,7 +32,7 @@ const pairs = task.train.map(({ prompt, reward_model }) => ({
   prompt,
   answer: reward_model.ground_truth,
 }));
-for (let done = 0; done < 450; done += 50) {
+for (let done = 0; done < warmSteps; done += 50) {
   await ray.get(policy.supervise.remote({ pairs, steps: 50 }));
 }
 

@@ -3,12 +3,16 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { suites } from "../../bench/suites.ts";
+import { type Suite, suites } from "../../bench/suites.ts";
+import { sized } from "../fixtures/suite.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const run = promisify(execFile);
 
-test.each(suites)(
+/** One that starts hosts and one that starts none: what all suites have in common, flags, plans and tables, is in both. */
+const inGate = ["serial", "values"] as const;
+
+test.each(sized<readonly Suite[]>({ gate: inGate, full: suites }))(
   "%s",
   async (suite) => {
     const { stdout } = await run(process.execPath, ["bench/main.ts", "--only", suite, "--quick"], {

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { withoutWaits } from "../fixtures/waits.ts";
 import { root } from "../workspace/source.ts";
+import { sized } from "../fixtures/suite.ts";
 
 const run = promisify(execFile);
 const examples = globSync("examples/*.ts", { cwd: root }).toSorted();
@@ -20,9 +21,16 @@ test("every example says on its first line how to run it", () => {
   expect(programs.length).toBeGreaterThan(1);
 });
 
+/** What makes an example that trains a brief one. */
+const briefly: Readonly<Record<string, readonly string[]>> = {
+  "examples/grpo-arithmetic.ts": ["2", "50"],
+  "examples/custom-estimator.ts": ["2", "20"],
+};
+
 describe("examples run", () => {
   test.each(programs)("node %s", async (path) => {
-    const { stdout, stderr } = await run(process.execPath, [path], { cwd: root });
+    const args = sized({ gate: briefly[path] ?? [], full: [] });
+    const { stdout, stderr } = await run(process.execPath, [path, ...args], { cwd: root });
     expect(stdout.trim()).not.toBe("");
     expect(withoutWaits(stderr)).toBe("");
   });

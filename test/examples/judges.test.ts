@@ -2,19 +2,23 @@
 
 import { execFile } from "node:child_process";
 import { globSync } from "node:fs";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { startJudge } from "../servers/judge.ts";
+import { sized } from "../fixtures/suite.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const adapters = globSync("examples/judges/*.ts", { cwd: root }).toSorted();
 const run = promisify(execFile);
+
+/** Problems with four solutions each. */
+const problems = sized({ gate: 60, full: 640 });
 
 test("there are four of them", () => {
   expect(adapters.map((path) => path.replace("examples/judges/", ""))).toEqual([
@@ -35,23 +39,25 @@ test.each(adapters)("%s", async (path) => {
     faults: { refuse: 0.1, error: 0.1, cut: 0.05, malformed: 0.05 },
   });
   const out = join(folder, "rewards.jsonl");
+  const input = join(folder, "solutions.jsonl");
+  const all = await readFile(join(root, "examples/data/arithmetic-solutions.jsonl"), "utf8");
+  await writeFile(input, all.split("\n").slice(0, problems).join("\n"));
   const [, command = ""] =
     /pnpm rayling (score .*)/.exec(await readFile(join(root, path), "utf8")) ?? [];
-  const args = command
-    .replace("solutions.jsonl", "examples/data/arithmetic-solutions.jsonl")
-    .split(" ");
+  const args = command.replace("solutions.jsonl", input).split(" ");
   const { stdout } = await run(
     process.execPath,
     ["packages/rayling/dist/cli/main.js", ...args, "--out", out, "--baseline", "0"],
     { cwd: root, env: { ...process.env, JUDGE_URL: judge.baseUrl } },
   );
-  expect(stdout).toContain("is_correct: 2,560 of 2,560 scores agree with it");
+  const count = (4 * problems).toLocaleString("en-US");
+  expect(stdout).toContain(`is_correct: ${count} of ${count} scores agree with it`);
   expect(stdout).toMatch(/^invalid +0$/m);
   const records = (await readFile(out, "utf8"))
     .trimEnd()
     .split("\n")
     .map((line) => JSON.parse(line) as { attempts: number });
-  expect(records).toHaveLength(2560);
+  expect(records).toHaveLength(4 * problems);
   const { failed } = await judge.stats();
   expect(Object.keys(failed).toSorted()).toEqual(["cut", "error", "malformed", "refuse"]);
 });

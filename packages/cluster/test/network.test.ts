@@ -12,6 +12,7 @@ import { enableNodes, makeCertificate, startAgent } from "../src/index.ts";
 import { Far } from "./fixtures/actors.ts";
 import { joinMachines, Machine, whyNoMachines, whyNoneFarAway } from "./fixtures/machines.ts";
 import { isRunning } from "./fixtures/processes.ts";
+import { inFull, sized } from "../../../test/fixtures/suite.ts";
 
 enableNodes();
 
@@ -116,69 +117,87 @@ describe.skipIf(reason !== undefined)(
       expect(await ray.get(here.sum.remote(big))).toBe(1_000_000);
     });
 
-    test("an agent that only the driver's machine reaches has actors that those of other machines call", async () => {
-      const [one, home, bare] = [
-        await far("one"),
-        await startAgent({ nodeName: "home", tls }),
-        await startAgent({ nodeName: "bare" }),
-      ];
-      try {
-        const nodes = [one, home, bare].map(({ address }) => address);
-        await ray.init({ numCpus: 0, nodes, tls });
-        const left = Far.options(await on("one")).remote();
-        const right = Far.options(await on("home")).remote();
-        expect(await ray.get(left.addTo.remote(right, 1))).toBe(1);
-        expect(await ray.get(right.addTo.remote(left, 2))).toBe(2);
-        // Two of this machine, by the loopback.
-        const beside = Far.options(await on("bare")).remote();
-        expect(await ray.get(right.addTo.remote(beside, 3))).toBe(3);
-        // It would have to show a certificate there.
-        await expect(ray.get(left.addTo.remote(beside, 4))).rejects.toThrow("has no certificate");
-      } finally {
-        await ray.shutdown();
-        await Promise.all([home.close(), bare.close()]);
-      }
-    });
+    test.runIf(
+      inFull("ways between machines are chosen by packages/cluster/test/tls.test.ts, too"),
+    )(
+      "an agent that only the driver's machine reaches has actors that those of other machines call",
+      async () => {
+        const [one, home, bare] = [
+          await far("one"),
+          await startAgent({ nodeName: "home", tls }),
+          await startAgent({ nodeName: "bare" }),
+        ];
+        try {
+          const nodes = [one, home, bare].map(({ address }) => address);
+          await ray.init({ numCpus: 0, nodes, tls });
+          const left = Far.options(await on("one")).remote();
+          const right = Far.options(await on("home")).remote();
+          expect(await ray.get(left.addTo.remote(right, 1))).toBe(1);
+          expect(await ray.get(right.addTo.remote(left, 2))).toBe(2);
+          // Two of this machine, by the loopback.
+          const beside = Far.options(await on("bare")).remote();
+          expect(await ray.get(right.addTo.remote(beside, 3))).toBe(3);
+          // It would have to show a certificate there.
+          await expect(ray.get(left.addTo.remote(beside, 4))).rejects.toThrow("has no certificate");
+        } finally {
+          await ray.shutdown();
+          await Promise.all([home.close(), bare.close()]);
+        }
+      },
+    );
 
-    test("the README's example gives the same with an agent on another machine, and its actors are on both", async () => {
-      const machine = new Machine(machines.length);
-      machines.push(machine);
-      const out = join(tls, "example");
-      await makeCertificate({ authority: tls, out, hosts: [machine.address] });
-      const [, text] = await line([
-        ...machine.prefix,
-        process.execPath,
-        cli,
-        "node",
-        "--listen",
-        `${machine.address}:0`,
-        "--tls",
-        out,
-        "--name",
-        "far away",
-        "--num-cpus",
-        "2",
-        "--token-file",
-        join(out, "token"),
-      ]);
-      const address = /raylings:\/\/[^"]+/.exec(text)?.[0] ?? "";
-      const example = async (...flags: readonly string[]): Promise<string> => {
-        const { stdout } = await execute(process.execPath, [cli, "run", ...flags, "--", script]);
-        return stdout;
-      };
-      const result = "primes below 20,000 by quarters: [ 669, 560, 525, 508 ]\n";
-      expect(await example()).toBe(`${result}4 of 4 actors on this machine\n`);
-      const both = await example("--nodes", address, "--tls", tls);
-      expect(both).toContain(result);
-      expect(both).toMatch(/^[1-3] of 4 actors on far away$/m);
-      expect(both).toMatch(/^[1-3] of 4 actors on this machine$/m);
-    });
+    test.runIf(
+      inFull(
+        "packages/rayling/test/node-command.test.ts starts an agent by its command and runs on it",
+      ),
+    )(
+      "the README's example gives the same with an agent on another machine, and its actors are on both",
+      async () => {
+        const machine = new Machine(machines.length);
+        machines.push(machine);
+        const out = join(tls, "example");
+        await makeCertificate({ authority: tls, out, hosts: [machine.address] });
+        const [, text] = await line([
+          ...machine.prefix,
+          process.execPath,
+          cli,
+          "node",
+          "--listen",
+          `${machine.address}:0`,
+          "--tls",
+          out,
+          "--name",
+          "far away",
+          "--num-cpus",
+          "2",
+          "--token-file",
+          join(out, "token"),
+        ]);
+        const address = /raylings:\/\/[^"]+/.exec(text)?.[0] ?? "";
+        const example = async (...flags: readonly string[]): Promise<string> => {
+          const { stdout } = await execute(process.execPath, [cli, "run", ...flags, "--", script]);
+          return stdout;
+        };
+        const result = "primes below 20,000 by quarters: [ 669, 560, 525, 508 ]\n";
+        expect(await example()).toBe(`${result}4 of 4 actors on this machine\n`);
+        const both = await example("--nodes", address, "--tls", tls);
+        expect(both).toContain(result);
+        expect(both).toMatch(/^[1-3] of 4 actors on far away$/m);
+        expect(both).toMatch(/^[1-3] of 4 actors on this machine$/m);
+      },
+    );
 
-    test.each<[string, (machine: Machine) => void, (machine: Machine) => void]>([
-      ["is pulled", (machine) => machine.pull(), (machine) => machine.plug()],
-      ["carries nothing to here", (machine) => machine.mute(), (machine) => machine.unmute()],
-      ["carries nothing there", (machine) => machine.deafen(), (machine) => machine.undeafen()],
-    ])("a cable that %s for a while loses and repeats no call", async (what, cut, heal) => {
+    test
+      .runIf(
+        inFull(
+          "they wait for hearts of 15 s; packages/core/test/link.test.ts cuts and holds connections by itself",
+        ),
+      )
+      .each<[string, (machine: Machine) => void, (machine: Machine) => void]>([
+        ["is pulled", (machine) => machine.pull(), (machine) => machine.plug()],
+        ["carries nothing to here", (machine) => machine.mute(), (machine) => machine.unmute()],
+        ["carries nothing there", (machine) => machine.deafen(), (machine) => machine.undeafen()],
+      ])("a cable that %s for a while loses and repeats no call", async (what, cut, heal) => {
       const { machine, address } = await far("one");
       await ray.init({ numCpus: 0, nodes: [address], tls });
       const actor = Far.options(await on("one")).remote();
@@ -196,7 +215,10 @@ describe.skipIf(reason !== undefined)(
       settled(`a cable that ${what} for 20 s`, { answered: count });
     });
 
-    test.skipIf(reasonNear !== undefined)(
+    test.skipIf(
+      reasonNear !== undefined ||
+        !inFull("delay and loss are the kernel's work, and 10,000 calls over it take their time"),
+    )(
       `200 ms of delay and 1 % of loss repeat and lose no call${reasonNear === undefined ? "" : `: ${reasonNear}`}`,
       async () => {
         const cable = { delayMs: 200, loss: 0.01 };
@@ -251,11 +273,17 @@ describe.skipIf(reason !== undefined)(
       expect(await ray.get(Far.remote().add.remote(1))).toBe(1);
     });
 
-    test.each<[string, ("there" | "back")[]]>([
-      ["the way to each other", ["there", "back"]],
-      ["the way from one to the other", ["there"]],
-      ["the way of its answers", ["back"]],
-    ])(
+    test
+      .runIf(
+        inFull(
+          "each waits for several timeouts of TCP; packages/core/test/lost-way.test.ts has what decides",
+        ),
+      )
+      .each<[string, ("there" | "back")[]]>([
+        ["the way to each other", ["there", "back"]],
+        ["the way from one to the other", ["there"]],
+        ["the way of its answers", ["back"]],
+      ])(
       "two machines that lose %s, and not the one to here, leave nothing waiting, and call each other again when it is back",
       async (_, ways) => {
         const [one, two] = await twoImpatient();
@@ -291,18 +319,21 @@ describe.skipIf(reason !== undefined)(
       },
     );
 
-    test("an agent that is stopped, not ended, is lost as well", async () => {
-      const { agent, address } = await far("one", 500);
-      await ray.init({ numCpus: 1, nodes: [address], tls, reconnectTimeoutMs: 500 });
-      const actor = Far.options({ ...(await on("one", true)), maxRestarts: 1 }).remote();
-      const { nodeId } = await ray.get(actor.where.remote());
-      agent.kill("SIGSTOP");
-      await expect.poll(() => isAlive("one"), patience).toBe(false);
-      expect((await ray.get(actor.where.remote())).nodeId).not.toBe(nodeId);
-      agent.kill("SIGCONT");
-    });
+    test.runIf(inFull("packages/cluster/test/busy.test.ts has an agent that does not answer"))(
+      "an agent that is stopped, not ended, is lost as well",
+      async () => {
+        const { agent, address } = await far("one", 500);
+        await ray.init({ numCpus: 1, nodes: [address], tls, reconnectTimeoutMs: 500 });
+        const actor = Far.options({ ...(await on("one", true)), maxRestarts: 1 }).remote();
+        const { nodeId } = await ray.get(actor.where.remote());
+        agent.kill("SIGSTOP");
+        await expect.poll(() => isAlive("one"), patience).toBe(false);
+        expect((await ray.get(actor.where.remote())).nodeId).not.toBe(nodeId);
+        agent.kill("SIGCONT");
+      },
+    );
 
-    test.each(["a host", "an agent"])(
+    test.each(sized({ gate: ["an agent"], full: ["a host", "an agent"] }))(
       "%s that is killed in the middle of 10,000 calls: each is counted once, or told lost",
       async (what) => {
         const [one] = await twoImpatient();

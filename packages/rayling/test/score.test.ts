@@ -14,6 +14,7 @@ import {
   startShell,
 } from "./command.ts";
 import { dataFile } from "../../../test/fixtures/data-file.ts";
+import { inFull } from "../../../test/fixtures/suite.ts";
 
 const gsm8k = dataFile("gsm8k/example_model_solutions.jsonl");
 const troublemaker = "packages/reward-loop/test/fixtures/troublemaker.ts";
@@ -68,40 +69,38 @@ test("the demo scores all its solutions, agrees with them, and compares with one
   expect(records[0]?.extra).toEqual({ score: 1, answered: true });
 });
 
-test.skipIf(gsm8k.isMissing)(
-  "5,276 real model solutions: 5,276 scores agree with is_correct",
-  async () => {
-    const out = join(await folder(), "rewards.jsonl");
-    const reward = "examples/gsm8k-reward.ts";
-    const { code, stdout } = await rayling(
-      "score",
-      "--demo",
-      "--solutions",
-      gsm8k.path,
-      "--reward",
-      reward,
-      "--latency",
-      "0",
-      "--out",
-      out,
-    );
-    expect(code).toBe(0);
-    expect(stdout).toContain("is_correct: 5,276 of 5,276 scores agree with it");
-    expect(stdout).toMatch(/^invalid +0$/m);
-    const records = await recordsOf(out);
-    expect(records.length).toBe(5276);
-    const lines = (await readFile(gsm8k.path, "utf8"))
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line) as Record<string, { is_correct: boolean }>);
-    expect(
-      records.filter(
-        ({ question, solution, score }) =>
-          (score === 1) !== lines[question]?.[solution]?.is_correct,
-      ),
-    ).toEqual([]);
-  },
-);
+test.skipIf(
+  gsm8k.isMissing || !inFull("score-judge.test.ts scores a part of the same file through a judge"),
+)("5,276 real model solutions: 5,276 scores agree with is_correct", async () => {
+  const out = join(await folder(), "rewards.jsonl");
+  const reward = "examples/gsm8k-reward.ts";
+  const { code, stdout } = await rayling(
+    "score",
+    "--demo",
+    "--solutions",
+    gsm8k.path,
+    "--reward",
+    reward,
+    "--latency",
+    "0",
+    "--out",
+    out,
+  );
+  expect(code).toBe(0);
+  expect(stdout).toContain("is_correct: 5,276 of 5,276 scores agree with it");
+  expect(stdout).toMatch(/^invalid +0$/m);
+  const records = await recordsOf(out);
+  expect(records.length).toBe(5276);
+  const lines = (await readFile(gsm8k.path, "utf8"))
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, { is_correct: boolean }>);
+  expect(
+    records.filter(
+      ({ question, solution, score }) => (score === 1) !== lines[question]?.[solution]?.is_correct,
+    ),
+  ).toEqual([]);
+});
 
 describe.each([
   ["at once", "0"],

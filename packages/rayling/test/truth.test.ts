@@ -14,10 +14,11 @@ import { seededRandom } from "../../../test/servers/seeded.ts";
 import { folder, shown, start } from "./command.ts";
 import { json, ownDirectory } from "./driver.ts";
 import { type Life, Seen, type SeenClass } from "./fixtures/seen.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 const seed = Number(process.env["RAYLING_TRUTH_SEED"] ?? 20_261_122);
 /** How often each command is run. */
-const rounds = Number(process.env["RAYLING_TRUTH_ROUNDS"] ?? 3);
+const rounds = Number(process.env["RAYLING_TRUTH_ROUNDS"] ?? sized({ gate: 1, full: 3 }));
 /** Each has an actor of its own, does one thing after the other to it, and makes a new one when it has ended. */
 const lanes = 6;
 const cpusEach = 0.25;
