@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 import { WhereTimeWent } from "./test/fixtures/where-time-went.ts";
 
 const report = process.env["RAYLING_TEST_REPORT"];
@@ -17,8 +17,16 @@ const pure = [
   "test/workspace/{golden,parity}.test.ts",
 ];
 
+/** The core battery runs on threads, and on these. */
+const isolations = ["process", "shared", "tcp", "tls"] as const;
+type Isolation = (typeof isolations)[number];
+const isOverAgent = (name: Isolation): boolean => name === "tcp" || name === "tls";
+
 /** What the runtime must do whatever its actors run in: the battery of the other isolations. */
 const battery = ["test/core/**/*.test.ts", "packages/core/test/references.test.ts"];
+
+const whole = (name: Isolation): string[] =>
+  isOverAgent(name) ? [...battery, "test/conformance/**/*.test.ts"] : battery;
 
 /** They hold threads, and watch them by shared memory; test/conformance has such cases for every isolation. */
 const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
@@ -27,19 +35,15 @@ const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
  * What the gate runs on the other isolations: calls and their order, starts and deaths, big values, streams.
  * Conformance has processes and shared threads in each of its files, and packages/core/test/channel.test.ts every kind of channel.
  */
-const essentials = {
+const essentials: Readonly<Record<Isolation, string[]>> = {
   process: ["test/core/{failures,objects}.test.ts"],
   shared: ["test/core/failures.test.ts"],
   tcp: ["test/core/failures.test.ts", "test/conformance/{actors,ordering}.test.ts"],
   tls: ["test/core/failures.test.ts", "test/conformance/{ordering,streams}.test.ts"],
 };
 
-/** Where an agent starts all processes and they are spoken to over TCP or TLS (test/fixtures/over-agent.ts). */
-const overAgent = {
-  setupFiles: "test/fixtures/over-agent.ts",
-  // It counts files in a folder of its own, and an agent keeps them in its own.
-  exclude: [...ofThreads, "test/core/objects.test.ts", "test/conformance/table.test.ts"],
-};
+/** Where an agent starts all processes, one counts files in a folder of its own, and an agent keeps them in its own. */
+const ofOwnFolder = ["test/core/objects.test.ts", "test/conformance/table.test.ts"];
 
 /** Tests that start hosts use the packages as they are published, built by test/fixtures/build-packages.ts: that is what users run, and it starts in half of the time. */
 const published = {
@@ -61,7 +65,6 @@ export default defineConfig(({ mode }) => {
   const isFull = mode === "full";
   const suite = isFull ? "full" : "gate";
   const onlyFull = isFull ? [] : ["**/*.full.test.ts"];
-  const others = ["process", "shared", "tcp", "tls"] as const;
   return {
     test: {
       globalSetup: "test/fixtures/build-packages.ts",
@@ -102,24 +105,27 @@ export default defineConfig(({ mode }) => {
             execArgv,
             env,
             include: ["test/**/*.test.ts", "packages/*/test/**/*.test.ts"],
-            exclude: [...pure, ...onlyFull],
+            exclude: [...configDefaults.exclude, ...pure, ...onlyFull],
           },
         },
-        ...others.map((name) => ({
+        ...isolations.map((name) => ({
           ...published,
           test: {
             name,
             execArgv,
-            include: isFull
-              ? [...battery, ...(name.startsWith("t") ? ["test/conformance/**/*.test.ts"] : [])]
-              : essentials[name],
-            exclude: [...ofThreads, ...onlyFull],
+            include: isFull ? whole(name) : essentials[name],
+            exclude: [
+              ...configDefaults.exclude,
+              ...ofThreads,
+              ...(isOverAgent(name) ? ofOwnFolder : []),
+              ...onlyFull,
+            ],
             env: {
               ...env,
               RAYLING_ISOLATION: name === "shared" ? "shared" : "process",
               RAYLING_TEST_OVER: name,
             },
-            ...(name.startsWith("t") ? overAgent : {}),
+            setupFiles: isOverAgent(name) ? ["test/fixtures/over-agent.ts"] : [],
           },
         })),
       ],

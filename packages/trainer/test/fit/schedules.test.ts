@@ -13,6 +13,7 @@ import {
   PromptDataset,
   PromptLoader,
 } from "@rayling/trainer";
+import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import type {
   SampleRecord,
@@ -23,14 +24,24 @@ import type {
   RolloutBatch,
   TrainingReport,
 } from "@rayling/trainer";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
 import type { Script } from "../fixtures/scripted.ts";
 
-afterAll(() => ray.shutdown());
-
 const fixture = fileURLToPath(new URL("../fixtures/scripted.ts", import.meta.url));
+
+/** For the cases whose rewards need nothing of their own. */
+let bySample: RewardLoopManager;
+beforeAll(async () => {
+  await ray.init({ isolation: "shared", prewarm: 0 });
+  const reward = { path: fixture, name: "bySample" };
+  bySample = await RewardLoopManager.create({ reward, workers: 1, executors: 1 });
+});
+afterAll(async () => {
+  await bySample.close();
+  await ray.shutdown();
+});
 
 interface Setup {
   readonly batchSize?: number;
@@ -53,6 +64,7 @@ type More = Partial<Omit<PPOTrainerOptions, "policy" | "prompts" | "reward">>;
 /** Prompts "prompt 0", "prompt 1", ... in that order, two samples each. */
 async function trained(setup: Setup, more: More = {}): Promise<Ran> {
   const { batchSize = 4, count = 12, dropLast, script = {}, reward = "bySample" } = setup;
+  const isPlain = reward === "bySample" && !setup.rewardKwargs && !setup.onFailure;
   const rows = Array.from({ length: count }, (_, index) => ({
     prompt: [{ role: "user", content: `prompt ${index}` }],
     data_source: "test",
@@ -71,12 +83,14 @@ async function trained(setup: Setup, more: More = {}): Promise<Ran> {
       shuffle: false,
       ...(dropLast === undefined ? {} : { dropLast }),
     }),
-    reward: {
-      reward: { path: fixture, name: reward, rewardKwargs: setup.rewardKwargs ?? {} },
-      workers: 1,
-      executors: 1,
-      onFailure: setup.onFailure,
-    },
+    reward: isPlain
+      ? bySample
+      : {
+          reward: { path: fixture, name: reward, rewardKwargs: setup.rewardKwargs ?? {} },
+          workers: 1,
+          executors: 1,
+          onFailure: setup.onFailure,
+        },
     actor: { ppoMiniBatchSize: 2 },
     tracking,
     ...more,

@@ -18,6 +18,7 @@ import { TinyCriticActor, TinyPolicyActor } from "@rayling/trainer/tiny";
 import type { TinySettings } from "@rayling/trainer/tiny";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { bitsOf } from "../policy/tiny-rows.ts";
+import { sized } from "../../../../test/fixtures/suite.ts";
 
 // 36 problems, which a smaller model learns in seconds.
 const { train } = arithmeticTask({ low: 0, high: 5, testShare: 0 });
@@ -96,7 +97,7 @@ test("PPO learns what answers are worth beside, and holds on to a reference poli
   const referencePolicy = TinyPolicyActor.remote(model);
   await ray.get(referencePolicy.setState.remote(begun));
   const run = await trained(
-    { steps: 8, batchSize: 12 },
+    { steps: sized({ gate: 4, full: 8 }), batchSize: 12 },
     {
       critic: TinyCriticActor.remote({ ...model, optim: { lr: 2e-3 } }),
       referencePolicy,
@@ -110,10 +111,10 @@ test("PPO learns what answers are worth beside, and holds on to a reference poli
 });
 
 test("the same seed comes to the same weights, bit by bit", async () => {
-  const few = { steps: 3, batchSize: 9 };
+  const few = { steps: 2, batchSize: 9 };
   const { weights } = await trained(few);
   expect((await trained(few)).weights).toBe(weights);
-  const run = { totalTrainingSteps: 3, seed: 2 };
+  const run = { totalTrainingSteps: 2, seed: 2 };
   expect((await trained(few, { run })).weights).not.toBe(weights);
 });
 
@@ -141,8 +142,9 @@ test("a run that goes on with a checkpoint comes to the weights of one that was 
     const coefficient = metrics.at(-1)?.["actor/reward_kl_penalty_coeff"];
     return [weights, ofCritic, String(coefficient)];
   };
-  const straight = await until(4, { run: { totalTrainingSteps: 4 } });
-  const half = await until(2, { checkpoints: { folder } });
+  const [some, all] = sized({ gate: [1, 2] as const, full: [2, 4] as const });
+  const straight = await until(all, { run: { totalTrainingSteps: all } });
+  const half = await until(some, { checkpoints: { folder } });
   expect(half).not.toEqual(straight);
-  expect(await until(4, { checkpoints: { folder } })).toEqual(straight);
+  expect(await until(all, { checkpoints: { folder } })).toEqual(straight);
 });

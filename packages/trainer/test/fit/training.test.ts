@@ -21,6 +21,7 @@ import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { BanditActor } from "../fixtures/bandit.ts";
 import { HangingCriticActor, ScriptedPolicyActor } from "../fixtures/scripted.ts";
 import type { Script } from "../fixtures/scripted.ts";
+import { sized } from "../../../../test/fixtures/suite.ts";
 
 const prompts = 16;
 let loop: RewardLoopManager;
@@ -28,6 +29,7 @@ let dataset: PromptDataset;
 
 beforeAll(async () => {
   const reward = fileURLToPath(new URL("../fixtures/bandit-reward.ts", import.meta.url));
+  await ray.init({ isolation: "shared", prewarm: 0 });
   loop = await RewardLoopManager.create({ reward, workers: 1, executors: 1 });
   dataset = await PromptDataset.fromRows(
     Array.from({ length: prompts }, (_, row) => ({
@@ -61,6 +63,10 @@ function scoreOf({ metrics }: TrainingReport, from: number, to: number): number 
   return some.reduce((sum, one) => sum + one, 0) / some.length;
 }
 
+/** As few as show that it learns, and for how it ends up. */
+const steps = sized({ gate: 24, full: 60 });
+const learned = sized({ gate: 0.7, full: 0.9 });
+
 describe("learning", () => {
   test.for<ScheduleName>([
     "sync",
@@ -69,37 +75,37 @@ describe("learning", () => {
     "one-step-pipeline",
     "streaming",
   ])("%s", async (schedule) => {
-    const report = await trained({ schedule, run: { totalTrainingSteps: 60 } });
+    const report = await trained({ schedule, run: { totalTrainingSteps: steps } });
     expect(scoreOf(report, 0, 4)).toBeLessThan(0.5);
-    expect(scoreOf(report, -10, Infinity)).toBeGreaterThan(0.9);
+    expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned);
   });
 
   test.for(["rloo", "opo", "remax", "reinforce_plus_plus_baseline"])("%s", async (advEstimator) => {
     const report = await trained({
       algorithm: { advEstimator },
-      run: { totalTrainingSteps: 60 },
+      run: { totalTrainingSteps: steps },
     });
-    expect(scoreOf(report, -10, Infinity)).toBeGreaterThan(0.8);
+    expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned - 0.1);
   });
 
-  test.for<ScheduleName>([
-    "one-step-off-policy",
-    "mini-batch-pipeline",
-    "one-step-pipeline",
-    "streaming",
-  ])("remax, %s", async (schedule) => {
+  test.for<ScheduleName>(
+    sized({
+      gate: ["streaming"],
+      full: ["one-step-off-policy", "mini-batch-pipeline", "one-step-pipeline", "streaming"],
+    }),
+  )("remax, %s", async (schedule) => {
     const report = await trained({
       schedule,
       algorithm: { advEstimator: "remax" },
-      run: { totalTrainingSteps: 60 },
+      run: { totalTrainingSteps: steps },
     });
-    expect(scoreOf(report, -10, Infinity)).toBeGreaterThan(0.8);
+    expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned - 0.1);
   });
 
   test("in the bypass", async () => {
     const algorithm = { rolloutCorrection: { bypassMode: true } };
-    const report = await trained({ algorithm, run: { totalTrainingSteps: 60 } });
-    expect(scoreOf(report, -10, Infinity)).toBeGreaterThan(0.9);
+    const report = await trained({ algorithm, run: { totalTrainingSteps: steps } });
+    expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned);
     expect(report.metrics[0]?.["timing_s/old_log_prob"]).toBeUndefined();
   });
 
@@ -188,7 +194,7 @@ describe("validation", () => {
   test("before training, now and then, and at the end; greedy", async () => {
     const report = await trained({
       validationPrompts: dataset,
-      run: { totalTrainingSteps: 60, testFreq: 40 },
+      run: { totalTrainingSteps: steps, testFreq: 40 },
     });
     const isValidated = report.metrics.map((one) => one["val-core/bandit/acc/mean@1"]);
     expect(isValidated.flatMap((one, index) => (one === undefined ? [] : [index + 1]))).toEqual([
