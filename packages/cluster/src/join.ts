@@ -235,6 +235,7 @@ export class RemoteNode implements NodeLauncher {
         {
           peerId: `host ${id}`,
           explain: () => exited,
+          whenExplainable: () => this.#heard(),
           network: this.#network,
           mayBeBusy: true,
           onCut: () => this.#look(),
@@ -326,6 +327,15 @@ export class RemoteNode implements NodeLauncher {
       () => undefined,
     );
     await this.lost;
+  }
+
+  /** Settles when the agent has answered, which then can say what became of a host, or when it is lost, which takes its hosts along. */
+  async #heard(): Promise<void> {
+    try {
+      await (await this.#agent).ping();
+    } catch {
+      await this.lost;
+    }
   }
 
   /** The way to one of its hosts was cut: where the machine cannot be reached at all, so is the way to the agent, which may have been heard a moment ago. */

@@ -35,12 +35,15 @@ async function pair({
   listening = network,
   explainLeft = never,
   explainRight = never,
+  whenExplainable,
 }: {
   readonly network?: NetworkSettings;
   /** Of the listener. */
   readonly listening?: NetworkSettings;
   readonly explainLeft?: () => Promise<DeathCause>;
   readonly explainRight?: () => Promise<DeathCause>;
+  /** Of the left one. */
+  readonly whenExplainable?: () => Promise<unknown>;
 } = {}): Promise<Pair> {
   const accepted = Promise.withResolvers<Channel>();
   const listener = await listen({
@@ -55,6 +58,7 @@ async function pair({
   const left = (await dial({ place, token }, hello, {
     peerId: "the listener",
     explain: explainLeft,
+    ...(whenExplainable && { whenExplainable }),
     network,
   })) as Link;
   const right = (await accepted.promise) as Link;
@@ -160,6 +164,40 @@ describe("a link", () => {
     );
     expect(by.message).toBe("dialler could not be reached for 0.05 s");
     expect(() => left.send(numbered(0))).toThrow("closed");
+  });
+
+  test("that is lost waits for who can explain it to be heard, however long that takes", async () => {
+    const gone = Promise.withResolvers<DeathCause>();
+    const heard = Promise.withResolvers<void>();
+    const { left, right, way } = await pair({
+      network: { reconnectTimeoutMs: 10, explainMs: 0 },
+      explainLeft: () => gone.promise,
+      whenExplainable: () => heard.promise,
+    });
+    left.onMessage(() => undefined);
+    right.onMessage(() => undefined);
+    way.closed = true;
+    // The other side waits for nobody, and ends much later than its own time to explain.
+    expect(await right.closed).toMatchObject({ kind: "unreachable" });
+    const closed = vi.fn<(cause: DeathCause) => void>();
+    void left.closed.then(closed);
+    for (let turns = 0; turns < 100; turns++) await new Promise((resolve) => setTimeout(resolve));
+    expect(closed).not.toHaveBeenCalled();
+    gone.resolve(died);
+    expect(await left.closed).toBe(died);
+  });
+
+  test("that is lost is not explained any more, a while after who could do so was heard", async () => {
+    const heard = Promise.withResolvers<void>();
+    const { left, right, way } = await pair({
+      network: { reconnectTimeoutMs: 10, explainMs: 0 },
+      whenExplainable: () => heard.promise,
+    });
+    left.onMessage(() => undefined);
+    right.onMessage(() => undefined);
+    way.closed = true;
+    heard.resolve();
+    expect(await left.closed).toMatchObject({ kind: "unreachable" });
   });
 
   test("whose connections break before anything comes over them is lost after the same time", async () => {

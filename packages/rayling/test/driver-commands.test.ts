@@ -31,29 +31,30 @@ interface Rows {
 }
 
 describe("list and summary", () => {
-  test.each(Object.entries(kinds))(
-    "list %s shows what the driver itself sees",
-    async (what, name) => {
-      const session = await driver({ taskEvents: true, isolation: "process" });
+  test("list shows what the driver itself sees, whatever it lists", async () => {
+    const session = await driver({ taskEvents: true, isolation: "process" });
+    for (const [what, name] of Object.entries(kinds)) {
       await vi.waitFor(async () => {
         const seen = (await session.ask("list", name, {})) as Rows;
-        expect(seen.rows.length).toBeGreaterThan(0);
+        expect(seen.rows.length, what).toBeGreaterThan(0);
         expect(await json("list", what)).toEqual(seen);
       }, settled);
       await vi.waitFor(async () => {
         const { stdout: yaml } = await rayling("list", what, "--detail");
         expect(parse(yaml)).toEqual(await session.ask("list", name, { detail: true }));
       }, settled);
-      // Nobody but the driver has opened a socket: neither hosts in threads nor in processes.
-      expect(await recordsIn(directory)).toHaveLength(1);
-    },
-  );
+    }
+    // Nobody but the driver has opened a socket: neither hosts in threads nor in processes.
+    expect(await recordsIn(directory)).toHaveLength(1);
+  });
 
-  test.each(["actors", "tasks", "objects"] as const)("summary %s does, too", async (what) => {
+  test("summary does, too", async () => {
     const session = await driver({ taskEvents: true });
-    await vi.waitFor(async () => {
-      expect(await json("summary", what)).toEqual(await session.ask("summarize", kinds[what]));
-    }, settled);
+    for (const what of ["actors", "tasks", "objects"] as const) {
+      await vi.waitFor(async () => {
+        expect(await json("summary", what)).toEqual(await session.ask("summarize", kinds[what]));
+      }, settled);
+    }
   });
 
   test("shows the rows that are asked for", async () => {

@@ -94,7 +94,18 @@ describe("--resume", () => {
   test("scores what has no score, and passes over a line that was cut off", async () => {
     const input = await fileOf(solutions);
     const out = join(await folder(), "rewards.jsonl");
-    const flags = [input, "--reward", reward, "--out", out, "--baseline", "0", "--resume"];
+    const flags = [
+      input,
+      "--reward",
+      reward,
+      "--out",
+      out,
+      "--baseline",
+      "0",
+      "--workers",
+      "1",
+      "--resume",
+    ];
     expect((await rayling("score", ...flags)).code).toBe(0);
     const all = (await readFile(out, "utf8")).trimEnd().split("\n");
     const invalid = JSON.stringify({ ...JSON.parse(all[3] ?? ""), valid: false, score: null });
@@ -116,7 +127,18 @@ describe("--resume", () => {
     const directory = await folder();
     const [out, own] = [join(directory, "rewards.jsonl"), join(directory, "reward.mjs")];
     await writeFile(own, "export const computeScore = () => 1;");
-    const flags = [input, "--reward", own, "--out", out, "--baseline", "0", "--resume"];
+    const flags = [
+      input,
+      "--reward",
+      own,
+      "--out",
+      out,
+      "--baseline",
+      "0",
+      "--workers",
+      "1",
+      "--resume",
+    ];
     expect((await rayling("score", ...flags)).code).toBe(0);
     // It would write this file, if anything of it were run.
     const ran = join(directory, "ran");
@@ -145,7 +167,18 @@ describe("--resume", () => {
     const directory = await folder();
     const [out, own] = [join(directory, "rewards.jsonl"), join(directory, "reward.mjs")];
     await writeFile(own, "export const computeScore = () => 1;");
-    const flags = [input, "--reward", own, "--out", out, "--baseline", "0", "--resume"];
+    const flags = [
+      input,
+      "--reward",
+      own,
+      "--out",
+      out,
+      "--baseline",
+      "0",
+      "--workers",
+      "1",
+      "--resume",
+    ];
     expect((await rayling("score", ...flags)).code).toBe(0);
     await writeFile(own, "export const computeScore = () => 0.25;");
     const kept = await rayling("score", ...flags, "--keep-stale");
@@ -165,7 +198,18 @@ describe("--resume", () => {
   test("goes on with a log of before whose first line does not say what its version hangs on", async () => {
     const input = await fileOf(solutions);
     const out = join(await folder(), "rewards.jsonl");
-    const flags = [input, "--reward", reward, "--out", out, "--baseline", "0", "--resume"];
+    const flags = [
+      input,
+      "--reward",
+      reward,
+      "--out",
+      out,
+      "--baseline",
+      "0",
+      "--workers",
+      "1",
+      "--resume",
+    ];
     expect((await rayling("score", ...flags)).code).toBe(0);
     const lines = (await readFile(out, "utf8")).trimEnd().split("\n");
     const older = lines.map((line) => {
@@ -183,7 +227,17 @@ describe("--resume", () => {
     const renamed = join(await folder(), "other-name.jsonl");
     await copyFile(input, renamed);
     const out = join(await folder(), "rewards.jsonl");
-    const flags = ["--reward", reward, "--out", out, "--baseline", "0", "--resume"];
+    const flags = [
+      "--reward",
+      reward,
+      "--out",
+      out,
+      "--baseline",
+      "0",
+      "--workers",
+      "1",
+      "--resume",
+    ];
     expect((await rayling("score", input, ...flags)).code).toBe(0);
     const resumed = await rayling("score", renamed, ...flags);
     expect({ code: resumed.code, stderr: resumed.code === 0 ? "" : resumed.stderr }).toEqual({
@@ -215,7 +269,17 @@ describe("--resume", () => {
     const input = await fileOf(solutions);
     const other = await fileOf(solutions.map((one) => ({ ...one, question: "another" })));
     const out = join(await folder(), "rewards.jsonl");
-    const flags = ["--reward", reward, "--out", out, "--baseline", "0", "--resume"];
+    const flags = [
+      "--reward",
+      reward,
+      "--out",
+      out,
+      "--baseline",
+      "0",
+      "--workers",
+      "1",
+      "--resume",
+    ];
     expect((await rayling("score", input, ...flags)).code).toBe(0);
     const refused = await rayling("score", other, ...flags);
     expect(refused.code).toBe(2);
@@ -229,7 +293,17 @@ describe("--resume", () => {
 
 test("Ctrl-C finishes what is in flight; what was not begun is left for --resume", async () => {
   const out = join(await folder(), "rewards.jsonl");
-  const flags = ["--demo", "--latency", "1000,1100", "--out", out, "--baseline", "0"];
+  const flags = [
+    "--demo",
+    "--latency",
+    "1000,1100",
+    "--out",
+    out,
+    "--baseline",
+    "0",
+    "--workers",
+    "1",
+  ];
   const { child, ended } = start("score", ...flags);
   await shown({ child }, / 2,560, /, "stderr");
   child.kill("SIGINT");

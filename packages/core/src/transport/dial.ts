@@ -33,6 +33,8 @@ export interface DialOptions {
   readonly network?: NetworkSettings;
   /** It runs what users write, and is waited for as long as its machine can be reached: a thread that computes answers later. Default: 5 s are enough. */
   readonly mayBeBusy?: boolean;
+  /** Asked when the peer of a link is lost: the time that it has to be explained begins when this settles. Default: at once. */
+  readonly whenExplainable?: () => Promise<unknown>;
   /** The connection of a link was cut, and nobody said why. */
   readonly onCut?: () => void;
   /** A link says goodbye at the end of this process, if it is not closed before. */
@@ -54,8 +56,15 @@ export async function dialLink(
   const linkId = newId("way");
   const redial = wires(async () => address, { ...hello, linkId }, options);
   const first = await insist(() => redial(0, () => undefined), options);
-  const { peerId: peer, explain, network, onCut } = options;
-  const link = new Link({ peer, explain, redial, ...(onCut && { onCut }), ...network });
+  const { peerId: peer, explain, whenExplainable, network, onCut } = options;
+  const link = new Link({
+    peer,
+    explain,
+    whenExplainable,
+    redial,
+    ...(onCut && { onCut }),
+    ...network,
+  });
   link.attach(first);
   if (options.endsWithProcess === true) sayGoodbyeAtExit(link);
   void holdHeart(
@@ -80,10 +89,17 @@ export function dialLater(
   hello: Hello,
   options: DialOptions,
 ): Link {
-  const { peerId: peer, explain, network, onCut } = options;
+  const { peerId: peer, explain, whenExplainable, network, onCut } = options;
   const linkId = newId("way");
   const redial = wires(address, { ...hello, linkId }, options);
-  const link = new Link({ peer, explain, redial, ...(onCut && { onCut }), ...network });
+  const link = new Link({
+    peer,
+    explain,
+    whenExplainable,
+    redial,
+    ...(onCut && { onCut }),
+    ...network,
+  });
   link.begin();
   void holdHeart(link, heartWay(address, hello, linkId, options));
   return link;

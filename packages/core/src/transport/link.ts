@@ -36,6 +36,8 @@ export interface LinkOptions extends LinkTimes {
   readonly peer: string;
   /** Resolves when the peer is known to be gone; may never do. */
   readonly explain: () => Promise<DeathCause>;
+  /** Asked when the peer is lost: the time that it has to be explained begins when this settles. Default: at once. */
+  readonly whenExplainable?: (() => Promise<unknown>) | undefined;
   /**
    * Makes a new connection, saying how much of the peer's is here; `onReached` is called when the peer's machine has taken it, which answers when it can.
    * The side that was dialled has none: it waits. Rejects with LinkRefused when there is nothing to go on with.
@@ -412,13 +414,18 @@ export class Link implements Channel {
   /** It is lost; why is asked, for a while. */
   async #finish(message: string, error?: Error): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<DeathCause>();
+    let timer: NodeJS.Timeout | undefined;
     const cause: DeathCause = {
       kind: "unreachable",
       message,
       ...(error === undefined ? {} : { error }),
     };
-    const timer = setTimeout(() => resolve(cause), this.#times.explainMs);
-    timer.unref();
+    const wait = (): void => {
+      timer = setTimeout(() => resolve(cause), this.#times.explainMs).unref();
+    };
+    const { whenExplainable } = this.#options;
+    if (whenExplainable === undefined) wait();
+    else void whenExplainable().then(wait, wait);
     try {
       this.#end(await Promise.race([this.#options.explain(), late]));
     } catch {
