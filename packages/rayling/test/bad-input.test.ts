@@ -3,7 +3,7 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { fileOf, folder, rayling, shown, start, workspace } from "./command.ts";
+import { fileOf, folder, inProcess, rayling, shown, start, workspace } from "./command.ts";
 
 const good = { question: "q", ground_truth: "A: 1", a: { solution: "A: 1" } };
 
@@ -46,19 +46,19 @@ describe("flags", () => {
     ],
     [["--out", "/no/such/folder/rewards.jsonl"], /--out.*\/no\/such\/folder/],
   ])("%j", async (flags, message) => {
-    const { code, stdout, stderr } = await rayling("score", "--demo", ...flags);
+    const { code, stdout, stderr } = await inProcess("score", "--demo", ...flags);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
     expect(stderr).toMatch(message);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   });
 
   test("without --demo, what is missing is named", async () => {
-    expect(await rayling("score")).toMatchObject({
+    expect(await inProcess("score")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("--solutions") as string,
     });
     const solutions = await fileOf([good]);
-    expect(await rayling("score", "--solutions", solutions)).toMatchObject({
+    expect(await inProcess("score", "--solutions", solutions)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("--reward") as string,
     });
@@ -90,7 +90,7 @@ describe("a bad line is told with its number and reason, and an earlier rewards.
     const solutions = await fileOf([good, "", line, good]);
     const out = join(await folder(), "rewards.jsonl");
     await writeFile(out, "from before\n");
-    const { code, stdout, stderr } = await rayling(
+    const { code, stdout, stderr } = await inProcess(
       "score",
       "--demo",
       "--solutions",
@@ -107,7 +107,7 @@ describe("a bad line is told with its number and reason, and an earlier rewards.
 
   test("a file without solutions", async () => {
     const solutions = await fileOf([]);
-    expect(await rayling("score", "--demo", "--solutions", solutions)).toMatchObject({
+    expect(await inProcess("score", "--demo", "--solutions", solutions)).toMatchObject({
       code: 2,
       stderr: `rayling: ${solutions} has no solutions.\n`,
     });

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished, vi } from "vitest";
 import { withoutWaits } from "../../../test/fixtures/waits.ts";
+import { runCommandLine } from "../src/cli/command-line.ts";
 
 // Threads start slowly on a busy machine; what matters here is that every wait ends by itself.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -26,6 +27,25 @@ export interface Ended {
 export async function rayling(...args: readonly string[]): Promise<Ended> {
   const { ended } = start(...args);
   return ended;
+}
+
+/** The command in this process: for what has nothing to do with processes, as wrong input. A process of its own costs ten times as much. */
+export async function inProcess(
+  ...args: readonly string[]
+): Promise<Pick<Ended, "code" | "stdout" | "stderr">> {
+  const output = { stdout: "", stderr: "" };
+  const keep = (name: keyof typeof output) =>
+    vi.spyOn(process[name], "write").mockImplementation((text) => {
+      output[name] += String(text);
+      return true;
+    });
+  const spies = [keep("stdout"), keep("stderr")];
+  try {
+    const code = await runCommandLine(args);
+    return { code, stdout: output.stdout, stderr: withoutWaits(output.stderr) };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
 }
 
 export interface Started {

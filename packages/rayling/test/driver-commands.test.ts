@@ -4,7 +4,7 @@ import { chmod, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { parse } from "yaml";
-import { rayling, shown, start } from "./command.ts";
+import { inProcess, rayling, shown, start } from "./command.ts";
 import { driver, json, killed, ownDirectory, recordsIn } from "./driver.ts";
 
 let directory: string;
@@ -427,7 +427,7 @@ describe("bad input is one line and exit code 2", () => {
     [["status", "--pid", "me"], /--pid/],
     [["status", "now"], /too many arguments/],
   ])("%j", async (args, message) => {
-    const { code, stdout, stderr } = await rayling(...args);
+    const { code, stdout, stderr } = await inProcess(...args);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
     expect(stderr).toMatch(message);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { readParquet, writeParquet } from "@rayling/data-proto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startJudge } from "../../../test/servers/judge.ts";
-import { fileOf, folder, rayling, recordsOf, startIn, workspace } from "./command.ts";
+import { fileOf, folder, inProcess, rayling, recordsOf, startIn, workspace } from "./command.ts";
 
 const parts = join(workspace, "packages/reward-loop/test/fixtures/parts.ts");
 const judged = join(workspace, "test/fixtures/judged.ts:judged");
@@ -343,7 +343,7 @@ describe("flags that do not go together", () => {
   ])("%j", async (flags, message) => {
     const input = await fileOf(rollouts(1, () => "known 1"));
     const out = join(await folder(), "rewards.jsonl");
-    const { code, stdout, stderr } = await rayling("score", input, "--out", out, ...flags);
+    const { code, stdout, stderr } = await inProcess("score", input, "--out", out, ...flags);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
     expect(stderr).toContain(message);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -368,7 +368,7 @@ describe("flags that do not go together", () => {
     const file = join(await folder(), "rewards.yaml");
     await writeFile(file, text);
     const input = await fileOf(rollouts(1, () => "known 1"));
-    const { code, stderr } = await rayling(
+    const { code, stderr } = await inProcess(
       "score",
       input,
       "--rewards",

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { fileOf, folder, rayling, shown, start } from "./command.ts";
+import { fileOf, folder, inProcess, rayling, shown, start } from "./command.ts";
 
 describe("rayling train", () => {
   /** Two steps of the quickstart, in a folder of its own. */
@@ -178,7 +178,7 @@ describe("rayling train", () => {
     ],
     [["--nonsense"], /unknown option/],
   ])("%j is wrong input: one line, and 2", async (flags, message) => {
-    const { code, stdout, stderr } = await rayling("train", ...flags);
+    const { code, stdout, stderr } = await inProcess("train", ...flags);
     expect(stderr).toMatch(message);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -213,7 +213,7 @@ describe("rayling data gsm8k", () => {
     [["x.jsonl"], /required option '--out/],
     [["/no/such.jsonl", "--out", "/tmp/never.jsonl"], /\/no\/such\.jsonl: ENOENT/],
   ])("%j is wrong input", async (flags, message) => {
-    const { code, stderr } = await rayling("data", "gsm8k", ...flags);
+    const { code, stderr } = await inProcess("data", "gsm8k", ...flags);
     expect(stderr).toMatch(message);
     expect(code).toBe(2);
   });

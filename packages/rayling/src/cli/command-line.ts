@@ -1,0 +1,114 @@
+/**
+ * The command line as a function: `rayling score`, `rayling train`, `rayling report`, `rayling data`, `rayling rewards`, `rayling node`, `rayling cert`, `rayling run`, and the commands that
+ * speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code. main.ts runs it as a process.
+ */
+
+import { Command, CommanderError } from "commander";
+import { addCertCommand } from "./cert-options.ts";
+import { CliError } from "./cli-error.ts";
+import { addDataCommand } from "./data-options.ts";
+import { addDriverCommands } from "./driver-commands.ts";
+import { addNodeCommand } from "./node-options.ts";
+import { addQuickstartCommand } from "./quickstart-options.ts";
+import { addRunCommand } from "./run-options.ts";
+import { addReportCommand } from "./report-options.ts";
+import { addRewardsCommand } from "./rewards-options.ts";
+import { addScoreCommand } from "./score-options.ts";
+import { addTrainCommand } from "./train-options.ts";
+
+/** Of the package, beside src and dist alike. */
+const manifest = new URL("../../package.json", import.meta.url);
+
+/**
+ * Runs one command.
+ *
+ * @param args what stands behind `rayling`
+ * @param tell takes what went wrong, as one line
+ * @returns the exit code: 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 and 143 a signal stopped it.
+ *   `rayling run` ends as its script does, which process.exitCode says.
+ */
+export async function runCommandLine(
+  args: readonly string[],
+  tell: (line: string) => void = (line) => void process.stderr.write(line),
+): Promise<number> {
+  try {
+    const program = await commands(tell);
+    await program.parseAsync(args, { from: "user" });
+    return 0;
+  } catch (error) {
+    // Commander has said what was wrong by then; asking for help is not wrong.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    tell(oneLine(`rayling: ${error instanceof Error ? error.message : String(error)}`));
+    return error instanceof CliError ? error.exitCode : 1;
+  }
+}
+
+async function commands(tell: (line: string) => void): Promise<Command> {
+  const program = new Command("rayling")
+    .description(
+      "A small Ray for Node: scores model solutions with a reward loop of many workers, trains policies on rewards, makes machines nodes of a driver, and shows what a running driver does.",
+    )
+    .version(await versionOf(manifest))
+    .exitOverride()
+    .configureOutput({ outputError: (text) => tell(oneLine(text)) });
+  addScoreCommand(program, async (options) => {
+    const { runScore } = await import("./score-command.ts");
+    await runScore(options);
+  });
+  addQuickstartCommand(program, async (flags) => {
+    const { runQuickstart } = await import("./quickstart-command.ts");
+    await runQuickstart(flags);
+  });
+  addNodeCommand(
+    program,
+    async (options) => {
+      const { runNode } = await import("./node-command.ts");
+      await runNode(options);
+    },
+    async (options) => {
+      const { runDrain } = await import("./node-command.ts");
+      await runDrain(options);
+    },
+  );
+  addRunCommand(program, async (options) => {
+    const { runScript } = await import("./run-command.ts");
+    await runScript(options);
+  });
+  addRewardsCommand(program, {
+    report: async (options) => {
+      const { runRewardsReport } = await import("./rewards-command.ts");
+      await runRewardsReport(options);
+    },
+    exportLog: async (options) => {
+      const { runRewardsExport } = await import("./rewards-export.ts");
+      await runRewardsExport(options);
+    },
+    rescore: async (options) => {
+      const { runScore } = await import("./score-command.ts");
+      await runScore(options);
+    },
+  });
+  addTrainCommand(program, async (options) => {
+    const { runTrain } = await import("./train-command.ts");
+    await runTrain(options);
+  });
+  addReportCommand(program);
+  addDataCommand(program);
+  addDriverCommands(program);
+  addCertCommand(program, async (options) => {
+    const { runCert } = await import("./cert-command.ts");
+    await runCert(options);
+  });
+  return program;
+}
+
+async function versionOf(url: URL): Promise<string> {
+  const { default: content } = (await import(url.href, { with: { type: "json" } })) as {
+    default: { version: string };
+  };
+  return content.version;
+}
+
+function oneLine(text: string): string {
+  return `${text.trim().replaceAll(/\s*\n\s*/g, " ")}\n`;
+}
