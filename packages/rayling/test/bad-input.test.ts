@@ -179,7 +179,7 @@ describe("--out", () => {
     const both = join(await folder(), "both");
     const flags = ["score", "--demo", "--solutions", solutions, "--out", both];
     for (const _ of ["new", "written"]) {
-      const refused = await rayling(...flags, "--cache", both);
+      const refused = await inProcess(...flags, "--cache", both);
       expect(refused).toMatchObject({ code: 2, stdout: "" });
       expect(refused.stderr).toContain("is the file of --cache");
       await writeFile(both, "scores");
@@ -188,7 +188,7 @@ describe("--out", () => {
     const rewards = join(await folder(), "rewards.json");
     const reward = { reward: join(workspace, "examples/arithmetic-reward.ts"), cache: both };
     await writeFile(rewards, JSON.stringify({ rewards: { one: reward } }));
-    const several = await rayling("score", solutions, "--rewards", rewards, "--out", both);
+    const several = await inProcess("score", solutions, "--rewards", rewards, "--out", both);
     expect(several.stderr).toContain("is a cache of --rewards");
     expect(await readFile(both, "utf8")).toBe("scores");
   });
@@ -199,7 +199,7 @@ describe("--out", () => {
     const first = start(...run, "--latency", "60000");
     await shown(first, /in flight/, "stderr");
     for (const flags of [[], ["--resume"]]) {
-      const second = await rayling(...run, ...flags);
+      const second = await inProcess(...run, ...flags);
       expect(second).toMatchObject({ code: 2, stdout: "" });
       const who = `process ${first.child.pid}`;
       expect(second.stderr).toContain(`--out: ${out} is being written by ${who}`);

@@ -40,7 +40,7 @@ describe("list and summary", () => {
         expect(await json("list", what)).toEqual(seen);
       }, settled);
       await vi.waitFor(async () => {
-        const { stdout: yaml } = await rayling("list", what, "--detail");
+        const { stdout: yaml } = await inProcess("list", what, "--detail");
         expect(parse(yaml)).toEqual(await session.ask("list", name, { detail: true }));
       }, settled);
     }

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type * as ray from "rayling";
 import { onTestFinished, vi } from "vitest";
-import { type Ended, folder, rayling, startNode } from "./command.ts";
+import { type Ended, folder, inProcess, startNode } from "./command.ts";
 
 const script = fileURLToPath(new URL("fixtures/driver.ts", import.meta.url));
 
@@ -87,7 +87,7 @@ export async function killed({ child }: Driver): Promise<void> {
 
 /** What a command prints as JSON. Throws when it fails. */
 export async function json(...args: readonly string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await rayling(...args, "--format", "json");
+  const { code, stdout, stderr } = await inProcess(...args, "--format", "json");
   if (code !== 0) throw new Error(`${args.join(" ")} ended with ${code}: ${stderr}`);
   return JSON.parse(stdout);
 }

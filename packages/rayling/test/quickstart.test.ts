@@ -4,11 +4,11 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { folder, rayling } from "./command.ts";
+import { folder, inProcess, rayling } from "./command.ts";
 
 test("a short one: table, pages, traces", async () => {
   const out = join(await folder(), "runs");
-  const flags = ["--steps", "4", "--warm-steps", "25", "--latency", "4", "--out", out];
+  const flags = ["--steps", "2", "--warm-steps", "5", "--latency", "4", "--out", out];
   const { code, stdout } = await rayling("quickstart", ...flags);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^sync +[\d.]+ s +- +[\d.]+ % +[\d.]+ % +[\d.]+ s +[\d.]+ %$/m);
@@ -22,7 +22,7 @@ test("a short one: table, pages, traces", async () => {
 });
 
 test("an unknown schedule is one clear line", async () => {
-  const { code, stderr } = await rayling("quickstart", "--schedule", "sink");
+  const { code, stderr } = await inProcess("quickstart", "--schedule", "sink");
   expect(code).toBe(2);
   expect(stderr).toBe(
     'rayling: --schedule takes sync, one-step-off-policy, mini-batch-pipeline, one-step-pipeline, streaming, not "sink"\n',

@@ -3,7 +3,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { folder, rayling } from "./command.ts";
+import { folder, inProcess, rayling } from "./command.ts";
 
 const line = (index: number, more: object): string =>
   JSON.stringify({
@@ -50,7 +50,7 @@ test("counts what counts, and shows failures and versions", async () => {
     line(3, { score: 0, version: "v2" }),
     line(1, { score: 0.5, version: "v2" }),
   );
-  const { code, stdout } = await rayling("rewards", "report", log);
+  const { code, stdout } = await inProcess("rewards", "report", log);
   expect(code).toBe(0);
   for (const [name, value] of [
     ["samples", "4"],
@@ -80,7 +80,7 @@ test("counts what counts, and shows failures and versions", async () => {
 test("as a page: figures and plots, and no text of others as markup", async () => {
   const log = await logOf(line(0, {}), line(1, failed("<script>alert(1)</script>")));
   const html = join(await folder(), "rewards.html");
-  expect((await rayling("rewards", "report", log, "--html", html)).code).toBe(0);
+  expect((await inProcess("rewards", "report", log, "--html", html)).code).toBe(0);
   const page = await readFile(html, "utf8");
   for (const title of ["Throughput", "Latency", "Failures", "Cost"]) {
     expect(page).toContain(`aria-label="${title}"`);
@@ -93,27 +93,27 @@ test("as a page: figures and plots, and no text of others as markup", async () =
 test("is never written over by what is made of it", async () => {
   const log = await logOf(line(0, {}));
   const before = await readFile(log, "utf8");
-  const overPage = await rayling("rewards", "report", log, "--html", log);
+  const overPage = await inProcess("rewards", "report", log, "--html", log);
   expect(overPage).toMatchObject({ code: 2, stdout: "" });
   expect(overPage.stderr).toContain("is the log itself");
-  const overTable = await rayling("rewards", "export", log, "--out", log);
+  const overTable = await inProcess("rewards", "export", log, "--out", log);
   expect(overTable).toMatchObject({ code: 2, stdout: "" });
   expect(await readFile(log, "utf8")).toBe(before);
 });
 
 test("an empty log says so; what is no log is refused with its line", async () => {
-  const empty = await rayling("rewards", "report", await logOf(""));
+  const empty = await inProcess("rewards", "report", await logOf(""));
   expect(empty).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^samples +0$/m) as string,
   });
   const wrong = await logOf(line(0, {}), '{"index": 1}');
-  const refused = await rayling("rewards", "report", wrong);
+  const refused = await inProcess("rewards", "report", wrong);
   expect(refused).toMatchObject({ code: 2, stdout: "" });
   expect(refused.stderr).toBe(`rayling: ${wrong}:2: the line is no record of a reward.\n`);
-  const missing = await rayling("rewards", "report", "/no/such/log");
+  const missing = await inProcess("rewards", "report", "/no/such/log");
   expect(missing).toMatchObject({ code: 2, stdout: "" });
-  const nowhere = await rayling(
+  const nowhere = await inProcess(
     "rewards",
     "report",
     await logOf(line(0, {})),

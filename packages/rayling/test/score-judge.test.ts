@@ -6,7 +6,16 @@ import { sampleKey } from "@rayling/reward-loop";
 import { describe, expect, test } from "vitest";
 import { faults } from "../../../test/servers/judge-server.ts";
 import { startJudge } from "../../../test/servers/judge.ts";
-import { fileOf, folder, rayling, recordsOf, shown, start, workspace } from "./command.ts";
+import {
+  fileOf,
+  folder,
+  inProcess,
+  rayling,
+  recordsOf,
+  shown,
+  start,
+  workspace,
+} from "./command.ts";
 import type { RewardRecord } from "./command.ts";
 import { dataFile } from "../../../test/fixtures/data-file.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
@@ -149,7 +158,7 @@ describe("--resume", () => {
       export const computeScore = () => 0.25;`,
     );
     const before = await readFile(out, "utf8");
-    const refused = await rayling("score", ...flags, "--reward-kwarg", "factor=2");
+    const refused = await inProcess("score", ...flags, "--reward-kwarg", "factor=2");
     expect(refused).toMatchObject({ code: 2, stdout: "" });
     expect(refused.stderr).toBe(
       `rayling: --resume: 20 of the 20 scores in ${out} are of another version of the reward functions ` +
@@ -158,7 +167,7 @@ describe("--resume", () => {
     );
     expect(await readFile(out, "utf8")).toBe(before);
     await expect(readFile(ran)).rejects.toThrow("ENOENT");
-    const both = await rayling("score", ...flags, "--keep-stale", "--rescore-stale");
+    const both = await inProcess("score", ...flags, "--keep-stale", "--rescore-stale");
     expect(both).toMatchObject({ code: 2, stdout: "" });
   });
 
@@ -187,7 +196,7 @@ describe("--resume", () => {
     const { stdout } = await rayling("score", ...flags, "--rescore-stale");
     expect(stdout).toMatch(/^mean score +0\.2500$/m);
     expect((await recordsOf(out)).length).toBe(40);
-    const { stdout: report } = await rayling("rewards", "report", out);
+    const { stdout: report } = await inProcess("rewards", "report", out);
     expect(report).toMatch(/^samples +20$/m);
     expect(report).toMatch(/^scored again +20$/m);
     expect(report).toMatch(/^mean score +0\.2500$/m);
@@ -218,7 +227,7 @@ describe("--resume", () => {
     });
     await writeFile(out, `${older.join("\n")}\n`);
     expect((await rayling("score", ...flags)).stdout).toMatch(/^samples +20, 20 of before$/m);
-    const refused = await rayling("score", ...flags, "--reward-kwarg", "factor=2");
+    const refused = await inProcess("score", ...flags, "--reward-kwarg", "factor=2");
     expect(refused.stderr).toContain("are of another version of the reward functions: ");
   });
 
@@ -281,11 +290,11 @@ describe("--resume", () => {
       "--resume",
     ];
     expect((await rayling("score", input, ...flags)).code).toBe(0);
-    const refused = await rayling("score", other, ...flags);
+    const refused = await inProcess("score", other, ...flags);
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain("are of other samples, first at index 0");
     await appendFile(out, '{"no": "record"}\n');
-    const broken = await rayling("score", input, ...flags);
+    const broken = await inProcess("score", input, ...flags);
     expect(broken).toMatchObject({ code: 2, stdout: "" });
     expect(broken.stderr).toContain(`${out}:21: the line is no record of a reward`);
   });

@@ -64,7 +64,7 @@ test("--judge asks a judge only what the rule cannot tell; at the budget a cheap
   expect(stdout).toMatch(/^spent: 14\.0000$/m);
   expect(stdout).toMatch(/^judge: 14\.0000 of 12\.0000 spent, the cap is reached$/m);
   // Of each part a line, and the report knows them.
-  const report = await rayling("rewards", "report", out);
+  const report = await inProcess("rewards", "report", out);
   expect(report.stdout).toMatch(/^samples +30$/m);
   expect(report.stdout).toMatch(/^answered by rule +10$/m);
   expect(report.stdout).toMatch(/^judge +20 +20 +/m);
@@ -227,7 +227,7 @@ describe("Parquet", () => {
     const log = join(await folder(), "rewards.jsonl");
     const flags = ["--reward", `${parts}:rule`, "--out", log, ...run];
     expect((await rayling("score", input, ...flags)).code).toBe(0);
-    const { code, stdout } = await rayling("rewards", "export", log);
+    const { code, stdout } = await inProcess("rewards", "export", log);
     const table = log.replace(".jsonl", ".parquet");
     expect({ code, stdout }).toEqual({ code: 0, stdout: `wrote 3 rows to ${table}\n` });
     const rows = (await Array.fromAsync(readParquet(table))).map(({ value }) => value);
@@ -242,11 +242,11 @@ describe("Parquet", () => {
       more: { question: 1, solution: "response" },
       at: expect.any(Date) as Date,
     });
-    expect(await rayling("rewards", "export", "/no/such/log")).toMatchObject({
+    expect(await inProcess("rewards", "export", "/no/such/log")).toMatchObject({
       code: 2,
       stdout: "",
     });
-    const nowhere = await rayling("rewards", "export", log, "--out", "/no/such/folder/x");
+    const nowhere = await inProcess("rewards", "export", log, "--out", "/no/such/folder/x");
     expect(nowhere).toMatchObject({ code: 2, stdout: "" });
   });
 });
@@ -278,7 +278,7 @@ test("rewards rescore scores again what failed, or what an older version scored,
     stderr: "",
   });
   const counted = async (): Promise<unknown[]> => {
-    const { stdout } = await rayling("rewards", "report", out, "--format", "json");
+    const { stdout } = await inProcess("rewards", "report", out, "--format", "json");
     const { samples, valid, superseded, meanScore } = JSON.parse(stdout) as Record<string, number>;
     return [samples, valid, superseded, meanScore];
   };
@@ -293,12 +293,12 @@ test("rewards rescore scores again what failed, or what an older version scored,
   expect(await counted()).toEqual([5, 5, 7, 3]);
 
   const other = await fileOf(rollouts(6, (n) => `other ${n}`));
-  const refused = await rayling("rewards", "rescore", out, other, "--reward", own);
+  const refused = await inProcess("rewards", "rescore", out, other, "--reward", own);
   expect(refused).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("of other samples") as string,
   });
-  const missing = await rayling("rewards", "rescore", "/no/such/log", input, "--reward", own);
+  const missing = await inProcess("rewards", "rescore", "/no/such/log", input, "--reward", own);
   expect(missing).toMatchObject({ code: 2, stdout: "" });
 });
 

@@ -29,7 +29,6 @@ let dataset: PromptDataset;
 
 beforeAll(async () => {
   const reward = fileURLToPath(new URL("../fixtures/bandit-reward.ts", import.meta.url));
-  await ray.init({ isolation: "shared", prewarm: 0 });
   loop = await RewardLoopManager.create({ reward, workers: 1, executors: 1 });
   dataset = await PromptDataset.fromRows(
     Array.from({ length: prompts }, (_, row) => ({
@@ -64,7 +63,7 @@ function scoreOf({ metrics }: TrainingReport, from: number, to: number): number 
 }
 
 /** As few as show that it learns, and for how it ends up. */
-const steps = sized({ gate: 24, full: 60 });
+const stepsToLearn = sized({ gate: 24, full: 60 });
 const learned = sized({ gate: 0.7, full: 0.9 });
 
 describe("learning", () => {
@@ -75,7 +74,7 @@ describe("learning", () => {
     "one-step-pipeline",
     "streaming",
   ])("%s", async (schedule) => {
-    const report = await trained({ schedule, run: { totalTrainingSteps: steps } });
+    const report = await trained({ schedule, run: { totalTrainingSteps: stepsToLearn } });
     expect(scoreOf(report, 0, 4)).toBeLessThan(0.5);
     expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned);
   });
@@ -83,7 +82,7 @@ describe("learning", () => {
   test.for(["rloo", "opo", "remax", "reinforce_plus_plus_baseline"])("%s", async (advEstimator) => {
     const report = await trained({
       algorithm: { advEstimator },
-      run: { totalTrainingSteps: steps },
+      run: { totalTrainingSteps: stepsToLearn },
     });
     expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned - 0.1);
   });
@@ -97,14 +96,14 @@ describe("learning", () => {
     const report = await trained({
       schedule,
       algorithm: { advEstimator: "remax" },
-      run: { totalTrainingSteps: steps },
+      run: { totalTrainingSteps: stepsToLearn },
     });
     expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned - 0.1);
   });
 
   test("in the bypass", async () => {
     const algorithm = { rolloutCorrection: { bypassMode: true } };
-    const report = await trained({ algorithm, run: { totalTrainingSteps: steps } });
+    const report = await trained({ algorithm, run: { totalTrainingSteps: stepsToLearn } });
     expect(scoreOf(report, -4, Infinity)).toBeGreaterThan(learned);
     expect(report.metrics[0]?.["timing_s/old_log_prob"]).toBeUndefined();
   });
@@ -194,11 +193,11 @@ describe("validation", () => {
   test("before training, now and then, and at the end; greedy", async () => {
     const report = await trained({
       validationPrompts: dataset,
-      run: { totalTrainingSteps: steps, testFreq: 40 },
+      run: { totalTrainingSteps: 6, testFreq: 4 },
     });
     const isValidated = report.metrics.map((one) => one["val-core/bandit/acc/mean@1"]);
     expect(isValidated.flatMap((one, index) => (one === undefined ? [] : [index + 1]))).toEqual([
-      40, 60,
+      4, 6,
     ]);
     expect(report.validation?.["val-core/bandit/acc/mean@1"]).toBeGreaterThan(0.9);
     expect(report.validation?.["val-aux/invalid_rate"]).toBe(0);
