@@ -32,14 +32,12 @@ const whole = (name: Isolation): string[] =>
 const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
 
 /**
- * What the gate runs on the other isolations: calls and their order, starts and deaths, big values, streams.
- * Conformance has processes and shared threads in each of its files, and packages/core/test/channel.test.ts every kind of channel.
+ * What the gate runs over an agent: calls and their order, starts and deaths, big values, streams. On processes and shared threads it runs
+ * test/conformance, whose files have them among their cases, test/core/process.test.ts and test/core/shared.test.ts.
  */
-const essentials: Readonly<Record<Isolation, string[]>> = {
-  process: ["test/core/{failures,objects}.test.ts"],
-  shared: ["test/core/failures.test.ts"],
-  tcp: ["test/core/failures.test.ts", "test/conformance/{actors,ordering}.test.ts"],
-  tls: ["test/core/failures.test.ts", "test/conformance/{ordering,streams}.test.ts"],
+const essentials: Partial<Record<Isolation, string[]>> = {
+  tcp: ["test/core/located.test.ts", "test/conformance/{actors,ordering,restart}.test.ts"],
+  tls: ["test/conformance/{restart,streams}.test.ts"],
 };
 
 /** Where an agent starts all processes, one counts files in a folder of its own, and an agent keeps them in its own. */
@@ -108,26 +106,28 @@ export default defineConfig(({ mode }) => {
             exclude: [...configDefaults.exclude, ...pure, ...onlyFull],
           },
         },
-        ...isolations.map((name) => ({
-          ...published,
-          test: {
-            name,
-            execArgv,
-            include: isFull ? whole(name) : essentials[name],
-            exclude: [
-              ...configDefaults.exclude,
-              ...ofThreads,
-              ...(isOverAgent(name) ? ofOwnFolder : []),
-              ...onlyFull,
-            ],
-            env: {
-              ...env,
-              RAYLING_ISOLATION: name === "shared" ? "shared" : "process",
-              RAYLING_TEST_OVER: name,
+        ...isolations
+          .filter((name) => isFull || name in essentials)
+          .map((name) => ({
+            ...published,
+            test: {
+              name,
+              execArgv,
+              include: isFull ? whole(name) : (essentials[name] ?? []),
+              exclude: [
+                ...configDefaults.exclude,
+                ...ofThreads,
+                ...(isOverAgent(name) ? ofOwnFolder : []),
+                ...onlyFull,
+              ],
+              env: {
+                ...env,
+                RAYLING_ISOLATION: name === "shared" ? "shared" : "process",
+                RAYLING_TEST_OVER: name,
+              },
+              setupFiles: isOverAgent(name) ? ["test/fixtures/over-agent.ts"] : [],
             },
-            setupFiles: isOverAgent(name) ? ["test/fixtures/over-agent.ts"] : [],
-          },
-        })),
+          })),
       ],
     },
   };

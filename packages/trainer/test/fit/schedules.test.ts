@@ -31,17 +31,20 @@ import type { Script } from "../fixtures/scripted.ts";
 
 const fixture = fileURLToPath(new URL("../fixtures/scripted.ts", import.meta.url));
 
-/** For the cases whose rewards need nothing of their own. */
-let bySample: RewardLoopManager;
-beforeAll(async () => {
-  await ray.init({ isolation: "shared", prewarm: 0 });
-  const reward = { path: fixture, name: "bySample" };
-  bySample = await RewardLoopManager.create({ reward, workers: 1, executors: 1 });
-});
+/** By the name of the score function, for the cases that give it nothing of their own. */
+const loops = new Map<string, Promise<RewardLoopManager>>();
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(async () => {
-  await bySample.close();
+  await Promise.all([...loops.values()].map(async (loop) => (await loop).close()));
   await ray.shutdown();
 });
+
+function loopOf(name: string): Promise<RewardLoopManager> {
+  const reward = { path: fixture, name };
+  const loop = loops.get(name) ?? RewardLoopManager.create({ reward, workers: 1, executors: 1 });
+  loops.set(name, loop);
+  return loop;
+}
 
 interface Setup {
   readonly batchSize?: number;
@@ -64,7 +67,7 @@ type More = Partial<Omit<PPOTrainerOptions, "policy" | "prompts" | "reward">>;
 /** Prompts "prompt 0", "prompt 1", ... in that order, two samples each. */
 async function trained(setup: Setup, more: More = {}): Promise<Ran> {
   const { batchSize = 4, count = 12, dropLast, script = {}, reward = "bySample" } = setup;
-  const isPlain = reward === "bySample" && !setup.rewardKwargs && !setup.onFailure;
+  const isPlain = setup.rewardKwargs === undefined && setup.onFailure === undefined;
   const rows = Array.from({ length: count }, (_, index) => ({
     prompt: [{ role: "user", content: `prompt ${index}` }],
     data_source: "test",
@@ -84,7 +87,7 @@ async function trained(setup: Setup, more: More = {}): Promise<Ran> {
       ...(dropLast === undefined ? {} : { dropLast }),
     }),
     reward: isPlain
-      ? bySample
+      ? await loopOf(reward)
       : {
           reward: { path: fixture, name: reward, rewardKwargs: setup.rewardKwargs ?? {} },
           workers: 1,
