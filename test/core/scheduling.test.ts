@@ -11,7 +11,7 @@ const isReady = async (ref: ray.ObjectRef): Promise<boolean> =>
 
 describe("on one node", () => {
   beforeEach(() =>
-    ray.init({ numCpus: 2, numGpus: 1, memory: 1000, resources: { tool: 1 }, prewarm: 2 }),
+    ray.init({ numCpus: 2, numGpus: 1, memory: 1000, resources: { tool: 1 }, prewarm: 0 }),
   );
   afterEach(ray.shutdown);
 
