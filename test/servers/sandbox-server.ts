@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { LocalSandbox } from "@rayling/reward-manager-registry";
-import type { ProgramEnd } from "@rayling/reward-manager-registry";
+import type { Program, ProgramEnd } from "@rayling/reward-manager-registry";
 
 /** What a request comes to instead of an answer. */
 export type SandboxFault = 429 | 500 | 503 | 504 | "sandbox-error" | "malformed" | "hang";
@@ -24,20 +24,31 @@ export interface RunCodeRequest {
 /** What the n-th request comes to, from 0; undefined: its answer. */
 export type FaultOf = (count: number, request: RunCodeRequest) => SandboxFault | undefined;
 
+/** What runs the programs. */
+export interface ProgramRunner {
+  run(program: Program): Promise<ProgramEnd>;
+}
+
 export class SandboxServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #faultOf: FaultOf;
+  readonly #runner: ProgramRunner | undefined;
   readonly requests: RunCodeRequest[] = [];
   #inFlight = 0;
   mostInFlight = 0;
 
-  private constructor(faultOf: FaultOf) {
+  private constructor(faultOf: FaultOf, runner: ProgramRunner | undefined) {
     this.#faultOf = faultOf;
+    this.#runner = runner;
     this.#server = createServer((request, response) => void this.#answer(request, response));
   }
 
-  static async start(faultOf: FaultOf = () => undefined): Promise<SandboxServer> {
-    const sandbox = new SandboxServer(faultOf);
+  /** @param runner default: a local sandbox with the limits that the request asks for */
+  static async start(
+    faultOf: FaultOf = () => undefined,
+    runner?: ProgramRunner,
+  ): Promise<SandboxServer> {
+    const sandbox = new SandboxServer(faultOf, runner);
     sandbox.#server.listen(0, "127.0.0.1");
     await once(sandbox.#server, "listening");
     return sandbox;
@@ -63,7 +74,7 @@ export class SandboxServer implements AsyncDisposable {
       const request = JSON.parse(text) as RunCodeRequest;
       const fault = this.#faultOf(this.requests.length, request);
       this.requests.push(request);
-      if (fault === undefined) send(response, 200, answerOf(await run(request), request));
+      if (fault === undefined) send(response, 200, answerOf(await this.#run(request), request));
       else fail(response, fault);
     } catch (error) {
       send(response, 400, { message: String(error) });
@@ -71,17 +82,31 @@ export class SandboxServer implements AsyncDisposable {
       this.#inFlight -= 1;
     }
   }
+
+  async #run(request: RunCodeRequest): Promise<ProgramEnd> {
+    const { code, stdin, language } = request;
+    const runner = this.#runner ?? sandboxOf(request);
+    if (language === "python") return runner.run({ language, code, stdin });
+    if (language === "nodejs") return runner.run({ language: "javascript", code, stdin });
+    throw new TypeError(`there is no language ${language}`);
+  }
 }
 
-function run(request: RunCodeRequest): Promise<ProgramEnd> {
-  const { code, stdin, language } = request;
+/** By limits: each finds out by itself where Python is, which takes longer than most programs. */
+const sandboxes = new Map<string, LocalSandbox>();
+
+function sandboxOf({ run_timeout, memory_limit_MB }: RunCodeRequest): LocalSandbox {
+  const key = `${run_timeout} ${memory_limit_MB}`;
+  const known = sandboxes.get(key);
+  if (known !== undefined) return known;
   const sandbox = new LocalSandbox({
-    timeoutMs: 1000 * request.run_timeout,
-    memoryLimitMb: request.memory_limit_MB,
+    timeoutMs: 1000 * run_timeout,
+    memoryLimitMb: memory_limit_MB,
+    // How many requests there are at once is the business of who asks.
+    maxConcurrent: 1000,
   });
-  if (language === "python") return sandbox.run({ language, code, stdin });
-  if (language === "nodejs") return sandbox.run({ language: "javascript", code, stdin });
-  throw new TypeError(`there is no language ${language}`);
+  sandboxes.set(key, sandbox);
+  return sandbox;
 }
 
 function answerOf(end: ProgramEnd, { language }: RunCodeRequest): object {

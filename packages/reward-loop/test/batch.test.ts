@@ -6,7 +6,7 @@ import { asTensor, DataProto, tensor, toNested } from "@rayling/data-proto";
 import { extractReward, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, RewardLoopWorker } from "@rayling/reward-loop";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fixture } from "./loop.ts";
 
 afterAll(() => ray.shutdown());
@@ -64,6 +64,7 @@ test("a model's folder is a tokenizer: special tokens are left out of what is sc
   const policy = await createTokenizer({ path: folder });
   await using loop = await RewardLoopManager.create({
     workers: 1,
+    executors: 1,
     reward: `${rewards}:value`,
     tokenizer: folder,
   });
@@ -80,6 +81,7 @@ describe("token ids", () => {
   test("each score stands at the last valid token, for any number of rows and workers", async () => {
     await using loop = await RewardLoopManager.create({
       workers: 3,
+      executors: 1,
       reward: `${rewards}:value`,
       tokenizer,
     });
@@ -102,6 +104,7 @@ describe("token ids", () => {
   test("an empty response has its score in the last column, as in verl", async () => {
     await using loop = await RewardLoopManager.create({
       workers: 1,
+      executors: 1,
       reward: `${rewards}:seen`,
       tokenizer,
     });
@@ -113,12 +116,17 @@ describe("token ids", () => {
   test("the tokenizer gets its settings; without one every row says what is missing", async () => {
     await using loop = await RewardLoopManager.create({
       workers: 1,
+      executors: 1,
       reward: `${rewards}:value`,
       tokenizer: { path: tokenizer, rewardKwargs: { base: 1 } },
     });
     const result = await loop.computeRmScore(batchOf([[2, 3]], 2));
     expect([...(result.batch?.["rmScores"]?.data ?? [])]).toEqual([0, 12]);
-    await using bare = await RewardLoopManager.create({ workers: 1, reward: `${rewards}:value` });
+    await using bare = await RewardLoopManager.create({
+      workers: 1,
+      executors: 1,
+      reward: `${rewards}:value`,
+    });
     const { nonTensorBatch } = await bare.computeRmScore(batchOf([[2]], 1));
     expect(nonTensorBatch["rewardError"]).toMatchObject([{ code: "MISSING_TOKENIZER" }]);
   });
@@ -126,6 +134,7 @@ describe("token ids", () => {
   test("a tokenizer that hangs is told as a timeout", async () => {
     await using loop = await RewardLoopManager.create({
       workers: 1,
+      executors: 1,
       reward: `${rewards}:value`,
       tokenizer,
       timeoutMs: 300,
@@ -138,6 +147,7 @@ describe("token ids", () => {
 describe("a manager class with assembleRmScores", () => {
   const options = (name: string): RewardLoopOptions => ({
     workers: 1,
+    executors: 1,
     reward: `${rewards}:value`,
     tokenizer,
     manager: { path: tokenizer, name },
@@ -185,9 +195,18 @@ describe("a manager class with assembleRmScores", () => {
 });
 
 describe("extra info", () => {
+  let extras: RewardLoopManager;
+  beforeAll(async () => {
+    extras = await RewardLoopManager.create({
+      workers: 2,
+      executors: 1,
+      reward: `${rewards}:extras`,
+    });
+  });
+  afterAll(() => extras.close());
+
   test("has the keys of all rows, null where a row lacks one, and rows without a score are masked", async () => {
-    await using loop = await RewardLoopManager.create({ workers: 2, reward: `${rewards}:extras` });
-    const result = await loop.computeRmScore(textsOf(["10", "1", "2", "3", "20"]));
+    const result = await extras.computeRmScore(textsOf(["10", "1", "2", "3", "20"]));
     expect(result.metaInfo["rewardExtraKeys"]).toEqual(["score", "odd", "even"]);
     const { rewardError, ...columns } = result.nonTensorBatch;
     expect(columns).toEqual({
@@ -208,18 +227,21 @@ describe("extra info", () => {
   });
 
   test("comes out of a batch again, as its scores do", async () => {
-    await using loop = await RewardLoopManager.create({ workers: 1, reward: `${rewards}:extras` });
     const batch = textsOf(["1", "2"]);
     expect(() => extractReward(batch)).toThrow(`"rmScores" is missing`);
     const { rmScores, rewardExtraInfo } = extractReward(
-      batch.union(await loop.computeRmScore(batch)),
+      batch.union(await extras.computeRmScore(batch)),
     );
     expect(toNested(rmScores)).toEqual([[1], [2]]);
     expect(rewardExtraInfo).toEqual({ score: [1, 2], odd: [[1], null], even: [null, true] });
   });
 
   test("the tuple [score, query, response] of the async reward agent is taken apart", async () => {
-    await using loop = await RewardLoopManager.create({ workers: 1, reward: `${rewards}:tuple` });
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      executors: 1,
+      reward: `${rewards}:tuple`,
+    });
     const batch = textsOf(["5"]);
     batch.nonTensorBatch = { ...batch.nonTensorBatch, extra_info: [{ question: "why?" }] };
     const { nonTensorBatch } = await loop.computeRmScore(batch);
@@ -234,6 +256,7 @@ describe("extra info", () => {
   test("and its extra info are put together whatever that is called", async () => {
     await using loop = await RewardLoopManager.create({
       workers: 1,
+      executors: 1,
       reward: `${rewards}:namesake`,
     });
     const batch = textsOf(["5", "6"]);
@@ -251,8 +274,7 @@ describe("extra info", () => {
   });
 
   test("may be handed to a worker by its name, as in verl's compute_score_batch", async () => {
-    await using loop = await RewardLoopManager.create({ workers: 2, reward: `${rewards}:extras` });
-    expect(loop.workerNames[0]).toBe("reward_loop_worker_0");
+    expect(extras.workerNames[0]).toBe("reward_loop_worker_0");
     const worker = await ray.getActor<RewardLoopWorker>("reward_loop_worker_0");
     const data = textsOf(["3", "10", "4"]).toData();
     expect(await ray.get(worker.computeScoreBatch.remote(data))).toMatchObject([
@@ -267,7 +289,11 @@ describe("extra info", () => {
   });
 
   test("a row reaches the function with all that verl's managers pass on", async () => {
-    await using loop = await RewardLoopManager.create({ workers: 1, reward: `${rewards}:seen` });
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      executors: 1,
+      reward: `${rewards}:seen`,
+    });
     const batch = textsOf(["x"]);
     batch.nonTensorBatch = {
       ...batch.nonTensorBatch,
@@ -283,19 +309,69 @@ describe("extra info", () => {
   });
 });
 
+describe("a batch", () => {
+  let loop: RewardLoopManager;
+  beforeAll(async () => {
+    loop = await RewardLoopManager.create({
+      workers: 2,
+      executors: 1,
+      reward: `${rewards}:value`,
+      tokenizer,
+    });
+  });
+  afterAll(() => loop.close());
+
+  test("without rows, without a column, or with a mask that does not fit", async () => {
+    const empty = await loop.computeRmScore(batchOf([[1]], 1).slice(0, 0));
+    expect(empty.batch?.["rmScores"]?.shape).toEqual([0, 1]);
+    const noSource = textsOf(["1"]);
+    delete noSource.nonTensorBatch["data_source"];
+    await expect(loop.computeRmScore(noSource)).rejects.toMatchObject({
+      code: "INVALID_BATCH",
+      column: "data_source",
+    });
+    const noMask = batchOf([[1]], 1);
+    delete noMask.batch?.["attention_mask"];
+    await expect(loop.computeRmScore(noMask)).rejects.toMatchObject({ column: "attention_mask" });
+    const short = batchOf([[1]], 1);
+    Object.assign(short.batch ?? {}, { attention_mask: tensor([[1, 1]], "int32") });
+    await expect(loop.computeRmScore(short)).rejects.toThrow(
+      "has 2 columns, prompts and responses have 2 + 1",
+    );
+  });
+
+  test("whose row has a bad value: it is invalid, its neighbours are scored", async () => {
+    const batch = textsOf(["1", "2", "3"]);
+    batch.nonTensorBatch = {
+      ...batch.nonTensorBatch,
+      reward_model: [{ ground_truth: "" }, {}, { ground_truth: "" }],
+    };
+    const result = await loop.computeRmScore(batch);
+    expect(result.nonTensorBatch["rewardError"]).toMatchObject([
+      null,
+      { code: "INVALID_SAMPLE" },
+      null,
+    ]);
+    expect([...(result.batch?.["rmScores"]?.data ?? [])]).toEqual([1, 0, 3]);
+  });
+});
+
 describe("the loop around a batch", () => {
   test("rewardKwargs, own managers and several managers at once", async () => {
     await using loop = await RewardLoopManager.create({
       workers: 2,
+      executors: 1,
       reward: { path: rewards, name: "scaled", rewardKwargs: { factor: 10, offset: 3 } },
     });
     await using naive = await RewardLoopManager.create({
       workers: 2,
+      executors: 1,
       reward: `${rewards}:value`,
       manager: "naive",
     });
     await using own = await RewardLoopManager.create({
       workers: 1,
+      executors: 1,
       reward: `${rewards}:value`,
       manager: { path: fixture("own-parts.ts"), name: "PenaltyManager" },
       managerOptions: { penalty: 0.5 },
@@ -319,57 +395,20 @@ describe("the loop around a batch", () => {
   test("a name that was chosen and is taken is an error", async () => {
     await using loop = await RewardLoopManager.create({
       workers: 1,
+      executors: 1,
       name: "judge",
       reward: `${rewards}:value`,
     });
     expect(loop.workerNames).toEqual(["judge_0"]);
-    await expect(RewardLoopManager.create({ workers: 1, name: "judge" })).rejects.toMatchObject({
+    await expect(
+      RewardLoopManager.create({ workers: 1, executors: 1, name: "judge" }),
+    ).rejects.toMatchObject({
       code: "ACTOR_ALREADY_EXISTS",
     });
   });
 
-  test("a batch without rows, without a column, or with a mask that does not fit", async () => {
-    await using loop = await RewardLoopManager.create({
-      workers: 2,
-      reward: `${rewards}:value`,
-      tokenizer,
-    });
-    const empty = await loop.computeRmScore(batchOf([[1]], 1).slice(0, 0));
-    expect(empty.batch?.["rmScores"]?.shape).toEqual([0, 1]);
-    const noSource = textsOf(["1"]);
-    delete noSource.nonTensorBatch["data_source"];
-    await expect(loop.computeRmScore(noSource)).rejects.toMatchObject({
-      code: "INVALID_BATCH",
-      column: "data_source",
-    });
-    const noMask = batchOf([[1]], 1);
-    delete noMask.batch?.["attention_mask"];
-    await expect(loop.computeRmScore(noMask)).rejects.toMatchObject({ column: "attention_mask" });
-    const short = batchOf([[1]], 1);
-    Object.assign(short.batch ?? {}, { attention_mask: tensor([[1, 1]], "int32") });
-    await expect(loop.computeRmScore(short)).rejects.toThrow(
-      "has 2 columns, prompts and responses have 2 + 1",
-    );
-  });
-
-  test("a row with a bad value is invalid, its neighbours are scored", async () => {
-    await using loop = await RewardLoopManager.create({ workers: 2, reward: `${rewards}:value` });
-    const batch = textsOf(["1", "2", "3"]);
-    batch.nonTensorBatch = {
-      ...batch.nonTensorBatch,
-      reward_model: [{ ground_truth: "" }, {}, { ground_truth: "" }],
-    };
-    const result = await loop.computeRmScore(batch);
-    expect(result.nonTensorBatch["rewardError"]).toMatchObject([
-      null,
-      { code: "INVALID_SAMPLE" },
-      null,
-    ]);
-    expect([...(result.batch?.["rmScores"]?.data ?? [])]).toEqual([1, 0, 3]);
-  });
-
   test("verl's scorers by data source are the default", async () => {
-    await using loop = await RewardLoopManager.create({ workers: 1 });
+    await using loop = await RewardLoopManager.create({ workers: 1, executors: 1 });
     const scored = await loop.computeScore({
       dataSource: "openai/gsm8k",
       response: "#### 18",

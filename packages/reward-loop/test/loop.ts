@@ -28,7 +28,7 @@ export async function scoreTexts(
   texts: readonly string[],
   onOutcome: (one: ScoredSample, loop: RewardLoopManager) => Promise<void> | void = () => undefined,
 ): Promise<SampleOutcome[]> {
-  await using loop = await RewardLoopManager.create({ workers: 2, ...options });
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, ...options });
   const outcomes: SampleOutcome[] = [];
   let count = 0;
   for await (const one of loop.scoreStream(texts.map(sampleOf))) {
@@ -40,6 +40,24 @@ export async function scoreTexts(
   }
   expect(count).toBe(texts.length);
   return outcomes;
+}
+
+/**
+ * The same with a deadline that somebody misses. A deadline is wall time: on a machine that holds up a thread for longer a sample that does nothing misses it, too. Where one of
+ * those did, all are scored again with ten times as long, and in the end with so long that only a defect makes it late.
+ */
+export async function scoreByDeadline(
+  optionsOf: (timeoutMs: number) => RewardLoopOptions,
+  texts: readonly string[],
+): Promise<{ readonly outcomes: SampleOutcome[]; readonly timeoutMs: number }> {
+  for (let timeoutMs = 200; ; timeoutMs *= 10) {
+    const outcomes = await scoreTexts({ ...optionsOf(timeoutMs), timeoutMs }, texts);
+    const isLate = outcomes.some(
+      (one, index) =>
+        texts[index] === String(index) && !one.valid && one.error.code === "SCORE_TIMEOUT",
+    );
+    if (!isLate || timeoutMs >= 20_000) return { outcomes, timeoutMs };
+  }
 }
 
 /** Exactly these samples are invalid, with these codes; every other has its own number as score. */

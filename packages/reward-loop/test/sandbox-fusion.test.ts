@@ -1,9 +1,10 @@
 /** Data sources of programs in a loop: tested by a service within its limit, or on this machine, among samples of other kinds. */
 
+import { setTimeout } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
-import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { ProgramEnd, RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, expect, test } from "vitest";
 import { SandboxServer } from "../../../test/servers/sandbox-server.ts";
 import { fixture } from "./loop.ts";
@@ -23,7 +24,7 @@ async function scoreAll(
   options: RewardLoopOptions,
   samples: readonly RewardSample[],
 ): Promise<SampleOutcome[]> {
-  await using loop = await RewardLoopManager.create({ workers: 2, executors: 1, ...options });
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, ...options });
   return await Promise.all(samples.map((sample) => loop.computeScore(sample)));
 }
 
@@ -31,7 +32,21 @@ const scoresOf = (outcomes: readonly SampleOutcome[]): unknown[] =>
   outcomes.map((one) => (one.valid ? one.rewardScore : one.error.code));
 
 test("all workers together ask the service for no more at once than it takes", async () => {
-  await using server = await SandboxServer.start();
+  // What the programs come to is known here. The first one is not done before there is another.
+  const second = Promise.withResolvers<void>();
+  let count = 0;
+  await using server = await SandboxServer.start(() => undefined, {
+    async run({ code, stdin }): Promise<ProgramEnd> {
+      count += 1;
+      if (count === 1) await second.promise;
+      else second.resolve();
+      await setTimeout(1);
+      const right = Number(/n <= (\d)/.exec(code)?.[1]);
+      const stdout = `${Number(stdin) <= right ? 2 * Number(stdin) : 0}\n`;
+      const ended = { status: "finished", exitCode: 0, signal: null } as const;
+      return { ...ended, stdout, stderr: "", value: undefined, durationMs: 0 };
+    },
+  });
   const samples = Array.from({ length: 24 }, (_, index) => doubling((index % 3) as 0 | 1 | 2));
   const outcomes = await scoreAll(
     { workers: 3, sandboxFusion: { url: server.url, maxConcurrent: 2, memoryLimitMb: 256 } },
@@ -96,6 +111,6 @@ test("of several rewards those without a function of their own test programs by 
 
 test("a program that never ends is ended when its sample is given up", async () => {
   const endless = { ...doubling(2), response: "```python\nwhile True: pass\n```" };
-  const outcomes = await scoreAll({ timeoutMs: 1_500 }, [endless]);
+  const outcomes = await scoreAll({ timeoutMs: 300 }, [endless]);
   expect(scoresOf(outcomes)).toEqual(["SCORE_TIMEOUT"]);
 });

@@ -12,16 +12,28 @@ afterAll(() => ray.shutdown());
 
 const slow = `${fixture("rewards.ts")}:slowValue`;
 
-test.each(["value", "slowValue", "promisedValue"])(
-  "every sample comes once, with its index (%s)",
-  async (name) => {
-    const outcomes = await scoreTexts({ reward: `${fixture("rewards.ts")}:${name}` }, numbers(500));
+test.each([
+  ["value", 1, 2],
+  ["slowValue", 2, 2],
+  ["promisedValue", 1, 1],
+])(
+  "every sample comes once, with its index (%s, %i workers of %i executors)",
+  async (name, workers, executors) => {
+    const outcomes = await scoreTexts(
+      { workers, executors, reward: `${fixture("rewards.ts")}:${name}` },
+      numbers(300),
+    );
     expectOnlyInvalid(outcomes, {});
   },
 );
 
 test("the input is read no further than workers x concurrency ahead", async () => {
-  await using loop = await RewardLoopManager.create({ workers: 2, concurrency: 3, reward: slow });
+  await using loop = await RewardLoopManager.create({
+    workers: 2,
+    executors: 1,
+    concurrency: 3,
+    reward: slow,
+  });
   let read = 0;
   let done = 0;
   let most = 0;
@@ -44,6 +56,7 @@ test("the input is read no further than workers x concurrency ahead", async () =
 test("a sample that waits for all others is waited for by nobody: there is no barrier", async () => {
   await using loop = await RewardLoopManager.create({
     workers: 2,
+    executors: 1,
     concurrency: 2,
     reward: `${fixture("gate.ts")}:untilOthers`,
   });
@@ -55,6 +68,7 @@ test("a sample that waits for all others is waited for by nobody: there is no ba
 test("progress counts up to the end", async () => {
   await using loop = await RewardLoopManager.create({
     workers: 2,
+    executors: 1,
     concurrency: 4,
     reward: `${fixture("rewards.ts")}:extras`,
   });
@@ -83,7 +97,7 @@ test("progress counts up to the end", async () => {
 });
 
 test("a signal stops it with its reason, and the loop can be used again", async () => {
-  await using loop = await RewardLoopManager.create({ workers: 1, reward: slow });
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: slow });
   const controller = new AbortController();
   const run = async (): Promise<void> => {
     for await (const _ of loop.scoreStream(endless(), { signal: controller.signal })) {
@@ -96,7 +110,7 @@ test("a signal stops it with its reason, and the loop can be used again", async 
 });
 
 test("a consumer that leaves, and an input that fails, close the input", async () => {
-  await using loop = await RewardLoopManager.create({ workers: 1, reward: slow });
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: slow });
   let closed = 0;
   function* input(count: number): Generator<RewardSample> {
     try {
@@ -117,6 +131,7 @@ test("a consumer that leaves, and an input that fails, close the input", async (
 test("closing ends what is pending and can be done twice; a closed loop says so", async () => {
   const loop = await RewardLoopManager.create({
     workers: 1,
+    executors: 1,
     concurrency: 2,
     reward: `${fixture("troublemaker.ts")}:later`,
   });
@@ -132,7 +147,7 @@ test("closing ends what is pending and can be done twice; a closed loop says so"
 });
 
 test("closing after the session has ended starts no new one", async () => {
-  const loop = await RewardLoopManager.create({ workers: 1, reward: slow });
+  const loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: slow });
   await ray.shutdown();
   await loop.close();
   expect(ray.isInitialized()).toBe(false);
@@ -163,7 +178,7 @@ test("single samples that had to wait for a batch are scored when it is done", a
 
 test("a sample that cannot be sent is invalid; the others are scored", async () => {
   const value = `${fixture("rewards.ts")}:value`;
-  await using loop = await RewardLoopManager.create({ workers: 1, reward: value });
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: value });
   const samples = numbers(3).map(sampleOf);
   samples[1] = { ...sampleOf("1"), extraInfo: { callback: () => 1 } };
   const outcomes = await Array.fromAsync(loop.scoreStream(samples));

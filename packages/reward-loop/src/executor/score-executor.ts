@@ -278,10 +278,11 @@ export class ScoreExecutor {
     given?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
   }
 
-  /** Answers after a full turn of the event loop: every timer that was due and every answer that had come was heard. */
-  async breathe(): Promise<void> {
+  /** Answers after a full turn of the event loop: every timer that was due and every answer that had come was heard. Resolves to the ids of those whose results wait for a call. */
+  async breathe(): Promise<readonly number[]> {
     await delay(1);
     await turn();
+    return this.#outbox.waiting;
   }
 }
 

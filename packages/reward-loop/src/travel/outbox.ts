@@ -41,6 +41,11 @@ export class Outbox<Row extends object> {
     return answer;
   }
 
+  /** Numbers of rows whose results wait for a call. */
+  get waiting(): readonly number[] {
+    return [...this.#ids];
+  }
+
   /** The result of a row that has come. */
   push(id: number, row: Row): void {
     this.#underWay -= 1;

@@ -71,6 +71,8 @@ interface Flight {
   giveUp: (() => void) | undefined;
   /** Nobody waits any more. */
   isGivenUp: boolean;
+  /** It was at work when the thread gave a sign of life, and too late. */
+  isEndless: boolean;
 }
 
 /** Of a sample, which goes with others; anything else goes by itself. */
@@ -163,7 +165,8 @@ export class ExecutorLane {
   get hasRoom(): boolean {
     const { concurrency } = this.#settings;
     const most = this.#overlaps ? concurrency + this.#ready : Math.min(concurrency, SYNC_IN_FLIGHT);
-    return this.isReady && !this.#isWornOut && this.#flights.size < most;
+    const hasSlot = this.#freeSlots.length > 0;
+    return this.isReady && hasSlot && !this.#isWornOut && this.#flights.size < most;
   }
 
   run(job: Job): void {
@@ -181,6 +184,7 @@ export class ExecutorLane {
       sentAt: performance.now(),
       giveUp: undefined,
       isGivenUp: false,
+      isEndless: false,
     };
     this.#flights.set(id, flight);
     job.ageMs = () => (this.#flights.has(id) ? this.#table.ageMs(slot) : undefined);
@@ -198,9 +202,11 @@ export class ExecutorLane {
     return this.#end("stopped", undefined, false);
   }
 
-  /** So many overdue runs hold its slots and its memory that a new thread is better. */
+  /** So many runs that do not end hold its slots and its memory that a new thread is better. */
   get #isWornOut(): boolean {
-    return this.#overdue.size >= this.#settings.concurrency;
+    const endless = [...this.#overdue.values()].filter(({ isEndless }) => isEndless);
+    const isFull = this.#flights.size === 0 && this.#freeSlots.length === 0;
+    return isFull || endless.length >= this.#settings.concurrency;
   }
 
   async #start(): Promise<void> {
@@ -353,8 +359,9 @@ export class ExecutorLane {
     this.#askedAt = performance.now();
     this.#looks = 0;
     const givenUp = [...this.#flights.values()].filter((flight) => flight.isGivenUp);
+    let done: readonly number[];
     try {
-      await ray.get(this.#actor.breathe.remote());
+      done = await ray.get(this.#actor.breathe.remote());
     } catch {
       // The end of the actor is told to the runs in flight.
       return;
@@ -362,9 +369,15 @@ export class ExecutorLane {
     this.#askedAt = undefined;
     this.#heardAt = performance.now();
     if (this.#state === "ended") return;
+    for (const flight of this.#overdue.values()) {
+      // It was begun in spite of having been given up.
+      flight.isEndless ||= this.#table.hasStarted(flight.slot) && !done.includes(flight.id);
+    }
     // The thread is alive and has heard all there was to hear: whoever is late now waits for something, or shared the thread with
     // others that kept it busy.
     for (const flight of this.#flights.values()) {
+      // Its result waits there for a call that is on its way: it is this side that is late.
+      if (done.includes(flight.id)) continue;
       const ageMs = this.#table.ageMs(flight.slot) ?? 0;
       if (ageMs >= timeoutMs) this.#forget(flight, timeoutFailure(timeoutMs), ageMs);
       // One that was given up since may not have heard of it.
@@ -376,6 +389,7 @@ export class ExecutorLane {
   }
 
   #forget(flight: Flight, failure: ScoreFailure, ageMs: number): void {
+    flight.isEndless = true;
     this.#flights.delete(flight.id);
     this.#overdue.set(flight.id, flight);
     this.#stoodReady(flight, ageMs);

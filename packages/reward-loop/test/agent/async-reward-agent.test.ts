@@ -9,7 +9,7 @@ import type { Tensor } from "@rayling/data-proto";
 import { AsyncRewardAgent } from "@rayling/reward-loop";
 import type { RewardChunk, RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { goldenFile } from "../../../../test/fixtures/golden.ts";
 import { fixture } from "../loop.ts";
 
@@ -124,6 +124,7 @@ describe("verl's traces", () => {
     const trace = traces.find(({ name }) => name.startsWith("post_process")) as Trace;
     await using agent = await AsyncRewardAgent.create({
       workers: 2,
+      executors: 1,
       reward: `${agents}:MeanFree`,
     });
     agent.computeRewardPipeline(textsOf(trace.scores.map(String), 3), 3);
@@ -137,7 +138,7 @@ describe("verl's traces", () => {
     const turns = new SharedArrayBuffer(16);
     new Int32Array(turns).fill(1);
     const reward = { path: agents, name: "inTurn", rewardKwargs: { turns, scores: trace.scores } };
-    await using agent = await AsyncRewardAgent.create({ workers: 1, reward });
+    await using agent = await AsyncRewardAgent.create({ workers: 1, executors: 1, reward });
     agent.computeRewardPipeline(batchOf(trace.valid_lengths, 4, 2), 2);
     const { rewards } = await agent.get(4);
     expect(rewards.nonTensorBatch["acc"]).toEqual([1, 0, 1, 0]);
@@ -146,7 +147,11 @@ describe("verl's traces", () => {
 });
 
 describe("chunks", () => {
-  const options: RewardLoopOptions = { workers: 2, reward: `${fixture("rewards.ts")}:slowValue` };
+  const options: RewardLoopOptions = {
+    workers: 1,
+    executors: 1,
+    reward: `${fixture("rewards.ts")}:slowValue`,
+  };
 
   test("never mix batches; the next batch does not wait for the one before to be done", async () => {
     const turns = new SharedArrayBuffer(4 * 8);
@@ -205,6 +210,7 @@ describe("chunks", () => {
   test("who waits when it is closed hears so, and so does who asks then", async () => {
     const agent = await AsyncRewardAgent.create({
       workers: 1,
+      executors: 1,
       reward: `${fixture("troublemaker.ts")}:later`,
     });
     agent.computeRewardPipeline(textsOf(["wait forever", "1"], 1));
@@ -219,6 +225,7 @@ describe("groups", () => {
   test("whose sample is invalid have the others put right without it; a group that cannot be is invalid", async () => {
     await using agent = await AsyncRewardAgent.create({
       workers: 1,
+      executors: 1,
       timeoutMs: 2000,
       reward: `${agents}:BadGroups`,
     });
@@ -262,7 +269,11 @@ describe("groups", () => {
   });
 
   test("a batch that has rewards keeps them", async () => {
-    await using agent = await AsyncRewardAgent.create({ workers: 1, reward: `${agents}:MeanFree` });
+    await using agent = await AsyncRewardAgent.create({
+      workers: 1,
+      executors: 1,
+      reward: `${agents}:MeanFree`,
+    });
     const scored = DataProto.fromDict({ tensors: { rmScores: tensor([[0.5]], "float32") } });
     expect(rowsOf({ indices: [], rewards: await agent.computeReward(scored) })).toEqual([[0.5]]);
   });
@@ -270,6 +281,7 @@ describe("groups", () => {
   test("a manager class says where the scores of a chunk and of a batch stand", async () => {
     await using agent = await AsyncRewardAgent.create({
       workers: 1,
+      executors: 1,
       reward: `${agents}:lengths`,
       manager: { path: fixture("own-parts.ts"), name: "SpreadManager" },
       managerOptions: { penalty: 4 },
@@ -292,7 +304,11 @@ describe("groups", () => {
   test("the user's log hears of a request once, when all of it is done", async () => {
     const path = join(tmpdir(), `rayling-agent-log-${process.pid}.jsonl`);
     onTestFinished(() => rm(path));
-    await using agent = await AsyncRewardAgent.create({ workers: 2, reward: `${agents}:Logging` });
+    await using agent = await AsyncRewardAgent.create({
+      workers: 2,
+      executors: 1,
+      reward: `${agents}:Logging`,
+    });
     agent.computeRewardPipeline(textsOf(["1", "throw", "3", "4"], 2), 2);
     await agent.get(4);
     await expect
@@ -313,8 +329,17 @@ describe("groups", () => {
 });
 
 describe("a request whose rows come one by one", () => {
+  let agent: AsyncRewardAgent;
+  beforeAll(async () => {
+    agent = await AsyncRewardAgent.create({
+      workers: 1,
+      executors: 1,
+      reward: `${agents}:lengths`,
+    });
+  });
+  afterAll(() => agent.close());
+
   test("groups come back as they are whole; what is done anyway comes along", async () => {
-    await using agent = await AsyncRewardAgent.create({ reward: `${agents}:lengths` });
     const request = agent.request({ uids: ["a", "a", "b", "b", "c", "c"], groupSize: 2 });
     const sample = (response: string): RewardSample => ({
       dataSource: "test",
@@ -332,7 +357,6 @@ describe("a request whose rows come one by one", () => {
   });
 
   test("a range that was not used up may be asked for again", async () => {
-    await using agent = await AsyncRewardAgent.create({ reward: `${agents}:lengths` });
     const request = agent.request({ uids: ["a", "b", "c"] });
     request.know(1, known(1));
     expect(await request.take({ least: 1, most: 3 })).toEqual([1]);
@@ -343,7 +367,6 @@ describe("a request whose rows come one by one", () => {
   });
 
   test("a row is scored once, and there is no other", async () => {
-    await using agent = await AsyncRewardAgent.create({ reward: `${agents}:lengths` });
     const request = agent.request({ uids: ["a", "b"] });
     request.know(0, known(1));
     expect(() => request.know(0, known(1))).toThrow("row 0 is scored already");

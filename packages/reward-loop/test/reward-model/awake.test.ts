@@ -22,7 +22,9 @@ async function after(asking: Asking, judgeOptions: JudgeOptions = {}): Promise<J
     servers: [judge.address],
     sleeps: true,
   } as const;
-  await asking({ workers: 1, reward: fixture("by-router.ts"), rewardModel }, () => judge.stats());
+  await asking({ workers: 1, executors: 1, reward: fixture("by-router.ts"), rewardModel }, () =>
+    judge.stats(),
+  );
   return await judge.stats();
 }
 

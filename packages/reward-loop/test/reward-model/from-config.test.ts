@@ -233,6 +233,7 @@ test("the servers that a configuration names are asked", async () => {
   const config = readRewardConfig({
     reward: {
       num_workers: 1,
+      executors: 1,
       reward_model: {
         enable: true,
         model_path: model,

@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -58,6 +58,7 @@ describe.each(["vllm", "sglang"] as const)("%s", (engine) => {
     await using other = await startJudge();
     await using loop = await RewardLoopManager.create({
       workers: 1,
+      executors: 1,
       rewardModel: {
         engine,
         model: "judge",
@@ -87,6 +88,7 @@ test("what it is known to have said is of that prompt and that model, and of no 
   const asked = async (name: string, ...prompts: string[]): Promise<SampleOutcome[]> => {
     await using loop = await RewardLoopManager.create({
       workers: 1,
+      executors: 1,
       cache: join(folder, "scores.sqlite"),
       rewardModel: { engine: "vllm", model: name, servers: [judge.address], tokenizer: model },
     });
@@ -146,6 +148,7 @@ test("a function of yours gets the router's address, and asks a generative model
   await using judge = await startJudge({ faults: { error: 0.3, "cut-body": 0.2 } });
   await using loop = await RewardLoopManager.create({
     workers: 1,
+    executors: 1,
     retry: { attempts: 5, baseMs: 1, budget: Infinity },
     reward: fixture("by-router.ts"),
     rewardModel: { engine: "vllm", model: "judge", servers: [judge.address] },
@@ -184,15 +187,22 @@ test("a function of yours gets the reward model's tokenizer, and so does one of 
   const sample = { dataSource: "test", response: "18", groundTruth: "" };
   await using loop = await RewardLoopManager.create({
     workers: 1,
+    executors: 1,
     reward,
     rewardModel: { ...rewardModel, tokenizer: model },
   });
   expect(await loop.computeScore(sample)).toMatchObject({ valid: true, rewardExtraInfo: extra });
-  await using without = await RewardLoopManager.create({ workers: 1, reward, rewardModel });
+  await using without = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    reward,
+    rewardModel,
+  });
   expect(await without.computeScore(sample)).toMatchObject({ valid: false });
   const config = readRewardConfig({
     reward: {
       num_workers: 1,
+      executors: 1,
       custom_reward_function: { path: fixture("by-router.ts"), name: "byTokenizer" },
       reward_model: {
         enable: true,
@@ -336,13 +346,13 @@ describe("servers that are started", () => {
         command: process.execPath,
         args: ["-e", program, "{index}"],
         replicas: 2,
-        startTimeoutMs: 3000,
+        startTimeoutMs: 1000,
       },
     });
     await expect(failing).rejects.toMatchObject({
       name: "RewardModelStartError",
       message: expect.stringMatching(
-        /was not well after 3000 ms|ended with 3.*\nno GPU/s,
+        /was not well after 1000 ms|ended with 3.*\nno GPU/s,
       ) as string,
     });
     const missing = RewardModelManager.create({
@@ -388,8 +398,18 @@ describe("servers that are started", () => {
   test("end, late, where the system lets nobody end their group", async () => {
     // It hears nothing of SIGTERM.
     const program = `process.on("SIGTERM", () => {}); require("node:http").createServer((_, response) => response.end("well")).listen(Number(process.argv[1]), "127.0.0.1");`;
+    const folder = await mkdtemp(join(tmpdir(), "rayling-late-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    // Whoever watches it sleeps until the test says so, and then kills it.
+    const isOver = join(folder, "over");
+    const sleep = `#!/bin/sh\nwhile [ ! -e ${isOver} ]; do /bin/sleep 0.05; done\n`;
+    await writeFile(join(folder, "sleep"), sleep, { mode: 0o755 });
     const server = await ServerProcess.start(
-      { command: process.execPath, args: ["-e", program, "{port}"] },
+      {
+        command: process.execPath,
+        args: ["-e", program, "{port}"],
+        env: { PATH: `${folder}:${process.env["PATH"] ?? ""}` },
+      },
       0,
       "/health",
     );
@@ -397,9 +417,15 @@ describe("servers that are started", () => {
     const kill = vi.spyOn(process, "kill").mockImplementation(() => {
       throw Object.assign(new Error("kill EPERM"), { code: "EPERM" });
     });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
-      await server.stop();
+      const stopped = server.stop();
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(kill).toHaveBeenCalledOnce();
+      await writeFile(isOver, "");
+      await stopped;
     } finally {
+      vi.useRealTimers();
       kill.mockRestore();
     }
     await expect(fetch(`http://${server.address}/health`)).rejects.toThrow("fetch failed");

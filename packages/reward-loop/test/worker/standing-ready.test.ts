@@ -5,6 +5,7 @@ import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sized } from "../../../../test/fixtures/suite.ts";
 import { newRunTable } from "../../src/executor/run-tables.ts";
 import { ScoreExecutorActor } from "../../src/executor/score-executor.ts";
 import type { ScoreReply } from "../../src/executor/score-executor.ts";
@@ -17,6 +18,35 @@ import { fixture, numbers, sampleOf } from "../loop.ts";
 
 beforeAll(() => ray.init());
 afterAll(() => ray.shutdown());
+
+test("an executor that gives a sign of life says whose results wait for a call", async () => {
+  const { pipeline } = readSettings({ reward: fixture("troublemaker.ts:inThread") });
+  const channel = new BroadcastChannel("rayling in thread");
+  const begun: unknown[] = [];
+  channel.addEventListener("message", (event) => begun.push((event as MessageEvent).data));
+  const table = newRunTable("thread", 2);
+  const executor = ScoreExecutorActor.remote(pipeline, table.place, 2);
+  try {
+    await ray.get(executor.ready.remote());
+    const samples = toTables(["hold 0", "hold 1"].map(sampleOf));
+    const answer = ray.get(
+      executor.take.remote({ ids: [1, 2], slots: [0, 1], samples, first: [] }),
+    );
+    await expect.poll(() => begun).toEqual(["hold 0", "hold 1"]);
+    expect(await ray.get(executor.breathe.remote())).toEqual([]);
+    channel.postMessage("go on hold 0");
+    expect((await answer).ids).toEqual([1]);
+    channel.postMessage("go on hold 1");
+    await expect.poll(() => ray.get(executor.breathe.remote())).toEqual([2]);
+    const next = executor.take.remote({ ids: [], slots: [], samples: [], first: [] });
+    expect((await ray.get(next)).ids).toEqual([2]);
+    expect(await ray.get(executor.breathe.remote())).toEqual([]);
+  } finally {
+    channel.close();
+    await ray.kill(executor);
+    table.close();
+  }
+});
 
 test.each<[RewardLoopOptions, number]>([
   [{ executors: 1, concurrency: 128 }, 32],
@@ -80,6 +110,36 @@ describe("samples that stand ready in an executor", () => {
     }
   });
 
+  test("and are given up there do not wear it out, however many they are", async () => {
+    const state = new Int32Array(new SharedArrayBuffer(8));
+    const reward = { path: fixture("gate.ts"), name: "held", rewardKwargs: { state } };
+    const settings = readSettings({ executors: 1, concurrency: 2, reward });
+    const pool = new ExecutorPool(settings, (count) => `held_${count}`);
+    const submit = (text: string, signal?: AbortSignal): Promise<AttemptOutcome> =>
+      pool.submit({ kind: "sample", sample: sampleOf(text) }, { signal });
+    try {
+      await pool.ready();
+      const first = submit("holds the thread");
+      await expect.poll(() => Atomics.load(state, 0)).toBe(1);
+      for (let count = 0; count < 3; count++) {
+        const givenUp = new AbortController();
+        const ready = submit(`ready ${count}`, givenUp.signal);
+        givenUp.abort();
+        expect(await ready).toMatchObject({ valid: false, attempts: 0 });
+      }
+      // No slot is left for it, either.
+      const last = submit("behind all of them");
+      Atomics.store(state, 1, 1);
+      Atomics.notify(state, 1);
+      expect(await first).toMatchObject({ valid: true });
+      expect(await last).toMatchObject({ valid: true, attempts: 1 });
+      const names = (await ray.listNamedActors()).map(({ name }) => name);
+      expect(names.filter((name) => name.startsWith("held_"))).toEqual(["held_0"]);
+    } finally {
+      await pool.close();
+    }
+  });
+
   test("are no attempts when they are given up, and say how long they stood there", async () => {
     const settings = readSettings({
       executors: 1,
@@ -112,34 +172,26 @@ describe("samples that stand ready in an executor", () => {
     }
   });
 
-  test.each([1, 2, 3])(
+  test.each(sized({ gate: [1, 3], full: [1, 2, 3] }))(
     "are not at work: %i executors together have `concurrency`",
     async (executors) => {
-      const score = async (
-        name: string,
-        samples: readonly RewardSample[],
-      ): Promise<[Int32Array, Promise<boolean>]> => {
-        const state = new Int32Array(new SharedArrayBuffer(8));
-        const reward = { path: fixture("gate.ts"), name, rewardKwargs: { state } };
-        const options = { workers: 1, executors, concurrency: 14, reward };
-        const loop = await RewardLoopManager.create(options);
-        const outcomes = samples.map((sample) => loop.computeScore(sample));
-        const areValid = Promise.all(outcomes).then(async (all) => {
-          await loop.close();
-          return all.every(({ valid }) => valid);
-        });
-        return [state, areValid];
+      const state = new Int32Array(new SharedArrayBuffer(16));
+      const reward = { path: fixture("gate.ts"), name: "countedOrNoted", rewardKwargs: { state } };
+      const options = { workers: 1, executors, concurrency: 14, reward };
+      await using loop = await RewardLoopManager.create(options);
+      const areValid = async (samples: readonly RewardSample[]): Promise<boolean> => {
+        const outcomes = await Promise.all(samples.map((sample) => loop.computeScore(sample)));
+        return outcomes.every(({ valid }) => valid);
       };
-      const [held, heldOnes] = await score("counted", numbers(40).map(sampleOf));
-      await expect.poll(() => Atomics.load(held, 0)).toBe(14);
-      Atomics.store(held, 1, 1);
-      Atomics.notify(held, 1);
-      expect(await heldOnes).toBe(true);
+      const held = areValid(numbers(40).map((text) => sampleOf(`held ${text}`)));
+      await expect.poll(() => Atomics.load(state, 0)).toBe(14);
+      Atomics.store(state, 1, 1);
+      Atomics.notify(state, 1);
+      expect(await held).toBe(true);
       // With one that cannot travel with others, which go by themselves, too.
       const deep = { ...sampleOf("deep"), extraInfo: { deep: nested(496) } };
-      const [most, quickOnes] = await score("noted", [deep, ...numbers(300).map(sampleOf)]);
-      expect(await quickOnes).toBe(true);
-      expect(Atomics.load(most, 1)).toBeLessThanOrEqual(14);
+      expect(await areValid([deep, ...numbers(300).map(sampleOf)])).toBe(true);
+      expect(Atomics.load(state, 3)).toBeLessThanOrEqual(14);
     },
   );
 });
