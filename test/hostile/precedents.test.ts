@@ -449,7 +449,7 @@ test("actor-ts#590: a token stands in an error", async () => {
 });
 
 test("actor-ts#591: a setting is documented and read by nobody", () => {
-  const index = import.meta.resolve("@rayling/cluster");
+  const index = new URL("../../packages/cluster/src/index.ts", import.meta.url);
   const read = (file: string): string => readFileSync(new URL(file, index), "utf8");
   expect(read("index.ts")).toContain("agent-options.ts");
   const declared = /export interface \w+Options[^{]*\{[\s\S]*?\n\}/g;

@@ -29,10 +29,16 @@ export async function rayling(...args: readonly string[]): Promise<Ended> {
   return ended;
 }
 
-/** The command in this process: for what has nothing to do with processes, as wrong input. A process of its own costs ten times as much. */
+let isInProcess = false;
+
+/**
+ * The command in this process, one at a time: for what has nothing to do with processes, as wrong input. A process of its own costs ten times as much.
+ */
 export async function inProcess(
   ...args: readonly string[]
 ): Promise<Pick<Ended, "code" | "stdout" | "stderr">> {
+  if (isInProcess) throw new Error("another command runs in this process: use rayling()");
+  isInProcess = true;
   const output = { stdout: "", stderr: "" };
   const keep = (name: keyof typeof output) =>
     vi.spyOn(process[name], "write").mockImplementation((text) => {
@@ -45,6 +51,7 @@ export async function inProcess(
     return { code, stdout: output.stdout, stderr: withoutWaits(output.stderr) };
   } finally {
     for (const spy of spies) spy.mockRestore();
+    isInProcess = false;
   }
 }
 

@@ -12,7 +12,7 @@ import * as ray from "rayling";
 import { afterEach, expect, test, vi } from "vitest";
 import { seededRandom } from "../../../test/servers/seeded.ts";
 import { folder, shown, start } from "./command.ts";
-import { json, ownDirectory } from "./driver.ts";
+import { jsonOfProcess, ownDirectory } from "./driver.ts";
 import { type Life, Seen, type SeenClass } from "./fixtures/seen.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
 
@@ -20,7 +20,7 @@ const seed = Number(process.env["RAYLING_TRUTH_SEED"] ?? 20_261_122);
 /** How often each command is run. */
 const rounds = Number(process.env["RAYLING_TRUTH_ROUNDS"] ?? sized({ gate: 1, full: 3 }));
 /** Each has an actor of its own, does one thing after the other to it, and makes a new one when it has ended. */
-const lanes = 6;
+const lanes = sized({ gate: 3, full: 6 });
 const cpusEach = 0.25;
 /** It is over when the commands have been asked, however slow the machine is. */
 const limitMs = 600_000;
@@ -435,7 +435,7 @@ test(
         await Promise.all(
           commands.map(async ({ words, check }) => {
             const from = performance.now();
-            check(session, from, (await json(...words)) as never);
+            check(session, from, (await jsonOfProcess(...words)) as never);
           }),
         );
       }
@@ -443,7 +443,7 @@ test(
     await Promise.all([running, asking]);
     // Everything has ended, and what it held is free again.
     await vi.waitFor(async () => {
-      const { nodes, actors } = (await json("status")) as Status;
+      const { nodes, actors } = (await jsonOfProcess("status")) as Status;
       expect(cpusIn(nodes)).toBe(0);
       expect(actors).toMatchObject({ ALIVE: 0, RESTARTING: 0, PENDING_CREATION: 0 });
     }, settled);
