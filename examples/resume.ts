@@ -1,6 +1,6 @@
 // node examples/resume.ts
 //
-// A training that stops after three steps and goes on from its checkpoint: with the schedule sync it ends with the very weights of one that was never stopped.
+// A training that stops after two steps and goes on from its checkpoint: with the schedule sync it ends with the very weights of one that was never stopped.
 
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -42,9 +42,9 @@ async function trainTo(step: number, name: string): Promise<string> {
   return hash.digest("hex").slice(0, 16);
 }
 
-const straight = await trainTo(6, "straight");
-await trainTo(3, "stopped");
-const resumed = await trainTo(6, "stopped");
+const straight = await trainTo(4, "straight");
+await trainTo(2, "stopped");
+const resumed = await trainTo(4, "stopped");
 const isSame = straight === resumed;
 console.log(`weights: ${straight} and ${resumed}: ${isSame ? "the same" : "not the same"}`);
 if (!isSame) process.exitCode = 1;

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { inFull, isFull, sized } from "../fixtures/suite.ts";
 import { root } from "./source.ts";
 
 const run = promisify(execFile);
@@ -29,11 +30,14 @@ const oldest = {
 
 let folder: string;
 
+/** What is built already is packed as it is in the gate; a release builds it anew. */
+const scripts = sized({ gate: ["--config.ignore-scripts=true"], full: [] });
+
 /** Packs every package as it would be published and installs the tarballs in an empty folder, with npm as a user would. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "rayling-packed-"));
   for (const name of packages) {
-    await pnpm(["pack", "--pack-destination", folder], join(root, "packages", name));
+    await pnpm(["pack", ...scripts, "--pack-destination", folder], join(root, "packages", name));
   }
   const tarballs = (await readdir(folder)).filter((file) => file.endsWith(".tgz"));
   expect(tarballs).toHaveLength(packages.length);
@@ -42,7 +46,7 @@ beforeAll(async () => {
     type: "module",
     dependencies: {
       ...Object.fromEntries(tarballs.map((file) => [packageName(file), `file:${file}`])),
-      [oldest.name]: oldest.version,
+      ...(isFull ? { [oldest.name]: oldest.version } : {}),
     },
   };
   await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
@@ -57,7 +61,9 @@ test("the single-file example runs from the tarballs", async () => {
   expect(stdout).toContain("[ 1, 3, 6 ]");
 });
 
-test("every package runs on the oldest Node that it says it runs on", async () => {
+test.runIf(
+  inFull("its Node is 50 MB to fetch; what it lacks is used by mistake now and then only"),
+)("every package runs on the oldest Node that it says it runs on", async () => {
   for (const name of packages) {
     expect(manifestOf(name).engines).toEqual(manifestOf("core").engines);
   }

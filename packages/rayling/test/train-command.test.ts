@@ -25,7 +25,7 @@ describe("rayling train", () => {
     return { files, overrides };
   }
 
-  test("trains, ends with a table, and goes on with its checkpoints", async () => {
+  test("trains, ends with a table, and goes on with its checkpoints; its files become a page and a trace", async () => {
     const { files, overrides } = await quickstart();
     const first = await rayling("train", "--config-name", "grpo", ...overrides);
     expect(first).toMatchObject({ code: 0, stderr: "" });
@@ -46,13 +46,8 @@ describe("rayling train", () => {
     // Each step was trained once: the second run began behind the first.
     expect(steps.filter((step) => step > 0 && step < 3)).toEqual(expect.arrayContaining([1, 2]));
     expect(steps.at(-1)).toBe(3);
-  });
-
-  test("its files become a page and a trace, once more", async () => {
-    const { files, overrides } = await quickstart();
-    await rayling("train", "--config-name", "grpo", ...overrides);
     const directory = join(files, "run");
-    const made = await rayling("report", directory, "--title", "A run", "--trace");
+    const made = await inProcess("report", directory, "--title", "A run", "--trace");
     expect(made).toMatchObject({ code: 0, stderr: "" });
     expect(made.stdout).toBe(
       `report  ${join(directory, "report.html")}\ntrace   ${join(directory, "trace.json")}\n`,
@@ -62,9 +57,9 @@ describe("rayling train", () => {
     );
     expect(JSON.parse(await readFile(join(directory, "trace.json"), "utf8"))).not.toEqual([]);
     const elsewhere = join(files, "page.html");
-    const again = await rayling("report", directory, "--out", elsewhere);
+    const again = await inProcess("report", directory, "--out", elsewhere);
     expect(again.stdout).toBe(`report  ${elsewhere}\n`);
-    const none = await rayling("report", files);
+    const none = await inProcess("report", files);
     expect(none).toMatchObject({ code: 2, stdout: "" });
     expect(none.stderr).toMatch(/^rayling: tracking ".*": .+\n$/);
   });
@@ -76,7 +71,7 @@ describe("rayling train", () => {
       "trainer.logger=prometheus",
       "trainer.total_training_steps=100000",
     ];
-    const refused = await rayling("train", "--config-name", "grpo", ...served);
+    const refused = await inProcess("train", "--config-name", "grpo", ...served);
     expect(refused).toMatchObject({ code: 2, stdout: "" });
     expect(refused.stderr).toContain(
       "rayling.metrics_port: is null, and trainer.logger has prometheus",

@@ -127,31 +127,41 @@ describe("kill -9 in the middle of a step", () => {
   );
 });
 
-test.for<[string, Pick<BanditRun, "schedule" | "filters" | "advEstimator">]>([
+type Setting = Pick<BanditRun, "schedule" | "filters" | "advEstimator">;
+const ahead: [string, Setting] = [
+  "one-step-off-policy, with filtered groups",
+  { schedule: "one-step-off-policy", filters: true },
+];
+const settings: [string, Setting][] = [
+  ahead,
   ["sync, with filtered groups", { schedule: "sync", filters: true }],
-  ["one-step-off-policy, with filtered groups", { schedule: "one-step-off-policy", filters: true }],
   ["one-step-off-policy, remax", { schedule: "one-step-off-policy", advEstimator: "remax" }],
-])("%s: the weights are those of a run that was never stopped", async ([, setting]) => {
-  const folder = await newFolder();
-  const scored = join(folder, "scored");
-  const goOn = join(folder, "go on");
-  const common = { ...setting, steps: 6, saveFreq: 1 };
-  // In the middle of the fourth batch, or of the fifth.
-  const rewardKwargs = { scored, stopAt: 73, goOn };
-  const run = { ...common, folder: join(folder, "run"), rewardKwargs };
-  const first = stepsOf(await ran(run, hasLines(scored, 76)));
-  expect(first.length).toBeLessThan(6);
-  await writeFile(goOn, "");
-  const second = await ran(run);
-  const begun = stepsOf(second)[0]?.step ?? 0;
-  expect(begun).toBeGreaterThan(1);
-  const whole = [...first.filter(({ step }) => step < begun), ...stepsOf(second)];
-  expect(whole.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5, 6]);
-  expect(new Set(whole.flatMap(({ ids }) => ids)).size).toBe(96);
-  const straight = await ran({ ...common, folder: join(folder, "straight"), rewardKwargs: {} });
-  expect(endOf(second)).toEqual(endOf(straight));
-  expect(whole.map(({ ids }) => ids)).toEqual(stepsOf(straight).map(({ ids }) => ids));
-});
+];
+
+test.for(sized({ gate: [ahead], full: settings }))(
+  "%s: the weights are those of a run that was never stopped",
+  async ([, setting]) => {
+    const folder = await newFolder();
+    const scored = join(folder, "scored");
+    const goOn = join(folder, "go on");
+    const common = { ...setting, steps: 6, saveFreq: 1 };
+    // In the middle of the fourth batch, or of the fifth.
+    const rewardKwargs = { scored, stopAt: 73, goOn };
+    const run = { ...common, folder: join(folder, "run"), rewardKwargs };
+    const first = stepsOf(await ran(run, hasLines(scored, 76)));
+    expect(first.length).toBeLessThan(6);
+    await writeFile(goOn, "");
+    const second = await ran(run);
+    const begun = stepsOf(second)[0]?.step ?? 0;
+    expect(begun).toBeGreaterThan(1);
+    const whole = [...first.filter(({ step }) => step < begun), ...stepsOf(second)];
+    expect(whole.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(new Set(whole.flatMap(({ ids }) => ids)).size).toBe(96);
+    const straight = await ran({ ...common, folder: join(folder, "straight"), rewardKwargs: {} });
+    expect(endOf(second)).toEqual(endOf(straight));
+    expect(whole.map(({ ids }) => ids)).toEqual(stepsOf(straight).map(({ ids }) => ids));
+  },
+);
 
 test("streaming, with a group that is dropped and others that are filtered out: none comes back, all else is trained once", async () => {
   const folder = await newFolder();
