@@ -36,6 +36,7 @@ const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
  * test/conformance, whose files have them among their cases, test/core/process.test.ts and test/core/shared.test.ts.
  */
 const essentials: Partial<Record<Isolation, string[]>> = {
+  shared: ["test/core/failures.test.ts"],
   tcp: ["test/core/located.test.ts", "test/conformance/{actors,ordering,restart}.test.ts"],
   tls: ["test/conformance/{restart,streams}.test.ts"],
 };

@@ -196,7 +196,9 @@ export class RemoteNode implements NodeLauncher {
     let pid: number | undefined;
     const end = (cause: DeathCause): void => {
       this.#hosts.delete(id);
-      resolve(known ?? cause);
+      // Who lost the way to it has seen a sign of what is known now: which of the two is noticed first depends on who is busy.
+      const isSign = known?.kind === "unreachable" && cause.kind === "node-died";
+      resolve(isSign ? cause : (known ?? cause));
     };
     this.#hosts.set(id, { end, wrote: (line) => options.output.line(...line) });
     const { isDevelopment, spillDirectory } = options.objectStoreFor(id);
