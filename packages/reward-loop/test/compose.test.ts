@@ -14,6 +14,7 @@ import {
 } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { combined } from "../src/compose/combine.ts";
 import { readRewardConfig, rewardLoopOptionsOf } from "../src/config/reward-config.ts";
 import { startJudge } from "../../../test/servers/judge.ts";
 import { fixture, sampleOf } from "./loop.ts";
@@ -75,6 +76,8 @@ describe("several rewards", () => {
     const path = fixture("parts.ts");
     const config = readRewardConfig({
       reward: {
+        num_workers: 1,
+        executors: 1,
         rewards: {
           correct: {
             cascade: {
@@ -93,27 +96,7 @@ describe("several rewards", () => {
     expect(scoresOf(outcomes)).toEqual([expect.closeTo(3.2, 9), expect.closeTo(4.1, 9)]);
   });
 
-  test("that cannot all be told: the whole is invalid, left out, or has a score in its place", async () => {
-    const judged = (onInvalid: "mask" | "leaveOut" | { score: number }): RewardLoopOptions => ({
-      rewards: { length: { reward: part("words") }, style: { reward: part("judge"), onInvalid } },
-    });
-    const texts = ["fine", "unjudged", "vague"] as const;
-    expect(scoresOf(await scored(judged("mask"), ...texts))).toEqual([
-      1.5,
-      ["SCORE_THREW", "style"],
-      ["CANNOT_TELL", "style"],
-    ]);
-    const left = await scored(judged("leaveOut"), ...texts);
-    expect(scoresOf(left)).toEqual([1.5, 1, 1]);
-    expect(left[1]).toMatchObject({
-      rewardExtraInfo: { length: 1, style: null, "style/error": "SCORE_THREW" },
-    });
-    expect(scoresOf(await scored(judged({ score: -1 }), ...texts))).toEqual([1.5, 0, 0]);
-    const none = { rewards: { only: { reward: part("judge"), onInvalid: "leaveOut" } } } as const;
-    expect(scoresOf(await scored(none, "unjudged"))).toEqual([["SCORE_THREW", "only"]]);
-  });
-
-  test("may be a mean, of those that are left", async () => {
+  test("may be a mean, of those that are left where one is left out", async () => {
     const mean: RewardLoopOptions = {
       combine: "mean",
       rewards: {
@@ -121,14 +104,46 @@ describe("several rewards", () => {
         style: { reward: part("judge"), onInvalid: "leaveOut" },
       },
     };
-    expect(scoresOf(await scored(mean, "a b", "unjudged b"))).toEqual([(3 * 2 + 0.5) / 4, 2]);
+    const outcomes = await scored(mean, "a b", "unjudged b");
+    expect(scoresOf(outcomes)).toEqual([(3 * 2 + 0.5) / 4, 2]);
+    expect(outcomes[1]).toMatchObject({
+      rewardExtraInfo: { length: 2, style: null, "style/error": "SCORE_THREW" },
+    });
+  });
+
+  test("that cannot all be told: the whole is invalid, left out, or has a score in its place", () => {
+    const measures = { latencyMs: 1, waitedMs: 0, attempts: 1 };
+    const told = (rewardScore: number): SampleOutcome => ({
+      valid: true,
+      rewardScore,
+      rewardExtraInfo: {},
+      ...measures,
+    });
+    const untold = (code: "SCORE_THREW" | "CANNOT_TELL"): SampleOutcome => ({
+      valid: false,
+      error: { code, name: "Error", message: "" },
+      ...measures,
+    });
+    const style = [told(0.5), untold("SCORE_THREW"), untold("CANNOT_TELL")];
+    const judged = (onInvalid: "mask" | "leaveOut" | { readonly score: number }): unknown[] => {
+      const length = { name: "length", weight: 1, onInvalid: "mask" } as const;
+      const components = [length, { name: "style", weight: 1, onInvalid }];
+      return scoresOf(style.map((one) => combined(components, [told(1), one], "sum")));
+    };
+    expect(judged("mask")).toEqual([1.5, ["SCORE_THREW", "style"], ["CANNOT_TELL", "style"]]);
+    expect(judged("leaveOut")).toEqual([1.5, 1, 1]);
+    expect(judged({ score: -1 })).toEqual([1.5, 0, 0]);
+    const only = { name: "only", weight: 1, onInvalid: "leaveOut" } as const;
+    expect(scoresOf([combined([only], [untold("SCORE_THREW")], "sum")])).toEqual([
+      ["SCORE_THREW", "only"],
+    ]);
   });
 
   test("each have their own deadline, tries, cache and price; costs add up", async () => {
     const cache = join(await folder(), "scores.sqlite");
     const options: RewardLoopOptions = {
       rewards: {
-        rough: { reward: part("rough"), timeoutMs: 300, onInvalid: { score: 0 } },
+        rough: { reward: part("rough"), timeoutMs: 1000, onInvalid: { score: 0 } },
         style: { reward: part("judge"), cache, spend: { prices: { perCall: 2 } } },
         second: { reward: part("judge"), spend: { prices: { perMillionInputTokens: 1e4 } } },
       },
@@ -161,7 +176,7 @@ describe("several rewards", () => {
     const { rewards: chunk } = await agent.get(3);
     expect(chunk.nonTensorBatch["style"]).toEqual([0.5, null, 0.5]);
     const indices: number[] = [];
-    const many = Array.from({ length: 300 }, (_, index) => sampleOf(`known ${index}`));
+    const many = Array.from({ length: 60 }, (_, index) => sampleOf(`known ${index}`));
     for await (const { index, outcome } of loop.scoreStream(many)) {
       indices.push(index);
       expect(outcome).toMatchObject({ valid: true, rewardExtraInfo: { correct: index } });
@@ -269,7 +284,7 @@ describe("a cascade", () => {
         },
       },
     });
-    const texts = Array.from({ length: 120 }, (_, n) => (n % 4 === 0 ? `known ${n}` : `A: ${n}`));
+    const texts = Array.from({ length: 60 }, (_, n) => (n % 4 === 0 ? `known ${n}` : `A: ${n}`));
     const seen = new Set<number>();
     for await (const { index, outcome } of loop.scoreStream(texts.map(sampleOf))) {
       seen.add(index);
@@ -278,10 +293,10 @@ describe("a cascade", () => {
         answeredBy: index % 4 === 0 ? "rule" : "judge",
       });
     }
-    expect(seen.size).toBe(120);
+    expect(seen.size).toBe(60);
     const { violations, answered, mostInFlight } = await judge.stats();
     expect(violations).toEqual({});
-    expect(answered).toBe(90);
+    expect(answered).toBe(45);
     expect(mostInFlight).toBeLessThanOrEqual(3);
   });
 
@@ -315,8 +330,13 @@ describe("a cascade", () => {
 
   test("streams as fast as its judge goes, and no sample is lost", async () => {
     const cascade = { rule: { reward: part("rule") }, judge: { reward: part("judge") } };
-    await using loop = await RewardLoopManager.create({ concurrency: 4, executors: 1, cascade });
-    const texts = Array.from({ length: 500 }, (_, n) => (n % 3 === 0 ? `open ${n}` : `known ${n}`));
+    await using loop = await RewardLoopManager.create({
+      workers: 2,
+      concurrency: 4,
+      executors: 1,
+      cascade,
+    });
+    const texts = Array.from({ length: 200 }, (_, n) => (n % 3 === 0 ? `open ${n}` : `known ${n}`));
     const seen = new Set<number>();
     let mostInFlight = 0;
     const stream = loop.scoreStream(texts.map(sampleOf), {
@@ -328,9 +348,9 @@ describe("a cascade", () => {
       seen.add(index);
       expect(outcome).toMatchObject({ rewardScore: index % 3 === 0 ? 0.5 : index });
     }
-    expect(seen.size).toBe(500);
+    expect(seen.size).toBe(200);
     // As many as are at work, and as many again that wait for the judge.
-    expect(mostInFlight).toBeLessThanOrEqual(4 * 4 * 8);
+    expect(mostInFlight).toBeLessThanOrEqual(2 * 4 * 8);
   });
 });
 

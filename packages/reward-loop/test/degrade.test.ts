@@ -7,6 +7,7 @@ import * as ray from "@rayling/core";
 import { RewardLoopManager, rewardVersionsOf } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { isFull } from "../../../test/fixtures/suite.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
 afterAll(() => ray.shutdown());
@@ -170,7 +171,7 @@ test("samples of a stream are taken in by whoever is asked then, and progress sa
     concurrency: 2,
     spend: { prices: { perCall: 1 }, cap: 50, whenReached: { reward: cheaper } },
   });
-  const texts = Array.from({ length: 200 }, (_, index) => `text ${index}`);
+  const texts = Array.from({ length: 100 }, (_, index) => `text ${index}`);
   const spending: unknown[] = [];
   const stream = loop.scoreStream(texts.map(sampleOf), {
     onProgress: (progress) => spending.push(progress.spending[0]?.state),
@@ -181,9 +182,9 @@ test("samples of a stream are taken in by whoever is asked then, and progress sa
     expect(outcome.valid).toBe(true);
     count += 1;
   }
-  expect(count).toBe(200);
+  expect(count).toBe(100);
   const { main = 0, cheaper: other = 0 } = loop.answeredBy;
-  expect(main + other).toBe(200);
+  expect(main + other).toBe(100);
   // What was under way when it was reached is finished.
   expect(main).toBeGreaterThanOrEqual(50);
   expect(main).toBeLessThanOrEqual(52);
@@ -229,7 +230,10 @@ describe("which versions outcomes will have is known before anything is started"
     },
   };
 
-  test.each(Object.entries(plans))("%s", async (_, plan) => {
+  // The last one has all that the others have.
+  const inGate = ["one with a cap", "several with weights"];
+  const some = Object.entries(plans).filter(([name]) => isFull || inGate.includes(name));
+  test.each(some)("%s", async (_, plan) => {
     const { versions } = await rewardVersionsOf(plan);
     await using loop = await create(plan);
     expect(versions[0]).toBe(loop.version);

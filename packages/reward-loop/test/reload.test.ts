@@ -46,7 +46,7 @@ async function written(value: number, name = "reward.mjs"): Promise<string> {
 }
 
 const create = (options: RewardLoopOptions): Promise<RewardLoopManager> =>
-  RewardLoopManager.create({ workers: 2, executors: 1, ...options });
+  RewardLoopManager.create({ workers: 1, executors: 1, ...options });
 
 const scoreOf = (outcome: SampleOutcome): unknown =>
   outcome.valid ? outcome.rewardScore : outcome.error;
@@ -61,7 +61,7 @@ test("an executor that ends while the module is half written is replaced when th
   const texts = (count: number, name: string): string[] =>
     Array.from({ length: count }, (_, index) => `${name} ${index}`);
   const [ended, ...others] = await Promise.all(
-    ["exit", ...texts(200, "a")].map((text) => loop.computeScore(sampleOf(text))),
+    ["exit", ...texts(60, "a")].map((text) => loop.computeScore(sampleOf(text))),
   );
   expect(ended).toMatchObject({ error: { code: "EXECUTOR_DIED" } });
   expect(new Set(others.map(scoreOf))).toEqual(new Set([1]));
@@ -70,7 +70,7 @@ test("an executor that ends while the module is half written is replaced when th
     .poll(
       async () => {
         const later = await Promise.all(
-          texts(50, "b").map((text) => loop.computeScore(sampleOf(text))),
+          texts(20, "b").map((text) => loop.computeScore(sampleOf(text))),
         );
         return later.map(scoreOf).includes(2);
       },
@@ -81,7 +81,7 @@ test("an executor that ends while the module is half written is replaced when th
 
 test("what is under way finishes on the old one, what comes then is scored by the new one", async () => {
   const reward = await written(1);
-  await using loop = await create({ reward, name: "reloaded" });
+  await using loop = await create({ reward, workers: 2, name: "reloaded" });
   const before = loop.version;
   using channel = disposable(new BroadcastChannel("rayling reload reward.mjs"));
   const isHeld = new Promise((resolve) => channel.channel.addEventListener("message", resolve));
@@ -126,19 +126,19 @@ test("a module that does not load leaves all as it was, and says why", async () 
 
 test("in the middle of a stream no sample is lost, and each score is that of its version", async () => {
   const reward = await written(1);
-  await using loop = await create({ reward, concurrency: 4 });
+  await using loop = await create({ reward, workers: 2, concurrency: 4 });
   const versions = new Map([[loop.version, 1]]);
   const seen = new Set<number>();
   const reloads: Promise<void>[] = [];
   for await (const { index, outcome } of loop.scoreStream(
-    Array.from({ length: 2000 }, (_, n) => sampleOf(`text ${n}`)),
+    Array.from({ length: 800 }, (_, n) => sampleOf(`text ${n}`)),
   )) {
     expect(seen.has(index)).toBe(false);
     seen.add(index);
     if (!outcome.valid) throw new Error(outcome.error.message);
     expect(versions.get(outcome.version ?? "")).toBe(outcome.rewardScore);
-    if (seen.size % 500 !== 0 || seen.size === 2000) continue;
-    const value = 1 + seen.size / 500;
+    if (seen.size % 200 !== 0 || seen.size === 800) continue;
+    const value = 1 + seen.size / 200;
     await written(value);
     const done = loop.reload().then((version) => void versions.set(version, value));
     reloads.push(done);
@@ -146,14 +146,14 @@ test("in the middle of a stream no sample is lost, and each score is that of its
     await done;
   }
   await Promise.all(reloads);
-  expect(seen.size).toBe(2000);
+  expect(seen.size).toBe(800);
   expect([...versions.values()]).toEqual([1, 2, 3, 4]);
 });
 
 test("an executor that is replaced after the module was changed says what it has loaded", async () => {
   const reward = await written(1);
   const cache = join(folder, "scores.sqlite");
-  await using loop = await create({ reward, workers: 1, cache });
+  await using loop = await create({ reward, cache });
   const before = loop.version;
   await written(2);
   expect(await loop.computeScore(sampleOf("x"))).toMatchObject({ rewardScore: 1, version: before });
@@ -173,7 +173,7 @@ test("an executor that is replaced after the module was changed says what it has
 
 test("reloads that are asked for at once come one after the other", async () => {
   const reward = await written(1);
-  await using loop = await create({ reward, workers: 1 });
+  await using loop = await create({ reward });
   await written(2);
   const [first, second] = await Promise.all([loop.reload(), loop.reload()]);
   expect(first).toBe(second);

@@ -65,7 +65,7 @@ test("a training run of groups is replayed without its judge: equal rewards, equ
   };
 
   const train = async (options: RewardLoopOptions): Promise<unknown[]> => {
-    await using agent = await AsyncRewardAgent.create({ workers: 2, executors: 1, ...options });
+    await using agent = await AsyncRewardAgent.create({ workers: 1, executors: 1, ...options });
     const columns: unknown[] = [];
     for (let step = 0; step < 3; step++) {
       const texts = Array.from(

@@ -129,7 +129,11 @@ export class RewardModelRouter implements AsyncDisposable {
     const body = await this.#bodyOf(request);
     if (body === undefined) return refuse(response, 413, "the body is too large");
     const gone = new AbortController();
-    response.once("close", () => gone.abort());
+    response.once("close", () => {
+      gone.abort();
+      // Its client may hold the connection for the next request, which there is not.
+      if (this.#closing !== undefined) setImmediate(() => this.#server.closeIdleConnections());
+    });
     if (this.#closing !== undefined) response.setHeader("connection", "close");
     const { attempts = 3, deterministic = false } = this.#options;
     const tried = new Set<string>();

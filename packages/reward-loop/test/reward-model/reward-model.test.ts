@@ -288,7 +288,7 @@ test("a server that wants to be left alone for a day is not waited for, nor aske
 
 test("what cannot be is refused: an engine, no servers, no tokenizer, no prompt", async () => {
   const create = (rewardModel: object): Promise<RewardLoopManager> =>
-    RewardLoopManager.create({ rewardModel } as never);
+    RewardLoopManager.create({ workers: 1, executors: 1, rewardModel } as never);
   await expect(create({ engine: "trtllm", model: "m", servers: ["x"] })).rejects.toThrow(
     "rewardModel.engine must be vllm or sglang; it is trtllm",
   );
@@ -432,9 +432,13 @@ describe("servers that are started", () => {
   });
 
   test("end with a driver that is killed", async () => {
-    const driver = spawn(process.execPath, [fixture("launching.ts"), JSON.stringify(launch)], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
+    const driver = spawn(
+      process.execPath,
+      [fixture("launching.ts"), JSON.stringify({ ...launch, replicas: 1 })],
+      {
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    );
     const [line] = (await once(createInterface({ input: driver.stdout }), "line")) as [string];
     const urls = JSON.parse(line) as string[];
     driver.kill("SIGKILL");

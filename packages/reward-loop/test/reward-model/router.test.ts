@@ -221,7 +221,7 @@ describe("an answer whose body does not come to its end", () => {
   });
 
   test("because nothing more comes is one, too", async () => {
-    const router = await routerOf([await serverOf(begun)], { timeoutMs: 3000 });
+    const router = await routerOf([await serverOf(begun)], { timeoutMs: 1000 });
     expect(await asked(router)).toBe("broken");
     await expect.poll(() => router.servers[0]).toMatchObject({ failed: 1, served: 0 });
   });
