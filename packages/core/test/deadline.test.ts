@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { deadline } from "../src/transport/deadline.ts";
 
 const over = vi.fn<() => void>();
@@ -10,7 +10,15 @@ function hold(ms: number): void {
 }
 
 test("a deadline calls back when it is over, once", async () => {
-  await new Promise<void>((resolve) => deadline(10, resolve));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  deadline(1000, over);
+  await vi.advanceTimersByTimeAsync(999);
+  expect(over).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(over).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(over).toHaveBeenCalledTimes(1);
 });
 
 test("a deadline that is ended does not, whether its time has come or not", async () => {

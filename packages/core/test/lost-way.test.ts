@@ -12,14 +12,14 @@ import { Neighbour } from "./fixtures/neighbour.ts";
 beforeAll(() => ray.init({ numCpus: 8, prewarm: 0, isolation: "process" }));
 afterAll(() => ray.shutdown());
 
-test("a call that was under way fails as one to somebody who cannot be reached, and the next one finds a new way", async () => {
+test.concurrent("a call that was under way fails as one to somebody who cannot be reached, and the next one finds a new way", async () => {
   const [left, right] = [Neighbour.remote(), Neighbour.remote()];
   const told = await ray.get(left.loses.remote(right, 0));
   expect(told).toMatch(/^ActorUnavailableError: .*the cable was cut/);
   expect(await ray.get(left.ask.remote(right))).toBe(4);
 });
 
-test("a call that may be tried again goes over the new way, to the same life", async () => {
+test.concurrent("a call that may be tried again goes over the new way, to the same life", async () => {
   const [left, right] = [Neighbour.remote(), Neighbour.remote()];
   expect(await ray.get(left.loses.remote(right, 1))).toBe(4);
 });
@@ -39,7 +39,8 @@ async function shutDoors(...two: [Dialler, Dialler]): Promise<void> {
 
 type Dialler = ray.ActorHandle<{ hostId(): string; openDoorOf(hostId: string): Promise<void> }>;
 
-describe("objects", () => {
+// A way that is lost is given up after five seconds: the cases wait for that side by side.
+describe.concurrent("objects", () => {
   test.each(["lose", "replaceWay"] as const)(
     "that a peer holds are kept for it when the way to it is lost, and read over a new one (%s)",
     async (lose) => {

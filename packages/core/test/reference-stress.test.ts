@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { seededRandom } from "../../../test/servers/seeded.ts";
+import { sized } from "../../../test/fixtures/suite.ts";
 import { currentCaller } from "./fixtures/runtime.ts";
 import { type Content, Holder, readAll } from "./fixtures/holder.ts";
 
@@ -32,12 +33,22 @@ class Places {
 
 const places = 12;
 
-test.each([
-  [1, "thread"],
-  [2, "thread"],
-  [3, "process"],
-  [4, "process"],
-] as const)(
+type Case = readonly [seed: number, isolation: ray.Isolation];
+const cases = sized<readonly Case[]>({
+  gate: [
+    [1, "thread"],
+    [3, "process"],
+  ],
+  full: [
+    [1, "thread"],
+    [2, "thread"],
+    [3, "process"],
+    [4, "process"],
+  ],
+});
+const steps = sized({ gate: 150, full: 250 });
+
+test.each(cases)(
   "what is made, nested, handed on and dropped at random is there as long as it is held, and not longer (seed %i, %s)",
   async (seed, isolation) => {
     const random = generator(seed);
@@ -143,7 +154,7 @@ test.each([
       }
     }
 
-    for (let count = 0; count < 250; count++) await step();
+    for (let count = 0; count < steps; count++) await step();
     for (const [holder, kept] of model.entries()) {
       for (const [place, content] of kept) {
         const read =
