@@ -3,7 +3,7 @@ import * as ray from "@rayling/core";
 import { isAlone } from "../fixtures/isolation.ts";
 import { PoolWorker, type WorkerClass } from "../fixtures/utilities.ts";
 
-beforeAll(() => ray.init({ numCpus: 4 }));
+beforeAll(() => ray.init({ numCpus: 4, prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 type Worker = ray.ActorHandle<WorkerClass>;

@@ -4,7 +4,7 @@ import { isAlone } from "../fixtures/isolation.ts";
 import { Meeting } from "../fixtures/actors.ts";
 import { abortable, Busy, endless, plusOne, Waits } from "../fixtures/calls.ts";
 
-beforeAll(() => ray.init({ numCpus: 2 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const cell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));

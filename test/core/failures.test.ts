@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { apart, drainsAtExit, isAlone, sharesMemory } from "../fixtures/isolation.ts";
+import { sized } from "../fixtures/suite.ts";
 import {
   BudgetError,
   SlowError,
@@ -12,7 +13,7 @@ import {
   throwing,
 } from "../fixtures/actors.ts";
 
-beforeAll(() => ray.init({ numCpus: 2 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const caught = (ref: ray.ObjectRef): Promise<unknown> =>
@@ -105,7 +106,7 @@ describe("a host that dies", () => {
     "out of memory takes no other along, however many do so at once",
     async () => {
       const runtimeEnv = { resourceLimits: { maxOldGenerationSizeMb: 48 } };
-      const hogs = Array.from({ length: 8 }, () =>
+      const hogs = Array.from({ length: sized({ gate: 3, full: 8 }) }, () =>
         Flaky.options({ runtimeEnv, ...apart }).remote(),
       );
       const causes = await Promise.all(hogs.map((one) => caught(one.hog.remote())));
@@ -291,7 +292,7 @@ describe("restart and retry", () => {
   });
 
   test("kill with noRestart: false costs a life at every moment of the start", async () => {
-    for (let ticks = 0; ticks < 10; ticks++) {
+    for (let ticks = 0; ticks < sized({ gate: 5, full: 10 }); ticks++) {
       const counter = Counter.remote(1);
       for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
       await ray.kill(counter, { noRestart: false });
@@ -300,7 +301,7 @@ describe("restart and retry", () => {
   });
 
   test("those that are killed before it is their turn to start never do, and the others do", async () => {
-    const all = Array.from({ length: 24 }, (_, index) =>
+    const all = Array.from({ length: sized({ gate: 9, full: 24 }) }, (_, index) =>
       Counter.options({ maxRestarts: index % 3 === 1 ? 1 : 0, numCpus: 0 }).remote(index),
     );
     const kills = all.flatMap((counter, index) =>

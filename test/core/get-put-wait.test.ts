@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { add, Counter, Meeting, throwing } from "../fixtures/actors.ts";
 
-beforeAll(() => ray.init({ numCpus: 2 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 describe("get", () => {

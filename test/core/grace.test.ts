@@ -7,7 +7,7 @@ const variable = "RAYLING_ACTOR_GRACEFUL_SHUTDOWN_TIMEOUT_MS";
 
 beforeEach(async () => {
   process.env[variable] = "200";
-  await ray.init({ numCpus: 2 });
+  await ray.init({ numCpus: 2, prewarm: 0 });
 });
 afterEach(async () => {
   delete process.env[variable];

@@ -13,11 +13,12 @@ import {
   Never,
   stubborn,
 } from "../fixtures/interrupted.ts";
+import { sized } from "../fixtures/suite.ts";
 
 /** They need no CPU to start. */
 const besides = { numCpus: 0 } as const;
 
-beforeAll(() => ray.init({ numCpus: 1 }));
+beforeAll(() => ray.init({ numCpus: 1, prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const cancelled = async (ref: ray.ObjectRef): Promise<void> => {
@@ -25,29 +26,37 @@ const cancelled = async (ref: ray.ObjectRef): Promise<void> => {
 };
 
 describe.each(["actor", "task"])("running code of a cancelled call: %s", (kind) => {
-  test.each<[Awaits, string]>([
+  const some: readonly [Awaits, string][] = [
     ["get", "TASK_CANCELLED"],
+    ["nothing of it", "goes on"],
+  ];
+  const all: readonly [Awaits, string][] = [
+    ...some,
     ["wait", "TASK_CANCELLED"],
     ["next", "TASK_CANCELLED"],
     ["signal", "TASK_CANCELLED"],
-    ["nothing of it", "goes on"],
-  ])("that awaits %s: %s, once, and what it does then may await", async (what, line) => {
-    const handles: Handles = {
-      never: Never.options(besides).remote(),
-      log: Log.options(besides).remote(),
-      done: Signal.options(besides).remote(),
-    };
-    const actor = Interrupted.options(besides).remote();
-    const call =
-      kind === "task" ? interruptedTask.remote(what, handles) : actor.run.remote(what, handles);
-    while ((await ray.get(handles.log.lines.remote())).length === 0);
-    for (let round = 0; round < 20; round++) await ray.get(handles.log.lines.remote());
-    ray.cancel(call, { recursive: false });
-    await cancelled(call);
-    await ray.get(handles.done.wait.remote());
-    expect(await ray.get(handles.log.lines.remote())).toEqual(["begins", line]);
-    expect(await ray.get(actor.hello.remote())).toBe("hello");
-  });
+  ];
+  // What waits is the same code in a task: the gate has all of it in an actor.
+  test.each(kind === "actor" ? all : sized({ gate: some, full: all }))(
+    "that awaits %s: %s, once, and what it does then may await",
+    async (what, line) => {
+      const handles: Handles = {
+        never: Never.options(besides).remote(),
+        log: Log.options(besides).remote(),
+        done: Signal.options(besides).remote(),
+      };
+      const actor = Interrupted.options(besides).remote();
+      const call =
+        kind === "task" ? interruptedTask.remote(what, handles) : actor.run.remote(what, handles);
+      while ((await ray.get(handles.log.lines.remote())).length === 0);
+      for (let round = 0; round < 20; round++) await ray.get(handles.log.lines.remote());
+      ray.cancel(call, { recursive: false });
+      await cancelled(call);
+      await ray.get(handles.done.wait.remote());
+      expect(await ray.get(handles.log.lines.remote())).toEqual(["begins", line]);
+      expect(await ray.get(actor.hello.remote())).toBe("hello");
+    },
+  );
 });
 
 describe("a worker runs one task at a time", () => {

@@ -3,7 +3,7 @@ import * as ray from "@rayling/core";
 import { Meeting } from "../fixtures/actors.ts";
 import { addTo, Mortal, type MortalClass, Parent, useActor } from "../fixtures/lifetime.ts";
 
-beforeEach(() => ray.init({ numCpus: 2 }));
+beforeEach(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterEach(() => ray.shutdown());
 
 const cell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));

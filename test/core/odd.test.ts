@@ -15,7 +15,7 @@ import {
   waitForGate,
 } from "../fixtures/odd.ts";
 
-beforeEach(() => ray.init({ numCpus: 1 }));
+beforeEach(() => ray.init({ numCpus: 1, prewarm: 0 }));
 afterEach(() => ray.shutdown());
 
 const sharedCell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { sized } from "../fixtures/suite.ts";
 import { consume, produce, QueueHolder } from "../fixtures/utilities.ts";
 import { seededRandom } from "../servers/seeded.ts";
 
-beforeAll(() => ray.init({ numCpus: 4 }));
+beforeAll(() => ray.init({ numCpus: 4, prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 /** Resolves when a call to that queue that was made before waits inside it, or is over. */
@@ -217,7 +218,7 @@ describe("a queue travels", () => {
 
 describe("a call that runs out of time leaves nothing behind", () => {
   // Times and gaps from a generator with a seed, around the same few milliseconds, so that items and ends of waits meet.
-  test.each([1, 2, 3])(
+  test.each(sized({ gate: [1], full: [1, 2, 3] }))(
     "puts and gets with times that meet, seed %i: every item that went in comes out, once and in order",
     async (seed) => {
       const queue = new ray.Queue<number>({ maxsize: 2 });

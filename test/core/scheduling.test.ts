@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { sharesMemory } from "../fixtures/isolation.ts";
 import { keep } from "../fixtures/keep.ts";
+import { sized } from "../fixtures/suite.ts";
 import { echo, Gate, Holder, nested, passGate, placeOfTask, spin } from "../fixtures/scheduling.ts";
 
 const free = async (name: string): Promise<number | undefined> =>
@@ -11,7 +12,7 @@ const isReady = async (ref: ray.ObjectRef): Promise<boolean> =>
 
 describe("on one node", () => {
   beforeEach(() =>
-    ray.init({ numCpus: 2, numGpus: 1, memory: 1000, resources: { tool: 1 }, prewarm: 2 }),
+    ray.init({ numCpus: 2, numGpus: 1, memory: 1000, resources: { tool: 1 }, prewarm: 0 }),
   );
   afterEach(ray.shutdown);
 
@@ -158,11 +159,12 @@ describe("on one node", () => {
 });
 
 describe("on one CPU", () => {
-  beforeEach(() => ray.init({ numCpus: 1 }));
+  beforeEach(() => ray.init({ numCpus: 1, prewarm: 0 }));
   afterEach(ray.shutdown);
 
   test("tasks that wait for tasks do not block each other", async () => {
-    expect(await ray.get([nested.remote(4), nested.remote(3)])).toEqual([4, 3]);
+    const depths = sized({ gate: [2, 1], full: [4, 3] });
+    expect(await ray.get(depths.map((depth) => nested.remote(depth)))).toEqual(depths);
     // Workers give back what they leased when their own task is over, each in its own time.
     await expect.poll(() => free("CPU"), { timeout: 60_000 }).toBe(1);
   });

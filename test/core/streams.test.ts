@@ -4,7 +4,7 @@ import { sharesMemory } from "../fixtures/isolation.ts";
 import { Meeting } from "../fixtures/actors.ts";
 import { countTo, Streaming, SyncStreaming } from "../fixtures/calls.ts";
 
-beforeAll(() => ray.init({ numCpus: 2 }));
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 async function collect<T>(stream: ray.ObjectRefGenerator<T>): Promise<T[]> {

@@ -10,7 +10,7 @@ const onWarning = (warning: Error): void => {
 let actor: ray.ActorHandle<GateClass>;
 
 beforeAll(async () => {
-  await ray.init({ numCpus: 1 });
+  await ray.init({ numCpus: 1, prewarm: 0 });
   process.on("warning", onWarning);
   actor = Gate.remote();
 });
