@@ -9,9 +9,9 @@ import {
   Returns,
   Signal,
 } from "../fixtures/conformance.ts";
-import { initIn, isolations } from "../fixtures/isolations.ts";
+import { initIn, alike } from "../fixtures/isolations.ts";
 
-describe.each(isolations)("defining and calling actors: %s", (isolation) => {
+describe.each(alike)("defining and calling actors: %s", (isolation) => {
   beforeAll(() => initIn(isolation));
   afterAll(() => ray.shutdown());
 

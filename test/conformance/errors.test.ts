@@ -11,7 +11,7 @@ import {
   plusOne,
   UserError,
 } from "../fixtures/conformance.ts";
-import { initIn, isolations } from "../fixtures/isolations.ts";
+import { initIn, withinAndApart } from "../fixtures/isolations.ts";
 
 const caught = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
@@ -19,7 +19,7 @@ const caught = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-describe.each(isolations)("errors: %s", (isolation) => {
+describe.each(withinAndApart)("errors: %s", (isolation) => {
   beforeAll(() => initIn(isolation));
   afterAll(() => ray.shutdown());
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { both, plusOne, same, Signal, threeValues } from "../fixtures/conformance.ts";
-import { initIn, isolations } from "../fixtures/isolations.ts";
+import { initIn, withinAndApart } from "../fixtures/isolations.ts";
 
 const caught = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
@@ -9,7 +9,7 @@ const caught = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-describe.each(isolations)("get, put, wait, refs: %s", (isolation) => {
+describe.each(withinAndApart)("get, put, wait, refs: %s", (isolation) => {
   beforeAll(() => initIn(isolation));
   afterAll(() => ray.shutdown());
 

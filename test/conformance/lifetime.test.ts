@@ -10,9 +10,9 @@ import {
   Log,
   Signal,
 } from "../fixtures/conformance.ts";
-import { initIn, isolations, ownHost } from "../fixtures/isolations.ts";
+import { alike, initIn, isolations, ownHost } from "../fixtures/isolations.ts";
 
-describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
+describe.each(alike)("names, handles: %s", (isolation) => {
   beforeAll(() => initIn(isolation, { namespace: "here" }));
   afterAll(() => ray.shutdown());
 
@@ -121,6 +121,11 @@ describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
       expect(() => Counter.options(options)).toThrow(ray.InvalidOptionError);
     },
   );
+});
+
+describe.each(isolations)("lifetime: %s", (isolation) => {
+  beforeAll(() => initIn(isolation, { namespace: "here" }));
+  afterAll(() => ray.shutdown());
 
   test("test_actor::test_atexit_handler: the hook for the end runs when the last handle is gone, on __ray_terminate__ and on exitActor, not on a kill or a crash", async () => {
     const dropped = Log.remote();
@@ -174,7 +179,7 @@ describe.each(isolations)("lifetime, names, handles: %s", (isolation) => {
   });
 });
 
-describe.each(isolations)("sessions: %s", (isolation) => {
+describe.each(alike)("sessions: %s", (isolation) => {
   test("test_namespace::test_default_namespace: a session without a namespace has one of its own, so names of two never meet", async () => {
     const namespaces: string[] = [];
     for (const start of [1, 2]) {

@@ -12,9 +12,9 @@ import {
   Steps,
   SyncGrouped,
 } from "../fixtures/conformance.ts";
-import { initIn, isolations } from "../fixtures/isolations.ts";
+import { alike, initIn, isolations } from "../fixtures/isolations.ts";
 
-describe.each(isolations)("ordering and concurrency: %s", (isolation) => {
+describe.each(isolations)("ordering: %s", (isolation) => {
   beforeAll(() => initIn(isolation));
   afterAll(() => ray.shutdown());
 
@@ -54,6 +54,11 @@ describe.each(isolations)("ordering and concurrency: %s", (isolation) => {
       expect(own).toEqual(Array.from({ length: 100 }, (_, index) => index));
     }
   });
+});
+
+describe.each(alike)("concurrency: %s", (isolation) => {
+  beforeAll(() => initIn(isolation));
+  afterAll(() => ray.shutdown());
 
   test("test_basic_2::test_actor_concurrent: with maxConcurrency 3, three calls wait for each other", async () => {
     const actor = Rendezvous.options({ maxConcurrency: 3 }).remote();

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { collect } from "../fixtures/collect.ts";
 import { failing, Holder } from "../fixtures/conformance.ts";
-import { initIn, isolations, ownHost } from "../fixtures/isolations.ts";
+import { initIn, withinAndApart, ownHost } from "../fixtures/isolations.ts";
 
-describe.each(isolations)("references: %s", (isolation) => {
+describe.each(withinAndApart)("references: %s", (isolation) => {
   beforeAll(() => initIn(isolation));
   afterAll(() => ray.shutdown());
 

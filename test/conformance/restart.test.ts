@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, Mortal } from "../fixtures/conformance.ts";
-import { initIn, isolations, isOverTls, ownHost } from "../fixtures/isolations.ts";
+import { initIn, withinAndApart, isOverTls, ownHost } from "../fixtures/isolations.ts";
 
 const caught = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
@@ -11,7 +11,7 @@ const caught = (promise: Promise<unknown>): Promise<unknown> =>
 
 const oneTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 
-describe.each(isolations)("restart and retry: %s", (isolation) => {
+describe.each(withinAndApart)("restart and retry: %s", (isolation) => {
   beforeAll(() => initIn(isolation));
   afterAll(() => ray.shutdown());
 

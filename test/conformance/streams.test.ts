@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, same, Signal, Stream, StreamReader, UserError } from "../fixtures/conformance.ts";
-import { initIn, isolations, ownHost } from "../fixtures/isolations.ts";
+import { initIn, withinAndApart, ownHost } from "../fixtures/isolations.ts";
 
 /** What a stream gives, failures as they are. */
 async function settled(stream: ray.ObjectRefGenerator): Promise<unknown[]> {
@@ -10,7 +10,7 @@ async function settled(stream: ray.ObjectRefGenerator): Promise<unknown[]> {
   return seen;
 }
 
-describe.each(isolations)("streams: %s", (isolation) => {
+describe.each(withinAndApart)("streams: %s", (isolation) => {
   beforeAll(() => initIn(isolation));
   afterAll(() => ray.shutdown());
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Context, contextOfTask, same, Signal } from "../fixtures/conformance.ts";
-import { initIn, isolations } from "../fixtures/isolations.ts";
+import { initIn, alike } from "../fixtures/isolations.ts";
 import { PoolWorker, type WorkerClass } from "../fixtures/utilities.ts";
 
 type Worker = ray.ActorHandle<WorkerClass>;
@@ -11,7 +11,7 @@ const workers = (count: number): Worker[] =>
 const double = (actor: Worker, value: number): ray.ObjectRef<number> => actor.double.remote(value);
 const gated = (actor: Worker, value: number): ray.ObjectRef<number> => actor.gated.remote(value);
 
-describe.each(isolations)("utilities: %s", (isolation) => {
+describe.each(alike)("utilities: %s", (isolation) => {
   beforeAll(() => initIn(isolation));
   afterAll(() => ray.shutdown());
 
@@ -73,7 +73,7 @@ describe.each(isolations)("utilities: %s", (isolation) => {
   });
 });
 
-describe.each(isolations)("runtime context: %s", (isolation) => {
+describe.each(alike)("runtime context: %s", (isolation) => {
   beforeAll(() => initIn(isolation, { namespace: "context" }));
   afterAll(() => ray.shutdown());
 
@@ -113,7 +113,7 @@ describe.each(isolations)("runtime context: %s", (isolation) => {
   });
 });
 
-describe.each(isolations)("resources: %s", (isolation) => {
+describe.each(alike)("resources: %s", (isolation) => {
   beforeEach(() => initIn(isolation, { numCpus: 4, resources: { custom: 1 } }));
   afterEach(() => ray.shutdown());
 
