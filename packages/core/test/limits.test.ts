@@ -146,8 +146,8 @@ describe("a peer that does not read", () => {
   test("as fast as a channel that is closed speaks gets all of it, and one that takes nothing is not waited for", async () => {
     const size = 32 * 1024 ** 2;
     const [raw, channel, accepted] = await pair({});
-    let received = 0;
-    raw.on("data", ({ length }: Buffer) => (received += length));
+    const seen = { bytes: 0 };
+    raw.on("data", ({ length }: Buffer) => (seen.bytes += length));
     raw.pause();
     const [, second, deaf] = await pair({});
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
@@ -156,10 +156,10 @@ describe("a peer that does not read", () => {
     second.send({ bytes: new Uint8Array(size), buffers: [] });
     channel.close(lost);
     second.close(lost);
-    while (received < size + 8 && !raw.closed) {
-      const enough = Math.min(received + 6 * 1024 ** 2, size + 8);
+    while (seen.bytes < size + 8 && !raw.closed) {
+      const enough = Math.min(seen.bytes + 6 * 1024 ** 2, size + 8);
       raw.resume();
-      while (received < enough && !raw.closed)
+      while (seen.bytes < enough && !raw.closed)
         await new Promise((resolve) => setImmediate(resolve));
       raw.pause();
       // Longer than a channel that is closed waits for somebody who takes nothing.
@@ -167,7 +167,7 @@ describe("a peer that does not read", () => {
     }
     raw.resume();
     await Promise.all([closed(accepted), closed(deaf), closed(raw)]);
-    expect(received).toBe(size + 8);
+    expect(seen.bytes).toBe(size + 8);
   });
 
   test("but has asked for big values is waited for", async () => {
