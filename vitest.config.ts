@@ -14,7 +14,7 @@ const pure = [
   "packages/trainer/test/*.test.ts",
   "packages/trainer/test/{data,tasks}/*.test.ts",
   "packages/trainer/test/fit/{actor-gradients,join-columns,mini-batch-size,own-scores}.test.ts",
-  "test/workspace/{golden,parity}.test.ts",
+  "test/workspace/{golden,parity,suites}.test.ts",
 ];
 
 /** The core battery runs on threads, and on these. */
