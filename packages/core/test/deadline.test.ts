@@ -39,3 +39,20 @@ test("a thread that was held listens to what came meanwhile first, however short
   expect(over).not.toHaveBeenCalled();
   limit.end();
 });
+
+test("who was waited for while this thread was held gets its time once more", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const now = vi.spyOn(performance, "now").mockReturnValue(0);
+  onTestFinished(() => {
+    vi.useRealTimers();
+    now.mockRestore();
+  });
+  deadline(1000, over);
+  now.mockReturnValue(2500);
+  await vi.advanceTimersByTimeAsync(1000);
+  // Long enough for a look at what has come meanwhile.
+  await vi.advanceTimersByTimeAsync(101);
+  expect(over).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(over).toHaveBeenCalledTimes(1);
+});
