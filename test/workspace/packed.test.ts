@@ -5,19 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { packages } from "../fixtures/build-packages.ts";
 import { inFull, isFull, sized } from "../fixtures/suite.ts";
 import { root } from "./source.ts";
 
 const run = promisify(execFile);
-const packages = [
-  "core",
-  "cluster",
-  "data-proto",
-  "reward-manager-registry",
-  "reward-loop",
-  "trainer",
-  "rayling",
-];
 
 /** The oldest Node that the packages say they run on, as a package. */
 const oldest = {

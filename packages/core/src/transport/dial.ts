@@ -56,15 +56,7 @@ export async function dialLink(
   const linkId = newId("way");
   const redial = wires(async () => address, { ...hello, linkId }, options);
   const first = await insist(() => redial(0, () => undefined), options);
-  const { peerId: peer, explain, whenExplainable, network, onCut } = options;
-  const link = new Link({
-    peer,
-    explain,
-    whenExplainable,
-    redial,
-    ...(onCut && { onCut }),
-    ...network,
-  });
+  const link = linkBy(redial, options);
   link.attach(first);
   if (options.endsWithProcess === true) sayGoodbyeAtExit(link);
   void holdHeart(
@@ -89,10 +81,19 @@ export function dialLater(
   hello: Hello,
   options: DialOptions,
 ): Link {
-  const { peerId: peer, explain, whenExplainable, network, onCut } = options;
   const linkId = newId("way");
   const redial = wires(address, { ...hello, linkId }, options);
-  const link = new Link({
+  const link = linkBy(redial, options);
+  link.begin();
+  void holdHeart(link, heartWay(address, hello, linkId, options));
+  return link;
+}
+
+function linkBy(
+  redial: Redial,
+  { peerId: peer, explain, whenExplainable, network, onCut }: DialOptions,
+): Link {
+  return new Link({
     peer,
     explain,
     whenExplainable,
@@ -100,9 +101,6 @@ export function dialLater(
     ...(onCut && { onCut }),
     ...network,
   });
-  link.begin();
-  void holdHeart(link, heartWay(address, hello, linkId, options));
-  return link;
 }
 
 /** Between attempts of somebody who lost its place; doubles up to the longest. A link that is there comes again by itself (transport/link.ts). */
