@@ -6,7 +6,7 @@ const report = process.env["RAYLING_TEST_REPORT"];
 
 /** Pure functions and values: they start nothing and leave nothing behind, so that their files share a process. */
 const pure = [
-  "packages/core/test/{counts,depth,failure,framing,inside,line,lineage,messages,placement*}.test.ts",
+  "packages/core/test/{counts,depth,failure,framing,inside,line,lineage,messages,pending-table,placement*}.test.ts",
   "packages/data-proto/test/**/*.test.ts",
   "packages/reward-manager-registry/test/{dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
   "packages/reward-loop/test/{config,travel}/*.test.ts",

@@ -48,8 +48,7 @@ const core: readonly Row[] = [
     "(left, right) => (this.#sequences[left] ?? 0) - (this.#sequences[right] ?? 0),",
     "(left, right) => left - right,",
     "lost calls are tried again in another order",
-    "packages/core/test/session.test.ts",
-    "test/core/failures.test.ts",
+    "packages/core/test/pending-table.test.ts",
   ],
   [
     "pending-reused",
@@ -57,7 +56,7 @@ const core: readonly Row[] = [
     "    this.#entries[id] = undefined;\n    this.#free.push(id);",
     "    this.#free.push(id);",
     "a call may be answered twice",
-    "packages/core/test/session.test.ts",
+    "packages/core/test/pending-table.test.ts",
   ],
   [
     "ledger-no-credit",
