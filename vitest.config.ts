@@ -13,7 +13,7 @@ const pure = [
   "packages/reward-loop/test/{faults/faults,limits/limits,record/reward-version}.test.ts",
   "packages/trainer/test/*.test.ts",
   "packages/trainer/test/{data,tasks}/*.test.ts",
-  "packages/trainer/test/fit/{actor-gradients,join-columns,mini-batch-size,own-scores}.test.ts",
+  "packages/trainer/test/fit/{actor-gradients,join-columns,mini-batch-size}.test.ts",
   "test/workspace/{golden,parity,suites}.test.ts",
 ];
 
