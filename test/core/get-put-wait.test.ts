@@ -19,6 +19,18 @@ describe("get", () => {
     expect(n + text.length).toBe(5);
   });
 
+  test("may wait for longer than a timer can count: that is no time-out at once, nor is it for wait", async () => {
+    const timeoutMs = 2 ** 40;
+    const meeting = Meeting.remote();
+    const ref = meeting.wait.remote();
+    const [got, waited] = [ray.get(ref, { timeoutMs }), ray.wait([ref], { timeoutMs })];
+    // Both have waited for longer than the shortest timer, and for an answer of the actor.
+    await expect(ray.get(ref, { timeoutMs: 20 })).rejects.toThrow(ray.GetTimeoutError);
+    meeting.open.remote();
+    expect(await got).toBe(1);
+    expect(await waited).toEqual({ ready: [ref], pending: [] });
+  });
+
   test("with a timeout rejects with GetTimeoutError naming what it waits for, and the value is not lost", async () => {
     const meeting = Meeting.remote();
     const ref = meeting.wait.remote();

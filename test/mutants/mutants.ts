@@ -119,8 +119,7 @@ const core: readonly Row[] = [
     "if (this.#restarts.length <= limit.restarts) return undefined;",
     "if (this.#restarts.length < limit.restarts) return undefined;",
     "an actor dies a restart too early",
-    "test/core/failures.test.ts",
-    "test/conformance/restart.test.ts",
+    "test/core/lifetime.test.ts",
   ],
   [
     "placement-pack",
