@@ -5,7 +5,6 @@ import { RewardLimiter, rewardLimiterOf } from "@rayling/reward-loop";
 import type { RewardLimiterSettings } from "@rayling/reward-loop";
 import { afterAll, expect, test, vi } from "vitest";
 import { LimiterClient, OVERDUE_MS } from "../../src/limits/limiter-client.ts";
-import { HastyLimiterActor } from "../fixtures/hasty-limiter.ts";
 import { LimiterMakerActor } from "../fixtures/limiter-maker.ts";
 import { VirtualClock } from "../virtual-clock.ts";
 
@@ -22,16 +21,6 @@ function limited(settings: RewardLimiterSettings): {
   const endpoint = `endpoint ${endpoints++}`;
   const limiter = rewardLimiterOf(endpoint, settings);
   return { endpoint, limiter, client: (name) => new LimiterClient(limiter, name, settings) };
-}
-
-/** The same, whose holders say every half a second that they are there. */
-function hastily(settings: RewardLimiterSettings): Omit<ReturnType<typeof limited>, "endpoint"> {
-  const limiter = HastyLimiterActor.options({
-    maxRestarts: -1,
-    maxConcurrency: 1000,
-    numCpus: 0,
-  }).remote(`endpoint ${endpoints++}`, settings);
-  return { limiter, client: (name) => new LimiterClient(limiter, name, settings) };
 }
 
 const inFlight = async (limiter: ray.ActorHandle<RewardLimiter>): Promise<number> =>
@@ -177,7 +166,7 @@ test("a limiter that is restarted is told what is under way before it lets anybo
 test("a limiter that is restarted is told what was used in the last minute", async () => {
   // Of an endpoint whose minutes are long: all of the test is of one.
   const rates = { requestsPerMinute: 60_000, tokensPerMinute: 600_000, minuteMs: 36_000_000 };
-  const { limiter, client } = hastily(rates);
+  const { limiter, client } = limited(rates);
   const [one, other] = [client("one"), client("other")];
   for (const holder of [one, one, other]) {
     const lease = await holder.acquire({ tokens: 10 });
@@ -237,7 +226,7 @@ test("a call holds its place for hours while its holder is heard of, and no long
 });
 
 test("a holder that was thought to be gone says again what it holds", async () => {
-  const { limiter, client } = hastily({ concurrency: 1 });
+  const { limiter, client } = limited({ concurrency: 1 });
   const held = await client("one").acquire({});
   // In one turn: it says so again at its next sign of life.
   const [, gone] = await ray.get([limiter.forget.remote("one"), limiter.state.remote()]);
