@@ -5,17 +5,14 @@ import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import { afterAll, expect, test, vi } from "vitest";
 import { startJudge } from "../servers/judge.ts";
-import { sized } from "../fixtures/suite.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
 afterAll(() => ray.shutdown());
 
 const judged = fileURLToPath(new URL("../fixtures/judged.ts", import.meta.url));
 
-const count = sized({ gate: 80, full: 160 });
-
 test("no more requests are beyond the limit that answers tell of than may be under way at once", async () => {
-  // Two or four minutes' worth, of an endpoint whose minutes last a second.
+  // Four minutes' worth, of an endpoint whose minutes last a second.
   const limits = { requestsPerMinute: 40, minuteMs: 1000 };
   await using judge = await startJudge({ limits, announces: true, latency: { uniform: [1, 5] } });
   await using loop = await RewardLoopManager.create({
@@ -26,16 +23,16 @@ test("no more requests are beyond the limit that answers tell of than may be und
     limits: { endpoint: judge.baseUrl },
     retry: { attempts: 20, baseMs: 20, budget: Infinity },
   });
-  const samples = Array.from({ length: count }, (_, index) => ({
+  const samples = Array.from({ length: 160 }, (_, index) => ({
     dataSource: "announced",
     response: `${index}. A: 1`,
     groundTruth: "1",
   }));
   let valid = 0;
   for await (const { outcome } of loop.scoreStream(samples)) valid += Number(outcome.valid);
-  expect(valid).toBe(count);
+  expect(valid).toBe(160);
   const { answered, requests } = await judge.stats();
-  expect(answered).toBe(count);
+  expect(answered).toBe(160);
   // Answers overtake each other and requests do, so that what is left is known but for those. Without what answers say it is 36 and more.
   expect(requests - answered).toBeLessThanOrEqual(20);
 });

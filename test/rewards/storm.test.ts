@@ -174,13 +174,14 @@ test.each(seeds)("executors and workers are killed again and again (seed %d)", a
     if (done % 40 !== 0) return;
     // An executor, and now and then the worker with all of its executors.
     const isWorker = done % 80 === 0;
-    const [first = "", second = ""] = loop.workerNames;
-    const worker = random() < 0.5 ? first : second;
-    const prefix = isWorker ? worker : `${worker}_executor_`;
     const named = (await ray.listNamedActors()).map(({ name }) => name);
-    const targets = named.filter((name) => (isWorker ? name === prefix : name.startsWith(prefix)));
+    const targets = named.filter((name) =>
+      loop.workerNames.some((worker) =>
+        isWorker ? name === worker : name.startsWith(`${worker}_executor_`),
+      ),
+    );
     const target = targets[Math.floor(random() * targets.length)];
-    // The worker may have none at the moment.
+    // There may be none at the moment.
     if (target === undefined) return;
     try {
       await ray.kill(await ray.getActor(target));
