@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { parse } from "yaml";
 import { inProcess, rayling, shown, start } from "./command.ts";
-import { inFull } from "../../../test/fixtures/suite.ts";
 import { driver, json, killed, ownDirectory, recordsIn } from "./driver.ts";
 
 let directory: string;
@@ -367,9 +366,7 @@ describe("stop", () => {
     expect(await other.ended).toMatchObject({ signal: "SIGKILL" });
   });
 
-  test.runIf(
-    inFull("it waits out two timeouts of a driver that does not answer, as the case above does"),
-  )("says so of one that may not be killed", async () => {
+  test("says so of one that may not be killed", async () => {
     const session = await driver();
     session.child.kill("SIGSTOP");
     // As where its number is that of a process of another user.
