@@ -32,8 +32,8 @@ const whole = (name: Isolation): string[] =>
 const ofThreads = ["test/core/cancel.test.ts", "test/core/lifetime.test.ts"];
 
 /**
- * What the gate runs over an agent: calls and their order, starts and deaths, big values, streams. On processes and shared threads it runs
- * test/conformance, whose files have them among their cases, test/core/process.test.ts and test/core/shared.test.ts.
+ * What the gate runs on other isolations than threads: calls and their order, starts and deaths, big values, streams. Processes and shared threads are
+ * also cases of test/conformance, test/core/process.test.ts and test/core/shared.test.ts, which the project `thread` runs.
  */
 const essentials: Partial<Record<Isolation, string[]>> = {
   shared: ["test/core/failures.test.ts"],
@@ -69,7 +69,7 @@ export default defineConfig(({ mode }) => {
       globalSetup: "test/fixtures/build-packages.ts",
       // Every file gets a process of its own: tests start and end threads of theirs.
       pool: "forks",
-      // Most of a test is waiting for hosts to start and to end.
+      // Starting hosts and loading modules keeps the processors busy.
       maxWorkers: availableParallelism(),
       env: { RAYLING_TEST_SUITE: suite },
       // No test asserts a time; this only keeps one that hangs from holding up the rest on a slow machine.
@@ -87,7 +87,6 @@ export default defineConfig(({ mode }) => {
           extends: true,
           test: {
             name: "pure",
-
             include: pure,
             isolate: false,
             typecheck: {

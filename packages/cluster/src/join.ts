@@ -196,7 +196,7 @@ export class RemoteNode implements NodeLauncher {
     let pid: number | undefined;
     const end = (cause: DeathCause): void => {
       this.#hosts.delete(id);
-      // Who lost the way to it has seen a sign of what is known now: which of the two is noticed first depends on who is busy.
+      // A lost link to the host was the first sign of the lost machine. A busy machine decides which of the two is noticed first.
       const isSign = known?.kind === "unreachable" && cause.kind === "node-died";
       resolve(isSign ? cause : (known ?? cause));
     };
@@ -331,7 +331,7 @@ export class RemoteNode implements NodeLauncher {
     await this.lost;
   }
 
-  /** Settles when the agent has answered, which then can say what became of a host, or when it is lost, which takes its hosts along. */
+  /** Settles when the agent answers, which can tell how a host ended, or when the agent is lost, which ends its hosts as node-died. */
   async #heard(): Promise<void> {
     try {
       await (await this.#agent).ping();

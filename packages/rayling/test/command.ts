@@ -41,8 +41,11 @@ export async function inProcess(
   isInProcess = true;
   const output = { stdout: "", stderr: "" };
   const keep = (name: keyof typeof output) =>
-    vi.spyOn(process[name], "write").mockImplementation((text) => {
+    vi.spyOn(process[name], "write").mockImplementation((text, ...more) => {
       output[name] += String(text);
+      // Who writes may wait for it.
+      const written: unknown = more.at(-1);
+      if (typeof written === "function") queueMicrotask(() => void written());
       return true;
     });
   const spies = [keep("stdout"), keep("stderr")];

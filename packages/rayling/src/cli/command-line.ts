@@ -1,6 +1,6 @@
 /**
- * The command line as a function: `rayling score`, `rayling train`, `rayling report`, `rayling data`, `rayling rewards`, `rayling node`, `rayling cert`, `rayling run`, and the commands that
- * speak to a running driver. Reads arguments, runs the command, and turns how it ended into one line and an exit code. main.ts runs it as a process.
+ * The command line as a function: reads arguments, runs one command, and turns the end of it into one line and an exit code.
+ * main.ts runs it as a process, tests run it in their own.
  */
 
 import { Command, CommanderError } from "commander";
@@ -16,14 +16,14 @@ import { addRewardsCommand } from "./rewards-options.ts";
 import { addScoreCommand } from "./score-options.ts";
 import { addTrainCommand } from "./train-options.ts";
 
-/** Of the package, beside src and dist alike. */
+/** The manifest of the package, seen from src and from dist. */
 const manifest = new URL("../../package.json", import.meta.url);
 
 /**
  * Runs one command.
  *
- * @param args what stands behind `rayling`
- * @param tell takes what went wrong, as one line
+ * @param args the arguments behind `rayling`
+ * @param tell receives each error as one line
  * @returns the exit code: 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 and 143 a signal stopped it.
  *   `rayling run` ends as its script does, which process.exitCode says.
  */
