@@ -1,10 +1,11 @@
 /**
  * One address for several reward-model servers (verl's NaiveRouter): any path, any method, bodies passed on as they come.
  *
- * A request that a server does not take (no connection, no answer in time, 502, 503, 504) goes to another one; what a server says otherwise is passed on, status and all.
+ * A request that a server does not take (no connection, no answer in time, 502, 503, 504, 508) goes to another one; what a server says otherwise is passed on, status and all.
  * Connections to each server are bounded, servers that fail are left out until their health check is well again, and a request that its client gave up is given up there, too.
  */
 
+import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -39,6 +40,8 @@ export interface RouterOptions {
 }
 
 export class RewardModelRouter implements AsyncDisposable {
+  /** In the Via header (RFC 9110, 7.6.3) of what it sends, so that it knows its own requests. */
+  readonly #name = `rayling-${randomUUID()}`;
   readonly #options: RouterOptions;
   readonly #upstreams: Upstreams;
   readonly #agent: Agent;
@@ -126,6 +129,8 @@ export class RewardModelRouter implements AsyncDisposable {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.headers.via?.includes(this.#name) === true)
+      return refuse(response, 508, "the router is one of its own servers");
     const body = await this.#bodyOf(request);
     if (body === undefined) return refuse(response, 413, "the body is too large");
     const gone = new AbortController();
@@ -175,7 +180,10 @@ export class RewardModelRouter implements AsyncDisposable {
   ): Promise<Dispatcher.ResponseData> {
     return send(`${server}${url}`, {
       method,
-      headers: endToEnd(headers),
+      headers: {
+        ...endToEnd(headers),
+        via: [headers.via ?? [], `1.1 ${this.#name}`].flat().join(", "),
+      },
       ...(body.length === 0 ? {} : { body }),
       dispatcher: this.#agent,
       signal,
@@ -221,7 +229,7 @@ const standardTimeoutMs = 300_000;
 const healthTimeoutMs = 10_000;
 
 /** Another server may take it. */
-const again: ReadonlySet<number> = new Set([502, 503, 504]);
+const again: ReadonlySet<number> = new Set([502, 503, 504, 508]);
 
 /** A bare host:port stands for http. */
 function originOf(server: string): string {

@@ -61,12 +61,8 @@ const named =
   (_, response) =>
     void response.end(name);
 
-/** A port where nobody listens. */
-async function nobody(): Promise<string> {
-  const address = await serverOf(() => undefined);
-  await ends.pop()?.();
-  return address;
-}
+/** Nobody listens there. A port that was free a moment ago may be the next router's. */
+const nobody = "127.0.0.1:1";
 
 describe("who gets the next one", () => {
   test.each(golden)("$name", ({ inputs, expected }) => {
@@ -133,7 +129,7 @@ describe("a request", () => {
     });
     const cutting = await serverOf((request) => request.socket.destroy());
     const good = await serverOf(named("good"));
-    const router = await routerOf([busy, await nobody(), cutting, good], { attempts: 4 });
+    const router = await routerOf([busy, nobody, cutting, good], { attempts: 4 });
     expect(await (await fetch(`http://${router.address}/`)).text()).toBe("good");
     expect(refused).toBe(1);
     expect(router.servers.map(({ failed }) => failed)).toEqual([1, 1, 1, 0]);
@@ -147,11 +143,11 @@ describe("a request", () => {
   });
 
   test("that nobody takes says why: 502, 503, 504", async () => {
-    const [away, none] = [await nobody(), await routerOf([])];
-    const dead = await fetch(`http://${(await routerOf([away])).address}/`);
+    const none = await routerOf([]);
+    const dead = await fetch(`http://${(await routerOf([nobody])).address}/`);
     expect([dead.status, await dead.json()]).toEqual([
       502,
-      { error: expect.stringContaining(away) as string },
+      { error: expect.stringContaining(nobody) as string },
     ]);
     const empty = await fetch(`http://${none.address}/`);
     expect([empty.status, await empty.json()]).toEqual([503, { error: "No available workers" }]);
@@ -161,6 +157,21 @@ describe("a request", () => {
       504,
       { error: expect.stringContaining("did not answer in time") as string },
     ]);
+  });
+
+  test("that comes back to its router does not go round: 508, or another server", async () => {
+    const { address } = await routerOf([]);
+    await ends.pop()?.();
+    const port = Number(address.split(":")[1]);
+    await routerOf([address], { port });
+    const alone = await fetch(`http://${address}/`);
+    expect([alone.status, await alone.json()]).toEqual([
+      508,
+      { error: "the router is one of its own servers" },
+    ]);
+    await ends.pop()?.();
+    await routerOf([address, await serverOf(named("other"))], { port });
+    expect(await (await fetch(`http://${address}/`)).text()).toBe("other");
   });
 
   test("whose body is too large is refused", async () => {
