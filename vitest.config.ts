@@ -54,10 +54,12 @@ const published = {
     },
   },
 };
+/** Most of what tests do is to start hosts. A host that has room for young objects from the beginning takes a fifth less of a processor to start (Node 24: from 16 MB, not from 1). */
+const roomy = "--min-semi-space-size=16";
 // Collectors are driven by hand in tests of references.
-const execArgv = ["--expose-gc", "--conditions=built"];
+const execArgv = ["--expose-gc", "--conditions=built", roomy];
 /** For the drivers and agents that tests start. */
-const env = { NODE_OPTIONS: "--conditions=built" };
+const env = { NODE_OPTIONS: `--conditions=built ${roomy}` };
 
 /** `--mode full` is `pnpm test:full`: every battery on every isolation, and the series that the gate does without. */
 export default defineConfig(({ mode }) => {
@@ -69,8 +71,8 @@ export default defineConfig(({ mode }) => {
       globalSetup: "test/fixtures/build-packages.ts",
       // Every file gets a process of its own: tests start and end threads of theirs.
       pool: "forks",
-      // Starting hosts and loading modules keeps the processors busy.
-      maxWorkers: availableParallelism(),
+      // Starting hosts and loading modules keeps the processors busy; one more file takes what is left while others wait.
+      maxWorkers: availableParallelism() + 1,
       env: { RAYLING_TEST_SUITE: suite },
       // No test asserts a time; this only keeps one that hangs from holding up the rest on a slow machine.
       testTimeout: 120_000,

@@ -77,18 +77,18 @@ describe("list and summary", () => {
 
   test("as tables: without colours and control characters, unless colours are asked for", async () => {
     await driver();
-    const { stdout } = await rayling("list", "actors");
+    const { stdout } = await inProcess("list", "actors");
     const [head = "", first = ""] = stdout.split("\n");
     expect(head).toMatch(/^actorId +className +state +name +/);
     expect(first).toMatch(/^actor-\w{16} +Grader +ALIVE +the \uFFFD\[31mgrader +job-/);
     expect(stdout).not.toContain("\u001b");
-    expect((await rayling("list", "actors", "--limit", "2")).stdout).toContain("2 of 3");
-    expect((await rayling("list", "actors", "--filter", "name=nobody")).stdout).toBe("none\n");
+    expect((await inProcess("list", "actors", "--limit", "2")).stdout).toContain("2 of 3");
+    expect((await inProcess("list", "actors", "--filter", "name=nobody")).stdout).toBe("none\n");
     vi.stubEnv("FORCE_COLOR", "1");
-    expect((await rayling("list", "actors")).stdout).toContain("\u001b[32mALIVE\u001b[39m");
+    expect((await inProcess("list", "actors")).stdout).toContain("\u001b[32mALIVE\u001b[39m");
     vi.stubEnv("NO_COLOR", "1");
     vi.stubEnv("FORCE_COLOR", undefined);
-    expect((await rayling("list", "actors")).stdout).not.toContain("\u001b");
+    expect((await inProcess("list", "actors")).stdout).not.toContain("\u001b");
   });
 
   test("answer within their time, and name the host that does not", async () => {
@@ -98,7 +98,7 @@ describe("list and summary", () => {
     const held = rows[0]?.["workerId"];
     const flags = ["--timeout", "1000", "--format", "json"];
     for (const list of [["tasks"], ["actors", "--detail"]]) {
-      const { code, stdout, stderr } = await rayling("list", ...list, ...flags);
+      const { code, stdout, stderr } = await inProcess("list", ...list, ...flags);
       expect((JSON.parse(stdout) as Rows).missing).toContain(held);
       expect(stderr).toMatch(new RegExp(`is missing: .*${String(held)}`));
       expect(code).toBe(0);
@@ -142,7 +142,7 @@ describe("status and memory", () => {
       ],
       pendingLines: 1,
     });
-    const { stdout } = await rayling("status");
+    const { stdout } = await inProcess("status");
     expect(stdout).toMatch(/^\S+ \(head\) +\S+ +ALIVE +2\.5\/4 /m);
     expect(stdout).toContain("actors: 1 PENDING_CREATION, 1 ALIVE, 1 DEAD");
     expect(stdout).toContain('1 x {"license":5,"CPU":1}: needs 5 license of 2, more than any');
@@ -159,7 +159,7 @@ describe("status and memory", () => {
     expect(stores).toHaveLength(3);
     expect(objects[0]?.objectSize).toBeGreaterThanOrEqual(300_000);
     expect(memory).toMatchObject({ totalObjects: objects.length, missing: [] });
-    expect((await rayling("memory")).stdout).toMatch(/PINNED_IN_MEMORY/);
+    expect((await inProcess("memory")).stdout).toMatch(/PINNED_IN_MEMORY/);
   });
 });
 
@@ -188,7 +188,7 @@ test("other machines are shown, what runs there, and that one is gone", async ()
   expect(await json("status")).toMatchObject({
     nodes: [{ isHeadNode: true }, { nodeId, resources: { CPU: { used: 1.5, total: 4 } } }],
   });
-  expect((await rayling("logs", "--actor", "Grader")).stdout).toMatch(/hello\n$/);
+  expect((await inProcess("logs", "--actor", "Grader")).stdout).toMatch(/hello\n$/);
   agent.child.kill("SIGKILL");
   await expect
     .poll(() => json("list", "nodes", ...there), { timeout: 60_000, interval: 100 })
@@ -205,27 +205,27 @@ test("other machines are shown, what runs there, and that one is gone", async ()
 describe("which driver", () => {
   test("none: one line and exit code 1", async () => {
     for (const command of [["status"], ["list", "actors"], ["logs", "--follow"], ["stop"]]) {
-      expect(await rayling(...command)).toMatchObject({
+      expect(await inProcess(...command)).toMatchObject({
         code: 1,
         stdout: "",
         stderr: expect.stringMatching(/^rayling: no driver is running.*\n$/),
       });
     }
     vi.stubEnv("RAYLING_CONTROL_DIRECTORY", join(directory, "not-there"));
-    expect(await rayling("status")).toMatchObject({ code: 1, stdout: "" });
+    expect(await inProcess("status")).toMatchObject({ code: 1, stdout: "" });
   });
 
   test("one that opens no socket is not found, and one that is chosen and not there is named", async () => {
     await driver({ controlSocket: false });
-    expect(await rayling("status")).toMatchObject({ code: 1 });
-    const { code, stderr } = await rayling("status", "--pid", "4711");
+    expect(await inProcess("status")).toMatchObject({ code: 1 });
+    const { code, stderr } = await inProcess("status", "--pid", "4711");
     expect(stderr).toBe("rayling: no driver is known as pid 4711\n");
     expect(code).toBe(1);
   });
 
   test("several: they are listed, and one is chosen by pid, job id, socket or environment", async () => {
     const [first, second] = [await driver(), await driver()];
-    const { code, stdout, stderr } = await rayling("status");
+    const { code, stdout, stderr } = await inProcess("status");
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toMatch(new RegExp(`^${first.pid} +job-\\w+ .*fixtures/driver.ts$`, "m"));
     expect(stderr).toMatch(new RegExp(`^${second.pid} +job-`, "m"));
@@ -251,13 +251,13 @@ describe("which driver", () => {
     const told = JSON.parse(await readFile(record, "utf8")) as object;
     // This process lives, and is no driver.
     await writeFile(record, JSON.stringify({ ...told, pid: process.pid }));
-    const { code, stderr } = await rayling("status");
+    const { code, stderr } = await inProcess("status");
     expect(stderr).toMatch(
       new RegExp(`^rayling: the driver ${process.pid} \\(.*\\) is not running any more\n$`),
     );
     expect(code).toBe(1);
     expect(await readdir(directory)).toEqual([]);
-    expect((await rayling("status")).stderr).toContain("no driver is running");
+    expect((await inProcess("status")).stderr).toContain("no driver is running");
   });
 
   test("a driver that starts removes what one left that was killed, and nobody else's", async () => {
@@ -277,14 +277,14 @@ describe("which driver", () => {
     expect(await json("status", "--pid", String(other.pid))).toMatchObject({
       driver: { pid: other.pid },
     });
-    const { stderr: list } = await rayling("status");
+    const { stderr: list } = await inProcess("status");
     expect(list).toMatch(new RegExp(`^${session.pid} .* \\(does not answer\\)$`, "m"));
     await killed(other);
-    const { code, stderr } = await rayling("status");
+    const { code, stderr } = await inProcess("status");
     expect(stderr).toContain(`the driver ${session.pid} (`);
     expect(stderr).toContain("does not answer: its thread is held");
     expect(code).toBe(1);
-    expect(await rayling("stop", "--force")).toMatchObject({
+    expect(await inProcess("stop", "--force")).toMatchObject({
       code: 0,
       stdout: expect.stringContaining("was killed") as string,
     });
@@ -313,7 +313,7 @@ describe("who may speak to it", () => {
     expect(stderr.match(/control socket cannot be opened/g)).toHaveLength(1);
     expect(stderr).toContain(`${directory} is not a directory of this user alone: chmod 700`);
     expect(code).toBe(0);
-    const status = await rayling("status");
+    const status = await inProcess("status");
     expect(status.stderr).toContain("is not a directory of this user alone");
     expect(status.code).toBe(1);
   });
@@ -333,7 +333,7 @@ describe("stop", () => {
     const { rows } = (await json("list", "workers")) as Rows;
     const pids = rows.map(({ pid }) => pid as number);
     expect(new Set(pids).size).toBeGreaterThan(1);
-    const { code, stdout } = await rayling("stop");
+    const { code, stdout } = await inProcess("stop");
     expect(stdout).toMatch(new RegExp(`^the driver ${session.pid} .* has ended\n$`));
     expect(code).toBe(0);
     await expect.poll(() => pids.filter(isThere)).toEqual([]);
@@ -347,21 +347,21 @@ describe("stop", () => {
   test("leaves the end to a driver that handles SIGTERM", async () => {
     const session = await driver();
     await session.ask("onTerminate", "exit");
-    expect(await rayling("stop")).toMatchObject({ code: 0 });
+    expect(await inProcess("stop")).toMatchObject({ code: 0 });
     expect(await session.ended).toMatchObject({ code: 7 });
   });
 
   test("tells of one that stays, and kills it with --force", async () => {
     const session = await driver();
     await session.ask("onTerminate", "stay");
-    const { code, stderr } = await rayling("stop", "--grace-period", "500");
+    const { code, stderr } = await inProcess("stop", "--grace-period", "500");
     expect(stderr).toContain("has not done so for 500 ms: --force kills it");
     expect(code).toBe(1);
     session.child.kill("SIGKILL");
     await session.ended;
     const other = await driver();
     await other.ask("onTerminate", "stay");
-    const forced = await rayling("stop", "--grace-period", "500", "--force");
+    const forced = await inProcess("stop", "--grace-period", "500", "--force");
     expect(forced).toMatchObject({ code: 0, stdout: expect.stringContaining("was killed") });
     expect(await other.ended).toMatchObject({ signal: "SIGKILL" });
   });
@@ -391,24 +391,24 @@ describe("timeline", () => {
     const session = await driver({ taskEvents: true });
     const path = join(directory, "trace.json");
     await vi.waitFor(async () => {
-      const { code, stdout } = await rayling("timeline", "--out", path);
+      const { code, stdout } = await inProcess("timeline", "--out", path);
       expect(code).toBe(0);
       const trace = JSON.parse(await readFile(path, "utf8")) as readonly unknown[];
       expect(stdout).toContain(`${trace.length} events in ${path}`);
       expect(trace).toEqual(await session.ask("timeline"));
       expect(trace).toContainEqual(expect.objectContaining({ name: "submit Grader.say" }));
-      expect(JSON.parse((await rayling("timeline", "--out", "-")).stdout)).toEqual(trace);
+      expect(JSON.parse((await inProcess("timeline", "--out", "-")).stdout)).toEqual(trace);
     }, settled);
   });
 
   test("needs a driver that notes something, and a file that can be written", async () => {
     const session = await driver();
-    const { code, stderr } = await rayling("timeline", "--out", join(directory, "trace.json"));
+    const { code, stderr } = await inProcess("timeline", "--out", join(directory, "trace.json"));
     expect(stderr).toContain("start it with init({ taskEvents: true })");
     expect(code).toBe(1);
     await killed(session);
     await driver({ taskEvents: true });
-    expect(await rayling("timeline", "--out", join(directory, "no/trace.json"))).toMatchObject({
+    expect(await inProcess("timeline", "--out", join(directory, "no/trace.json"))).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^rayling: --out: ENOENT.*\n$/) as string,
     });

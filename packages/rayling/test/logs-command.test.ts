@@ -1,7 +1,7 @@
 /** `rayling logs`: what was written, whose it is, and what comes until the driver ends. */
 import { once } from "node:events";
 import { beforeEach, describe, expect, test } from "vitest";
-import { rayling, start, startShell } from "./command.ts";
+import { inProcess, start, startShell } from "./command.ts";
 import { driver, type Driver, json, killed, ownDirectory } from "./driver.ts";
 
 beforeEach(async () => void (await ownDirectory()));
@@ -29,7 +29,7 @@ async function says(
 describe("what was written", () => {
   test("is shown as the driver shows it, all of it or what is asked for", async () => {
     const session = await driver();
-    const { stdout: all } = await rayling("logs");
+    const { stdout: all } = await inProcess("logs");
     expect(all).toMatch(
       /^\(Grader actor-\w{6} host-\w{6}\) hello\n\(sayTask host-\w{6}\) from a task\n$/,
     );
@@ -39,7 +39,7 @@ describe("what was written", () => {
     };
     const { actorId = "", workerId = "" } = rows[0] ?? {};
     const texts = async (...flags: readonly string[]): Promise<readonly string[]> => {
-      const { code, stdout } = await rayling("logs", ...flags);
+      const { code, stdout } = await inProcess("logs", ...flags);
       expect(code).toBe(0);
       return stdout.split("\n").flatMap((line) => line.split(") ")[1] ?? []);
     };
@@ -61,14 +61,14 @@ describe("what was written", () => {
   test("is kept up to 10,000 lines", async () => {
     const session = await driver({ logToDriver: true });
     await session.ask("sayMuch", 10_100);
-    const lines = (await rayling("logs")).stdout.trimEnd().split("\n");
+    const lines = (await inProcess("logs")).stdout.trimEnd().split("\n");
     expect(lines).toHaveLength(10_000);
     expect(lines.at(-1)).toMatch(/ line 10099$/);
   });
 
   test("cannot be shown where the driver does not see it", async () => {
     await driver({ logToDriver: false });
-    const { code, stderr } = await rayling("logs");
+    const { code, stderr } = await inProcess("logs");
     expect(stderr).toContain("does not see what its hosts write (logToDriver)");
     expect(code).toBe(1);
   });
@@ -97,7 +97,7 @@ describe("--follow", () => {
     const command = await follow("--actor", "Grader");
     if (how === "exit") await session.ask("exit");
     else if (how === "kill") await killed(session);
-    else await rayling("stop");
+    else await inProcess("stop");
     expect(await command.ended).toMatchObject({ code: 0, stderr: "" });
   });
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { makeCertificate } from "@rayling/cluster";
 import * as ray from "rayling";
 import { afterEach, describe, expect, test } from "vitest";
-import { folder, rayling, shown, start } from "./command.ts";
+import { folder, inProcess, rayling, shown, start } from "./command.ts";
 import { nodeOfTask, Stays } from "./fixtures/placed.ts";
 
 const started: ChildProcess[] = [];
@@ -65,7 +65,7 @@ test("is drained: what runs there goes elsewhere, and both commands end", async 
     "--token-file",
     tokenFile,
   ];
-  const none = await rayling("node", ...at("1"), "--drain");
+  const none = await inProcess("node", ...at("1"), "--drain");
   expect(none.stderr).toMatch(/^rayling: token file .*token cannot be read/);
   expect(none.code).toBe(2);
   const old = await node(...at("0"), "--name", "old", "--num-cpus", "1");
@@ -79,7 +79,7 @@ test("is drained: what runs there goes elsewhere, and both commands end", async 
   const options = { numCpus: 1, schedulingStrategy };
   const place = nodeOfTask.options({ ...options, maxRetries: 0 });
   expect(await ray.get(place.remote())).toBe(nodeId);
-  const { code, stdout, stderr } = await rayling("node", ...flags, "--drain");
+  const { code, stdout, stderr } = await inProcess("node", ...flags, "--drain");
   expect(stderr).toBe("");
   expect(stdout).toMatch(/^The node is drained: [01] hosts left it, and its agent has ended\.\n$/);
   expect(code).toBe(0);
@@ -122,7 +122,7 @@ describe("bad input is one line and exit code 2", () => {
     [["--max-code-size", "0"], /--max-code-size.*number of bytes/],
     [["--token-file", "/dev/null/token"], /token file \/dev\/null\/token/],
   ])("%j", async (flags, message) => {
-    const { code, stdout, stderr } = await rayling(
+    const { code, stdout, stderr } = await inProcess(
       "node",
       "--token-file",
       join(await folder(), "token"),
@@ -137,7 +137,7 @@ describe("bad input is one line and exit code 2", () => {
     const authority = join(await folder(), "tls");
     const flags = ["--listen", "127.0.0.1:0", "--token-file", join(await folder(), "token")];
     await makeCertificate({ authority, hosts: ["127.0.0.1"], days: -1 });
-    const expired = await rayling("node", ...flags, "--tls", authority);
+    const expired = await inProcess("node", ...flags, "--tls", authority);
     expect(expired.stderr).toMatch(
       /^rayling: \S+cert\.pem expired on \S+: rayling cert makes a new one\n$/,
     );
@@ -153,7 +153,7 @@ describe("bad input is one line and exit code 2", () => {
     await once(server, "listening");
     const { port } = server.address() as { port: number };
     const flags = ["--listen", `127.0.0.1:${port}`, "--token-file", join(await folder(), "token")];
-    const { code, stderr } = await rayling("node", ...flags);
+    const { code, stderr } = await inProcess("node", ...flags);
     expect(stderr).toContain(`127.0.0.1:${port}: the port is taken`);
     expect(code).toBe(2);
     server.close();

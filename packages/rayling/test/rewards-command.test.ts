@@ -3,7 +3,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { folder, inProcess, rayling } from "./command.ts";
+import { folder, inProcess } from "./command.ts";
 
 const line = (index: number, more: object): string =>
   JSON.stringify({
@@ -69,7 +69,7 @@ test("counts what counts, and shows failures and versions", async () => {
   expect(stdout).toMatch(/^1 +infrastructure +SCORE_THREW +down.\[31m again$/m);
   expect(stdout).toMatch(/^v2 +2 +0.2500$/m);
   expect(stdout).not.toContain("\u001b");
-  const json = await rayling("rewards", "report", log, "--format", "json");
+  const json = await inProcess("rewards", "report", log, "--format", "json");
   expect(JSON.parse(json.stdout)).toMatchObject({
     samples: 4,
     superseded: 1,

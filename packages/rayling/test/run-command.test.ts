@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { folder, rayling, start } from "./command.ts";
+import { folder, inProcess, rayling, start } from "./command.ts";
 
 async function scriptOf(text: string): Promise<string> {
   const path = join(await folder(), "script.ts");
@@ -75,7 +75,7 @@ test.each([
   ],
   [["run", import.meta.filename, "--epochs", "3"], /unknown option '--epochs'/],
 ])("bad input is one line and exit code 2: %j", async (args, message) => {
-  const { code, stdout, stderr } = await rayling(...args);
+  const { code, stdout, stderr } = await inProcess(...args);
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   expect(stderr).toMatch(message);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });

@@ -6,16 +6,7 @@ import { sampleKey } from "@rayling/reward-loop";
 import { describe, expect, test } from "vitest";
 import { faults } from "../../../test/servers/judge-server.ts";
 import { startJudge } from "../../../test/servers/judge.ts";
-import {
-  fileOf,
-  folder,
-  inProcess,
-  rayling,
-  recordsOf,
-  shown,
-  start,
-  workspace,
-} from "./command.ts";
+import { fileOf, folder, inProcess, recordsOf, shown, start, workspace } from "./command.ts";
 import type { RewardRecord } from "./command.ts";
 import { dataFile } from "../../../test/fixtures/data-file.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
@@ -72,7 +63,7 @@ test.skipIf(gsm8k.isMissing)(
     expect(before.length).toBeLessThan(count);
 
     flags.push("--max-in-flight", "96");
-    const { code, stdout, stderr } = await rayling("score", ...flags);
+    const { code, stdout, stderr } = await inProcess("score", ...flags);
     expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
     const all = count.toLocaleString("en-US");
     expect(stdout).toContain(`is_correct: ${all} of ${all} scores agree with it`);
@@ -115,11 +106,11 @@ describe("--resume", () => {
       "1",
       "--resume",
     ];
-    expect((await rayling("score", ...flags)).code).toBe(0);
+    expect((await inProcess("score", ...flags)).code).toBe(0);
     const all = (await readFile(out, "utf8")).trimEnd().split("\n");
     const invalid = JSON.stringify({ ...JSON.parse(all[3] ?? ""), valid: false, score: null });
     await writeFile(out, [...all.slice(0, 3), invalid, all[4]?.slice(0, 40)].join("\n"));
-    const { code, stdout } = await rayling("score", ...flags);
+    const { code, stdout } = await inProcess("score", ...flags);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^samples +20, 3 of before$/m);
     expect(stdout).toMatch(/^mean score +0\.5000$/m);
@@ -148,7 +139,7 @@ describe("--resume", () => {
       "1",
       "--resume",
     ];
-    expect((await rayling("score", ...flags)).code).toBe(0);
+    expect((await inProcess("score", ...flags)).code).toBe(0);
     // It would write this file, if anything of it were run.
     const ran = join(directory, "ran");
     await writeFile(
@@ -188,12 +179,12 @@ describe("--resume", () => {
       "1",
       "--resume",
     ];
-    expect((await rayling("score", ...flags)).code).toBe(0);
+    expect((await inProcess("score", ...flags)).code).toBe(0);
     await writeFile(own, "export const computeScore = () => 0.25;");
-    const kept = await rayling("score", ...flags, "--keep-stale");
+    const kept = await inProcess("score", ...flags, "--keep-stale");
     expect(kept.stdout).toMatch(/^mean score +1\.0000$/m);
     expect((await recordsOf(out)).length).toBe(20);
-    const { stdout } = await rayling("score", ...flags, "--rescore-stale");
+    const { stdout } = await inProcess("score", ...flags, "--rescore-stale");
     expect(stdout).toMatch(/^mean score +0\.2500$/m);
     expect((await recordsOf(out)).length).toBe(40);
     const { stdout: report } = await inProcess("rewards", "report", out);
@@ -201,7 +192,7 @@ describe("--resume", () => {
     expect(report).toMatch(/^scored again +20$/m);
     expect(report).toMatch(/^mean score +0\.2500$/m);
     // All that counts is of this version now.
-    expect((await rayling("score", ...flags)).stdout).toMatch(/^samples +20, 20 of before$/m);
+    expect((await inProcess("score", ...flags)).stdout).toMatch(/^samples +20, 20 of before$/m);
   });
 
   test("goes on with a log of before whose first line does not say what its version hangs on", async () => {
@@ -219,14 +210,14 @@ describe("--resume", () => {
       "1",
       "--resume",
     ];
-    expect((await rayling("score", ...flags)).code).toBe(0);
+    expect((await inProcess("score", ...flags)).code).toBe(0);
     const lines = (await readFile(out, "utf8")).trimEnd().split("\n");
     const older = lines.map((line) => {
       const { versionParts: _, ...record } = JSON.parse(line) as Record<string, unknown>;
       return JSON.stringify(record);
     });
     await writeFile(out, `${older.join("\n")}\n`);
-    expect((await rayling("score", ...flags)).stdout).toMatch(/^samples +20, 20 of before$/m);
+    expect((await inProcess("score", ...flags)).stdout).toMatch(/^samples +20, 20 of before$/m);
     const refused = await inProcess("score", ...flags, "--reward-kwarg", "factor=2");
     expect(refused.stderr).toContain("are of another version of the reward functions: ");
   });
@@ -247,8 +238,8 @@ describe("--resume", () => {
       "1",
       "--resume",
     ];
-    expect((await rayling("score", input, ...flags)).code).toBe(0);
-    const resumed = await rayling("score", renamed, ...flags);
+    expect((await inProcess("score", input, ...flags)).code).toBe(0);
+    const resumed = await inProcess("score", renamed, ...flags);
     expect({ code: resumed.code, stderr: resumed.code === 0 ? "" : resumed.stderr }).toEqual({
       code: 0,
       stderr: "",
@@ -256,7 +247,7 @@ describe("--resume", () => {
     expect(resumed.stdout).toMatch(/^samples +20, 20 of before$/m);
     const replayed = join(await folder(), "replayed.jsonl");
     const replay = ["--replay", out, "--out", replayed, "--baseline", "0"];
-    expect((await rayling("score", renamed, ...replay)).stdout).toMatch(/^invalid +0$/m);
+    expect((await inProcess("score", renamed, ...replay)).stdout).toMatch(/^invalid +0$/m);
     // A log of before called them by the file's name.
     const older = (await recordsOf(out)).map((record) => ({
       ...record,
@@ -268,10 +259,10 @@ describe("--resume", () => {
       }),
     }));
     await writeFile(out, `${older.map((one) => JSON.stringify(one)).join("\n")}\n`);
-    expect((await rayling("score", input, ...flags)).stdout).toMatch(
+    expect((await inProcess("score", input, ...flags)).stdout).toMatch(
       /^samples +20, 20 of before$/m,
     );
-    expect((await rayling("score", input, ...replay)).stdout).toMatch(/^invalid +0$/m);
+    expect((await inProcess("score", input, ...replay)).stdout).toMatch(/^invalid +0$/m);
   });
 
   test("refuses rewards of other samples, and lines that are none", async () => {
@@ -289,7 +280,7 @@ describe("--resume", () => {
       "1",
       "--resume",
     ];
-    expect((await rayling("score", input, ...flags)).code).toBe(0);
+    expect((await inProcess("score", input, ...flags)).code).toBe(0);
     const refused = await inProcess("score", other, ...flags);
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain("are of other samples, first at index 0");
@@ -322,7 +313,7 @@ test("Ctrl-C finishes what is in flight; what was not begun is left for --resume
   expect(stderr).toContain("--resume goes on");
   const before = (await recordsOf(out)).length;
   expect(before).toBeGreaterThan(0);
-  const { code: second, stdout } = await rayling("score", ...flags, "--latency", "0", "--resume");
+  const { code: second, stdout } = await inProcess("score", ...flags, "--latency", "0", "--resume");
   expect(second).toBe(0);
   expect(stdout).toContain("is_correct: 2,560 of 2,560 scores agree with it");
   const records = await recordsOf(out);
@@ -339,7 +330,7 @@ test("what is known is not paid for again, and not more is spent than may be", a
   flags.push("--baseline", "0", "--workers", "1", "--concurrency", "1", "--price", "0,0,1");
   flags.push("--cache", join(directory, "scores.sqlite"));
   const score = async (name: string, ...more: string[]): Promise<string> => {
-    const { code, stdout } = await rayling(
+    const { code, stdout } = await inProcess(
       "score",
       ...flags,
       "--out",
@@ -373,7 +364,7 @@ test("--resume goes on with what is left of --budget", async () => {
   flags.push("--reward-kwarg", `judgeUrl=${judge.baseUrl}`, "--price", "0,0,1");
   flags.push("--workers", "1", "--concurrency", "1", "--resume");
   const score = async (budget: string): Promise<{ stdout: string; answered: number }> => {
-    const { code, stdout, stderr } = await rayling("score", ...flags, "--budget", budget);
+    const { code, stdout, stderr } = await inProcess("score", ...flags, "--budget", budget);
     expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
     return { stdout, answered: (await judge.stats()).answered };
   };
@@ -388,7 +379,7 @@ test("--resume goes on with what is left of --budget", async () => {
   expect(third.answered).toBe(10);
   expect(third.stdout).toContain("10.0000 of 10.0000 spent, the cap is reached");
   // What is scored again on purpose has a budget of its own.
-  const { code } = await rayling(
+  const { code } = await inProcess(
     "rewards",
     "rescore",
     out,
@@ -408,7 +399,7 @@ test("what is known of a sample is known wherever it stands, and whichever of it
     const flags = ["--reward", judged, "--reward-kwarg", `judgeUrl=${judge.baseUrl}`];
     flags.push("--cache", join(directory, "scores.sqlite"), "--baseline", "0");
     const out = join(directory, name);
-    const { code, stderr } = await rayling("score", await fileOf(lines), ...flags, "--out", out);
+    const { code, stderr } = await inProcess("score", await fileOf(lines), ...flags, "--out", out);
     expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
     return (await judge.stats()).answered;
   };
@@ -430,7 +421,7 @@ test("rollouts by verl's names are input, too, and rewards get what they are giv
   const out = join(await folder(), "rewards.jsonl");
   const reward = join(workspace, "packages/reward-loop/test/fixtures/rewards.ts:scaled");
   const flags = ["--reward", reward, "--reward-kwarg", "factor=10", "--reward-kwarg", "offset=1"];
-  const { code } = await rayling("score", input, ...flags, "--out", out, "--baseline", "0");
+  const { code } = await inProcess("score", input, ...flags, "--out", out, "--baseline", "0");
   expect(code).toBe(0);
   expect((await recordsOf(out)).map(({ score }) => score)).toEqual([41, 51]);
 });

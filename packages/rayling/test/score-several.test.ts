@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { readParquet, writeParquet } from "@rayling/data-proto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startJudge } from "../../../test/servers/judge.ts";
-import { fileOf, folder, inProcess, rayling, recordsOf, startIn, workspace } from "./command.ts";
+import { fileOf, folder, inProcess, recordsOf, startIn, workspace } from "./command.ts";
 
 const parts = join(workspace, "packages/reward-loop/test/fixtures/parts.ts");
 const judged = join(workspace, "test/fixtures/judged.ts:judged");
@@ -45,7 +45,7 @@ test("--judge asks a judge only what the rule cannot tell; at the budget a cheap
   flags.push("--reward-kwarg", `judgeUrl=${judge.baseUrl}`);
   flags.push("--price", "0,0,1", "--budget", "12", "--at-budget", `${parts}:judge`);
   flags.push("--cheaper-price", "0,0,0.25");
-  const { code, stdout, stderr } = await rayling(...flags);
+  const { code, stdout, stderr } = await inProcess(...flags);
   expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
   expect((await judge.stats()).answered).toBe(12);
   const wholes = await wholesOf(out);
@@ -85,14 +85,14 @@ test("--rewards takes several with weights out of a file, whose paths start ther
   );
   const input = await fileOf(rollouts(5, (n) => (n === 3 ? "open" : `known ${n}`)));
   const [out, again] = [join(directory, "rewards.jsonl"), join(directory, "again.jsonl")];
-  const first = await rayling("score", input, "--rewards", file, "--out", out, ...run);
+  const first = await inProcess("score", input, "--rewards", file, "--out", out, ...run);
   expect({ code: first.code, stderr: first.code === 0 ? "" : first.stderr }).toEqual({
     code: 0,
     stderr: "",
   });
   expect((await wholesOf(out)).map(({ score }) => score)).toEqual([3.5, 4.5, 5.5, 2, 7.5]);
   expect(await linesOf(out)).toHaveLength(15);
-  const resumed = await rayling(
+  const resumed = await inProcess(
     "score",
     input,
     "--rewards",
@@ -104,7 +104,7 @@ test("--rewards takes several with weights out of a file, whose paths start ther
   );
   expect(resumed.code).toBe(0);
   expect(await linesOf(out)).toHaveLength(15);
-  const replayed = await rayling("score", input, "--replay", out, "--out", again, ...run);
+  const replayed = await inProcess("score", input, "--replay", out, "--out", again, ...run);
   expect(replayed.code).toBe(0);
   // A run of functions says once what its version hangs on.
   const withoutTime = (lines: readonly Line[]): unknown[] =>
@@ -180,7 +180,7 @@ describe("paths in a file of --rewards start at its folder, those of flags at th
 describe("Parquet", () => {
   test("with verl's columns is input: prompts, ground truths, extra info, several responses of one prompt", async () => {
     const verl = join(workspace, "packages/data-proto/test/fixtures/verl.parquet");
-    const plain = await rayling("score", verl, "--reward", `${parts}:rule`, ...run);
+    const plain = await inProcess("score", verl, "--reward", `${parts}:rule`, ...run);
     expect(plain).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/verl\.parquet, row 0: .*"response" nor "responses"/) as string,
@@ -206,7 +206,9 @@ describe("Parquet", () => {
     });
     const out = join(directory, "rewards.jsonl");
     const reward = join(workspace, "packages/reward-loop/test/fixtures/rewards.ts:seen");
-    expect((await rayling("score", input, "--reward", reward, "--out", out, ...run)).code).toBe(0);
+    expect((await inProcess("score", input, "--reward", reward, "--out", out, ...run)).code).toBe(
+      0,
+    );
     const records = await recordsOf(out);
     expect(records.map(({ question, solution }) => [question, solution])).toEqual(
       rows.flatMap((_, row) => [
@@ -226,7 +228,7 @@ describe("Parquet", () => {
     const input = await fileOf(rollouts(3, (n) => (n === 1 ? "down" : `known ${n}`)));
     const log = join(await folder(), "rewards.jsonl");
     const flags = ["--reward", `${parts}:rule`, "--out", log, ...run];
-    expect((await rayling("score", input, ...flags)).code).toBe(0);
+    expect((await inProcess("score", input, ...flags)).code).toBe(0);
     const { code, stdout } = await inProcess("rewards", "export", log);
     const table = log.replace(".jsonl", ".parquet");
     expect({ code, stdout }).toEqual({ code: 0, stdout: `wrote 3 rows to ${table}\n` });
@@ -264,12 +266,12 @@ test("rewards rescore scores again what failed, or what an older version scored,
     );
   const input = await fileOf(rollouts(6, (n) => String(n)));
   await version(1, "2 4");
-  expect((await rayling("score", input, "--reward", own, "--out", out, ...run)).code).toBe(0);
+  expect((await inProcess("score", input, "--reward", own, "--out", out, ...run)).code).toBe(0);
   // Somebody has cut the last one off: it was never scored, as far as the log knows.
   const lines = (await readFile(out, "utf8")).trimEnd().split("\n");
   await writeFile(out, `${lines.filter((line) => !line.startsWith('{"question":5')).join("\n")}\n`);
-  const rescore = (...flags: string[]): ReturnType<typeof rayling> =>
-    rayling("rewards", "rescore", out, input, "--reward", own, "--workers", "1", ...flags);
+  const rescore = (...flags: string[]): ReturnType<typeof inProcess> =>
+    inProcess("rewards", "rescore", out, input, "--reward", own, "--workers", "1", ...flags);
 
   await version(2, "4");
   const failed = await rescore();
@@ -305,8 +307,8 @@ test("rewards rescore scores again what failed, or what an older version scored,
 test("--fallback is the score of what has none, --fail-above ends with what has failed, and --resume scores both again", async () => {
   const input = await fileOf(rollouts(4, (n) => (n < 2 ? "down" : `known ${n}`)));
   const out = join(await folder(), "rewards.jsonl");
-  const score = (...flags: string[]): ReturnType<typeof rayling> =>
-    rayling("score", input, "--reward", `${parts}:rule`, "--out", out, ...run, ...flags);
+  const score = (...flags: string[]): ReturnType<typeof inProcess> =>
+    inProcess("score", input, "--reward", `${parts}:rule`, "--out", out, ...run, ...flags);
   const failed = await score("--fail-above", "0.25");
   expect(failed).toMatchObject({
     code: 1,

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { fileOf, folder, inProcess, rayling, shown, start } from "./command.ts";
+import { fileOf, folder, inProcess, shown, start } from "./command.ts";
 
 describe("rayling train", () => {
   /** Two steps of the quickstart, in a folder of its own. */
@@ -27,14 +27,14 @@ describe("rayling train", () => {
 
   test("trains, ends with a table, and goes on with its checkpoints; its files become a page and a trace", async () => {
     const { files, overrides } = await quickstart();
-    const first = await rayling("train", "--config-name", "grpo", ...overrides);
+    const first = await inProcess("train", "--config-name", "grpo", ...overrides);
     expect(first).toMatchObject({ code: 0, stderr: "" });
     expect(first.stdout).toMatch(/^steps +2$/m);
     expect(first.stdout).toMatch(/^val-core\/arithmetic\/acc\/mean@1 +\d\.\d{4}$/m);
     expect(first.stdout).toContain(join(files, "run"));
     expect(first.stdout).toContain(join(files, "checkpoints"));
     const more = [...overrides, "trainer.total_training_steps=3", "trainer.nnodes=2"];
-    const second = await rayling("train", "--config-name", "grpo", ...more);
+    const second = await inProcess("train", "--config-name", "grpo", ...more);
     expect(second).toMatchObject({ code: 0 });
     expect(second.stderr).toBe("not used: trainer.nnodes (they are about verl's engines)\n");
     expect(second.stdout).toMatch(/^steps +3$/m);
@@ -99,7 +99,7 @@ describe("rayling train", () => {
   });
 
   test("prints its configuration, which is read again", async () => {
-    const { code, stdout } = await rayling(
+    const { code, stdout } = await inProcess(
       "train",
       "--config-name",
       "streaming",
@@ -119,7 +119,7 @@ describe("rayling train", () => {
       data_source: "own",
       reward_model: { ground_truth: "" },
     }));
-    const { code, stdout } = await rayling(
+    const { code, stdout } = await inProcess(
       "train",
       "--dry-run",
       `data.train_files=${await fileOf(rows)}`,
@@ -184,7 +184,7 @@ describe("rayling data gsm8k", () => {
   test("writes verl's rows", async () => {
     const input = await fileOf([{ question: "How many?", answer: "#### 1,200" }]);
     const out = join(await folder(), "made/train.jsonl");
-    const { code, stdout } = await rayling(
+    const { code, stdout } = await inProcess(
       "data",
       "gsm8k",
       input,

@@ -9,6 +9,7 @@ import { createTokenizer } from "@rayling/reward-loop/tokenizer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fixture } from "./loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 /** Rows of token ids 1 … 9, prompts of two tokens, padding 0. */

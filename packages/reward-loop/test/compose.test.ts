@@ -13,12 +13,13 @@ import {
   RewardLoopManager,
 } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { combined } from "../src/compose/combine.ts";
 import { readRewardConfig, rewardLoopOptionsOf } from "../src/config/reward-config.ts";
 import { startJudge } from "../../../test/servers/judge.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const part = (name: string): string => fixture(`parts.ts:${name}`);

@@ -6,10 +6,11 @@ import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { RewardLoopManager, rewardVersionsOf } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { isFull } from "../../../test/fixtures/suite.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const part = (name: string): string => fixture(`parts.ts:${name}`);

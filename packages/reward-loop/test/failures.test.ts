@@ -2,7 +2,7 @@
 
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { classOf } from "../src/faults/failure-class.ts";
 import {
   expectOnlyInvalid,
@@ -13,6 +13,7 @@ import {
   scoreByDeadline,
 } from "./loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const kinds = {

@@ -15,7 +15,7 @@ import type {
   RewardProgress,
   SampleOutcome,
 } from "@rayling/reward-loop";
-import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { LimiterClient, RemoteLease } from "../src/limits/limiter-client.ts";
 import { timeoutFailure } from "../src/outcome.ts";
 import type { AttemptOutcome } from "../src/outcome.ts";
@@ -23,6 +23,7 @@ import { readPolicy } from "../src/policy-settings.ts";
 import { ScoreAttempts } from "../src/worker/score-attempts.ts";
 import { fixture, numbers, sampleOf } from "./loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const flaky = fixture("flaky.ts");

@@ -7,9 +7,10 @@ import { BroadcastChannel } from "node:worker_threads";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
-import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { sampleOf } from "./loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 let folder = "";

@@ -14,11 +14,12 @@ import {
   RewardLoopManager,
 } from "@rayling/reward-loop";
 import type { RewardLoopOptions, RewardRecord, SampleOutcome } from "@rayling/reward-loop";
-import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { startJudge } from "../../../test/servers/judge.ts";
 import { RecordedOutcomes } from "../src/record/recorded-outcomes.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 let folder = "";

@@ -5,10 +5,11 @@ import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import type { ProgramEnd, RewardSample } from "@rayling/reward-manager-registry";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { SandboxServer } from "../../../test/servers/sandbox-server.ts";
 import { fixture } from "./loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 /** A program that doubles, and is right of so many of two tests. */

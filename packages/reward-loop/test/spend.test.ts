@@ -8,11 +8,12 @@ import { setImmediate } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
-import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { Purse } from "../src/spend/purse.ts";
 import { ScoreCache } from "../src/spend/score-cache.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 let cache = "";

@@ -5,9 +5,10 @@ import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardProgress } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { expectOnlyInvalid, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const slow = `${fixture("rewards.ts")}:slowValue`;

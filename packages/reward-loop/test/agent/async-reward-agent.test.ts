@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { goldenFile } from "../../../../test/fixtures/golden.ts";
 import { fixture } from "../loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const agents = fixture("agents.ts");

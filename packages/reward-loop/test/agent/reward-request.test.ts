@@ -4,9 +4,10 @@ import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { AsyncRewardAgent } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fixture, sampleOf } from "../loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const flaky = fixture("flaky.ts");

@@ -3,12 +3,13 @@
 import * as ray from "@rayling/core";
 import { RewardLimiter, rewardLimiterOf } from "@rayling/reward-loop";
 import type { RewardLimiterSettings } from "@rayling/reward-loop";
-import { afterAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { LimiterClient, OVERDUE_MS } from "../../src/limits/limiter-client.ts";
 import { LimiterMakerActor } from "../fixtures/limiter-maker.ts";
 import { VirtualClock } from "../virtual-clock.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 let endpoints = 0;

@@ -4,11 +4,12 @@ import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { AsyncRewardAgent, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import type { JudgeOptions, JudgeStats } from "../../../../test/servers/judge.ts";
 import { fixture, sampleOf } from "../loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 type Asking = (options: RewardLoopOptions, stats: () => Promise<JudgeStats>) => Promise<void>;

@@ -8,10 +8,11 @@ import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardModelUse } from "@rayling/reward-loop";
 import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import { sampleOf } from "../loop.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const model = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));

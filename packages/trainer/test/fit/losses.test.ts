@@ -17,12 +17,14 @@ import {
 import type { PPOTrainerOptions, TrainingReport } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { BanditActor } from "../fixtures/bandit.ts";
+import { sized } from "../../../../test/fixtures/suite.ts";
 
 const prompts = 8;
 let loop: RewardLoopManager;
 let dataset: PromptDataset;
 
 beforeAll(async () => {
+  await ray.init({ isolation: "shared", prewarm: 0 });
   const reward = fileURLToPath(new URL("../fixtures/bandit-reward.ts", import.meta.url));
   loop = await RewardLoopManager.create({ reward, workers: 1, executors: 1 });
   dataset = await PromptDataset.fromRows(
@@ -67,10 +69,13 @@ function scoresOf({ metrics }: TrainingReport): readonly [number, number] {
   return [mean(scores.slice(0, 5)), mean(scores.slice(-5))];
 }
 
+/** As few as show that it learns. */
+const stepsToLearn = sized({ gate: 30, full: 40 });
+
 describe("a training learns", () => {
   test.each(createPolicyLossRegistry().names())("by the loss %s", async (lossMode) => {
     const isBypass = lossMode === "bypass_mode";
-    const { report } = await trained(40, {
+    const { report } = await trained(stepsToLearn, {
       actor: { lossMode, ppoMiniBatchSize: 4, droBeta: 0.1 },
       ...(isBypass ? { algorithm: { rolloutCorrection: { bypassMode: true } } } : {}),
     });
@@ -84,7 +89,7 @@ describe("a training learns", () => {
     .filter((name) => name !== "gdpo");
   test.each(estimators)("by the estimator %s", async (advEstimator) => {
     const critic = TimedCriticActor.remote({ seconds: {} });
-    const { report } = await trained(40, {
+    const { report } = await trained(stepsToLearn, {
       algorithm: { advEstimator },
       ...(advEstimator === "gae" ? { critic } : {}),
     });
@@ -124,7 +129,7 @@ function inOrder(count: number): number[] {
 
 describe("decoupled", () => {
   test("learns from rollouts that are a step old, by what they said of themselves", async () => {
-    const { report } = await trained(60, {
+    const { report } = await trained(sized({ gate: 30, full: 60 }), {
       schedule: "one-step-off-policy",
       actor: { lossMode: "decoupled", ppoMiniBatchSize: 4 },
     });

@@ -4,9 +4,10 @@ import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { OpenAIPolicyActor, PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
 import type { PolicyHandle, PPOTrainerOptions } from "@rayling/trainer";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));

@@ -7,9 +7,10 @@ import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
 import type { ScheduleName, TrainingReport } from "@rayling/trainer";
-import { afterAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { SelfScoringPolicyActor } from "../fixtures/self-scoring.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const path = fileURLToPath(new URL("../fixtures/scripted.ts", import.meta.url));

@@ -11,7 +11,7 @@ import { GradientLogActor } from "../fixtures/gradient-log.ts";
 import { scoredTrainings } from "../fixtures/scored-training.ts";
 import { ConcurrentPolicyActor } from "../fixtures/scripted.ts";
 
-const { dataset, trained } = scoredTrainings();
+const { dataset, trained } = await scoredTrainings();
 
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "rayling-resumed-"));

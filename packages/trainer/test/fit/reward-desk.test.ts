@@ -4,16 +4,15 @@ import * as ray from "@rayling/core";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { PromptDataset } from "@rayling/trainer";
 import type { PromptRow } from "@rayling/trainer";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RewardArrangement } from "../../src/fit/options.ts";
 import { RewardDesk } from "../../src/fit/reward-desk.ts";
 import type { RewardLane } from "../../src/fit/reward-desk.ts";
 import type { TrainingSample } from "../../src/fit/samples.ts";
 import { rewardsPath } from "../fixtures/scored-training.ts";
 
-afterAll(async () => {
-  await ray.shutdown();
-});
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
+afterAll(() => ray.shutdown());
 
 test.for<[string, Partial<RewardLoopOptions>, number]>([
   ["the slots of its workers", {}, 6],

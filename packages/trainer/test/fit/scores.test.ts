@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { GradientLogActor } from "../fixtures/gradient-log.ts";
 import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 
-const { dataset, trained } = scoredTrainings();
+const { dataset, trained } = await scoredTrainings();
 
 describe("a run goes on, and learns nothing from them, where the scores are invalid of", () => {
   const reference = GradientLogActor.remote("");

@@ -3,10 +3,11 @@
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
 
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
 const reward = fileURLToPath(

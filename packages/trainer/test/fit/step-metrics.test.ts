@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 
-const { dataset, trained } = scoredTrainings();
+const { dataset, trained } = await scoredTrainings();
 
 /** Of each step, those whose names begin so, without that. */
 function metricsOf(

@@ -9,7 +9,7 @@ import { scoredTrainings } from "../fixtures/scored-training.ts";
 import { recordRun } from "./recorded-run.ts";
 import { optionsIn, runFolder } from "./run-folder.ts";
 
-const { trained } = scoredTrainings();
+const { trained } = await scoredTrainings();
 
 const steps = 6;
 const perStep = 40;
