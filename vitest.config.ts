@@ -59,7 +59,7 @@ const roomy = "--min-semi-space-size=16";
 // Collectors are driven by hand in tests of references.
 const execArgv = ["--expose-gc", "--conditions=built", roomy];
 /** For the drivers and agents that tests start. */
-const env = { NODE_OPTIONS: `--conditions=built ${roomy}` };
+const env = { NODE_OPTIONS: "--conditions=built" };
 
 /** `--mode full` is `pnpm test:full`: every battery on every isolation, and the series that the gate does without. */
 export default defineConfig(({ mode }) => {
