@@ -154,6 +154,20 @@ describe.each(Object.entries(subjects))("%s", (_name, [loss, direction]) => {
   });
 });
 
+test("a ratio is kept within exp(20), and has no gradient beyond", () => {
+  const batch = {
+    oldLogProb: float64([[-26, -26]]),
+    logProb: float64([[-1, -6.5]]),
+    advantages: float64([[-1, -1]]),
+    responseMask: tensor([[1, 1]], "int32"),
+  };
+  const settings = { clipRatioC: 1e12, lossAggMode: "token-sum" as const };
+  const { loss, gradLogProb } = registry.get("vanilla")(batch, settings);
+  expect(loss / (Math.exp(20) + Math.exp(19.5))).toBeCloseTo(1, 6);
+  expect(gradLogProb.data[0]).toBe(0);
+  expect((gradLogProb.data[1] as number) / Math.exp(19.5)).toBeCloseTo(1, 6);
+});
+
 test.each(modes)("the value loss, %s", (lossAggMode) => {
   const lossOf = (vpreds: Rows): ReturnType<typeof valueLoss> =>
     valueLoss(
