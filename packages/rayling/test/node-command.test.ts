@@ -79,7 +79,7 @@ test("is drained: what runs there goes elsewhere, and both commands end", async 
   const options = { numCpus: 1, schedulingStrategy };
   const place = nodeOfTask.options({ ...options, maxRetries: 0 });
   expect(await ray.get(place.remote())).toBe(nodeId);
-  const { code, stdout, stderr } = await inProcess("node", ...flags, "--drain");
+  const { code, stdout, stderr } = await rayling("node", ...flags, "--drain");
   expect(stderr).toBe("");
   expect(stdout).toMatch(/^The node is drained: [01] hosts left it, and its agent has ended\.\n$/);
   expect(code).toBe(0);
