@@ -32,10 +32,11 @@ const subjects: readonly Subject[] = [
 ];
 
 const program = join(import.meta.dirname, "subjects/first-call.ts");
-const build = join(import.meta.dirname, "../packages/core/build.ts");
+const build = join(import.meta.dirname, "../packages/build.ts");
+const core = join(import.meta.dirname, "../packages/core");
 
 export async function measureHosts({ rounds, hosts }: HostsPlan, say: Progress): Promise<Report> {
-  await node([build]);
+  await node([build, core]);
   const measured = subjects.map((subject) => ({ ...subject, calls: [] as FirstCalls[] }));
   for (let round = 0; round < rounds; round++) {
     for (const { name, kind, flags, calls } of measured) {

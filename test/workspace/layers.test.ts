@@ -101,7 +101,7 @@ describe("the layers", () => {
     );
     const entering = outsideFiles.flatMap((file) =>
       relativeImports(file)
-        .filter((target) => target.startsWith("packages/"))
+        .filter((target) => /^packages\/[^/]+\//.test(target))
         .map((target) => `${file.path} imports ${target}`),
     );
     expect([...leaving, ...entering]).toEqual([]);

@@ -161,8 +161,8 @@ test("a ratio is kept within exp(20), and has no gradient beyond", () => {
     advantages: float64([[-1, -1]]),
     responseMask: tensor([[1, 1]], "int32"),
   };
-  const settings = { clipRatioC: 1e12, lossAggMode: "token-sum" as const };
-  const { loss, gradLogProb } = registry.get("vanilla")(batch, settings);
+  const unclipped = { clipRatioC: 1e12, lossAggMode: "token-sum" as const };
+  const { loss, gradLogProb } = registry.get("vanilla")(batch, unclipped);
   expect(loss / (Math.exp(20) + Math.exp(19.5))).toBeCloseTo(1, 6);
   expect(gradLogProb.data[0]).toBe(0);
   expect((gradLogProb.data[1] as number) / Math.exp(19.5)).toBeCloseTo(1, 6);

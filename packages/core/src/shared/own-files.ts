@@ -1,6 +1,6 @@
 /**
- * Where this package's own files are. In the workspace every module is a file below `src`; built, all of them are in few files of one folder, because a host
- * spends most of its start on opening files.
+ * Where this package's own files are. In the workspace every module is a file below `src`; built, few files hold all of them (packages/build.ts), and this one,
+ * which hosts and drivers share, lies in the folder itself.
  */
 const isBuilt: boolean = !import.meta.url.endsWith(".ts");
 
@@ -9,5 +9,5 @@ export const ownFolder: URL = new URL(isBuilt ? "." : "..", import.meta.url);
 
 /** What a host of that kind runs. */
 export function hostEntry(kind: "thread" | "process"): URL {
-  return new URL(isBuilt ? `${kind}-main.js` : `host/${kind}-main.ts`, ownFolder);
+  return new URL(`host/${kind}-main.${isBuilt ? "js" : "ts"}`, ownFolder);
 }

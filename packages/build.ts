@@ -1,0 +1,98 @@
+/**
+ * Writes what is published of a package into its `dist`: declarations by tsc, one for each module, and the code in few files, because opening files is most of
+ * what the start of a thread or a process costs. For packages whose code hosts run: `node ../build.ts` in the package's folder.
+ *
+ * Each file is replaced whole and what is no longer made goes last, so that programs that run meanwhile find the old or the new.
+ */
+import { execFile } from "node:child_process";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { promisify } from "node:util";
+import { build } from "esbuild";
+
+/**
+ * The packages that are bundled, by folder, with the modules that hosts load beside what the package exports: what runs there, and modules of actors, which would
+ * bring all of the package along if they were in one file with it.
+ */
+export const bundled: Readonly<Record<string, readonly string[]>> = {
+  core: ["host/thread-main", "host/process-main"],
+  "data-proto": [],
+  "reward-manager-registry": [],
+  "reward-loop": [
+    "executor/score-executor",
+    "limits/reward-limiter",
+    "reward-model/router-actor",
+    "worker/reward-loop-worker",
+  ],
+};
+
+/** @returns the files, as paths below `dist` */
+export async function buildCode(folder: string): Promise<string[]> {
+  const out = join(folder, "dist");
+  const { exports } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as {
+    readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
+  };
+  const exported = Object.values(exports).flatMap((one) =>
+    typeof one === "string" ? [] : [one.default],
+  );
+  const more = bundled[basename(folder)] ?? [];
+  const { outputFiles } = await build({
+    absWorkingDir: folder,
+    entryPoints: [...exported, ...more.map((one) => `src/${one}.ts`)],
+    outbase: "src",
+    chunkNames: "[name]-[hash]",
+    outdir: out,
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node22.18",
+    packages: "external",
+    sourcemap: "linked",
+    sourcesContent: false,
+    write: false,
+    logLevel: "warning",
+  });
+  for (const directory of new Set(outputFiles.map(({ path }) => dirname(path)))) {
+    await mkdir(directory, { recursive: true });
+  }
+  for (const { path, contents } of outputFiles) {
+    const whole = `${path}.${process.pid}`;
+    await writeFile(whole, contents);
+    await rename(whole, path);
+  }
+  return outputFiles.map(({ path }) => relative(out, path));
+}
+
+/** @param flags more of them, for tsc */
+export async function buildDeclarations(
+  folder: string,
+  ...flags: readonly string[]
+): Promise<string[]> {
+  const tsc = join(import.meta.dirname, "../node_modules/.bin/tsc");
+  const args = ["-p", folder, "--emitDeclarationOnly", "--listEmittedFiles", ...flags];
+  const { stdout } = await promisify(execFile)(tsc, args);
+  return stdout
+    .split("\n")
+    .filter((line) => line.startsWith("TSFILE: "))
+    .map((line) => relative(join(folder, "dist"), line.slice("TSFILE: ".length)));
+}
+
+/** Removes what is not among them. */
+export async function keepOnly(folder: string, files: readonly string[]): Promise<void> {
+  const out = join(folder, "dist");
+  const kept = new Set(files);
+  for (const entry of await readdir(out, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    // Another build may be about to rename one of its own.
+    const isOnItsWay = /\.\d+$/.test(path);
+    if (entry.isFile() && !kept.has(relative(out, path)) && !isOnItsWay) {
+      await rm(path, { force: true });
+    }
+  }
+}
+
+if (import.meta.main) {
+  const folder = resolve(process.argv[2] ?? ".");
+  await keepOnly(folder, [...(await buildDeclarations(folder)), ...(await buildCode(folder))]);
+}
