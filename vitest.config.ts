@@ -6,15 +6,21 @@ const report = process.env["RAYLING_TEST_REPORT"];
 
 /** Pure functions and values: they start nothing and leave nothing behind, so that their files share a process. */
 const pure = [
-  "packages/core/test/{counts,depth,failure,framing,inside,line,lineage,messages,pending-table,placement*}.test.ts",
+  "packages/core/test/{arrivals,counts,depth,endpoint,failure,framing,inside,line,lineage,logs,machine-memory,messages,pending-table,placement*,session,vigil}.test.ts",
+  "packages/cluster/test/host-output.test.ts",
   "packages/data-proto/test/**/*.test.ts",
   "packages/reward-manager-registry/test/{dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
   "packages/reward-loop/test/{config,travel}/*.test.ts",
-  "packages/reward-loop/test/{faults/faults,limits/limits,record/reward-version}.test.ts",
+  "packages/reward-loop/test/{faults/faults,limits/limits,page,record/reward-version,worker/score-attempts}.test.ts",
   "packages/trainer/test/*.test.ts",
-  "packages/trainer/test/{data,tasks}/*.test.ts",
+  "packages/trainer/test/{config,data,tasks}/*.test.ts",
+  "packages/trainer/test/{checkpoint/formats,policy/tiny-parts}.test.ts",
+  "packages/trainer/test/tracking/{console,generations,reward-metrics,rollout-dump,tracking}.test.ts",
   "packages/trainer/test/fit/{actor-gradients,join-columns,mini-batch-size}.test.ts",
-  "test/workspace/{golden,parity,suites}.test.ts",
+  "packages/rayling/test/cli-parts.test.ts",
+  "test/bench/python.test.ts",
+  "test/examples/rewards.test.ts",
+  "test/workspace/{golden,layers,parity,public-names,suites}.test.ts",
 ];
 
 /** The core battery runs on threads, and on these. */

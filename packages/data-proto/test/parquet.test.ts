@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { ParquetError, parquetInfo, readParquet, writeParquet } from "@rayling/data-proto";
 import type { ParquetRecord, ReadParquetOptions } from "@rayling/data-proto";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { sized } from "../../../test/fixtures/suite.ts";
 
 const fixture = (name: string): string =>
   fileURLToPath(new URL(`./fixtures/${name}.parquet`, import.meta.url));
@@ -232,6 +233,10 @@ describe("writing", () => {
 
   /** In a process of its own: how much memory 60 row groups of 4 MB take. */
   test("memory is that of a row group, not of the file", async () => {
+    const { count, heapMb } = sized({
+      gate: { count: 24_000, heapMb: 48 },
+      full: { count: 60_000, heapMb: 100 },
+    });
     const script = join(folder, "big.mjs");
     const module = new URL("../src/index.ts", import.meta.url).href;
     await writeFile(
@@ -239,7 +244,7 @@ describe("writing", () => {
       `import { readParquet, writeParquet } from ${JSON.stringify(module)};
       let text = 1;
       function* rows() {
-        for (let row = 0; row < 60_000; row++) {
+        for (let row = 0; row < ${count}; row++) {
           let name = "";
           for (let part = 0; part < 400; part++) name += (text = (text * 48271) % 2147483647).toString(36);
           yield { row, name };
@@ -254,12 +259,12 @@ describe("writing", () => {
       console.log(next);`,
     );
     const path = join(folder, "big.parquet");
-    // 240 MB of text do not fit into this heap, nor do 60 times its row groups.
+    // Of text there are 4 KB a row: three times what fits into this heap, and no more do its row groups.
     const { stdout } = await promisify(execFile)(process.execPath, [
-      "--max-old-space-size=100",
+      `--max-old-space-size=${heapMb}`,
       script,
       path,
     ]);
-    expect(stdout).toBe("60000\n");
+    expect(stdout).toBe(`${count}\n`);
   });
 });

@@ -206,13 +206,13 @@ describe("--out", () => {
     }
     first.child.kill("SIGKILL");
     await first.ended;
-    const after = await rayling(...run, "--latency", "0", "--resume");
+    const after = await inProcess(...run, "--latency", "0", "--resume");
     expect(after).toMatchObject({ code: 0 });
     expect(await readdir(dirname(out))).toEqual(["rewards.jsonl"]);
   });
 
   test("that cannot be written to its end says how far it is", async () => {
-    const full = await rayling("score", "--demo", "--baseline", "0", "--out", "/dev/full");
+    const full = await inProcess("score", "--demo", "--baseline", "0", "--out", "/dev/full");
     expect(full).toMatchObject({ code: 1, stdout: "" });
     expect(full.stderr).toMatch(/ENOSPC.*of 2,560 rewards are in \/dev\/full/);
   });

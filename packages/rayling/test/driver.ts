@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type * as ray from "rayling";
 import { onTestFinished, vi } from "vitest";
-import { type Ended, folder, inProcess, rayling, startNode } from "./command.ts";
+import { type Ended, folder, inProcess, startNode } from "./command.ts";
 
 const script = fileURLToPath(new URL("fixtures/driver.ts", import.meta.url));
 
@@ -88,11 +88,6 @@ export async function killed({ child }: Driver): Promise<void> {
 /** What a command prints as JSON, run in this process. Throws when it fails. */
 export async function json(...args: readonly string[]): Promise<unknown> {
   return parsed(args, await inProcess(...args, "--format", "json"));
-}
-
-/** The same of a process of its own, as many as like side by side. */
-export async function jsonOfProcess(...args: readonly string[]): Promise<unknown> {
-  return parsed(args, await rayling(...args, "--format", "json"));
 }
 
 function parsed(

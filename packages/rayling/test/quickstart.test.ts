@@ -8,7 +8,7 @@ import { folder, inProcess, rayling } from "./command.ts";
 
 test("a short one: table, pages, traces", async () => {
   const out = join(await folder(), "runs");
-  const flags = ["--steps", "2", "--warm-steps", "5", "--latency", "4", "--out", out];
+  const flags = ["--steps", "2", "--warm-steps", "2", "--latency", "4", "--out", out];
   const { code, stdout } = await rayling("quickstart", ...flags);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^sync +[\d.]+ s +- +[\d.]+ % +[\d.]+ % +[\d.]+ s +[\d.]+ %$/m);

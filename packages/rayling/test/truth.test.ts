@@ -12,7 +12,7 @@ import * as ray from "rayling";
 import { afterEach, expect, test, vi } from "vitest";
 import { seededRandom } from "../../../test/servers/seeded.ts";
 import { folder, shown, start } from "./command.ts";
-import { jsonOfProcess, ownDirectory } from "./driver.ts";
+import { json, ownDirectory } from "./driver.ts";
 import { type Life, Seen, type SeenClass } from "./fixtures/seen.ts";
 import { sized } from "../../../test/fixtures/suite.ts";
 
@@ -414,6 +414,8 @@ test(
       prewarm: 0,
       resources: { home: 100 },
       stuckWarningMs: 0,
+      // Commands write to the same streams.
+      logToDriver: false,
       nodes: machines.map(({ address }) => address),
     });
     const session = new Session();
@@ -432,18 +434,16 @@ test(
         // In one of the rounds each machine is killed while the commands run.
         const killed = times.filter(() => round === pick(rounds) || round === rounds - 1);
         for (const { resolve } of killed) resolve();
-        await Promise.all(
-          commands.map(async ({ words, check }) => {
-            const from = performance.now();
-            check(session, from, (await jsonOfProcess(...words)) as never);
-          }),
-        );
+        for (const { words, check } of commands) {
+          const from = performance.now();
+          check(session, from, (await json(...words)) as never);
+        }
       }
     })().finally(() => (session.isOver = true));
     await Promise.all([running, asking]);
     // Everything has ended, and what it held is free again.
     await vi.waitFor(async () => {
-      const { nodes, actors } = (await jsonOfProcess("status")) as Status;
+      const { nodes, actors } = (await json("status")) as Status;
       expect(cpusIn(nodes)).toBe(0);
       expect(actors).toMatchObject({ ALIVE: 0, RESTARTING: 0, PENDING_CREATION: 0 });
     }, settled);

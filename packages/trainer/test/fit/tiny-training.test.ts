@@ -86,7 +86,7 @@ const meanOf = (some: readonly number[]): number => some.reduce((a, b) => a + b,
 
 test("GRPO makes more of its answers right", async () => {
   const { gain, ...size } = sized({
-    gate: { steps: 16, batchSize: 24, gain: 0.1 },
+    gate: { steps: 12, batchSize: 24, gain: 0.05 },
     full: { steps: 24, batchSize: train.length, gain: 0.15 },
   });
   const scores = valuesOf(await trained(size), "critic/score/mean");
