@@ -6,7 +6,7 @@ const report = process.env["RAYLING_TEST_REPORT"];
 
 /** Pure functions and values: they start nothing and leave nothing behind, so that their files share a process. */
 const pure = [
-  "packages/core/test/{arrivals,counts,depth,endpoint,failure,framing,inside,line,lineage,logs,machine-memory,messages,pending-table,placement*,session,vigil}.test.ts",
+  "packages/core/test/{arrivals,counts,depth,failure,framing,inside,line,lineage,logs,machine-memory,messages,pending-table,placement*,session,vigil}.test.ts",
   "packages/cluster/test/host-output.test.ts",
   "packages/data-proto/test/**/*.test.ts",
   "packages/reward-manager-registry/test/{dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
@@ -77,8 +77,8 @@ export default defineConfig(({ mode }) => {
       globalSetup: "test/fixtures/build-packages.ts",
       // Every file gets a process of its own: tests start and end threads of theirs.
       pool: "forks",
-      // Starting hosts and loading modules keeps the processors busy; one more file takes what is left while others wait.
-      maxWorkers: availableParallelism() + 1,
+      // Starting hosts and loading modules keeps the processors busy.
+      maxWorkers: availableParallelism(),
       env: { RAYLING_TEST_SUITE: suite },
       // No test asserts a time; this only keeps one that hangs from holding up the rest on a slow machine.
       testTimeout: 120_000,

@@ -375,7 +375,7 @@ describe("servers that are started", () => {
       const { createServer: createSilent } = require("node:net");
       const [folder, port] = process.argv.slice(1);
       const tries = readdirSync(folder).length;
-      writeFileSync(folder + "/" + port, "");
+      writeFileSync(folder + "/" + process.pid, "");
       const listen = () => createServer((_, response) => response.end("well")).listen(Number(port), "127.0.0.1");
       if (tries < ${times}) createSilent().listen(Number(port), "127.0.0.1", listen);
       else listen();
