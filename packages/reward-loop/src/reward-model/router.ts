@@ -129,8 +129,10 @@ export class RewardModelRouter implements AsyncDisposable {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.headers.via?.includes(this.#name) === true)
-      return refuse(response, 508, "the router is one of its own servers");
+    if (request.headers.via?.includes(this.#name) === true) {
+      const loop = `the router ${this.address} is one of its own servers, or behind one of them`;
+      return refuse(response, 508, loop);
+    }
     const body = await this.#bodyOf(request);
     if (body === undefined) return refuse(response, 413, "the body is too large");
     const gone = new AbortController();
