@@ -1,10 +1,11 @@
 /**
  * Puts each fault of mutants.ts into a copy of this checkout, one after the other, and says which test notices it.
  *
- *     npx -y pnpm@12 test:mutants [--suite gate|full] [--only ID,ID] [--markdown]
+ *     npx -y pnpm@12 test:mutants [--suite gate|full] [--only ID,ID] [--at COMMIT] [--markdown]
  *
  * The copy is a clone of what is committed, in a temporary folder; its tests must pass before anything is changed. Ends with 1 where a mutant survives, or is
- * none: it must be found once.
+ * none: it must be found once. With --at the copy is an earlier commit with its own tests, for a comparison; of a mutant's files those are run that it has, else all
+ * of the package.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,6 +24,7 @@ const { values: flags } = parseArgs({
   options: {
     suite: { type: "string", default: "gate" },
     only: { type: "string" },
+    at: { type: "string" },
     markdown: { type: "boolean", default: false },
   },
 });
@@ -43,7 +45,7 @@ const folder = mkdtempSync(join(tmpdir(), "rayling-mutants-"));
 let verdicts: Verdict[] = [];
 try {
   const copy = copyOf(folder);
-  const files = [...new Set(some.flatMap(({ tests }) => tests))];
+  const files = thereIn(copy, [...new Set(some.flatMap(({ tests }) => tests))]);
   const { failure } = await run(files, copy, files.length * boundMs);
   if (failure !== undefined) throw new Error(`without any mutant a test fails: ${failure}`);
   for (const mutant of some) {
@@ -62,6 +64,7 @@ process.exitCode = killed === verdicts.length ? 0 : 1;
 function copyOf(parent: string): string {
   const copy = join(parent, "main");
   execFileSync("git", ["clone", "-q", root, copy]);
+  if (flags.at !== undefined) execFileSync("git", ["checkout", "-q", flags.at], { cwd: copy });
   const shared = join(dirname(root.replace(/\/$/, "")), "shared");
   if (existsSync(shared)) symlinkSync(shared, join(parent, "shared"));
   const install = ["-y", "pnpm@12", "install", "--frozen-lockfile", "--prefer-offline"];
@@ -69,15 +72,22 @@ function copyOf(parent: string): string {
   return copy;
 }
 
+function thereIn(copy: string, files: readonly string[]): string[] {
+  return files.filter((file) => existsSync(join(copy, file)));
+}
+
 async function tried(mutant: Mutant, copy: string): Promise<Verdict> {
-  const path = join(copy, "packages", `${mutant.file}.ts`);
-  const text = readFileSync(path, "utf8");
   const began = performance.now();
   const verdict = (more: Pick<Verdict, "killer" | "invalid">): Verdict => ({
     mutant,
     ...more,
     seconds: (performance.now() - began) / 1000,
   });
+  const path = join(copy, "packages", `${mutant.file}.ts`);
+  const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+  const named = thereIn(copy, mutant.tests);
+  const tests =
+    named.length > 0 ? named : [dirname(`packages/${mutant.file}`).replace(/\/src\b.*/, "/test/")];
   const found = text.split(mutant.find).length - 1;
   if (found !== 1) return verdict({ killer: undefined, invalid: `is found ${found} times` });
   writeFileSync(
@@ -85,7 +95,7 @@ async function tried(mutant: Mutant, copy: string): Promise<Verdict> {
     text.replace(mutant.find, () => mutant.replace),
   );
   try {
-    const { failure } = await run(mutant.tests, copy, boundMs);
+    const { failure } = await run(tests, copy, boundMs);
     return verdict({ killer: failure });
   } finally {
     writeFileSync(path, text);
