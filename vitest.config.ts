@@ -78,6 +78,8 @@ export default defineConfig(({ mode }) => {
       // Starting hosts and loading modules keeps the processors busy.
       maxWorkers: availableParallelism(),
       env: { RAYLING_TEST_SUITE: suite },
+      // As for users, whose vitest does not transform what is installed.
+      server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
       // No test asserts a time; this only keeps one that hangs from holding up the rest on a slow machine.
       testTimeout: 120_000,
       hookTimeout: 120_000,

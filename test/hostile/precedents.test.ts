@@ -566,7 +566,7 @@ describe("capnweb: what is no public method of the class is called", () => {
 describe("code that a peer names, or sends, is loaded", () => {
   const trace = join(tmpdir(), `rayling-precedent-${process.pid}`);
   const code = `data:text/javascript,import("node:fs").then((fs)=>fs.writeFileSync(${JSON.stringify(trace)},""))`;
-  const key = { moduleUrl: code, ordinal: 0, name: "x", assignment: {} };
+  const key = { moduleUrl: code, exportName: "x", name: "x", assignment: {} };
 
   test("not as a task", async () => {
     const peer = await guest(host);

@@ -24,11 +24,13 @@ export type { RuntimeContext } from "./api/context.ts";
 export { cancel } from "./api/tasks.ts";
 export type { CancelOptions } from "./api/tasks.ts";
 export { remote } from "./api/remote.ts";
+export { registerError } from "./host/error-classes.ts";
 export type {
   ActorClass,
   ActorOptions,
   CallOptionsOfMethod,
   RemoteFunction,
+  RemoteName,
   TaskOptions,
 } from "./api/remote.ts";
 export type { FallbackStrategy, SchedulingOptions, SchedulingStrategy } from "./api/scheduling.ts";

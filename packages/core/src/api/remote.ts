@@ -1,7 +1,9 @@
 /**
  * `remote`: makes a class into an actor class, or a function into a task, by the place of this very call in its module.
  */
-import { registerRemote } from "../host/registry.ts";
+import { isAbsolute } from "node:path";
+import { pathToFileURL } from "node:url";
+import { noteSame, noteTarget, type Registration, registerRemote } from "../host/registry.ts";
 import { taskTarget } from "../host/task-runner.ts";
 import { assignmentOf, type Demand } from "../rpc/demand.ts";
 import type {
@@ -9,7 +11,7 @@ import type {
   ActorSpec,
   Isolation,
   MethodOptions,
-  RemoteKey,
+  ExportName,
   RestartIntensity,
   RuntimeEnv,
   TaskIsolation,
@@ -18,6 +20,7 @@ import type {
 import type { CallPlan } from "../caller/call.ts";
 import { noteFunctionRef, setFunctionMaker } from "../caller/function-ref.ts";
 import type { CallOptions } from "../caller/handle.ts";
+import { driversOf } from "../shared/code-roots.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { builtInMethods, type Method, methodsOf, shutdownHook } from "../shared/methods.ts";
@@ -93,6 +96,16 @@ export interface ActorOptions extends SchedulingOptions {
   readonly runtimeEnv?: RuntimeEnv;
 }
 
+/**
+ * What a worker imports to find a class or function, and what that exports: the class or function itself, or what `remote` made of it. Needed where the place of
+ * the `remote()` call does not say which one it is: in a loop over what depends on anything, in a decorator, in a library that calls it for others.
+ */
+export interface RemoteName {
+  /** The module: its `import.meta.url`, or its path. */
+  readonly module?: string | URL;
+  readonly exportName?: string;
+}
+
 export interface TaskOptions extends SchedulingOptions {
   /** A name for messages to people. Default: the function's. */
   readonly name?: string;
@@ -137,68 +150,105 @@ export interface RemoteFunction<
 /** Call it at the top level of a module, above any driver code: workers import the module to find the class. */
 export function remote<Class extends Constructor, const Options extends ActorOptions>(
   target: Class,
-  options?: Options,
+  options?: Options & RemoteName,
 ): ActorClass<Class, MethodsOf<Options>>;
 export function remote<
   Task extends (...args: never[]) => unknown,
   const Options extends TaskOptions,
->(target: Task, options?: Options): RemoteFunction<Task, Options>;
-export function remote(target: unknown, options: ActorOptions & TaskOptions = {}): unknown {
+>(target: Task, options?: Options & RemoteName): RemoteFunction<Task, Options>;
+export function remote(
+  target: unknown,
+  given: ActorOptions & TaskOptions & RemoteName = {},
+): unknown {
   if (typeof target !== "function") {
     throw new InvalidOptionError(
       "target",
       `remote takes a class or a function, not ${show(target)}`,
     );
   }
-  const key = registerRemote(target, target.name === "" ? "anonymous" : target.name, 1);
-  return isClass(target)
-    ? actorClass(target as Constructor, key, checkedActor(key.name, options))
-    : remoteFunction(key, isGenerator(target), checkedTask(key.name, options));
+  const name = target.name === "" ? "anonymous" : target.name;
+  const { module, exportName, ...rest } = given;
+  // What is no object of options is refused with them.
+  const options = typeof given === "object" ? rest : given;
+  const named = exportNameOf(name, { module, exportName });
+  const registration = registerRemote(target, name, 1, named);
+  if (isClass(target)) {
+    return actorClass(target as Constructor, registration, checkedActor(name, options));
+  }
+  const made = remoteFunction(registration, isGenerator(target), checkedTask(name, options));
+  noteTarget(made, target);
+  return made;
+}
+
+function exportNameOf(
+  name: string,
+  { module, exportName }: { [Part in keyof RemoteName]: RemoteName[Part] | undefined },
+): ExportName | undefined {
+  if (module === undefined && exportName === undefined) return undefined;
+  if (typeof exportName !== "string" || exportName === "") {
+    throw new InvalidOptionError(
+      "exportName",
+      `remote ${name}: exportName must be the name of an export, not ${show(exportName)}`,
+    );
+  }
+  const given = module instanceof URL ? module.href : module;
+  const url =
+    typeof given === "string" && isAbsolute(given) ? pathToFileURL(given).href : String(given);
+  if (!url.startsWith("file:")) {
+    throw new InvalidOptionError(
+      "module",
+      `remote ${name}: module must be the import.meta.url of a file, or its path, not ${show(module)}`,
+    );
+  }
+  return { moduleUrl: driversOf(url), exportName };
 }
 
 function actorClass<Class extends Constructor>(
   target: Class,
-  key: RemoteKey,
+  registration: Registration,
   options: ActorOptions,
 ): ActorClass<Class> {
   const methods = methodsOf(target.prototype as object);
-  checkMethods(key.name, methods, options);
-  const demand = actorDemand(`actor class ${key.name}`, options);
-  return {
+  checkMethods(registration.name, methods, options);
+  const demand = actorDemand(`actor class ${registration.name}`, options);
+  const made: ActorClass<Class> = {
     options: (more) => {
-      const checked = checkedActor(key.name, more, true);
+      const checked = checkedActor(registration.name, more, true);
       for (const name of ["concurrencyGroups", "methods"]) {
         if (!(name in more)) continue;
         throw new InvalidOptionError(
           name,
-          `actor class ${key.name}: ${name} can only be given to remote(), not to options()`,
+          `actor class ${registration.name}: ${name} can only be given to remote(), not to options()`,
         );
       }
-      return actorClass(target, key, checkedActor(key.name, { ...options, ...checked }));
+      const all = checkedActor(registration.name, { ...options, ...checked });
+      return actorClass(target, registration, all);
     },
     remote: (...args) =>
-      create(key, methods, options, demand, args) as ActorHandle<InstanceType<Class>>,
+      create(registration, methods, options, demand, args) as ActorHandle<InstanceType<Class>>,
   };
+  noteTarget(made, target);
+  return made;
 }
 
 function create(
-  key: RemoteKey,
+  registration: Registration,
   methods: ReadonlyMap<string, Method>,
   options: ActorOptions,
   demand: Demand,
   args: readonly unknown[],
 ): object {
   const caller = useCaller();
-  const info = infoOf(key, methods, options, caller.id);
+  const info = infoOf(registration.name, methods, options, caller.id);
   const spec: ActorSpec = {
     info,
-    key,
+    key: registration.key(),
     name: options.name,
     namespace: options.namespace,
     getIfExists: options.getIfExists ?? false,
     maxRestarts: options.maxRestarts ?? 0,
     restartIntensity: options.restartIntensity,
-    demand: inCurrentGroup(`actor class ${key.name}`, options, demand),
+    demand: inCurrentGroup(`actor class ${registration.name}`, options, demand),
     isolation: options.isolation,
     runtimeEnv: options.runtimeEnv,
   };
@@ -213,10 +263,10 @@ function create(
   );
   const answer = directory.register(spec);
   if (answer instanceof Promise) {
-    const registered = answer.then((registration) => {
-      pending.resolve(registration.state === "new");
-      if (registration.state === "taken") {
-        throw new ActorAlreadyExistsError(registration.name, registration.namespace);
+    const registered = answer.then((told) => {
+      pending.resolve(told.state === "new");
+      if (told.state === "taken") {
+        throw new ActorAlreadyExistsError(told.name, told.namespace);
       }
     });
     // It may turn out to be another name of an actor, which goes with its handles.
@@ -229,7 +279,7 @@ function create(
 }
 
 function infoOf(
-  key: RemoteKey,
+  className: string,
   methods: ReadonlyMap<string, Method>,
   options: ActorOptions,
   owner: string,
@@ -248,7 +298,7 @@ function infoOf(
   }
   return {
     actorId: newId("actor"),
-    className: key.name,
+    className,
     methods: names,
     methodOptions,
     maxConcurrency,
@@ -263,33 +313,34 @@ function infoOf(
 }
 
 function remoteFunction(
-  key: RemoteKey,
+  registration: Registration,
   isStream: boolean,
   options: TaskOptions,
 ): RemoteFunction<(...args: never[]) => unknown, never> {
-  const { name = key.name, generatorBackpressureNumObjects: ahead } = options;
+  const { name = registration.name, generatorBackpressureNumObjects: ahead } = options;
   const returns = options.numReturns ?? (isStream ? "streaming" : 1);
   const shape = {
     ...(returns === 1 ? {} : { returns }),
     ...(ahead === undefined ? {} : { ahead }),
-    ...(name === key.name ? {} : { name }),
+    ...(name === registration.name ? {} : { name }),
   };
-  const where = `task ${key.name}`;
+  const where = `task ${registration.name}`;
   const demand = taskDemand(where, options);
   const planFor = (chosen: Demand): CallPlan => ({
     route: {
       target: taskTarget,
       // The worker learns from it which function to run, and what it was given to run it with.
-      method: JSON.stringify({ ...key, assignment: assignmentOf(chosen) }),
+      method: JSON.stringify({ ...registration.key(), assignment: assignmentOf(chosen) }),
       label: name,
       ...(Object.keys(shape).length === 0 ? {} : { shape }),
     },
     maxRetries: options.maxRetries ?? 3,
     retryExceptions: errorNames(options.retryExceptions ?? false),
   });
-  const plan = planFor(demand);
+  /** Made by the first call: how it is found is known then. */
+  let plan: CallPlan | undefined;
   const { isolation, runtimeEnv } = options;
-  const { moduleUrl } = key;
+  const { moduleUrl } = registration;
   // What a worker may read depends on the module, so others cannot share it.
   const permitted = runtimeEnv?.permissions === undefined ? undefined : moduleUrl;
   const kind = JSON.stringify([isolation, runtimeEnv, permitted]);
@@ -305,12 +356,18 @@ function remoteFunction(
   /** In placement groups whose tasks take part in them: made once, because a route is named once. */
   const captured = new Map<string, readonly [CallPlan, WorkerRequest]>();
   const made: RemoteFunction<(...args: never[]) => unknown, never> = {
-    options: (more) =>
-      remoteFunction(key, isStream, { ...options, ...checkedTask(key.name, more) }),
+    options: (more) => {
+      const checked = checkedTask(registration.name, more);
+      const other = remoteFunction(registration, isStream, { ...options, ...checked });
+      noteSame(other, made);
+      return other;
+    },
     remote: (...args) => {
       const caller = useCaller();
       const here = inCurrentGroup(where, options, demand);
-      if (here === demand) return caller.callTask(plan, worker, args) as never;
+      if (here === demand) {
+        return caller.callTask((plan ??= planFor(demand)), worker, args) as never;
+      }
       const [groupPlan, groupWorker] =
         captured.get(here.key) ?? ([planFor(here), workerFor(here)] as const);
       captured.set(here.key, [groupPlan, groupWorker]);
@@ -319,7 +376,9 @@ function remoteFunction(
   };
   const { retryExceptions, ...rest } = options;
   noteFunctionRef(made, {
-    key,
+    get key() {
+      return registration.key();
+    },
     isGenerator: isStream,
     // Classes of errors stay where they are; their names travel.
     options:
@@ -330,9 +389,10 @@ function remoteFunction(
   return made;
 }
 
-setFunctionMaker(({ key, isGenerator: isStream, options }) =>
-  remoteFunction(key, isStream, options),
-);
+setFunctionMaker(({ key, isGenerator: isStream, options }) => {
+  const { name, moduleUrl } = key;
+  return remoteFunction({ name, moduleUrl, key: () => key }, isStream, options);
+});
 
 /** A class with an async method is an async actor. */
 function concurrencyOf(

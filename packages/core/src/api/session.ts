@@ -12,6 +12,7 @@ import {
   DriverCodeStopped,
   setCurrentCaller,
 } from "../caller/current.ts";
+import { closeCounts } from "../host/registry.ts";
 import type { RuntimeEnv } from "../rpc/directory.ts";
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { hasSettings } from "../runtime/host.ts";
@@ -156,6 +157,7 @@ export function isInitialized(): boolean {
 
 /** The runtime, for what throws. @throws DriverCodeStopped, RaySystemError */
 export function useCaller(): Caller {
+  closeCounts();
   const loading = currentLoading();
   if (loading !== undefined) {
     loading.onDriverCode();
@@ -166,6 +168,7 @@ export function useCaller(): Caller {
 
 /** True when this code runs because a host imports its module: the answer to it is `never()`. */
 export function isDriverCode(stops = true): boolean {
+  if (stops) closeCounts();
   const loading = currentLoading();
   if (loading !== undefined && stops) loading.onDriverCode();
   return loading !== undefined;

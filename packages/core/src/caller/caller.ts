@@ -590,7 +590,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       return ["object", entry.owner, entry.sequence, entry.label];
     }
     const task = functionDataOf(value);
-    if (task !== undefined) return ["function", task];
+    if (task !== undefined) return ["function", { ...task }];
     const { info, life, caller } = insideOf(value);
     caller.checkAlive();
     return life === undefined ? ["actor", info] : ["actor", info, life.owner, life.sequence];

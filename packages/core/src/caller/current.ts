@@ -13,6 +13,10 @@ export interface Loading {
   readonly moduleUrl: string;
   /** Driver code was reached: what has registered by now is all there is. */
   readonly onDriverCode: () => void;
+  /** The module ends the process: a usage error, or the end of a script. */
+  readonly onExit: (code: number) => void;
+  /** What it started may still run. */
+  readonly isOver: () => boolean;
 }
 
 interface Current {

@@ -47,6 +47,13 @@ export interface HostIdentity {
   readonly namespace: string;
   readonly inside: InsideSettings;
   readonly network: NetworkSettings;
+  readonly program: Program;
+}
+
+/** The driver's program, as its modules see it: they see the same in a host (host/program.ts). */
+export interface Program {
+  readonly argv: readonly string[];
+  readonly title: string;
 }
 
 /** What a host thread is started with. */

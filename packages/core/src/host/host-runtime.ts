@@ -35,7 +35,8 @@ import type {
 import type { Door, DoorParts } from "./door.ts";
 import { errorClasses } from "./error-classes.ts";
 import { decodeArguments, Instance } from "./instance.ts";
-import { guardDriverCode, Loader } from "./loader.ts";
+import { guardDriverCode, Loader, warnOfServers } from "./loader.ts";
+import { takeProgram } from "./program.ts";
 import { Reporter } from "./reporter.ts";
 import { remoteDirectory } from "./remote-directory.ts";
 import { type RunningTasks, runTask, taskTarget } from "./task-runner.ts";
@@ -63,6 +64,7 @@ export interface HostWiring {
 /** Returns the control that the driver is to have of it. */
 export function startHost(wiring: HostWiring): HostControl {
   const { identity, driver } = wiring;
+  takeProgram(identity.program);
   const { hostId, driverId } = identity;
   const instances: Map<string, Instance> = new Map();
   /** On their way to be instances. */
@@ -111,6 +113,7 @@ export function startHost(wiring: HostWiring): HostControl {
   limitGarbage(budget.limitBytes);
 
   guardDriverCode(wiring.onFatal);
+  warnOfServers();
   // Answers that are ready leave before the host does, whatever ends it.
   process.on("exit", () => {
     reporter.flush();

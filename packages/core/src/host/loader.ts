@@ -5,29 +5,45 @@
  * there stops (api/ asks `currentLoading`), and the import counts as finished at that point: a class registered before it is usable.
  */
 import { statSync } from "node:fs";
+import { subscribe } from "node:diagnostics_channel";
 import { fileURLToPath } from "node:url";
 import type { RemoteKey } from "../rpc/directory.ts";
-import { asLoading, currentLoading, DriverCodeStopped } from "../caller/current.ts";
+import { asLoading, currentLoading, DriverCodeStopped, type Loading } from "../caller/current.ts";
 import { hasCodeRoots, hereOf } from "../shared/code-roots.ts";
 import { RemoteNotRegisteredError, TaskCancelledError } from "../shared/errors.ts";
-import { registeredTarget } from "./registry.ts";
+import { placeText, userPlace } from "./call-chain.ts";
+import {
+  closeCounts,
+  type Found,
+  findRemote,
+  isCalledFromElsewhere,
+  noteLoaded,
+  placeOf,
+  registersForOthers,
+  whyMissing,
+} from "./registry.ts";
 
 type Loaded =
   | { readonly how: "complete" }
   | { readonly how: "stopped" }
+  | { readonly how: "exited"; readonly code: number }
   | { readonly how: "failed"; readonly error: unknown };
 
 export class Loader {
   readonly #modules: Map<string, Promise<Loaded>> = new Map();
 
+  constructor() {
+    registersForOthers();
+  }
+
   /** @throws RemoteNotRegisteredError when the module has no such `remote()` call; whatever the module throws when it fails to load */
   async find(key: RemoteKey): Promise<unknown> {
-    const known = registeredTarget(key);
-    if (known !== undefined) return known;
     // Code of the caller's own making, as in "data:", is not run: remote() stands in a file.
     if (!key.moduleUrl.startsWith("file:")) {
       throw new RemoteNotRegisteredError(key.name, key.moduleUrl, "it is not in a file");
     }
+    const known = findRemote(key);
+    if (known !== undefined) return foundOf(key, known);
     const place = hereOf(key.moduleUrl);
     if (place === undefined || !isThere(place)) {
       throw new RemoteNotRegisteredError(
@@ -37,10 +53,15 @@ export class Loader {
       );
     }
     const loaded = await this.#load(key.moduleUrl, place);
-    const target = registeredTarget(key);
-    if (target !== undefined) return target;
-    if (loaded.how === "failed") throw loaded.error;
-    throw new RemoteNotRegisteredError(key.name, key.moduleUrl, reason(loaded.how));
+    const found = findRemote(key);
+    if (found !== undefined) return foundOf(key, found);
+    if (loaded.how === "failed") {
+      // What is wrong may be that a function was called that no worker calls when it loads the module.
+      if (!isCalledFromElsewhere(key)) throw loaded.error;
+      throw new RemoteNotRegisteredError(key.name, key.moduleUrl, notLoaded(key, loaded.error));
+    }
+    const why = loaded.how === "complete" ? whyMissing(key) : undefined;
+    throw new RemoteNotRegisteredError(key.name, key.moduleUrl, why ?? reason(key, loaded));
   }
 
   #load(moduleUrl: string, place: string): Promise<Loaded> {
@@ -75,21 +96,60 @@ export function guardDriverCode(onFatal?: (error: unknown) => void): void {
   process.exit = (code?: number | string | null): never => {
     // `main().catch(() => process.exit(1))` of a stopped driver must not take the worker with it.
     const loading = currentLoading();
-    if (loading !== undefined) throw new DriverCodeStopped(loading.moduleUrl);
-    return exit(code);
+    if (loading === undefined) return exit(code);
+    loading.onExit(Number(code ?? process.exitCode ?? 0));
+    throw new DriverCodeStopped(loading.moduleUrl);
   };
 }
 
-function load(moduleUrl: string, place: string): Promise<Loaded> {
-  return new Promise((resolve) => {
-    // The rest of the running turn may still register: driver code often stands in a function called further up.
-    const onDriverCode = (): void => void setImmediate(() => resolve({ how: "stopped" }));
-    asLoading({ moduleUrl, onDriverCode }, () => import(place)).then(
-      () => resolve({ how: "complete" }),
-      (error: unknown) =>
-        resolve(error instanceof DriverCodeStopped ? { how: "stopped" } : { how: "failed", error }),
+/** A server that a module starts at its top level is started by each host that loads it. */
+export function warnOfServers(): void {
+  subscribe("tracing:net.server.listen:asyncStart", () => {
+    const loading = currentLoading();
+    if (loading === undefined || loading.isOver()) return;
+    const place = userPlace();
+    process.emitWarning(
+      `${place === undefined ? loading.moduleUrl : placeText(place)}: a server is started at the top level of a module, which runs in each worker that loads it. ${ofTheDriver}`,
+      "RaylingWarning",
     );
   });
+}
+
+function load(moduleUrl: string, place: string): Promise<Loaded> {
+  let isOver = false;
+  return new Promise<Loaded>((resolve) => {
+    // The rest of the running turn may still register: driver code often stands in a function called further up.
+    const stopAfterTurn = (loaded: Loaded): void => {
+      closeCounts();
+      setImmediate(() => end(loaded));
+    };
+    const end = (loaded: Loaded, exports?: Exports): void => {
+      if (isOver) return;
+      isOver = true;
+      noteLoaded(moduleUrl, exports);
+      resolve(loaded);
+    };
+    const loading: Loading = {
+      moduleUrl,
+      onDriverCode: () => stopAfterTurn({ how: "stopped" }),
+      onExit: (code) => stopAfterTurn({ how: "exited", code }),
+      isOver: () => isOver,
+    };
+    asLoading(loading, () => import(place) as Promise<Exports>).then(
+      (exports) => end({ how: "complete" }, exports),
+      (error: unknown) => {
+        if (error instanceof DriverCodeStopped) stopAfterTurn({ how: "stopped" });
+        else end({ how: "failed", error });
+      },
+    );
+  });
+}
+
+type Exports = Readonly<Record<string, unknown>>;
+
+function foundOf({ name, moduleUrl }: RemoteKey, found: Found): unknown {
+  if ("target" in found) return found.target;
+  throw new RemoteNotRegisteredError(name, moduleUrl, found.why);
 }
 
 function isThere(place: string): boolean {
@@ -106,8 +166,21 @@ const notHere =
 const notBrought =
   "its module is not part of the code that was brought to this machine. Import it before the first actor or task is started there, or give the folder that it is in as runtimeEnv.workingDir";
 
-function reason(how: "complete" | "stopped"): string {
-  return how === "stopped"
-    ? "driver code (init, get, put, a .remote() call) was reached before its remote() call. Move the remote() call above it, or to a module of its own that imports no driver"
-    : "its remote() call did not run while the module loaded. Call remote() once at the top level of the file that defines it, not inside a function, a condition or a helper of another file";
+const ofTheDriver =
+  "Keep what is the driver's own behind if (import.meta.main), or below await init(), which goes no further in a worker";
+
+const atTopLevel =
+  "Call remote() once at the top level of the file that defines it, not inside a function or a condition, or name what its module exports: remote(target, { module: import.meta.url, exportName })";
+
+function notLoaded(key: RemoteKey, error: unknown): string {
+  return `its remote() call${placeOf(key)} stands in a function, and the module that called that does not load in a worker: ${String(error)}. ${atTopLevel}`;
+}
+
+function reason(key: RemoteKey, loaded: Exclude<Loaded, { readonly how: "failed" }>): string {
+  if (loaded.how === "exited") {
+    return `its module called process.exit(${loaded.code}) while the worker loaded it, before its remote() call. What a module does at its top level runs in each worker, too. ${ofTheDriver}`;
+  }
+  return loaded.how === "stopped"
+    ? `driver code (init, get, put, a .remote() call) was reached before its remote() call${placeOf(key)}. Move the remote() call above it, or to a module of its own that imports no driver`
+    : `its remote() call${placeOf(key)} did not run while the module loaded. ${atTopLevel}`;
 }

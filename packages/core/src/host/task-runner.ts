@@ -62,9 +62,22 @@ function taskKeyOf(method: string): TaskKey | undefined {
   } catch {
     return undefined;
   }
-  const { moduleUrl, name, assignment } = key ?? {};
-  const isKey = typeof moduleUrl === "string" && typeof name === "string";
-  return isKey && typeof assignment === "object" ? (key as TaskKey) : undefined;
+  if (typeof key !== "object" || key === null || typeof key.assignment !== "object")
+    return undefined;
+  const isKey = texts(key, "moduleUrl", "name") && (texts(key, "exportName") || isPlace(key));
+  return isKey ? (key as TaskKey) : undefined;
+}
+
+function isPlace(key: object): boolean {
+  return texts(key, "site", "files") && parts(key, "number", "index", "count");
+}
+
+function texts(key: object, ...names: readonly string[]): boolean {
+  return parts(key, "string", ...names);
+}
+
+function parts(key: object, type: "string" | "number", ...names: readonly string[]): boolean {
+  return names.every((name) => typeof (key as Record<string, unknown>)[name] === type);
 }
 
 /** Made here, and not where the arguments are in scope: what the task starts may keep its execution, which must not keep them. */

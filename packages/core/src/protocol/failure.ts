@@ -29,24 +29,27 @@ export interface FailureData {
   readonly cause?: FailureData | { readonly value: unknown };
   /** Of an AggregateError. */
   readonly errors?: readonly FailureData[];
-  /** Where to find the class: a module that exports it. */
+  /** Where to find the class. */
   readonly origin?: ErrorOrigin;
   readonly site?: RemoteSite;
   /** The thrown thing was not an Error: this is its value. */
   readonly thrown?: { readonly value: unknown };
 }
 
+/** A module that exports the class, or has a remote that sees it: then `exportName` is the variable, and `name` that of the class. */
 export interface ErrorOrigin {
   readonly moduleUrl: string;
   readonly exportName: string;
+  readonly seenBy?: string;
+  readonly name?: string;
 }
 
-/** Finds the module that exports an error class, on the side where it was thrown. */
+/** Finds where an error class is to be had from, on the side where it was thrown. */
 export type FindOrigin = (errorClass: unknown) => ErrorOrigin | undefined;
 /** Finds the class again on the other side, among what is loaded there. */
 export type FindClass = (origin: ErrorOrigin) => { readonly prototype: object } | undefined;
 
-/** Knows the classes of errors on this side: which module exports one, and the class again by that module and name. */
+/** Knows the classes of errors on this side: where one is to be had from, and what is to be had there. */
 export interface ErrorClasses {
   readonly findOrigin: FindOrigin;
   readonly findClass: FindClass;

@@ -11,11 +11,24 @@ import type { ClusterDirectory } from "./cluster.ts";
 import type { Demand } from "./demand.ts";
 import type { ActorStateName, InsideDirectory } from "./state.ts";
 
-/** How a worker finds a class or function: the module and which `remote()` call in it. */
-export interface RemoteKey {
+/** How a worker finds a class or function: what to import, and which `remote()` call or which export it is. */
+export type RemoteKey = { readonly name: string } & (RemotePlace | ExportName);
+
+export interface RemotePlace {
   readonly moduleUrl: string;
-  readonly ordinal: number;
-  readonly name: string;
+  /** Where the call stands, and who called that, outwards to the module (host/call-chain.ts). */
+  readonly site: string;
+  /** Hashes of the files of `site`, in its order. */
+  readonly files: string;
+  /** Which of those that were made there. */
+  readonly index: number;
+  /** How many were made there. */
+  readonly count: number;
+}
+
+export interface ExportName {
+  readonly moduleUrl: string;
+  readonly exportName: string;
 }
 
 /** What everybody who holds a handle knows of an actor. */

@@ -13,6 +13,7 @@ import type {
   ObjectStoreShare,
 } from "../host/control.ts";
 import type { OutputStream } from "../host/output.ts";
+import { ownProgram } from "../host/program.ts";
 import type { RuntimeEnv } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
@@ -78,7 +79,8 @@ export interface LauncherOptions {
 export function identityOf(hostId: string, nodeId: string, options: LauncherOptions): HostIdentity {
   const { driverId, jobId, namespace, inside, network } = options;
   const nodeLabels = options.labelsOf(nodeId);
-  return { hostId, nodeId, nodeLabels, driverId, jobId, namespace, inside, network };
+  const program = ownProgram();
+  return { hostId, nodeId, nodeLabels, driverId, jobId, namespace, inside, network, program };
 }
 
 /** Where what hosts write goes: a thread's text as it comes, a process's line by line; `owner` is the actor or task, or "". */
