@@ -75,9 +75,11 @@ describe.each(withinAndApart)("streams: %s", (isolation) => {
     expect(await ray.get(stream.completed())).toBe(5);
   });
 
-  test("test_streaming_generator_backpressure: leaving the stream lets the producer go on", async () => {
+  test("test_streaming_generator_backpressure: leaving a detached stream lets the producer go on", async () => {
     const actor = Stream.remote();
-    const stream = actor.counted.options({ generatorBackpressureNumObjects: 1 }).remote(50);
+    const stream = actor.counted
+      .options({ generatorBackpressureNumObjects: 1, detached: true })
+      .remote(50);
     for await (const _ of stream) break;
     expect(await ray.get(stream.completed())).toBe(50);
     expect(await ray.get(actor.made.remote())).toBe(50);

@@ -104,19 +104,19 @@ describe("back-pressure", () => {
     expect(await collect(stream)).toHaveLength(9);
   });
 
-  test("is lifted when the consumer stops: the method runs to its end", async () => {
+  test("stays when the consumer stops: the method ends, and its finally runs", async () => {
     const actor = Streaming.remote();
     const stream = actor.count.options({ generatorBackpressureNumObjects: 2 }).remote(100);
     for await (const _ of stream) break;
-    expect(await ray.get(stream.completed())).toBe(100);
-    expect(await ray.get(actor.made.remote())).toEqual({ made: 100, closed: 1 });
+    const count = await ray.get(stream.completed());
+    expect(count).toBeLessThanOrEqual(3);
+    expect(await ray.get(actor.made.remote())).toEqual({ made: count, closed: 1 });
     expect(await stream.next()).toMatchObject({ done: true });
   });
 
-  test("is lifted when the collector takes the generator", async () => {
-    const actor = Streaming.remote();
-    const completed = actor.count
-      .options({ generatorBackpressureNumObjects: 2 })
+  test("of one that is detached is lifted when the collector takes the generator", async () => {
+    const completed = Streaming.remote()
+      .count.options({ generatorBackpressureNumObjects: 2, detached: true })
       .remote(100)
       .completed();
     const collecting = setInterval(() => globalThis.gc?.(), 1);

@@ -119,6 +119,7 @@ export interface TaskOptions extends SchedulingOptions {
   /** As for a method: how many values the function returns, or "streaming". */
   readonly numReturns?: CallOptions["numReturns"];
   readonly generatorBackpressureNumObjects?: number;
+  readonly detached?: CallOptions["detached"];
 }
 
 /** The `methods` of a class's options. */
@@ -336,6 +337,7 @@ function remoteFunction(
     },
     maxRetries: options.maxRetries ?? 3,
     retryExceptions: errorNames(options.retryExceptions ?? false),
+    ...(options.detached === true ? { isDetached: true } : {}),
   });
   /** Made by the first call: how it is found is known then. */
   let plan: CallPlan | undefined;
@@ -447,6 +449,7 @@ const methodChecks = {
   numReturns: returnCount,
   concurrencyGroup: nameText,
   generatorBackpressureNumObjects: count(1),
+  detached: flag,
 };
 
 /** Every value of a record passes. */
@@ -528,6 +531,7 @@ function checkedTask(name: string, options: TaskOptions): TaskOptions {
     retryExceptions: retryPolicy,
     numReturns: returnCount,
     generatorBackpressureNumObjects: count(1),
+    detached: flag,
   });
   return settled(`task ${name}`, options);
 }

@@ -24,6 +24,8 @@ export interface CallPlan {
   /** Retries after the loss of the host, or after an exception if those are retried; -1 without limit. */
   readonly maxRetries: number;
   readonly retryExceptions: boolean | readonly string[];
+  /** A stream runs on when nobody takes its items any more. */
+  readonly isDetached?: boolean;
 }
 
 /** Where answers go that are not one value. */

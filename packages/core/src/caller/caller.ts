@@ -248,11 +248,13 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     return this.codec.decode(value) as number;
   }
 
-  #returnsOf(entry: ObjectEntry, { route }: CallPlan): Returns | undefined {
+  #returnsOf(entry: ObjectEntry, { route, isDetached = false }: CallPlan): Returns | undefined {
     const { returns = 1, ahead } = route.shape ?? {};
     if (returns === 1) return undefined;
-    if (returns === "streaming")
-      return new StreamState(entry, this, this.waiting, ahead !== undefined);
+    if (returns === "streaming") {
+      const isLimited = ahead !== undefined;
+      return new StreamState(entry, this, this.waiting, { isLimited, isDetached });
+    }
     const more = Array.from({ length: Math.max(0, returns - 1) }, () =>
       this.store.create(entry.label),
     );

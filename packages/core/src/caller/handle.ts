@@ -13,6 +13,7 @@ import {
   type Checks,
   count,
   errorNames,
+  flag,
   returnCount,
   type RetryPolicy,
   retryPolicy,
@@ -42,6 +43,8 @@ export interface CallOptions {
   readonly concurrencyGroup?: string;
   /** A streaming method stops while so many of its items are not taken. Default: it does not wait. */
   readonly generatorBackpressureNumObjects?: number;
+  /** A streaming method runs on to its end when nobody takes its items any more. Default: it ends then. */
+  readonly detached?: boolean;
 }
 
 /** Sends a call; the runtime implements it. */
@@ -145,6 +148,7 @@ const optionChecks: Checks<CallOptions> = {
   numReturns: returnCount,
   concurrencyGroup: nameText,
   generatorBackpressureNumObjects: count(1),
+  detached: flag,
 };
 
 function makeMethod(handle: object, { info, caller }: Inside, method: string): UntypedMethod {
@@ -209,6 +213,7 @@ function planOf(
     route,
     maxRetries: options.maxTaskRetries ?? info.maxTaskRetries,
     retryExceptions: options.retryExceptions ?? info.retryExceptions,
+    ...(options.detached === true ? { isDetached: true } : {}),
   };
 }
 

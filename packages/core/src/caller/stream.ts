@@ -2,12 +2,13 @@
  * The items of a generator method or task, as refs, while they are made.
  *
  * Items arrive in order; those of a retry that had arrived before are dropped. A failure is one more ref, then the stream has ended.
- * Whoever lets go of the generator (the end of a `for await`, the collector) lifts its back-pressure: the producer runs on, its items are dropped.
+ * Whoever lets go of the generator (the end of a `for await`, the collector) ends its producer, as in JavaScript; one that is detached runs on, without back-pressure, and its
+ * items are dropped.
  */
 import { inspect } from "node:util";
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
-import { unlimitedItems } from "../protocol/messages.ts";
+import { noMoreItems, unlimitedItems } from "../protocol/messages.ts";
 import { StreamingGeneratorReplayInconsistentError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
@@ -25,6 +26,7 @@ export class StreamState implements Returns {
   wave = 0;
   readonly #link: ClientLink;
   readonly #isLimited: boolean;
+  readonly #isDetached: boolean;
   readonly #items: Fifo<ObjectEntry> = new Fifo();
   readonly #watchers: Set<() => void> = new Set();
   #received = 0;
@@ -33,11 +35,17 @@ export class StreamState implements Returns {
   #isDropped = false;
   #sent: { readonly session: Session; readonly id: number } | undefined;
 
-  constructor(completion: ObjectEntry, link: ClientLink, waiting: Waiting, isLimited: boolean) {
+  constructor(
+    completion: ObjectEntry,
+    link: ClientLink,
+    waiting: Waiting,
+    { isLimited, isDetached }: { readonly isLimited: boolean; readonly isDetached: boolean },
+  ) {
     this.completion = completion;
     this.waiting = waiting;
     this.#link = link;
     this.#isLimited = isLimited;
+    this.#isDetached = isDetached;
     // Its failure is the last item, too.
     completion.overlook();
   }
@@ -133,8 +141,10 @@ export class StreamState implements Returns {
   }
 
   #tellTaken(): void {
-    if (!this.#isLimited || this.#sent === undefined) return;
-    this.#sent.session.consumed(this.#sent.id, this.#isDropped ? unlimitedItems : this.#taken);
+    if (this.#sent === undefined) return;
+    const { session, id } = this.#sent;
+    if (this.#isDropped && !this.#isDetached) session.consumed(id, noMoreItems);
+    else if (this.#isLimited) session.consumed(id, this.#isDropped ? unlimitedItems : this.#taken);
   }
 
   #changed(): void {
@@ -186,10 +196,19 @@ export class ObjectRefGenerator<out T = unknown> implements AsyncIterableIterato
     }
   }
 
-  /** Lets go of the rest. The method itself runs on: use `cancel` to end it. */
+  /**
+   * Lets go of the rest, as the end of a `for await` does: the generator ends where it is, and its `finally` runs. Refs that were given out stay good. With `detached: true`
+   * among the options of the call the method runs on to its end.
+   */
   async return(): Promise<IteratorResult<ObjectRef<T>, undefined>> {
     this.#state.drop();
     return { done: true, value: undefined };
+  }
+
+  /** The same, and rejects with that. */
+  async throw(error?: unknown): Promise<IteratorResult<ObjectRef<T>, undefined>> {
+    this.#state.drop();
+    throw error;
   }
 
   /** A ref that is ready when the method has ended: to the number of items, or to what it threw. */

@@ -81,6 +81,7 @@ class Arrival implements Running {
   #failure: Encoded | undefined;
   /** It was cancelled, or its caller is gone: it never runs. */
   #isOver = false;
+  #consumed = 0;
   readonly #onOver: () => void;
   isReady = false;
 
@@ -114,6 +115,7 @@ class Arrival implements Running {
     const isPulled = this.#dependencies.length > 0;
     try {
       run(isPulled ? { ...this.#call, dependencies: this.#dependencies } : this.#call, session);
+      if (this.#consumed > 0) session.runningOf(id)?.consumed(this.#consumed);
     } catch (error) {
       // As if it had come just now.
       session.close(brokenChannel(error));
@@ -126,8 +128,9 @@ class Arrival implements Running {
     this.#onOver();
   }
 
-  consumed(): void {
-    // It has made nothing yet.
+  consumed(count: number): void {
+    // It has made nothing yet; it may have been left already.
+    this.#consumed = count;
   }
 
   callerLost(): void {

@@ -8,7 +8,7 @@
 import type { Caller } from "../caller/caller.ts";
 import type { ActorScope, Stop, TaskScope } from "../caller/task-scope.ts";
 import type { Encoded } from "../protocol/codec.ts";
-import { unlimitedItems } from "../protocol/messages.ts";
+import { noMoreItems, unlimitedItems } from "../protocol/messages.ts";
 import type { Assignment } from "../rpc/demand.ts";
 import type { CallMessage, Running, Session } from "../rpc/session.ts";
 import type { TaskEvents } from "../inside/task-events.ts";
@@ -44,6 +44,8 @@ export class Execution implements Running, TaskScope, CallHead {
   #exits = false;
   /** How many items of a stream its consumer has taken. */
   #taken = 0;
+  /** It takes no more: nothing that is made from now on is of use to anybody, and the items before stay what they are. */
+  #isLeft = false;
   #wake: (() => void) | undefined;
   /** While it waits in a mailbox: what it is to run. */
   queued: CallMessage | undefined;
@@ -82,7 +84,7 @@ export class Execution implements Running, TaskScope, CallHead {
 
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
-    if (this.#isCancelled && !this.#controller.signal.aborted)
+    if ((this.#isCancelled || this.#isLeft) && !this.#controller.signal.aborted)
       this.#controller.abort(this.#reason());
     return this.#controller.signal;
   }
@@ -97,7 +99,12 @@ export class Execution implements Running, TaskScope, CallHead {
 
   /** Whether anything that it makes is of use to anybody. */
   get isWanted(): boolean {
-    return !this.#isAnswered && !this.#isCancelled;
+    return !this.#isAnswered && !this.#isCancelled && !this.#isLeft;
+  }
+
+  /** The consumer of its items has left it. */
+  get isLeft(): boolean {
+    return this.#isLeft;
   }
 
   isCancelled(): boolean {
@@ -136,6 +143,11 @@ export class Execution implements Running, TaskScope, CallHead {
   }
 
   consumed(count: number): void {
+    if (count === noMoreItems) {
+      if (this.#isLeft) return;
+      this.#isLeft = true;
+      return this.#stop();
+    }
     this.#taken = count;
     this.#wake?.();
   }
@@ -147,11 +159,12 @@ export class Execution implements Running, TaskScope, CallHead {
   /** Waits until an item of that index may be made. Returns whether anybody wants it. */
   async wanted(index: number): Promise<boolean> {
     const ahead = this.route.shape?.ahead ?? unlimitedItems;
-    while (!this.#isCancelled && this.session.isOpen && index >= this.#taken + ahead) {
+    const isOver = (): boolean => this.#isCancelled || this.#isLeft || !this.session.isOpen;
+    while (!isOver() && index >= this.#taken + ahead) {
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
     this.#wake = undefined;
-    return !this.#isCancelled && this.session.isOpen;
+    return !isOver();
   }
 
   answer(value: unknown): void {
@@ -201,7 +214,7 @@ export class Execution implements Running, TaskScope, CallHead {
     this.session.answerCancelled(this.id);
   }
 
-  /** Everybody who may be waiting in it hears of the cancellation. */
+  /** Everybody who may be waiting in it hears that it is to end. */
   #stop(): void {
     this.#controller?.abort(this.#reason());
     this.#wake?.();

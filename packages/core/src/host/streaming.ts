@@ -1,10 +1,12 @@
 /**
  * Runs the generator of a streaming call: one item at a time, as its consumer takes them.
  *
- * Ends the generator early (its `finally` runs) when the call was cancelled or its caller is gone.
+ * Ends the generator early (its `finally` runs) when the call was cancelled, its consumer has left the stream, or its caller is gone. A stream that was left has ended well,
+ * with as many items as were sent, also where its code was stopped in what it waited for.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Caller } from "../caller/caller.ts";
+import { TaskCancelledError } from "../shared/errors.ts";
 import type { Execution } from "./execution.ts";
 
 type AnyIterator = Iterator<unknown> | AsyncIterator<unknown>;
@@ -38,9 +40,13 @@ export async function runStream(
       }
     }
   } catch (error) {
-    execution.answerFailure(error);
+    const isStopped = execution.isLeft && error instanceof TaskCancelledError;
+    if (!isStopped) execution.answerFailure(error);
   }
+  // What its end awaits is not to be stopped.
+  if (execution.isLeft) execution.takeInterruption();
   await iterator.return?.();
+  if (execution.isLeft) execution.answer(index);
 }
 
 function iteratorOf(produced: unknown, functionName: string): AnyIterator {

@@ -130,8 +130,10 @@ function headCount({ buffers, isLive, isLocated }: Encoded): number {
   return buffers.length + (isLive === true ? liveBit : isLocated === true ? locatedBit : 0);
 }
 
-/** The count of a consumer that wants no more: the producer need not wait for it. */
+/** The count of a consumer that takes nothing any more, and whose producer is to run on: it need not wait. */
 export const unlimitedItems: number = 0xffffffff;
+/** The count of one that has left: the producer ends. */
+export const noMoreItems: number = 0xfffffffe;
 
 /** Far above what a session has: routes of all living actors and functions that one peer calls. */
 const maxRoutes: number = 2 ** 20;

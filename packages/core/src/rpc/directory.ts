@@ -60,6 +60,7 @@ export interface MethodOptions {
   readonly concurrencyGroup?: string;
   readonly numReturns?: number | "streaming";
   readonly generatorBackpressureNumObjects?: number;
+  readonly detached?: boolean;
   readonly maxTaskRetries?: number;
   readonly retryExceptions?: boolean | readonly string[];
 }

@@ -341,6 +341,10 @@ export class Session {
     this.#running[id] = running;
   }
 
+  runningOf(id: number): Running | undefined {
+    return this.#running[id];
+  }
+
   untrack(id: number): void {
     this.#running[id] = undefined;
   }
