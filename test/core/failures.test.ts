@@ -9,9 +9,11 @@ import {
   Counter,
   crashUntil,
   Flaky,
+  Loader,
   Meeting,
   throwing,
 } from "../fixtures/actors.ts";
+import { plusOne } from "../fixtures/calls.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -264,6 +266,19 @@ describe("restart and retry", () => {
     expect(await method([BudgetError])).toBe(3);
     await ray.get(counter.increment.remote(-3));
     await expect(method(["RangeError"])).rejects.toThrow("attempt 1");
+  });
+
+  test("what is tried again goes before what waits for it, directly or through others", async () => {
+    const actor = Loader.options({ maxTaskRetries: 3, retryExceptions: true }).remote();
+    const data = actor.load.remote(2);
+    const chain = plusOne.remote(actor.train.remote(data));
+    const last = actor.train.remote(chain);
+    expect(await ray.get([data, last])).toEqual([7, 710]);
+    // A call that is ready stands before one that is not: the retry goes between.
+    const more = actor.load.remote(5);
+    const ready = actor.train.remote(1);
+    const waiting = actor.train.remote(more);
+    expect(await ray.get([more, ready, waiting])).toEqual([7, 10, 70]);
   });
 
   test("retryExceptions knows classes that set no name, and those that come from them", async () => {

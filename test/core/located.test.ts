@@ -5,7 +5,7 @@ import * as ray from "rayling";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { drainsAtExit } from "../fixtures/isolation.ts";
 import { markOf } from "../fixtures/objects.ts";
-import { addOne, Maker, makeNoted, Shelf } from "../fixtures/makers.ts";
+import { addOne, Maker, makeNoted, Press, Shelf } from "../fixtures/makers.ts";
 
 const MiB = 1024 * 1024;
 
@@ -223,6 +223,14 @@ describe("when the process that kept a value is gone", () => {
     await endWorkers();
     expect(markOf(await ray.get(ref))).toBe(3);
     expect(noted()).toHaveLength(2);
+  });
+
+  test("by the actor that is to read it, which runs one call at a time", async () => {
+    const press = Press.options({ maxTaskRetries: 2 }).remote();
+    const value = press.make.remote(5, MiB);
+    await ray.wait([value]);
+    await ray.get(press.end.options({ maxTaskRetries: 0 }).remote()).catch(() => undefined);
+    expect(await ray.get([press.read.remote(value), press.read.remote(value)])).toEqual([5, 5]);
   });
 
   test("an actor's result is lost without retries, and made again with them", async () => {

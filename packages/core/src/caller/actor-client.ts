@@ -4,7 +4,8 @@
  * There is a queue for each concurrency group. In the queue of an ordered actor a call whose argument is not ready holds back the later ones
  * (Ray's head-of-line rule); for an async or threaded actor it waits beside the queue. A call without credit waits here, encoded.
  * When the actor is lost, what was sent is retried if it may be and else rejected; what was not sent waits for the restart.
- * Retries of lost calls keep their order; retries after an exception go to the end.
+ * Retries of lost calls keep their order; those after an exception, and calls that make a lost result again, go to the end, but before a call that waits for an
+ * argument: what it waits for may come of them.
  */
 import type { FailureData } from "../protocol/failure.ts";
 import type { Route } from "../protocol/messages.ts";
@@ -134,6 +135,7 @@ export class ActorClient implements CallOwner {
       });
     }
     if (call.unresolved > 0 && !this.info.isOrdered) this.#parked.add(call);
+    else if (call.isAgain) place(call);
     else call.queue.push(call);
     if (state.kind === "ready") this.#drain(call.queue);
     else if (state.kind === "unreached") this.#locateAgain();
@@ -142,7 +144,8 @@ export class ActorClient implements CallOwner {
   #enqueue(call: Call): void {
     if (call.isSettled) return;
     if (this.#state.kind === "dead") return call.fail(this.#state.failure);
-    call.queue.push(call);
+    if (call.isAgain) place(call);
+    else call.queue.push(call);
     if (this.#state.kind === "unreached") this.#locateAgain();
     else this.#drain(call.queue);
   }
@@ -154,6 +157,7 @@ export class ActorClient implements CallOwner {
 
   again(call: Call): void {
     this.#back(call);
+    call.isAgain = true;
     this.#enqueue(call);
   }
 
@@ -496,4 +500,9 @@ export class ActorClient implements CallOwner {
     this.#again = [];
     this.#parked.clear();
   }
+}
+
+/** What goes again: at the end, but before the first that waits for an argument, which may be waiting for it. */
+function place(call: Call): void {
+  call.queue.insert(call, ({ unresolved, isSettled }) => unresolved > 0 && !isSettled);
 }

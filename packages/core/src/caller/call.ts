@@ -89,6 +89,8 @@ export class Call implements Pending, Producer {
   incarnation = 0;
   /** It was sent in vain: it may be sent again without being a retry. */
   isUnstarted = false;
+  /** It was made before, and failed or lost its result. */
+  isAgain = false;
   isCancelled = false;
   isSettled = false;
   /** It is settled, and the other side has not come to its end. */

@@ -135,6 +135,7 @@ export class Lineage {
       undefined,
     );
     attempt.retriesLeft = recipe.attemptsLeft;
+    attempt.isAgain = true;
     this.#recipes.set(entry, recipe);
     (owner as Resubmitter).submit(attempt);
     await ready(again);

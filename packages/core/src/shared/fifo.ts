@@ -21,6 +21,14 @@ export class Fifo<T> {
     else this.#items[(this.#head -= 1)] = item;
   }
 
+  /** Puts it before the first of which that is so, else at the end. Looks through all. */
+  insert(item: T, isBehind: (other: T) => boolean): void {
+    for (let index = this.#head; index < this.#items.length; index++) {
+      if (isBehind(this.#items[index] as T)) return void this.#items.splice(index, 0, item);
+    }
+    this.push(item);
+  }
+
   *[Symbol.iterator](): Iterator<T> {
     for (let index = this.#head; index < this.#items.length; index++) {
       yield this.#items[index] as T;
