@@ -42,6 +42,10 @@ describe("a single file with class and driver", () => {
     expect((await runDriver("main-function.ts")).stdout).toBe("driver 1\n");
   });
 
+  test("lives until what it asks of its session is answered", async () => {
+    expect((await runDriver("asks.ts")).stdout).toBe("driver knows all\n");
+  });
+
   test("ends without shutdown(), busy actors and all", async () => {
     expect((await runDriver("no-shutdown.ts")).stdout).toBe("driver hello\n");
   });

@@ -6,7 +6,7 @@ import { insideOf } from "../caller/handle.ts";
 import { ActorNotFoundError, InvalidOptionError } from "../shared/errors.ts";
 import { show } from "../shared/show.ts";
 import { checkOptions, flag, text } from "../shared/options.ts";
-import { isDriverCode, never, useCaller } from "./session.ts";
+import { asked, isDriverCode, never, useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";
 
 export interface KillOptions {
@@ -41,7 +41,7 @@ export async function getActor<Instance extends object>(
     );
   }
   checkOptions("getActor", options, { namespace: text });
-  const info = await caller.directory.find(name, options.namespace);
+  const info = await caller.waiting.asking(caller.directory.find(name, options.namespace));
   if (info === undefined)
     throw new ActorNotFoundError(name, options.namespace ?? currentNamespace());
   return caller.weakHandle(info) as ActorHandle<Instance>;
@@ -52,9 +52,8 @@ export async function listNamedActors(
   options: { readonly allNamespaces?: boolean } = {},
 ): Promise<{ readonly name: string; readonly namespace: string }[]> {
   if (isDriverCode()) return never();
-  const caller = useCaller();
   checkOptions("listNamedActors", options, { allNamespaces: flag });
-  return caller.directory.list(options.allNamespaces ?? false);
+  return asked((directory) => directory.list(options.allNamespaces ?? false));
 }
 
 /**

@@ -7,24 +7,24 @@ import { checkOptions, count, text } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { amount, bytes, gpus, resources } from "./amounts.ts";
 import { labels } from "./labels.ts";
-import { isDriverCode, never, useCaller } from "./session.ts";
+import { asked, isDriverCode, never } from "./session.ts";
 
 /** All nodes, the dead ones too: Ray's fields in camelCase. */
 export async function nodes(): Promise<readonly NodeInfo[]> {
   if (isDriverCode()) return never();
-  return useCaller().directory.nodes();
+  return asked((directory) => directory.nodes());
 }
 
 /** What the living nodes have in all: `{ CPU: 8, memory: …, "node:…": 1 }`. Bundles of placement groups count for their nodes. */
 export async function clusterResources(): Promise<Amounts> {
   if (isDriverCode()) return never();
-  return (await useCaller().directory.resources()).total;
+  return (await asked((directory) => directory.resources())).total;
 }
 
 /** What of it is free now. */
 export async function availableResources(): Promise<Amounts> {
   if (isDriverCode()) return never();
-  return (await useCaller().directory.resources()).available;
+  return (await asked((directory) => directory.resources())).available;
 }
 
 export interface DrainOptions {
@@ -49,7 +49,7 @@ export async function drainNode(
   const { timeoutMs = 600_000 } = options;
   const isEmpty =
     typeof nodeId === "string"
-      ? await useCaller().directory.drainNode(nodeId, timeoutMs)
+      ? await asked((directory) => directory.drainNode(nodeId, timeoutMs))
       : undefined;
   if (isEmpty !== undefined) return isEmpty;
   throw new InvalidOptionError(
@@ -87,11 +87,8 @@ export class Cluster {
       nodeName: text,
     });
     const { nodeName } = options;
-    return useCaller().directory.addNode({
-      nodeName,
-      resources: nodeAmounts(options),
-      labels: options.labels ?? {},
-    });
+    const spec = { nodeName, resources: nodeAmounts(options), labels: options.labels ?? {} };
+    return asked((directory) => directory.addNode(spec));
   }
 
   /**
@@ -101,7 +98,8 @@ export class Cluster {
   async removeNode(node: Pick<NodeInfo, "nodeId">): Promise<void> {
     if (isDriverCode()) return never();
     const nodeId: unknown = (node as { nodeId?: unknown } | null)?.nodeId;
-    const removed = typeof nodeId === "string" && (await useCaller().directory.removeNode(nodeId));
+    const removed =
+      typeof nodeId === "string" && (await asked((directory) => directory.removeNode(nodeId)));
     if (!removed) {
       throw new InvalidOptionError(
         "node",

@@ -7,7 +7,7 @@ import { type MetricInfo, threadMetrics } from "../inside/metrics.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { type Check, checkOptions, type Checks, text as isText } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
-import { isDriverCode, never, useCaller } from "./session.ts";
+import { asked, isDriverCode, never } from "./session.ts";
 
 export interface MetricOptions {
   readonly description?: string;
@@ -93,7 +93,7 @@ export class Histogram {
 /** All metrics, the session's own too, in the text format of Prometheus. */
 export async function text(): Promise<string> {
   if (isDriverCode()) return never();
-  return useCaller().directory.metricsText();
+  return asked((directory) => directory.metricsText());
 }
 
 const kinds = { counter: "Counter", gauge: "Gauge", histogram: "Histogram" } as const;

@@ -11,7 +11,7 @@ import type { ObjectRef } from "../store/object-ref.ts";
 import { bundle as checkBundle } from "./amounts.ts";
 import { labelSelector, type LabelSelector, toConditions } from "./labels.ts";
 import { get, wait } from "./objects.ts";
-import { isDriverCode, never, useCaller } from "./session.ts";
+import { asked, isDriverCode, never, useCaller } from "./session.ts";
 
 export interface PlacementGroupOptions {
   /**
@@ -122,13 +122,14 @@ export function placementGroup(
 /** Gives its resources back and ends what runs in it: actors with ActorPlacementGroupRemoved, tasks with TaskPlacementGroupRemoved. Idempotent. */
 export async function removePlacementGroup(group: PlacementGroup): Promise<void> {
   if (isDriverCode()) return never();
-  await useCaller().directory.removeGroup(groupOf("removePlacementGroup", group).id);
+  const { id } = groupOf("removePlacementGroup", group);
+  await asked((directory) => directory.removeGroup(id));
 }
 
 /** The living group of that name. Rejects with InvalidOptionError when there is none. */
 export async function getPlacementGroup(name: string): Promise<PlacementGroup> {
   if (isDriverCode()) return never();
-  const groups = await useCaller().directory.groups();
+  const groups = await asked((directory) => directory.groups());
   const found = groups.find((one) => one.name === name && one.state !== "REMOVED");
   if (text(name) !== undefined || found === undefined) {
     throw new InvalidOptionError("name", `there is no placement group named ${show(name)}`);
@@ -148,7 +149,7 @@ export function placementGroupTable(): Promise<Readonly<Record<string, GroupInfo
 export function placementGroupTable(group: PlacementGroup): Promise<GroupInfo>;
 export async function placementGroupTable(group?: PlacementGroup): Promise<unknown> {
   if (isDriverCode()) return never();
-  const groups = await useCaller().directory.groups();
+  const groups = await asked((directory) => directory.groups());
   const table = Object.fromEntries(groups.map((one) => [one.placementGroupId, one]));
   if (group === undefined) return table;
   const { id } = groupOf("placementGroupTable", group);

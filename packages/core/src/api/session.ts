@@ -13,7 +13,7 @@ import {
   setCurrentCaller,
 } from "../caller/current.ts";
 import { closeCounts } from "../host/registry.ts";
-import type { RuntimeEnv } from "../rpc/directory.ts";
+import type { Directory, RuntimeEnv } from "../rpc/directory.ts";
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { hasSettings } from "../runtime/host.ts";
 import { RaySystemError } from "../shared/errors.ts";
@@ -164,6 +164,12 @@ export function useCaller(): Caller {
     throw new DriverCodeStopped(loading.moduleUrl);
   }
   return currentCaller() ?? start({}).caller;
+}
+
+/** What the directory says; the process lives until it has. */
+export function asked<T>(ask: (directory: Directory) => Promise<T> | T): Promise<T> {
+  const { waiting, directory } = useCaller();
+  return waiting.asking(ask(directory));
 }
 
 /** True when this code runs because a host imports its module: the answer to it is `never()`. */

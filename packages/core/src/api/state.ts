@@ -24,7 +24,7 @@ import {
 } from "../rpc/state-query.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { show } from "../shared/show.ts";
-import { isDriverCode, never, useCaller } from "./session.ts";
+import { asked, isDriverCode, never } from "./session.ts";
 
 export type { ListOptions, Summary } from "../rpc/state-query.ts";
 export type {
@@ -134,7 +134,8 @@ async function list<What extends Listed>(
   options: ListOptions = {},
 ): Promise<StateList<Rows[What]>> {
   if (isDriverCode()) return never();
-  const answer = await useCaller().directory.state(checkedQuery(what, `state.${where}`, options));
+  const query = checkedQuery(what, `state.${where}`, options);
+  const answer = await asked((directory) => directory.state(query));
   const rows = answer.rows as readonly Rows[What][];
   // Not among the elements: a list is compared and printed as one.
   return Object.defineProperties(rows, {

@@ -1,7 +1,7 @@
 /** The trace of a session. */
 import { writeFile } from "node:fs/promises";
 import type { TraceEvent } from "../rpc/state.ts";
-import { isDriverCode, never, useCaller } from "./session.ts";
+import { asked, isDriverCode, never } from "./session.ts";
 
 /**
  * What happened to calls and tasks, as a list of events in Chrome's trace format; written to `path`, if that is given, for Perfetto (ui.perfetto.dev) or chrome://tracing.
@@ -11,7 +11,7 @@ import { isDriverCode, never, useCaller } from "./session.ts";
  */
 export async function timeline(path?: string): Promise<readonly TraceEvent[]> {
   if (isDriverCode()) return never();
-  const trace = await useCaller().directory.timeline();
+  const trace = await asked((directory) => directory.timeline());
   if (path !== undefined) await writeFile(path, JSON.stringify(trace));
   return trace;
 }

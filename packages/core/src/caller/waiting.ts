@@ -11,6 +11,8 @@ import type { Waitable } from "./waitable.ts";
 export class Waiting {
   /** For how much each waits. */
   readonly #counts: Map<TaskScope | undefined, number> = new Map();
+  /** Questions about the session, which no task waits for as for others' work. */
+  #asking = 0;
   #waves = 0;
   #stuck: StuckWatch | undefined;
   #events: TaskEvents | undefined;
@@ -22,7 +24,7 @@ export class Waiting {
 
   /** Whether anybody waits. */
   get isWaiting(): boolean {
-    return this.#counts.size > 0;
+    return this.#counts.size > 0 || this.#asking > 0;
   }
 
   isWaitingIn(task: TaskScope | undefined): boolean {
@@ -69,6 +71,18 @@ export class Waiting {
   /** Waits for something that ends by itself and that no ref stands for: an actor's end. */
   during<T>(work: Promise<T>): Promise<T> {
     return work.finally(this.#begin(currentTask()));
+  }
+
+  /** Waits for an answer about the session, which keeps the process alive as any wait does, and lends nobody's CPU. */
+  async asking<T>(answer: Promise<T> | T): Promise<T> {
+    this.#asking += 1;
+    if (this.#asking === 1) this.#onChange();
+    try {
+      return await answer;
+    } finally {
+      this.#asking -= 1;
+      if (this.#asking === 0) this.#onChange();
+    }
   }
 
   #begin(task: TaskScope | undefined): () => void {

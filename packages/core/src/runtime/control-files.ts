@@ -20,6 +20,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import type { DriverAbout } from "../rpc/commands.ts";
 import { RaySystemError } from "../shared/errors.ts";
+import { isOfUserAlone } from "./host-env.ts";
 
 /** What a driver writes about itself. */
 export interface DriverRecord extends DriverAbout {
@@ -59,8 +60,8 @@ export async function makeDirectory(directory: string): Promise<void> {
 
 async function checkDirectory(directory: string): Promise<void> {
   const found = await lstat(directory);
+  if (isOfUserAlone(found)) return;
   const isOwn = found.isDirectory() && found.uid === process.getuid?.();
-  if (isOwn && (found.mode & 0o077) === 0) return;
   const fix = isOwn
     ? `chmod 700 ${directory}`
     : "remove it, or name another in RAYLING_CONTROL_DIRECTORY";

@@ -1,16 +1,46 @@
 /**
  * The environment variables of a host: those of the driver, with what the runtimeEnv sets or changes.
  *
- * Hosts share Node's cache of compiled code: the first that loads a module strips it of its types and compiles it, the others read that. It lies where
- * NODE_COMPILE_CACHE says, else where Node itself would have it, in the system's temporary folder. NODE_DISABLE_COMPILE_CACHE=1 turns it off.
+ * Hosts share Node's cache of compiled code: the first that loads a module strips it of its types and compiles it, the others read that. Whoever could write there could
+ * give hosts other code, so it is a directory of this user alone; NODE_COMPILE_CACHE names another, and NODE_DISABLE_COMPILE_CACHE=1 turns it off.
  */
+import { lstatSync, mkdirSync, type Stats } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export function hostEnv(env: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
-  return {
-    NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
-    ...process.env,
-    ...env,
-  };
+  const own = { ...process.env, ...env };
+  if (own["NODE_COMPILE_CACHE"] !== undefined) return own;
+  const cache = codeCache();
+  return cache === undefined ? own : { NODE_COMPILE_CACHE: cache, ...own };
+}
+
+/** Nobody but this user may look into it, or change anything there. */
+export function isOfUserAlone(found: Stats): boolean {
+  const uid = process.getuid?.();
+  if (uid === undefined) return found.isDirectory();
+  return found.isDirectory() && found.uid === uid && (found.mode & 0o077) === 0;
+}
+
+let warned = false;
+
+/** Undefined, with a warning, where somebody else has made it or may enter it: hosts then compile for themselves. */
+function codeCache(): string | undefined {
+  const directory = join(tmpdir(), `rayling-code-${process.getuid?.() ?? "user"}`);
+  let problem: string;
+  try {
+    mkdirSync(directory, { mode: 0o700, recursive: true });
+    if (isOfUserAlone(lstatSync(directory))) return directory;
+    problem = "is not a directory of this user alone";
+  } catch (error) {
+    problem = `cannot be made: ${(error as Error).message}`;
+  }
+  if (!warned) {
+    warned = true;
+    process.emitWarning(
+      `${directory} ${problem}: hosts share no compiled code, and start more slowly. Remove it, or name another in NODE_COMPILE_CACHE`,
+      "RaylingWarning",
+    );
+  }
+  return undefined;
 }

@@ -1,0 +1,69 @@
+/** Where hosts have their compiled code: in a directory that nobody else may write to. */
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+
+const name = `rayling-code-${process.getuid?.() ?? "user"}`;
+let folder: string;
+const warning = vi.spyOn(process, "emitWarning");
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "rayling-env-"));
+  vi.stubEnv("TMPDIR", folder);
+  vi.stubEnv("NODE_COMPILE_CACHE", undefined);
+  vi.resetModules();
+  warning.mockReset().mockImplementation(() => undefined);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true });
+});
+
+async function envOf(env?: Readonly<Record<string, string>>): Promise<NodeJS.ProcessEnv> {
+  const { hostEnv } = await import("../src/runtime/host-env.ts");
+  return hostEnv(env);
+}
+
+describe("the code cache of hosts", () => {
+  test("is made for this user alone", async () => {
+    const { NODE_COMPILE_CACHE: cache } = await envOf();
+    expect(cache).toBe(join(folder, name));
+    expect(lstatSync(join(folder, name)).mode & 0o777).toBe(0o700);
+    expect((await envOf())["NODE_COMPILE_CACHE"]).toBe(cache);
+    expect(warning).not.toHaveBeenCalled();
+  });
+
+  const others: Readonly<Record<string, (path: string) => void>> = {
+    "that others may enter": (path) => {
+      mkdirSync(path);
+      chmodSync(path, 0o755);
+    },
+    "that leads elsewhere": (path) => {
+      mkdirSync(join(folder, "elsewhere"), { mode: 0o700 });
+      symlinkSync(join(folder, "elsewhere"), path);
+    },
+    "that is a file": (path) => writeFileSync(path, ""),
+  };
+  test.each(Object.keys(others))("is not one %s, which is warned of once", async (what) => {
+    others[what]?.(join(folder, name));
+    expect((await envOf())["NODE_COMPILE_CACHE"]).toBeUndefined();
+    await envOf();
+    expect(warning).toHaveBeenCalledTimes(1);
+    expect(warning.mock.calls[0]?.[0]).toContain(join(folder, name));
+  });
+
+  test("is where the user says, in the driver or for the host", async () => {
+    expect((await envOf({ NODE_COMPILE_CACHE: "/mine" }))["NODE_COMPILE_CACHE"]).toBe("/mine");
+    vi.stubEnv("NODE_COMPILE_CACHE", "/ours");
+    expect((await envOf())["NODE_COMPILE_CACHE"]).toBe("/ours");
+  });
+});
