@@ -123,6 +123,28 @@ describe("a handle", () => {
     expect(() => counter["constructorX"]).toThrow(TypeError);
   });
 
+  test("has no methods of what every object has, and says so with a code", () => {
+    const counter = Counter.remote() as unknown as Record<string, { remote(): unknown }>;
+    for (const name of ["constructor", "toString", "valueOf", "hasOwnProperty", "missing"]) {
+      expect(() => counter[name]?.remote(), name).toThrow(
+        expect.objectContaining({ code: "METHOD_NOT_FOUND", method: name }) as Error,
+      );
+    }
+    const toText = Reflect.get(counter, "toString") as unknown as () => string;
+    expect(Reflect.apply(toText, counter, [])).toMatch(/^ActorHandle\(CounterClass, actor-\w+\)$/);
+  });
+
+  test("has no fields: setting one throws", () => {
+    const counter = Counter.remote() as unknown as Record<string, unknown>;
+    expect(() => (counter["foo"] = 1)).toThrow("foo cannot be set on that of CounterClass");
+    expect(() => (counter["increment"] = 1)).toThrow(TypeError);
+  });
+
+  test("asks for no more values than there can be", () => {
+    const counter = Counter.remote();
+    expect(() => counter.read.options({ numReturns: 1e7 })).toThrow("at most 65536");
+  });
+
   test("is not thenable and prints as what it is", async () => {
     const counter = Counter.remote();
     expect(await Promise.resolve(counter)).toBe(counter);
@@ -161,7 +183,7 @@ describe("a handle", () => {
 
   test("reaches no fields, accessors or constructor", () => {
     const counter = Counter.remote() as unknown as Record<string, unknown>;
-    expect(counter["constructor"]).toBeUndefined();
+    expect(counter["constructor"]).toHaveProperty("name", "ActorHandle");
     expect(() => counter["n"]).toThrow('no method "n"');
   });
 });

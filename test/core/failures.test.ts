@@ -213,9 +213,7 @@ describe("a host that dies", () => {
 
   test("kill refuses what is no handle", async () => {
     // @ts-expect-error not a handle
-    await expect(ray.kill({})).rejects.toThrow(
-      "an actor handle is expected, not an instance of Object",
-    );
+    await expect(ray.kill({})).rejects.toThrow("an actor handle is expected, not {}");
   });
 });
 

@@ -106,6 +106,18 @@ describe("init and shutdown", () => {
     await expect(ray.init({ cpus: 3 } as never)).rejects.toThrow('init has no option "cpus"');
     await expect(ray.init({ namespace: "" })).rejects.toThrow("option namespace");
     await expect(ray.init({ numCpus: -1 })).rejects.toThrow("option numCpus");
+    await expect(ray.init({ prewarm: 1e9 })).rejects.toThrow("prewarm must be at most 1024");
+    await expect(ray.init({ labels: { "a\nb": "c" } })).rejects.toThrow("option labels");
+    await expect(ray.init({ labels: { a: "b\u009bc" } })).rejects.toThrow("option labels");
+    await expect(ray.init({ metricsToken: "x".repeat(32) })).rejects.toMatchObject({
+      option: "metricsToken",
+      message: expect.not.stringContaining("xxx") as string,
+    });
+    await expect(ray.init([1, "two"] as never)).rejects.toThrow("not [ 1, 'two' ]");
+    await expect(ray.init({ resources: { gpu: -1 } })).rejects.toThrow("{ gpu: -1 }");
+    // What may hold secrets is shown by its kind.
+    const nodes = [{ token: "secret" }] as never;
+    await expect(ray.init({ nodes })).rejects.toThrow("not an instance of Array");
     expect(ray.isInitialized()).toBe(false);
   });
 

@@ -136,7 +136,19 @@ describe("runtimeEnv", () => {
     [{ envs: {} }, 'no part "envs"'],
     [{ env: { A: 1 } }, "env must map names to texts"],
     [{ resourceLimits: { heap: 1 } }, 'no limit "heap"'],
+    [{ env: { "A=B": "1" } }, 'that no environment can hold ("A=B")'],
+    [{ env: { "": "1" } }, "that no environment can hold"],
+    [{ env: { A: "1\0" } }, 'that no environment can hold ("A")'],
+    [{ execArgv: ["--inspect=0.0.0.0:0"] }, "must not contain --inspect=0.0.0.0:0"],
+    [{ execArgv: ["--debug-port=1"] }, "must not contain --debug-port=1"],
     [{ resourceLimits: { maxOldGenerationSizeMb: -1 } }, "positive numbers"],
+    [{ resourceLimits: { stackSizeMb: Number.POSITIVE_INFINITY } }, "positive numbers"],
+    [
+      { resourceLimits: { maxOldGenerationSizeMb: 1 } },
+      ".maxOldGenerationSizeMb must be at least 16",
+    ],
+    [{ resourceLimits: { maxOldGenerationSizeMb: 15.9 } }, "must be at least 16"],
+    [{ resourceLimits: { stackSizeMb: 0.1 } }, ".stackSizeMb must be at least 0.5"],
     [{ permissions: { allowRead: [] } }, 'no "allowRead"'],
     [{ permissions: { allowFsRead: "x" } }, "allowFsRead must be a list of paths"],
     [{ permissions: { allowWorker: 1 } }, "allowWorker must be true or false"],
@@ -151,4 +163,13 @@ describe("runtimeEnv", () => {
     expect(() => Permitted.options({ runtimeEnv })).toThrow(message);
     expect(() => readFile.options({ runtimeEnv })).toThrow(message);
   });
+
+  test.each(["thread", "process"] as const)(
+    "the least that is taken is enough for a worker, and its end takes nobody along: %s",
+    async (isolation) => {
+      const resourceLimits = { maxOldGenerationSizeMb: 16, stackSizeMb: 0.5 };
+      const actor = Permitted.options({ isolation, runtimeEnv: { resourceLimits } }).remote();
+      expect(await ray.get(actor.echo.remote(1))).toBe(1);
+    },
+  );
 });

@@ -131,5 +131,10 @@ test("without taskEvents there is nothing in it", async () => {
   await ray.init({ numCpus: 1 });
   await ray.get(double.remote(1));
   expect(await ray.timeline()).toEqual([]);
+  await expect(ray.timeline("/nonexistent/trace.json")).rejects.toMatchObject({
+    option: "path",
+    message: expect.stringContaining('"/nonexistent/trace.json" cannot be written') as string,
+    cause: { code: "ENOENT" },
+  });
   await ray.shutdown();
 });

@@ -76,6 +76,7 @@ export {
   Full,
   GetTimeoutError,
   InvalidOptionError,
+  MethodNotFoundError,
   NoMoreResultsError,
   ActorUnschedulableError,
   AuthenticationError,

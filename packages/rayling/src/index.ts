@@ -29,6 +29,7 @@ export {
   GetTimeoutError,
   init,
   InvalidOptionError,
+  MethodNotFoundError,
   isInitialized,
   kill,
   listNamedActors,

@@ -23,11 +23,17 @@ export const labelSelector: Check = (value) => {
 
 export const labels: Check = (value) => {
   if (!isTexts(value)) return "must map labels to texts";
-  const wrong = Object.entries(value).find(([name, text]) => name === "" || /[(),!]/.test(text));
+  const wrong = Object.entries(value).find(
+    ([name, text]) => name === "" || /[(),!]/.test(text) || hasControls.test(name + text),
+  );
   return wrong === undefined
     ? undefined
     : `has a label that no selector could name (${JSON.stringify(wrong[0])}: ${JSON.stringify(wrong[1])})`;
 };
+
+/** They would break lines and tables that show them. */
+// eslint-disable-next-line no-control-regex
+const hasControls = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 function toCondition(text: string): LabelCondition {
   const values = valuesOf(text);

@@ -16,10 +16,11 @@ import { closeCounts } from "../host/registry.ts";
 import type { Directory, RuntimeEnv } from "../rpc/directory.ts";
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { hasSettings } from "../runtime/host.ts";
-import { RaySystemError } from "../shared/errors.ts";
+import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import { newToken } from "../transport/handshake.ts";
 import {
+  atMost,
   type Check,
   checkOptions,
   count,
@@ -47,6 +48,9 @@ const slot: DriverSlot = threadSlot("driver", () => ({
   driver: undefined,
   closing: Promise.resolve(),
 }));
+
+/** Threads that stand ready. */
+const mostPrewarmed = 1024;
 
 /** What a session is known by. */
 export interface SessionInfo {
@@ -76,7 +80,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     runtimeEnv: ofSession,
     tls: credentialFiles,
     namespace: text,
-    prewarm: count(0),
+    prewarm: (value) => count(0)(value) ?? atMost(mostPrewarmed)(value),
     objectStoreMemory: count(1024 * 1024),
     spillDirectory: writableDirectory,
     development: flag,
@@ -90,6 +94,12 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     controlSocket: flag,
     ignoreReinitError: flag,
   });
+  if (options.metricsToken !== undefined && options.metricsPort === undefined) {
+    throw new InvalidOptionError(
+      "metricsToken",
+      "init: metricsToken is what whoever asks for the metrics must send, and they are served only with metricsPort",
+    );
+  }
   if (currentCaller() !== undefined) {
     if (options.ignoreReinitError === true) return { namespace: currentNamespace() };
     throw new RaySystemError(

@@ -6,7 +6,7 @@
  */
 import { inspect } from "node:util";
 import type { CallShape, Route } from "../protocol/messages.ts";
-import { InvalidOptionError } from "../shared/errors.ts";
+import { InvalidOptionError, MethodNotFoundError } from "../shared/errors.ts";
 import { builtInMethods } from "../shared/methods.ts";
 import {
   checkOptions,
@@ -120,9 +120,20 @@ function makePrototype({ className, methods }: ActorInfo): object {
   const toText = function (this: object): string {
     return `ActorHandle(${className}, ${insides.get(this)?.info.actorId ?? "prototype"})`;
   };
+  const ActorHandle = (): never => {
+    throw new TypeError("handles come from Class.remote() and getActor");
+  };
   const prototype = Object.create(unknownMethods(className, methods)) as object;
+  const valueOf = function (this: object): object {
+    return this;
+  };
   Object.defineProperties(prototype, {
-    toString: { value: toText, configurable: true },
+    constructor: {
+      value: noMethod(className, methods, "constructor", ActorHandle),
+      configurable: true,
+    },
+    toString: { value: noMethod(className, methods, "toString", toText), configurable: true },
+    valueOf: { value: noMethod(className, methods, "valueOf", valueOf), configurable: true },
     [inspect.custom]: { value: toText },
   });
   for (const method of [...methods, ...builtInMethods]) {
@@ -221,8 +232,6 @@ function planOf(
 const probed: ReadonlySet<string> = new Set([
   "then",
   "toJSON",
-  "constructor",
-  "valueOf",
   "inspect",
   "nodeType",
   "tagName",
@@ -231,12 +240,28 @@ const probed: ReadonlySet<string> = new Set([
   "$$typeof",
 ]);
 
+/** What every object has, and no actor: it is there, and cannot be called as a method of one. */
+function noMethod<Value extends object>(
+  className: string,
+  methods: readonly string[],
+  name: string,
+  value: Value,
+): Value {
+  const refuse = (): never => {
+    throw new MethodNotFoundError(className, name, methods);
+  };
+  return Object.assign(value, { remote: refuse, options: refuse });
+}
+
 function unknownMethods(className: string, methods: readonly string[]): object {
   return new Proxy(Object.create(null) as object, {
     get(_target, key): undefined {
       if (typeof key === "symbol" || probed.has(key) || key.startsWith("@@")) return undefined;
+      throw new MethodNotFoundError(className, key, methods);
+    },
+    set(_target, key): never {
       throw new TypeError(
-        `${className} has no method "${key}"; it has: ${methods.join(", ") || "none"} (fields are not methods)`,
+        `a handle has no fields of its own: ${String(key)} cannot be set on that of ${className}, whose object is elsewhere. Call a method that sets it there`,
       );
     },
     has: () => false,

@@ -300,10 +300,24 @@ export class NotEncodableError extends TypeError {
 export class InvalidOptionError extends TypeError {
   readonly code: string = "INVALID_OPTION";
   readonly option: string;
-  constructor(option: string, message: string) {
-    super(message);
+  constructor(option: string, message: string, more?: ErrorOptions) {
+    super(message, more);
     this.name = "InvalidOptionError";
     this.option = option;
+  }
+}
+
+/** An actor has no such method; its fields, and what every object has, are none. */
+export class MethodNotFoundError extends TypeError {
+  readonly code: string = "METHOD_NOT_FOUND";
+  readonly className: string;
+  readonly method: string;
+  constructor(className: string, method: string, methods: readonly string[]) {
+    const known = methods.join(", ") || "none";
+    super(`${className} has no method "${method}"; it has: ${known} (fields are not methods)`);
+    this.name = "MethodNotFoundError";
+    this.className = className;
+    this.method = method;
   }
 }
 

@@ -1,7 +1,7 @@
 /** Checks of options at the edge: an unknown name, a wrong type or a wrong range is a typed error that names it. */
 import { accessSync, constants, statSync } from "node:fs";
 import { InvalidOptionError } from "./errors.ts";
-import { show } from "./show.ts";
+import { show, showKind } from "./show.ts";
 
 /** Says what is wrong with a value, or nothing. */
 export interface Check {
@@ -31,8 +31,7 @@ export function checkOptions<T extends object>(where: string, options: T, checks
     if (value === undefined) continue;
     const problem = check(value);
     if (problem !== undefined) {
-      const isHidden = check.isSecret === true && typeof value === "string";
-      const shown = isHidden ? `a text of ${value.length} characters` : show(value);
+      const shown = check.isSecret === true ? showKind(value) : show(value);
       throw new InvalidOptionError(name, `${where}: option ${name} ${problem}, not ${shown}`);
     }
   }
@@ -52,10 +51,18 @@ export function count(least: number, kind: "whole" | "fraction" = "whole"): Chec
   };
 }
 
+/** Each has an object of its own. More values are a list, or a stream. */
+const mostReturns = 65_536;
+
 export const returnCount: Check = (value) =>
-  value === "streaming" || count(0)(value) === undefined
+  value === "streaming" || (count(0)(value) ?? atMost(mostReturns)(value)) === undefined
     ? undefined
-    : 'must be a whole number of at least 0, or "streaming"';
+    : `must be a whole number of at least 0 and at most ${mostReturns}, or "streaming"`;
+
+/** Of a number. */
+export function atMost(most: number): Check {
+  return (value) => ((value as number) <= most ? undefined : `must be at most ${most}`);
+}
 
 export function oneOf(...known: readonly string[]): Check {
   return (value) =>
