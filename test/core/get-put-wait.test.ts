@@ -42,6 +42,54 @@ describe("get", () => {
     expect(await ray.get(ref)).toBe(1);
   });
 
+  test("of an object gives the values by their names", async () => {
+    const counter = Counter.remote();
+    const both = await ray.get({ n: counter.increment.remote(), text: ray.put("text") });
+    expect(both.n + both.text.length).toBe(5);
+    expect(both).toEqual({ n: 1, text: "text" });
+    expect(await ray.get({})).toEqual({});
+    await expect(ray.get({ n: ray.put(1), bad: throwing.remote("one") })).rejects.toThrow("one");
+    // @ts-expect-error no ref
+    await expect(ray.get({ n: ray.put(1), bad: 5 })).rejects.toThrow(
+      "refs.bad is not an ObjectRef but 5",
+    );
+    const known: string = await ray.get<string>(ray.put<unknown>("text"));
+    expect(known).toBe("text");
+  });
+
+  test("and wait end with the reason of their signal, at once, and the value is not lost", async () => {
+    const meeting = Meeting.remote();
+    const ref = meeting.wait.remote();
+    const controller = new AbortController();
+    const { signal } = controller;
+    const waiting = [ray.get(ref, { signal }), ray.wait([ref], { signal, timeoutMs: 60_000 })];
+    const ended = Promise.allSettled(waiting);
+    controller.abort(new RangeError("enough"));
+    expect(await ended).toEqual(
+      waiting.map(() => ({ status: "rejected", reason: signal.reason as unknown })),
+    );
+    // The reason belongs to whoever gave it.
+    expect((signal.reason as Error).stack).not.toContain("api/objects");
+    await expect(ray.get(ref, { signal })).rejects.toBe(signal.reason);
+    await expect(ray.wait([ref], { signal })).rejects.toBe(signal.reason);
+    await expect(ray.get(ref, { signal: AbortSignal.abort() })).rejects.toMatchObject({
+      name: "AbortError",
+    });
+    await expect(ray.get(ref, { signal: AbortSignal.timeout(1) })).rejects.toMatchObject({
+      name: "TimeoutError",
+    });
+    const unused = new AbortController();
+    const got = ray.get(ref, { signal: unused.signal });
+    meeting.open.remote();
+    expect(await got).toBe(1);
+    unused.abort();
+    expect(await ray.wait([ref], { signal: new AbortController().signal })).toEqual({
+      ready: [ref],
+      pending: [],
+    });
+    await expect(ray.get(ref, { signal: 5 as never })).rejects.toThrow("must be an AbortSignal");
+  });
+
   test("with timeout 0 answers at once for what is ready and rejects for what is not", async () => {
     expect(await ray.get(ray.put(1), { timeoutMs: 0 })).toBe(1);
     await expect(ray.get(Meeting.remote().never.remote(), { timeoutMs: 0 })).rejects.toThrow(

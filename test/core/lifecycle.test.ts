@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, Meeting } from "../fixtures/actors.ts";
+import { Streaming } from "../fixtures/calls.ts";
 
 const run = promisify(execFile);
 
@@ -87,6 +88,40 @@ describe("init and shutdown", () => {
     expect(actor?.workerId).toBe(ready);
     while ((await threads()).length < 2);
     await ray.shutdown();
+  });
+
+  test("await using ends what it names: actors, streams, queues, pools, groups, nodes and the session", async () => {
+    {
+      await using session = await ray.init({ numCpus: 2, prewarm: 0, namespace: "used" });
+      expect(session).toEqual({ namespace: "used" });
+      const names = async (): Promise<string[]> => {
+        const rows = await ray.state.listActors({ filters: [["state", "=", "ALIVE"]] });
+        return rows.map(({ className }) => className);
+      };
+      let nodes: readonly { readonly alive: boolean }[];
+      {
+        await using counter = Counter.remote();
+        await using queue = new ray.Queue<number>();
+        const members = [Counter.remote(), Counter.remote()];
+        await using pool = new ray.ActorPool(members);
+        await using cluster = new ray.Cluster();
+        await cluster.addNode({ numCpus: 1 });
+        await using group = ray.placementGroup([{ CPU: 0.5 }]);
+        await ray.get(group.ready());
+        await using stream = Streaming.remote().until.remote();
+        await stream.next();
+        await queue.put(1);
+        pool.submit((actor, by: number) => actor.increment.remote(by), 2);
+        expect(await pool.getNext()).toBe(2);
+        expect(await ray.get(counter.increment.remote())).toBe(1);
+        nodes = await ray.nodes();
+        expect(nodes.filter(({ alive }) => alive)).toHaveLength(2);
+      }
+      await expect.poll(names).toEqual([]);
+      expect((await ray.nodes()).filter(({ alive }) => alive)).toHaveLength(1);
+      expect(Object.values(await ray.placementGroupTable())[0]?.state).toBe("REMOVED");
+    }
+    expect(ray.isInitialized()).toBe(false);
   });
 
   test("every shutdown waits until no thread is left", async () => {

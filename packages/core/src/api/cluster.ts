@@ -75,6 +75,8 @@ export interface NodeOptions {
  * started for it. `init` makes the first one, which cannot be removed.
  */
 export class Cluster {
+  readonly #added: Set<string> = new Set();
+
   /** What waited for such a node starts there. Rejects with InvalidOptionError. */
   async addNode(options: NodeOptions = {}): Promise<NodeInfo> {
     if (isDriverCode()) return never();
@@ -88,7 +90,9 @@ export class Cluster {
     });
     const { nodeName } = options;
     const spec = { nodeName, resources: nodeAmounts(options), labels: options.labels ?? {} };
-    return asked((directory) => directory.addNode(spec));
+    const node = await asked((directory) => directory.addNode(spec));
+    this.#added.add(node.nodeId);
+    return node;
   }
 
   /**
@@ -106,5 +110,12 @@ export class Cluster {
         `removeNode takes a living node that addNode gave, not ${show(nodeId ?? node)}`,
       );
     }
+    this.#added.delete(nodeId);
+  }
+
+  /** Ends the nodes that it has added, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const nodeId of this.#added) await asked((directory) => directory.removeNode(nodeId));
+    this.#added.clear();
   }
 }

@@ -16,6 +16,8 @@ export interface GetOptions {
   readonly timeoutMs?: number;
   /** Say what it waits for after this, instead of after the session's `stuckWarningMs`; 0: never. For what is known to be slow. */
   readonly stuckWarningMs?: number;
+  /** Reject with its reason when it is aborted; the work goes on. */
+  readonly signal?: AbortSignal;
 }
 
 export interface WaitOptions {
@@ -25,6 +27,8 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
   /** As that of `get`. */
   readonly stuckWarningMs?: number;
+  /** As that of `get`. */
+  readonly signal?: AbortSignal;
 }
 
 export interface WaitResult<Ref> {
@@ -33,12 +37,16 @@ export interface WaitResult<Ref> {
   readonly pending: Ref[];
 }
 
-const patience = { timeoutMs: count(0, "fraction"), stuckWarningMs: count(0, "fraction") } as const;
+const patience = {
+  timeoutMs: count(0, "fraction"),
+  stuckWarningMs: count(0, "fraction"),
+  signal: (value: unknown) => (value instanceof AbortSignal ? undefined : "must be an AbortSignal"),
+} as const;
 
 /**
- * The value of a ref, or the values of a list in its order. Each call decodes afresh: values have no identity.
+ * The value of a ref, the values of a list in its order, or those of an object by their names. Each call decodes afresh: values have no identity.
  *
- * Rejects with what the remote code threw, ActorDiedError, ActorUnavailableError, WorkerCrashedError, GetTimeoutError; of a list with the
+ * Rejects with what the remote code threw, ActorDiedError, ActorUnavailableError, WorkerCrashedError, GetTimeoutError, the reason of the signal; of several with the
  * first failure, at once. With RaySystemError for a ref of a session that has ended.
  */
 export function get<Ref extends ObjectRef>(ref: Ref, options?: GetOptions): Promise<RefValue<Ref>>;
@@ -46,20 +54,37 @@ export function get<const Refs extends readonly ObjectRef[]>(
   refs: Refs,
   options?: GetOptions,
 ): Promise<RefValues<Refs>>;
+/** With a type that is known better: `get<Answer>(ref)`. */
+export function get<Value>(ref: ObjectRef, options?: GetOptions): Promise<Value>;
+export function get<const Refs extends Readonly<Record<string, ObjectRef>>>(
+  refs: Refs,
+  options?: GetOptions,
+): Promise<{ [Name in keyof Refs]: RefValue<Refs[Name]> }>;
 export async function get(
-  refs: ObjectRef | readonly ObjectRef[],
+  refs: ObjectRef | readonly ObjectRef[] | Readonly<Record<string, ObjectRef>>,
   options: GetOptions = {},
 ): Promise<unknown> {
   if (isDriverCode()) return never();
   checkOptions("get", options, patience);
   // Before a runtime is started for them: they may be of one that has ended.
-  const entries = refs instanceof ObjectRef ? [liveEntryOf(refs)] : entriesOf("get", refs);
+  const names = isRecord(refs) ? Object.keys(refs) : undefined;
+  const entries =
+    refs instanceof ObjectRef
+      ? [liveEntryOf(refs)]
+      : names === undefined
+        ? entriesOf("get", refs)
+        : namedEntries(refs as Readonly<Record<string, unknown>>);
   const caller = useCaller();
   try {
     checkInterrupted();
     const values = await getValues(caller, entries, options);
+    if (names !== undefined) {
+      return Object.fromEntries(names.map((name, index) => [name, values[index]]));
+    }
     return refs instanceof ObjectRef ? values[0] : values;
   } catch (error) {
+    // It is whose the signal is, and may be the reason of many.
+    if (options.signal?.aborted === true && error === options.signal.reason) throw error;
     // Here, after the await, the stack names who awaits this call; a get that succeeds pays nothing for it.
     const trace: { stack?: string } = {};
     Error.captureStackTrace(trace, get);
@@ -100,6 +125,7 @@ export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   const caller = useCaller();
   checkOptions("wait", options, { numReturns: count(1), ...patience });
   checkInterrupted();
+  options.signal?.throwIfAborted();
   const numReturns = options.numReturns ?? 1;
   const ready = countReady(refs, caller.waiting.nextWave());
   if (refs.length === 0) return { ready: [], pending: [] };
@@ -167,7 +193,7 @@ function entriesOf(where: string, refs: unknown): ReturnType<typeof liveEntryOf>
   if (!Array.isArray(refs)) {
     throw new InvalidOptionError(
       "refs",
-      `${where} takes ${where === "get" ? "an ObjectRef or " : ""}a list of ObjectRefs, not ${show(refs)}`,
+      `${where} takes ${where === "get" ? "an ObjectRef, an object of them or " : ""}a list of ObjectRefs, not ${show(refs)}`,
     );
   }
   return refs.map((ref: unknown, index) => {
@@ -178,6 +204,20 @@ function entriesOf(where: string, refs: unknown): ReturnType<typeof liveEntryOf>
       );
     }
     return ref instanceof ObjectRef ? liveEntryOf(ref) : notARef(where, ref, index);
+  });
+}
+
+/** An object without a class. */
+function isRecord(refs: unknown): boolean {
+  if (typeof refs !== "object" || refs === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(refs);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function namedEntries(refs: Readonly<Record<string, unknown>>): ReturnType<typeof liveEntryOf>[] {
+  return Object.entries(refs).map(([name, ref]) => {
+    if (ref instanceof ObjectRef) return liveEntryOf(ref);
+    throw new InvalidOptionError("refs", `get: refs.${name} is not an ObjectRef but ${show(ref)}`);
   });
 }
 

@@ -47,6 +47,11 @@ export class PlacementGroup {
     return this.bundleSpecs.length;
   }
 
+  /** Removes it, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await removePlacementGroup(this);
+  }
+
   /** Ready when all bundles are reserved; its value is the group. Fails with TaskPlacementGroupRemoved. */
   ready(): ObjectRef<PlacementGroup> {
     const caller = useCaller();

@@ -19,6 +19,7 @@ import { Line } from "../shared/line.ts";
 import { checkOptions, count, flag } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { ObjectRef } from "../store/object-ref.ts";
+import { kill } from "./actors.ts";
 import { get, wait } from "./objects.ts";
 import type { ActorHandle, RefValue, RefValues } from "./types.ts";
 
@@ -140,6 +141,12 @@ export class ActorPool<Actor extends ActorHandle<object>> {
       throw new InvalidOptionError("actor", `ActorPool: ${name} is in the pool already`);
     }
     this.#free(actor);
+  }
+
+  /** Kills the actors that are in it, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const busy = [...this.#busy].flatMap((one) => one.actor ?? []);
+    await Promise.all([...this.#idle.splice(0), ...busy].map((actor) => kill(actor)));
   }
 
   async *#map<Value, Call extends PoolCall>(

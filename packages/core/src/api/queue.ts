@@ -232,6 +232,11 @@ export class Queue<T = unknown> {
     return get(actorOf(this).full.remote());
   }
 
+  /** Shuts it down, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.shutdown();
+  }
+
   /** Ends the queue for everybody, with the items that are in it; calls that still wait reject with ActorDiedError. Idempotent. */
   async shutdown(options: QueueShutdownOptions = {}): Promise<void> {
     checkOptions("Queue.shutdown", options, {

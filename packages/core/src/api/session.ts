@@ -59,6 +59,8 @@ export interface SessionInfo {
   readonly metricsPort?: number;
   /** What whoever asks for them must send: `Authorization: Bearer <token>`. */
   readonly metricsToken?: string;
+  /** Shuts it down: `await using session = await ray.init()`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
@@ -101,7 +103,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     );
   }
   if (currentCaller() !== undefined) {
-    if (options.ignoreReinitError === true) return { namespace: currentNamespace() };
+    if (options.ignoreReinitError === true) return sessionInfo({ namespace: currentNamespace() });
     throw new RaySystemError(
       "init was called twice; call shutdown first, or pass ignoreReinitError: true",
     );
@@ -115,14 +117,21 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   const { metricsPort } = options;
   try {
     await driver.caller.waiting.during(driver.join());
-    if (metricsPort === undefined) return { namespace };
+    if (metricsPort === undefined) return sessionInfo({ namespace });
     const { metricsToken = newToken() } = options;
     const port = await driver.serveMetrics(metricsPort, metricsToken);
-    return { namespace, metricsPort: port, metricsToken };
+    return sessionInfo({ namespace, metricsPort: port, metricsToken });
   } catch (error) {
     await shutdown();
     throw error;
   }
+}
+
+/** It is compared and printed without its end. */
+function sessionInfo(known: Omit<SessionInfo, typeof Symbol.asyncDispose>): SessionInfo {
+  return Object.defineProperty(known, Symbol.asyncDispose, {
+    value: shutdown,
+  }) as SessionInfo;
 }
 
 function workingDirOfEnvironment(): Pick<RuntimeEnv, "workingDir"> {

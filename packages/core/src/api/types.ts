@@ -84,6 +84,8 @@ interface BuiltInMethods<Instance> {
   readonly __ray_ready__: RemoteMethod<() => true>;
   /** Ends the actor when the calls before it have ended; its ref rejects with ActorDiedError. */
   readonly __ray_terminate__: RemoteMethod<() => void>;
+  /** Kills it, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**

@@ -9,18 +9,20 @@ import type { ObjectEntry } from "../store/object-entry.ts";
 import type { Caller } from "./caller.ts";
 import type { Waitable } from "./waitable.ts";
 
-/** How long a wait may take, and from when on it is told of; undefined: as all others. */
+/** How long a wait may take, what ends it before, and from when on it is told of; undefined: as all others. */
 export interface Patience {
   readonly timeoutMs?: number | undefined;
   readonly stuckWarningMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export function getValues(
   caller: Caller,
   entries: readonly ObjectEntry[],
-  { timeoutMs, stuckWarningMs }: Patience,
+  { timeoutMs, stuckWarningMs, signal }: Patience,
 ): Promise<unknown[]> {
   return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(reasonOf(signal));
     let unsettled = entries.length;
     let timer: NodeJS.Timeout | undefined;
     let over = false;
@@ -28,8 +30,13 @@ export function getValues(
     const end = (): void => {
       over = true;
       clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
       endWaiting?.();
       if (unsettled > 0) for (const entry of entries) entry.unwatch(onSettled);
+    };
+    const onAbort = (): void => {
+      end();
+      reject(reasonOf(signal));
     };
     const fail = (failure: FailureData): void => {
       try {
@@ -72,6 +79,7 @@ export function getValues(
       reject(cancellation);
       for (const entry of entries) entry.overlook();
     });
+    signal?.addEventListener("abort", onAbort);
     if (timeoutMs !== undefined) {
       timer = setTimeout(() => {
         end();
@@ -94,7 +102,7 @@ export function waitReady(
   caller: Caller,
   waitables: readonly Waitable[],
   numReturns: number,
-  { timeoutMs, stuckWarningMs }: Patience,
+  { timeoutMs, stuckWarningMs, signal }: Patience,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let count = 0;
@@ -104,12 +112,17 @@ export function waitReady(
     const end = (): void => {
       over = true;
       clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
       endWaiting?.();
       for (const one of waitables) if (!one.isReady) one.unwatch(onReady);
     };
     const finish = (): void => {
       end();
       resolve();
+    };
+    const onAbort = (): void => {
+      end();
+      reject(reasonOf(signal));
     };
     const onReady = (): void => {
       count += 1;
@@ -123,8 +136,14 @@ export function waitReady(
       end();
       reject(cancellation);
     });
+    signal?.addEventListener("abort", onAbort);
     if (timeoutMs !== undefined) timer = setTimeout(finish, timerMs(timeoutMs));
   });
+}
+
+/** What a signal was aborted with, as everything says it that takes signals: an AbortError if nothing else was given. */
+function reasonOf(signal: AbortSignal | undefined): Error {
+  return signal?.reason as Error;
 }
 
 /** setTimeout takes a longer time for no time at all. */

@@ -135,6 +135,12 @@ function makePrototype({ className, methods }: ActorInfo): object {
     toString: { value: noMethod(className, methods, "toString", toText), configurable: true },
     valueOf: { value: noMethod(className, methods, "valueOf", valueOf), configurable: true },
     [inspect.custom]: { value: toText },
+    [Symbol.asyncDispose]: {
+      async value(this: object): Promise<void> {
+        const { info, caller } = insideOf(this);
+        await caller.waiting.during(caller.directory.kill(info, true));
+      },
+    },
   });
   for (const method of [...methods, ...builtInMethods]) {
     Object.defineProperty(prototype, method, {

@@ -211,6 +211,11 @@ export class ObjectRefGenerator<out T = unknown> implements AsyncIterableIterato
     throw error;
   }
 
+  /** As `return`, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#state.drop();
+  }
+
   /** A ref that is ready when the method has ended: to the number of items, or to what it threw. */
   completed(): ObjectRef<number> {
     return new ObjectRef<number>(this.#state.completion);
