@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { isAlone } from "../fixtures/isolation.ts";
-import { PoolWorker, type WorkerClass } from "../fixtures/utilities.ts";
+import { addOne, addOneUnless3, PoolWorker, type WorkerClass } from "../fixtures/utilities.ts";
 
 beforeAll(() => ray.init({ numCpus: 4, prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -349,5 +349,102 @@ describe("bad input", () => {
       "ignoreIfTimedOut",
     );
     expect(await pool.getNext()).toBe(2);
+  });
+});
+
+describe("maxInFlightPerActor", () => {
+  test("gives each actor so many calls, each its first before any a second one", async () => {
+    const actors = workers(2);
+    const pool = new ray.ActorPool(actors, { maxInFlightPerActor: 2 });
+    for (let value = 0; value < 5; value++) pool.submit(gated, value);
+    await expect.poll(() => started(actors)).toHaveLength(4);
+    expect(new Set(await started(actors.slice(0, 1)))).toEqual(new Set([0, 2]));
+    expect(pool.hasFree()).toBe(false);
+    expect(pool.popIdle()).toBeUndefined();
+    for (let value = 0; value < 5; value++) {
+      await open(actors, value);
+      expect(await pool.getNext()).toBe(value);
+    }
+    expect(pool.popIdle()).toBeDefined();
+    expect(pool.popIdle()).toBeDefined();
+    expect(pool.popIdle()).toBeUndefined();
+  });
+
+  test("forgets all places of an actor that died", async () => {
+    const [one, other] = workers(2) as [Worker, Worker];
+    const pool = new ray.ActorPool([one, other], { maxInFlightPerActor: 3 });
+    await ray.kill(one);
+    const results = [];
+    for (let value = 0; value < 6; value++) pool.submit(double, value);
+    while (pool.hasNext()) results.push(await pool.getNextUnordered().catch(() => "died"));
+    expect(results.filter((result) => result !== "died").length).toBeGreaterThanOrEqual(3);
+    expect(await all(pool.map(double, [1, 2, 3]))).toEqual([2, 4, 6]);
+  });
+
+  test("is a whole number of at least 1", () => {
+    expect(() => new ray.ActorPool([], { maxInFlightPerActor: 0 })).toThrow("maxInFlightPerActor");
+  });
+});
+
+describe("map and mapUnordered of tasks", () => {
+  const numbers = function* (count: number, taken: number[]): Generator<number> {
+    for (let value = 0; value < count; value++) {
+      taken.push(value);
+      yield value;
+    }
+  };
+
+  test("give all results, in order or as they come, and take values as calls end", async () => {
+    const taken: number[] = [];
+    const ordered = ray.map(addOne, numbers(20, taken), { inFlight: 3 });
+    expect(taken).toEqual([]);
+    expect((await ordered.next()).value).toBe(1);
+    expect(taken).toHaveLength(3);
+    expect(await all(ordered)).toEqual(Array.from({ length: 19 }, (_, index) => index + 2));
+    const unordered = await all(ray.mapUnordered(addOne, numbers(20, []), { inFlight: 4 }));
+    expect(unordered.toSorted((a, b) => a - b)).toEqual(
+      Array.from({ length: 20 }, (_, index) => index + 1),
+    );
+  });
+
+  test("take methods of handles, functions that give refs, and what comes later", async () => {
+    const [actor] = workers(1) as [Worker];
+    expect(await all(ray.map(actor.double, [1, 2]))).toEqual([2, 4]);
+    expect(await all(ray.map((value: number) => actor.double.remote(value), [3]))).toEqual([6]);
+    const later = async function* (): AsyncGenerator<number> {
+      yield 1;
+      await new Promise((resolve) => setImmediate(resolve));
+      yield 2;
+    };
+    expect(await all(ray.map(addOne, later()))).toEqual([2, 3]);
+    await expect(all(ray.map((() => 5) as never, [1]))).rejects.toThrow("gave 5, not a ref");
+    expect(() => ray.map(5 as never, [1])).toThrow("map takes a remote function");
+    expect(() => ray.map(addOne, [1], { inFlight: 0 })).toThrow("inFlight");
+  });
+
+  test("end with the first failure, and whoever leaves cancels what is under way", async () => {
+    const seen: unknown[] = [];
+    const failing = async (): Promise<void> => {
+      for await (const value of ray.map(addOneUnless3, [1, 2, 3, 4, 5], { inFlight: 2 })) {
+        seen.push(value);
+      }
+    };
+    await expect(failing()).rejects.toThrow("it is 3");
+    expect(seen).toEqual([2, 3]);
+    const [first, second] = workers(2) as [Worker, Worker];
+    let calls = 0;
+    const refs: ray.ObjectRef<number>[] = [];
+    const call = (value: number): ray.ObjectRef<number> => {
+      calls += 1;
+      const ref = (value === 0 ? first.double : second.gated).remote(value);
+      refs.push(ref);
+      return ref;
+    };
+    for await (const value of ray.mapUnordered(call, [0, 1, 2, 3], { inFlight: 2 })) {
+      expect(value).toBe(0);
+      break;
+    }
+    expect(calls).toBe(2);
+    await expect(ray.get(refs[1] as ray.ObjectRef<number>)).rejects.toThrow(ray.TaskCancelledError);
   });
 });

@@ -15,8 +15,10 @@ export {
   removePlacementGroup,
 } from "./api/placement-group.ts";
 export type { PlacementGroupOptions } from "./api/placement-group.ts";
+export { map, mapUnordered } from "./api/map.ts";
+export type { Mapped, MapOptions } from "./api/map.ts";
 export { ActorPool } from "./api/pool.ts";
-export type { PoolCall, PoolGetOptions, PoolValue } from "./api/pool.ts";
+export type { PoolCall, PoolGetOptions, PoolOptions, PoolValue } from "./api/pool.ts";
 export { Queue } from "./api/queue.ts";
 export type { QueueOptions, QueueShutdownOptions, QueueWaitOptions } from "./api/queue.ts";
 export { exitActor, getRuntimeContext } from "./api/context.ts";

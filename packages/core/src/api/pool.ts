@@ -33,6 +33,11 @@ export type PoolValue<Call extends PoolCall> = Call extends ObjectRef
     ? RefValues<Call>
     : never;
 
+export interface PoolOptions {
+  /** How many calls of the pool an actor has at a time: more than one hides the way there and back, or is for actors that mostly wait. Default 1, as in Ray. */
+  readonly maxInFlightPerActor?: number;
+}
+
 export interface PoolGetOptions {
   /** Reject with GetTimeoutError after this. Default: wait as long as it takes. */
   readonly timeoutMs?: number;
@@ -55,7 +60,9 @@ interface Submission<Actor> {
 }
 
 export class ActorPool<Actor extends ActorHandle<object>> {
-  readonly #idle: Actor[] = [];
+  readonly #maxInFlight: number;
+  /** An actor stands here once for each call that it may have more. */
+  #idle: Actor[] = [];
   readonly #queue: Fifo<Submission<Actor>> = new Fifo();
   /** Submissions that hold an actor. */
   readonly #busy: Set<Submission<Actor>> = new Set();
@@ -65,8 +72,13 @@ export class ActorPool<Actor extends ActorHandle<object>> {
   #unordered = false;
 
   /** @throws InvalidOptionError for what is no actor handle, or stands twice */
-  constructor(actors: Iterable<Actor>) {
-    for (const actor of actors) this.push(actor);
+  constructor(actors: Iterable<Actor>, options: PoolOptions = {}) {
+    checkOptions("ActorPool", options, { maxInFlightPerActor: count(1) });
+    this.#maxInFlight = options.maxInFlightPerActor ?? 1;
+    for (const actor of actors) this.#add(actor);
+    // Each has its first call before any has a second one.
+    const once = this.#idle;
+    this.#idle = Array.from({ length: this.#maxInFlight }, () => once).flat();
   }
 
   /**
@@ -123,18 +135,27 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     return this.#submitted.size > 0;
   }
 
-  /** Whether an actor is free, so that a submission would start at once. */
+  /** Whether an actor may have one more call, so that a submission would start at once. */
   hasFree(): boolean {
     return this.#idle.length > 0;
   }
 
-  /** Takes a free actor out of the pool, if there is one. */
+  /** Takes an actor out of the pool that has no call of it, if there is one. */
   popIdle(): Actor | undefined {
-    return this.#idle.pop();
+    const free = this.#idle.findLast(
+      (actor) => this.#idle.filter((one) => one === actor).length === this.#maxInFlight,
+    );
+    if (free !== undefined) this.#idle = this.#idle.filter((one) => one !== free);
+    return free;
   }
 
   /** Adds an actor. @throws InvalidOptionError for what is no actor handle, or is in the pool already */
   push(actor: Actor): void {
+    this.#add(actor);
+    for (let more = this.#maxInFlight; more > 1; more--) this.#free(actor);
+  }
+
+  #add(actor: Actor): void {
     const name = nameOf(actor);
     const busy = [...this.#busy].flatMap((one) => one.actor ?? []);
     if ([...this.#idle, ...busy].some((one) => nameOf(one) === name)) {
@@ -146,7 +167,8 @@ export class ActorPool<Actor extends ActorHandle<object>> {
   /** Kills the actors that are in it, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     const busy = [...this.#busy].flatMap((one) => one.actor ?? []);
-    await Promise.all([...this.#idle.splice(0), ...busy].map((actor) => kill(actor)));
+    const all = new Set([...this.#idle.splice(0), ...busy]);
+    await Promise.all([...all].map((actor) => kill(actor)));
   }
 
   async *#map<Value, Call extends PoolCall>(
@@ -301,7 +323,10 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     if (actor === undefined) return;
     this.#letGo(one);
     // The failure may name another actor, which this one called.
-    if (failure instanceof ActorDiedError && nameOf(actor).includes(failure.actorId)) return;
+    if (failure instanceof ActorDiedError && nameOf(actor).includes(failure.actorId)) {
+      this.#idle = this.#idle.filter((other) => other !== actor);
+      return;
+    }
     this.#free(actor);
   }
 
