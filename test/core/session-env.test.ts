@@ -25,6 +25,20 @@ test.each(["thread", "process"] as const)(
   },
 );
 
+test.each(["thread", "process", "shared"] as const)(
+  "tokens of the driver are not in the environment of a %s, nor of what it starts",
+  async (isolation) => {
+    vi.stubEnv("RAYLING_METRICS_TOKEN", "a-secret");
+    vi.stubEnv("RAYLING_NODES", "");
+    await ray.init({ numCpus: 2, prewarm: 1 });
+    const actor = Resident.options({ isolation }).remote();
+    for (const name of ["RAYLING_METRICS_TOKEN", "RAYLING_NODES"]) {
+      expect(await ray.get(actor.environment.remote(name)), name).toBeUndefined();
+    }
+    vi.unstubAllEnvs();
+  },
+);
+
 test("actors that share a thread have those of the session", async () => {
   await ray.init({ numCpus: 2, runtimeEnv: session });
   const shared = Resident.options({ isolation: "shared" }).remote();

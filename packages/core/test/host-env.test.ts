@@ -33,6 +33,19 @@ async function envOf(env?: Readonly<Record<string, string>>): Promise<NodeJS.Pro
   return hostEnv(env);
 }
 
+describe("the environment of hosts", () => {
+  test("has what the driver has, but for its tokens, and what is set for the host", async () => {
+    vi.stubEnv("RAYLING_NODES", "rayling://secret@host:1");
+    vi.stubEnv("RAYLING_METRICS_TOKEN", "secret");
+    vi.stubEnv("SOME_OTHER", "here");
+    expect(JSON.stringify(await envOf())).not.toContain("secret");
+    expect(await envOf({ A: "b" })).toMatchObject({ SOME_OTHER: "here", A: "b" });
+    // Whoever names it means it.
+    const env = await envOf({ RAYLING_NODES: "rayling://other@host:1" });
+    expect(env["RAYLING_NODES"]).toBe("rayling://other@host:1");
+  });
+});
+
 describe("the code cache of hosts", () => {
   test("is made for this user alone", async () => {
     const { NODE_COMPILE_CACHE: cache } = await envOf();

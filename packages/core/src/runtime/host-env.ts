@@ -1,5 +1,6 @@
 /**
- * The environment variables of a host: those of the driver, with what the runtimeEnv sets or changes.
+ * The environment variables of a host: those of the driver, with what the runtimeEnv sets or changes, and without the tokens among them: what actors run, and the
+ * programs that they start, need none.
  *
  * Hosts share Node's cache of compiled code: the first that loads a module strips it of its types and compiles it, the others read that. Whoever could write there could
  * give hosts other code, so it is a directory of this user alone; NODE_COMPILE_CACHE names another, and NODE_DISABLE_COMPILE_CACHE=1 turns it off.
@@ -9,10 +10,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export function hostEnv(env: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
-  const own = { ...process.env, ...env };
+  const own = { ...withoutTokens(process.env), ...env };
   if (own["NODE_COMPILE_CACHE"] !== undefined) return own;
   const cache = codeCache();
   return cache === undefined ? own : { NODE_COMPILE_CACHE: cache, ...own };
+}
+
+/** They open other machines, and the metrics. */
+const tokens: readonly string[] = ["RAYLING_NODES", "RAYLING_METRICS_TOKEN"];
+
+function withoutTokens(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !tokens.includes(name)));
 }
 
 /** Nobody but this user may look into it, or change anything there. */
