@@ -1,8 +1,9 @@
+import { inspect } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, Meeting } from "../fixtures/actors.ts";
 import { NeverLoaded } from "../fixtures/never-loaded.ts";
-import { Light } from "../fixtures/shared.ts";
+import { Light, type LightClass } from "../fixtures/shared.ts";
 
 const shared = { isolation: "shared" } as const;
 const Shared = Light.options(shared);
@@ -52,6 +53,41 @@ describe("actors in a shared thread", () => {
     // What went on in the dead one was told to stop.
     expect(await ray.get(other.told.remote())).toBe("aborted");
   });
+
+  test.each(["kill", "exit of the actor", "no handle left", "restart"] as const)(
+    "take along what they have created, as a thread does: %s",
+    async (how) => {
+      let parent: ray.ActorHandle<LightClass> | undefined = Light.options({
+        isolation: "shared",
+        maxRestarts: how === "restart" ? 1 : 0,
+      }).remote();
+      const child = await ray.get(parent.create.remote({ isolation: "shared" }));
+      const grandchild = await ray.get(child.create.remote({ isolation: "shared" }));
+      const apart = await ray.get(parent.create.remote({ isolation: "thread" }));
+      const detached = await ray.get(
+        parent.create.remote({ isolation: "shared", lifetime: "detached", name: `kept ${how}` }),
+      );
+      if (how === "kill") await ray.kill(parent);
+      else if (how === "restart") await ray.kill(parent, { noRestart: false });
+      else if (how === "exit of the actor")
+        await ray.get(parent.__ray_terminate__.remote()).catch(() => undefined);
+      parent = undefined;
+      const states = async (): Promise<string[]> => {
+        globalThis.gc?.();
+        const rows = await Promise.all(
+          [child, grandchild, apart, detached].map(async (one) =>
+            ray.state.getActor(/actor-\w+/.exec(inspect(one))?.[0] ?? ""),
+          ),
+        );
+        return rows.map((row) => row?.state ?? "none");
+      };
+      await expect.poll(states).toEqual(["DEAD", "DEAD", "DEAD", "ALIVE"]);
+      await expect(ray.get(child.add.remote(1))).rejects.toMatchObject({
+        deathCause: { kind: "owner-died" },
+      });
+      await ray.kill(detached);
+    },
+  );
 
   test("that are restarted in the same thread get no calls of their former life", async () => {
     const actor = Light.options({ ...shared, maxRestarts: -1, maxTaskRetries: 0 }).remote();

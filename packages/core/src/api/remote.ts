@@ -18,6 +18,7 @@ import type {
   WorkerRequest,
 } from "../rpc/directory.ts";
 import type { CallPlan } from "../caller/call.ts";
+import { currentTask } from "../caller/task-scope.ts";
 import { noteFunctionRef, setFunctionMaker } from "../caller/function-ref.ts";
 import type { CallOptions } from "../caller/handle.ts";
 import { driversOf } from "../shared/code-roots.ts";
@@ -247,6 +248,7 @@ function create(
     name: options.name,
     namespace: options.namespace,
     getIfExists: options.getIfExists ?? false,
+    creator: currentTask()?.actor?.info.actorId,
     maxRestarts: options.maxRestarts ?? 0,
     restartIntensity: options.restartIntensity,
     demand: inCurrentGroup(`actor class ${registration.name}`, options, demand),

@@ -137,6 +137,8 @@ export interface ActorSpec {
   readonly name: string | undefined;
   readonly namespace: string | undefined;
   readonly getIfExists: boolean;
+  /** The actor whose code creates it; undefined for a task and a driver. */
+  readonly creator: string | undefined;
   readonly maxRestarts: number;
   readonly restartIntensity: RestartIntensity | undefined;
   readonly demand: Demand;

@@ -17,11 +17,17 @@ export class ActorRegistry {
   /** Ids that handles in hosts were given before it was known that the actor exists. */
   readonly #aliases: Map<string, string> = new Map();
   /** Registered and not started, by the host that is to start them. */
+  /** The living, by the actor that has created them in the life that it has. */
+  readonly #created: Map<string, Set<Supervisor>> = new Map();
   readonly #unstarted: Map<string, Set<Supervisor>> = new Map();
 
-  constructor(namespace: string, parts: Omit<SupervisorParts, "onDead">) {
+  constructor(namespace: string, parts: Omit<SupervisorParts, "onDead" | "onSharedEnd">) {
     this.#namespace = namespace;
-    this.#parts = { ...parts, onDead: (actor) => this.#bury(actor) };
+    this.#parts = {
+      ...parts,
+      onDead: (actor) => this.#bury(actor),
+      onSharedEnd: ({ spec: { info } }) => this.#creatorGone(info.actorId),
+    };
   }
 
   /** @param owner the runtime that creates it */
@@ -37,7 +43,12 @@ export class ActorRegistry {
       }
       this.#names.set(nameKey(spec.name, namespace), actorId);
     }
-    this.#actors.set(actorId, new Supervisor(spec, namespace, owner, this.#parts));
+    const actor = new Supervisor(spec, namespace, owner, this.#parts);
+    this.#actors.set(actorId, actor);
+    const { creator } = spec;
+    if (creator !== undefined) {
+      this.#created.set(creator, (this.#created.get(creator) ?? new Set()).add(actor));
+    }
     return { state: "new" };
   }
 
@@ -72,6 +83,12 @@ export class ActorRegistry {
     for (const actor of this.#actors.values()) {
       if (actor.owner === hostId) actor.ownerDied(hostId);
     }
+  }
+
+  #creatorGone(actorId: string): void {
+    const created = this.#created.get(actorId) ?? [];
+    this.#created.delete(actorId);
+    for (const actor of created) actor.ownerDied(actorId);
   }
 
   outOfScope(actorId: string): void {
@@ -125,6 +142,10 @@ export class ActorRegistry {
   /** Keeps the record of a dead actor for a while, so that whoever asks hears why it died. */
   #bury(actor: Supervisor): void {
     this.#dead.push(actor);
+    const { creator } = actor.spec;
+    const siblings = creator === undefined ? undefined : this.#created.get(creator);
+    siblings?.delete(actor);
+    if (creator !== undefined && siblings?.size === 0) this.#created.delete(creator);
     if (this.#dead.size <= keptRecords) return;
     const oldest = this.#dead.shift();
     if (oldest === undefined) return;

@@ -56,12 +56,12 @@ export interface DirectorySettings {
 export class LocalDirectory implements Directory {
   readonly cluster: LocalCluster;
   readonly #settings: DirectorySettings;
-  readonly #parts: Omit<SupervisorParts, "onDead">;
+  readonly #parts: Omit<SupervisorParts, "onDead" | "onSharedEnd">;
   readonly #actors: ActorRegistry;
   readonly #workers: Workers;
   readonly #hosts: Map<string, Host> = new Map();
 
-  constructor(settings: DirectorySettings, parts: Omit<SupervisorParts, "onDead">) {
+  constructor(settings: DirectorySettings, parts: Omit<SupervisorParts, "onDead" | "onSharedEnd">) {
     this.#settings = settings;
     this.#parts = parts;
     this.#actors = new ActorRegistry(settings.namespace, parts);

@@ -34,6 +34,8 @@ export interface SupervisorParts {
   /** How long what ends by itself may take, before it is ended by force. */
   readonly graceMs: number;
   readonly onDead: (actor: Supervisor) => void;
+  /** A life in a host that others live in is over, which takes along what it has created: the end of a host of its own does so by itself. */
+  readonly onSharedEnd: (actor: Supervisor) => void;
 }
 
 export class Supervisor {
@@ -108,6 +110,7 @@ export class Supervisor {
       this.#seat = undefined;
       this.#isLeaving = false;
       this.#cause = cause;
+      if (isolationOf(this.spec, this.#parts.isolation) === "shared") this.#parts.onSharedEnd(this);
       const lived = this.state === "alive";
       const isFree = allocation?.isDrained === true && (!lived || this.spec.maxRestarts !== 0);
       const isOver = this.#restartsLeft === 0 && !isFree;
@@ -322,7 +325,7 @@ export class Supervisor {
 
   /** What it depends on is gone. */
   ownerDied(owner: string): void {
-    if (this.spec.info.isDetached) return;
+    if (this.spec.info.isDetached || this.isOver) return;
     void this.kill({ kind: "owner-died", message: `its owner ${owner} died` }, true);
   }
 
