@@ -1,7 +1,8 @@
+import { runInNewContext } from "node:vm";
 import { Packr } from "msgpackr/pack";
 import { describe, expect, test } from "vitest";
 import { Codec, type Encoded } from "../src/protocol/codec.ts";
-import { fromFailure } from "../src/protocol/failure.ts";
+import { fromFailure, toFailure } from "../src/protocol/failure.ts";
 import { RaySystemError } from "../src/shared/errors.ts";
 
 const codec = new Codec({
@@ -88,5 +89,69 @@ describe("a special value of nobody's making", () => {
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
     expect(value["polluted"]).toBeUndefined();
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
+  });
+});
+
+describe("an error of the language comes back with its class and parts", () => {
+  const back = (thrown: unknown): Error =>
+    fromFailure(structuredClone(toFailure(thrown, () => true)));
+
+  test.each([
+    ["AbortError", 20],
+    ["TimeoutError", 23],
+    ["DataCloneError", 25],
+  ])("DOMException %s", (name, code) => {
+    const error = back(Object.assign(new DOMException("gone", name), { extra: 1 }));
+    expect(error).toBeInstanceOf(DOMException);
+    expect(error).toBeInstanceOf(Error);
+    expect(error).toMatchObject({ name, code, message: "gone", extra: 1 });
+    expect(String(error)).toBe(`${name}: gone`);
+    const { reason } = AbortSignal.abort() as { readonly reason: Error };
+    expect(back(new Error("outer", { cause: reason })).cause).toMatchObject({ code: 20 });
+  });
+
+  test("AggregateError, with items that are no errors", () => {
+    const inner = new AggregateError([new TypeError("t")], "inner");
+    const error = back(new AggregateError([1, "two", { three: 3 }, inner], "many"));
+    expect(error).toBeInstanceOf(AggregateError);
+    const { errors } = error as AggregateError;
+    expect(errors.slice(0, 3)).toEqual([1, "two", { three: 3 }]);
+    expect(errors[3]).toBeInstanceOf(AggregateError);
+    expect((errors[3] as AggregateError).errors[0]).toBeInstanceOf(TypeError);
+  });
+
+  test.runIf("SuppressedError" in globalThis)("SuppressedError", () => {
+    const error = back(new SuppressedError(new RangeError("in dispose"), "no error", "both"));
+    expect(error).toBeInstanceOf(SuppressedError);
+    expect(error).toMatchObject({ message: "both", suppressed: "no error" });
+    expect((error as SuppressedError).error).toBeInstanceOf(RangeError);
+    expect(Object.keys(error)).toEqual([]);
+  });
+
+  test("one that is its own cause, or that of its cause", () => {
+    const own = new Error("own");
+    own.cause = own;
+    const error = back(own);
+    expect(error.cause).toBe(error);
+    const outer = new TypeError("outer");
+    outer.cause = new RangeError("inner", { cause: outer });
+    const both = back(outer);
+    expect(both.cause).toBeInstanceOf(RangeError);
+    expect((both.cause as Error).cause).toBe(both);
+  });
+
+  test("of another realm", () => {
+    const thrown: unknown = runInNewContext(
+      "Object.assign(new RangeError('far', { cause: new TypeError('why') }), { left: 3 })",
+    );
+    const error = back(thrown);
+    expect(error).toBeInstanceOf(RangeError);
+    expect(error).toMatchObject({ message: "far", left: 3 });
+    expect(error.cause).toBeInstanceOf(TypeError);
+  });
+
+  test("and a peer that names a cause which is not there gives none", () => {
+    expect(fromFailure({ ...plain, cause: { up: 7 } }).cause).toBeUndefined();
+    expect(fromFailure({ ...plain, cause: { up: "length" as never } }).cause).toBeUndefined();
   });
 });

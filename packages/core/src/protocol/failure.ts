@@ -5,7 +5,7 @@
  * `toFailure` runs where the error was thrown, `fromFailure` where it is caught. Which class to give it back is asked of a
  * resolver, because only the receiving side knows what it has loaded.
  */
-import { inspect } from "node:util";
+import { inspect, types } from "node:util";
 import { driversText } from "../shared/code-roots.ts";
 import * as known from "../shared/errors.ts";
 import { ownFolder } from "../shared/own-files.ts";
@@ -26,8 +26,9 @@ export interface FailureData {
   readonly fields: Readonly<Record<string, unknown>>;
   /** Own fields that are errors. */
   readonly errorFields?: Readonly<Record<string, FailureData>>;
-  readonly cause?: FailureData | { readonly value: unknown };
-  /** Of an AggregateError. */
+  /** An error, another value, or one that it is itself the cause of: so many steps up, 0 for its own. */
+  readonly cause?: FailureData | { readonly value: unknown } | { readonly up: number };
+  /** Of an AggregateError, with what is no error among them as `thrown`. */
   readonly errors?: readonly FailureData[];
   /** Where to find the class. */
   readonly origin?: ErrorOrigin;
@@ -63,8 +64,8 @@ export function toFailure(
   encodable: (value: unknown) => boolean,
   findOrigin?: FindOrigin,
   site?: RemoteSite,
-  depth = 0,
   carried: Set<unknown> = new Set(),
+  above: readonly unknown[] = [],
 ): FailureData {
   const isEncodable = (value: unknown): boolean => {
     try {
@@ -74,24 +75,34 @@ export function toFailure(
     }
   };
   const next = (inner: unknown): FailureData =>
-    toFailure(inner, encodable, findOrigin, undefined, depth + 1, carried);
+    toFailure(inner, encodable, findOrigin, undefined, carried, path);
+  const path = [thrown, ...above];
+  const depth = above.length;
   carried.add(thrown);
   const where = site === undefined ? {} : { site };
-  if (!(thrown instanceof Error)) {
+  if (!isError(thrown)) {
     const value = isEncodable(thrown) ? thrown : safeText(thrown);
     return { name: "TaskError", message: "", stack: "", fields: {}, thrown: { value }, ...where };
   }
   const fields: Record<string, unknown> = {};
   const errorFields: Record<string, FailureData> = {};
-  for (const key of Object.keys(thrown)) {
+  const hidden = suppressedOf(thrown);
+  for (const key of [...Object.keys(thrown), ...hidden]) {
     if (skippedFields.has(key)) continue;
     const value = readField(thrown, key);
-    if (value instanceof Error) {
+    if (isError(value)) {
       if (depth < maxCauses && !carried.has(value)) errorFields[key] = next(value);
       else fields[key] = safeText(value);
     } else fields[key] = isEncodable(value) ? value : safeText(value);
   }
   const cause: unknown = readField(thrown, "cause");
+  const causeOf = (value: unknown): Pick<FailureData, "cause"> => {
+    const up = path.indexOf(value);
+    if (up >= 0) return { cause: { up } };
+    if (depth >= maxCauses || carried.has(value)) return {};
+    if (isError(value)) return { cause: next(value) };
+    return { cause: { value: isEncodable(value) ? value : safeText(value) } };
+  };
   const errors: unknown = readField(thrown, "errors");
   const origin = originOf(thrown, findOrigin);
   const name = textOf(readField(thrown, "name"), "Error");
@@ -104,17 +115,24 @@ export function toFailure(
     stack: driversText(userStack(textOf(readField(thrown, "stack"), ""))),
     fields,
     ...(Object.keys(errorFields).length === 0 ? {} : { errorFields }),
-    ...(cause === undefined || depth >= maxCauses || carried.has(cause)
-      ? {}
-      : cause instanceof Error
-        ? { cause: next(cause) }
-        : { cause: { value: isEncodable(cause) ? cause : safeText(cause) } }),
+    ...(cause === undefined ? {} : causeOf(cause)),
     ...(Array.isArray(errors) && depth < maxCauses
       ? { errors: errors.filter((one) => !carried.has(one)).map(next) }
       : {}),
     ...(origin === undefined ? {} : { origin }),
     ...where,
   };
+}
+
+/** Of another realm, too, as of node:vm. */
+function isError(value: unknown): value is Error {
+  return value instanceof Error || types.isNativeError(value);
+}
+
+/** What a SuppressedError has, which nothing lists. */
+function suppressedOf(thrown: Error): readonly string[] {
+  const isOne = "SuppressedError" in globalThis && thrown instanceof SuppressedError;
+  return isOne ? ["error", "suppressed"] : [];
 }
 
 /** Whether it has what every failure has; a peer may have sent anything in its place. */
@@ -139,10 +157,14 @@ export function isOfClass({ name, classes, thrown }: FailureData, wanted: string
 }
 
 /** Never throws: of an error that cannot be made again here, what it said is left. */
-export function fromFailure(failure: FailureData, findClass?: FindClass): Error {
+export function fromFailure(
+  failure: FailureData,
+  findClass?: FindClass,
+  above: readonly Error[] = [],
+): Error {
   if (!isFailure(failure)) return new known.RaySystemError("what came as an error is none");
   try {
-    return revive(failure, findClass);
+    return revive(failure, findClass, above);
   } catch (cause) {
     const text = new UnserializableException(failure, cause);
     if (failure.site !== undefined) markRemote(text, failure.site);
@@ -150,39 +172,54 @@ export function fromFailure(failure: FailureData, findClass?: FindClass): Error 
   }
 }
 
-function revive(failure: FailureData, findClass?: FindClass): Error {
+/** @param above those that it is the cause or a part of, the nearest first */
+function revive(
+  failure: FailureData,
+  findClass: FindClass | undefined,
+  above: readonly Error[] = [],
+): Error {
   const site = failure.site;
   if (failure.thrown !== undefined) {
     const wrapped = new TaskError(site?.functionName ?? "remote code", failure.thrown.value);
     if (site !== undefined) markRemote(wrapped, site);
     return wrapped;
   }
-  const cause = failure.cause;
-  const options: ErrorOptions =
-    cause === undefined
-      ? {}
-      : { cause: "value" in cause ? cause.value : fromFailure(cause, findClass) };
-  const error = new Error(failure.message, options);
+  const isDom = failure.classes?.includes("DOMException") === true;
+  // It keeps its name and message where only its constructor can put them.
+  const error: Error = isDom
+    ? new DOMException(failure.message, failure.name)
+    : new Error(failure.message);
+  const path = [error, ...above];
   const home = classAtHome(failure, findClass);
-  Object.setPrototypeOf(error, home?.prototype ?? builtInOf(failure).prototype);
+  if (home !== undefined) Object.setPrototypeOf(error, home.prototype);
+  else if (!isDom) Object.setPrototypeOf(error, builtInOf(failure).prototype);
   // Of a class that is not here the name is all that is left.
   const name = home === undefined ? nameOf(failure) : failure.name;
   const define = (key: string, value: unknown, enumerable: boolean): void => {
     Object.defineProperty(error, key, { value, enumerable, writable: true, configurable: true });
   };
+  const part = (inner: FailureData): unknown =>
+    inner.thrown === undefined ? fromFailure(inner, findClass, path) : inner.thrown.value;
+  const { cause } = failure;
+  if (cause !== undefined) {
+    const value =
+      "value" in cause
+        ? cause.value
+        : "up" in cause
+          ? Number.isInteger(cause.up)
+            ? path[cause.up]
+            : undefined
+          : part(cause);
+    define("cause", value, false);
+  }
+  const hidden = suppressedOf(error);
   for (const [key, value] of Object.entries(failure.fields)) {
-    define(key, value, true);
+    define(key, value, !hidden.includes(key));
   }
   for (const [key, inner] of Object.entries(failure.errorFields ?? {})) {
-    define(key, fromFailure(inner, findClass), true);
+    define(key, part(inner), !hidden.includes(key));
   }
-  if (failure.errors !== undefined) {
-    define(
-      "errors",
-      failure.errors.map((inner) => fromFailure(inner, findClass)),
-      false,
-    );
-  }
+  if (failure.errors !== undefined) define("errors", failure.errors.map(part), false);
   if (error.name !== name) define("name", name, false);
   define("stack", failure.stack, false);
   if (site !== undefined) markRemote(error, site);
@@ -231,6 +268,8 @@ const builtIn: Readonly<Record<string, { readonly prototype: object }>> = {
   URIError,
   AggregateError,
   DOMException,
+  // From Node 24 on.
+  ...("SuppressedError" in globalThis ? { SuppressedError } : {}),
 };
 
 /** Stands for the module of the runtime's own errors, on every side. */
