@@ -20,6 +20,19 @@ cyclic.list.push(cyclic);
 
 const big = new Float64Array(20_000).map((_, index) => index);
 
+/** A buffer that was transferred. */
+function detached(byteLength = 8): ArrayBuffer {
+  const buffer = new ArrayBuffer(byteLength);
+  structuredClone(buffer, { transfer: [buffer] });
+  return buffer;
+}
+
+function detachedView(): Uint8Array {
+  const view = new Uint8Array(200_000);
+  structuredClone(view.buffer, { transfer: [view.buffer] });
+  return view;
+}
+
 describe("a value arrives as it was sent", () => {
   test.each<[string, unknown]>([
     ["undefined", undefined],
@@ -178,6 +191,18 @@ describe("what cannot travel is refused at once, with its path", () => {
     ["a promise", [Promise.resolve(1)], "args[0][0] is a Promise; await it first"],
     ["a map value", new Map([["k", () => 1]]), 'args[0].get("k") is a function'],
     ["a set member", new Set([new WeakMap()]), "args[0].values()[0] is an instance of WeakMap"],
+    [
+      "a subclass of Map",
+      { a: [new (class Names extends Map {})()] },
+      "args[0].a[0] is an instance of Names",
+    ],
+    [
+      "a subclass of Set",
+      new Map([["k", new (class Ids extends Set {})()]]),
+      'args[0].get("k") is an instance of Ids',
+    ],
+    ["a detached buffer", { a: [detached()] }, "args[0].a[0] is detached"],
+    ["a view of one", [new Set([detachedView()])], "args[0][0].values()[0] is detached"],
     ["a class itself", Plain, "args[0] is a function"],
     [
       "a key __proto__",

@@ -90,17 +90,25 @@ function surveyObject(
   if (isSpecial(value)) return "special";
   if (ArrayBuffer.isView(value)) {
     const kind = viewKind(value);
-    if (kind === undefined) return "refused";
+    if (kind === undefined || isDetached(value.buffer)) return "refused";
     return value.byteLength >= outOfBandBytes ||
       !packedViews.has(kind) ||
       value.buffer instanceof SharedArrayBuffer
       ? "special"
       : "plain";
   }
-  if (value instanceof ArrayBuffer) return value.byteLength >= outOfBandBytes ? "special" : "plain";
+  if (value instanceof ArrayBuffer) {
+    if (isDetached(value)) return "refused";
+    return value.byteLength >= outOfBandBytes ? "special" : "plain";
+  }
   if (value instanceof SharedArrayBuffer || value instanceof Error) return "special";
   // A plain object of another realm (node:vm) is rebuilt as one of ours.
   return isForeignPlain(prototype) ? surveyForeign(value, isSpecial, seen, depth) : "refused";
+}
+
+/** It was transferred, and holds nothing any more. */
+function isDetached(buffer: ArrayBufferLike): boolean {
+  return buffer instanceof ArrayBuffer && buffer.detached;
 }
 
 function surveyForeign(
@@ -193,20 +201,22 @@ function findRefusal(
   if (isPlainArray(value)) {
     return firstOf(value.map((child, index) => () => inside(child, `${path}[${index}]`)));
   }
-  if (value instanceof Map) {
+  const prototype = Object.getPrototypeOf(value) as { constructor?: { name?: string } } | null;
+  if (prototype === Map.prototype) {
     return firstOf(
-      [...value].flatMap(([key, child]) => [
+      [...(value as Map<unknown, unknown>)].flatMap(([key, child]) => [
         () => inside(key, `${path}.keys(${keyText(key)})`),
         () => inside(child, `${path}.get(${keyText(key)})`),
       ]),
     );
   }
-  if (value instanceof Set) {
+  if (prototype === Set.prototype) {
     return firstOf(
-      [...value].map((child, index) => () => inside(child, `${path}.values()[${index}]`)),
+      [...(value as Set<unknown>)].map(
+        (child, index) => () => inside(child, `${path}.values()[${index}]`),
+      ),
     );
   }
-  const prototype = Object.getPrototypeOf(value) as { constructor?: { name?: string } } | null;
   if (prototype === Object.prototype || prototype === null) {
     if (Object.hasOwn(value, "__proto__")) {
       return new NotEncodableError(path, 'has an own key "__proto__"');
@@ -221,6 +231,16 @@ function findRefusal(
   }
   const className = prototype.constructor?.name || "an unnamed class";
   if (value instanceof Promise) return new NotEncodableError(path, "is a Promise; await it first");
+  const buffer = ArrayBuffer.isView(value) ? value.buffer : value;
+  if (buffer instanceof ArrayBuffer && buffer.detached) {
+    return new NotEncodableError(path, "is detached: its buffer was transferred elsewhere");
+  }
+  if (className === "ObjectRefGenerator") {
+    return new NotEncodableError(
+      path,
+      "is a stream, which one reader takes items from: pass the refs that it gives, or call the method where they are wanted",
+    );
+  }
   return new NotEncodableError(
     path,
     `is an instance of ${className}; pass plain data, or register a serializer for the class`,
