@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { Streaming } from "../fixtures/calls.ts";
 import { sharesMemory } from "../fixtures/isolation.ts";
 import {
   Caller,
@@ -149,7 +150,10 @@ describe("a handle", () => {
     const counter = Counter.remote();
     expect(await Promise.resolve(counter)).toBe(counter);
     expect(inspect({ counter })).toMatch(/^\{ counter: ActorHandle\(CounterClass, actor-\w+\) \}$/);
-    expect(JSON.stringify({ counter })).toBe('{"counter":{}}');
+    expect(() => JSON.stringify({ counter })).toThrow("a handle of CounterClass may be passed");
+    const ref = ray.put(1);
+    expect(() => JSON.stringify([ref])).toThrow("an ObjectRef stands for a value");
+    expect(() => JSON.stringify(Streaming.remote().count.remote(1))).toThrow("a stream of refs");
   });
 
   test("travels as argument and as result and reaches the same actor", async () => {

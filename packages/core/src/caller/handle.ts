@@ -19,6 +19,7 @@ import {
   retryPolicy,
   nameText,
 } from "../shared/options.ts";
+import { refuseJson } from "../shared/no-json.ts";
 import { show } from "../shared/show.ts";
 import type { ActorInfo, Directory, MethodOptions } from "../rpc/directory.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
@@ -142,6 +143,7 @@ function makePrototype({ className, methods }: ActorInfo): object {
       },
     },
   });
+  refuseJson(prototype, `a handle of ${className} may be passed to calls; it`);
   for (const method of [...methods, ...builtInMethods]) {
     Object.defineProperty(prototype, method, {
       configurable: true,
@@ -237,7 +239,6 @@ function planOf(
 /** What others ask of any object they are given: promises, JSON, matchers of test runners. They must hear "no", not an error. */
 const probed: ReadonlySet<string> = new Set([
   "then",
-  "toJSON",
   "inspect",
   "nodeType",
   "tagName",

@@ -11,6 +11,7 @@ import type { FailureData } from "../protocol/failure.ts";
 import { noMoreItems, unlimitedItems } from "../protocol/messages.ts";
 import { StreamingGeneratorReplayInconsistentError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
+import { refuseJson } from "../shared/no-json.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { ObjectRef } from "../store/object-ref.ts";
 import type { Session } from "../rpc/session.ts";
@@ -242,3 +243,5 @@ Object.defineProperty(ObjectRefGenerator.prototype, inspect.custom, {
     return `ObjectRefGenerator(${streamOf(this).completion.label})`;
   },
 });
+
+refuseJson(ObjectRefGenerator.prototype, "a stream of refs is read by iterating over it; it");

@@ -4,6 +4,7 @@
  * It is not thenable: an async function may return one without awaiting it. Only this package makes them and looks inside.
  */
 import { inspect } from "node:util";
+import { refuseJson } from "../shared/no-json.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import type { ObjectEntry } from "./object-entry.ts";
 
@@ -59,3 +60,8 @@ Object.defineProperty(ObjectRef.prototype, inspect.custom, {
     return `ObjectRef(${entry.id}, ${entry.label}, ${state})`;
   },
 });
+
+refuseJson(
+  ObjectRef.prototype,
+  "an ObjectRef stands for a value that is elsewhere: get it, or pass the ref to a call; it",
+);
