@@ -49,9 +49,10 @@ test.skipIf(gsm8k.isMissing)(
       "--reward-kwarg",
       `judgeUrl=${judge.baseUrl}`,
       "--reward-kwarg",
-      "judgeTimeoutMs=500",
+      // Only answers that never come are later, wherever this runs.
+      "judgeTimeoutMs=2000",
     );
-    flags.push("--retries", "6", "--resume");
+    flags.push("--retries", "12", "--resume");
     // Slowly, so that it is not done before it is ended.
     const { child, ended } = start("score", ...flags, "--max-in-flight", "16");
     const written = async (): Promise<number> =>
