@@ -306,6 +306,24 @@ main();
     expect(lines).toEqual([[true, true, true]]);
   });
 
+  test("without running the user's getters, or looking through what is large", async () => {
+    const { lines } = await program({
+      "main.mjs": `${prelude}${caught}
+import { fail } from "./library.mjs";
+let ran = 0;
+const config = { get HiddenError() { ran += 1; return Error; }, get other() { ran += 1; return 1; } };
+const large = new Float64Array(30_000_000);
+const run = ray.remote(() => fail(config, large));
+await ray.init();
+const error = await told(run.remote());
+say([error.name, error.message, ran]);
+${ended}`,
+      "library.mjs":
+        'class HiddenError extends Error {}\nexport const fail = () => { throw new HiddenError("deep"); };\n',
+    });
+    expect(lines).toEqual([["HiddenError", "deep", 0]]);
+  });
+
   test("made by a function, with one name for two, each is its own", async () => {
     const { lines } = await program({
       "main.mjs": `${prelude}${caught}

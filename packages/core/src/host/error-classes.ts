@@ -92,7 +92,7 @@ function originOf(errorClass: ErrorClass): ErrorOrigin | undefined {
     }
   }
   for (const { moduleUrl, seenBy: remote, target } of remotesSeen()) {
-    for (const { path, value } of seenBy(target)) {
+    for (const { path, value } of seenBy(target, name)) {
       if (value === errorClass) return { moduleUrl, seenBy: remote, exportName: path, name };
     }
   }
@@ -121,10 +121,10 @@ function remembered(text: string, found: ErrorClass): ErrorClass {
   return found;
 }
 
-function* seenFrom({ moduleUrl, seenBy: remote }: ErrorOrigin): Iterable<Seen> {
+function* seenFrom({ moduleUrl, seenBy: remote, name = "" }: ErrorOrigin): Iterable<Seen> {
   for (const { target, ...one } of remotesSeen()) {
     if (one.moduleUrl !== moduleUrl || one.seenBy !== (remote ?? one.seenBy)) continue;
-    yield* seenBy(target);
+    yield* seenBy(target, name);
   }
 }
 

@@ -27,6 +27,8 @@ type Exports = Readonly<Record<string, unknown>>;
 
 /** One `remote()` call, called from one place; it may run several times. */
 interface Site {
+  /** Hashes of its files, in the order of its places. */
+  readonly files: string;
   /** What others find here, in the order in which they were made. */
   readonly targets: { readonly target: unknown; readonly name: string }[];
   /** How many they were when driver code was reached, and when the module had loaded: both sides compare. */
@@ -44,6 +46,7 @@ interface ModuleRecord {
 
 interface Registry {
   isHost: boolean;
+  /** How many there are; whoever has looked through them all looks again when there are more. */
   count: number;
   readonly modules: Map<string, ModuleRecord>;
   /** By module and name of export, those that were named. */
@@ -98,7 +101,7 @@ export function registerRemote(
   const { moduleUrl } = places.at(-1) as Place;
   const record = recordOf(moduleUrl, chain.isEsm);
   const site = chainText(places);
-  const known = siteOf(record, site);
+  const known = siteOf(record, site, places);
   const { targets, counts } = known;
   const index = targets.length + known.late;
   if (isOfLoading(chain)) {
@@ -108,7 +111,7 @@ export function registerRemote(
   } else {
     known.late += 1;
   }
-  const files = places.map((place) => fileHash(place.moduleUrl)).join();
+  const { files } = known;
   const count = (): number => counts.find((one) => one > index) ?? targets.length + known.late;
   return {
     name,
@@ -181,8 +184,7 @@ export function findRemote(key: RemoteKey): Found | undefined {
   if (!counts.includes(count) && (record.isLoaded || count !== targets.length)) {
     return record.isLoaded ? { why: otherCount(key, targets.length) } : undefined;
   }
-  const changed = changedFile(key);
-  if (changed !== undefined) return { why: changed };
+  if (key.files !== known.files) return { why: changedFile(key) ?? otherFiles };
   const found = targets[index];
   if (found !== undefined && found.name !== name) return { why: otherName(key, found.name) };
   return found;
@@ -261,10 +263,11 @@ function recordOf(moduleUrl: string, isEsm: boolean): ModuleRecord {
   return record;
 }
 
-function siteOf({ sites }: ModuleRecord, text: string): Site {
+function siteOf({ sites }: ModuleRecord, text: string, places: readonly Place[]): Site {
   let site = sites.get(text);
   if (site === undefined) {
-    site = { targets: [], counts: [], late: 0 };
+    const files = places.map(({ moduleUrl }) => fileHash(moduleUrl)).join();
+    site = { files, targets: [], counts: [], late: 0 };
     sites.set(text, site);
   }
   return site;
@@ -335,6 +338,8 @@ function changedFile({ site, files }: RemotePlace): string | undefined {
 function exportText(moduleUrl: string, exportName: string): string {
   return `${moduleUrl}#${exportName}`;
 }
+
+const otherFiles = "the files that its key names are not those of its remote() call";
 
 const naming =
   "Where that depends on anything, name each: remote(target, { module: import.meta.url, exportName })";

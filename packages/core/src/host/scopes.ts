@@ -21,13 +21,16 @@ export interface Seen {
   readonly value: unknown;
 }
 
-/** The nearest variables first, then what is in the modules and other objects that they hold. Nothing where the inspector may not be asked. */
-export function* seenBy(target: unknown): Iterable<Seen> {
-  const scopes = scopesOf(target);
+/**
+ * The nearest variables first, then what is called `name` in the modules and other objects that they hold. Nothing where the inspector may not be asked.
+ *
+ * Of those objects nothing else is looked at: they may be large, and a getter of the user's is not run, but for those by which compilers export.
+ */
+export function* seenBy(target: unknown, name: string): Iterable<Seen> {
   const holders: Seen[] = [];
-  for (const scope of scopes) {
-    for (const name of Object.getOwnPropertyNames(scope)) {
-      const seen = { path: name, value: read(scope, name) };
+  for (const scope of scopesOf(target)) {
+    for (const path of Object.getOwnPropertyNames(scope)) {
+      const seen = { path, value: read(scope, path) };
       yield seen;
       if (typeof seen.value === "object" && seen.value !== null) holders.push(seen);
     }
@@ -35,9 +38,7 @@ export function* seenBy(target: unknown): Iterable<Seen> {
   for (const { path, value: holder } of holders) {
     // It would be code of the user's that answers.
     if (types.isProxy(holder)) continue;
-    for (const name of Object.getOwnPropertyNames(holder)) {
-      yield { path: `${path}.${name}`, value: read(holder as object, name) };
-    }
+    yield { path: `${path}.${name}`, value: read(holder as object, name) };
   }
 }
 
@@ -109,9 +110,15 @@ function properties(session: Session, objectId: string | undefined): readonly Pr
 /** Undefined also for what cannot be read, as a variable whose line was not reached. */
 function read(holder: object, name: string): unknown {
   try {
-    // Bundlers and compilers give what a module exports by getters.
-    return (holder as Readonly<Record<string, unknown>>)[name];
+    const found = Object.getOwnPropertyDescriptor(holder, name);
+    if (found === undefined || "value" in found) return found?.value;
+    return isCompiled(holder) ? (holder as Readonly<Record<string, unknown>>)[name] : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** The exports of a module, as compilers and test runners make them. */
+function isCompiled(holder: object): boolean {
+  return Object.hasOwn(holder, "__esModule") || Object.hasOwn(holder, Symbol.toStringTag);
 }

@@ -20,7 +20,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import type { DriverAbout } from "../rpc/commands.ts";
 import { RaySystemError } from "../shared/errors.ts";
-import { isOfUserAlone } from "./host-env.ts";
+import { isOfUserAlone } from "./user-directory.ts";
 
 /** What a driver writes about itself. */
 export interface DriverRecord extends DriverAbout {

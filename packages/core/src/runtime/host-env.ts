@@ -5,9 +5,10 @@
  * Hosts share Node's cache of compiled code: the first that loads a module strips it of its types and compiles it, the others read that. Whoever could write there could
  * give hosts other code, so it is a directory of this user alone; NODE_COMPILE_CACHE names another, and NODE_DISABLE_COMPILE_CACHE=1 turns it off.
  */
-import { lstatSync, mkdirSync, type Stats } from "node:fs";
+import { lstatSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isOfUserAlone } from "./user-directory.ts";
 
 export function hostEnv(env: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
   const own = { ...withoutTokens(process.env), ...env };
@@ -21,13 +22,6 @@ const tokens: readonly string[] = ["RAYLING_NODES", "RAYLING_METRICS_TOKEN"];
 
 function withoutTokens(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !tokens.includes(name)));
-}
-
-/** Nobody but this user may look into it, or change anything there. */
-export function isOfUserAlone(found: Stats): boolean {
-  const uid = process.getuid?.();
-  if (uid === undefined) return found.isDirectory();
-  return found.isDirectory() && found.uid === uid && (found.mode & 0o077) === 0;
 }
 
 let warned = false;
