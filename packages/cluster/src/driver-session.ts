@@ -1,6 +1,7 @@
 /**
  * What one driver has on the machine of an agent: the hosts that it ordered and the code that it brought. It lives as long as the link to that driver.
  */
+import type { Readable } from "node:stream";
 import { expose, type Remote, wrap } from "comlink";
 import {
   type Address,
@@ -38,10 +39,21 @@ export interface Machine {
   readonly objectStoreMemory: number;
   readonly offer: NodeOffer;
   readonly hostCount: () => number;
+  /** Starts a host. Default: as a process of this machine. */
+  readonly startHost?: (...order: ConstructorParameters<typeof HostProcess>) => AgentHost;
   readonly isDraining: () => boolean;
   /** Ends what the driver of this session has here otherwise. */
   readonly endOthers: (session: DriverSession) => void;
 }
+
+/** A host as its agent has it. */
+export type AgentHost = Pick<
+  HostProcess,
+  "pid" | "exited" | "ready" | "renew" | "dying" | "hearsUntil" | "terminate"
+> & {
+  /** What the host says to its agent. */
+  readonly control: Readable;
+};
 
 /** What one driver has on this machine. */
 export class DriverSession {
@@ -49,7 +61,7 @@ export class DriverSession {
   readonly link: Link;
   readonly #machine: Machine;
   readonly #driver: Remote<DriverAnswers>;
-  readonly #hosts: Map<string, HostProcess> = new Map();
+  readonly #hosts: Map<string, AgentHost> = new Map();
   readonly #code: DriverCode;
   readonly #output: HostOutput = new HostOutput((lines) => this.#driver.wrote(lines));
   #onHostGone: () => void = () => undefined;
@@ -136,7 +148,8 @@ export class DriverSession {
     const { hostId } = identity;
     if (this.#hosts.has(hostId)) throw new RaySystemError(`host ${hostId} runs already`);
     const place = code === undefined ? undefined : this.#code.placeOf(code);
-    const child = new HostProcess(
+    const { startHost = (...parts) => new HostProcess(...parts) } = this.#machine;
+    const child = startHost(
       {
         settings: {
           ...identity,
@@ -183,7 +196,7 @@ export class DriverSession {
 }
 
 /** What a host says to its agent: first where it can be dialled, and at its end why, if it can. The user's code may write there, too. */
-function hearHost(child: HostProcess): {
+function hearHost(child: AgentHost): {
   readonly address: Promise<Address>;
   readonly ended: Promise<unknown>;
 } {

@@ -61,15 +61,35 @@ export interface HostWiring {
   readonly onFatal?: (error: unknown) => void;
 }
 
-/** Returns the control that the driver is to have of it. */
+/** The host of this thread or process. Returns the control that the driver is to have of it. */
 export function startHost(wiring: HostWiring): HostControl {
-  const { identity, driver } = wiring;
+  const { identity, objectStore } = wiring;
   takeProgram(identity.program);
+  limitGarbage(objectStore.budget.limitBytes);
+  guardDriverCode(wiring.onFatal);
+  warnOfServers();
+  const host = composeHost(wiring, new Loader());
+  // Answers that are ready leave before the host does, whatever ends it.
+  process.on("exit", host.lastWords);
+  setCurrentCaller(host.caller, identity.namespace);
+  return host.control;
+}
+
+/** What makes a host, and nothing of the thread that it is in. */
+export interface ComposedHost {
+  readonly control: HostControl;
+  readonly caller: Caller;
+  /** Sends what is ready, at once: the host is about to end. */
+  readonly lastWords: () => void;
+}
+
+/** @param loader finds what actors and tasks run */
+export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): ComposedHost {
+  const { identity, driver } = wiring;
   const { hostId, driverId } = identity;
   const instances: Map<string, Instance> = new Map();
   /** On their way to be instances. */
   const creating: Set<string> = new Set();
-  const loader = new Loader();
   const death = async (peerId: string): Promise<DeathCause> =>
     causeFromData(await driver.death(peerId));
   const door = wiring.door?.({
@@ -110,21 +130,16 @@ export function startHost(wiring: HostWiring): HostControl {
     concurrencyOf,
   });
   const arrivals = new Arrivals(caller, run);
-  limitGarbage(budget.limitBytes);
+  const data = wiring.data(() => death(driverId));
+  const channels = (): Channel[] => [data, ...ways.channels];
+  caller.addSession(driverId, data);
 
-  guardDriverCode(wiring.onFatal);
-  warnOfServers();
-  // Answers that are ready leave before the host does, whatever ends it.
-  process.on("exit", () => {
+  function lastWords(): void {
     reporter.flush();
     caller.handOver();
     caller.flush();
     drainAll(channels());
-  });
-  setCurrentCaller(caller, identity.namespace);
-  const data = wiring.data(() => death(driverId));
-  const channels = (): Channel[] => [data, ...ways.channels];
-  caller.addSession(driverId, data);
+  }
 
   /** A worker runs one task at a time. */
   function concurrencyOf(target: string): number | undefined {
@@ -292,7 +307,7 @@ export function startHost(wiring: HostWiring): HostControl {
     await Promise.all(channels().map((channel) => channel.drained()));
   }
 
-  return {
+  const control: HostControl = {
     create,
     registered: () => directory.registered(),
     terminate,
@@ -308,4 +323,5 @@ export function startHost(wiring: HostWiring): HostControl {
     },
     stop,
   };
+  return { control, caller, lastWords };
 }

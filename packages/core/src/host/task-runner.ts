@@ -23,7 +23,7 @@ export interface RunningTasks {
 export async function runTask(
   call: CallMessage,
   session: Session,
-  loader: Loader,
+  loader: Pick<Loader, "find">,
   caller: Caller,
   running: RunningTasks,
 ): Promise<void> {

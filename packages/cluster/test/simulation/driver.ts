@@ -1,0 +1,163 @@
+/** The driver of a simulated world: what a session is made of (core's runtime/driver.ts), without what belongs to a real process. */
+import { provideNodes } from "../../../core/src/runtime/joined-node.ts";
+import { Caller } from "../../../core/src/caller/caller.ts";
+import { Waiting } from "../../../core/src/caller/waiting.ts";
+import { Scheduler } from "../../../core/src/placement/scheduler.ts";
+import { makeDemand } from "../../../core/src/rpc/demand.ts";
+import type { ActorInfo, ActorSpec } from "../../../core/src/rpc/directory.ts";
+import { LocalDirectory } from "../../../core/src/runtime/directory.ts";
+import { JoinedNodes } from "../../../core/src/runtime/joined-nodes.ts";
+import { Launcher } from "../../../core/src/runtime/launch.ts";
+import { Seats } from "../../../core/src/runtime/seats.ts";
+import type { Supervisor } from "../../../core/src/runtime/supervisor.ts";
+import { type DeathCause, RaySystemError } from "../../../core/src/shared/errors.ts";
+import { newId } from "../../../core/src/shared/ids.ts";
+import { newBudget } from "../../../core/src/store/budget.ts";
+import { nodeJoiner } from "../../src/join.ts";
+import type { Process } from "./world.ts";
+
+provideNodes(async () => nodeJoiner());
+
+export class SimulatedDriver {
+  readonly process: Process = { name: "driver", isAlive: true, busyUntilMs: 0 };
+  readonly caller: Caller;
+  readonly directory: LocalDirectory;
+  readonly #scheduler: Scheduler = new Scheduler();
+  readonly #launcher: Launcher;
+  readonly #joined: JoinedNodes;
+
+  constructor(addresses: readonly string[], reconnectTimeoutMs: number) {
+    const driverId = newId("driver");
+    const network = { reconnectTimeoutMs };
+    const budget = newBudget(2 ** 30);
+    this.directory = new LocalDirectory(
+      {
+        driverId,
+        namespace: "simulated",
+        maxIdleWorkers: 4,
+        inside: () => ({ reported: () => undefined }) as never,
+      },
+      {
+        caller: () => this.caller,
+        launcher: () => this.#launcher,
+        scheduler: this.#scheduler,
+        seats: new Seats(
+          () => this.#launcher,
+          () => 1,
+        ),
+        isolation: "process",
+        graceMs: 5000,
+      },
+    );
+    const { nodeId, labels } = this.directory.cluster.addNode({
+      nodeName: undefined,
+      resources: { CPU: 0 },
+      labels: {},
+    });
+    this.caller = new Caller({
+      id: driverId,
+      jobId: "job",
+      nodeId,
+      nodeLabels: labels,
+      objectStore: { budget, files: undefined as never, immutability: undefined },
+      directory: this.directory,
+      errorClasses: { findOrigin: () => undefined, findClass: async () => undefined } as never,
+      waiting: new Waiting(() => undefined),
+      stuckWarningMs: 0,
+      events: undefined,
+      onCall: (call, session) => {
+        const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
+        session.answerFailure(call.id, this.caller.codec.encodeFailure(error));
+      },
+    });
+    this.#launcher = new Launcher({
+      driverId,
+      jobId: "job",
+      namespace: "simulated",
+      nodeId,
+      labelsOf: (of) => this.directory.cluster.labels(of),
+      inside: { stuckWarningMs: 0, logToDriver: false, taskEvents: false },
+      runtimeEnv: undefined,
+      network,
+      output: { text: () => undefined, line: () => undefined },
+      prewarm: 0,
+      objectStoreMemory: undefined,
+      objectStoreFor: () => ({
+        budget: budget.share(),
+        spillDirectory: "/nowhere",
+        isDevelopment: false,
+      }),
+      controlFor: (hostId) => this.directory.controlFor(hostId),
+      onLaunch: (host) => {
+        this.directory.addHost(host);
+        void this.caller
+          .addSession(host.id, host.channel)
+          .closed.then((cause) => host.terminate(cause));
+      },
+    });
+    this.#joined = new JoinedNodes({
+      addresses,
+      minNodes: undefined,
+      request: { driverId, network },
+      cluster: this.directory.cluster,
+      launcher: this.#launcher,
+    });
+  }
+
+  join(): Promise<void> {
+    return this.#joined.join();
+  }
+
+  /** Creates an actor, which is placed as soon as there is room. Returns its handle, which does not keep it alive. */
+  create(
+    options: Pick<ActorSpec, "maxRestarts"> &
+      Pick<
+        ActorInfo,
+        "className" | "methods" | "methodOptions" | "maxConcurrency" | "maxTaskRetries"
+      >,
+  ): { readonly info: ActorInfo; readonly handle: object } {
+    const { maxRestarts, ...rest } = options;
+    const info: ActorInfo = {
+      ...rest,
+      actorId: newId("actor"),
+      concurrencyGroups: {},
+      isOrdered: options.maxConcurrency === 1,
+      maxPendingCalls: -1,
+      owner: this.caller.id,
+      isDetached: false,
+      retryExceptions: false,
+    };
+    this.directory.register({
+      info,
+      key: { name: info.className, moduleUrl: "file:///simulated.ts", exportName: info.className },
+      name: undefined,
+      namespace: undefined,
+      getIfExists: false,
+      creator: undefined,
+      maxRestarts,
+      restartIntensity: undefined,
+      demand: makeDemand({ CPU: 1 }, { CPU: 1 }),
+      isolation: undefined,
+      runtimeEnv: undefined,
+    });
+    this.caller.prepareStart(
+      [],
+      (args) => this.directory.start(info.actorId, args),
+      () => undefined,
+    );
+    return { info, handle: this.caller.weakHandle(info) };
+  }
+
+  actor(actorId: string): Supervisor | undefined {
+    return this.directory.actors().find(({ spec }) => spec.info.actorId === actorId);
+  }
+
+  async close(): Promise<void> {
+    const cause: DeathCause = { kind: "shutdown", message: "the runtime was shut down" };
+    this.#joined.close();
+    this.directory.end(cause);
+    this.caller.end(cause);
+    this.#scheduler.close(new RaySystemError(cause.message));
+    await this.#launcher.close(cause);
+  }
+}

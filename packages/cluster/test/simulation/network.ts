@@ -1,0 +1,378 @@
+/**
+ * The network of a simulated world, in place of node:net: connections between processes, with delays, and what can go wrong with them.
+ *
+ * Bytes of one direction arrive in order, or the connection ends, as TCP has it. What a fault does it does to connections: `cut` (both ends hear of it), `half-open`
+ * (one end hears of it, the other never does), `hold` (nothing arrives for a while, then all does), `one-way` (the same of one direction), `corrupt` (what arrives
+ * is not what was sent, which the receiver's TLS notices). New connections may be refused, or be taken by nobody.
+ */
+import { EventEmitter } from "node:events";
+import net from "node:net";
+import { syncBuiltinESMExports } from "node:module";
+import { Duplex } from "node:stream";
+import { currentProcess, currentWorld, inProcess, type Process, type World } from "./world.ts";
+
+export type Fault = "cut" | "half-open" | "hold" | "one-way" | "corrupt";
+
+interface Chunk {
+  readonly bytes: Buffer | "end";
+  readonly arrivesAtMs: number;
+  readonly taken: (() => void) | undefined;
+}
+
+/** From one end to the other. */
+interface Direction {
+  readonly queue: Chunk[];
+  /** Nothing arrives before. */
+  heldUntilMs: number;
+  lastAtMs: number;
+  waitingBytes: number;
+  isLost: boolean;
+  isPumping: boolean;
+}
+
+/** How connections behave that are made from now on. */
+export type Door = "open" | "refused" | "reset" | "silent";
+
+export interface Weather {
+  /** Of one way, in ms. */
+  readonly latencyMs: readonly [number, number];
+  /** So many bytes are taken before the sender has to wait. */
+  readonly windowBytes: number;
+}
+
+export class Network {
+  readonly world: World;
+  readonly weather: Weather;
+  readonly servers: Map<number, SimulatedServer> = new Map();
+  readonly connections: Set<Connection> = new Set();
+  /** What happens to who dials: by the port, or all. */
+  door: (port: number) => Door = () => "open";
+  #ports = 1000;
+
+  constructor(world: World, weather: Weather) {
+    this.world = world;
+    this.weather = weather;
+  }
+
+  freePort(): number {
+    return this.#ports++;
+  }
+
+  /** Its sockets go with it, as those of a killed process do; or nobody hears of it, where its machine is lost. */
+  ended(process: Process, isSilent: boolean): void {
+    for (const [port, server] of this.servers) {
+      if (server.process === process) this.servers.delete(port);
+    }
+    for (const connection of this.connections) connection.processEnded(process, isSilent);
+  }
+
+  install(): void {
+    network = this;
+    Object.assign(net, {
+      connect: (options: { readonly port: number }) => new Connection(this, options.port).near,
+      createServer: (_options: unknown, onSocket: (socket: SimulatedSocket) => void) =>
+        new SimulatedServer(this, onSocket),
+    });
+    syncBuiltinESMExports();
+  }
+
+  uninstall(): void {
+    network = undefined;
+    Object.assign(net, real);
+    syncBuiltinESMExports();
+  }
+}
+
+const real = { connect: net.connect, createServer: net.createServer };
+let network: Network | undefined;
+
+class SimulatedServer extends EventEmitter {
+  readonly process: Process | undefined = currentProcess();
+  readonly #network: Network;
+  readonly #onSocket: (socket: SimulatedSocket) => void;
+  #port = 0;
+
+  constructor(of: Network, onSocket: (socket: SimulatedSocket) => void) {
+    super();
+    this.#network = of;
+    this.#onSocket = onSocket;
+  }
+
+  listen({ port }: { readonly port: number }, onListening: () => void): this {
+    this.#port = port === 0 ? this.#network.freePort() : port;
+    this.#network.servers.set(this.#port, this);
+    this.#network.world.after(0.1, onListening);
+    return this;
+  }
+
+  address(): { readonly port: number } {
+    return { port: this.#port };
+  }
+
+  accept(socket: SimulatedSocket): void {
+    this.#onSocket(socket);
+  }
+
+  unref(): this {
+    return this;
+  }
+
+  close(): this {
+    if (this.#network.servers.get(this.#port) === this) this.#network.servers.delete(this.#port);
+    return this;
+  }
+}
+
+export class Connection {
+  readonly near: SimulatedSocket;
+  readonly port: number;
+  far: SimulatedSocket | undefined;
+  readonly #network: Network;
+  readonly #ways: { readonly near: Direction; readonly far: Direction } = {
+    near: newDirection(),
+    far: newDirection(),
+  };
+
+  constructor(of: Network, port: number) {
+    this.#network = of;
+    this.port = port;
+    this.near = new SimulatedSocket(this);
+    // What is left of the turn in which a process ended.
+    if (this.near.process?.isAlive === false) return;
+    of.connections.add(this);
+    const { world } = of;
+    const door = of.door(port);
+    if (door === "silent") return;
+    world.after(this.#latencyMs(), () => {
+      if (this.near.destroyed) return;
+      const server = of.servers.get(port);
+      if (door === "refused" || server?.process?.isAlive !== true) {
+        return void this.near.destroy(failure("ECONNREFUSED"));
+      }
+      if (door === "reset") {
+        this.near.connected();
+        world.after(this.#latencyMs(), () => this.near.destroy(failure("ECONNRESET")));
+        return;
+      }
+      const { process } = server;
+      // The system takes it at once, and the thread when it comes to it.
+      const far = inProcess(process, () => new SimulatedSocket(this));
+      this.far = far;
+      far.connected();
+      this.near.connected();
+      world.after(0.1, () => inProcess(process, () => server.accept(far)), process);
+    });
+  }
+
+  /** What this end sends goes that way. */
+  #wayFrom(end: SimulatedSocket): Direction {
+    return end === this.near ? this.#ways.near : this.#ways.far;
+  }
+
+  #other(end: SimulatedSocket): SimulatedSocket | undefined {
+    return end === this.near ? this.far : this.near;
+  }
+
+  #latencyMs(): number {
+    return this.#network.world.random.between(...this.#network.weather.latencyMs);
+  }
+
+  carry(from: SimulatedSocket, bytes: Buffer | "end", taken?: () => void): void {
+    const { world, weather } = this.#network;
+    const way = this.#wayFrom(from);
+    const size = bytes === "end" ? 0 : bytes.length;
+    const isFull = way.waitingBytes + size > weather.windowBytes;
+    way.lastAtMs = Math.max(way.lastAtMs, world.nowMs + this.#latencyMs());
+    way.queue.push({ bytes, arrivesAtMs: way.lastAtMs, taken: isFull ? taken : undefined });
+    way.waitingBytes += size;
+    if (!isFull && taken !== undefined) world.after(0.01, taken, from.process);
+    this.#pump(from);
+  }
+
+  #pump(from: SimulatedSocket): void {
+    const way = this.#wayFrom(from);
+    const [first] = way.queue;
+    if (first === undefined || way.isPumping || way.isLost) return;
+    way.isPumping = true;
+    const { world } = this.#network;
+    const to = this.#other(from);
+    const atMs = Math.max(first.arrivesAtMs, way.heldUntilMs);
+    world.after(
+      atMs - world.nowMs,
+      () => {
+        way.isPumping = false;
+        if (way.isLost) return;
+        if (way.heldUntilMs <= world.nowMs) {
+          way.queue.shift();
+          if (first.bytes !== "end") way.waitingBytes -= first.bytes.length;
+          if (first.taken !== undefined) world.after(0.01, first.taken, from.process);
+          if (to?.destroyed === false) {
+            inProcess(to.process as Process, () =>
+              to.push(first.bytes === "end" ? null : first.bytes),
+            );
+          } else if (first.bytes !== "end" && !from.destroyed) {
+            // Nobody is there any more, and its system says so.
+            return void inProcess(from.process as Process, () =>
+              from.destroy(failure("ECONNRESET")),
+            );
+          }
+        }
+        this.#pump(from);
+      },
+      to?.process,
+    );
+  }
+
+  /** That end is gone, for whatever reason. */
+  closed(end: SimulatedSocket): void {
+    const other = this.#other(end);
+    this.#wayFrom(end).isPumping = false;
+    if (other === undefined || other.destroyed) {
+      this.#network.connections.delete(this);
+      return;
+    }
+    if (!end.isSilent) this.carry(end, "end");
+  }
+
+  processEnded(process: Process, isSilent: boolean): void {
+    for (const end of [this.near, this.far]) {
+      if (end === undefined || end.process !== process || end.destroyed) continue;
+      end.isSilent = isSilent;
+      end.destroy();
+      const other = this.#other(end);
+      // The systems of both machines probe what nothing comes over.
+      if (isSilent && other !== undefined) {
+        this.#wayFrom(other).isLost = true;
+        this.#network.world.after(15_000, () => void this.#fail(other, "ETIMEDOUT"), undefined);
+      }
+    }
+  }
+
+  #fail(end: SimulatedSocket | undefined, code: string): void {
+    if (end === undefined || end.destroyed || end.process?.isAlive === false) return;
+    inProcess(end.process as Process, () => end.destroy(failure(code)));
+  }
+
+  /** @param ms how long, where it passes */
+  suffer(fault: Fault, ms: number): void {
+    const { world } = this.#network;
+    const [left, right] = world.random.chance(0.5) ? [this.near, this.far] : [this.far, this.near];
+    switch (fault) {
+      case "cut":
+        if (left !== undefined) left.isSilent = true;
+        if (right !== undefined) right.isSilent = true;
+        this.#lose();
+        this.#fail(left, "ECONNRESET");
+        world.after(this.#latencyMs(), () => this.#fail(right, "ECONNRESET"), undefined);
+        break;
+      case "half-open":
+        if (left !== undefined) left.isSilent = true;
+        this.#lose();
+        this.#fail(left, "ECONNRESET");
+        break;
+      case "hold":
+        for (const way of [this.#ways.near, this.#ways.far]) {
+          way.heldUntilMs = Math.max(way.heldUntilMs, world.nowMs + ms);
+        }
+        break;
+      case "one-way": {
+        const way = left === undefined ? this.#ways.near : this.#wayFrom(left);
+        way.heldUntilMs = Math.max(way.heldUntilMs, world.nowMs + ms);
+        break;
+      }
+      case "corrupt":
+        // The other end hears of it as of any that closes.
+        this.#fail(left, "ERR_SSL_SSL/TLS_ALERT_BAD_RECORD_MAC");
+        break;
+    }
+  }
+
+  #lose(): void {
+    this.#ways.near.isLost = true;
+    this.#ways.far.isLost = true;
+  }
+}
+
+function newDirection(): Direction {
+  return {
+    queue: [],
+    heldUntilMs: 0,
+    lastAtMs: 0,
+    waitingBytes: 0,
+    isLost: false,
+    isPumping: false,
+  };
+}
+
+function failure(code: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`${code} (simulated)`), { code });
+}
+
+type Done = (error?: Error | null) => void;
+
+/** One end, with what a socket of Node has that is used. */
+export class SimulatedSocket extends Duplex {
+  readonly process: Process | undefined = currentProcess();
+  readonly remoteAddress = "127.0.0.1";
+  /** The other end is not to hear of its end. */
+  isSilent = false;
+  readonly #connection: Connection;
+  #isConnected = false;
+  #early: (() => void)[] = [];
+
+  constructor(connection: Connection) {
+    super({ allowHalfOpen: false });
+    this.#connection = connection;
+  }
+
+  connected(): void {
+    this.#isConnected = true;
+    inProcess(this.process as Process, () => {
+      this.emit("connect");
+      for (const send of this.#early) send();
+      this.#early = [];
+    });
+  }
+
+  #send(bytes: Buffer | "end", done: Done): void {
+    const send = (): void => {
+      if (bytes === "end") {
+        this.#connection.carry(this, bytes);
+        done();
+      } else {
+        this.#connection.carry(this, bytes, () => done());
+      }
+    };
+    if (this.#isConnected) send();
+    else this.#early.push(send);
+  }
+
+  override _read(): void {
+    // What arrives is pushed.
+  }
+
+  override _write(chunk: Buffer, _encoding: unknown, done: Done): void {
+    this.#send(Buffer.from(chunk), done);
+  }
+
+  override _writev(chunks: readonly { readonly chunk: Uint8Array }[], done: Done): void {
+    this.#send(Buffer.concat(chunks.map(({ chunk }) => chunk)), done);
+  }
+
+  override _final(done: Done): void {
+    this.#send("end", done);
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    this.#connection.closed(this);
+    done(error);
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+}

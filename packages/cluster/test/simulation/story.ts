@@ -1,0 +1,580 @@
+/**
+ * One seed: a session on one or two machines, actors that are called, and what goes wrong meanwhile. Returns what should not have been.
+ *
+ * Seeds are of several kinds (`Weather`): in most of them nothing may be lost, because nobody dies and the network never keeps everybody away for as long as
+ * there is patience; in the others what is lost is told so, once, and nothing waits for ever.
+ */
+import { getValues } from "../../../core/src/caller/get.ts";
+import { type ObjectRefGenerator } from "../../../core/src/caller/stream.ts";
+import type { ActorInfo } from "../../../core/src/rpc/directory.ts";
+import { entryOf, type ObjectRef } from "../../../core/src/store/object-ref.ts";
+import type { Caller } from "../../../core/src/caller/caller.ts";
+import { SimulatedDriver } from "./driver.ts";
+import { type ClassOf, type SimulatedHost, SimulatedMachine } from "./machine.ts";
+import { bigValue, digest, type Kind, Model, sizeFrom, type Told } from "./model.ts";
+import { type Door, type Fault, Network } from "./network.ts";
+import { inProcess, World } from "./world.ts";
+
+export const weathers = [
+  "calm",
+  "flapping",
+  "faults",
+  "flapping and faults",
+  "busy",
+  "kills",
+  "kills and faults",
+  "outage",
+  "crash",
+] as const;
+
+export type WeatherName = (typeof weathers)[number];
+
+export interface Result {
+  readonly seed: number;
+  readonly weather: WeatherName;
+  readonly problems: readonly string[];
+  readonly events: number;
+  readonly simulatedMs: number;
+  readonly calls: number;
+}
+
+/** What a handle has for each method. */
+interface Stub {
+  remote(...args: unknown[]): unknown;
+  options(options: object): { remote(...args: unknown[]): unknown };
+}
+
+type Handle = Readonly<Record<string, Stub>>;
+
+interface Actor {
+  readonly info: ActorInfo;
+  readonly handle: Handle;
+}
+
+/** Nobody waits for longer, after the last fault, whatever it was. */
+const longestMs = 10 * 60 * 1000;
+
+export async function runSeed(seed: number, trace?: (line: string) => void): Promise<Result> {
+  const world = new World(seed, trace);
+  const { random } = world;
+  const weather = weathers[random.integer(0, weathers.length - 1)] as WeatherName;
+  const network = new Network(world, {
+    latencyMs: random.pick([
+      [0.05, 0.3],
+      [0.5, 5],
+      [5, 80],
+    ] as const),
+    windowBytes: random.pick([2 ** 10, 2 ** 16, 2 ** 22]),
+  });
+  const emitWarning = process.emitWarning.bind(process);
+  process.emitWarning = (warning: string | Error) =>
+    world.tell(() => `warning: ${String(warning)}`);
+  world.install();
+  network.install();
+  try {
+    const story = new Story(world, network, weather);
+    await story.run();
+    const { problems, calls } = story.model;
+    return {
+      seed,
+      weather,
+      problems,
+      events: world.events,
+      simulatedMs: world.nowMs,
+      calls: calls.length,
+    };
+  } finally {
+    network.uninstall();
+    world.uninstall();
+    process.emitWarning = emitWarning;
+  }
+}
+
+class Story {
+  readonly model: Model = new Model();
+  readonly #world: World;
+  readonly #network: Network;
+  readonly #weather: WeatherName;
+  readonly #reconnectTimeoutMs: number;
+  readonly #machines: SimulatedMachine[];
+  readonly #driver: SimulatedDriver;
+  readonly #actors: Actor[] = [];
+  #lastFaultMs = 0;
+  /** Waits of the driver that are not over. */
+  #open = 0;
+
+  constructor(world: World, network: Network, weather: WeatherName) {
+    const { random } = world;
+    this.#world = world;
+    this.#network = network;
+    this.#weather = weather;
+    this.#reconnectTimeoutMs = random.pick([3000, 6000, 10_000]);
+    const numCpus = 4;
+    this.#machines = Array.from(
+      { length: random.integer(1, 2) },
+      (_, index) =>
+        new SimulatedMachine(`machine ${index}`, world, network, {
+          classOf: this.#classOf,
+          reconnectTimeoutMs: this.#reconnectTimeoutMs,
+          numCpus,
+        }),
+    );
+    const addresses = this.#machines.map(({ address }) => address);
+    this.#driver = new SimulatedDriver(addresses, this.#reconnectTimeoutMs);
+  }
+
+  async run(): Promise<void> {
+    const world = this.#world;
+    for (const machine of this.#machines) void machine.start();
+    await world.runUntil(10);
+    let isJoined = false;
+    let failure: unknown;
+    inProcess(this.#driver.process, () =>
+      this.#driver.join().then(
+        () => (isJoined = true),
+        (error: unknown) => (failure = error),
+      ),
+    );
+    await world.runUntil(60_000, () => isJoined || failure !== undefined);
+    if (!isJoined) {
+      this.model.problem(`the machines were not joined: ${String(failure)}`);
+      return;
+    }
+    inProcess(this.#driver.process, () => this.#begin());
+    const beginMs = world.nowMs;
+    const lengthMs = world.random.pick([50, 2000, 20_000]);
+    this.#callUntil(beginMs + lengthMs);
+    this.#spoil(lengthMs);
+    await world.runUntil(Math.max(beginMs + lengthMs, this.#lastFaultMs) + 1);
+    const horizonMs = world.nowMs + longestMs;
+    await world.runUntil(horizonMs, () => this.#open === 0 && this.model.unanswered.length === 0);
+    this.model.check(this.#isWhole);
+    if (this.#isWhole) this.#checkNobodyLost();
+    // What a consumer has left ends a few ways later.
+    await world.runUntil(world.nowMs + 20_000);
+    this.model.checkStreams((host) => this.#host(host)?.process.isAlive === true);
+    await this.#close();
+  }
+
+  get #isWhole(): boolean {
+    return !["kills", "kills and faults", "outage", "crash"].includes(this.#weather);
+  }
+
+  #host(id: string): SimulatedHost | undefined {
+    for (const { hosts } of this.#machines) {
+      for (const host of hosts) if (host.id === id) return host;
+    }
+    return undefined;
+  }
+
+  #begin(): void {
+    const { random } = this.#world;
+    const count = random.integer(1, 4);
+    for (let index = 0; index < count; index++) {
+      const { info, handle } = this.#driver.create({
+        className: `Actor${index}`,
+        methods: ["plain", "slow", "flaky", "stream", "big", "relay"],
+        methodOptions: { stream: { numReturns: "streaming" } },
+        maxConcurrency: random.pick([1, 1, 3]),
+        maxRestarts: random.pick([0, 1, -1]),
+        maxTaskRetries: random.pick([0, 2, -1]),
+      });
+      this.#actors.push({ info, handle: handle as Handle });
+    }
+  }
+
+  /** Calls at random moments, often many at once. */
+  #callUntil(endMs: number): void {
+    const world = this.#world;
+    const { random } = world;
+    const count = random.integer(3, 25);
+    for (let index = 0; index < count; index++) {
+      const atMs = random.chance(0.4) ? 0 : random.between(0, endMs - world.nowMs);
+      world.after(atMs, () => this.#call(), this.#driver.process);
+    }
+  }
+
+  #call(): void {
+    const { random } = this.#world;
+    const kind = random.pick<Kind>([
+      "plain",
+      "plain",
+      "slow",
+      "flaky",
+      "stream",
+      "big",
+      "relay",
+      "behind",
+    ]);
+    const actor = random.pick(this.#actors);
+    const { caller } = this.#driver;
+    switch (kind) {
+      case "plain":
+      case "slow": {
+        const ms = random.pick([1, 20, 500, 4000]);
+        const told = this.#tell(kind, "driver", actor);
+        told.expected = 2 * told.id;
+        this.#await(told, actor.handle[kind]?.remote(told.id, ms));
+        break;
+      }
+      case "flaky": {
+        const told = this.#tell(kind, "driver", actor, random.integer(0, 2));
+        told.expected = told.throws;
+        this.#await(told, this.#flaky(actor, told));
+        break;
+      }
+      case "behind": {
+        // A call that waits for what is tried again (in the same queue, often).
+        const first = this.#tell("flaky", "driver", actor, random.integer(0, 2));
+        first.expected = first.throws;
+        const ref = this.#flaky(actor, first);
+        this.#await(first, ref);
+        const second = random.chance(0.7) ? actor : random.pick(this.#actors);
+        const told = this.#tell(kind, "driver", second);
+        told.expected = 2 * told.id;
+        this.#await(told, second.handle["plain"]?.remote(told.id, ref));
+        break;
+      }
+      case "big": {
+        const size = sizeFrom(random);
+        const told = this.#tell(kind, "driver", actor);
+        told.expected = digest(bigValue(told.id, size));
+        const isArgument = random.chance(0.5);
+        const argument = isArgument ? bigValue(told.id, size) : size;
+        this.#await(told, actor.handle["big"]?.remote(told.id, argument), (value) =>
+          isArgument ? value : digest(value as Uint8Array),
+        );
+        break;
+      }
+      case "relay": {
+        const other = random.pick(this.#actors);
+        if (other === actor) return;
+        const told = this.#tell(kind, "driver", actor);
+        // What it calls is told when it does.
+        told.expected = "relayed";
+        this.#await(
+          told,
+          actor.handle["relay"]?.remote(told.id, this.#actors.indexOf(other), other.handle),
+        );
+        break;
+      }
+      case "stream": {
+        const told = this.#tell(kind, "driver", actor);
+        const count = random.pick([0, 1, 5, 1000]);
+        const take = random.chance(0.5) ? count : random.integer(0, Math.min(count, 6));
+        const isLimited = random.chance(0.5);
+        const most = Math.min(take, 6);
+        told.expected = Array.from({ length: most }, (_, index) => 1000 * told.id + index);
+        const stub = actor.handle["stream"];
+        const options = isLimited ? { generatorBackpressureNumObjects: 2 } : {};
+        const pauseMs = random.pick([0, 1, 300]);
+        const made = stub?.options(options).remote(told.id, count, pauseMs);
+        void this.#consume(caller, told, made as ObjectRefGenerator, { count, most });
+        break;
+      }
+    }
+  }
+
+  #flaky(actor: Actor, told: Told): unknown {
+    const options = { maxTaskRetries: told.retries, retryExceptions: ["FlakyError"] };
+    return actor.handle["flaky"]?.options(options).remote(told.id, told.throws);
+  }
+
+  #tell(kind: Kind, by: string, { info }: Actor, throws = 0): Told {
+    const retries = throws > 0 ? Math.max(2, info.maxTaskRetries) : info.maxTaskRetries;
+    return this.model.tell({
+      kind,
+      caller: by,
+      actor: info.className,
+      isOrdered: info.isOrdered,
+      retries,
+      throws,
+      expected: undefined,
+    });
+  }
+
+  #await(told: Told, ref: unknown, seen: (value: unknown) => unknown = (value) => value): void {
+    this.#open += 1;
+    getValues(this.#driver.caller, [entryOf(ref as ObjectRef)], {}).then(
+      ([value]) => this.#answered(told, { ok: true, value: seen(value) }),
+      (error: Error) => this.#answered(told, { ok: false, error }),
+    );
+  }
+
+  #answered(told: Told, outcome: NonNullable<Told["outcome"]>): void {
+    this.#open -= 1;
+    this.#world.tell(
+      () => `call ${told.id} (${told.kind}) ${outcome.ok ? "is answered" : outcome.error.message}`,
+    );
+    this.model.answered(told, outcome);
+  }
+
+  /** Takes some of it, and leaves. */
+  async #consume(
+    caller: Caller,
+    told: Told,
+    stream: ObjectRefGenerator,
+    { count, most }: { readonly count: number; readonly most: number },
+  ): Promise<void> {
+    this.#open += 1;
+    const values: unknown[] = [];
+    try {
+      if (most === 0 && count > 0) await stream.return();
+      else {
+        for await (const ref of stream) {
+          const [value] = await getValues(caller, [entryOf(ref)], {});
+          values.push(value);
+          if (values.length === most && most < count) break;
+        }
+      }
+      this.#answered(told, { ok: true, value: values });
+      // It may have been left before it began.
+      if (most === 0 && told.runs.length === 0) told.runs.push("never");
+    } catch (error) {
+      this.#answered(told, { ok: false, error: error as Error });
+    }
+  }
+
+  /** The class of the actors: what they do is told to the model. */
+  readonly #classOf: ClassOf = (host) => {
+    const { model } = this;
+    const world = this.#world;
+    const relay = (index: number, handle: Handle): Promise<string> =>
+      this.#relay(host, index, handle);
+    const life = host.id;
+    return class Actor {
+      plain(id: number): number {
+        model.began(id, life);
+        return 2 * id;
+      }
+
+      async slow(id: number, ms: number): Promise<number> {
+        model.began(id, life);
+        await new Promise((resolve) => setTimeout(resolve, ms));
+        return 2 * id;
+      }
+
+      flaky(id: number, throws: number): number {
+        const { runs } = model.began(id, life);
+        if (runs.length <= throws) throw new FlakyError(`attempt ${runs.length}`);
+        return throws;
+      }
+
+      async *stream(id: number, count: number, pauseMs: number): AsyncGenerator<number> {
+        model.began(id, life);
+        const stream = { call: id, host: life, ends: 0 };
+        model.streams.set(`${life} ${id} ${world.nowMs}`, stream);
+        try {
+          for (let index = 0; index < count; index++) {
+            if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+            yield 1000 * id + index;
+          }
+        } finally {
+          stream.ends += 1;
+        }
+      }
+
+      big(id: number, size: number | Uint8Array): unknown {
+        model.began(id, life);
+        return typeof size === "number" ? bigValue(id, size) : digest(size);
+      }
+
+      async relay(id: number, index: number, other: Handle): Promise<string> {
+        model.began(id, life);
+        return relay(index, other);
+      }
+    };
+  };
+
+  /** One actor calls another, directly. */
+  async #relay(host: SimulatedHost, index: number, handle: Handle): Promise<string> {
+    const { caller } = host.composed ?? {};
+    if (caller === undefined) throw new Error("a host that runs code has a runtime");
+    const { info } = this.#actors[index] as Actor;
+    const told = this.model.tell({
+      kind: "plain",
+      caller: host.id,
+      actor: info.className,
+      isOrdered: info.isOrdered,
+      retries: info.maxTaskRetries,
+      throws: 0,
+      expected: undefined,
+    });
+    told.expected = 2 * told.id;
+    try {
+      const [value] = await getValues(
+        caller,
+        [entryOf(handle["plain"]?.remote(told.id) as ObjectRef)],
+        {},
+      );
+      this.model.answered(told, { ok: true, value });
+    } catch (error) {
+      this.model.answered(told, { ok: false, error: error as Error });
+      throw error;
+    }
+    return "relayed";
+  }
+
+  /** What goes wrong, and when. */
+  #spoil(lengthMs: number): void {
+    const { random } = this.#world;
+    const patienceMs = this.#reconnectTimeoutMs;
+    switch (this.#weather) {
+      case "calm":
+        break;
+      case "flapping":
+        this.#flap(random.between(0, 500), patienceMs);
+        break;
+      case "faults":
+        this.#faults(random.integer(1, 40), patienceMs);
+        break;
+      case "flapping and faults":
+        this.#flap(random.between(0, 500), patienceMs);
+        this.#faults(random.integer(1, 20), patienceMs);
+        break;
+      case "busy":
+        this.#busy(lengthMs);
+        this.#faults(random.integer(0, 5), patienceMs);
+        break;
+      case "kills":
+        this.#kills(lengthMs);
+        break;
+      case "kills and faults":
+        this.#kills(lengthMs);
+        this.#faults(random.integer(1, 20), patienceMs);
+        break;
+      case "outage":
+        this.#down(random.between(0, lengthMs), patienceMs * random.between(0.8, 4));
+        break;
+      case "crash":
+        this.#crash(random.between(0, lengthMs));
+        break;
+    }
+  }
+
+  #at(ms: number, run: () => void): void {
+    this.#lastFaultMs = Math.max(this.#lastFaultMs, this.#world.nowMs + ms);
+    this.#world.after(ms, run, undefined);
+  }
+
+  /** Nobody reaches anybody for so long. */
+  #down(atMs: number, forMs: number): void {
+    const { random } = this.#world;
+    const network = this.#network;
+    const door = random.pick<Door>(["refused", "reset", "silent"]);
+    const fault = random.pick<Fault>(["cut", "cut", "hold", "half-open"]);
+    this.#at(atMs, () => {
+      this.#world.tell(
+        () => `the network is away for ${forMs.toFixed(0)} ms (${fault}, then ${door})`,
+      );
+      network.door = () => door;
+      for (const connection of network.connections) connection.suffer(fault, forMs);
+    });
+    this.#at(atMs + forMs, () => {
+      this.#world.tell(() => "the network is back");
+      network.door = () => "open";
+    });
+  }
+
+  /** Up for a second at least, and down for less than there is patience, until that is used up twice over. */
+  #flap(firstMs: number, patienceMs: number): void {
+    const { random } = this.#world;
+    const downMs = random.between(0.1, 0.6) * patienceMs;
+    const upMs = random.between(1000, 4000);
+    const times = Math.min(20, Math.ceil((2.2 * patienceMs) / downMs));
+    for (let index = 0; index < times; index++) {
+      this.#down(firstMs + index * (downMs + upMs), downMs);
+    }
+  }
+
+  /** One connection at a time suffers. */
+  #faults(count: number, patienceMs: number): void {
+    const { random } = this.#world;
+    const everyMs = random.pick([50, 500, 2000]);
+    let atMs = 0;
+    for (let index = 0; index < count; index++) {
+      atMs += random.between(0, 2 * everyMs);
+      const fault = random.pick<Fault>(["cut", "half-open", "hold", "one-way", "corrupt"]);
+      const ms = random.between(0, Math.min(3000, 0.6 * patienceMs));
+      this.#at(atMs, () => {
+        const connections = [...this.#network.connections];
+        if (connections.length === 0) return;
+        const connection = random.pick(connections);
+        this.#world.tell(
+          () =>
+            `${fault} for ${ms.toFixed(0)} ms: ${connection.near.process?.name} -> ${connection.far?.process?.name}`,
+        );
+        connection.suffer(fault, ms);
+      });
+    }
+  }
+
+  /** A host computes, for longer than there is patience. */
+  #busy(lengthMs: number): void {
+    const { random } = this.#world;
+    for (let index = random.integer(1, 3); index > 0; index--) {
+      this.#at(random.between(0, lengthMs), () => {
+        const host = this.#anyHost();
+        if (host === undefined) return;
+        host.process.busyUntilMs =
+          this.#world.nowMs + this.#reconnectTimeoutMs * random.between(0.1, 4);
+        this.#lastFaultMs = Math.max(this.#lastFaultMs, host.process.busyUntilMs);
+        this.#world.tell(() => `${host.id} computes`);
+      });
+    }
+  }
+
+  #kills(lengthMs: number): void {
+    const { random } = this.#world;
+    for (let index = random.integer(1, 4); index > 0; index--) {
+      this.#at(random.between(0, lengthMs), () => this.#anyHost()?.end("was killed from outside"));
+    }
+  }
+
+  #crash(atMs: number): void {
+    const { random } = this.#world;
+    const machine = random.pick(this.#machines);
+    this.#at(atMs, () => machine.crash());
+    this.#at(atMs + random.between(1000, 60_000), () => void machine.start());
+  }
+
+  #anyHost(): SimulatedHost | undefined {
+    const hosts = this.#machines.flatMap((machine) => [...machine.hosts]);
+    return hosts.length === 0 ? undefined : this.#world.random.pick(hosts);
+  }
+
+  #checkNobodyLost(): void {
+    for (const { info } of this.#actors) {
+      const actor = this.#driver.actor(info.actorId);
+      if (actor?.state === "alive" && actor.incarnation === 0) continue;
+      this.model.problem(
+        `${info.className} was given up: ${actor?.state} after ${actor?.incarnation} restarts (${actor?.cause?.kind}: ${actor?.cause?.message})`,
+      );
+    }
+  }
+
+  /** Nothing is left when the session has ended. */
+  async #close(): Promise<void> {
+    const world = this.#world;
+    let isClosed = false;
+    void inProcess(this.#driver.process, () => this.#driver.close()).then(() => (isClosed = true));
+    await world.runUntil(world.nowMs + longestMs, () => isClosed);
+    if (!isClosed) this.model.problem("the session did not end");
+    // What only waits for its own limit.
+    await world.runUntil(world.nowMs + longestMs);
+    const hosts = this.#machines.flatMap((machine) => [...machine.hosts]);
+    if (hosts.length > 0) this.model.problem(`${hosts.length} hosts are left`);
+    const { connections } = this.#network;
+    if (connections.size > 0) {
+      const [one] = connections;
+      this.model.problem(
+        `${connections.size} connections are left, one from ${one?.near.process?.name} to ${one?.far?.process?.name ?? "nobody"}`,
+      );
+    }
+    if (world.pending > 0) this.model.problem(`${world.pending} timers are left`);
+  }
+}
+
+class FlakyError extends Error {
+  override readonly name = "FlakyError";
+}

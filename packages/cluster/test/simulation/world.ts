@@ -1,0 +1,229 @@
+/**
+ * A simulated world: one clock, one line of events, one seed.
+ *
+ * The globals that code waits with (`setTimeout`, `setImmediate`, `performance.now`, `Math.random`, node:timers/promises) are the world's while one is installed. Nothing
+ * takes any time but what is scheduled, so a minute of the world passes in milliseconds, and the same seed gives the same run. Every event belongs to a
+ * process: one that is busy does not see its events until it is not, and one that has ended never does.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { syncBuiltinESMExports } from "node:module";
+import timersPromises from "node:timers/promises";
+import { Random } from "./random.ts";
+
+/** What runs on a machine: code belongs to the process in whose context it was started. */
+export interface Process {
+  readonly name: string;
+  isAlive: boolean;
+  /** It computes until then, and sees nothing. */
+  busyUntilMs: number;
+}
+
+type Run = () => void;
+
+interface Event {
+  atMs: number;
+  order: number;
+  run: Run | undefined;
+  readonly process: Process | undefined;
+}
+
+const running: AsyncLocalStorage<Process> = new AsyncLocalStorage();
+
+/** The process whose code runs. */
+export function currentProcess(): Process | undefined {
+  return running.getStore();
+}
+
+export function inProcess<T>(process: Process, run: () => T): T {
+  return running.run(process, run);
+}
+
+let world: World | undefined;
+
+/** The one that is installed. */
+export function currentWorld(): World {
+  if (world === undefined) throw new Error("no world is installed");
+  return world;
+}
+
+const real = {
+  setTimeout: globalThis.setTimeout,
+  clearTimeout: globalThis.clearTimeout,
+  setImmediate: globalThis.setImmediate,
+  clearImmediate: globalThis.clearImmediate,
+  random: Math.random,
+  pause: timersPromises.setTimeout,
+};
+const realNow: () => number = performance.now.bind(performance);
+
+export class World {
+  readonly random: Random;
+  nowMs = 0;
+  /** How many events there were. */
+  events = 0;
+  #order = 0;
+  /** A heap: the first is the next. */
+  readonly #heap: Event[] = [];
+  readonly #trace: ((line: string) => void) | undefined;
+
+  constructor(seed: number, trace?: (line: string) => void) {
+    this.random = new Random(seed);
+    this.#trace = trace;
+  }
+
+  /** What happens, for who looks at one seed. */
+  tell(line: () => string): void {
+    this.#trace?.(`${this.nowMs.toFixed(1).padStart(9)} ms  ${line()}`);
+  }
+
+  /** Runs it so much later, in the context of who asks. Returns what takes it back. */
+  after(ms: number, run: Run, process: Process | undefined = currentProcess()): Event {
+    const event: Event = {
+      atMs: this.nowMs + Math.max(0, ms),
+      order: this.#order++,
+      run: AsyncLocalStorage.bind(run),
+      process,
+    };
+    this.#push(event);
+    return event;
+  }
+
+  /** Runs what is due until that moment, one after the other, or until there is nothing. */
+  async runUntil(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
+    await settled();
+    while (!isOver()) {
+      const next = this.#heap[0];
+      if (next === undefined || next.atMs > untilMs) break;
+      this.#shift();
+      const { run, process } = next;
+      if (run === undefined || process?.isAlive === false) continue;
+      if (process !== undefined && process.busyUntilMs > next.atMs) {
+        next.atMs = process.busyUntilMs;
+        this.#push(next);
+        continue;
+      }
+      this.nowMs = Math.max(this.nowMs, next.atMs);
+      this.events += 1;
+      run();
+      await settled();
+    }
+    if (!isOver()) this.nowMs = Math.max(this.nowMs, Math.min(untilMs, Number.MAX_SAFE_INTEGER));
+  }
+
+  /** Events of living processes that are still to come. */
+  get pending(): number {
+    return this.#heap.filter(({ run, process }) => run !== undefined && process?.isAlive !== false)
+      .length;
+  }
+
+  install(): void {
+    world = this;
+    Object.assign(globalThis, simulated);
+    performance.now = () => this.nowMs;
+    Math.random = () => this.random.next();
+    timersPromises.setTimeout = pause as typeof timersPromises.setTimeout;
+    syncBuiltinESMExports();
+  }
+
+  uninstall(): void {
+    world = undefined;
+    const { setTimeout, clearTimeout, setImmediate, clearImmediate } = real;
+    Object.assign(globalThis, { setTimeout, clearTimeout, setImmediate, clearImmediate });
+    performance.now = realNow;
+    Math.random = real.random;
+    timersPromises.setTimeout = real.pause;
+    syncBuiltinESMExports();
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap;
+    let at = heap.push(event) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (!isBefore(event, heap[parent] as Event)) break;
+      heap[at] = heap[parent] as Event;
+      at = parent;
+    }
+    heap[at] = event;
+  }
+
+  #shift(): void {
+    const heap = this.#heap;
+    const last = heap.pop() as Event;
+    if (heap.length === 0) return;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1] as Event, heap[child] as Event)) {
+        child += 1;
+      }
+      if (!isBefore(heap[child] as Event, last)) break;
+      heap[at] = heap[child] as Event;
+      at = child;
+    }
+    heap[at] = last;
+  }
+}
+
+function isBefore(left: Event, right: Event): boolean {
+  return left.atMs < right.atMs || (left.atMs === right.atMs && left.order < right.order);
+}
+
+/** Resolves when no promise has anything more to do. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => real.setImmediate(resolve));
+}
+
+/** As those of Node, which code holds, unreferences and clears. */
+class Timer {
+  readonly #event: Event;
+
+  constructor(event: Event) {
+    this.#event = event;
+  }
+
+  clear(): void {
+    this.#event.run = undefined;
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+
+  hasRef(): boolean {
+    return false;
+  }
+}
+
+const simulated = {
+  setTimeout: (run: (...args: unknown[]) => void, ms = 1, ...args: unknown[]) =>
+    new Timer(currentWorld().after(Math.max(1, ms), () => run(...args))),
+  clearTimeout: (timer: unknown) => timer instanceof Timer && timer.clear(),
+  setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) =>
+    new Timer(currentWorld().after(0.01, () => run(...args))),
+  clearImmediate: (timer: unknown) => timer instanceof Timer && timer.clear(),
+};
+
+function pause<T>(
+  ms: number,
+  value: T,
+  { signal }: { readonly signal?: AbortSignal } = {},
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(signal.reason as Error);
+    const onAbort = (): void => {
+      timer.clear();
+      reject(signal?.reason as Error);
+    };
+    const timer = simulated.setTimeout(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve(value);
+    }, ms);
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}
