@@ -205,10 +205,13 @@ function hearHost(child: AgentHost): {
     const said = objectIn(line);
     const { dying } = said as { readonly dying?: CauseData };
     if ("place" in said) resolve(said as Address);
-    else if (dying?.kind === "uncaught-exception") child.dying(causeFromData(dying));
+    else if (dying !== undefined && saysSo.has(dying.kind)) child.dying(causeFromData(dying));
   });
   return { address, ended: new Promise((done) => child.control.once("close", done)) };
 }
+
+/** What a host knows better than its agent. */
+const saysSo: ReadonlySet<unknown> = new Set(["uncaught-exception", "unreachable"]);
 
 function objectIn(line: string): object {
   try {

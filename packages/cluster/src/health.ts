@@ -63,7 +63,16 @@ async function untilSilent(
     const answered = new AbortController();
     const isThere = (): void => answered.abort();
     ask().then(isThere, isThere);
-    if (await silent(timeoutMs, AbortSignal.any([answered.signal, ended.signal]))) return;
+    const signal = AbortSignal.any([answered.signal, ended.signal]);
+    // An answer may be cut off again and again on a way that comes and goes: what says anything is there.
+    for (
+      let waitMs = timeoutMs;
+      waitMs > 0;
+      waitMs = link.heardAt + timeoutMs - performance.now()
+    ) {
+      if (!(await silent(waitMs, signal))) break;
+    }
+    if (!signal.aborted) return;
   }
 }
 

@@ -53,7 +53,13 @@ if (settings.inside.logToDriver === true) {
 }
 const lines = "path" in settings.door.place ? inheritedLines() : await dialledLines();
 const { control } = lines;
-void control.closed.then(() => process.exit(0));
+void control.closed.then(({ kind, message }) => {
+  // Else its agent finds a process that ended well, and nobody knows why.
+  if (kind === "unreachable") {
+    lines.dying?.({ kind, message: `its host lost the way to the driver: ${message}` });
+  }
+  process.exit(0);
+});
 const endpoint = channelEndpoint(control);
 const driver = wrap<LauncherControl>(endpoint);
 expose(

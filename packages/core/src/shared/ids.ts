@@ -1,15 +1,21 @@
 /** Ids are nanoid's, with a prefix that says what they name; a short alphabet keeps them easy to read and to select. */
 import { customAlphabet } from "nanoid";
+import { threadSlot } from "./thread-slot.ts";
 
-const random: (size?: number) => string = customAlphabet(
-  "0123456789abcdefghijklmnopqrstuvwxyz",
-  16,
-);
+/** What makes them; a simulated world has its own, so that it is the same each time. */
+interface IdSource {
+  next: () => string;
+}
+
+const source: IdSource = threadSlot("ids", () => {
+  const random = customAlphabet("0123456789abcdefghijklmnopqrstuvwxyz", 16);
+  return { next: () => random() };
+});
 
 export type IdKind = "driver" | "host" | "actor" | "job" | "node" | "group" | "way" | "operator";
 
 export function newId(kind: IdKind): string {
-  return `${kind}-${random()}`;
+  return `${kind}-${source.next()}`;
 }
 
 /** Enough of an id to find it again. */

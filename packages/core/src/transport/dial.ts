@@ -13,14 +13,15 @@ import {
 } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { type Address, cutOff, type Hello, keepAlive, type NetworkSettings } from "./address.ts";
+import { answerTimes } from "./answer-times.ts";
 import type { Channel } from "./channel.ts";
 import type { Credentials } from "./credentials.ts";
-import { deadline } from "./deadline.ts";
+import { type Deadline, deadline } from "./deadline.ts";
 import { sayGoodbyeAtExit } from "./farewell.ts";
 import { peerLimits } from "./framing.ts";
 import { handshakeMs, introduce, TurnedAwayError } from "./handshake.ts";
 import { type HeartWay, holdHeart } from "./heart.ts";
-import { Link, LinkRefused, type Redial } from "./link.ts";
+import { isFinal, Link, LinkRefused, type Redial, standardTimes } from "./link.ts";
 import { LostWayError, provesLoss, watchMachine } from "./lost-way.ts";
 import { SocketChannel } from "./socket.ts";
 import { explainTls, secureSocket } from "./tls.ts";
@@ -55,7 +56,12 @@ export async function dialLink(
 ): Promise<Link> {
   const linkId = newId("way");
   const redial = wires(async () => address, { ...hello, linkId }, options);
-  const first = await insist(() => redial(0, () => undefined), options);
+  const gone = new AbortController();
+  const { explainMs } = { ...standardTimes, ...options.network };
+  const isGone = (): void => void deadline(explainMs, () => gone.abort());
+  // Who cannot say why says nothing.
+  options.explain().then(isGone, () => undefined);
+  const first = await insist(() => redial(0, () => undefined, gone.signal), options, gone.signal);
   const link = linkBy(redial, options);
   link.attach(first);
   if (options.endsWithProcess === true) sayGoodbyeAtExit(link);
@@ -104,21 +110,32 @@ function linkBy(
 }
 
 /** Between attempts of somebody who lost its place; doubles up to the longest. A link that is there comes again by itself (transport/link.ts). */
-const insistMs = { first: 50, longest: 2000, agent: 2000, host: 30_000 };
+const insistMs = { first: 50, longest: 500, agent: 2000, host: standardTimes.reconnectTimeoutMs };
 
-/** As often as it is turned away, until it has paused for as long as there is patience with the other side. */
+/**
+ * As often as it is turned away, until it has paused for as long as there is patience with the other side. A way to somebody who may be busy may be away for as long as
+ * one that was there before.
+ *
+ * @param over nobody is there any more
+ */
 async function insist<T>(
   attempt: () => Promise<T>,
-  { mayBeBusy, network }: DialOptions,
+  { mayBeBusy, network, peerId }: DialOptions,
+  over?: AbortSignal,
 ): Promise<T> {
+  const isPatient = mayBeBusy === true && over !== undefined;
   const mostMs =
     mayBeBusy === true ? (network?.reconnectTimeoutMs ?? insistMs.host) : insistMs.agent;
+  const sinceMs = performance.now();
   let pausedMs = 0;
   for (let ms = insistMs.first; ; ms = Math.min(2 * ms, insistMs.longest)) {
     try {
       return await attempt();
     } catch (error) {
-      if (!(error instanceof TurnedAwayError) || pausedMs >= mostMs) throw error;
+      if (over?.aborted === true) throw new RaySystemError(`${peerId} is gone`, { cause: error });
+      const mayPass = isPatient ? !isFinal(error) : error instanceof TurnedAwayError;
+      const spentMs = isPatient ? performance.now() - sinceMs : pausedMs;
+      if (!mayPass || spentMs >= mostMs) throw error;
     }
     // Not the same for all who were turned away.
     const pauseMs = ms * (0.5 + Math.random());
@@ -137,12 +154,27 @@ function heartWay(
   const hello = { peerId, heartOf: linkId };
   const quiet = { ...options, explain: async () => cutOff };
   return {
-    dial: async () => (await connectTo(await address(), hello, quiet)).channel,
+    dial: async (signal) => {
+      const place = await address();
+      const { channel } = await firstOf(
+        (own, isReached) => connectTo(place, hello, { ...quiet, signal: own }, isReached),
+        busyWith(options, () => undefined),
+        signal,
+      );
+      return channel;
+    },
     // It may be needed for a goodbye soon.
     isWantedAtOnce: options.endsWithProcess === true,
     watch: (onLost) => watchMachine(address, onLost),
     isLoss: (error) => error instanceof LostWayError,
   };
+}
+
+/** Undefined of somebody who never is: it has so much time in all, whether it is reached or not. */
+function busyWith({ mayBeBusy, network }: DialOptions, onReached: () => void): Busy | undefined {
+  if (mayBeBusy !== true) return undefined;
+  const { reconnectTimeoutMs } = { ...standardTimes, ...network };
+  return { onReached, times: answerTimes(reconnectTimeoutMs) };
 }
 
 /** Connections of one link, one after the other. */
@@ -152,13 +184,14 @@ function wires(
   options: DialOptions,
 ): Redial {
   let isNew = true;
-  return async (received, onReached) => {
-    const { channel, welcome } = await connectTo(
-      await address(),
-      { ...hello, ...(isNew ? {} : { received }) },
-      { ...options, explain: async () => cutOff },
-      // Others have so much time in all, whether they are reached or not.
-      options.mayBeBusy === true ? onReached : undefined,
+  return async (received, onReached, over) => {
+    const quiet = { ...options, explain: async () => cutOff };
+    const said = { ...hello, ...(isNew ? {} : { received }) };
+    const place = await address();
+    const { channel, welcome } = await firstOf(
+      (signal, isReached) => connectTo(place, said, { ...quiet, signal }, isReached),
+      busyWith(options, onReached),
+      over,
     );
     if (welcome["isUnknown"] === true) {
       channel.close(cutOff);
@@ -169,6 +202,86 @@ function wires(
   };
 }
 
+/** Between the beginnings of two. */
+const hedgeMs = 800;
+
+/** What is known of somebody who may be busy. */
+interface Busy {
+  readonly onReached: () => void;
+  /** How long it has to answer, once it is reached, before another connection is tried. */
+  readonly times: Iterator<number, never>;
+}
+
+/**
+ * The first connection that is made, of several: one that is begun while the way is away may wait for ever, or for long, when it is back. Rejects with what the last
+ * one says when none is under way, and when one has had all the time that there is. Of somebody who may be busy, one that is reached takes the place of those before it,
+ * and has time without end.
+ */
+function firstOf(
+  attempt: (signal: AbortSignal, isReached: () => void) => Promise<Connected>,
+  busy: Busy | undefined,
+  over: AbortSignal,
+): Promise<Connected> {
+  return new Promise((resolve, reject) => {
+    const underWay = new Set<AbortController>();
+    let reached: AbortController | undefined;
+    let next: Deadline | undefined;
+    const beginIn = (ms: number): void => {
+      next?.end();
+      next = deadline(ms, begin);
+    };
+    const giveUpOthers = (but?: AbortController): void => {
+      for (const other of underWay) {
+        if (other === but) continue;
+        underWay.delete(other);
+        other.abort();
+      }
+    };
+    const end = (): void => {
+      next?.end();
+      over.removeEventListener("abort", onOver);
+    };
+    const onOver = (): void => {
+      end();
+      giveUpOthers();
+      reject(new RaySystemError("the connection is not wanted any more"));
+    };
+    const begin = (): void => {
+      const own = new AbortController();
+      underWay.add(own);
+      const sinceMs = performance.now();
+      beginIn(hedgeMs);
+      const isReached = (): void => {
+        if (busy === undefined || !underWay.has(own)) return;
+        reached = own;
+        giveUpOthers(own);
+        beginIn(busy.times.next().value);
+        busy.onReached();
+      };
+      attempt(own.signal, isReached).then(
+        (connected) => {
+          if (!underWay.has(own)) return connected.channel.close(cutOff);
+          end();
+          giveUpOthers(own);
+          resolve(connected);
+        },
+        (error: Error) => {
+          if (!underWay.delete(own)) return;
+          if (reached === own) reached = undefined;
+          const isLate = performance.now() - sinceMs >= handshakeMs;
+          if (reached !== undefined || (underWay.size > 0 && !isLate)) return;
+          end();
+          giveUpOthers();
+          reject(error);
+        },
+      );
+    };
+    if (over.aborted) return onOver();
+    over.addEventListener("abort", onOver);
+    begin();
+  });
+}
+
 interface Connected {
   readonly channel: SocketChannel;
   readonly welcome: Readonly<Record<string, unknown>>;
@@ -177,22 +290,27 @@ interface Connected {
 async function connectTo(
   address: Address,
   hello: Readonly<Record<string, unknown>>,
-  { peerId, explain, network, mayBeBusy = false }: DialOptions,
+  { peerId, explain, network, mayBeBusy = false, signal }: ConnectOptions,
   onReached: () => void = () => undefined,
 ): Promise<Connected> {
   const socket = socketTo(address, peerId, network?.credentials);
   let failure: Error | undefined;
   socket.once("error", (error) => (failure = error));
-  const giveUp = (message: string): void => void socket.destroy(new Error(message));
+  const giveUp = (error: Error): void => void socket.destroy(error);
+  const onAbort = (): void => giveUp(new Error("it is not wanted any more"));
+  if (signal?.aborted === true) onAbort();
+  signal?.addEventListener("abort", onAbort, { once: true });
   let isMade = false;
-  let limit = deadline(handshakeMs, () => giveUp(`nothing is heard from there within ${seconds}`));
+  let limit = deadline(handshakeMs, () =>
+    giveUp(new Error(`nothing is heard from there within ${seconds}`)),
+  );
   socket.once("connect", () => {
     isMade = true;
     limit.end();
     // The system there has taken what is said, and answers probes, whether or not its thread listens; when it does not any more, the connection ends.
-    // Not another connection to look: many who wait would fill the place for those who come, behind which a host that lives is as silent as a dead one.
-    if (!mayBeBusy)
-      limit = deadline(handshakeMs, () => giveUp(`it did not answer within ${seconds}`));
+    if (!mayBeBusy) {
+      limit = deadline(handshakeMs, () => giveUp(new Error(`it did not answer within ${seconds}`)));
+    }
     onReached();
   });
   try {
@@ -209,7 +327,13 @@ async function connectTo(
     throw failure === undefined ? cause : unreached(address, peerId, failure, isMade);
   } finally {
     limit.end();
+    signal?.removeEventListener("abort", onAbort);
   }
+}
+
+interface ConnectOptions extends DialOptions {
+  /** It is not wanted any more. */
+  readonly signal?: AbortSignal;
 }
 
 const seconds = `${handshakeMs / 1000} s`;

@@ -6,6 +6,10 @@
  * broken one is sent again for a quarter of an hour before anybody is told. When the heart breaks, the link gives its connection up, and goes on over
  * another one if that can be made. A heart that cannot be made says nothing: where too many wait for a host that computes, its system answers no one else.
  *
+ * What lies between the machines may take connections itself, answer all probes, and pass nothing on. So the side that dialled asks for a word when it has heard
+ * none for a while, and when none comes it makes another heart, over which both sides prove who they are: if that can be made and the link is still silent, the
+ * link's connection is dead. A host that computes answers neither; few hearts that it has not taken wait for it.
+ *
  * One word may be said on it, by a process that ends: goodbye (Link.sayGoodbyeNow).
  */
 import type { DeathCause } from "../shared/errors.ts";
@@ -14,29 +18,41 @@ import type { Watch } from "./lost-way.ts";
 import type { SocketChannel } from "./socket.ts";
 
 /** Before the first one, so that short links have none, and before what broke is made again. */
-const pauseMs = { first: 1000, again: 5000 };
+const pauseMs = { first: 1000, again: 5000, doubt: 500 };
 
 export interface HeartWay {
   /** Watches the other machine from now on, without a word to whom runs there, until that is ended. */
   readonly watch: (onLost: () => void) => Watch;
-  /** Makes the heart: rejects when it cannot be made. */
-  readonly dial: () => Promise<SocketChannel>;
+  /** Makes the heart, however long that takes. Rejects when it cannot be made, or is not wanted any more. */
+  readonly dial: (signal: AbortSignal) => Promise<SocketChannel>;
   /** Its first one is made at once, however short the link may be. */
   readonly isWantedAtOnce?: boolean;
   /** Whether that error says that the other side is gone or cannot be reached: it may only have no room for the heart, or no time. */
   readonly isLoss: (error: unknown) => boolean;
 }
 
+/** How long nothing may be heard before a question, and before the answer, as a part of how long a cut may last; and at most. */
+const silence = { part: 1 / 6, mostMs: 5000, leastMs: 250 };
+
 /** The part of the side that dialled, until the link is closed. Does not keep the process alive. */
 export async function holdHeart(link: Link, way: HeartWay): Promise<void> {
   const ended = new AbortController();
   let heart: SocketChannel | undefined;
   let watch: Watch | undefined;
+  const hold = (made: SocketChannel): void => {
+    const last = heart;
+    heart = made;
+    link.heart = made;
+    hearNothing(made);
+    last?.close(replaced);
+    if (!link.isOpen) made.close(over);
+  };
   void link.closed.then(() => {
     ended.abort();
     watch?.end();
     heart?.close(over);
   });
+  void endSilence(link, ended.signal, way, hold);
   for (
     let ms = way.isWantedAtOnce === true ? 0 : pauseMs.first;
     !ended.signal.aborted;
@@ -45,23 +61,88 @@ export async function holdHeart(link: Link, way: HeartWay): Promise<void> {
     // Until there is a heart, also where a host that computes takes its time to answer.
     if (ms > 0 && watch?.isOver !== false) watch = way.watch(() => link.cut());
     if (ms > 0 && !(await passed(ms, ended.signal))) return;
-    try {
-      heart = await way.dial();
-    } catch (error) {
-      if (way.isLoss(error)) link.cut();
-      continue;
+    if (heart === undefined) {
+      try {
+        hold(await way.dial(ended.signal));
+      } catch (error) {
+        if (way.isLoss(error)) link.cut();
+        continue;
+      }
     }
     watch?.end();
-    if (!link.isOpen) heart.close(over);
-    hearNothing(heart);
-    link.heart = heart;
-    await heart.closed;
+    await lastOf(() => heart);
+    heart = undefined;
     link.heart = undefined;
     link.cut();
   }
 }
 
-/** The part of the side that was dialled. */
+/** Resolves when it has ended, and no other took its place. */
+async function lastOf(current: () => SocketChannel | undefined): Promise<void> {
+  for (let last: SocketChannel | undefined; last !== current();) {
+    last = current();
+    await last?.closed;
+  }
+}
+
+/** Finds the connection of the link dead over which nothing comes, until the link is closed. */
+async function endSilence(
+  link: Link,
+  ended: AbortSignal,
+  way: HeartWay,
+  hold: (heart: SocketChannel) => void,
+): Promise<void> {
+  const quietMs = Math.max(
+    silence.leastMs,
+    Math.min(silence.mostMs, link.reconnectTimeoutMs * silence.part),
+  );
+  for (let waitMs = quietMs; await passed(waitMs, ended);) {
+    const silentMs = performance.now() - link.heardAt;
+    waitMs = quietMs;
+    if (!link.isAttached) continue;
+    if (silentMs < quietMs) {
+      waitMs = quietMs - silentMs;
+      continue;
+    }
+    const { cuts } = link;
+    const askedAt = performance.now();
+    // Not yet answered, and over the same connection.
+    const isSilent = (): boolean => link.heardAt <= askedAt && link.cuts === cuts;
+    link.ask();
+    if (!(await passed(quietMs, ended))) return;
+    while (isSilent() && !ended.aborted) {
+      try {
+        hold(await way.dial(ended));
+        // What answered may be about to answer over the other one, too.
+        if (!(await passed(Math.min(quietMs, graceMs), ended))) return;
+        if (isSilent()) link.cut();
+      } catch (error) {
+        if (way.isLoss(error) && isSilent()) link.cut();
+        if (!(await passed(Math.min(quietMs, pauseMs.doubt), ended))) return;
+      }
+    }
+  }
+}
+
+/** For an answer that comes over the link's own connection to come before that is given up. */
+const graceMs = 100;
+
+/** A dialler that says nothing for so long, though its machine answers, is gone: it asks every few seconds unless its thread is held. */
+const longestSilenceMs = 30 * 60 * 1000;
+
+/** The part of the side that was dialled, for a link without a heart or with one: it gives up a connection over which nothing came for very long. */
+export async function watchSilence(link: Link): Promise<void> {
+  const ended = new AbortController();
+  void link.closed.then(() => ended.abort());
+  for (let waitMs = longestSilenceMs; await passed(waitMs, ended.signal);) {
+    waitMs = link.heardAt + longestSilenceMs - performance.now();
+    if (waitMs > 0) continue;
+    link.cut();
+    waitMs = longestSilenceMs;
+  }
+}
+
+/** The part of the side that was dialled, where the dialler made a heart. */
 export function watchHeart(link: Link, heart: SocketChannel): void {
   const last = hearts.get(link);
   hearts.set(link, heart);

@@ -49,18 +49,27 @@ export interface LinkOptions extends LinkTimes {
   readonly maxUnreadBytes?: number;
 }
 
-export type Redial = (received: number, onReached: () => void) => Promise<Resumed>;
+/** Rejects when it is not wanted any more. */
+export type Redial = (
+  received: number,
+  onReached: () => void,
+  signal: AbortSignal,
+) => Promise<Resumed>;
 
 /** The peer answered, and knows nothing of the link any more. */
 export class LinkRefused extends RaySystemError {}
 
-const standard: Required<LinkTimes> = { reconnectTimeoutMs: 30_000, explainMs: 5000 };
-/** The first pause behind a connection that was of no use; doubles up to the longest. */
-const pauseMs = { first: 50, longest: 2000 };
+export const standardTimes: Required<LinkTimes> = { reconnectTimeoutMs: 30_000, explainMs: 5000 };
+/** The first pause behind a connection that was of no use; doubles up to the longest: a way that is there for a second is found. */
+const pauseMs = { first: 50, longest: 500 };
+/** So many cuts within that time are worth a warning, once for as long. */
+const flapping = { cuts: 5, ms: 60_000 };
+/** Whoever receives something says so at least as often. */
+const sayMs = 1000;
 /** What has arrived is acknowledged after so many batches or bytes, or so many ms. */
 const acknowledge = { batches: 64, bytes: 256 * 1024, ms: 50 };
 
-const words = { received: 1, goodbye: 2 } as const;
+const words = { received: 1, goodbye: 2, ask: 3 } as const;
 
 export class Link implements Channel {
   readonly closed: Promise<DeathCause>;
@@ -91,17 +100,24 @@ export class Link implements Channel {
   /** Runs while it is cut and its peer is not reached. */
   #limit: { readonly since: number; readonly deadline: Deadline } | undefined;
   #attachedAt = 0;
-  /** Something came over the last connection. */
-  #isHeard = false;
+  /** When something came last. */
+  #heardAt = 0;
+  /** When this side said last how much it has. */
+  #saidAt = 0;
   /** Why the last attempt to reach it failed. */
   #failure: Error | undefined;
   /** Before the next attempt. */
   #pauseMs = 0;
   /** It was closed while it was cut. */
   #owesGoodbye = false;
+  /** Of its attempts to be connected. */
+  readonly #attempts: AbortController = new AbortController();
   #goneTimer: NodeJS.Timeout | undefined;
   #wakeRedial: (() => void) | undefined;
   #cuts = 0;
+  /** When the last ones were, as far back as is looked. */
+  #lastCuts: number[] = [];
+  #warnedAt = -Infinity;
   #drainWaiters: (() => void)[] = [];
   /** The connection beside it (transport/heart.ts), while it is there, of the side that dialled. */
   heart: SocketChannel | undefined;
@@ -114,8 +130,8 @@ export class Link implements Channel {
     this.#maxUnreadBytes = options.maxUnreadBytes ?? maxUnreadBytes;
     const { reconnectTimeoutMs, explainMs } = options;
     this.#times = {
-      reconnectTimeoutMs: reconnectTimeoutMs ?? standard.reconnectTimeoutMs,
-      explainMs: explainMs ?? standard.explainMs,
+      reconnectTimeoutMs: reconnectTimeoutMs ?? standardTimes.reconnectTimeoutMs,
+      explainMs: explainMs ?? standardTimes.explainMs,
     };
     this.#leftMs = this.#times.reconnectTimeoutMs;
     options.explain().then(
@@ -139,6 +155,26 @@ export class Link implements Channel {
     return this.#cuts;
   }
 
+  /** When something was heard of the peer last, as of performance.now(). */
+  get heardAt(): number {
+    return this.#heardAt;
+  }
+
+  /** How long a cut may last. */
+  get reconnectTimeoutMs(): number {
+    return this.#times.reconnectTimeoutMs;
+  }
+
+  /** Whether there is a connection, be it a dead one: one that cannot be written to any more may never say that it has ended. */
+  get isAttached(): boolean {
+    return this.#wire !== undefined;
+  }
+
+  /** Asks the peer to say something. */
+  ask(): void {
+    this.#wire?.sendWord(Uint8Array.of(words.ask));
+  }
+
   /** Goes on over that connection. @throws RaySystemError when the peer has more than was sent, or less than it said before */
   attach({ wire, received }: Resumed): void {
     if (!this.isOpen) return wire.close(replaced);
@@ -147,12 +183,17 @@ export class Link implements Channel {
     this.#wire = wire;
     last?.close(replaced);
     this.#stopLimit();
+    this.#leftMs = this.#times.reconnectTimeoutMs;
     this.#attachedAt = performance.now();
-    this.#isHeard = false;
+    this.#heardAt = this.#attachedAt;
+    this.#saidAt = this.#attachedAt;
     this.#failure = undefined;
     this.#acknowledged = this.#received;
     this.#unacknowledgedBytes = 0;
     wire.onWord((word) => this.#hear(word));
+    wire.onBytes(() => {
+      if (wire === this.#wire) this.#heardBytes();
+    });
     if (this.#placeOfPart !== undefined) wire.takeParts(this.#placeOfPart);
     void wire.closed.then((reason) => this.#cut(wire, reason));
     for (const batch of this.#kept) if (wire.isOpen) wire.send(batch);
@@ -267,6 +308,8 @@ export class Link implements Channel {
     clearTimeout(this.#goneTimer);
     clearTimeout(this.#acknowledgeTimer);
     this.#wakeRedial?.();
+    if (this.#owesGoodbye) deadline(this.#times.explainMs, () => this.#attempts.abort());
+    else this.#attempts.abort();
     this.#wire?.close(reason);
     this.#kept.drain();
     this.#resolveClosed(reason);
@@ -279,8 +322,14 @@ export class Link implements Channel {
     else this.#receiver(batch);
   }
 
+  /** In the middle of something big, perhaps. */
+  #heardBytes(): void {
+    const now = performance.now();
+    this.#heardAt = now;
+    if (now - this.#saidAt >= sayMs) this.#say();
+  }
+
   #count(batch: Batch): void {
-    this.#isHeard = true;
     this.#received += 1;
     this.#unacknowledgedBytes += batch.bytes.length + (batch.part?.data.length ?? 0);
     for (const { byteLength } of batch.buffers) this.#unacknowledgedBytes += byteLength;
@@ -294,7 +343,11 @@ export class Link implements Channel {
   #acknowledge(): void {
     clearTimeout(this.#acknowledgeTimer);
     this.#acknowledgeTimer = undefined;
-    if (this.#acknowledged === this.#received) return;
+    if (this.#acknowledged !== this.#received) this.#say();
+  }
+
+  #say(): void {
+    this.#saidAt = performance.now();
     this.#acknowledged = this.#received;
     this.#unacknowledgedBytes = 0;
     const word = Buffer.allocUnsafe(7);
@@ -305,7 +358,7 @@ export class Link implements Channel {
 
   /** @throws RaySystemError on what is no word */
   #hear(word: Uint8Array): void {
-    this.#isHeard = true;
+    if (word[0] === words.ask && word.length === 1) return this.#say();
     if (word[0] === words.received && word.length === 7) {
       return this.#drop(Buffer.from(word).readUIntLE(1, 6));
     }
@@ -338,21 +391,29 @@ export class Link implements Channel {
     if (this.#gone !== undefined) return this.#end(this.#gone);
     this.#cuts += 1;
     this.#options.onCut?.();
-    const { reconnectTimeoutMs } = this.#times;
-    if (this.#isHeard || performance.now() - this.#attachedAt >= reconnectTimeoutMs) {
-      this.#leftMs = reconnectTimeoutMs;
-      this.#pauseMs = 0;
-    }
+    if (performance.now() - this.#attachedAt >= pauseMs.longest) this.#pauseMs = 0;
+    this.#warnOfFlapping();
     this.#limitCut();
     const { redial } = this.#options;
     if (redial !== undefined) void this.#redial(redial);
+  }
+
+  #warnOfFlapping(): void {
+    const now = performance.now();
+    this.#lastCuts = [...this.#lastCuts.filter((at) => now - at < flapping.ms), now];
+    if (this.#lastCuts.length < flapping.cuts || now - this.#warnedAt < flapping.ms) return;
+    this.#warnedAt = now;
+    process.emitWarning(
+      `the connection to ${this.#options.peer} was cut ${this.#lastCuts.length} times within ${flapping.ms / 1000} s; nothing is lost, and everything takes longer`,
+      "RaylingWarning",
+    );
   }
 
   #limitCut(): void {
     if (this.#limit !== undefined || !this.#open) return;
     this.#limit = {
       since: performance.now(),
-      deadline: deadline(this.#leftMs, () => void this.#finish(this.#notReached(), this.#failure)),
+      deadline: deadline(this.#leftMs, () => void this.#giveUpPeer()),
     };
   }
 
@@ -380,7 +441,8 @@ export class Link implements Channel {
       if (this.#wire !== undefined || !(this.isOpen || this.#owesGoodbye)) return;
       this.#pauseMs = Math.min(Math.max(pauseMs.first, 2 * this.#pauseMs), pauseMs.longest);
       try {
-        const resumed = await redial(this.#received, () => this.#stopLimit());
+        const { signal } = this.#attempts;
+        const resumed = await redial(this.#received, () => this.#stopLimit(), signal);
         if (this.#owesGoodbye) {
           resumed.wire.sendWord(Uint8Array.of(words.goodbye));
           return resumed.wire.close(replaced);
@@ -394,7 +456,6 @@ export class Link implements Channel {
       } catch (error) {
         if (isLast) return;
         this.#failure = error instanceof Error ? error : new Error(String(error));
-        // It answered, and will say the same the next time.
         if (isFinal(error)) return void this.#finish(this.#failure.message, this.#failure);
         // The first connection has its limit from the first failure on.
         this.#limitCut();
@@ -411,8 +472,17 @@ export class Link implements Channel {
     clearTimeout(timer);
   }
 
+  /** It cannot be reached: if that is still so when its end could be explained, it is lost. */
+  async #giveUpPeer(): Promise<void> {
+    await this.#finish(this.#notReached(), this.#failure, () => this.#wire === undefined);
+  }
+
   /** It is lost; why is asked, for a while. */
-  async #finish(message: string, error?: Error): Promise<void> {
+  async #finish(
+    message: string,
+    error?: Error,
+    isStillSo: () => boolean = () => true,
+  ): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<DeathCause>();
     let timer: NodeJS.Timeout | undefined;
     const cause: DeathCause = {
@@ -426,17 +496,14 @@ export class Link implements Channel {
     const { whenExplainable } = this.#options;
     if (whenExplainable === undefined) wait();
     else void whenExplainable().then(wait, wait);
-    try {
-      this.#end(await Promise.race([this.#options.explain(), late]));
-    } catch {
-      this.#end(cause);
-    } finally {
-      clearTimeout(timer);
-    }
+    const explained = await Promise.race([this.#options.explain(), late]).catch(() => cause);
+    clearTimeout(timer);
+    if (explained !== cause || isStillSo()) this.#end(explained);
   }
 }
 
-function isFinal(error: unknown): boolean {
+/** It answered, and will say the same the next time. */
+export function isFinal(error: unknown): boolean {
   return (
     error instanceof LinkRefused ||
     error instanceof AuthenticationError ||

@@ -11,7 +11,7 @@ import { brokenChannel, type Channel } from "./channel.ts";
 import { deadline } from "./deadline.ts";
 import { type FrameLimits, peerLimits } from "./framing.ts";
 import { handshakeMs, helloLimits, receive } from "./handshake.ts";
-import { watchHeart } from "./heart.ts";
+import { watchHeart, watchSilence } from "./heart.ts";
 import { Link } from "./link.ts";
 import type { Pace } from "./pace.ts";
 import { SocketChannel } from "./socket.ts";
@@ -150,6 +150,7 @@ async function answer(
     });
     links.set(key, link);
     void link.closed.then(() => links.delete(key));
+    void watchSilence(link);
     welcome({});
     link.attach({ wire: channel, received: 0 });
     options.onChannel(link, { peerId, wayId });

@@ -86,6 +86,7 @@ export class SocketChannel implements Channel {
   #hasPeer = true;
   #receiver: ((batch: Batch) => void) | undefined;
   #onWord: ((word: Uint8Array) => void) | undefined;
+  #onBytes: (() => void) | undefined;
   /** With the system, which may not have taken all of it yet. */
   #writing: readonly Uint8Array[] = [];
   #queue: Uint8Array[] = [];
@@ -108,6 +109,7 @@ export class SocketChannel implements Channel {
     socket.on("data", (chunk: Buffer) => {
       if (!this.#open) return;
       this.#vigil.end();
+      this.#onBytes?.();
       this.#reader.push(chunk);
       let bytes = chunk.length;
       if (this.#receiver === undefined) socket.pause();
@@ -156,6 +158,11 @@ export class SocketChannel implements Channel {
     this.#onWord = listener;
   }
 
+  /** Sets who hears that anything at all arrived, be it the middle of a frame. */
+  onBytes(listener: () => void): void {
+    this.#onBytes = listener;
+  }
+
   takeParts(place: PlaceOfPart): void {
     this.#reader.placeOfPart = place;
   }
@@ -184,6 +191,7 @@ export class SocketChannel implements Channel {
     try {
       let bytes = 0;
       for (let chunk = readNow(fd); chunk !== undefined; chunk = readNow(fd)) {
+        this.#onBytes?.();
         this.#reader.push(chunk);
         for (let next = this.#reader.next(); next !== undefined; next = this.#reader.next()) {
           if (next.isWord === true) this.#hear(next.bytes);
