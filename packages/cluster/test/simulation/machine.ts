@@ -4,7 +4,6 @@ import { expose, wrap } from "comlink";
 import { type LauncherControl, dialled } from "../../../core/src/host/control.ts";
 import { Door, type DoorParts } from "../../../core/src/host/door.ts";
 import { type ComposedHost, composeHost } from "../../../core/src/host/host-runtime.ts";
-import { causeToData } from "../../../core/src/protocol/cause.ts";
 import type { DeathCause } from "../../../core/src/shared/errors.ts";
 import { newBudget } from "../../../core/src/store/budget.ts";
 import type { Channel } from "../../../core/src/transport/channel.ts";
@@ -162,11 +161,7 @@ export class SimulatedHost implements AgentHost {
     this.id = order.settings.hostId;
     this.process = { name: this.id, isAlive: true, busyUntilMs: 0 };
     // A process takes its time to start.
-    world.after(
-      world.random.between(5, 100),
-      () => void inProcess(this.process, () => this.#main(order, classOf)),
-      this.process,
-    );
+    world.after(world.random.between(5, 100), () => void this.#main(order, classOf), this.process);
   }
 
   ready(): void {
@@ -231,9 +226,9 @@ export class SimulatedHost implements AgentHost {
     this.#toAgent(place);
     const [control, data] = await Promise.all(expected.map(({ channel }) => channel));
     if (control === undefined || data === undefined) return;
-    void control.closed.then((reason) => {
-      this.#toAgent({ dying: causeToData(reason) });
-      this.end(`exited with code 0: ${reason.message}`);
+    void control.closed.then(({ kind, message }) => {
+      if (kind === "unreachable") this.#toAgent({ dying: { kind, message } });
+      this.end(`exited with code 0: ${message}`);
     });
     const endpoint = channelEndpoint(control);
     const driver = wrap<LauncherControl>(endpoint);

@@ -2,7 +2,7 @@
  * The network of a simulated world, in place of node:net: connections between processes, with delays, and what can go wrong with them.
  *
  * Bytes of one direction arrive in order, or the connection ends, as TCP has it. What a fault does it does to connections: `cut` (both ends hear of it), `half-open`
- * (one end hears of it, the other never does), `hold` (nothing arrives for a while, then all does), `one-way` (the same of one direction), `corrupt` (what arrives
+ * (one end hears of it, the other never does), `broken-pipe` (the same, and what the other writes fails), `hold` (nothing arrives for a while, then all does), `one-way` (the same of one direction), `corrupt` (what arrives
  * is not what was sent, which the receiver's TLS notices). New connections may be refused, or be taken by nobody.
  */
 import { EventEmitter } from "node:events";
@@ -11,7 +11,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { Duplex } from "node:stream";
 import { currentProcess, currentWorld, inProcess, type Process, type World } from "./world.ts";
 
-export type Fault = "cut" | "half-open" | "hold" | "one-way" | "corrupt";
+export type Fault = "cut" | "half-open" | "broken-pipe" | "hold" | "one-way" | "corrupt";
 
 interface Chunk {
   readonly bytes: Buffer | "end";
@@ -30,8 +30,11 @@ interface Direction {
   isPumping: boolean;
 }
 
-/** How connections behave that are made from now on. */
-export type Door = "open" | "refused" | "reset" | "silent";
+/** What becomes of connections that are made from now on: `reset` takes them and ends them, `mute` takes them and says nothing, `silent` does not take them. */
+export type Door = "open" | "refused" | "reset" | "silent" | "mute";
+
+/** When a system asks again that gets no answer, after the beginning. */
+const againMs = [1000, 3000, 7000];
 
 export interface Weather {
   /** Of one way, in ms. */
@@ -47,6 +50,8 @@ export class Network {
   readonly connections: Set<Connection> = new Set();
   /** What happens to who dials: by the port, or all. */
   door: (port: number) => Door = () => "open";
+  /** Of connections that there were. */
+  count = 0;
   #ports = 1000;
 
   constructor(world: World, weather: Weather) {
@@ -101,7 +106,7 @@ class SimulatedServer extends EventEmitter {
   listen({ port }: { readonly port: number }, onListening: () => void): this {
     this.#port = port === 0 ? this.#network.freePort() : port;
     this.#network.servers.set(this.#port, this);
-    this.#network.world.after(0.1, onListening);
+    this.#network.world.later(0.1, onListening);
     return this;
   }
 
@@ -126,6 +131,7 @@ class SimulatedServer extends EventEmitter {
 export class Connection {
   readonly near: SimulatedSocket;
   readonly port: number;
+  readonly number: number;
   far: SimulatedSocket | undefined;
   readonly #network: Network;
   readonly #ways: { readonly near: Direction; readonly far: Direction } = {
@@ -136,32 +142,58 @@ export class Connection {
   constructor(of: Network, port: number) {
     this.#network = of;
     this.port = port;
+    this.number = of.count++;
     this.near = new SimulatedSocket(this);
     // What is left of the turn in which a process ended.
     if (this.near.process?.isAlive === false) return;
     of.connections.add(this);
+    this.#knock(0);
+  }
+
+  #knock(times: number): void {
+    const of = this.#network;
     const { world } = of;
+    const { port } = this;
     const door = of.door(port);
-    if (door === "silent") return;
-    world.after(this.#latencyMs(), () => {
-      if (this.near.destroyed) return;
-      const server = of.servers.get(port);
-      if (door === "refused" || server?.process?.isAlive !== true) {
-        return void this.near.destroy(failure("ECONNREFUSED"));
+    world.tell(
+      () => `connection ${this.number}: ${this.near.process?.name} dials ${port} (${door})`,
+    );
+    const nextMs = againMs[times];
+    if (door === "silent") {
+      if (nextMs !== undefined) {
+        world.after(
+          nextMs - (againMs[times - 1] ?? 0),
+          () => {
+            if (!this.near.destroyed) this.#knock(times + 1);
+          },
+          undefined,
+        );
       }
-      if (door === "reset") {
-        this.near.connected();
-        world.after(this.#latencyMs(), () => this.near.destroy(failure("ECONNRESET")));
-        return;
-      }
-      const { process } = server;
-      // The system takes it at once, and the thread when it comes to it.
-      const far = inProcess(process, () => new SimulatedSocket(this));
-      this.far = far;
-      far.connected();
-      this.near.connected();
-      world.after(0.1, () => inProcess(process, () => server.accept(far)), process);
-    });
+      return;
+    }
+    world.after(this.#latencyMs(), () => this.#answered(door), this.near.process);
+  }
+
+  #answered(door: Door): void {
+    const { port, near } = this;
+    const { world, servers } = this.#network;
+    if (near.destroyed) return;
+    const process = servers.get(port)?.process;
+    if (door === "refused" || process?.isAlive !== true) return this.#fail(near, "ECONNREFUSED");
+    if (door === "mute") this.#lose();
+    if (door === "reset") {
+      world.after(this.#latencyMs(), () => this.#fail(near, "ECONNRESET"), undefined);
+    }
+    if (door !== "open") return near.connected();
+    // The system takes it at once, and the thread when it comes to it.
+    const far = inProcess(process, () => new SimulatedSocket(this));
+    this.far = far;
+    far.connected();
+    near.connected();
+    const accept = (): void => {
+      if (!far.destroyed) servers.get(port)?.accept(far);
+    };
+    world.after(0.1, accept, process);
   }
 
   /** What this end sends goes that way. */
@@ -185,7 +217,7 @@ export class Connection {
     way.lastAtMs = Math.max(way.lastAtMs, world.nowMs + this.#latencyMs());
     way.queue.push({ bytes, arrivesAtMs: way.lastAtMs, taken: isFull ? taken : undefined });
     way.waitingBytes += size;
-    if (!isFull && taken !== undefined) world.after(0.01, taken, from.process);
+    if (!isFull && taken !== undefined) process.nextTick(taken);
     this.#pump(from);
   }
 
@@ -226,7 +258,10 @@ export class Connection {
   /** That end is gone, for whatever reason. */
   closed(end: SimulatedSocket): void {
     const other = this.#other(end);
-    this.#wayFrom(end).isPumping = false;
+    this.#network.world.tell(
+      () =>
+        `connection ${this.number}: ${end.process?.name} closes it (${end.errored?.message ?? ""})`,
+    );
     if (other === undefined || other.destroyed) {
       this.#network.connections.delete(this);
       return;
@@ -266,7 +301,9 @@ export class Connection {
         world.after(this.#latencyMs(), () => this.#fail(right, "ECONNRESET"), undefined);
         break;
       case "half-open":
+      case "broken-pipe":
         if (left !== undefined) left.isSilent = true;
+        if (right !== undefined && fault === "broken-pipe") right.isBroken = true;
         this.#lose();
         this.#fail(left, "ECONNRESET");
         break;
@@ -316,6 +353,8 @@ export class SimulatedSocket extends Duplex {
   readonly remoteAddress = "127.0.0.1";
   /** The other end is not to hear of its end. */
   isSilent = false;
+  /** What is written fails, and nothing else says so. */
+  isBroken = false;
   readonly #connection: Connection;
   #isConnected = false;
   #early: (() => void)[] = [];
@@ -323,6 +362,8 @@ export class SimulatedSocket extends Duplex {
   constructor(connection: Connection) {
     super({ allowHalfOpen: false });
     this.#connection = connection;
+    // It may end before anybody has it.
+    this.on("error", () => undefined);
   }
 
   connected(): void {
@@ -336,7 +377,9 @@ export class SimulatedSocket extends Duplex {
 
   #send(bytes: Buffer | "end", done: Done): void {
     const send = (): void => {
-      if (bytes === "end") {
+      if (this.isBroken) {
+        process.nextTick(() => done(failure("EPIPE")));
+      } else if (bytes === "end") {
         this.#connection.carry(this, bytes);
         done();
       } else {

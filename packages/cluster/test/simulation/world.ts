@@ -77,11 +77,16 @@ export class World {
   }
 
   /** Runs it so much later, in the context of who asks. Returns what takes it back. */
-  after(ms: number, run: Run, process: Process | undefined = currentProcess()): Event {
+  later(ms: number, run: Run): Event {
+    return this.after(ms, AsyncLocalStorage.bind(run), currentProcess());
+  }
+
+  /** Runs it so much later, in the context of that process alone. */
+  after(ms: number, run: Run, process: Process | undefined): Event {
     const event: Event = {
       atMs: this.nowMs + Math.max(0, ms),
       order: this.#order++,
-      run: AsyncLocalStorage.bind(run),
+      run,
       process,
     };
     this.#push(event);
@@ -104,7 +109,8 @@ export class World {
       }
       this.nowMs = Math.max(this.nowMs, next.atMs);
       this.events += 1;
-      run();
+      if (process === undefined) run();
+      else inProcess(process, run);
       await settled();
     }
     if (!isOver()) this.nowMs = Math.max(this.nowMs, Math.min(untilMs, Number.MAX_SAFE_INTEGER));
@@ -202,10 +208,10 @@ class Timer {
 
 const simulated = {
   setTimeout: (run: (...args: unknown[]) => void, ms = 1, ...args: unknown[]) =>
-    new Timer(currentWorld().after(Math.max(1, ms), () => run(...args))),
+    new Timer(currentWorld().later(Math.max(1, ms), () => run(...args))),
   clearTimeout: (timer: unknown) => timer instanceof Timer && timer.clear(),
   setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) =>
-    new Timer(currentWorld().after(0.01, () => run(...args))),
+    new Timer(currentWorld().later(0.01, () => run(...args))),
   clearImmediate: (timer: unknown) => timer instanceof Timer && timer.clear(),
 };
 

@@ -1,0 +1,141 @@
+/**
+ * A machine behind somebody who cuts, holds, delays and half-opens its connections, one at random every quarter of a second, and under TLS changes, repeats and reorders
+ * what they carry: nothing is given up, every call is answered, and runs once.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import * as ray from "@rayling/core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sized } from "../../../test/fixtures/suite.ts";
+import { type Agent, enableNodes, makeCertificate, startAgent } from "../src/index.ts";
+import { Adversary, faults, forgeries } from "./fixtures/adversary.ts";
+import { Recorder } from "./fixtures/recorder.ts";
+
+enableNodes();
+
+/** Where the machine seems to be. */
+const address = "127.0.0.2";
+const hosts = 3;
+const strikes = sized({ gate: 40, full: 240 });
+const everyMs = 250;
+
+let root: string;
+let tls: string;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "rayling-adversary-"));
+  tls = join(root, "tls");
+  await makeCertificate({ authority: tls, hosts: [address] });
+});
+afterAll(() => rm(root, { recursive: true, force: true }));
+
+describe.each(sized({ gate: [1], full: [1, 2, 3, 4, 5] }))("seed %i", (seed) => {
+  test.each([
+    ["plain TCP", faults, false],
+    ["TLS", [...faults, ...forgeries], true],
+  ] as const)(
+    "over %s every call is answered, once, and nothing is given up",
+    async (_, kinds, isSecure) => {
+      const random = seeded(seed);
+      const adversary = new Adversary(address);
+      const firstPort = await openRange(adversary, hosts);
+      const agent: Agent = await startAgent({
+        nodeName: "beset",
+        numCpus: hosts,
+        minWorkerPort: firstPort,
+        maxWorkerPort: firstPort + hosts - 1,
+        reconnectTimeoutMs: 10_000,
+        ...(isSecure ? { tls } : {}),
+      });
+      const url = new URL(agent.address);
+      await adversary.open(Number(url.port));
+      url.hostname = address;
+      const warnings: string[] = [];
+      const onWarning = ({ message }: Error): void => void warnings.push(message);
+      process.on("warning", onWarning);
+      try {
+        await ray.init({
+          numCpus: 0,
+          prewarm: 0,
+          nodes: [url.href],
+          reconnectTimeoutMs: 10_000,
+          ...(isSecure ? { tls } : {}),
+        });
+        const actors = Array.from({ length: hosts }, () =>
+          Recorder.options({ numCpus: 1 }).remote(),
+        );
+        const homes = await ray.get(actors.map((actor) => actor.home.remote()));
+        const calls: Promise<void>[] = [];
+        let made = 0;
+        for (let strike = 0; strike < strikes; strike++) {
+          for (const [index, actor] of actors.entries()) {
+            const number = made++;
+            calls.push(
+              checkEcho(actor, number, random() < 0.2 ? 2 ** 20 : Math.floor(random() * 2000)),
+            );
+            const next = actors[(index + 1) % hosts] as ray.ActorHandle<Recorder>;
+            if (random() < 0.3) calls.push(checkRelay(actor, next, `relayed ${number}`));
+          }
+          adversary.strike(kinds[Math.floor(random() * kinds.length)] ?? "cut", random);
+          await pause(everyMs * 2 * random());
+        }
+        await Promise.all(calls);
+        expect(await ray.get(actors.map((actor) => actor.home.remote()))).toEqual(homes);
+        expect(await ray.get(actors.map((actor) => actor.twice.remote()))).toEqual(
+          actors.map(() => []),
+        );
+        expect((await ray.nodes()).map(({ alive }) => alive)).toEqual([true, true]);
+        expect(
+          warnings.filter((line) => line.includes("lost") && !line.includes("nothing is lost")),
+        ).toEqual([]);
+        expect(adversary.counts.size).toBe(kinds.length);
+      } finally {
+        process.off("warning", onWarning);
+        await ray.shutdown();
+        await agent.close();
+        await adversary.close();
+      }
+    },
+  );
+});
+
+async function checkEcho(
+  actor: ray.ActorHandle<Recorder>,
+  number: number,
+  size: number,
+): Promise<void> {
+  const bytes = new Uint8Array(size).fill(number % 251);
+  const back = await ray.get(actor.echo.remote(`echo ${number}`, bytes));
+  expect(Buffer.compare(back, bytes)).toBe(0);
+}
+
+async function checkRelay(
+  actor: ray.ActorHandle<Recorder>,
+  next: ray.ActorHandle<Recorder>,
+  name: string,
+): Promise<void> {
+  expect(await ray.get(actor.relay.remote(next, name))).toBe(name);
+}
+
+/** So many ports, one behind the other. */
+async function openRange(adversary: Adversary, count: number): Promise<number> {
+  for (let first = 20_000 + (process.pid % 500) * 20; first < 60_000; first += count) {
+    try {
+      for (let index = 0; index < count; index++) await adversary.open(first + index);
+      return first;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    }
+  }
+  throw new Error("no ports are free");
+}
+
+/** Numbers in [0, 1). */
+function seeded(seed: number): () => number {
+  let state = seed * 2_654_435_761;
+  return () => {
+    state = (Math.imul(state ^ (state >>> 15), 2_246_822_519) + 0x9e3779b9) >>> 0;
+    return state / 2 ** 32;
+  };
+}
