@@ -1,5 +1,5 @@
 /**
- * Sixty faults that a careless change could make, as data: each is one replacement in one file that a user would notice.
+ * Sixty-five faults that a careless change could make, as data: each is one replacement in one file that a user would notice.
  *
  * `find` stands exactly once in its file. `tests` are the files that are expected to notice; main.ts runs them.
  */
@@ -211,6 +211,46 @@ const core: readonly Row[] = [
     "    wait();",
     "what died with a machine is told unreachable",
     "packages/core/test/link.test.ts",
+  ],
+  [
+    "link-flapping",
+    "core/src/transport/link",
+    "    this.#leftMs = this.#times.reconnectTimeoutMs;\n    this.#attachedAt",
+    "    this.#attachedAt",
+    "an actor dies on a way that comes and goes, though no outage is long",
+    "packages/cluster/test/simulation.test.ts",
+  ],
+  [
+    "link-given-up",
+    "core/src/transport/link",
+    "if (explained !== cause || isStillSo()) this.#end(explained);",
+    "this.#end(explained);",
+    "a host that was reached again in time is given up",
+    "packages/cluster/test/simulation.test.ts",
+  ],
+  [
+    "link-broken-pipe",
+    "core/src/transport/link",
+    "    return this.#wire !== undefined;\n  }\n\n  /** Asks",
+    "    return this.#wire?.isOpen === true;\n  }\n\n  /** Asks",
+    "calls over a connection that cannot be written to wait for ever",
+    "packages/cluster/test/simulation.test.ts",
+  ],
+  [
+    "retry-behind",
+    "core/src/caller/actor-client",
+    "    if (this.#state.kind === \"dead\") return call.fail(this.#state.failure);\n    if (call.isAgain) place(call);",
+    "    if (this.#state.kind === \"dead\") return call.fail(this.#state.failure);\n    if (call.isAgain && call.unresolved < 0) place(call);",
+    "a call that is tried again waits for the one that waits for it",
+    "packages/cluster/test/simulation.test.ts",
+  ],
+  [
+    "stream-end-lost",
+    "core/src/caller/stream",
+    "    if (this.#isDropped && !this.#isDetached) session.consumed(id, noMoreItems);\n    else if",
+    "    if",
+    "the producer of a stream runs on when its consumer has left",
+    "packages/cluster/test/simulation.test.ts",
   ],
 ];
 

@@ -509,8 +509,10 @@ class Story {
   #flap(firstMs: number, patienceMs: number): void {
     const { random } = this.#world;
     const downMs = random.between(0.25, 0.6) * patienceMs;
-    // Somebody who may be busy is dialled so often (core's transport/answer-times.ts).
-    const upMs = random.between(Math.max(1000, patienceMs / 12), 4000);
+    // A second, once both sides have proved who they are, which takes a few ways; somebody who may be busy is dialled so often (core's transport/answer-times.ts).
+    const [, latencyMs] = this.#network.weather.latencyMs;
+    const leastMs = Math.max(1000, patienceMs / 12) + 12 * latencyMs;
+    const upMs = random.between(leastMs, leastMs + 3000);
     const times = Math.ceil((1.3 * patienceMs) / downMs);
     for (let index = 0; index < times; index++) {
       this.#down(firstMs + index * (downMs + upMs), downMs);
