@@ -352,7 +352,7 @@ test.each([
 
 test("tests may be given as lists of lines, and arguments as lists of values", () => {
   expect(readCodeTests({ inputs: [["1", "2"]], outputs: [["3", "4"]] }).tests).toEqual([
-    { stdin: "1\n2", expected: "3\n4", suffix: "" },
+    { stdin: "1\n2", expected: "3\n4", assertion: undefined },
   ]);
   const { tests, functionName } = readCodeTests({
     fn_name: "f",
@@ -360,5 +360,5 @@ test("tests may be given as lists of lines, and arguments as lists of values", (
     outputs: [{ a: 1 }],
   });
   expect(functionName).toBe("f");
-  expect(tests).toEqual([{ stdin: "1\n[2]", expected: '{"a":1}', suffix: "" }]);
+  expect(tests).toEqual([{ stdin: "1\n[2]", expected: '{"a":1}', assertion: undefined }]);
 });

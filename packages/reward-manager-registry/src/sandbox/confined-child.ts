@@ -2,13 +2,15 @@
  * A child process that is not trusted: in a process group of its own, under the limits of its shell, with nothing of our environment, and gone with all it started when it ends, when
  * its time is over, when it writes too much, when nobody waits any more, and when we end, however we end.
  *
- * What it may reach is the business of whoever makes its command (runtimes.ts).
+ * What it may reach is the business of whoever makes its command (isolation/, runtimes.ts). The last step that is ours before the program's own code writes to file descriptor 5
+ * "ready", and what else there is to say, and closes it: an end without that says nothing about the program.
  */
 
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
-import type { Readable } from "node:stream";
+import { once } from "node:events";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
+import type { Duplex, Readable } from "node:stream";
 
 export interface ChildRequest {
   readonly command: readonly [string, ...string[]];
@@ -22,8 +24,14 @@ export interface ChildRequest {
   readonly wallMs: number;
   /** Of memory that it may write to. Held by Linux; elsewhere by nobody. */
   readonly dataMb: number;
+  /** Of addresses, mappings that are shared included; undefined: for a language that reserves more than it uses. */
+  readonly addressMb: number | undefined;
   /** Of its standard output. Its standard error is cut at 64 KiB. */
   readonly maxOutputBytes: number;
+  /** File that it finds open as file descriptor 6. */
+  readonly filterPath?: string | undefined;
+  /** What talks to it over file descriptor 3. Default: what it writes there is collected. */
+  readonly talk?: ((channel: Duplex) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -33,7 +41,9 @@ export interface ChildEnd {
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** What it wrote to file descriptor 3. */
+  /** How far it came: "" if the program's own code was not reached, else "ready", or "ready compile-error". */
+  readonly reached: string;
+  /** What it wrote to file descriptor 3, unless something talked to it there. */
   readonly told: string;
   readonly durationMs: number;
 }
@@ -41,6 +51,7 @@ export interface ChildEnd {
 /** A file that it writes may have so many blocks of 512 bytes: 16 MiB. */
 const fileBlocks = 32_768;
 const maxErrorBytes = 65_536;
+const maxReachedBytes = 64;
 /** Its output may still be on the way when it has ended; what escaped its group may hold it open, and write on. */
 const lingerMs = 500;
 const mostLingers = 20;
@@ -48,33 +59,67 @@ const mostLingers = 20;
 /** Who watches ends the whole group when our end of file descriptor 4 closes. */
 const limited = `
 ulimit -c 0; ulimit -t "$1"; ulimit -f "$2"; ulimit -n 256; ulimit -d "$3" 2>/dev/null
-shift 3
-(cat <&4; kill -KILL 0) </dev/null >/dev/null 2>&1 3>&- &
+[ "$4" = 0 ] || ulimit -v "$4" 2>/dev/null
+shift 4
+(cat <&4; kill -KILL 0) </dev/null >/dev/null 2>&1 3>&- 5>&- 6<&- &
 exec "$@" 4<&-`;
 
 /** Rejects with the error of a shell that cannot be started, and with the signal's reason. */
 export function runConfined(request: ChildRequest): Promise<ChildEnd> {
-  const { command, cwd, env, cpuSeconds, dataMb, signal } = request;
+  const { command, cwd, env, cpuSeconds, dataMb, addressMb = 0, filterPath, signal } = request;
   signal?.throwIfAborted();
-  const limits = [cpuSeconds, fileBlocks, dataMb * 1024].map(String);
-  const stdin = openSync(request.stdinPath, "r");
+  const limits = [cpuSeconds, fileBlocks, dataMb * 1024, addressMb * 1024].map(String);
+  const files: number[] = [];
   const startedAt = performance.now();
   let child: ChildProcess;
   try {
+    files.push(openSync(request.stdinPath, "r"));
+    if (filterPath !== undefined) files.push(openSync(filterPath, "r"));
+    const [stdin = "ignore", filter = "ignore"] = files;
+    const covered = coverInherited(files);
     child = spawn("sh", ["-c", limited, "sh", ...limits, ...command], {
       cwd,
       env,
       detached: true,
-      stdio: [stdin, "pipe", "pipe", "pipe", "pipe"],
+      stdio: [stdin, "pipe", "pipe", "pipe", "pipe", "pipe", filter, ...covered],
     });
   } finally {
-    closeSync(stdin);
+    for (const file of files) closeSync(file);
   }
   return endOf(child, request, startedAt);
 }
 
+/**
+ * For file descriptors from 7 on: /dev/null in the place of those that this process inherited, and that any child would inherit from it. Node marks its own as not to be inherited.
+ *
+ * @param files gets the descriptor of /dev/null
+ */
+function coverInherited(files: number[]): ("ignore" | number)[] {
+  const inherited = inheritedDescriptors().filter((one) => one > 6);
+  if (inherited.length === 0) return [];
+  const nothing = openSync("/dev/null", "r");
+  files.push(nothing);
+  const length = Math.max(...inherited) - 6;
+  return Array.from({ length }, (_, at) => (inherited.includes(at + 7) ? nothing : "ignore"));
+}
+
+/** O_CLOEXEC, octal 02000000, as /proc says it. Elsewhere than on Linux nothing is known. */
+function inheritedDescriptors(): number[] {
+  if (!existsSync("/proc/self/fdinfo")) return [];
+  return readdirSync("/proc/self/fdinfo").flatMap((name) => {
+    try {
+      const info = readFileSync(`/proc/self/fdinfo/${name}`, "utf8");
+      const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(info)?.[1] ?? "0", 8);
+      return (flags & 0o2000000) === 0 ? [Number(name)] : [];
+    } catch {
+      // Closed meanwhile.
+      return [];
+    }
+  });
+}
+
 function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): Promise<ChildEnd> {
-  const { wallMs, maxOutputBytes, signal } = request;
+  const { wallMs, maxOutputBytes, talk, signal } = request;
   return new Promise((resolve, reject) => {
     let reason: ChildEnd["reason"] = "ended";
     const end = (why: ChildEnd["reason"]): void => {
@@ -88,8 +133,14 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
     const tooMuch = (): void => end("output-limit");
     const stdout = new Collected(child.stdout as Readable, maxOutputBytes, tooMuch);
     const stderr = new Collected(child.stderr as Readable, maxErrorBytes);
-    const told = new Collected(child.stdio[3] as Readable, maxOutputBytes, tooMuch);
-    const all = [stdout, stderr, told];
+    const channel = child.stdio[3] as Duplex;
+    const told = talk === undefined ? new Collected(channel, maxOutputBytes, tooMuch) : undefined;
+    if (talk !== undefined) talk(channel);
+    const reached = new Collected(
+      (child.stdio as readonly unknown[])[5] as Readable,
+      maxReachedBytes,
+    );
+    const all = [stdout, stderr, reached, ...(told === undefined ? [] : [told])];
     child.stdio[4]?.on("error", () => undefined);
 
     let late: NodeJS.Timeout | undefined;
@@ -104,7 +155,8 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       over();
       if (signal?.aborted === true) return reject(signal.reason as Error);
       if (exit === undefined) return;
-      resolve({ reason, ...exit, stdout: stdout.text, stderr: stderr.text, told: told.text });
+      const output = { stdout: stdout.text, stderr: stderr.text, told: told?.text ?? "" };
+      resolve({ reason, ...exit, reached: reached.text, ...output });
     };
     /** As long as something comes. */
     const linger = (lingers: number, before: number): void => {
@@ -162,4 +214,12 @@ function killGroup(pid: number | undefined): void {
     const { code = "" } = error as NodeJS.ErrnoException;
     if (!["ESRCH", "EPERM"].includes(code)) throw error;
   }
+}
+
+/** Removes a folder that a program has written to: whatever rights it took away, however deep it went, and following no link. Rejects where something stays. */
+export async function removeWritten(folder: string): Promise<void> {
+  const command = 'chmod -R u+rwX -- "$1" 2>/dev/null; exec rm -rf -- "$1"';
+  const child = spawn("sh", ["-c", command, "sh", folder], { stdio: "ignore" });
+  const [code] = (await once(child, "exit")) as [number | null];
+  if (code !== 0) throw new Error(`${folder} cannot be removed: rm ended with ${code}`);
 }

@@ -4,13 +4,17 @@
  * those belong behind a sandbox service. What exactly is denied is in the package's README.
  */
 
-import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
-import { availableParallelism, constants, tmpdir } from "node:os";
-import { join } from "node:path";
+import { availableParallelism, constants } from "node:os";
 import { InvalidScorerOptionError, SandboxUnavailableError } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
 import type { ChildEnd } from "./confined-child.ts";
-import { runConfined } from "./confined-child.ts";
+import { chooseIsolation } from "./isolation/choice.ts";
+import type { Choice, SandboxReport } from "./isolation/choice.ts";
+import { isolations } from "./isolation/isolation.ts";
+import type { Isolation, SandboxIsolation } from "./isolation/isolation.ts";
+import { runJudged } from "./judged-run.ts";
+import { cpuSecondsOf, runProgram } from "./program-run.ts";
+import type { RunLimits } from "./program-run.ts";
 import { Runtimes } from "./runtimes.ts";
 import type { ProgramLanguage } from "./runtimes.ts";
 import { Turns } from "./turns.ts";
@@ -24,8 +28,11 @@ export interface LocalSandboxOptions {
   readonly memoryLimitMb?: number;
   /** What it may write to its standard output. Default 8 MiB. */
   readonly maxOutputBytes?: number;
-  /** Namespaces of the kernel around each program: true: where it gives them (default); "required": where it does not, nothing is run. */
-  readonly namespaces?: boolean | "required";
+  /**
+   * Ways to keep programs apart that will do; the strongest of them that this machine has is used, and where it has none nothing is run. Default: all four. For programs that may mean
+   * harm: `["bubblewrap", "namespaces"]`.
+   */
+  readonly isolation?: readonly SandboxIsolation[];
 }
 
 export interface Program {
@@ -38,6 +45,11 @@ export interface Program {
    * identifier, or InvalidScorerOptionError.
    */
   readonly functionName?: string | undefined;
+  /**
+   * Lines of a test of Python's, run behind the program and in a process of their own: names of the program stand for what its process has, and what comes from there is compared where
+   * the program cannot reach. Not together with `functionName`.
+   */
+  readonly test?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -50,45 +62,55 @@ export interface ProgramEnd {
   readonly stdout: string;
   /** At most 64 KiB of it. */
   readonly stderr: string;
-  /** JSON of what the function returned; undefined where none was called, or it did not return. */
+  /** JSON of what the function returned, as the program's process says it; undefined where none was called, or it did not return. */
   readonly value: string | undefined;
+  /** Whether the lines of the test ran to their end; undefined where there were none. */
+  readonly isTestPassed?: boolean;
   readonly durationMs: number;
 }
 
 export class LocalSandbox {
-  readonly #runtimes: Runtimes;
-  readonly #needsNamespaces: boolean;
+  readonly #runtimes = new Runtimes();
+  readonly #permitted: readonly SandboxIsolation[];
   readonly #turns: Turns;
-  readonly #timeoutMs: number;
-  readonly #memoryLimitMb: number;
-  readonly #maxOutputBytes: number;
+  readonly #limits: RunLimits;
+  #choice: Promise<Choice> | undefined;
 
   /** Throws InvalidScorerOptionError. */
   constructor(options: LocalSandboxOptions = {}) {
     const { maxConcurrent = availableParallelism(), timeoutMs = 10_000 } = options;
-    const { memoryLimitMb = 1024, maxOutputBytes = 8 * 2 ** 20 } = options;
-    this.#runtimes = new Runtimes(options.namespaces !== false);
-    this.#needsNamespaces = options.namespaces === "required";
+    const { memoryLimitMb = 1024, maxOutputBytes = 8 * 2 ** 20, isolation = isolations } = options;
+    this.#permitted = knownIsolations(isolation);
     this.#turns = new Turns(positive("maxConcurrent", maxConcurrent));
-    this.#timeoutMs = positive("timeoutMs", timeoutMs);
-    this.#memoryLimitMb = positive("memoryLimitMb", memoryLimitMb);
-    this.#maxOutputBytes = positive("maxOutputBytes", maxOutputBytes);
+    this.#limits = {
+      timeoutMs: positive("timeoutMs", timeoutMs),
+      memoryLimitMb: positive("memoryLimitMb", memoryLimitMb),
+      maxOutputBytes: positive("maxOutputBytes", maxOutputBytes),
+    };
   }
 
-  /** "namespaces": programs have no network and see no other processes, by the kernel. "process": what is denied is denied by their languages alone. */
-  async isolation(): Promise<"namespaces" | "process"> {
-    return (await this.#runtimes.hasNamespaces()) ? "namespaces" : "process";
+  /** What keeps programs apart here. Rejects with SandboxUnavailableError where this machine has nothing that will do. */
+  async isolation(): Promise<SandboxIsolation> {
+    return (await this.#isolation("any language")).name;
+  }
+
+  /** What keeps programs apart here, and why nothing stronger does. */
+  async inspect(): Promise<SandboxReport> {
+    return (await this.#chosen()).report;
   }
 
   /** Rejects with SandboxUnavailableError, and with the signal's reason. What the program does wrong is in its end. */
   async run(program: Program): Promise<ProgramEnd> {
-    const { functionName, signal } = program;
+    const { functionName, test, signal } = program;
     if (functionName !== undefined && !/^[A-Za-z_$][\w$]*$/.test(functionName)) {
       throw new InvalidScorerOptionError(
         "functionName",
         "an identifier",
         describeValue(functionName),
       );
+    }
+    if (functionName !== undefined && test !== undefined) {
+      throw new InvalidScorerOptionError("test", "without functionName", describeValue(test));
     }
     const done = await this.#turns.take(signal);
     try {
@@ -98,66 +120,81 @@ export class LocalSandbox {
     }
   }
 
-  async #run({ language, code, stdin = "", functionName, signal }: Program): Promise<ProgramEnd> {
-    if (this.#needsNamespaces && !(await this.#runtimes.hasNamespaces())) {
-      throw new SandboxUnavailableError(language, "the kernel gives no namespaces");
+  async #run(program: Program): Promise<ProgramEnd> {
+    const { language, code, stdin = "", functionName, test, signal } = program;
+    const isolation = await this.#isolation(language);
+    const [runtimes, limits] = [this.#runtimes, this.#limits];
+    const request = { language, code, stdin, isolation, runtimes, limits, signal };
+    const cpuSeconds = cpuSecondsOf(limits);
+    if (test !== undefined) {
+      const { program: own, judge } = await runJudged(request, test);
+      return judgedEnd(programEnd(own, cpuSeconds), programEnd(judge, cpuSeconds));
     }
-    const folder = await realpath(await mkdtemp(join(tmpdir(), "rayling-program-")));
-    try {
-      const memoryLimitMb = this.#memoryLimitMb;
-      const request = { language, code, functionName, folder, memoryLimitMb };
-      const { files, command, ownMb } = await this.#runtimes.prepare(request);
-      const stdinPath = join(folder, "stdin.txt");
-      await Promise.all([
-        writeFile(stdinPath, stdin),
-        ...Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text)),
-      ]);
-      const cpuSeconds = Math.ceil(this.#timeoutMs / 1000);
-      const end = await runConfined({
-        command,
-        cwd: folder,
-        env: environment(folder),
-        stdinPath,
-        cpuSeconds,
-        wallMs: 2 * this.#timeoutMs,
-        dataMb: memoryLimitMb + ownMb,
-        maxOutputBytes: this.#maxOutputBytes,
-        signal,
-      }).catch((error: unknown) => {
-        signal?.throwIfAborted();
-        throw new SandboxUnavailableError(language, "no shell can be started", { cause: error });
-      });
-      return programEnd(end, cpuSeconds);
-    } finally {
-      await rm(folder, { recursive: true, force: true });
+    if (functionName === undefined) {
+      return programEnd(await runProgram({ ...request, part: { kind: "script" } }), cpuSeconds);
     }
+    const end = await runProgram({ ...request, part: { kind: "function", name: functionName } });
+    return { ...programEnd(end, cpuSeconds), value: valueIn(end.told) };
+  }
+
+  async #isolation(language: string): Promise<Isolation> {
+    const { isolation, report } = await this.#chosen();
+    if (isolation !== undefined) return isolation;
+    const problems = report.missing.map((one) => `${one.isolation}: ${one.problem}`).join("; ");
+    throw new SandboxUnavailableError(language, `no isolation that will do is there (${problems})`);
+  }
+
+  #chosen(): Promise<Choice> {
+    this.#choice ??= chooseIsolation(this.#permitted, (isolation) => this.#attempt(isolation));
+    return this.#choice;
+  }
+
+  /** Python where it is there: it asks more of the kernel than JavaScript does. */
+  async #attempt(isolation: Isolation): Promise<void> {
+    const hasPython = await this.#runtimes.hasPython();
+    const language = hasPython ? "python" : "javascript";
+    const limits = { timeoutMs: 30_000, memoryLimitMb: 1024, maxOutputBytes: 1024 };
+    const program = { language, part: { kind: "script" }, code: "", stdin: "" } as const;
+    const end = await runProgram({ ...program, isolation, runtimes: this.#runtimes, limits });
+    if (end.exitCode === 0) return;
+    throw new SandboxUnavailableError(language, `an empty program ended with ${end.exitCode}`);
   }
 }
 
-/** Nothing of ours: keys of services stand in environments. */
-function environment(folder: string): Readonly<Record<string, string>> {
+function knownIsolations(given: readonly SandboxIsolation[]): readonly SandboxIsolation[] {
+  const isKnown = (one: unknown): boolean => (isolations as readonly unknown[]).includes(one);
+  if (Array.isArray(given) && given.length > 0 && given.every(isKnown)) return given;
+  const expected = `a list of ${isolations.join(", ")}`;
+  throw new InvalidScorerOptionError("isolation", expected, describeValue(given));
+}
+
+/** What went wrong with the program comes before what the judge says about it. */
+function judgedEnd(own: ProgramEnd, judge: ProgramEnd): ProgramEnd {
+  const isOwnFault = own.status !== "finished" || own.exitCode !== 0;
+  const isPassed = !isOwnFault && judge.status === "finished" && judge.exitCode === 0;
+  const { status, exitCode, signal } = isOwnFault ? own : judge;
   return {
-    PATH: process.env["PATH"] ?? "/usr/local/bin:/usr/bin:/bin",
-    HOME: folder,
-    TMPDIR: folder,
-    LANG: "C.UTF-8",
-    // Numpy's libraries start a thread per CPU, each with memory of its own.
-    OMP_NUM_THREADS: "1",
-    OPENBLAS_NUM_THREADS: "1",
-    MKL_NUM_THREADS: "1",
+    // Lines that do not compile are no fault of the program.
+    status: status === "compile-error" && !isOwnFault ? "finished" : status,
+    exitCode,
+    signal,
+    stdout: own.stdout + judge.stdout,
+    stderr: own.stderr + judge.stderr,
+    value: undefined,
+    isTestPassed: isPassed,
+    durationMs: Math.max(own.durationMs, judge.durationMs),
   };
 }
 
 function programEnd(end: ChildEnd, cpuSeconds: number): ProgramEnd {
-  const { reason, stdout, stderr, told, durationMs } = end;
-  const { value, compileError } = readTold(told);
+  const { reason, stdout, stderr, reached, durationMs } = end;
   const { exitCode, signal } = withSignal(end);
   // The kernel ends it so at the limit of its processor time.
   const isOutOfTime =
     ["SIGKILL", "SIGXCPU"].includes(signal ?? "") && durationMs > 900 * cpuSeconds;
-  const finished = compileError === true ? "compile-error" : "finished";
+  const finished = reached.endsWith("compile-error") ? "compile-error" : "finished";
   const status = reason === "ended" ? (isOutOfTime ? "timeout" : finished) : reason;
-  return { status, exitCode, signal, stdout, stderr, value, durationMs };
+  return { status, exitCode, signal, stdout, stderr, value: undefined, durationMs };
 }
 
 /** A shell that stood between says 128 and the signal's number. */
@@ -168,12 +205,9 @@ function withSignal({ exitCode, signal }: ChildEnd): Pick<ProgramEnd, "exitCode"
     : { exitCode: null, signal: name as NodeJS.Signals };
 }
 
-function readTold(told: string): { readonly value?: string; readonly compileError?: boolean } {
-  if (told === "") return {};
-  if (told === '{"compileError": true}') return { compileError: true };
-  // Numbers of any size, so not parsed here.
-  const value = /^\{"value": ?([\s\S]*)\}$/.exec(told)?.[1];
-  return value === undefined ? {} : { value };
+/** Numbers of any size, so not parsed here. */
+function valueIn(told: string): string | undefined {
+  return /^\{"value": ?([\s\S]*)\}$/.exec(told)?.[1];
 }
 
 function positive(option: string, value: number): number {

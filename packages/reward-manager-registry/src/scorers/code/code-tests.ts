@@ -14,8 +14,8 @@ export interface CodeTest {
   readonly stdin: string;
   /** Standard output, or JSON of what the function returns; undefined: that it runs is enough. */
   readonly expected: string | undefined;
-  /** Put behind the program. */
-  readonly suffix: string;
+  /** Lines that must run behind the program. */
+  readonly assertion: string | undefined;
 }
 
 export interface CodeTests {
@@ -84,7 +84,7 @@ function pairs(inputs: unknown, outputs: unknown, name: string | undefined): Cod
       name !== undefined && typeof outputs[index] !== "string"
         ? JSON.stringify(outputs[index])
         : lines("outputs", outputs[index], undefined),
-    suffix: "",
+    assertion: undefined,
   }));
 }
 
@@ -96,7 +96,7 @@ function assertion(line: unknown, inputs: unknown, outputs: unknown, index: numb
   return {
     stdin: stdin === undefined ? "" : lines("inputs", stdin, undefined),
     expected: expected === undefined ? undefined : lines("outputs", expected, undefined),
-    suffix: `\n\n${line}`,
+    assertion: line,
   };
 }
 

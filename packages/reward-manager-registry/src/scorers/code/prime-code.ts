@@ -56,8 +56,9 @@ async function runTest(
   test: CodeTest,
   { index, all: { functionName }, sandbox, signal }: TestRun,
 ): Promise<CodeTestResult> {
-  const { stdin, suffix } = test;
-  const end = await sandbox.run({ language, code: code + suffix, stdin, functionName, signal });
+  const { stdin, assertion } = test;
+  const program = { language, code, stdin, functionName, test: assertion, signal };
+  const end = await sandbox.run(program);
   const { stdout, stderr, exitCode, durationMs } = end;
   const status = statusOf(end, test, functionName !== undefined);
   return { test: index, status, stdout, stderr, exitCode, durationMs };
@@ -65,15 +66,16 @@ async function runTest(
 
 function statusOf(
   end: ProgramEnd,
-  { expected }: CodeTest,
+  { expected, assertion }: CodeTest,
   isCall: boolean,
 ): CodeTestResult["status"] {
-  const { status, exitCode, value, stdout } = end;
+  const { status, exitCode, value, stdout, isTestPassed } = end;
   if (status === "timeout") return "timeout";
   if (status === "output-limit") return "output_limit";
   if (status === "compile-error") return "compile_error";
   // A function that ended the program did not return.
   if (exitCode !== 0 || (isCall && value === undefined)) return "runtime_error";
+  if (assertion !== undefined && isTestPassed !== true) return "runtime_error";
   if (expected === undefined) return "success";
   const isSame = value === undefined ? sameOutput(stdout, expected) : sameValue(value, expected);
   return isSame ? "success" : "wrong_answer";

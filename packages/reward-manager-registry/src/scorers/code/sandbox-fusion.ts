@@ -86,13 +86,13 @@ interface CommandResult {
 
 async function runCode(
   { language, code }: CodeBlock,
-  { stdin, suffix }: CodeTest,
+  { stdin, assertion }: CodeTest,
   functionName: string | undefined,
   options: SandboxFusionOptions,
 ): Promise<RunCodeAnswer> {
   const { url, timeoutMs = 10_000, memoryLimitMb = 1024, retryDelayMs = 1000, signal } = options;
   const seconds = timeoutMs / 1000;
-  const program = code + suffix;
+  const program = assertion === undefined ? code : `${code}\n\n${assertion}`;
   const body = JSON.stringify({
     compile_timeout: seconds,
     run_timeout: seconds,

@@ -1,8 +1,8 @@
 /** A program that calls one function of another program: all that a sandbox service takes is programs. What the function returns goes to standard output, as verl's wrapper writes it. */
 
 import type { ProgramLanguage } from "../../sandbox/runtimes.ts";
-import { pythonPrelude } from "../../sandbox/python-runner.ts";
-import { callable } from "../../sandbox/javascript-runner.ts";
+import { pythonPrelude } from "../../sandbox/language/python-runner.ts";
+import { callable } from "../../sandbox/language/javascript-runner.ts";
 
 /** @param name an identifier */
 export function callingProgram(language: ProgramLanguage, program: string, name: string): string {

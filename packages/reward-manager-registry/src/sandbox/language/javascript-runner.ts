@@ -1,10 +1,16 @@
 /**
  * What Node runs before and around a program: the permission model denies files outside of its folder, other processes, threads, add-ons and WASI; what it does not deny in this version
- * of Node, the network, a module that is loaded first hides. A program that is made to find it can; where the kernel gives namespaces (runtimes.ts) it finds none.
+ * of Node, the network, a module that is loaded first hides. A program that is made to find it can; the wall of the kernel around it is `isolation/`.
  */
 
-/** Loaded before the program. */
+/** Loaded before the program. Says that it is ready (confined-child.ts), and closes what only a function's value goes to where none is called. */
 export const javascriptGuard: string = `"use strict";
+{
+  const { closeSync, writeSync } = require("node:fs");
+  writeSync(5, "ready");
+  closeSync(5);
+  if (!process.argv[1].endsWith("caller.mjs")) closeSync(3);
+}
 const hidden = new Set(["net", "tls", "http", "https", "http2", "dgram", "dns", "dns/promises", "cluster", "inspector", "inspector/promises", "quic", "repl", "test"]);
 const isHidden = (name) => hidden.has(String(name).replace(/^node:/, ""));
 const denied = (name) => Object.assign(new Error("the sandbox denies " + name), { code: "ERR_ACCESS_DENIED" });

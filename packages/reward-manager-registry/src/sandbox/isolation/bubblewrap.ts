@@ -1,0 +1,60 @@
+/**
+ * bubblewrap (Debian, Fedora, Arch: package `bubblewrap`), the tool that Flatpak keeps programs apart with. It needs user namespaces, or its own setuid bit, or root.
+ *
+ * `@anthropic-ai/sandbox-runtime` was looked at: it runs the same bwrap for agents that may read the machine and ask the network by a proxy, neither of which is wanted here.
+ */
+
+import type { ViewEntry } from "./file-view.ts";
+import { mostProcesses, ownPlaces, scratchBytes } from "./isolation.ts";
+import type { Isolation } from "./isolation.ts";
+import { systemCallFilter } from "./system-call-filter.ts";
+
+const filter = systemCallFilter(process.arch, "own");
+
+const { code, scratch } = ownPlaces;
+
+const walls = words(
+  `--unshare-user --unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup-try
+   --die-with-parent --new-session --cap-drop ALL --hostname sandbox`,
+);
+
+/** Where root runs it, its user is the owner of the switches in /proc/sys: they can only be read. */
+const system = words("--proc /proc --remount-ro /proc --dev /dev --remount-ro /dev");
+
+export const bubblewrap: Isolation = {
+  name: "bubblewrap",
+  endsProcesses: true,
+  places: () => ownPlaces,
+  confinement: () => ({ processes: mostProcesses }),
+  wrap({ command, folder, view }) {
+    return {
+      command: [
+        "bwrap",
+        ...walls,
+        ...view.flatMap(argumentsOf),
+        ...system,
+        "--ro-bind",
+        `${folder}/code`,
+        code,
+        ...words(`--size ${scratchBytes} --tmpfs ${scratch}`),
+        // Behind all that was put up in it.
+        ...words(`--remount-ro / --chdir ${scratch}`),
+        ...(filter === undefined ? [] : ["--seccomp", "6"]),
+        "--",
+        ...command,
+      ],
+      files: filter === undefined ? {} : { "filter.bpf": filter.bytes },
+      ...(filter === undefined ? {} : { filter: "filter.bpf" }),
+    };
+  },
+};
+
+function argumentsOf(entry: ViewEntry): string[] {
+  return entry.kind === "link"
+    ? ["--symlink", entry.target, entry.path]
+    : ["--ro-bind", entry.path, entry.path];
+}
+
+function words(text: string): string[] {
+  return text.split(/\s+/);
+}

@@ -1,0 +1,57 @@
+/**
+ * The two ways without namespaces: a program lives among the processes of its user, in a folder on the disk. `landlock` has the kernel refuse what is not its own, `process` leaves that to
+ * the languages, but for the filter of system calls where Python is there to set it.
+ */
+
+import type { KernelConfinement } from "../language/python-confinement.ts";
+import type { Isolation, Places } from "./isolation.ts";
+import { systemCallFilter } from "./system-call-filter.ts";
+
+const filter = process.platform === "linux" ? systemCallFilter(process.arch, "users") : undefined;
+const filterOfProcess: KernelConfinement =
+  filter === undefined
+    ? {}
+    : {
+        filter: filter.bytes.toString("hex"),
+        ...(filter.processIdAt === undefined ? {} : { processIdAt: filter.processIdAt }),
+      };
+
+/** What the languages themselves read: about their own process, the processor and memory. */
+const ofProcesses = ["/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat"] as const;
+const read = ["/dev/random", "/dev/urandom", "/dev/zero", "/dev/full"] as const;
+
+const places = (folder: string): Places => ({
+  code: `${folder}/code`,
+  scratch: `${folder}/scratch`,
+});
+
+export const landlock: Isolation = {
+  name: "landlock",
+  endsProcesses: false,
+  places,
+  confinement: ({ code, scratch }, view) => ({
+    ...filterOfProcess,
+    landlock: {
+      read: [...view.map(({ path }) => path), ...ofProcesses, ...read, code],
+      write: [scratch, "/dev/null"],
+    },
+  }),
+  wrap: ({ command }) => ({ command, files: {} }),
+};
+
+export const filteredProcess: Isolation = {
+  name: "process",
+  endsProcesses: false,
+  places,
+  confinement: () => filterOfProcess,
+  wrap: ({ command }) => ({ command, files: {} }),
+};
+
+/** Where seccomp cannot be had. */
+export const plainProcess: Isolation = {
+  name: "process",
+  endsProcesses: false,
+  places,
+  confinement: () => ({}),
+  wrap: ({ command }) => ({ command, files: {} }),
+};

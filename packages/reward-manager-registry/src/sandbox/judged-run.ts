@@ -1,0 +1,81 @@
+/**
+ * Lines of a test in a process of their own, the judge. What they call of the program runs in the program's process; what comes back is compared in the judge's. Each has walls of its own, and
+ * this process carries what they say to each other: neither finds the other's memory, files or descriptors.
+ */
+
+import type { Duplex } from "node:stream";
+import type { ChildEnd } from "./confined-child.ts";
+import { runProgram } from "./program-run.ts";
+import type { RunRequest } from "./program-run.ts";
+
+export interface JudgedEnd {
+  readonly program: ChildEnd;
+  readonly judge: ChildEnd;
+}
+
+/** Rejects as runProgram does; what is left of the two is ended then. */
+export async function runJudged(
+  request: Omit<RunRequest, "part" | "talk">,
+  test: string,
+): Promise<JudgedEnd> {
+  const { signal, limits } = request;
+  const failed = new AbortController();
+  const either = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
+  const ours = new Meeting(limits.maxOutputBytes);
+  const run = (
+    more: Pick<RunRequest, "part" | "code">,
+    talk: (channel: Duplex) => void,
+  ): Promise<ChildEnd> =>
+    runProgram({ ...request, ...more, talk, signal: either }).catch((error: unknown) => {
+      failed.abort(error);
+      throw error;
+    });
+  const both = await Promise.allSettled([
+    run({ part: { kind: "server" }, code: request.code }, (channel) => ours.program(channel)),
+    run({ part: { kind: "judge" }, code: test }, (channel) => ours.judge(channel)),
+  ]);
+  const [program, judge] = both;
+  signal?.throwIfAborted();
+  if (program.status === "rejected" || judge.status === "rejected") throw failed.signal.reason;
+  return { program: program.value, judge: judge.value };
+}
+
+/** Carries bytes both ways once both are there, and as many as a program may write. */
+class Meeting {
+  readonly #maxBytes: number;
+  readonly #program = Promise.withResolvers<Duplex>();
+  readonly #judge = Promise.withResolvers<Duplex>();
+  readonly program = (channel: Duplex): void => this.#program.resolve(heldOpen(channel));
+  readonly judge = (channel: Duplex): void => this.#judge.resolve(heldOpen(channel));
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+    void Promise.all([this.#program.promise, this.#judge.promise]).then(([program, judge]) => {
+      this.#carry(program, judge);
+      this.#carry(judge, program);
+    });
+  }
+
+  #carry(from: Duplex, to: Duplex): void {
+    let bytes = 0;
+    from.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > this.#maxBytes) {
+        from.destroy();
+        to.destroy();
+      } else if (!to.write(chunk)) {
+        from.pause();
+        to.once("drain", () => from.resume());
+      }
+    });
+    const end = (): void => void to.end();
+    if (from.destroyed || from.readableEnded) end();
+    from.once("close", end);
+    from.once("end", end);
+  }
+}
+
+/** An end that is gone is heard of by the process that had it. */
+function heldOpen(channel: Duplex): Duplex {
+  return channel.on("error", () => undefined);
+}

@@ -1,0 +1,93 @@
+/**
+ * What Python makes the kernel hold of its own process before a program runs in it, by ctypes: no capabilities, no new privileges, Landlock (which files there are to open, no TCP, no
+ * signals to others), and the filter of system calls. None of it can be taken back, and what the process executes inherits it, so that the launcher below serves other languages.
+ *
+ * The texts hold functions that runner.py and the launcher share. What fails here ends the process before it has said that it is ready (confined-child.ts): nothing runs by half.
+ */
+
+/** What the kernel is asked for. Written as JSON beside the program. */
+export interface KernelConfinement {
+  /** Processes and threads of the user at once; undefined: whatever the machine permits. */
+  readonly processes?: number;
+  /** Files that may be opened, by what lies at or below these paths. What is not there is left out. */
+  readonly landlock?: { readonly read: readonly string[]; readonly write: readonly string[] };
+  /** Bytes in hexadecimal digits. */
+  readonly filter?: string;
+  /** Where in the filter the id of the process belongs. */
+  readonly processIdAt?: number;
+}
+
+/** `confine_by_kernel(wanted)`. */
+export const pythonConfinement: string = `
+def confine_by_kernel(wanted):
+    import os
+    if wanted.get("processes") is not None:
+        import resource
+        most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+        count = wanted["processes"] if most == resource.RLIM_INFINITY else min(wanted["processes"], most)
+        resource.setrlimit(resource.RLIMIT_NPROC, (count, count))
+    if wanted.get("filter") is None and wanted.get("landlock") is None:
+        return
+    import ctypes, struct
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def checked(result, what):
+        if result < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, f"{what}: {os.strerror(code)}")
+        return result
+
+    def long_call(name, *args):
+        return checked(getattr(libc, name)(*(ctypes.c_long(one) if isinstance(one, int) else one for one in args)), name)
+
+    # linux/capability.h, version 3: none effective, permitted, inheritable.
+    checked(libc.capset(struct.pack("Ii", 0x20080522, 0), bytes(24)), "capset")
+    PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+    long_call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if wanted.get("landlock") is not None:
+        restrict_files(long_call, wanted["landlock"])
+    if wanted.get("filter") is not None:
+        code = bytearray.fromhex(wanted["filter"])
+        if wanted.get("processIdAt") is not None:
+            struct.pack_into("<I", code, wanted["processIdAt"], os.getpid())
+        memory = ctypes.create_string_buffer(bytes(code), len(code))
+        program = struct.pack("HP", len(code) // 8, ctypes.addressof(memory))
+        long_call("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0)
+
+
+def restrict_files(call, paths):
+    import os, stat, struct
+    # linux/landlock.h. These numbers are the same on all architectures.
+    CREATE, ADD, RESTRICT, VERSION, BENEATH = 444, 445, 446, 1, 1
+    version = call("syscall", CREATE, 0, 0, VERSION)
+    # Rights to files: 13 in version 1, then REFER, TRUNCATE, IOCTL_DEV. TCP comes with version 4, scopes with 6.
+    files = (1 << {1: 13, 2: 14, 3: 15, 4: 15}.get(version, 16)) - 1
+    rules = struct.pack("QQQ", files, 3, 3)[: 8 if version < 4 else 16 if version < 6 else 24]
+    EXECUTE, WRITE, READ, LIST, TRUNCATE, IOCTL = 1, 2, 4, 8, 1 << 14, 1 << 15
+    MAKE_DEVICES = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11
+    ruleset = call("syscall", CREATE, rules, len(rules), 0)
+    reading, writing = EXECUTE | READ | LIST, files & ~(EXECUTE | MAKE_DEVICES | IOCTL)
+    for path, rights in [(one, reading) for one in paths["read"]] + [(one, writing) for one in paths["write"]]:
+        try:
+            at = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue
+        if not stat.S_ISDIR(os.fstat(at).st_mode):
+            rights &= EXECUTE | WRITE | READ | TRUNCATE
+        call("syscall", ADD, ruleset, BENEATH, struct.pack("=Qi", rights & files, at), 0)
+        os.close(at)
+    call("syscall", RESTRICT, ruleset, 0)
+    os.close(ruleset)
+`;
+
+/** Started as `launcher.py FILE COMMAND...`: confines itself as the file says, and becomes the command, which says itself that it is ready. */
+export const pythonLauncher: string = `
+import json, os, sys
+${pythonConfinement}
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    wanted = json.load(file)
+os.set_inheritable(5, True)
+confine_by_kernel(wanted)
+os.execv(sys.argv[2], sys.argv[2:])
+`;

@@ -1,0 +1,278 @@
+/**
+ * What Python runs in place of a program: it denies what a solution of a programming task has no business with, and then runs the program, or one function of it.
+ *
+ * Two walls. The kernel's (python-confinement.ts) is the one that counts. Before it stand audit hooks, which Python does not let anybody take away and which say in plain words what is
+ * denied: the network, other processes, signals, foreign functions by ctypes, files outside of the scratch folder (to be read: all but those of Python itself), and sqlite3, which opens
+ * files by itself. What no hook hears of is replaced. A program that is made to get around the hooks can.
+ *
+ * Started as `runner.py [name]` in the scratch folder, beside `program.py` and `confinement.json`. Without a name the program runs as a whole, as a script. With one the function of
+ * that name (or the method of that name of a class Solution) is called with the arguments that stand on standard input as JSON, one per line. To file descriptor 3 goes
+ * { "value": what it returned }: the program's word, as it shares the process. To file descriptor 5, which is closed before the program runs, goes "ready", and " compile-error".
+ */
+
+import { pythonConfinement } from "./python-confinement.ts";
+import { pythonPeer } from "./python-peer.ts";
+
+/** Names that solutions use without importing them (those that verl puts before programs), and where a function of a program is found. */
+export const pythonPrelude: string = `
+def known_names(names):
+    import importlib
+    modules = ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics",
+               "itertools", "functools", "operator", "io", "sys", "json", "builtins", "typing")
+    for module in modules:
+        exec(f"from {module} import *", names)
+    for module in modules[:-2]:
+        names[module] = importlib.import_module(module)
+    names["sys"].setrecursionlimit(6 * 10**5)
+
+
+def function_of(names, name):
+    solution = names.get("Solution")
+    if isinstance(solution, type) and hasattr(solution, name):
+        return getattr(solution(), name)
+    return names[name]
+`;
+
+/** See above. */
+const base = `
+import builtins, json, os, signal, sys, types
+
+FOLDER = os.path.realpath(os.getcwd())
+CODE = os.path.dirname(os.path.realpath(__file__))
+PROGRAM = os.path.join(CODE, "program.py")
+SILENT = {"signal": (("signal", "_signal"), ("pidfd_send_signal",)), "os": (("os", "posix"), ("mkfifo", "mknod"))}
+
+
+def refused(name):
+    def call(*_, **__):
+        raise PermissionError(f"the sandbox denies {name}")
+    return call
+
+
+def confine():
+    realpath, separator = os.path.realpath, os.sep
+    prefixes = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__), *sys.path]
+    readable = tuple({realpath(one).rstrip(separator) + separator for one in prefixes if one})
+    readable += ("/usr/share/zoneinfo/", "/usr/lib/", "/lib/", "/proc/self/", "/sys/devices/system/cpu/", CODE + separator)
+    devices = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/stdin", "/dev/stdout", "/dev/stderr",
+               "/dev/fd/0", "/dev/fd/1", "/dev/fd/2", "/etc/localtime", "/proc/cpuinfo", "/proc/meminfo")
+    own = FOLDER + separator
+    writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    denied = ("socket.", "subprocess.", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.startfile",
+              "os.kill", "signal.pthread_kill", "pty.", "ctypes.dlsym", "ctypes.call_function", "ctypes.cdata/", "ftplib.",
+              "smtplib.", "urllib.", "http.", "webbrowser.", "syslog.", "sys.remote_exec", "sqlite3.")
+    changing = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.chown", "os.link", "os.symlink",
+                "os.truncate", "os.utime", "os.chdir", "os.setxattr", "shutil.rmtree", "shutil.move"}
+    text, data = str, bytes
+
+    def place(path):
+        path = os.fsdecode(path)
+        return path if path in devices else realpath(path)
+
+    def hook(event, args):
+        if event == "open":
+            path, _, flags = args
+            if not isinstance(path, (text, data)):
+                return
+            at = place(path)
+            if at in devices or (at + separator).startswith(own):
+                return
+            if not (flags or 0) & writing and (at + separator).startswith(readable):
+                return
+            raise PermissionError(f"the sandbox denies opening {at}")
+        if event in changing:
+            for one in args:
+                if isinstance(one, (text, data)) and not (place(one) + separator).startswith(own):
+                    raise PermissionError(f"the sandbox denies {event} of {one!r}")
+        elif event == "socket.gethostname":
+            return
+        elif event.startswith(denied):
+            raise PermissionError(f"the sandbox denies {event}")
+
+    sys.addaudithook(hook)
+    # Of these no hook hears.
+    for module, (owners, names) in SILENT.items():
+        for owner in owners:
+            for name in names:
+                if hasattr(sys.modules.get(owner), name):
+                    setattr(sys.modules[owner], name, refused(f"{module}.{name}"))
+
+
+${pythonPrelude}
+${pythonConfinement}
+
+def compiled():
+    """What the program is, and its code. The program itself does not run yet: file descriptor 5 is ours."""
+    with open(PROGRAM, encoding="utf-8") as file:
+        source = file.read()
+    try:
+        code = compile(source, PROGRAM, "exec")
+    except (SyntaxError, ValueError):
+        os.write(5, b" compile-error")
+        raise
+    os.close(5)
+    return source, code
+
+
+def begun():
+    # What our own process inherited from its parent, and what the walls were put up with.
+    os.closerange(6, 256)
+    with open(os.path.join(CODE, "confinement.json"), encoding="utf-8") as file:
+        confine_by_kernel(json.load(file))
+    confine()
+    os.write(5, b"ready")
+
+
+def main_module(source):
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__builtins__=builtins, __file__="program.py")
+    known_names(main.__dict__)
+    if "np." in source:
+        try:
+            exec("import numpy as np", main.__dict__)
+        except ImportError:
+            pass
+    main.__name__ = "__main__"
+    sys.modules["__main__"] = main
+    sys.argv = ["program.py"]
+    return main
+`;
+
+/** See above. */
+export const pythonRunner: string = `${base}
+
+def tell(what):
+    with os.fdopen(3, "w", encoding="utf-8") as told:
+        json.dump(what, told, default=lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
+
+
+def run(name):
+    source, code = compiled()
+    main = main_module(source)
+    if name is None:
+        os.close(3)
+        exec(code, main.__dict__)
+        return
+    args = [json.loads(line) for line in sys.stdin.read().split("\\n") if line.strip()]
+    # JSON has no keys but texts; tests of one argument mean numbers where they can.
+    if len(args) == 1 and isinstance(args[0], dict):
+        try:
+            args = [{int(key): value for key, value in args[0].items()}]
+        except ValueError:
+            pass
+    exec(code, main.__dict__)
+    value = function_of(main.__dict__, name)(*args)
+    sys.stdout.flush()
+    tell({"value": value})
+
+
+name = sys.argv[1] if len(sys.argv) > 1 else None
+begun()
+run(name)
+`;
+
+/** Runs the program, and then does for the judge what it asks for, until the judge is gone. */
+export const pythonServer: string = `${base}
+${pythonPeer}
+
+def run():
+    source, code = compiled()
+    main = main_module(source)
+    given = dict(main.__dict__)
+    names = main.__dict__
+
+    def call(function, args, kwargs):
+        try:
+            return function(*args, **kwargs)
+        finally:
+            sys.stdout.flush()
+
+    def is_defined(name):
+        return name in names and (name not in given or names[name] is not given[name])
+
+    def named(name):
+        if not is_defined(name):
+            raise KeyError(name)
+        return names[name]
+
+    alone = {**{name: getattr(builtins, name) for name in ("len", "str", "repr", "bool", "int", "float", "abs", "round", "reversed", "iter")},
+             "index": operator.index, "neg": operator.neg}
+    answers = {
+        "defined": lambda wanted: [name for name in wanted if is_defined(name)],
+        "name": named,
+        "call": call,
+        "get": getattr,
+        "set": setattr,
+        "item": lambda value, key: value[key],
+        "put": lambda value, key, one: operator.setitem(value, key, one),
+        "drop": lambda value, key: operator.delitem(value, key),
+        "next": next,
+        "one": lambda name, value: alone[name](value),
+        "both": lambda name, one, other: isinstance(one, other) if name == "isinstance" else getattr(operator, name)(one, other),
+    }
+    exec(code, names)
+    sys.stdout.flush()
+    Peer(answers).serve()
+
+
+begun()
+run()
+`;
+
+/** Runs lines of a test. Names of the program in them stand for what its process has under these names. */
+export const pythonJudge: string = `${base}
+${pythonPeer}
+import ast
+
+
+class Names(dict):
+    """Globals of the test: what it assigns itself, then the program's, then what every program has."""
+
+    def ask_for(self, peer, source, known):
+        self.peer, self.known = peer, known
+        used = {node.id for node in ast.walk(source) if isinstance(node, ast.Name)}
+        defined = set(peer.ask("defined", sorted(used)))
+        # A program that redefines abs() judges itself. One whose task is to write gcd() is asked for it: the test names nothing else of it.
+        own = {name for name in defined if name not in known and not hasattr(builtins, name)}
+        self.programs = own if own else defined
+
+    def __missing__(self, name):
+        if name in self.programs:
+            return self.peer.ask("name", name)
+        return self.known[name]
+
+
+def tests_own(value):
+    """What the program may look into: objects of classes that the test defines."""
+    return getattr(type(value), "__module__", None) == "__test__"
+
+
+def public(value, name):
+    if tests_own(value) and not name.startswith("_"):
+        return name
+    raise AttributeError(f"the test gives no {name} of {type(value).__name__}")
+
+
+def called(function, args, kwargs):
+    inner = getattr(function, "__func__", function)
+    if getattr(inner, "__module__", None) == "__test__":
+        return function(*args, **kwargs)
+    raise TypeError("the test gives no such function")
+
+
+def run():
+    text, code = compiled()
+    known = dict(main_module(text).__dict__)
+    peer = Peer({
+        "call": called,
+        "get": lambda value, name: getattr(value, public(value, name)),
+        "set": lambda value, name, one: setattr(value, public(value, name), one),
+    })
+    names = Names(__name__="__test__", __builtins__=builtins)
+    names.ask_for(peer, ast.parse(text), known)
+    exec(code, names)
+
+
+begun()
+run()
+`;

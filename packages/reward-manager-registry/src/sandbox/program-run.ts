@@ -1,0 +1,130 @@
+/**
+ * One run of one process: its folder, its files, its walls, its end. What its end means is for local-sandbox.ts to say.
+ */
+
+import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Duplex } from "node:stream";
+import { SandboxUnavailableError } from "../errors.ts";
+import { removeWritten, runConfined } from "./confined-child.ts";
+import type { ChildEnd } from "./confined-child.ts";
+import type { Isolation } from "./isolation/isolation.ts";
+import { endMarked, newMark } from "./leftovers.ts";
+import type { Mark } from "./leftovers.ts";
+import type { Preparation, ProgramLanguage, ProgramPart, Runtimes } from "./runtimes.ts";
+
+export interface RunLimits {
+  readonly timeoutMs: number;
+  readonly memoryLimitMb: number;
+  readonly maxOutputBytes: number;
+}
+
+export interface RunRequest {
+  readonly language: ProgramLanguage;
+  readonly part: ProgramPart;
+  readonly code: string;
+  readonly stdin: string;
+  readonly isolation: Isolation;
+  readonly runtimes: Runtimes;
+  readonly limits: RunLimits;
+  readonly talk?: ((channel: Duplex) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Rejects with SandboxUnavailableError where the program itself was not reached, and with the signal's reason. */
+export async function runProgram(request: RunRequest): Promise<ChildEnd> {
+  const { language, part, code, isolation, runtimes, limits, signal } = request;
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "rayling-program-")));
+  try {
+    const places = isolation.places(folder);
+    const { memoryLimitMb } = limits;
+    const wanted = { language, part, code, places, isolation, memoryLimitMb };
+    const preparation = await runtimes.prepare(wanted);
+    const mark = newMark();
+    const end = await runPrepared(folder, preparation, { ...request, mark })
+      .catch((error: unknown) => {
+        signal?.throwIfAborted();
+        throw new SandboxUnavailableError(language, "no shell can be started", { cause: error });
+      })
+      .finally(() =>
+        isolation.endsProcesses || preparation.isFiltered ? undefined : endMarked(mark),
+      );
+    if (end.reason === "ended" && end.reached === "") {
+      throw new SandboxUnavailableError(language, problemOf(end, isolation));
+    }
+    return end;
+  } finally {
+    await remove(folder);
+  }
+}
+
+async function runPrepared(
+  folder: string,
+  { files, command, view, ownMb, mappedMb }: Preparation,
+  { stdin, isolation, limits, talk, signal, mark }: RunRequest & { readonly mark: Mark },
+): Promise<ChildEnd> {
+  const { timeoutMs, memoryLimitMb, maxOutputBytes } = limits;
+  const wrapping = isolation.wrap({ command, folder, view });
+  const at = (name: string): string => join(folder, name);
+  await Promise.all(["code", "scratch", "root"].map((name) => mkdir(at(name))));
+  const written = {
+    "code/stdin.txt": stdin,
+    ...Object.fromEntries(Object.entries(files).map(([name, text]) => [`code/${name}`, text])),
+    ...wrapping.files,
+  };
+  await Promise.all(Object.entries(written).map(([name, text]) => writeFile(at(name), text)));
+  return runConfined({
+    command: wrapping.command,
+    cwd: at("scratch"),
+    env: { ...environment(isolation.places(folder).scratch), ...mark },
+    stdinPath: at("code/stdin.txt"),
+    cpuSeconds: cpuSecondsOf(limits),
+    wallMs: 2 * timeoutMs,
+    dataMb: memoryLimitMb + ownMb,
+    addressMb: mappedMb === undefined ? undefined : memoryLimitMb + ownMb + mappedMb,
+    maxOutputBytes,
+    filterPath: wrapping.filter === undefined ? undefined : at(wrapping.filter),
+    talk,
+    signal,
+  });
+}
+
+export function cpuSecondsOf({ timeoutMs }: RunLimits): number {
+  return Math.ceil(timeoutMs / 1000);
+}
+
+/** Nothing of ours: keys of services stand in environments. */
+function environment(scratch: string): Readonly<Record<string, string>> {
+  return {
+    PATH: process.env["PATH"] ?? "/usr/local/bin:/usr/bin:/bin",
+    HOME: scratch,
+    TMPDIR: scratch,
+    LANG: "C.UTF-8",
+    // Each arena of the C library is 64 MB of addresses, which are limited.
+    MALLOC_ARENA_MAX: "2",
+    // Node refuses to start where it must not read its configuration.
+    OPENSSL_CONF: "/dev/null",
+    // Numpy's libraries start a thread per CPU, each with memory of its own.
+    OMP_NUM_THREADS: "1",
+    OPENBLAS_NUM_THREADS: "1",
+    MKL_NUM_THREADS: "1",
+  };
+}
+
+function problemOf({ exitCode, signal, stderr }: ChildEnd, { name }: Isolation): string {
+  const said = stderr.trim().split("\n").slice(-3).join(" ") || "it said nothing";
+  const how = signal === null ? `code ${exitCode}` : signal;
+  return `isolation by ${name} ended with ${how} before the program began: ${said}`;
+}
+
+/** What stays is no fault of the sample's. */
+async function remove(folder: string): Promise<void> {
+  const written = await readdir(join(folder, "scratch")).catch(() => []);
+  try {
+    if (written.length > 0) await removeWritten(folder);
+    else await rm(folder, { recursive: true, force: true });
+  } catch (error) {
+    process.emitWarning(error instanceof Error ? error : String(error));
+  }
+}
