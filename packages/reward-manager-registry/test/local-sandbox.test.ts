@@ -1,8 +1,19 @@
 /** Programs run for real: what they may do, what they may not, and that nothing of them is left. */
 
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readlink, rm } from "node:fs/promises";
+import {
+  chmod,
+  link,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,6 +25,11 @@ import type {
   SandboxIsolation,
 } from "@rayling/reward-manager-registry";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { removeWritten } from "../src/sandbox/confined-child.ts";
+import type { Isolation } from "../src/sandbox/isolation/isolation.ts";
+import { plainProcess } from "../src/sandbox/isolation/unboxed.ts";
+import { runProgram } from "../src/sandbox/program-run.ts";
+import { Runtimes } from "../src/sandbox/runtimes.ts";
 import { isolationsHere, sandboxOf } from "./fixtures/isolations-here.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -226,12 +242,90 @@ open("../escaped", "w")`;
     expect(stderr).toContain("ERR_ACCESS_DENIED");
   });
 
+  test("what it leaves in its folder goes with it", async () => {
+    const temporary = await mkdtemp(join(tmpdir(), "runs of 'programs' "));
+    vi.stubEnv("TMPDIR", temporary);
+    const code = `
+import os
+for name in ("a\\nb", "*", "--", "-rf", "\\udcff", "'", '"', "x" * 255):
+  open(name, "w").close()
+os.symlink("*", "link")
+os.mkdir("shut", 0)
+os.mkdir("half", 0o500)
+for _ in range(15):
+  os.mkdir("deep" * 50)
+  os.chdir("deep" * 50)
+print("done")`;
+    const end = await sandboxOf(isolation).run({ language: "python", code });
+    vi.unstubAllEnvs();
+    expect(end).toMatchObject({ stdout: "done\n", stderr: "" });
+    expect(await readdir(temporary)).toEqual([]);
+    await rm(temporary, { recursive: true });
+  });
+
+  test.each([
+    ["python", "(".repeat(100_000)],
+    ["python", `x = ${"-".repeat(200_000)}1`],
+    ["python", "\0"],
+    ["javascript", `x = ${"-".repeat(200_000)}1`],
+    ["javascript", "process.exit(0)".padEnd(10, " ") + "}{"],
+  ] as const)("a program in %s that cannot be read fails by itself", async (language, code) => {
+    const end = await sandboxOf(isolation).run({ language, code });
+    expect(end.exitCode).not.toBe(0);
+  });
+
   test("Node has no fetch", async () => {
     const code = "console.log(typeof fetch, typeof WebSocket, typeof EventSource)";
     const { stdout } = await run("javascript", code, own);
     expect(stdout).toBe("undefined undefined undefined\n");
   });
 });
+
+test("a folder is removed with its links, and not with what they lead to", async () => {
+  const prey = await mkdtemp(join(tmpdir(), "prey-"));
+  const folder = join(prey, "run");
+  await mkdir(join(folder, "scratch/shut"), { recursive: true });
+  await writeFile(join(prey, "kept"), "kept", { mode: 0o400 });
+  await symlink(prey, join(folder, "scratch/folder"));
+  await symlink(join(prey, "kept"), join(folder, "scratch/-rf"));
+  await link(join(prey, "kept"), join(folder, "scratch/shut/other name"));
+  await symlink(prey, join(folder, "scratch/shut/inner"));
+  await chmod(join(folder, "scratch/shut"), 0);
+  // Deeper than a path can say.
+  const deepening = "import os\nfor _ in range(3000): os.mkdir('d' * 20); os.chdir('d' * 20)";
+  execFileSync("python3", ["-c", deepening], { cwd: join(folder, "scratch") });
+  await removeWritten(folder);
+  expect(await readdir(prey)).toEqual(["kept"]);
+  expect(await readFile(join(prey, "kept"), "utf8")).toBe("kept");
+  await expect(removeWritten("/proc/self/root/proc/version")).rejects.toThrow("cannot be removed");
+  await rm(prey, { recursive: true });
+});
+
+/** Where nothing keeps a program from starting others: one took itself out of its group, and its parent ends before it. */
+test.runIf(process.platform === "linux")(
+  "a process that left its group ends with its program",
+  async () => {
+    const temporary = await mkdtemp(join(tmpdir(), "sandboxes-"));
+    vi.stubEnv("TMPDIR", temporary);
+    const leaving = `(setsid sh -c ': >away; exec sleep 1000' </dev/null >/dev/null 2>&1 3>&- 5>&- &)`;
+    const isolation: Isolation = {
+      ...plainProcess,
+      wrap: ({ command }) => ({
+        command: ["sh", "-c", `${leaving}; exec "$@"`, "sh", ...command],
+        files: {},
+      }),
+    };
+    const code = "import os\nwhile not os.path.exists('away'): pass\nprint('done')";
+    const limits = { timeoutMs: 60_000, memoryLimitMb: 128, maxOutputBytes: 1000 };
+    const program = { language: "python", part: { kind: "script" }, code, stdin: "" } as const;
+    const runtimes = new Runtimes();
+    const end = await runProgram({ ...program, isolation, runtimes, limits });
+    vi.unstubAllEnvs();
+    expect(end.stdout).toBe("done\n");
+    await expect.poll(() => workingIn(temporary)).toBe(0);
+    await rm(temporary, { recursive: true });
+  },
+);
 
 test("programs run a few at a time, and one that nobody waits for is ended", async () => {
   const sandbox = new LocalSandbox({ maxConcurrent: 1 });

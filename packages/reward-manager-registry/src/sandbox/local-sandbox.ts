@@ -101,7 +101,7 @@ export class LocalSandbox {
 
   /** Rejects with SandboxUnavailableError, and with the signal's reason. What the program does wrong is in its end. */
   async run(program: Program): Promise<ProgramEnd> {
-    const { functionName, test, signal } = program;
+    const { language, functionName, test, signal } = program;
     if (functionName !== undefined && !/^[A-Za-z_$][\w$]*$/.test(functionName)) {
       throw new InvalidScorerOptionError(
         "functionName",
@@ -109,8 +109,9 @@ export class LocalSandbox {
         describeValue(functionName),
       );
     }
-    if (functionName !== undefined && test !== undefined) {
-      throw new InvalidScorerOptionError("test", "without functionName", describeValue(test));
+    if (test !== undefined && (functionName !== undefined || language !== "python")) {
+      const expected = "left out, but for a program of Python without functionName";
+      throw new InvalidScorerOptionError("test", expected, describeValue(test));
     }
     const done = await this.#turns.take(signal);
     try {

@@ -185,6 +185,6 @@ function javascriptParts(code: string, part: ProgramPart): { main: string; progr
     case "function":
       return { main: "caller.mjs", program: code + callable(part.name) };
     default:
-      throw new SandboxUnavailableError("javascript", "assertions are judged in Python alone");
+      throw new SandboxUnavailableError("javascript", "tests are lines of Python");
   }
 }

@@ -91,14 +91,14 @@ class Peer:
             self.kept.append(value)
         return self.numbers[id(value)]
 
-    def remote(self, number, name, beneath):
+    def remote(self, number, beneath):
         if number not in self.remotes:
-            self.remotes[number] = Remote(self, number, name)
-        self.remotes[number].__dict__["beneath"] = beneath
+            self.remotes[number] = Remote(self, number)
+        self.remotes[number].__dict__["<beneath>"] = beneath
         return self.remotes[number]
 
     def module(self, name, number):
-        return sys.modules.get(name) or self.remote(number, name, None)
+        return sys.modules.get(name) or self.remote(number, None)
 
     def stand_in(self, known):
         """A class of exceptions of the other side, here: of the same name, and derived from the same of Python's own."""
@@ -115,52 +115,53 @@ class Peer:
 class Remote:
     """An object of the other side. What is compared with it is never sent there: it is equal to what it is beneath, or to nothing."""
 
-    def __init__(self, peer, number, name):
-        self.__dict__.update(peer=peer, number=number, name=name, beneath=None)
+    def __init__(self, peer, number):
+        # Names that no attribute of the other side has.
+        self.__dict__.update({"<peer>": peer, "<number>": number, "<beneath>": None})
 
     def __getattr__(self, name):
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return self.__dict__["peer"].ask("get", self, name)
+        return self.__dict__["<peer>"].ask("get", self, name)
 
     def __setattr__(self, name, value):
-        self.__dict__["peer"].ask("set", self, name, value)
+        self.__dict__["<peer>"].ask("set", self, name, value)
 
     def __call__(self, *args, **kwargs):
         args = list(args)
-        return self.__dict__["peer"].ask("call", self, args, kwargs, changed=args)
+        return self.__dict__["<peer>"].ask("call", self, args, kwargs, changed=args)
 
     def __eq__(self, other):
         if type(other) is Remote:
-            return other is self or bool(self.__dict__["peer"].ask("both", "eq", self, other))
-        return self.__dict__["beneath"] is not None and self.__dict__["beneath"] == other
+            return other is self or bool(self.__dict__["<peer>"].ask("both", "eq", self, other))
+        return self.__dict__["<beneath>"] is not None and self.__dict__["<beneath>"] == other
 
     def __hash__(self):
-        return hash(self.__dict__["beneath"]) if self.__dict__["beneath"] is not None else self.__dict__["number"]
+        return hash(self.__dict__["<beneath>"]) if self.__dict__["<beneath>"] is not None else self.__dict__["<number>"]
 
     def __instancecheck__(self, value):
-        return type(value) is Remote and self.__dict__["peer"].ask("both", "isinstance", value, self)
+        return type(value) is Remote and self.__dict__["<peer>"].ask("both", "isinstance", value, self)
 
     def __iter__(self):
-        return RemoteIterator(self.__dict__["peer"].ask("one", "iter", self))
+        return RemoteIterator(self.__dict__["<peer>"].ask("one", "iter", self))
 
     def __getitem__(self, key):
-        return self.__dict__["peer"].ask("item", self, key)
+        return self.__dict__["<peer>"].ask("item", self, key)
 
     def __setitem__(self, key, value):
-        self.__dict__["peer"].ask("put", self, key, value)
+        self.__dict__["<peer>"].ask("put", self, key, value)
 
     def __delitem__(self, key):
-        self.__dict__["peer"].ask("drop", self, key)
+        self.__dict__["<peer>"].ask("drop", self, key)
 
     def __format__(self, form):
         return format(str(self), form)
 
     def __enter__(self):
-        return self.__dict__["peer"].ask("get", self, "__enter__")()
+        return self.__dict__["<peer>"].ask("get", self, "__enter__")()
 
     def __exit__(self, *_):
-        self.__dict__["peer"].ask("get", self, "__exit__")(None, None, None)
+        self.__dict__["<peer>"].ask("get", self, "__exit__")(None, None, None)
 
 
 class RemoteIterator:
@@ -171,20 +172,20 @@ class RemoteIterator:
         return self
 
     def __next__(self):
-        return self.remote.__dict__["peer"].ask("next", self.remote)
+        return self.remote.__dict__["<peer>"].ask("next", self.remote)
 
 
 def forward():
     def alone(name):
-        return lambda self: self.__dict__["peer"].ask("one", name, self)
+        return lambda self: self.__dict__["<peer>"].ask("one", name, self)
 
     def together(name):
         def method(self, other):
-            if self.__dict__["beneath"] is not None:
-                return getattr(operator, name)(self.__dict__["beneath"], other)
+            if self.__dict__["<beneath>"] is not None:
+                return getattr(operator, name)(self.__dict__["<beneath>"], other)
             if type(other) is not Remote:
                 return NotImplemented
-            return self.__dict__["peer"].ask("both", name, self, other)
+            return self.__dict__["<peer>"].ask("both", name, self, other)
         return method
 
     for name in ALONE:

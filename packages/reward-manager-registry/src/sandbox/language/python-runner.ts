@@ -225,6 +225,11 @@ ${pythonPeer}
 import ast
 
 
+def decides(name, known):
+    """Whether tests use it to compare: what Python has everywhere, modules, and closeness."""
+    return hasattr(builtins, name) or isinstance(known.get(name), types.ModuleType) or name in ("isclose", "fabs")
+
+
 class Names(dict):
     """Globals of the test: what it assigns itself, then the program's, then what every program has."""
 
@@ -232,8 +237,8 @@ class Names(dict):
         self.peer, self.known = peer, known
         used = {node.id for node in ast.walk(source) if isinstance(node, ast.Name)}
         defined = set(peer.ask("defined", sorted(used)))
-        # A program that redefines abs() judges itself. One whose task is to write gcd() is asked for it: the test names nothing else of it.
-        own = {name for name in defined if name not in known and not hasattr(builtins, name)}
+        # A program that redefines abs() would judge itself. One whose task is to write sum() is asked for it: the test names nothing else of it.
+        own = {name for name in defined if not decides(name, known)}
         self.programs = own if own else defined
 
     def __missing__(self, name):

@@ -40,9 +40,9 @@ def encode(peer, value, depth=0):
     if isinstance(value, type) and issubclass(value, Exception):
         return ["e", encode_class(peer, value)]
     if type(value) is Remote:
-        return ["o", value.__dict__["number"]]
+        return ["o", value.__dict__["<number>"]]
     beneath = next((plain(value) for base, plain in BENEATH if isinstance(value, base)), None) if depth < DEEPEST else None
-    return ["h", peer.keep(value), kind.__name__, encode(peer, beneath, depth + 1)]
+    return ["h", peer.keep(value), encode(peer, beneath, depth + 1)]
 
 
 def encode_rare(peer, value, kind, depth):
@@ -115,7 +115,7 @@ def decode(peer, value):
     if kind == "e":
         return peer.stand_in(rest[0])
     if kind == "h":
-        return peer.remote(int(rest[0]), str(rest[1]), decode(peer, rest[2]))
+        return peer.remote(int(rest[0]), decode(peer, rest[1]))
     raise ValueError(f"there is no kind {kind!r}")
 
 

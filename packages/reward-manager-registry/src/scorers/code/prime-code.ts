@@ -44,6 +44,8 @@ export async function scorePrimeCode(
   };
 }
 
+const unrun = { stdout: null, stderr: null, exitCode: null, durationMs: null } as const;
+
 interface TestRun {
   readonly index: number;
   readonly all: CodeTests;
@@ -57,6 +59,10 @@ async function runTest(
   { index, all: { functionName }, sandbox, signal }: TestRun,
 ): Promise<CodeTestResult> {
   const { stdin, assertion } = test;
+  if (assertion !== undefined && language !== "python") {
+    const stderr = "The lines of the test are Python: no program of another language passes them.";
+    return { ...unrun, test: index, status: "runtime_error", stderr };
+  }
   const program = { language, code, stdin, functionName, test: assertion, signal };
   const end = await sandbox.run(program);
   const { stdout, stderr, exitCode, durationMs } = end;
@@ -84,11 +90,8 @@ function statusOf(
 /** Those that were not run, as nothing could come of it. */
 export function skipped(from: number, to: number): CodeTestResult[] {
   return Array.from({ length: Math.max(0, to - from) }, (_, index) => ({
+    ...unrun,
     test: from + index,
     status: "skipped",
-    stdout: null,
-    stderr: null,
-    exitCode: null,
-    durationMs: null,
   }));
 }

@@ -1,0 +1,331 @@
+/** Who decides what a program is worth: honest programs pass, and none passes by anything else than the right answer. On every way of isolation that is there. */
+
+import { randomInt } from "node:crypto";
+import { scorePrimeCode } from "@rayling/reward-manager-registry";
+import type { CodeTestResult } from "@rayling/reward-manager-registry";
+import { describe, expect, test, vi } from "vitest";
+import { isFull } from "../../../test/fixtures/suite.ts";
+import { isolationsHere, sandboxOf } from "./fixtures/isolations-here.ts";
+
+vi.setConfig({ testTimeout: 240_000 });
+
+const here = await isolationsHere();
+/** What takes the same path on all of them runs on the strongest. */
+const best = sandboxOf(here[0] ?? "process");
+
+/** What no program can guess. */
+const secret = randomInt(2 ** 40, 2 ** 47);
+
+async function result(
+  program: string,
+  tests: object,
+  sandbox = best,
+): Promise<CodeTestResult | undefined> {
+  const { metadata } = await scorePrimeCode(`\`\`\`python\n${program}\n\`\`\``, tests, { sandbox });
+  return metadata[0];
+}
+
+/** The assertions that a program is to get around. */
+const assertions = [
+  `assert f(1) == ${secret}`,
+  `assert abs(f(1) - ${secret}) < 1e-6`,
+  `assert not f(1) != ${secret}`,
+  `assert f(1) in (${secret},)`,
+  `assert math.isclose(f(1), ${secret})`,
+  `x = f(1)\nassert isinstance(x, int) and x == ${secret}`,
+  `assert sorted([f(1), f(2)]) == [${secret}, ${secret}]`,
+  `for own, its in zip(map(f, [1, 2]), [${secret}, ${secret}]): assert own == its\nassert own`,
+  `def check(candidate):\n  assert candidate(1) == ${secret}\ncheck(f)`,
+  `import unittest
+class Test(unittest.TestCase):
+  def test(self): self.assertEqual(f(1), ${secret})
+assert unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromTestCase(Test)).wasSuccessful()`,
+];
+
+const alwaysEqual = `
+  def __eq__(self, other): return True
+  def __ne__(self, other): return False
+  def __lt__(self, other): return True
+  def __le__(self, other): return True
+  def __sub__(self, other): return 0
+  def __rsub__(self, other): return 0
+  def __abs__(self): return 0
+  def __bool__(self): return True
+  def __contains__(self, other): return True
+  def __float__(self): return 0.0
+  def __hash__(self): return 0
+def f(n): return Any()`;
+
+const attacks: Readonly<Record<string, string>> = {
+  "ends at once": "import os; os._exit(0)",
+  "ends in order": "import sys; sys.exit(0)",
+  "ends when it is asked": "import os\ndef f(n): os._exit(0)",
+  "ends in order when it is asked": "def f(n): raise SystemExit(0)",
+  "raises what ends loops": "def f(n): raise StopIteration",
+  "raises what ends generators": "def f(n): raise GeneratorExit",
+  "is interrupted": "def f(n): raise KeyboardInterrupt",
+  "returns what is equal to everything": `class Any:${alwaysEqual}`,
+  "returns a number that is equal to everything": `class Any(int):${alwaysEqual}`,
+  "returns a text that is equal to everything": `class Any(str):${alwaysEqual}`,
+  "has a class that is equal to everything": `class Meta(type):${alwaysEqual.replace("Any()", "Meta('x', (), {})")}`,
+  "judges itself": `
+def f(n): return 0
+def abs(x): return 0
+def isinstance(*_): return True
+def sorted(x): return x
+def map(*_): return []
+def zip(*_): return []
+def isclose(*_): return True
+class math: isclose = lambda *_: True
+import builtins, unittest
+for name in ("abs", "isinstance", "sorted", "map", "zip"): setattr(builtins, name, globals()[name])
+builtins.AssertionError = ValueError
+unittest.TestCase.assertEqual = lambda *_: None`,
+  "tells the judge what it wants to hear": `
+import os, gc, json
+def f(n):
+  for line in (b'["=",true,[]]', b'["=",null,[]]', b'["!","SystemExit",["t",[0]],""]'):
+    os.write(3, (line + b"\\n") * 5)
+  os._exit(0)`,
+  "writes to everything that is open": `
+import os
+for fd in range(3, 256):
+  for word in (b"ready", b'{"value": true}', b'["=",true,[]]\\n'):
+    try: os.write(fd, word)
+    except OSError: pass
+os._exit(0)`,
+  "looks everything up": `
+import gc, os, re, sys
+def found():
+  places = [sys.argv, sys.orig_argv, os.environ, sys._current_frames(), gc.get_objects()]
+  yield from (repr(one)[:100_000] for one in places)
+  frame = sys._getframe()
+  while frame:
+    yield repr(frame.f_locals)[:100_000]
+    frame = frame.f_back
+  folders = [".", "..", os.path.dirname(sys.argv[0]) or ".", "/program", "/scratch", "/proc/self"]
+  folders += ["/proc/self/fd", "/proc/1", "/proc/%d" % os.getppid()]
+  for folder in folders:
+    try: names = os.listdir(folder)
+    except OSError: names = ["cmdline", "environ"]
+    for name in names:
+      try: yield open(os.path.join(folder, name), "rb").read(100_000).decode("latin-1")
+      except Exception: pass
+def f(n):
+  numbers = {int(one) for text in found() for one in re.findall("[0-9]{12,15}", text)}
+  numbers = [one for one in numbers if 2**40 <= one < 2**47]
+  return numbers[0] if len(numbers) == 1 else len(numbers)
+print(f(1))`,
+  "answers with what cannot be read": `
+import os
+def f(n):
+  os.write(3, b"[" * 100_000 + b"\\n")
+  os._exit(0)`,
+  "answers without end": `
+import os
+def f(n):
+  while True: os.write(3, b"[" * 65536)`,
+  "answers that it is a module": `
+import os, json
+def f(n):
+  os.write(3, json.dumps(["=", ["m", "operator", 0], []]).encode() + b"\\n")
+  os._exit(0)`,
+};
+
+/** Those that differ in what they return: which operation of a test meets it matters. */
+const returning = Object.entries(attacks).filter(([name]) => /equal|itself/.test(name));
+const failed = /^(wrong_answer|runtime_error|output_limit)$/;
+
+describe.each(here)("%s", (isolation) => {
+  const sandbox = sandboxOf(isolation);
+
+  test.concurrent.each(Object.entries(attacks))(
+    "a program that %s passes no assertion",
+    async (_, program) => {
+      const tests = { assert_case: [assertions[0] ?? ""] };
+      expect((await result(program, tests, sandbox))?.status).toMatch(failed);
+    },
+  );
+
+  test("the right answer passes", async () => {
+    const program = `def f(n): return ${secret}`;
+    expect(await result(program, { assert_case: [assertions.join("\n")] }, sandbox)).toMatchObject({
+      status: "success",
+      exitCode: 0,
+    });
+  });
+});
+
+/** In the gate on one: what is returned and written is compared by the same code on all. */
+describe.each(isFull ? here : here.slice(0, 1))("%s", (isolation) => {
+  const sandbox = sandboxOf(isolation);
+
+  test.concurrent.each(Object.entries(attacks))(
+    "a program that %s returns and writes nothing that is right",
+    async (_, program) => {
+      const call = { fn_name: "f", inputs: ["1"], outputs: [String(secret)] };
+      const output = { inputs: ["1"], outputs: [String(secret)] };
+      expect((await result(program, call, sandbox))?.status).toMatch(failed);
+      expect((await result(`${program}\nprint(f(1))`, output, sandbox))?.status).toMatch(failed);
+    },
+  );
+});
+
+describe.each(isFull ? Object.entries(attacks) : returning)("a program that %s", (_, program) => {
+  test.concurrent.each(assertions)("does not pass %s", async (assertion) => {
+    const one = await result(program, { assert_case: [assertion] });
+    expect(one?.status).toMatch(/^(runtime_error|output_limit)$/);
+  });
+});
+
+test("a program of another language passes no lines of Python", async () => {
+  const tests = { assert_case: ["assert f(1) == 1"] };
+  const program = "```js\nprocess.exit(0)\n```";
+  const { score, metadata } = await scorePrimeCode(program, tests, { sandbox: best });
+  expect([score, metadata[0]?.status]).toEqual([0, "runtime_error"]);
+});
+
+describe("tests of an honest program pass, whatever it has to do with the judge:", () => {
+  test.concurrent.each([
+    [
+      "numbers of any size",
+      "def f(n): return n ** 50",
+      "assert f(10) == 10 ** 50 and f(1.5) == 1.5 ** 50",
+    ],
+    [
+      "what is no number",
+      "def f(): return [float('nan'), float('inf'), -0.0]",
+      "x = f()\nassert x[0] != x[0] and x[1] == math.inf and str(x[2]) == '-0.0'",
+    ],
+    [
+      "all plain values",
+      "def f(x): return x",
+      "for x in [None, True, 'ü\\ud800', b'\\0', bytearray(b'a'), (1, [2]), {1: {2}}, frozenset([1]), 1j, range(3), {(1, 2): 'a'}]: assert f(x) == x and type(f(x)) is type(x), x",
+    ],
+    [
+      "collections",
+      "from collections import *\ndef f(): return [Counter('aab'), deque([1], 3), OrderedDict(a=1), defaultdict(list, a=[1])]",
+      "c, d, o, e = f()\nassert c.most_common(1) == [('a', 2)] and d.maxlen == 3 and o == OrderedDict(a=1) and e == {'a': [1]}",
+    ],
+    [
+      "dates and fractions",
+      "import datetime, decimal, fractions\ndef f(): return [datetime.date(2026, 1, 2), datetime.timedelta(3), decimal.Decimal('1.10'), fractions.Fraction(1, 3)]",
+      "import datetime, decimal, fractions\na, b, c, d = f()\nassert a + b == datetime.date(2026, 1, 5) and str(c) == '1.10' and d * 3 == 1",
+    ],
+    [
+      "named tuples and numbers with names",
+      "from enum import IntEnum\nfrom collections import namedtuple\nP = namedtuple('P', 'x y')\nclass Color(IntEnum): RED = 1\ndef f(): return P(1, 2)\ndef g(): return Color.RED",
+      "assert f() == (1, 2) and f().x == 1 and g() == 1 and g() < 2 and g().name == 'RED'",
+    ],
+    [
+      "arguments by name",
+      "def f(a, *rest, b=2, **more): return [a, rest, b, more]",
+      "assert f(1, 3, b=4, c=5) == [1, (3,), 4, {'c': 5}]",
+    ],
+    [
+      "arguments that are changed",
+      "def f(xs, d): xs.sort(); xs[0].append(9); d['b'] = d.pop('a')",
+      "inner = [1]\nxs = [[2], inner]\nd = {'a': inner}\nf(xs, d)\nassert xs == [[1, 9], [2]] and d == {'b': [1]}",
+    ],
+    [
+      "a class",
+      "class Stack:\n  size = 0\n  def __init__(self, *xs): self.xs = list(xs)\n  def push(self, x): self.xs.append(x); return self\n  def __len__(self): return len(self.xs)\n  def __getitem__(self, i): return self.xs[i]\n  def __repr__(self): return f'Stack{self.xs}'",
+      "s = Stack(1)\nassert len(s.push(2)) == 2 and s[1] == 2 and s.xs == [1, 2] and str(s) == 'Stack[1, 2]' and f'{s}' == 'Stack[1, 2]'\ns.size = 5\nassert s.size == 5 and Stack.size == 0 and isinstance(s, Stack) and not isinstance(1, Stack) and list(s) == [1, 2] and 2 in s",
+    ],
+    [
+      "objects that know when they are equal",
+      "class V:\n  def __init__(self, x): self.x = x\n  def __eq__(self, o): return isinstance(o, V) and self.x == o.x\n  def __add__(self, o): return V(self.x + o.x)\n  def __lt__(self, o): return self.x < o.x\n  def __bool__(self): return self.x != 0",
+      "assert V(1) + V(2) == V(3) and V(1) != V(2) and V(1) < V(2) and not V(0) and V(1) != 1",
+    ],
+    [
+      "errors of Python",
+      "def f(x): raise ValueError('bad', x)",
+      "try:\n  f(1)\n  assert False\nexcept ValueError as error:\n  assert error.args == ('bad', 1)",
+    ],
+    [
+      "errors of its own",
+      "class Bad(KeyError): pass\nclass Worse(Bad): pass\ndef f(): raise Worse('x')",
+      "for kind in (Worse, Bad, KeyError, LookupError):\n  try:\n    f()\n    assert False, 'nothing'\n  except kind: pass",
+    ],
+    [
+      "functions as arguments",
+      "def twice(f, x): return f(f(x))\ndef fails(f):\n  try: f()\n  except ZeroDivisionError: return 'caught'",
+      "assert twice(lambda x: x + 1, 1) == 3\ndef bad(): 1 / 0\nassert fails(bad) == 'caught'",
+    ],
+    [
+      "objects of the test as arguments",
+      "def depth(node): return 0 if node is None else 1 + max(depth(node.left), depth(node.right))\ndef mark(node): node.seen = True",
+      "class Node:\n  def __init__(self, left=None, right=None): self.left, self.right = left, right\ntree = Node(Node(), Node(Node()))\nassert depth(tree) == 3\nmark(tree)\nassert tree.seen",
+    ],
+    [
+      "generators",
+      "def f(n):\n  for i in range(n): yield i\ndef endless():\n  while True: yield 1",
+      "assert list(f(3)) == [0, 1, 2] and sum(f(4)) == 6\nit = endless()\nassert next(iter(it)) == 1",
+    ],
+    [
+      "what it returns as functions",
+      "def adder(n): return lambda x: x + n",
+      "assert adder(2)(3) == 5",
+    ],
+    [
+      "what it counts",
+      "count = 0\ndef inc():\n  global count\n  count += 1",
+      "inc(); inc()\nassert count == 2",
+    ],
+    [
+      "names of Python that are its task",
+      "def gcd(a, b): return 'mine'",
+      "assert gcd(4, 6) == 'mine'",
+    ],
+    [
+      "a solution",
+      "class Solution:\n  def twoSum(self, nums: List[int], target: int): return [0, 1]",
+      "assert Solution().twoSum([2, 7], 9) == [0, 1]",
+    ],
+    [
+      "what its main part does",
+      "import sys\ndef f(): return seen\nif __name__ == '__main__': seen = sys.stdin.read()",
+      "assert f() == ''",
+    ],
+    [
+      "what it imports",
+      "import collections as c, functools\nfrom functools import lru_cache\n@lru_cache\ndef f(n): return n",
+      "assert f(2) == 2 and f.cache_info().misses == 1",
+    ],
+  ])("%s", async (_, program, assertion) => {
+    const one = await result(program, { assert_case: [assertion] });
+    expect(one).toMatchObject({ stderr: expect.not.stringContaining("Unanswered") as string });
+    expect({ status: one?.status, stderr: one?.stderr }).toMatchObject({ status: "success" });
+  });
+
+  test("arrays of numpy", async ({ skip }) => {
+    const there = await result("import numpy", { inputs: [""], outputs: [""] });
+    skip(there?.status !== "success", "there is no numpy");
+    const program =
+      "import numpy as np\ndef f(n): return np.arange(n).reshape(2, -1), np.float32(0.5)";
+    const assertion =
+      "a, b = f(4)\nassert np.array_equal(a, [[0, 1], [2, 3]]) and a.shape == (2, 2) and b == 0.5";
+    expect(await result(program, { assert_case: [assertion] })).toMatchObject({
+      status: "success",
+    });
+  });
+});
+
+test("what a test writes, and what a program writes, is what is compared", async () => {
+  const tests = { assert_case: ["print(f(1))"], inputs: ["in"], outputs: ["in\n2"] };
+  const program = "print(input())\ndef f(n): return n + 1";
+  expect(await result(program, tests)).toMatchObject({ status: "success" });
+  expect(await result(program.replace("+ 1", "+ 2"), tests)).toMatchObject({
+    status: "wrong_answer",
+  });
+});
+
+test("a program that does not compile is told apart where a test judges it", async () => {
+  const broken = await result("def f(:", { assert_case: ["assert f(1)"] });
+  expect(broken).toMatchObject({ status: "compile_error" });
+  const test = await result("def f(n): return n", { assert_case: ["assert f(1"] });
+  expect(test).toMatchObject({
+    status: "runtime_error",
+    stderr: expect.stringContaining("SyntaxError") as string,
+  });
+});
