@@ -323,8 +323,8 @@ test("what a test writes, and what a program writes, is what is compared", async
 test("a program that does not compile is told apart where a test judges it", async () => {
   const broken = await result("def f(:", { assert_case: ["assert f(1)"] });
   expect(broken).toMatchObject({ status: "compile_error" });
-  const test = await result("def f(n): return n", { assert_case: ["assert f(1"] });
-  expect(test).toMatchObject({
+  const own = await result("def f(n): return n", { assert_case: ["assert f(1"] });
+  expect(own).toMatchObject({
     status: "runtime_error",
     stderr: expect.stringContaining("SyntaxError") as string,
   });

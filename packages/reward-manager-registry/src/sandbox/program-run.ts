@@ -2,7 +2,8 @@
  * One run of one process: its folder, its files, its walls, its end. What its end means is for local-sandbox.ts to say.
  */
 
-import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from "node:fs/promises";
+import { mkdirSync, symlinkSync } from "node:fs";
+import { mkdtemp, readdir, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
@@ -67,7 +68,11 @@ async function runPrepared(
   const { timeoutMs, memoryLimitMb, maxOutputBytes } = limits;
   const wrapping = isolation.wrap({ command, folder, view });
   const at = (name: string): string => join(folder, name);
-  await Promise.all(["code", "scratch", "root"].map((name) => mkdir(at(name))));
+  for (const name of ["code", "scratch", "root", ...(wrapping.folders ?? [])]) {
+    // Outer ones first; each is a system call.
+    mkdirSync(at(name), { recursive: true });
+  }
+  for (const [name, target] of Object.entries(wrapping.links ?? {})) symlinkSync(target, at(name));
   const written = {
     "code/stdin.txt": stdin,
     ...Object.fromEntries(Object.entries(files).map(([name, text]) => [`code/${name}`, text])),

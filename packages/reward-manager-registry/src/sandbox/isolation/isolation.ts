@@ -31,6 +31,9 @@ export interface Wrapping {
   readonly command: readonly [string, ...string[]];
   /** Files beside the command: paths below the run's folder. */
   readonly files: Readonly<Record<string, string | Buffer>>;
+  /** Folders that must be there for it, and links with what they lead to: paths below the run's folder. */
+  readonly folders?: readonly string[];
+  readonly links?: Readonly<Record<string, string>>;
   /** One of `files` that the command finds open as file descriptor 6. */
   readonly filter?: string;
 }

@@ -19,7 +19,12 @@ const flags =
   "--user --map-root-user --mount --net --pid --ipc --uts --fork --kill-child=KILL".split(" ");
 
 const devices = ["null", "zero", "full", "random", "urandom"].map((name) => `/dev/${name}`);
-const links = { fd: "/proc/self/fd", stdin: "fd/0", stdout: "fd/1", stderr: "fd/2" } as const;
+const ofDevices = [
+  ["/dev/fd", "/proc/self/fd"],
+  ["/dev/stdin", "fd/0"],
+  ["/dev/stdout", "fd/1"],
+  ["/dev/stderr", "fd/2"],
+] as const;
 
 export const namespaces: Isolation = {
   name: "namespaces",
@@ -28,47 +33,36 @@ export const namespaces: Isolation = {
   confinement: () => ({ processes: mostProcesses, ...filterOfProcess }),
   wrap({ command, folder, view }) {
     return {
-      command: ["unshare", ...flags, "sh", "-c", entering(view), "sh", folder, ...command],
-      files: { fstab: mounts(view, folder) },
+      command: ["unshare", ...flags, "sh", "-c", entering, "sh", folder, ...command],
+      files: { fstab: mounts(view, folder), ...filesToMountOn(view) },
+      folders: foldersToMountOn(view),
+      links: linksIn(view),
     };
   },
 };
 
-/** The shell stays the first process of its namespace: signals, and how they are reported, are different for that one. */
-function entering(view: readonly ViewEntry[]): string {
-  const { code, scratch } = ownPlaces;
-  const folders = [
-    ...foldersAround(view),
-    ...view.filter(({ kind }) => kind === "folder").map(pathOf),
-  ];
-  const files = [...view.filter(({ kind }) => kind === "file").map(pathOf), ...devices];
-  const linked = view.flatMap((one) =>
-    one.kind === "link" ? [`ln -s ${quoted(one.target)} .${quoted(one.path)}`] : [],
-  );
-  const ofDevices = Object.entries(links).map(([name, target]) => `ln -s ${target} dev/${name}`);
-  return `set -e
-cd "$1/root"
-mount -n -t tmpfs -o mode=755,size=1m,nosuid,nodev sandbox .
-cd "$1/root"
-mkdir -p dev proc .${code} .${scratch} ${folders.map((path) => `.${quoted(path)}`).join(" ")}
-: ${files.map((path) => `>.${quoted(path)}`).join(" ")}
-${[...linked, ...ofDevices].join("\n")}
+/**
+ * One mount(8) does all that stands in fstab, the root first. The shell stays the first process of its namespace: signals, and how they are reported, are different for that one.
+ * An ordinary user's path lacks where pivot_root may be.
+ */
+const entering = `set -e
+PATH="$PATH:/usr/sbin:/sbin"
 mount -n -a -T "$1/fstab"
+cd "$1/root"
 pivot_root . .
 umount -n -l .
-mount -n -o remount,bind,ro,nosuid,nodev /
-cd ${scratch}
+cd ${ownPlaces.scratch}
 shift
 set +e
 setpriv --no-new-privs --bounding-set=-all --inh-caps=-all -- "$@"
 exit $?`;
-}
 
 function mounts(view: readonly ViewEntry[], folder: string): string {
   const root = `${folder}/root`;
   const { code, scratch } = ownPlaces;
   const bound = view.filter(({ kind }) => kind !== "link").map(pathOf);
   return [
+    [root, root, "none", "bind,ro,nosuid,nodev"],
     ...bound.map((path) => [path, root + path, "none", "rbind,ro,nosuid,nodev"]),
     ...devices.map((path) => [path, root + path, "none", "bind,ro,nosuid,noexec"]),
     [`${folder}/code`, root + code, "none", "bind,ro,nosuid,nodev"],
@@ -79,11 +73,26 @@ function mounts(view: readonly ViewEntry[], folder: string): string {
     .join("");
 }
 
-const pathOf = ({ path }: ViewEntry): string => path;
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+function foldersToMountOn(view: readonly ViewEntry[]): string[] {
+  const ofView = view.filter(({ kind }) => kind === "folder").map(pathOf);
+  const { code, scratch } = ownPlaces;
+  return [...foldersAround(view), ...ofView, "/proc", "/dev", code, scratch].map(inRoot);
 }
+
+function filesToMountOn(view: readonly ViewEntry[]): Record<string, string> {
+  const ofView = view.filter(({ kind }) => kind === "file").map(pathOf);
+  return Object.fromEntries([...ofView, ...devices].map((path) => [inRoot(path), ""]));
+}
+
+function linksIn(view: readonly ViewEntry[]): Record<string, string> {
+  const ofView = view.flatMap((one) => (one.kind === "link" ? [[one.path, one.target]] : []));
+  return Object.fromEntries(
+    [...ofView, ...ofDevices].map(([path = "", target = ""]) => [inRoot(path), target]),
+  );
+}
+
+const inRoot = (path: string): string => `root${path}`;
+const pathOf = ({ path }: ViewEntry): string => path;
 
 /** fstab(5): spaces, tabs, ends of lines and backslashes as octal numbers. */
 function escaped(field: string): string {
