@@ -136,8 +136,18 @@ describe.each([
 
   test("assert_case: lines that must run behind the program", async () => {
     const tests = { assert_case: ["assert f(1) == 2", "assert f(2) == 3", "assert f(3) == 0"] };
-    const result = await score(fenced("def f(n): return n + 1"), tests);
+    const result = await score(fenced("print('seen')\ndef f(n): return n + 1"), tests);
     expect(statuses(result)).toEqual(["success", "success", "runtime_error"]);
+    expect(result.metadata[0]?.stdout?.trim()).toBe("seen");
+  });
+
+  test.each([
+    ["Python", "python", "import os\ndef f(n): return n + 1\nos._exit(0)"],
+    ["Python, in order", "python", "import sys\ndef f(n): return n + 1\nsys.exit(0)"],
+    ["JavaScript", "js", "process.exit(0)"],
+  ])("assert_case: a program of %s that ends before the lines", async (_, language, code) => {
+    const tests = { assert_case: ["assert f(1) == 2"] };
+    expect(statuses(await score(fenced(code, language), tests))).toEqual(["runtime_error"]);
   });
 
   test("a block of JavaScript is run by Node", async () => {

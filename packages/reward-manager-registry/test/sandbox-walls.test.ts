@@ -1,91 +1,97 @@
-/** What the kernel holds of code that has passed its language: one battery for all ways of isolation, and for each what it does not hold. */
+/** What the kernel holds of code that has passed its language: one battery for all ways of isolation, as this user and, where this is root, as an ordinary one. */
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
-import type { AddressInfo, Server } from "node:net";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import type { SandboxIsolation } from "@rayling/reward-manager-registry";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { isolationsHere } from "./fixtures/isolations-here.ts";
-import { runNatively } from "./fixtures/native-run.ts";
+import { describe, expect, test } from "vitest";
+import type { AttackOutcome } from "./fixtures/attack.ts";
 
 const isRoot = process.getuid?.() === 0;
-/** What root may do that others may not: its processes and threads are not counted. */
-const ofRoot = isRoot ? ["processes: threads without end"] : [];
-const secret = "the key of a service\n";
+const script = fileURLToPath(new URL("./fixtures/attack.ts", import.meta.url));
+const nobody = 65534;
+
+/** Where its python3 is to be found: one that root has in its own folder nobody else can start. */
+const users = [
+  { user: isRoot ? "root" : "an ordinary user", uid: undefined, path: process.env["PATH"] ?? "" },
+  ...(isRoot ? [{ user: "an ordinary user", uid: nobody, path: "/usr/bin:/bin" }] : []),
+];
 
 /** What SECURITY.md says is not held. */
-const notHeld: Readonly<Record<SandboxIsolation, readonly (string | RegExp)[]>> = {
-  bubblewrap: ofRoot,
-  namespaces: ofRoot,
-  landlock: ["processes: threads without end", "memory: many files"],
-  process: [
-    /^files: (?!rights|times|a device)/,
-    "processes: threads without end",
-    /^memory: (by name|many files)$/,
-  ],
-};
-
-const attacks = await readFile(new URL("./fixtures/native-attacks.py", import.meta.url), "utf8");
-
-let folder: string;
-const servers: Server[] = [];
-const sleeper = spawn("sleep", ["1000"], { env: { ...process.env, SERVICE_KEY: secret } });
-const connections: string[] = [];
-
-async function listening(where: number | string): Promise<Server> {
-  const server = createServer((one) => {
-    connections.push(String(where));
-    one.destroy();
-  });
-  if (typeof where === "number") server.listen(where, "127.0.0.1");
-  else server.listen(where);
-  await once(server, "listening");
-  return server;
+function notHeld(isolation: SandboxIsolation, user: string): readonly (string | RegExp)[] {
+  switch (isolation) {
+    case "bubblewrap":
+    case "namespaces":
+      // The kernel counts no threads of root.
+      return user === "root" ? ["processes: threads without end"] : [];
+    case "landlock":
+      return ["processes: threads without end", "memory: many files"];
+    case "process":
+      return [
+        "processes: threads without end",
+        /^files: (?!rights|times|a device)/,
+        /^memory: (by name|many files)$/,
+      ];
+    default:
+      throw new TypeError(`there is no isolation ${String(isolation)}`);
+  }
 }
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "prey-"));
-  await writeFile(join(folder, "secret"), secret, { mode: 0o600 });
-  servers.push(await listening(0));
-  servers.push(await listening(join(folder, "socket")));
-  servers.push(await listening(`\0${folder}`));
-});
+async function attack(
+  isolation: SandboxIsolation,
+  { uid, path }: (typeof users)[number],
+): Promise<AttackOutcome> {
+  const temporary = await mkdtemp(join(tmpdir(), "attacks-"));
+  await chmod(temporary, 0o777);
+  try {
+    const child = spawn(process.execPath, [script, isolation], {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { PATH: path, TMPDIR: temporary },
+      ...(uid === undefined ? {} : { uid, gid: uid }),
+    });
+    const [output] = await Promise.all([text(child.stdout), once(child, "exit")]);
+    return JSON.parse(output) as AttackOutcome;
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
 
-afterAll(async () => {
-  sleeper.kill("SIGKILL");
-  for (const one of servers) one.close();
-  await rm(folder, { recursive: true, force: true });
-});
-
-describe.each(await isolationsHere())("%s", (isolation) => {
-  test("code that no language holds back is held by the kernel", async () => {
-    const end = await runNatively(isolation, attacks, (code) => ({
-      code,
-      secret: join(folder, "secret"),
-      driver: process.pid,
-      sleeper: sleeper.pid,
-      port: (servers[0]?.address() as AddressInfo | undefined)?.port,
-      socket: join(folder, "socket"),
-      abstract: folder,
-    }));
-    expect(end).toMatchObject({ exitCode: 0, stderr: "" });
-    const results = end.stdout
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line) as [string, string | null]);
-    expect(results.length).toBeGreaterThan(50);
-    const isExcused = (name: string): boolean =>
-      notHeld[isolation].some((one) => (typeof one === "string" ? one === name : one.test(name)));
-    expect(results.filter(([name, got]) => got !== null && !isExcused(name))).toEqual([]);
-    // Nor did anything happen that the code did not see.
-    expect(connections).toEqual([]);
-    expect(sleeper.exitCode ?? sleeper.signalCode).toBeNull();
-    if (isolation === "process") return;
-    expect(await readFile(join(folder, "secret"), "utf8")).toBe(secret);
-    expect((await stat(join(folder, "secret"))).mode & 0o777).toBe(0o600);
+/** Whether that user can read what is to be run, and start what runs it. */
+async function canRun({ uid, path }: (typeof users)[number]): Promise<boolean> {
+  if (uid === undefined) return true;
+  const look = `require("fs").accessSync(process.argv[1]);
+    process.exit(require("child_process").spawnSync("python3", ["-c", ""]).status ?? 1)`;
+  const env = { PATH: path };
+  const child = spawn(process.execPath, ["-e", look, script], {
+    uid,
+    gid: uid,
+    env,
+    stdio: "ignore",
   });
+  const [code] = await once(child, "exit").catch(() => [1]);
+  return code === 0;
+}
+
+describe.each(users)("as $user", (user) => {
+  test.for(["bubblewrap", "namespaces", "landlock", "process"] as const)(
+    "%s holds code that no language holds back",
+    async (isolation, { skip }) => {
+      skip(!(await canRun(user)), "another user reaches no python3, no Node, or not this checkout");
+      const { missing, results, exitCode, stderr, harm } = await attack(isolation, user);
+      skip(missing !== undefined, `this machine does not have it: ${missing}`);
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+      expect(results.length).toBeGreaterThan(50);
+      const excuses = notHeld(isolation, user.user);
+      const isExcused = (name: string): boolean =>
+        excuses.some((one) => (typeof one === "string" ? one === name : one.test(name)));
+      expect(results.filter(([name, got]) => got !== null && !isExcused(name))).toEqual([]);
+      // Nor did anything happen that the code did not see.
+      if (isolation === "process") return;
+      expect(harm).toEqual([]);
+    },
+  );
 });

@@ -141,12 +141,14 @@ export class LocalSandbox {
   async #isolation(language: string): Promise<Isolation> {
     const { isolation, report } = await this.#chosen();
     if (isolation !== undefined) return isolation;
+    // It may be there next time.
+    this.#choice = undefined;
     const problems = report.missing.map((one) => `${one.isolation}: ${one.problem}`).join("; ");
     throw new SandboxUnavailableError(language, `no isolation that will do is there (${problems})`);
   }
 
   #chosen(): Promise<Choice> {
-    this.#choice ??= chooseIsolation(this.#permitted, (isolation) => this.#attempt(isolation));
+    this.#choice ??= chooseIsolation(this.#permitted, (one) => this.#attempt(one));
     return this.#choice;
   }
 

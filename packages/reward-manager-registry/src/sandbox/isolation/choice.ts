@@ -12,7 +12,10 @@ import { filteredProcess, landlock, plainProcess } from "./unboxed.ts";
 export interface SandboxReport {
   /** Undefined: none of those that are permitted; nothing is run. */
   readonly isolation: SandboxIsolation | undefined;
-  /** Whether the kernel refuses system calls that programs do without: new processes, sockets, memory that no limit counts. */
+  /**
+   * Whether the kernel refuses system calls that programs do without: new processes, sockets, memory that no limit counts. Programs of JavaScript have that by bubblewrap, or where there
+   * is a python3.
+   */
   readonly filtersSystemCalls: boolean;
   /** Stronger ways that are permitted, and what came of trying them. */
   readonly missing: readonly { readonly isolation: SandboxIsolation; readonly problem: string }[];

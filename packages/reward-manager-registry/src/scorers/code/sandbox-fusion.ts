@@ -5,6 +5,7 @@
  * What the service could not do is an error, and no test that failed: verl counts both as 0.
  */
 
+import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { SandboxServiceError } from "../../errors.ts";
 import { lastCodeBlock } from "./code-block.ts";
@@ -51,8 +52,9 @@ export async function scoreSandboxFusion(
   for (const [index, test] of tests.entries()) {
     // Behind the first ten only a program that has passed them is looked at, and only until it is wrong.
     if (index === counted && passedOf(metadata) < counted) break;
-    const answer = await runCode(block, test, functionName, options);
-    const result = resultOf(index, test, functionName, answer);
+    const mark = test.assertion === undefined ? undefined : `rayling-${randomUUID()}`;
+    const answer = await runCode(block, { ...test, mark }, functionName, options);
+    const result = resultOf(index, { ...test, mark }, functionName, answer);
     metadata.push(result);
     if (result.status === "compile_error") break;
     if (index >= counted && result.status === "wrong_answer") {
@@ -66,6 +68,12 @@ export async function scoreSandboxFusion(
 
 function passedOf(results: readonly CodeTestResult[]): number {
   return results.filter(({ status }) => status === "success").length;
+}
+
+/** A test as it is sent. */
+interface SentTest extends CodeTest {
+  /** What is written behind the lines of a test: an end without it came before them. A program that reads its own text finds it there. */
+  readonly mark: string | undefined;
 }
 
 /** Of the service, as far as it matters. */
@@ -86,13 +94,15 @@ interface CommandResult {
 
 async function runCode(
   { language, code }: CodeBlock,
-  { stdin, assertion }: CodeTest,
+  { stdin, assertion, mark }: SentTest,
   functionName: string | undefined,
   options: SandboxFusionOptions,
 ): Promise<RunCodeAnswer> {
   const { url, timeoutMs = 10_000, memoryLimitMb = 1024, retryDelayMs = 1000, signal } = options;
   const seconds = timeoutMs / 1000;
-  const program = assertion === undefined ? code : `${code}\n\n${assertion}`;
+  const end = `${language === "python" ? '__import__("sys").__stdout__' : "process.stdout"}.write`;
+  const program =
+    assertion === undefined ? code : `${code}\n\n${assertion}\n${end}("\\n${mark}\\n")\n`;
   const body = JSON.stringify({
     compile_timeout: seconds,
     run_timeout: seconds,
@@ -145,14 +155,16 @@ async function read(answer: Response): Promise<RunCodeAnswer> {
 /** Throws SandboxServiceError where the answer says nothing about the program. */
 function resultOf(
   test: number,
-  { expected }: CodeTest,
+  { expected, mark }: SentTest,
   functionName: string | undefined,
   answer: RunCodeAnswer,
 ): CodeTestResult {
   const { status, message = "", compile_result: compiled, run_result: run } = answer;
+  const [stdout = null, behind] =
+    mark === undefined ? [run?.stdout] : (run?.stdout?.split(`\n${mark}\n`) ?? []);
   const measured = {
     test,
-    stdout: run?.stdout ?? null,
+    stdout,
     stderr: run?.stderr ?? compiled?.stderr ?? null,
     exitCode: run?.return_code ?? null,
     durationMs: typeof run?.execution_time === "number" ? 1000 * run.execution_time : null,
@@ -168,7 +180,8 @@ function resultOf(
   const broke = run?.status === "Error" || (run?.status === "Finished" && run.return_code !== 0);
   if (status === "Failed" && broke) return { ...measured, status: "runtime_error" };
   if (status === "Success" && run?.status === "Finished") {
-    const isRight = isAnswer(run.stdout ?? "", expected, functionName !== undefined);
+    if (mark !== undefined && behind === undefined) return { ...measured, status: "runtime_error" };
+    const isRight = isAnswer(stdout ?? "", expected, functionName !== undefined);
     return { ...measured, status: isRight ? "success" : "wrong_answer" };
   }
   throw new SandboxServiceError(`it answered ${String(status)} ${message}`.trimEnd());
