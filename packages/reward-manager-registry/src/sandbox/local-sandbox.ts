@@ -1,7 +1,8 @@
 /**
- * Programs that nobody has looked at, run on this machine: each in a child process with a folder, limits and a deadline of its own (confined-child), denied what its language lets be
- * denied (runtimes), a few at a time. It keeps accidents and careless programs apart from this process and its secrets. It is no jail for programs that are made to break out:
- * those belong behind a sandbox service. What exactly is denied is in the package's README.
+ * Programs that nobody has looked at, run on this machine, a few at a time: each in a child process with a folder, limits and a deadline of its own (program-run.ts), behind the strongest
+ * walls that the machine has (isolation/). What a run means is said here: how it ended, and what it returned or wrote. What it is worth is decided by who has the tests.
+ *
+ * SECURITY.md says what each isolation holds, and what it does not.
  */
 
 import { availableParallelism, constants } from "node:os";

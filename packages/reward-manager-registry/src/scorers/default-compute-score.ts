@@ -3,6 +3,7 @@
  */
 
 import { InvalidSampleError } from "../errors.ts";
+import type { SandboxIsolation } from "../sandbox/isolation/isolation.ts";
 import { LocalSandbox } from "../sandbox/local-sandbox.ts";
 import type { ComputeScore, ScoreInput, ScoreOutput } from "../scoring/compute-score.ts";
 import { describeValue } from "../value-description.ts";
@@ -25,15 +26,18 @@ export interface DefaultScoreOptions {
   readonly memoryLimitMb?: number | undefined;
   /** Programs at once on this machine. Default: one per CPU. */
   readonly maxConcurrent?: number | undefined;
+  /** What may keep programs apart on this machine (LocalSandbox): without any of them nothing is run. Default: whatever there is. */
+  readonly isolation?: readonly SandboxIsolation[] | undefined;
 }
 
 /** The same function with settings of its own. Throws InvalidScorerOptionError. */
 export function createDefaultComputeScore(options: DefaultScoreOptions = {}): ComputeScore {
-  const { sandboxFusionUrl, memoryLimitMb, maxConcurrent } = options;
+  const { sandboxFusionUrl, memoryLimitMb, maxConcurrent, isolation } = options;
   const memory = memoryLimitMb === undefined ? {} : { memoryLimitMb };
   const sandbox = new LocalSandbox({
     ...memory,
     ...(maxConcurrent === undefined ? {} : { maxConcurrent }),
+    ...(isolation === undefined ? {} : { isolation }),
   });
   return (input) => {
     const { scorer } = routeDataSource(input.dataSource, { sandboxFusionUrl });
