@@ -11,6 +11,7 @@ import {
   readFile,
   readlink,
   rm,
+  stat,
   symlink,
   writeFile,
 } from "node:fs/promises";
@@ -145,6 +146,12 @@ describe.each(await isolationsHere())("%s", (isolation) => {
     ["python", "x = bytearray(400 << 20)", "MemoryError"],
     ["javascript", "const k = []; for (;;) k.push(Array(1000).fill(1.5))", "heap out of memory"],
     ["javascript", "const k = []; for (;;) k.push(Buffer.alloc(1 << 20, 1))", ""],
+    [
+      "javascript",
+      "const k = []; for (;;) k.push(new Uint8Array(new SharedArrayBuffer(1 << 20)).fill(1))",
+      "",
+    ],
+    ["python", "import mmap\nx = mmap.mmap(-1, 1 << 30)\nx[:] = bytes(1 << 30)", ""],
   ] as const)("%s may take so much memory: %s", async (language, code, said) => {
     const { status, exitCode, stderr } = await run(language, code, own);
     expect([status, exitCode === 0]).toEqual(["finished", false]);
@@ -297,6 +304,7 @@ test("a folder is removed with its links, and not with what they lead to", async
   await removeWritten(folder);
   expect(await readdir(prey)).toEqual(["kept"]);
   expect(await readFile(join(prey, "kept"), "utf8")).toBe("kept");
+  expect((await stat(join(prey, "kept"))).mode & 0o777).toBe(0o400);
   await expect(removeWritten("/proc/self/root/proc/version")).rejects.toThrow("cannot be removed");
   await rm(prey, { recursive: true });
 });

@@ -190,12 +190,17 @@ describe("tests of an honest program pass, whatever it has to do with the judge:
     [
       "numbers of any size",
       "def f(n): return n ** 50",
-      "assert f(10) == 10 ** 50 and f(1.5) == 1.5 ** 50",
+      "assert f(10) == 10 ** 50 and f(-10 ** 300) == 10 ** 15_000 and f(1.5) == 1.5 ** 50",
     ],
     [
       "what is no number",
       "def f(): return [float('nan'), float('inf'), -0.0]",
       "x = f()\nassert x[0] != x[0] and x[1] == math.inf and str(x[2]) == '-0.0'",
+    ],
+    [
+      "what is nested deeply",
+      "def f(n):\n  x = []\n  for _ in range(n): x = [x]\n  return x",
+      "x = []\nfor _ in range(900): x = [x]\nassert f(900) == x and f(899) != x",
     ],
     [
       "all plain values",

@@ -218,7 +218,9 @@ function killGroup(pid: number | undefined): void {
 
 /** Removes a folder that a program has written to: whatever rights it took away, however deep it went, and following no link. Rejects where something stays. */
 export async function removeWritten(folder: string): Promise<void> {
-  const command = 'chmod -R u+rwX -- "$1" 2>/dev/null; exec rm -rf -- "$1"';
+  // Folders alone: a file may be one of the user's by another name. Each is opened before it is gone into.
+  const command =
+    'find "$1" -type d ! -perm -700 -exec chmod u+rwx {} \\; 2>/dev/null; exec rm -rf -- "$1"';
   const child = spawn("sh", ["-c", command, "sh", folder], { stdio: "ignore" });
   const [code] = (await once(child, "exit")) as [number | null];
   if (code !== 0) throw new Error(`${folder} cannot be removed: rm ended with ${code}`);

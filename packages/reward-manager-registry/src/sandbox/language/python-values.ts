@@ -8,7 +8,7 @@
 export const pythonValues: string = `
 import collections, datetime, decimal, fractions
 
-DEEPEST = 200
+DEEPEST = 1000
 MOMENTS = {one.__name__: one for one in (datetime.date, datetime.datetime, datetime.time)}
 SEQUENCES = {"l": list, "t": tuple, "S": set, "F": frozenset}
 MAPPINGS = {"d": dict, "O": collections.OrderedDict, "C": collections.Counter}
@@ -22,8 +22,11 @@ BENEATH = ((bool, bool), (int, int.__int__), (float, float.__float__), (str, str
 
 def encode(peer, value, depth=0):
     kind = type(value)
-    if value is None or kind is bool or kind is int or kind is str:
+    if value is None or kind is bool or kind is str:
         return value
+    if kind is int:
+        # Python refuses to write long ones as decimals.
+        return value if -(1 << 63) < value < 1 << 63 else ["i", hex(value)]
     if kind is float:
         return ["f", repr(value)]
     if depth < DEEPEST:
@@ -83,6 +86,8 @@ def decode(peer, value):
     kind, *rest = value
     if kind == "f":
         return float(rest[0])
+    if kind == "i":
+        return int(rest[0], 16)
     if kind in SEQUENCES:
         return SEQUENCES[kind]([decode(peer, one) for one in rest[0]])
     if kind in MAPPINGS:
