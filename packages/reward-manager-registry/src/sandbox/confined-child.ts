@@ -24,7 +24,7 @@ export interface ChildRequest {
   readonly wallMs: number;
   /** Of memory that it may write to. Held by Linux; elsewhere by nobody. */
   readonly dataMb: number;
-  /** Of addresses, mappings that are shared included; undefined: for a language that reserves more than it uses. */
+  /** Of addresses, mappings that are shared included; undefined: no limit. */
   readonly addressMb: number | undefined;
   /** Of its standard output. Its standard error is cut at 64 KiB. */
   readonly maxOutputBytes: number;

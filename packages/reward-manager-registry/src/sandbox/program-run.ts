@@ -62,11 +62,12 @@ export async function runProgram(request: RunRequest): Promise<ChildEnd> {
 
 async function runPrepared(
   folder: string,
-  { files, command, view, ownMb, mappedMb }: Preparation,
+  { files, command, view, isFiltered, ownMb, mappedMb }: Preparation,
   { stdin, isolation, limits, talk, signal, mark }: RunRequest & { readonly mark: Mark },
 ): Promise<ChildEnd> {
   const { timeoutMs, memoryLimitMb, maxOutputBytes } = limits;
   const wrapping = isolation.wrap({ command, folder, view });
+  const hasFilter = isFiltered || wrapping.filter !== undefined;
   const at = (name: string): string => join(folder, name);
   for (const name of ["code", "scratch", "root", ...(wrapping.folders ?? [])]) {
     // Outer ones first; each is a system call.
@@ -87,7 +88,8 @@ async function runPrepared(
     cpuSeconds: cpuSecondsOf(limits),
     wallMs: 2 * timeoutMs,
     dataMb: memoryLimitMb + ownMb,
-    addressMb: mappedMb === undefined ? undefined : memoryLimitMb + ownMb + mappedMb,
+    // The filter refuses what this is for, and addresses are more than memory: libraries have gigabytes of them.
+    addressMb: mappedMb === undefined || hasFilter ? undefined : memoryLimitMb + ownMb + mappedMb,
     maxOutputBytes,
     filterPath: wrapping.filter === undefined ? undefined : at(wrapping.filter),
     talk,

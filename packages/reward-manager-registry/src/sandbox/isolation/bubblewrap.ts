@@ -18,8 +18,10 @@ const walls = words(
    --die-with-parent --new-session --cap-drop ALL --hostname sandbox`,
 );
 
-/** Where root runs it, its user is the owner of the switches in /proc/sys: they can only be read. */
-const system = words("--proc /proc --remount-ro /proc --dev /dev --remount-ro /dev");
+/** Where root runs it, its user is the owner of the switches in /proc/sys: they can only be read. /dev/zero is memory that no limit counts. */
+const system = words(
+  `--proc /proc --remount-ro /proc --dev /dev --dev-bind /dev/null /dev/zero --remount-ro /dev`,
+);
 
 export const bubblewrap: Isolation = {
   name: "bubblewrap",

@@ -18,7 +18,7 @@ const filterOfProcess: KernelConfinement =
 const flags =
   "--user --map-root-user --mount --net --pid --ipc --uts --fork --kill-child=KILL".split(" ");
 
-const devices = ["null", "zero", "full", "random", "urandom"].map((name) => `/dev/${name}`);
+const devices = ["null", "full", "random", "urandom"].map((name) => `/dev/${name}`);
 const ofDevices = [
   ["/dev/fd", "/proc/self/fd"],
   ["/dev/stdin", "fd/0"],

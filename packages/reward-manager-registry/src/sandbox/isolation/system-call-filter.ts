@@ -86,8 +86,8 @@ const [numberAt, architectureAt] = [0, 4];
 const argumentAt = (index: number): number => 16 + 8 * index;
 
 const cloneThread = 0x00010000;
-/** MAP_SHARED | MAP_ANONYMOUS: no limit of a process counts such memory. */
-const sharedAnonymous = 0x21;
+/** MAP_SHARED | MAP_ANONYMOUS, and MAP_GROWSDOWN: no limit of a process counts such memory. Nor what is shared of /dev/zero, which no isolation lets a program open. */
+const [sharedAnonymous, growsDown] = [0x21, 0x100];
 /** TIOCSTI and TIOCLINUX type into a terminal as its user would. */
 const typing = [0x5412, 0x541c] as const;
 
@@ -125,6 +125,7 @@ export function systemCallFilter(
     ...typing.flatMap((request) => ofArgument(ioctl, 1, [[jumpEqual, 0, 1, request]])),
     // Of its own process (0) it may ask for limits, and lower them.
     ...ofArgument(prlimit, 0, [[jumpEqual, 1, 0, 0]]),
+    ...ofArgument(mmap, 3, [[jumpSet, 0, 1, growsDown]]),
     ...ofArgument(mmap, 3, [
       [and, 0, 0, sharedAnonymous],
       [jumpEqual, 0, 1, sharedAnonymous],

@@ -18,7 +18,7 @@ const filterOfProcess: KernelConfinement =
 
 /** What the languages themselves read: about their own process, the processor and memory. */
 const ofProcesses = ["/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat"] as const;
-const read = ["/dev/random", "/dev/urandom", "/dev/zero", "/dev/full"] as const;
+const read = ["/dev/random", "/dev/urandom", "/dev/full"] as const;
 
 const places = (folder: string): Places => ({
   code: `${folder}/code`,

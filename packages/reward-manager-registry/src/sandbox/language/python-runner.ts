@@ -54,7 +54,7 @@ def confine():
     prefixes = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__), *sys.path]
     readable = tuple({realpath(one).rstrip(separator) + separator for one in prefixes if one})
     readable += ("/usr/share/zoneinfo/", "/usr/lib/", "/lib/", "/proc/self/", "/sys/devices/system/cpu/", CODE + separator)
-    devices = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/stdin", "/dev/stdout", "/dev/stderr",
+    devices = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/stdin", "/dev/stdout", "/dev/stderr",
                "/dev/fd/0", "/dev/fd/1", "/dev/fd/2", "/etc/localtime", "/proc/cpuinfo", "/proc/meminfo")
     own = FOLDER + separator
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
