@@ -187,7 +187,7 @@ describe("what cannot travel is refused at once, with its path", () => {
       { rows: new (class Rows extends Array<number> {})(2) },
       "args[0].rows is an instance of Rows",
     ],
-    ["a generator", [(function* () {})()], "args[0][0] is an instance of an unnamed class"],
+    ["a generator", [(function* () {})()], "args[0][0] is a generator; pass a list"],
     ["a promise", [Promise.resolve(1)], "args[0][0] is a Promise; await it first"],
     ["a map value", new Map([["k", () => 1]]), 'args[0].get("k") is a function'],
     ["a set member", new Set([new WeakMap()]), "args[0].values()[0] is an instance of WeakMap"],
@@ -204,11 +204,6 @@ describe("what cannot travel is refused at once, with its path", () => {
     ["a detached buffer", { a: [detached()] }, "args[0].a[0] is detached"],
     ["a view of one", [new Set([detachedView()])], "args[0][0].values()[0] is detached"],
     ["a class itself", Plain, "args[0] is a function"],
-    [
-      "a key __proto__",
-      JSON.parse('{"a":{"__proto__":1}}'),
-      'args[0].a has an own key "__proto__"',
-    ],
     ["something too deep", deep(600), "is nested deeper than 500 levels"],
   ])("%s", (_name, value, message) => {
     const counter = Counter.remote();

@@ -583,7 +583,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       if (values === args) values = [...args];
       (values as unknown[])[index] = slot(dependencies.push(liveEntryOf(value)) - 1);
     }
-    return this.codec.encode(values, "args");
+    return this.codec.encodeList(values, "args");
   }
 
   #writeReference(value: object): ReferenceData {

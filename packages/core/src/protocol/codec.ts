@@ -5,13 +5,14 @@
  * unpacking. Buffers of `outOfBandBytes` and more, and packed bodies of that size, leave as SharedArrayBuffers beside the bytes.
  * msgpackr/pack is msgpackr without its native string reader: no native code in threads that may be ended at any moment.
  * Invariants: the input is never changed; an `Encoded` is a snapshot; what cannot travel throws NotEncodableError with its path.
- * What arrives differently, on every transport alike: objects without a prototype come as plain ones, holes in arrays as undefined.
+ * What arrives differently, on every transport alike, says packages/core/README.md.
  */
 import { Packr, REUSE_BUFFER_MODE } from "msgpackr/pack";
 import { NotEncodableError, RaySystemError, type RemoteSite } from "../shared/errors.ts";
 import { checkDepth } from "./depth.ts";
-import { isFlat, outOfBandBytes, refusalOf, survey } from "./encodable.ts";
+import { isFlat, isFlatList, outOfBandBytes, survey, type Survey } from "./encodable.ts";
 import { type FailureData, type FindClass, fromFailure, isFailure, toFailure } from "./failure.ts";
+import { pathOf, refusalAt, refusalOf } from "./refusal.ts";
 import { Writing, type WritingRules } from "./replace.ts";
 import { serializers } from "./serializers.ts";
 import { allocateShared } from "./shared-memory.ts";
@@ -52,9 +53,20 @@ export function sizeOf(encoded: Encoded): number {
   return size;
 }
 
-const packr: Packr = new Packr({ structuredClone: true, useRecords: true, copyBuffers: true });
-/** For values without containers inside: no table of what was seen, and no view of its own for what it packs (measured: half the cost of a small call). */
-const flatPackr: Packr = new Packr({ useRecords: true, moreTypes: true });
+const packr: Packr = new Packr({
+  structuredClone: true,
+  useRecords: true,
+  copyBuffers: true,
+  // A key toJSON is one like any other.
+  useToJSON: false,
+});
+/** For values with nothing in them twice: no table of what was seen, and no view of its own for what it packs (measured: half the cost of a small call). */
+const treePackr: Packr = new Packr({
+  useRecords: true,
+  moreTypes: true,
+  copyBuffers: true,
+  useToJSON: false,
+});
 /** A packer that has grown beyond this starts anew. */
 const packerBytes: number = 1024 * 1024;
 const noBuffers: readonly SharedArrayBuffer[] = [];
@@ -89,14 +101,49 @@ export class Codec {
 
   /** @throws NotEncodableError naming the path below `root`. */
   encode(value: unknown, root: string): Encoded {
-    if (isFlat(value)) return packFlat(value);
-    const found = survey(value, this.#isSpecial);
+    if (this.#isFlat(value, root)) return packTree(value, root);
+    return this.#encodeDeep(value, root);
+  }
+
+  /** The same of a list that the runtime made itself: it has all of its items, and nothing else. */
+  encodeList(list: readonly unknown[], root: string): Encoded {
+    return isFlatList(list) ? packTree(list, root) : this.#encodeDeep(list, root);
+  }
+
+  #encodeDeep(value: unknown, root: string): Encoded {
+    let found: Survey;
+    try {
+      found = survey(value, this.#isSpecial);
+    } catch {
+      // A getter in it, or a proxy, throws.
+      throw refusalOf(value, root, this.#isSpecial);
+    }
+    if (found === "tree") return packTree(value, root);
     if (found === "plain") return pack(value, root, noBuffers, noReferences);
     if (found === "refused") throw refusalOf(value, root, this.#isSpecial);
-    const writing = new Writing(this.#references, (inner) => this.encodable(inner));
-    const replaced = writing.replace(value);
+    const writing = new Writing(this.#references, {
+      encodable: (inner, depth) => survey(inner, this.#isSpecial, depth) !== "refused",
+      refuse: (part, reason) => refusalAt(part, reason, value, root, this.#isSpecial),
+      refuseWritten: (part, written) => {
+        const path = this.#pathOf(value, root, (one) => one === part) ?? root;
+        return refusalOf(written, `${path} (as its serializer wrote it)`, this.#isSpecial);
+      },
+    });
+    const replaced = writing.write(value);
     const encoded = pack(replaced, root, writing.buffers, writing.references);
-    return writing.isLive ? { ...encoded, isLive: true } : encoded;
+    return writing.live === undefined ? encoded : { ...encoded, isLive: true };
+  }
+
+  #isFlat(value: unknown, root: string): boolean {
+    try {
+      return isFlat(value);
+    } catch {
+      throw refusalOf(value, root, this.#isSpecial);
+    }
+  }
+
+  #pathOf(value: unknown, root: string, matches: (part: object) => boolean): string | undefined {
+    return pathOf(value, root, this.#isSpecial, matches);
   }
 
   encodable(value: unknown): boolean {
@@ -222,9 +269,14 @@ function pack(
   return { bytes: body, start: 0, end: body.length, buffers, referenceCount, references };
 }
 
-function packFlat(value: unknown): Encoded {
+function packTree(value: unknown, root: string): Encoded {
+  let bytes: Buffer & { start: number; end: number };
+  try {
+    bytes = treePackr.pack(value, REUSE_BUFFER_MODE) as typeof bytes;
+  } catch (cause) {
+    throw new NotEncodableError(root, `cannot be packed: ${String(cause)}`);
+  }
   // The packer's own memory, with the window of this value: it goes on behind it and does not write there again.
-  const bytes = flatPackr.pack(value, REUSE_BUFFER_MODE) as Buffer & { start: number; end: number };
   const { start, end } = bytes;
   const rest = { buffers: noBuffers, referenceCount: 0, references: noReferences };
   if (end - start < outOfBandBytes) return { bytes, start, end, ...rest };

@@ -1,11 +1,13 @@
 /**
  * What may travel. Looks at a value before it is packed, because msgpackr would let some things through silently changed
- * (a class instance becomes a plain object) or throw without saying where they are.
+ * (a class instance becomes a plain object).
  *
- * `survey` is the fast pass: nothing special, something special inside, or something that must be refused. `refusalOf` is the
- * slow pass that runs only after a refusal and names the path. Values are never changed here.
+ * `survey` is the fast pass: nothing special, something special inside, or something that must be refused (refusal.ts says what).
+ * It costs what a value holds: holes of arrays cost nothing. Values are never changed here.
  */
-import { NotEncodableError } from "../shared/errors.ts";
+import { types } from "node:util";
+import { isOwnView, isPlainArray, type Kind, kindOf, ownKindOf, viewKind } from "./kinds.ts";
+import { hasOnlyItems } from "./lists.ts";
 
 /** Buffers of this size and more travel out of band, as SharedArrayBuffer handles between threads (measured: sharing pays from about 64 KiB). */
 export const outOfBandBytes: number = 64 * 1024;
@@ -13,7 +15,8 @@ export const outOfBandBytes: number = 64 * 1024;
 /** Deeper nesting is refused: packing and unpacking recurse. */
 export const maxDepth = 500;
 
-export type Survey = "plain" | "special" | "refused";
+/** A tree is plain, and has nothing in it twice. */
+export type Survey = "tree" | "plain" | "special" | "refused";
 
 /** How to carry a class across: `write` gives encodable data, `read` makes the instance again. */
 export interface Serializer<T = unknown> {
@@ -25,24 +28,31 @@ export interface Serializer<T = unknown> {
 /** Tells the survey which objects the codec replaces: refs, handles and registered classes. */
 export type IsSpecial = (value: object) => boolean;
 
-export function survey(value: unknown, isSpecial: IsSpecial): Survey {
-  if (typeof value === "object" && value !== null)
-    return surveyObject(value, isSpecial, new Set(), 0);
-  return surveyPrimitive(value);
+/** @param depth of `value` in what is surveyed */
+export function survey(value: unknown, isSpecial: IsSpecial, depth = 0): Survey {
+  if (typeof value !== "object" || value === null) return surveyPrimitive(value);
+  const surveyor = new Surveyor(isSpecial);
+  const found = surveyor.object(value, depth);
+  return found === "plain" && !surveyor.isShared ? "tree" : found;
 }
 
 /** A primitive, or a list of nothing but primitives, none of which needs care: most arguments and results of small calls. */
 export function isFlat(value: unknown): boolean {
   if (!isPlainArray(value)) return isFlatPrimitive(value);
-  for (let index = 0; index < value.length; index++) {
-    if (!isFlatPrimitive(value[index])) return false;
-  }
-  return true;
+  return hasOnlyItems(value) && isFlatList(value);
 }
 
-/** An array of this realm or another one, and not of a class that extends it: of the prototypes only that of Array itself is an array. */
-export function isPlainArray(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value) && Array.isArray(Object.getPrototypeOf(value));
+/** The same of a list that has nothing but its items. */
+export function isFlatList(list: readonly unknown[]): boolean {
+  for (let index = 0; index < list.length; index++) {
+    const item = list[index];
+    if (typeof item === "number") {
+      if (item === 0 && 1 / item < 0) return false;
+    } else if (item === undefined) {
+      if (!Object.hasOwn(list, index)) return false;
+    } else if (!isFlatPrimitive(item)) return false;
+  }
+  return true;
 }
 
 function isFlatPrimitive(value: unknown): boolean {
@@ -53,7 +63,7 @@ function isFlatPrimitive(value: unknown): boolean {
 export function surveyPrimitive(value: unknown): Survey {
   switch (typeof value) {
     case "number":
-      return Object.is(value, -0) ? "special" : "plain";
+      return value === 0 && 1 / value < 0 ? "special" : "plain";
     case "string":
       return value.isWellFormed() ? "plain" : "special";
     case "function":
@@ -64,72 +74,194 @@ export function surveyPrimitive(value: unknown): Survey {
   }
 }
 
-function surveyObject(
-  value: object,
-  isSpecial: IsSpecial,
-  seen: Set<object>,
-  depth: number,
-): Survey {
-  if (seen.has(value)) return "plain";
-  if (depth > maxDepth) return "refused";
-  seen.add(value);
-  if (isPlainArray(value)) return surveyAll(value, isSpecial, seen, depth);
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === Object.prototype || prototype === null) {
-    if (Object.hasOwn(value, "__proto__")) return "refused";
-    return surveyAll(Object.values(value), isSpecial, seen, depth);
+/** Of a short name a look at each character is faster than the call (measured). */
+const shortName = 12;
+const firstSurrogate = 0xd800;
+
+/** Whether msgpackr keeps the name of a property. */
+export function isPackedName(name: string): boolean {
+  const { length } = name;
+  if (length > shortName) return name.isWellFormed();
+  for (let index = 0; index < length; index++) {
+    if (name.charCodeAt(index) >= firstSurrogate) return name.isWellFormed();
   }
-  if (prototype === Map.prototype) {
-    const map = value as Map<unknown, unknown>;
-    const keys = surveyAll(map.keys(), isSpecial, seen, depth);
-    const values = keys === "refused" ? keys : surveyAll(map.values(), isSpecial, seen, depth);
-    return keys === "plain" ? values : values === "refused" ? values : keys;
-  }
-  if (prototype === Set.prototype) return surveyAll(value as Set<unknown>, isSpecial, seen, depth);
-  if (prototype === Date.prototype || prototype === RegExp.prototype) return "plain";
-  if (isSpecial(value)) return "special";
-  if (ArrayBuffer.isView(value)) {
-    const kind = viewKind(value);
-    if (kind === undefined || isDetached(value.buffer)) return "refused";
-    return value.byteLength >= outOfBandBytes ||
-      !packedViews.has(kind) ||
-      value.buffer instanceof SharedArrayBuffer
-      ? "special"
-      : "plain";
-  }
-  if (value instanceof ArrayBuffer) {
-    if (isDetached(value)) return "refused";
-    return value.byteLength >= outOfBandBytes ? "special" : "plain";
-  }
-  if (value instanceof SharedArrayBuffer || value instanceof Error) return "special";
-  // A plain object of another realm (node:vm) is rebuilt as one of ours.
-  return isForeignPlain(prototype) ? surveyForeign(value, isSpecial, seen, depth) : "refused";
+  return name !== "__proto__";
 }
 
-/** It was transferred, and holds nothing any more. */
-function isDetached(buffer: ArrayBufferLike): boolean {
-  return buffer instanceof ArrayBuffer && buffer.detached;
+/** Only what is there to be read can travel: the memory of a buffer goes away when it is transferred, and of a resizable one when it shrinks. */
+export function memoryProblem(value: ArrayBufferView | ArrayBufferLike): string | undefined {
+  const isView = ArrayBuffer.isView(value);
+  const memory = isView ? value.buffer : value;
+  if (!("detached" in memory)) return undefined;
+  if (memory.detached) return "is detached: its buffer was transferred elsewhere";
+  if (isView && memory.resizable && isOutOfBounds(value)) {
+    return "is out of bounds: its buffer was made smaller";
+  }
+  return undefined;
 }
 
-function surveyForeign(
-  value: object,
-  isSpecial: IsSpecial,
-  seen: Set<object>,
-  depth: number,
-): Survey {
-  return surveyAll(Object.values(value), isSpecial, seen, depth) === "refused"
-    ? "refused"
-    : "special";
+function isOutOfBounds(view: ArrayBufferView): boolean {
+  try {
+    // Both read nothing of a view that is in bounds, and throw for any other.
+    if (view instanceof DataView || types.isDataView(view)) return view.byteLength < 0;
+    (view as Uint8Array).at(0);
+    return false;
+  } catch {
+    return true;
+  }
 }
 
-/** Whether it is the Object.prototype of another realm. */
-export function isForeignPlain(prototype: unknown): boolean {
-  return (
-    typeof prototype === "object" &&
-    prototype !== null &&
-    Object.getPrototypeOf(prototype) === null &&
-    Object.hasOwn(prototype, "isPrototypeOf")
-  );
+/** Among so few objects a look at each is faster than a table (measured). */
+const fewObjects = 8;
+
+/** One pass over a value. */
+class Surveyor {
+  /** Something is there twice, or contains itself. */
+  isShared = false;
+  readonly #isSpecial: IsSpecial;
+  readonly #first: object[] = [];
+  /** All of them, when they are more than a few. */
+  #seen: Set<object> | undefined;
+  /** Of views and buffers that were seen. */
+  #memories: Set<ArrayBufferLike> | undefined;
+
+  constructor(isSpecial: IsSpecial) {
+    this.#isSpecial = isSpecial;
+  }
+
+  object(value: object, depth: number): Survey {
+    if (this.#hasSeen(value)) {
+      this.isShared = true;
+      return "plain";
+    }
+    if (depth > maxDepth) return "refused";
+    if (Array.isArray(value)) {
+      if (isPlainArray(value)) return this.#list(value, depth);
+      return this.#isSpecial(value) ? "special" : "refused";
+    }
+    const prototype = Object.getPrototypeOf(value) as object | null;
+    if (prototype === Object.prototype || prototype === null) {
+      return isArguments(value) ? "refused" : this.#fields(value, depth);
+    }
+    if (ArrayBuffer.isView(value)) {
+      const kind = viewKind(value);
+      if (kind !== undefined) return this.#view(value, kind);
+    }
+    const own = ownKindOf(value, prototype);
+    if (own !== undefined) return this.#ofKind(own, value, prototype, depth);
+    if (this.#isSpecial(value)) return "special";
+    const kind = kindOf(value, prototype);
+    return kind === undefined ? "refused" : asSpecial(this.#ofKind(kind, value, prototype, depth));
+  }
+
+  #ofKind(kind: Kind, value: object, prototype: object, depth: number): Survey {
+    switch (kind) {
+      case "map": {
+        const map = value as Map<unknown, unknown>;
+        const keys = this.#all([...map.keys()], depth);
+        const values = keys === "refused" ? keys : this.#all([...map.values()], depth);
+        return keys === "special" && values === "plain" ? keys : values;
+      }
+      case "set":
+        return this.#all([...(value as Set<unknown>)], depth);
+      case "object":
+        return this.#fields(value, depth);
+      case "date":
+        return "plain";
+      case "pattern":
+        return (value as RegExp).source.isWellFormed() ? "plain" : "special";
+      case "memory":
+        return this.#buffer(value as ArrayBufferLike, prototype);
+      default:
+        return "special";
+    }
+  }
+
+  /** Remembers it, and says whether it was remembered. */
+  #hasSeen(value: object): boolean {
+    if (this.#seen !== undefined) {
+      const { size } = this.#seen;
+      return this.#seen.add(value).size === size;
+    }
+    if (this.#first.includes(value)) return true;
+    this.#first.push(value);
+    if (this.#first.length > fewObjects) this.#seen = new Set(this.#first);
+    return false;
+  }
+
+  /** All items are there and nothing else, or it is special. */
+  #list(list: readonly unknown[], depth: number): Survey {
+    if (!hasOnlyItems(list)) return asSpecial(this.#all(Object.values(list), depth));
+    let found: Survey = "plain";
+    for (let index = 0; index < list.length; index++) {
+      const item = list[index];
+      let one: Survey;
+      if (typeof item === "object" && item !== null) one = this.object(item, depth + 1);
+      else if (item === undefined) {
+        if (Object.hasOwn(list, index)) continue;
+        return asSpecial(this.#all(Object.values(list), depth));
+      } else one = surveyPrimitive(item);
+      if (one === "refused") return one;
+      if (one === "special") found = one;
+    }
+    return found;
+  }
+
+  #fields(value: object, depth: number): Survey {
+    const found = this.#all(Object.values(value), depth);
+    if (found !== "plain") return found;
+    const names = Object.keys(value);
+    for (let index = 0; index < names.length; index++) {
+      if (!isPackedName(names[index] as string)) return "special";
+    }
+    return found;
+  }
+
+  #view(view: ArrayBufferView, kind: string): Survey {
+    const isData = kind === "DataView";
+    // A length says that it is there; that of a DataView which is not, throws.
+    if ((isData || view.byteLength === 0) && memoryProblem(view) !== undefined) return "refused";
+    const memory = view.buffer;
+    const isPacked = packedViews.has(kind) && isOwnView(view, kind);
+    return isPacked && view.byteLength === memory.byteLength ? this.#memory(memory) : "special";
+  }
+
+  #buffer(memory: ArrayBufferLike, prototype: object): Survey {
+    if (memoryProblem(memory) !== undefined) return "refused";
+    return prototype === ArrayBuffer.prototype ? this.#memory(memory) : "special";
+  }
+
+  /** Plain is what msgpackr writes as it is: small, and shown by one view only, or by none. */
+  #memory(memory: ArrayBufferLike): Survey {
+    const isOwn = Object.getPrototypeOf(memory) === ArrayBuffer.prototype;
+    if (!isOwn || memory.byteLength >= outOfBandBytes) return "special";
+    if (this.#memories?.has(memory) === true) return "special";
+    (this.#memories ??= new Set()).add(memory);
+    return "plain";
+  }
+
+  #all(values: readonly unknown[], depth: number): Survey {
+    let found: Survey = "plain";
+    for (let index = 0; index < values.length; index++) {
+      const value = values[index];
+      const one =
+        typeof value === "object" && value !== null
+          ? this.object(value, depth + 1)
+          : surveyPrimitive(value);
+      if (one === "refused") return one;
+      if (one === "special") found = one;
+    }
+    return found;
+  }
+}
+
+/** The `arguments` of a function look like a plain object. A plain one is rarely iterable, which is the faster question. */
+function isArguments(value: object): boolean {
+  return Symbol.iterator in value && types.isArgumentsObject(value);
+}
+
+function asSpecial(found: Survey): Survey {
+  return found === "refused" ? found : "special";
 }
 
 /** Views that msgpackr writes and reads as what they are. */
@@ -147,121 +279,3 @@ const packedViews: ReadonlySet<string> = new Set([
   "BigUint64Array",
   "DataView",
 ]);
-
-/** The name of a view's class, if it is a built-in one and not a subclass of it. */
-export function viewKind(view: ArrayBufferView): string | undefined {
-  if (Buffer.isBuffer(view)) return "Buffer";
-  const { name } = view.constructor;
-  const builtIn = (globalThis as Readonly<Record<string, unknown>>)[name];
-  const isBuiltIn = packedViews.has(name) || name === "Float16Array";
-  return isBuiltIn && view.constructor === builtIn ? name : undefined;
-}
-
-function surveyAll(
-  values: Iterable<unknown>,
-  isSpecial: IsSpecial,
-  seen: Set<object>,
-  depth: number,
-): Survey {
-  let found: Survey = "plain";
-  for (const value of values) {
-    const one =
-      typeof value === "object" && value !== null
-        ? surveyObject(value, isSpecial, seen, depth + 1)
-        : surveyPrimitive(value);
-    if (one === "refused") return one;
-    if (one === "special") found = one;
-  }
-  return found;
-}
-
-/** The first thing in `value` that cannot travel, with its path. Call it only after `survey` refused. */
-export function refusalOf(value: unknown, root: string, isSpecial: IsSpecial): NotEncodableError {
-  const found = findRefusal(value, root, isSpecial, new Set(), 0);
-  return found ?? new NotEncodableError(root, "cannot be encoded");
-}
-
-function findRefusal(
-  value: unknown,
-  path: string,
-  isSpecial: IsSpecial,
-  seen: Set<object>,
-  depth: number,
-): NotEncodableError | undefined {
-  if (typeof value === "function") return new NotEncodableError(path, "is a function");
-  if (typeof value === "symbol")
-    return new NotEncodableError(path, `is a symbol (${String(value)})`);
-  if (typeof value !== "object" || value === null || seen.has(value)) return undefined;
-  if (depth > maxDepth)
-    return new NotEncodableError(path, `is nested deeper than ${maxDepth} levels`);
-  seen.add(value);
-  if (surveyObject(value, isSpecial, new Set(), depth) !== "refused") return undefined;
-  const inside = (child: unknown, childPath: string): NotEncodableError | undefined =>
-    findRefusal(child, childPath, isSpecial, seen, depth + 1);
-  if (isPlainArray(value)) {
-    return firstOf(value.map((child, index) => () => inside(child, `${path}[${index}]`)));
-  }
-  const prototype = Object.getPrototypeOf(value) as { constructor?: { name?: string } } | null;
-  if (prototype === Map.prototype) {
-    return firstOf(
-      [...(value as Map<unknown, unknown>)].flatMap(([key, child]) => [
-        () => inside(key, `${path}.keys(${keyText(key)})`),
-        () => inside(child, `${path}.get(${keyText(key)})`),
-      ]),
-    );
-  }
-  if (prototype === Set.prototype) {
-    return firstOf(
-      [...(value as Set<unknown>)].map(
-        (child, index) => () => inside(child, `${path}.values()[${index}]`),
-      ),
-    );
-  }
-  if (prototype === Object.prototype || prototype === null) {
-    if (Object.hasOwn(value, "__proto__")) {
-      return new NotEncodableError(path, 'has an own key "__proto__"');
-    }
-    return firstOf(
-      Object.entries(value).map(
-        ([key, child]) =>
-          () =>
-            inside(child, `${path}${propertyText(key)}`),
-      ),
-    );
-  }
-  const className = prototype.constructor?.name || "an unnamed class";
-  if (value instanceof Promise) return new NotEncodableError(path, "is a Promise; await it first");
-  const buffer = ArrayBuffer.isView(value) ? value.buffer : value;
-  if (buffer instanceof ArrayBuffer && buffer.detached) {
-    return new NotEncodableError(path, "is detached: its buffer was transferred elsewhere");
-  }
-  if (className === "ObjectRefGenerator") {
-    return new NotEncodableError(
-      path,
-      "is a stream, which one reader takes items from: pass the refs that it gives, or call the method where they are wanted",
-    );
-  }
-  return new NotEncodableError(
-    path,
-    `is an instance of ${className}; pass plain data, or register a serializer for the class`,
-  );
-}
-
-function firstOf(
-  searches: readonly (() => NotEncodableError | undefined)[],
-): NotEncodableError | undefined {
-  for (const search of searches) {
-    const found = search();
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-function propertyText(key: string): string {
-  return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
-}
-
-function keyText(key: unknown): string {
-  if (typeof key === "string") return JSON.stringify(key);
-  return typeof key === "number" || typeof key === "boolean" ? `${key}` : "…";
-}

@@ -5,10 +5,12 @@
  * `toFailure` runs where the error was thrown, `fromFailure` where it is caught. Which class to give it back is asked of a
  * resolver, because only the receiving side knows what it has loaded.
  */
-import { inspect, types } from "node:util";
+import { inspect } from "node:util";
 import { driversText } from "../shared/code-roots.ts";
 import * as known from "../shared/errors.ts";
 import { ownFolder } from "../shared/own-files.ts";
+import { isError } from "./kinds.ts";
+import { defineOwn } from "./lists.ts";
 import {
   markRemote,
   type RemoteSite,
@@ -30,6 +32,8 @@ export interface FailureData {
   readonly cause?: FailureData | { readonly value: unknown } | { readonly up: number };
   /** Of an AggregateError, with what is no error among them as `thrown`. */
   readonly errors?: readonly FailureData[];
+  /** Of an error inside a value, whose parts are values there: own fields that nothing lists, as `cause` is. */
+  readonly hidden?: Readonly<Record<string, unknown>>;
   /** Where to find the class. */
   readonly origin?: ErrorOrigin;
   readonly site?: RemoteSite;
@@ -57,7 +61,8 @@ export interface ErrorClasses {
 }
 
 const maxCauses = 16;
-const skippedFields = new Set(["name", "message", "stack", "cause", "errors"]);
+const nameParts = new Set(["name", "message", "stack"]);
+const skippedFields = new Set([...nameParts, "cause", "errors"]);
 
 export function toFailure(
   thrown: unknown,
@@ -67,13 +72,7 @@ export function toFailure(
   carried: Set<unknown> = new Set(),
   above: readonly unknown[] = [],
 ): FailureData {
-  const isEncodable = (value: unknown): boolean => {
-    try {
-      return encodable(value);
-    } catch {
-      return false;
-    }
-  };
+  const isEncodable = (value: unknown): boolean => canTravel(value, encodable);
   const next = (inner: unknown): FailureData =>
     toFailure(inner, encodable, findOrigin, undefined, carried, path);
   const path = [thrown, ...above];
@@ -91,9 +90,9 @@ export function toFailure(
     if (skippedFields.has(key)) continue;
     const value = readField(thrown, key);
     if (isError(value)) {
-      if (depth < maxCauses && !carried.has(value)) errorFields[key] = next(value);
-      else fields[key] = safeText(value);
-    } else fields[key] = isEncodable(value) ? value : safeText(value);
+      if (depth < maxCauses && !carried.has(value)) defineOwn(errorFields, key, next(value));
+      else defineOwn(fields, key, safeText(value));
+    } else defineOwn(fields, key, isEncodable(value) ? value : safeText(value));
   }
   const cause: unknown = readField(thrown, "cause");
   const causeOf = (value: unknown): Pick<FailureData, "cause"> => {
@@ -104,29 +103,63 @@ export function toFailure(
     return { cause: { value: isEncodable(value) ? value : safeText(value) } };
   };
   const errors: unknown = readField(thrown, "errors");
-  const origin = originOf(thrown, findOrigin);
-  const name = textOf(readField(thrown, "name"), "Error");
-  const classes = classNames(thrown);
-  const isKnownByName = classes[0] === name && classes.slice(1).every((one) => one === "Error");
   return {
-    name,
-    ...(classes.length === 0 || isKnownByName ? {} : { classes }),
-    message: textOf(readField(thrown, "message"), ""),
-    stack: driversText(userStack(textOf(readField(thrown, "stack"), ""))),
+    ...headOf(thrown, findOrigin),
     fields,
     ...(Object.keys(errorFields).length === 0 ? {} : { errorFields }),
     ...(cause === undefined ? {} : causeOf(cause)),
     ...(Array.isArray(errors) && depth < maxCauses
       ? { errors: errors.filter((one) => !carried.has(one)).map(next) }
       : {}),
-    ...(origin === undefined ? {} : { origin }),
     ...where,
   };
 }
 
-/** Of another realm, too, as of node:vm. */
-function isError(value: unknown): value is Error {
-  return value instanceof Error || types.isNativeError(value);
+/**
+ * An error that is part of a value. Its parts stay values, so that those which are elsewhere in that value, too, stay the same ones.
+ *
+ * @param encodable what is not goes as text
+ */
+export function toErrorContent(
+  error: Error,
+  encodable: (value: unknown) => boolean,
+  findOrigin?: FindOrigin,
+): FailureData {
+  const fields: Record<string, unknown> = {};
+  const hidden: Record<string, unknown> = {};
+  const listed = new Set(Object.keys(error));
+  for (const key of new Set([...listed, "cause", "errors", ...suppressedOf(error)])) {
+    if (nameParts.has(key) || !Object.hasOwn(error, key)) continue;
+    const value = readField(error, key);
+    const carried = canTravel(value, encodable) ? value : safeText(value);
+    defineOwn(listed.has(key) ? fields : hidden, key, carried);
+  }
+  const hasHidden = Object.keys(hidden).length > 0;
+  return { ...headOf(error, findOrigin), fields, ...(hasHidden ? { hidden } : {}) };
+}
+
+/** Who it is, what it says, and where it was made. */
+function headOf(error: Error, findOrigin: FindOrigin | undefined): Omit<FailureData, "fields"> {
+  const origin = originOf(error, findOrigin);
+  const name = textOf(readField(error, "name"), "Error");
+  const classes = classNames(error);
+  const isKnownByName = classes[0] === name && classes.slice(1).every((one) => one === "Error");
+  return {
+    name,
+    ...(classes.length === 0 || isKnownByName ? {} : { classes }),
+    message: textOf(readField(error, "message"), ""),
+    stack: driversText(userStack(textOf(readField(error, "stack"), ""))),
+    ...(origin === undefined ? {} : { origin }),
+  };
+}
+
+function canTravel(value: unknown, encodable: (value: unknown) => boolean): boolean {
+  try {
+    return encodable(value);
+  } catch {
+    // A getter inside it throws.
+    return false;
+  }
 }
 
 /** What a SuppressedError has, which nothing lists. */
@@ -216,6 +249,7 @@ function revive(
   for (const [key, value] of Object.entries(failure.fields)) {
     define(key, value, !hidden.includes(key));
   }
+  for (const [key, value] of Object.entries(failure.hidden ?? {})) define(key, value, false);
   for (const [key, inner] of Object.entries(failure.errorFields ?? {})) {
     define(key, part(inner), !hidden.includes(key));
   }

@@ -3,14 +3,25 @@
  *
  * Unpacking is synchronous, so the reviver of the running one is a variable of this module; nested unpacking saves and restores it.
  */
+import { types } from "node:util";
 import { addExtension } from "msgpackr/pack";
 import { RaySystemError } from "../shared/errors.ts";
 import type { FailureData } from "./failure.ts";
+import { Links } from "./links.ts";
+import { defineOwn, putTogether } from "./lists.ts";
 import { serializers } from "./serializers.ts";
 
+/** What has an `id` is a part of itself, and mentioned there as "later". */
 export type SpecialContent =
   | readonly ["reference", unknown]
-  | readonly ["error", unknown]
+  | readonly ["error", unknown, id?: number]
+  | readonly ["list", number, readonly number[], unknown[], unknown[], unknown[], id?: number]
+  | readonly ["object", unknown[], unknown[], id?: number]
+  | readonly ["later", number]
+  | readonly ["boxed", unknown]
+  | readonly ["pattern", unknown, string]
+  | readonly ["memory", unknown]
+  | readonly ["over", unknown, string, number, number]
   | readonly ["buffer", string, number, number, number]
   | readonly ["view", string, Uint8Array]
   | readonly ["class", string, unknown]
@@ -20,7 +31,7 @@ export type SpecialContent =
 
 /** Stands for what msgpackr must not see itself. */
 export class Special {
-  readonly content: SpecialContent;
+  content: SpecialContent;
   constructor(content: SpecialContent) {
     this.content = content;
   }
@@ -39,16 +50,29 @@ export interface Reviver {
 }
 
 let current: Reviver | undefined;
+const noLinks = undefined as Links | undefined;
+/** Made when something in the value is a part of itself. */
+let links: Links | undefined = noLinks;
 
 /** Runs `unpack`, whose specials are revived by `reviver`. */
 export function reviving<T>(reviver: Reviver, unpack: () => T): T {
   const outer = current;
+  const outerLinks = links;
   current = reviver;
+  links = noLinks;
   try {
-    return unpack();
+    const value = unpack();
+    return links === undefined ? value : links.join(value);
   } finally {
     current = outer;
+    links = outerLinks;
   }
+}
+
+function noted<T>(id: unknown, value: T): T {
+  if (id === undefined) return value;
+  links ??= new Links();
+  return links.note(id, value);
 }
 
 addExtension({
@@ -121,8 +145,38 @@ function revive(content: SpecialContent): unknown {
   switch (content[0]) {
     case "reference":
       return state.reference(content[1]);
-    case "error":
-      return state.referencesOnly ? undefined : state.failure(content[1] as FailureData);
+    case "error": {
+      if (state.referencesOnly) return undefined;
+      const [, failure, id] = content;
+      return noted(id, state.failure(failure as FailureData));
+    }
+    case "list": {
+      if (state.referencesOnly) return undefined;
+      const [, length, runs, items, names, values, id] = content;
+      checkLists([runs, items, names, values]);
+      return noted(id, putTogether({ length, runs, items, names: names as string[], values }));
+    }
+    case "object": {
+      if (state.referencesOnly) return undefined;
+      const [, names, values, id] = content;
+      checkLists([names, values]);
+      return noted(id, objectOf(names, values));
+    }
+    case "later":
+      if (state.referencesOnly) return undefined;
+      links ??= new Links();
+      return links.standIn(content[1]);
+    case "boxed":
+      return boxed(content[1]);
+    case "pattern":
+      return new RegExp(content[1] as string, content[2]);
+    case "memory":
+      return memoryOf(content[1]);
+    case "over": {
+      if (state.referencesOnly) return undefined;
+      const [, memory, kind, offset, byteLength] = content;
+      return viewOver(kind, memoryOf(memory), offset, byteLength);
+    }
     case "class":
       return state.referencesOnly ? undefined : reviveClass(content[1], content[2]);
     case "slot":
@@ -158,6 +212,34 @@ function at<T>(list: readonly T[], index: unknown, what: string): T {
 /** What only says that it is long would be made that long. */
 function bytesOf(value: unknown): Uint8Array {
   if (!(value instanceof Uint8Array)) throw new RaySystemError("bytes that are none");
+  return value;
+}
+
+function checkLists(lists: readonly unknown[]): void {
+  if (!lists.every(Array.isArray)) throw new RaySystemError("malformed parts from peer: no lists");
+}
+
+function objectOf(names: readonly unknown[], values: readonly unknown[]): object {
+  if (names.length !== values.length) {
+    throw new RaySystemError("malformed object from peer: names and values do not fit");
+  }
+  const object = {};
+  for (const [index, name] of names.entries()) {
+    if (typeof name !== "string") throw new RaySystemError("malformed object from peer: no name");
+    defineOwn(object, name, values[index]);
+  }
+  return object;
+}
+
+function boxed(primitive: unknown): object {
+  if (primitive === null || primitive === undefined || typeof primitive === "object") {
+    throw new RaySystemError("malformed primitive from peer");
+  }
+  return Object(primitive) as object;
+}
+
+function memoryOf(value: unknown): ArrayBufferLike {
+  if (!types.isAnyArrayBuffer(value)) throw new RaySystemError("malformed buffer from peer");
   return value;
 }
 

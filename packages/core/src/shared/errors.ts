@@ -289,8 +289,8 @@ export class RemoteNotRegisteredError extends RayError {
 export class NotEncodableError extends TypeError {
   readonly code: string = "NOT_ENCODABLE";
   readonly path: string;
-  constructor(path: string, what: string) {
-    super(`${path} ${what}`);
+  constructor(path: string, what: string, more?: ErrorOptions) {
+    super(`${path} ${what}`, more);
     this.name = "NotEncodableError";
     this.path = path;
   }
