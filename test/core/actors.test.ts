@@ -13,6 +13,7 @@ import {
   Failing,
   Held,
   lateClass,
+  Lookalike,
   Meeting,
 } from "../fixtures/actors.ts";
 
@@ -133,6 +134,29 @@ describe("a handle", () => {
     }
     const toText = Reflect.get(counter, "toString") as unknown as () => string;
     expect(Reflect.apply(toText, counter, [])).toMatch(/^ActorHandle\(CounterClass, actor-\w+\)$/);
+  });
+
+  test("refuses fields and getters that hold functions by name, and says what to write", async () => {
+    const lookalike = Lookalike.remote();
+    expect(await ray.get(lookalike.method.remote())).toBe("field getter");
+    const [travelled] = await ray.get(Counter.remote().echo.remote(lookalike));
+    for (const handle of [lookalike, travelled as typeof lookalike]) {
+      const refused = (call: () => unknown, method: string, why: string): void => {
+        expect(call).toThrow(ray.MethodNotFoundError);
+        expect(call).toThrow(
+          expect.objectContaining({ className: "Lookalike", method }) as ray.MethodNotFoundError,
+        );
+        expect(call).toThrow(why);
+      };
+      refused(() => handle.field.remote(), "field", "fields and getters are not methods");
+      refused(() => handle.field.remote(), "field", "field(...) { ... }");
+      refused(() => handle["bound method"].remote(), "bound method", "not methods");
+      refused(() => handle.getter.remote(), "getter", "getter is a getter");
+      refused(() => handle.getter.options({ name: "x" }), "getter", "getter(...) { ... }");
+      const untyped = handle as unknown as Record<string, { remote(): unknown }>;
+      refused(() => untyped["number"]?.remote(), "number", "number is a getter");
+      refused(() => untyped["writable"]?.remote(), "writable", "it has: method (");
+    }
   });
 
   test("has no fields: setting one throws", () => {

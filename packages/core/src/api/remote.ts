@@ -24,7 +24,13 @@ import type { CallOptions } from "../caller/handle.ts";
 import { driversOf } from "../shared/code-roots.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
-import { builtInMethods, type Method, methodsOf, shutdownHook } from "../shared/methods.ts";
+import {
+  builtInMethods,
+  gettersOf,
+  type Method,
+  methodsOf,
+  shutdownHook,
+} from "../shared/methods.ts";
 import {
   type Check,
   errorNames,
@@ -211,6 +217,7 @@ function actorClass<Class extends Constructor>(
   options: ActorOptions,
 ): ActorClass<Class> {
   const methods = methodsOf(target.prototype as object);
+  const getters = gettersOf(target.prototype as object);
   checkMethods(registration.name, methods, options);
   const demand = actorDemand(`actor class ${registration.name}`, options);
   const made: ActorClass<Class> = {
@@ -227,21 +234,29 @@ function actorClass<Class extends Constructor>(
       return actorClass(target, registration, all);
     },
     remote: (...args) =>
-      create(registration, methods, options, demand, args) as ActorHandle<InstanceType<Class>>,
+      create(registration, { methods, getters }, options, demand, args) as ActorHandle<
+        InstanceType<Class>
+      >,
   };
   noteTarget(made, target);
   return made;
 }
 
+/** What the prototypes of a class have. */
+interface Members {
+  readonly methods: ReadonlyMap<string, Method>;
+  readonly getters: readonly string[];
+}
+
 function create(
   registration: Registration,
-  methods: ReadonlyMap<string, Method>,
+  members: Members,
   options: ActorOptions,
   demand: Demand,
   args: readonly unknown[],
 ): object {
   const caller = useCaller();
-  const info = infoOf(registration.name, methods, options, caller.id);
+  const info = infoOf(registration.name, members, options, caller.id);
   const spec: ActorSpec = {
     info,
     key: registration.key(),
@@ -283,7 +298,7 @@ function create(
 
 function infoOf(
   className: string,
-  methods: ReadonlyMap<string, Method>,
+  { methods, getters }: Members,
   options: ActorOptions,
   owner: string,
 ): ActorInfo {
@@ -303,6 +318,7 @@ function infoOf(
     actorId: newId("actor"),
     className,
     methods: names,
+    ...(getters.length === 0 ? {} : { getters }),
     methodOptions,
     maxConcurrency,
     concurrencyGroups: options.concurrencyGroups ?? {},

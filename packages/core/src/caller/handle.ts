@@ -108,7 +108,7 @@ export function makeHandle(
 const prototypes: Map<string, object> = new Map();
 
 function prototypeFor(info: ActorInfo): object {
-  const key = JSON.stringify([info.className, info.methods, info.methodOptions]);
+  const key = JSON.stringify([info.className, info.methods, info.getters, info.methodOptions]);
   let prototype = prototypes.get(key);
   if (prototype === undefined) {
     prototype = makePrototype(info);
@@ -117,14 +117,14 @@ function prototypeFor(info: ActorInfo): object {
   return prototype;
 }
 
-function makePrototype({ className, methods }: ActorInfo): object {
+function makePrototype({ className, methods, getters = [] }: ActorInfo): object {
   const toText = function (this: object): string {
     return `ActorHandle(${className}, ${insides.get(this)?.info.actorId ?? "prototype"})`;
   };
   const ActorHandle = (): never => {
     throw new TypeError("handles come from Class.remote() and getActor");
   };
-  const prototype = Object.create(unknownMethods(className, methods)) as object;
+  const prototype = Object.create(unknownMethods(className, methods, getters)) as object;
   const valueOf = function (this: object): object {
     return this;
   };
@@ -260,11 +260,16 @@ function noMethod<Value extends object>(
   return Object.assign(value, { remote: refuse, options: refuse });
 }
 
-function unknownMethods(className: string, methods: readonly string[]): object {
+function unknownMethods(
+  className: string,
+  methods: readonly string[],
+  getters: readonly string[],
+): object {
   return new Proxy(Object.create(null) as object, {
     get(_target, key): undefined {
       if (typeof key === "symbol" || probed.has(key) || key.startsWith("@@")) return undefined;
-      throw new MethodNotFoundError(className, key, methods);
+      const kind = getters.includes(key) ? "getter" : undefined;
+      throw new MethodNotFoundError(className, key, methods, kind);
     },
     set(_target, key): never {
       throw new TypeError(

@@ -22,10 +22,10 @@ import type { CallMessage, Session } from "../rpc/session.ts";
 import type { Assignment } from "../rpc/demand.ts";
 import type { ActorInfo, RemoteKey } from "../rpc/directory.ts";
 import { functionDataOf } from "../caller/function-ref.ts";
-import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { type DeathCause, MethodNotFoundError, RaySystemError } from "../shared/errors.ts";
 import { clockMs } from "../shared/clock.ts";
 import { Fifo } from "../shared/fifo.ts";
-import { type Method, methodsOf, shutdownHook } from "../shared/methods.ts";
+import { type Method, methodsOf, notMethodOf, shutdownHook } from "../shared/methods.ts";
 import {
   answerCall,
   answerFailure,
@@ -240,9 +240,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   #start(call: CallMessage, session: Session, group: Group, queued: Execution | undefined): void {
     const method = this.#methods.get(call.route.method);
     if (method === undefined) {
-      const error = new RaySystemError(
-        `${this.info.className} has no method "${call.route.method}"`,
-      );
+      const error = this.#noMethod(call.route.method);
       return queued === undefined
         ? answerFailure(call, session, this, error)
         : queued.answerFailure(error);
@@ -252,6 +250,12 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.#executed += 1;
     if (method.plain && queued === undefined) this.#runPlain(call, session, group, method);
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
+  }
+
+  /** Its class here has another shape than the one that the caller knows, or the name comes from a peer. */
+  #noMethod(name: string): MethodNotFoundError {
+    const { className, methods } = this.info;
+    return new MethodNotFoundError(className, name, methods, notMethodOf(this.#object, name));
   }
 
   /**

@@ -12,6 +12,7 @@ import { NotEncodableError, RaySystemError, type RemoteSite } from "../shared/er
 import { checkDepth } from "./depth.ts";
 import { isFlat, isFlatList, outOfBandBytes, survey, type Survey } from "./encodable.ts";
 import { type FailureData, type FindClass, fromFailure, isFailure, toFailure } from "./failure.ts";
+import { notePath } from "./live-memory.ts";
 import { pathOf, refusalAt, refusalOf } from "./refusal.ts";
 import { Writing, type WritingRules } from "./replace.ts";
 import { serializers } from "./serializers.ts";
@@ -131,7 +132,10 @@ export class Codec {
     });
     const replaced = writing.write(value);
     const encoded = pack(replaced, root, writing.buffers, writing.references);
-    return writing.live === undefined ? encoded : { ...encoded, isLive: true };
+    const { live } = writing;
+    if (live === undefined) return encoded;
+    notePath(live, () => this.#pathOf(value, root, (part) => memoryOf(part) === live));
+    return { ...encoded, isLive: true };
   }
 
   #isFlat(value: unknown, root: string): boolean {
@@ -250,6 +254,11 @@ export class Codec {
   reviveFailure(failure: FailureData): Error {
     return fromFailure(failure, this.#references.findClass);
   }
+}
+
+/** That of a view, or the buffer itself. */
+function memoryOf(part: object): object {
+  return ArrayBuffer.isView(part) ? part.buffer : part;
 }
 
 function pack(

@@ -47,7 +47,8 @@ export function hasOnlyItems(list: readonly unknown[]): boolean {
 
 function indexOf(key: string): number | undefined {
   const index = Number(key);
-  return Number.isInteger(index) && index < longestLength && String(index) === key
+  // It is the remainder of a division by 2 ** 32, and the largest of these is no index.
+  return index >>> 0 === index && index < longestLength && String(index) === key
     ? index
     : undefined;
 }

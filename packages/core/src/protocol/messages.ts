@@ -175,6 +175,8 @@ export class BatchWriter {
   #view: DataView = new DataView(this.#bytes.buffer);
   #length = 0;
   #buffers: SharedArrayBuffer[] = [];
+  /** Those of one value among them that has memory of the user's own. */
+  #live: readonly SharedArrayBuffer[] | undefined;
   #routes: WeakMap<Route, number> = new WeakMap();
   #routeCount = namedRoutes;
   /** Numbers of routes that nobody can use any more: given to new ones, so that the other side does not keep every route there ever was. */
@@ -187,6 +189,11 @@ export class BatchWriter {
 
   get length(): number {
     return this.#length;
+  }
+
+  /** The buffers of one value that has memory of the user's own in it, if what was written and not taken yet has such a one. */
+  get live(): readonly SharedArrayBuffer[] | undefined {
+    return this.#live;
   }
 
   /** Returns how many bytes the message took, in band and out. */
@@ -284,6 +291,7 @@ export class BatchWriter {
     const buffers = this.#buffers;
     this.#length = 0;
     if (buffers.length > 0) this.#buffers = [];
+    this.#live = undefined;
     return { bytes, buffers };
   }
 
@@ -326,6 +334,7 @@ export class BatchWriter {
     const view = this.#view;
     view.setUint32(this.#length, size, true);
     view.setUint32(this.#length + 4, headCount(encoded), true);
+    if (encoded.isLive === true) this.#live ??= encoded.buffers;
     view.setUint32(this.#length + 8, encoded.referenceCount, true);
     this.#length += 12;
     let outside = 0;

@@ -36,6 +36,8 @@ export interface ActorInfo {
   readonly actorId: string;
   readonly className: string;
   readonly methods: readonly string[];
+  /** Accessors, if it has any: they cannot be called. */
+  readonly getters?: readonly string[];
   /** What differs from the plain method, by name. */
   readonly methodOptions: Readonly<Record<string, MethodOptions>>;
   /** Calls that may run at the same time, of those in no group. */

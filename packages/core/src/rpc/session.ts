@@ -6,6 +6,7 @@
  * unanswered; the caller keeps the rest. Knows nothing of actors, retries or values.
  */
 import type { Encoded } from "../protocol/codec.ts";
+import { warnOfCopies } from "../protocol/live-memory.ts";
 import {
   type Batch,
   BatchReader,
@@ -270,6 +271,7 @@ export class Session {
     if (!isCopied || bytesOf(value) <= wholeBytes) return this.answer(id, value);
     const writer = new BatchWriter();
     writer.write({ kind: "result", id, value });
+    if (writer.live !== undefined) warnOfCopies(writer.live);
     const { bytes, buffers } = writer.take();
     const sizes = buffers.map(({ byteLength }) => byteLength);
     if (sumOf(sizes) <= wholeBytes) return this.answer(id, value);
@@ -427,7 +429,9 @@ export class Session {
 
   /** A channel that is closed already has told nobody yet: what is pending is about to be lost. */
   #post(): void {
+    const { live } = this.#writer;
     const batch = this.#writer.take();
+    if (live !== undefined && this.#channel.takeParts !== undefined) warnOfCopies(live);
     if (this.#channel.isOpen) this.#channel.send(batch);
   }
 

@@ -307,14 +307,24 @@ export class InvalidOptionError extends TypeError {
   }
 }
 
-/** An actor has no such method; its fields, and what every object has, are none. */
+/** An actor has no such method; its fields and getters, and what every object has, are none. */
 export class MethodNotFoundError extends TypeError {
   readonly code: string = "METHOD_NOT_FOUND";
   readonly className: string;
   readonly method: string;
-  constructor(className: string, method: string, methods: readonly string[]) {
+  /** @param kind what it is instead, where that is known */
+  constructor(
+    className: string,
+    method: string,
+    methods: readonly string[],
+    kind?: "field" | "getter",
+  ) {
     const known = methods.join(", ") || "none";
-    super(`${className} has no method "${method}"; it has: ${known} (fields are not methods)`);
+    const why =
+      kind === undefined ? "fields and getters are not methods" : `${method} is a ${kind}`;
+    super(
+      `${className} has no method "${method}"; it has: ${known} (${why}: a function can be called when it is a method, ${method}(...) { ... })`,
+    );
     this.name = "MethodNotFoundError";
     this.className = className;
     this.method = method;
