@@ -127,14 +127,18 @@ export function toErrorContent(
 ): FailureData {
   const fields: Record<string, unknown> = {};
   const hidden: Record<string, unknown> = {};
-  const listed = new Set(Object.keys(error));
-  for (const key of new Set([...listed, "cause", "errors", ...suppressedOf(error)])) {
-    if (nameParts.has(key) || !Object.hasOwn(error, key)) continue;
+  const carry = (into: object, key: string): void => {
     const value = readField(error, key);
-    const carried = canTravel(value, encodable) ? value : safeText(value);
-    defineOwn(listed.has(key) ? fields : hidden, key, carried);
+    defineOwn(into, key, canTravel(value, encodable) ? value : safeText(value));
+  };
+  const listed = Object.keys(error);
+  for (const key of listed) if (!nameParts.has(key)) carry(fields, key);
+  let hasHidden = false;
+  for (const key of ["cause", "errors", ...suppressedOf(error)]) {
+    if (!Object.hasOwn(error, key) || listed.includes(key)) continue;
+    hasHidden = true;
+    carry(hidden, key);
   }
-  const hasHidden = Object.keys(hidden).length > 0;
   return { ...headOf(error, findOrigin), fields, ...(hasHidden ? { hidden } : {}) };
 }
 
