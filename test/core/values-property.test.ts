@@ -32,6 +32,7 @@ describe.each(ways)("values at random: %s", (way) => {
         expect(culprits.size, `seed ${seed}`).toBeGreaterThan(0);
         continue;
       }
+      expect(culprits.size, `seed ${seed}`).toBe(0);
       const [arrived] = await ray.get(ref);
       const stored = await ray.get(ray.put(value));
       const found = difference(value, arrived) ?? difference(value, stored);

@@ -547,6 +547,17 @@ describe("capnweb: what is no public method of the class is called", () => {
     expect(answered?.text).toContain("has no method");
   });
 
+  test("and a field and a getter are named as what they are, and not run", async () => {
+    for (const [method, kind] of [
+      ["secret", "field"],
+      ["accessor", "getter"],
+    ] as const) {
+      const peer = await guest(host);
+      peer.send(call(method));
+      expect((await answer(peer))?.text).toContain(`${method} is a ${kind}`);
+    }
+  });
+
   test("nor can an agent be asked for more than it offers", async () => {
     const paths = [
       ["constructor"],
