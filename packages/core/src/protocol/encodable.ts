@@ -141,7 +141,7 @@ class Surveyor {
     }
     const prototype = Object.getPrototypeOf(value) as object | null;
     if (prototype === Object.prototype || prototype === null) {
-      return isArguments(value) ? "refused" : this.#fields(value, depth);
+      return this.#fields(value, depth);
     }
     if (ArrayBuffer.isView(value)) {
       const kind = viewKind(value);
@@ -183,9 +183,10 @@ class Surveyor {
       const { size } = this.#seen;
       return this.#seen.add(value).size === size;
     }
-    if (this.#first.includes(value)) return true;
-    this.#first.push(value);
-    if (this.#first.length > fewObjects) this.#seen = new Set(this.#first);
+    const first = this.#first;
+    for (let index = 0; index < first.length; index++) if (first[index] === value) return true;
+    first.push(value);
+    if (first.length > fewObjects) this.#seen = new Set(first);
     return false;
   }
 
@@ -196,6 +197,10 @@ class Surveyor {
     for (let index = 0; index < list.length; index++) {
       const item = list[index];
       let one: Survey;
+      if (typeof item === "number") {
+        if (item === 0 && 1 / item < 0) found = "special";
+        continue;
+      }
       if (typeof item === "object" && item !== null) one = this.object(item, depth + 1);
       else if (item === undefined) {
         if (Object.hasOwn(list, index)) continue;
@@ -208,9 +213,10 @@ class Surveyor {
   }
 
   #fields(value: object, depth: number): Survey {
+    const names = Object.keys(value);
+    if (isArguments(value, names)) return "refused";
     const found = this.#all(Object.values(value), depth);
     if (found !== "plain") return found;
-    const names = Object.keys(value);
     for (let index = 0; index < names.length; index++) {
       if (!isPackedName(names[index] as string)) return "special";
     }
@@ -255,9 +261,9 @@ class Surveyor {
   }
 }
 
-/** The `arguments` of a function look like a plain object. A plain one is rarely iterable, which is the faster question. */
-function isArguments(value: object): boolean {
-  return Symbol.iterator in value && types.isArgumentsObject(value);
+/** The `arguments` of a function look like a plain object, with names that few plain objects have. */
+function isArguments(value: object, names: readonly string[]): boolean {
+  return (names.length === 0 || names[0] === "0") && types.isArgumentsObject(value);
 }
 
 function asSpecial(found: Survey): Survey {
