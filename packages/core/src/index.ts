@@ -99,6 +99,7 @@ export {
   ReferenceCountingError,
   RemoteNotRegisteredError,
   RuntimeEnvSetupError,
+  SessionEndedError,
   remoteSiteOf,
   StreamingGeneratorReplayInconsistentError,
   TaskCancelledError,

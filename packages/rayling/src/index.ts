@@ -65,6 +65,7 @@ export {
   RemoteNotRegisteredError,
   RuntimeEnvSetupError,
   remoteSiteOf,
+  SessionEndedError,
   removePlacementGroup,
   shutdown,
   StreamingGeneratorReplayInconsistentError,

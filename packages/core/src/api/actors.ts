@@ -14,7 +14,7 @@ export interface KillOptions {
   readonly noRestart?: boolean;
 }
 
-/** Ends an actor now: what runs, waits or comes later rejects with ActorDiedError. Resolves when it is gone. Rejects with RaySystemError for a handle of a session that has ended. */
+/** Ends an actor now: what runs, waits or comes later rejects with ActorDiedError. Resolves when it is gone. Rejects with SessionEndedError for a handle of a session that has ended. */
 export async function kill(actor: ActorHandle<object>, options: KillOptions = {}): Promise<void> {
   if (isDriverCode()) return never();
   checkOptions("kill", options, { noRestart: flag });

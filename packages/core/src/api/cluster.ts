@@ -7,7 +7,7 @@ import { checkOptions, count, text } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
 import { amount, bytes, gpus, resources } from "./amounts.ts";
 import { labels } from "./labels.ts";
-import { asked, isDriverCode, never } from "./session.ts";
+import { asked, isDriverCode, letGo, never } from "./session.ts";
 
 /** All nodes, the dead ones too: Ray's fields in camelCase. */
 export async function nodes(): Promise<readonly NodeInfo[]> {
@@ -115,7 +115,9 @@ export class Cluster {
 
   /** Ends the nodes that it has added, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const nodeId of this.#added) await asked((directory) => directory.removeNode(nodeId));
+    await letGo(async () => {
+      for (const nodeId of this.#added) await asked((directory) => directory.removeNode(nodeId));
+    });
     this.#added.clear();
   }
 }

@@ -1,9 +1,10 @@
 /** A task for each of many values, few of them under way at a time. */
 import { availableParallelism } from "node:os";
+import { currentCaller } from "../caller/current.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { checkOptions, count } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
-import { liveEntryOf, ObjectRef } from "../store/object-ref.ts";
+import { entryOf, ObjectRef } from "../store/object-ref.ts";
 import { get, wait } from "./objects.ts";
 import { cancel } from "./tasks.ts";
 
@@ -21,7 +22,7 @@ export type Mapped<Value, Result> =
  * The results of a call for each of the values, in their order. Values are taken as calls end, so that there may be any number of them, and nothing happens before
  * the first result is asked for. The first failure ends the iteration; whoever leaves it cancels what is under way.
  *
- * Throws InvalidOptionError for what makes no ref; rejects with what the calls reject with.
+ * Throws InvalidOptionError for what makes no ref; rejects with what the calls reject with, and with SessionEndedError when the session ends.
  */
 export function map<Value, Result>(
   fn: Mapped<Value, Result>,
@@ -53,6 +54,8 @@ function mapped<Value, Result>(
   checkOptions(where, options, { inFlight: count(1) });
   const { inFlight = 2 * availableParallelism() } = options;
   const call = callOf(where, fn);
+  // A value that comes late must not start another session for itself.
+  let session = currentCaller();
   return run();
 
   async function* run(): AsyncGenerator<Result, void, undefined> {
@@ -65,14 +68,18 @@ function mapped<Value, Result>(
     };
     try {
       for await (const value of values) {
+        session?.checkAlive(where);
         under.push(call(value));
+        session ??= currentCaller();
         while (under.length >= inFlight) yield await next();
       }
       while (under.length > 0) yield await next();
     } finally {
       // One that failed, or is done, is not changed by it.
       for (const ref of under) {
-        liveEntryOf(ref).overlook();
+        const entry = entryOf(ref);
+        if (entry.isStale) continue;
+        entry.overlook();
         cancel(ref);
       }
     }

@@ -47,7 +47,7 @@ const patience = {
  * The value of a ref, the values of a list in its order, or those of an object by their names. Each call decodes afresh: values have no identity.
  *
  * Rejects with what the remote code threw, ActorDiedError, ActorUnavailableError, WorkerCrashedError, GetTimeoutError, the reason of the signal; of several with the
- * first failure, at once. With RaySystemError for a ref of a session that has ended.
+ * first failure, at once. With SessionEndedError when the session ends, and for a ref of one that has ended.
  */
 export function get<Ref extends ObjectRef>(ref: Ref, options?: GetOptions): Promise<RefValue<Ref>>;
 export function get<const Refs extends readonly ObjectRef[]>(
@@ -113,7 +113,7 @@ export function put<T>(value: T): ObjectRef<T> {
 /**
  * Waits until `numReturns` of the refs are ready, or until `timeoutMs`. Never rejects because of a failed ref.
  * A generator is ready when its next item is, or its end.
- * Rejects with InvalidOptionError for a duplicate ref, a count out of range or a negative time, and with RaySystemError for a ref of a session that has ended.
+ * Rejects with InvalidOptionError for a duplicate ref, a count out of range or a negative time, and with SessionEndedError when the session ends, or for a ref of one that has ended.
  */
 export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   refs: readonly Ref[],

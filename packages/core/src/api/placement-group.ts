@@ -1,4 +1,6 @@
 /** Placement groups: bundles of resources that are reserved together, all or none, and the actors and tasks that run in them. */
+import type { Caller } from "../caller/caller.ts";
+import { currentCaller } from "../caller/current.ts";
 import { currentTask } from "../caller/task-scope.ts";
 import { serializers } from "../protocol/serializers.ts";
 import type { GroupInfo, GroupRegistration, GroupStrategy } from "../rpc/cluster.ts";
@@ -11,7 +13,7 @@ import type { ObjectRef } from "../store/object-ref.ts";
 import { bundle as checkBundle } from "./amounts.ts";
 import { labelSelector, type LabelSelector, toConditions } from "./labels.ts";
 import { get, wait } from "./objects.ts";
-import { asked, isDriverCode, never, useCaller } from "./session.ts";
+import { asked, isDriverCode, letGo, never, useCaller } from "./session.ts";
 
 export interface PlacementGroupOptions {
   /**
@@ -32,6 +34,9 @@ export interface PlacementGroupOptions {
 /** Registrations that are under way, of groups made in a host. */
 const registrations: WeakMap<PlacementGroup, Promise<void>> = new WeakMap();
 
+/** The runtimes that groups are of. */
+const homes: WeakMap<PlacementGroup, Caller> = new WeakMap();
+
 /** A handle of a placement group; it may be passed to actors and tasks and returned from them. */
 export class PlacementGroup {
   readonly id: string;
@@ -41,6 +46,8 @@ export class PlacementGroup {
   constructor(reference: GroupReference) {
     this.id = reference.groupId;
     this.bundleSpecs = reference.bundles;
+    const caller = currentCaller();
+    if (caller !== undefined) homes.set(this, caller);
   }
 
   get bundleCount(): number {
@@ -49,11 +56,12 @@ export class PlacementGroup {
 
   /** Removes it, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await removePlacementGroup(this);
+    await letGo(() => removePlacementGroup(this));
   }
 
-  /** Ready when all bundles are reserved; its value is the group. Fails with TaskPlacementGroupRemoved. */
+  /** Ready when all bundles are reserved; its value is the group. Fails with TaskPlacementGroupRemoved. @throws SessionEndedError */
   ready(): ObjectRef<PlacementGroup> {
+    homes.get(this)?.checkAlive(`placement group ${this.id}`);
     const caller = useCaller();
     const label = `placement group ${this.id} ready`;
     const made = (async () => {
@@ -65,7 +73,7 @@ export class PlacementGroup {
     return caller.refOf(label, made) as ObjectRef<PlacementGroup>;
   }
 
-  /** Whether all bundles are reserved within that time. Default 30,000 ms, as in Ray. Rejects with TaskPlacementGroupRemoved. */
+  /** Whether all bundles are reserved within that time. Default 30,000 ms, as in Ray. Rejects with TaskPlacementGroupRemoved, SessionEndedError. */
   async wait(timeoutMs: number = 30_000): Promise<boolean> {
     if (isDriverCode()) return never();
     checkOptions("wait", { timeoutMs }, { timeoutMs: count(0, "fraction") });

@@ -17,6 +17,7 @@ import {
 import { Fifo } from "../shared/fifo.ts";
 import { Line } from "../shared/line.ts";
 import { checkOptions, count, flag } from "../shared/options.ts";
+import { letGo } from "./session.ts";
 import { show } from "../shared/show.ts";
 import { ObjectRef } from "../store/object-ref.ts";
 import { kill } from "./actors.ts";
@@ -168,7 +169,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
   async [Symbol.asyncDispose](): Promise<void> {
     const busy = [...this.#busy].flatMap((one) => one.actor ?? []);
     const all = new Set([...this.#idle.splice(0), ...busy]);
-    await Promise.all([...all].map((actor) => kill(actor)));
+    await letGo(() => Promise.all([...all].map((actor) => kill(actor))));
   }
 
   async *#map<Value, Call extends PoolCall>(

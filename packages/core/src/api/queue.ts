@@ -13,6 +13,7 @@ import { show } from "../shared/show.ts";
 import { kill, registerSerializer } from "./actors.ts";
 import { get, wait } from "./objects.ts";
 import { type ActorClass, type ActorOptions, remote } from "./remote.ts";
+import { letGo } from "./session.ts";
 import type { ActorHandle } from "./types.ts";
 
 export interface QueueOptions {
@@ -168,7 +169,7 @@ const actors: WeakMap<object, QueueHandle> = new WeakMap();
  * same queue. Items of one producer keep their order. An item of a class with a serializer of its own can be put only if the module that
  * registers it is loaded by the queue's host, too: send plain data.
  *
- * Calls reject with Full, Empty, InvalidOptionError, NotEncodableError, and with ActorDiedError after `shutdown`.
+ * Calls reject with Full, Empty, InvalidOptionError, NotEncodableError, with ActorDiedError after its `shutdown`, and with SessionEndedError after that of the session.
  */
 export class Queue<T = unknown> {
   /** @throws InvalidOptionError, ActorAlreadyExistsError */
@@ -234,7 +235,7 @@ export class Queue<T = unknown> {
 
   /** Shuts it down, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.shutdown();
+    await letGo(() => this.shutdown());
   }
 
   /** Ends the queue for everybody, with the items that are in it; calls that still wait reject with ActorDiedError. Idempotent. */

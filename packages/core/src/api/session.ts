@@ -16,7 +16,7 @@ import { closeCounts } from "../host/registry.ts";
 import type { Directory, RuntimeEnv } from "../rpc/directory.ts";
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { hasSettings } from "../runtime/host.ts";
-import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
+import { InvalidOptionError, RaySystemError, SessionEndedError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import { newToken } from "../transport/handshake.ts";
 import {
@@ -42,11 +42,13 @@ interface DriverSlot {
   driver: Driver | undefined;
   /** Of those before it. */
   closing: Promise<unknown>;
+  hasEnded: boolean;
 }
 
 const slot: DriverSlot = threadSlot("driver", () => ({
   driver: undefined,
   closing: Promise.resolve(),
+  hasEnded: false,
 }));
 
 /** Threads that stand ready. */
@@ -156,12 +158,16 @@ const bearerToken: Check = secret((value) =>
     : "must be a token of 32 characters at least, without spaces",
 );
 
-/** Ends every actor and worker; resolves when no thread is left. What is pending rejects. Idempotent; inside an actor it does nothing. */
+/**
+ * Ends every actor and worker; resolves when no thread is left. What is pending rejects with SessionEndedError, as does what is done later with the refs and
+ * handles of the session. Idempotent; inside an actor it does nothing.
+ */
 export async function shutdown(): Promise<void> {
   if (isDriverCode()) return never();
   const { driver } = slot;
   if (driver !== undefined) {
     slot.driver = undefined;
+    slot.hasEnded = true;
     setCurrentCaller(undefined, "");
     // How those before it ended was told to whoever ended them.
     slot.closing = Promise.all([slot.closing.catch(() => undefined), driver.close()]);
@@ -174,7 +180,7 @@ export function isInitialized(): boolean {
   return !isDriverCode(false) && currentCaller() !== undefined;
 }
 
-/** The runtime, for what throws. @throws DriverCodeStopped, RaySystemError */
+/** The runtime, for what throws. @throws DriverCodeStopped; RaySystemError, or SessionEndedError after one, where none may be started */
 export function useCaller(): Caller {
   closeCounts();
   const loading = currentLoading();
@@ -189,6 +195,16 @@ export function useCaller(): Caller {
 export function asked<T>(ask: (directory: Directory) => Promise<T> | T): Promise<T> {
   const { waiting, directory } = useCaller();
   return waiting.asking(ask(directory));
+}
+
+/** Lets go of something of the session. The end of the session has done so already. */
+export async function letGo(end: () => Promise<unknown>): Promise<void> {
+  if (currentCaller() === undefined) return;
+  try {
+    await end();
+  } catch (error) {
+    if (!(error instanceof SessionEndedError)) throw error;
+  }
 }
 
 /** True when this code runs because a host imports its module: the answer to it is `never()`. */
@@ -209,9 +225,8 @@ function start(options: InitOptions): Driver {
     Object.keys(options).length === 0 &&
     process.env["RAYLING_AUTO_INIT"] === "0"
   ) {
-    throw new RaySystemError(
-      "the runtime has not been started: call init first (RAYLING_AUTO_INIT is 0)",
-    );
+    const message = "the runtime has not been started: call init first (RAYLING_AUTO_INIT is 0)";
+    throw slot.hasEnded ? new SessionEndedError(message) : new RaySystemError(message);
   }
   const driver = startDriver(options);
   slot.driver = driver;

@@ -19,7 +19,7 @@ export interface CancelOptions {
  * One that was not started never runs. One that runs is told: `getRuntimeContext().signal` is aborted and `isCanceled()` is true. An async one
  * rejects at once; a synchronous one runs on to its end, and its result is thrown away. One that has finished keeps its value.
  *
- * @throws InvalidOptionError for anything but a ref or a generator, and for `force` on a call to an actor; RaySystemError for one of a session that has ended
+ * @throws InvalidOptionError for anything but a ref or a generator, and for `force` on a call to an actor; SessionEndedError for one of a session that has ended
  */
 export function cancel(target: ObjectRef | ObjectRefGenerator, options: CancelOptions = {}): void {
   checkOptions("cancel", options, { force: flag, recursive: flag });

@@ -467,6 +467,8 @@ export class ActorClient implements CallOwner {
   }
 
   async #lossOf(incarnation: number, reason: DeathCause | undefined): Promise<ActorLoss> {
+    // Nothing goes on after the session, and nobody is left to ask.
+    if (reason?.kind === "shutdown") return { restarting: false, cause: reason };
     // Only the way to it broke; the actor may well live, and a new way is looked for.
     if (reason?.kind === "channel-broken") return { restarting: true, cause: reason };
     const loss = this.#lossTold(incarnation);

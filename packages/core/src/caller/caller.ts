@@ -6,7 +6,7 @@
 import { Codec, compact, type Encoded, isBig, sizeOf } from "../protocol/codec.ts";
 import { type ErrorClasses, type FailureData, isOfClass } from "../protocol/failure.ts";
 import { slot } from "../protocol/special.ts";
-import { type DeathCause, PendingCallsLimitExceeded, RaySystemError } from "../shared/errors.ts";
+import { type DeathCause, PendingCallsLimitExceeded, SessionEndedError } from "../shared/errors.ts";
 import { cameBy } from "../protocol/shared-memory.ts";
 import {
   type Away,
@@ -148,7 +148,9 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     this.#keepsResults = options.keepsResults ?? false;
   }
 
+  /** @throws NotEncodableError, SessionEndedError */
   put(value: unknown): ObjectRef {
+    this.checkAlive("what is put");
     const entry = this.store.create("put");
     entry.resolve(compact(this.codec.encode(value, "value")));
     this.memory.keep(entry, true);
@@ -164,7 +166,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     return new ObjectRef(entry);
   }
 
-  /** @throws PendingCallsLimitExceeded, NotEncodableError, RaySystemError */
+  /** @throws PendingCallsLimitExceeded, NotEncodableError, SessionEndedError */
   callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): Returned {
     this.checkAlive();
     const client = this.#client(info);
@@ -185,7 +187,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     return returns === undefined ? new ObjectRef(entry) : returnedOf(call, returns);
   }
 
-  /** @throws NotEncodableError, RaySystemError */
+  /** @throws NotEncodableError, SessionEndedError */
   callTask(plan: CallPlan, worker: WorkerRequest, args: readonly unknown[]): Returned {
     this.checkAlive();
     const startMs = this.events === undefined ? 0 : clockMs();
@@ -539,10 +541,12 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     this.#sessions.flush();
   }
 
-  /** Ends every session with `reason`; later calls throw. */
+  /** Ends every session with `reason`: who waits hears of it first, and later calls throw. Idempotent. */
   end(reason: DeathCause): void {
+    if (this.#ended !== undefined) return;
     this.#ended = reason;
     runtimeEnded();
+    this.waiting.end(reason.message);
     this.stuck.close();
     this.#lives.close();
     this.#sessions.close(reason);
@@ -557,13 +561,12 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     }
   }
 
-  /** @throws RaySystemError when its session has ended */
-  checkAlive(): void {
-    if (this.#ended !== undefined) {
-      throw new RaySystemError(
-        `this handle belongs to a session that has ended (${this.#ended.message})`,
-      );
-    }
+  /** @throws SessionEndedError when its session has ended */
+  checkAlive(what: string = "this handle"): void {
+    if (this.#ended === undefined) return;
+    throw new SessionEndedError(
+      `${what} belongs to a session that has ended (${this.#ended.message})`,
+    );
   }
 
   #client(info: ActorInfo): ActorClient {

@@ -52,7 +52,7 @@ export interface CallOptions {
 export interface HandleCaller {
   readonly directory: Directory;
   readonly waiting: Waiting;
-  /** @throws RaySystemError when its session has ended */
+  /** @throws SessionEndedError when its session has ended */
   checkAlive(): void;
   callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): unknown;
 }

@@ -1,7 +1,7 @@
 /**
  * What is asked of the owner of an object: its value. When the way to the owner is lost, it is asked again over a new one.
  *
- * Ends once: with the answer; with OwnerDiedError when the directory says that the owner is dead; or, while that lives, when no new way is found in
+ * Ends once: with the answer; with OwnerDiedError when the directory says that the owner is dead, or SessionEndedError when all is over; or, while that lives, when no new way is found in
  * `outOfReachMs`. A value that breaks the way it comes by does not break a third one.
  */
 import type { Encoded } from "../protocol/codec.ts";
@@ -10,7 +10,8 @@ import {
   type DeathCause,
   ObjectFetchTimedOutError,
   ObjectLostError,
-  OwnerDiedError,
+  ownerDeath,
+  type RayError,
 } from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { outOfReachMs } from "./link.ts";
@@ -32,7 +33,7 @@ export interface Asker {
   resolve(value: Encoded): void;
   reject(error: Encoded): void;
   refuse(bytes: number, why: string): void;
-  fail(error: ObjectLostError): void;
+  fail(error: RayError): void;
 }
 
 export class Question {
@@ -91,9 +92,9 @@ export class Question {
     }
     if (reason.kind === "channel-broken") this.#broken += 1;
     let isOver = false;
-    const endWatching = this.#link.whenDead(this.#object.owner, ({ message }) => {
+    const endWatching = this.#link.whenDead(this.#object.owner, (cause) => {
       isOver = true;
-      this.#asker.fail(new OwnerDiedError(this.#object.id, message));
+      this.#asker.fail(ownerDeath(this.#object.id, cause));
     });
     // Whoever waits for the answer keeps the thread alive.
     setTimeout(() => {

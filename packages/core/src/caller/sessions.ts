@@ -163,9 +163,9 @@ export class Sessions {
     return () => void watchers.delete(watcher);
   }
 
-  #dropHolder(peerId: string, { message }: DeathCause): void {
+  #dropHolder(peerId: string, cause: DeathCause): void {
     const { store } = this.#link;
-    store.dropHolder(peerId, message, (error) => this.#link.describe(error));
+    store.dropHolder(peerId, cause, (error) => this.#link.describe(error));
   }
 
   /** The one with that peer, which the directory connects us to if there is none. Rejects when it is gone. */

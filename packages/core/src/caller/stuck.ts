@@ -4,7 +4,7 @@
  * A list in order of time and one timer for its first: a wait that ends early costs a few pointers, and no wait at all costs no timer.
  * The timer keeps no process alive.
  */
-import { currentTask, type TaskScope } from "./task-scope.ts";
+import { currentTask, type Stop, type TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
 
 /** One that waits. */
@@ -14,12 +14,20 @@ export class Wait {
   readonly sinceMs: number;
   /** The call or task that waits, if it is one. */
   readonly task: TaskScope | undefined;
+  /** Ends it early. */
+  readonly stop: Stop | undefined;
   previous: Wait | undefined = undefined;
   next: Wait | undefined = undefined;
   /** Tells of this one alone, where it has a time of its own; undefined: it has none, null: never to be told of. */
   alarm: NodeJS.Timeout | null | undefined = undefined;
 
-  constructor(what: string, waitables: readonly Waitable[], sinceMs: number) {
+  constructor(
+    what: string,
+    waitables: readonly Waitable[],
+    sinceMs: number,
+    stop: Stop | undefined,
+  ) {
+    this.stop = stop;
     this.what = what;
     this.waitables = waitables;
     this.sinceMs = sinceMs;
@@ -47,8 +55,8 @@ export class StuckWatch {
    *
    * @param afterMs of this one alone, instead of the time of all
    */
-  begin(what: string, waitables: readonly Waitable[], afterMs?: number): Wait {
-    const wait = new Wait(what, waitables, performance.now());
+  begin(what: string, waitables: readonly Waitable[], afterMs?: number, stop?: Stop): Wait {
+    const wait = new Wait(what, waitables, performance.now(), stop);
     if (afterMs !== undefined) {
       wait.alarm = afterMs > 0 ? timer(() => this.#tell([wait]), afterMs) : null;
     }

@@ -31,8 +31,8 @@ export interface TaskScope {
   exitActor(message: string): void;
 }
 
-/** Ends a wait of a task that was cancelled. */
-export type Stop = (reason: TaskCancelledError) => void;
+/** Ends a wait before what it waits for is there: its task was cancelled, or the session has ended. */
+export type Stop = (reason: Error) => void;
 
 /** The actor that runs a call. */
 export interface ActorScope {

@@ -1,9 +1,10 @@
 /**
- * Knows which tasks wait for an answer, tells when one begins to and when it waits for nothing more, stops what a cancelled one waits for, and watches for
- * those that wait too long. Code that belongs to no task counts as one.
+ * Knows which tasks wait for an answer, tells when one begins to and when it waits for nothing more, stops what a cancelled one waits for and, at the end of
+ * the session, all of them, and watches for those that wait too long. Code that belongs to no task counts as one.
  */
 import type { TaskEvents } from "../inside/task-events.ts";
 import { clockMs } from "../shared/clock.ts";
+import { SessionEndedError } from "../shared/errors.ts";
 import type { StuckWatch, Wait } from "./stuck.ts";
 import { currentTask, type Stop, type TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
@@ -13,6 +14,10 @@ export class Waiting {
   readonly #counts: Map<TaskScope | undefined, number> = new Map();
   /** Questions about the session, which no task waits for as for others' work. */
   #asking = 0;
+  /** Ends those. */
+  readonly #askers: Set<(error: SessionEndedError) => void> = new Set();
+  /** Why the session has ended. */
+  #ended: string | undefined;
   #waves = 0;
   #stuck: StuckWatch | undefined;
   #events: TaskEvents | undefined;
@@ -45,7 +50,8 @@ export class Waiting {
   /**
    * Returns the end of this wait; call it once.
    *
-   * @param stop called when the task is cancelled that waits
+   * @param stop called when the task is cancelled that waits, and when the session ends
+   * @throws SessionEndedError when nothing will be ready any more
    */
   begin(
     what: string,
@@ -53,8 +59,9 @@ export class Waiting {
     stuckWarningMs?: number,
     stop?: Stop,
   ): () => void {
+    if (this.#ended !== undefined) throw endedIn(what, this.#ended);
     const stuck = this.#stuck;
-    const wait = stuck?.begin(what, waitables, stuckWarningMs);
+    const wait = stuck?.begin(what, waitables, stuckWarningMs, stop);
     const task = wait === undefined ? currentTask() : wait.task;
     const end = this.#begin(task);
     const endStopping = stop === undefined ? undefined : task?.waits(stop);
@@ -75,14 +82,26 @@ export class Waiting {
 
   /** Waits for an answer about the session, which keeps the process alive as any wait does, and lends nobody's CPU. */
   async asking<T>(answer: Promise<T> | T): Promise<T> {
+    if (this.#ended !== undefined) throw endedIn("a question about the session", this.#ended);
     this.#asking += 1;
     if (this.#asking === 1) this.#onChange();
+    const { promise: ended, reject } = Promise.withResolvers<never>();
+    this.#askers.add(reject);
     try {
-      return await answer;
+      return await Promise.race([answer, ended]);
     } finally {
+      this.#askers.delete(reject);
       this.#asking -= 1;
       if (this.#asking === 0) this.#onChange();
     }
+  }
+
+  /** Everything that waits rejects with SessionEndedError, and so does what begins to wait later. */
+  end(why: string): void {
+    this.#ended ??= why;
+    for (const reject of this.#askers) reject(endedIn("a question about the session", why));
+    const waits = Array.from(this.#stuck?.waits() ?? []);
+    for (const { what, stop } of waits) stop?.(endedIn(what, why));
   }
 
   #begin(task: TaskScope | undefined): () => void {
@@ -98,6 +117,10 @@ export class Waiting {
       }
     };
   }
+}
+
+function endedIn(what: string, why: string): SessionEndedError {
+  return new SessionEndedError(`${what} cannot be answered: the session has ended (${why})`);
 }
 
 function noteWait(events: TaskEvents, { what, waitables, sinceMs, task }: Wait): void {

@@ -72,6 +72,10 @@ export function startHost(wiring: HostWiring): HostControl {
   // Answers that are ready leave before the host does, whatever ends it.
   process.on("exit", host.lastWords);
   setCurrentCaller(host.caller, identity.namespace);
+  // A host that cannot talk to its driver has no session any more, and soon ends.
+  void host.ended.then(({ message }) =>
+    host.caller.end({ kind: "shutdown", message: `its driver has ended: ${message}` }),
+  );
   return host.control;
 }
 
@@ -81,6 +85,8 @@ export interface ComposedHost {
   readonly caller: Caller;
   /** Sends what is ready, at once: the host is about to end. */
   readonly lastWords: () => void;
+  /** Resolves when its session with the driver is over. */
+  readonly ended: Promise<DeathCause>;
 }
 
 /** @param loader finds what actors and tasks run */
@@ -132,7 +138,7 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
   const arrivals = new Arrivals(caller, run);
   const data = wiring.data(() => death(driverId));
   const channels = (): Channel[] => [data, ...ways.channels];
-  caller.addSession(driverId, data);
+  const session = caller.addSession(driverId, data);
 
   function lastWords(): void {
     reporter.flush();
@@ -323,5 +329,5 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
     },
     stop,
   };
-  return { control, caller, lastWords };
+  return { control, caller, lastWords, ended: session.closed };
 }

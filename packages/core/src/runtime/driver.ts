@@ -14,7 +14,12 @@ import { viewCalls, viewObjects, viewStored } from "../caller/view.ts";
 import { TaskEvents } from "../inside/task-events.ts";
 import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import { Waiting } from "../caller/waiting.ts";
-import { type DeathCause, InvalidOptionError, RaySystemError } from "../shared/errors.ts";
+import {
+  type DeathCause,
+  InvalidOptionError,
+  RaySystemError,
+  SessionEndedError,
+} from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { standardMemory } from "../shared/machine-memory.ts";
 import { isolationKind } from "../shared/options.ts";
@@ -286,9 +291,10 @@ export function startDriver(options: InitOptions): Driver {
         keepAlive.set(true);
         endWatch?.();
         joined.close();
-        directory.end(cause);
+        // Who waits hears of it before what it waits for fails one by one.
         caller.end(cause);
-        scheduler.close(new RaySystemError(cause.message));
+        directory.end(cause);
+        scheduler.close(new SessionEndedError(`no place is given out any more: ${cause.message}`));
         await server?.close();
         await launcher.close(cause);
         process.off("exit", onExit);

@@ -5,7 +5,7 @@
  * is on its way when the session ends is over within seconds, and what it brings is closed.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
+import { InvalidOptionError, RaySystemError, SessionEndedError } from "../shared/errors.ts";
 import type { LocalCluster } from "./cluster.ts";
 import {
   type JoinedNode,
@@ -63,7 +63,7 @@ export class JoinedNodes {
       if (outcome.status === "fulfilled") await this.#enter(address, outcome.value, connect);
       else missing.push({ address, refusal: outcome.reason as NodeRefusal });
     }
-    if (this.#isEnded) throw new RaySystemError("the runtime was shut down");
+    if (this.#isEnded) throw new SessionEndedError("no node is joined: the session has ended");
     const refusal = missing.find((one) => one.refusal.mayComeLater !== true)?.refusal;
     if (refusal !== undefined) throw refusal;
     const [first] = missing;

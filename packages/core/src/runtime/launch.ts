@@ -4,7 +4,7 @@
  * A few threads are started ahead of need, because a thread takes tens of milliseconds to be ready. Processes are started when they are needed.
  */
 import type { RuntimeEnv } from "../rpc/directory.ts";
-import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { type DeathCause, SessionEndedError } from "../shared/errors.ts";
 import type { Credentials } from "../transport/credentials.ts";
 import { Guard } from "./guard.ts";
 import {
@@ -102,7 +102,7 @@ export class Launcher {
   }
 
   #checkOpen(): void {
-    if (!this.#open) throw new RaySystemError("the runtime is shut down");
+    if (!this.#open) throw new SessionEndedError("no host is started: the session has ended");
   }
 
   /** Makes up for what was taken, unless others are to start first: starting a thread slows the one that starts beside it. */

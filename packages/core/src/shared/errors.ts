@@ -12,7 +12,9 @@ import {
   TaskPlacementGroupRemoved,
   TaskUnschedulableError,
 } from "./errors/placement.ts";
+import { OwnerDiedError } from "./errors/objects.ts";
 import { RuntimeEnvSetupError } from "./errors/runtime-env.ts";
+import { RaySystemError, SessionEndedError } from "./errors/session.ts";
 
 export { RayError } from "./errors/base.ts";
 export {
@@ -32,6 +34,7 @@ export {
   ProtocolVersionError,
 } from "./errors/connection.ts";
 export { RuntimeEnvSetupError } from "./errors/runtime-env.ts";
+export { RaySystemError, SessionEndedError } from "./errors/session.ts";
 export {
   ActorPlacementGroupRemoved,
   ActorUnschedulableError,
@@ -73,13 +76,6 @@ export interface DeathCause {
   /** What its process wrote to stderr last: at most 20 lines and 4 KB. */
   readonly stderr?: readonly string[];
   readonly error?: Error;
-}
-
-/** The runtime is not started, or was misused in a way no other class names. */
-export class RaySystemError extends RayError {
-  constructor(message: string, options?: ErrorOptions) {
-    super("SYSTEM", message, options);
-  }
 }
 
 /** `get` ran into its `timeoutMs`. The work itself goes on. */
@@ -165,6 +161,10 @@ export function actorDeath(actor: ActorIdentity, cause: DeathCause): RayError {
       return new ActorPlacementGroupRemoved(actorId, className, cause.message);
     case "runtime-env-failed":
       return new RuntimeEnvSetupError(`actor ${className} (${actorId})`, cause.message);
+    case "shutdown":
+      return new SessionEndedError(
+        `actor ${className} (${actorId}) has ended with its session: ${cause.message}`,
+      );
     default:
       return new ActorDiedError(actor, cause);
   }
@@ -181,9 +181,23 @@ export function taskDeath(functionName: string, cause: DeathCause): RayError {
       return new RuntimeEnvSetupError(`task ${functionName}`, cause.message);
     case "node-died":
       return new NodeDiedError(functionName, cause.message);
+    case "shutdown":
+      return new SessionEndedError(
+        `task ${functionName} has ended with its session: ${cause.message}`,
+      );
     default:
       return new WorkerCrashedError(functionName, cause);
   }
+}
+
+/** What an object fails with when its owner is gone. */
+export function ownerDeath(
+  objectId: string,
+  { kind, message }: DeathCause,
+): OwnerDiedError | SessionEndedError {
+  return kind === "shutdown"
+    ? new SessionEndedError(`object ${objectId} has ended with its session: ${message}`)
+    : new OwnerDiedError(objectId, message);
 }
 
 /** The call or task was cancelled: before it ran, or its result was thrown away. */

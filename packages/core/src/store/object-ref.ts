@@ -5,7 +5,7 @@
  */
 import { inspect } from "node:util";
 import { refuseJson } from "../shared/no-json.ts";
-import { RaySystemError } from "../shared/errors.ts";
+import { SessionEndedError } from "../shared/errors.ts";
 import type { ObjectEntry } from "./object-entry.ts";
 
 let read: (ref: ObjectRef) => ObjectEntry;
@@ -39,15 +39,15 @@ export function entryOf(ref: ObjectRef): ObjectEntry {
   return read(ref);
 }
 
-/** For whoever is about to use it. @throws RaySystemError for one of a session that has ended */
+/** For whoever is about to use it. @throws SessionEndedError for one of a session that has ended */
 export function liveEntryOf(ref: ObjectRef): ObjectEntry {
   return live(read(ref));
 }
 
-/** @throws RaySystemError for one of a session that has ended */
+/** @throws SessionEndedError for one of a session that has ended */
 export function live(entry: ObjectEntry): ObjectEntry {
   if (!entry.isStale) return entry;
-  throw new RaySystemError(
+  throw new SessionEndedError(
     `ObjectRef(${entry.id}) of ${entry.label} belongs to a session that has ended`,
   );
 }

@@ -9,7 +9,7 @@
  * Such counts end with the life of their holder.
  * Explicit claims and releases drive it; the FinalizationRegistry only tells when a borrowed entry is gone.
  */
-import { OwnerDiedError } from "../shared/errors.ts";
+import { type DeathCause, ownerDeath } from "../shared/errors.ts";
 import { ObjectEntry } from "./object-entry.ts";
 
 /** References that are on their way to a runtime and not claimed by it yet. */
@@ -165,7 +165,7 @@ export class Store {
   /** A peer is dead: what it held it holds no more, and what we borrowed from it fails. */
   dropHolder(
     holder: string,
-    reason: string,
+    cause: DeathCause,
     encodeError: (error: Error) => ObjectEntryFailure,
   ): void {
     for (const [objectId, exported] of this.#exported) {
@@ -177,7 +177,7 @@ export class Store {
     for (const [objectId, borrowed] of this.#borrowed) {
       if (borrowed.units.owner !== holder) continue;
       const entry = borrowed.entry.deref();
-      entry?.reject(encodeError(new OwnerDiedError(objectId, reason)));
+      entry?.reject(encodeError(ownerDeath(objectId, cause)));
     }
   }
 
