@@ -74,6 +74,7 @@ export {
   ActorNotFoundError,
   ActorPlacementGroupRemoved,
   ActorUnavailableError,
+  DeadlockError,
   Empty,
   Full,
   GetTimeoutError,

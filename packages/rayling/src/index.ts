@@ -10,6 +10,7 @@ export {
   ActorPlacementGroupRemoved,
   ActorPool,
   ActorUnavailableError,
+  DeadlockError,
   ActorUnschedulableError,
   AuthenticationError,
   availableResources,

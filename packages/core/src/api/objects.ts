@@ -60,9 +60,21 @@ export function get<const Refs extends Readonly<Record<string, ObjectRef>>>(
   refs: Refs,
   options?: GetOptions,
 ): Promise<{ [Name in keyof Refs]: RefValue<Refs[Name]> }>;
-export async function get(
+export function get(
   refs: ObjectRef | readonly ObjectRef[] | Readonly<Record<string, ObjectRef>>,
   options: GetOptions = {},
+): Promise<unknown> {
+  const answer: Promise<unknown> = getOrReject(refs, options, () => void answer.catch(ignore));
+  return answer;
+}
+
+/** That a get waits for itself is no failure of a method that does not await it. */
+function ignore(): void {}
+
+async function getOrReject(
+  refs: ObjectRef | readonly ObjectRef[] | Readonly<Record<string, ObjectRef>>,
+  options: GetOptions,
+  onDeadlock: () => void,
 ): Promise<unknown> {
   if (isDriverCode()) return never();
   checkOptions("get", options, patience);
@@ -77,7 +89,7 @@ export async function get(
   const caller = useCaller();
   try {
     checkInterrupted();
-    const values = await getValues(caller, entries, options);
+    const values = await getValues(caller, entries, { ...options, onDeadlock });
     if (names !== undefined) {
       return Object.fromEntries(names.map((name, index) => [name, values[index]]));
     }
@@ -87,7 +99,7 @@ export async function get(
     if (options.signal?.aborted === true && error === options.signal.reason) throw error;
     // Here, after the await, the stack names who awaits this call; a get that succeeds pays nothing for it.
     const trace: { stack?: string } = {};
-    Error.captureStackTrace(trace, get);
+    Error.captureStackTrace(trace, getOrReject);
     appendLocalStack(error as Error, trace.stack ?? "");
     throw error;
   }
@@ -115,9 +127,22 @@ export function put<T>(value: T): ObjectRef<T> {
  * A generator is ready when its next item is, or its end.
  * Rejects with InvalidOptionError for a duplicate ref, a count out of range or a negative time, and with SessionEndedError when the session ends, or for a ref of one that has ended.
  */
-export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
+export function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   refs: readonly Ref[],
   options: WaitOptions = {},
+): Promise<WaitResult<Ref>> {
+  const answer: Promise<WaitResult<Ref>> = waitOrReject(
+    refs,
+    options,
+    () => void answer.catch(ignore),
+  );
+  return answer;
+}
+
+async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
+  refs: readonly Ref[],
+  options: WaitOptions,
+  onDeadlock: () => void,
 ): Promise<WaitResult<Ref>> {
   if (isDriverCode()) return never();
   // Before a runtime is started for them: if none runs, all of them are of one that has ended.
@@ -136,7 +161,7 @@ export async function wait<Ref extends ObjectRef | ObjectRefGenerator>(
     );
   }
   if (ready < numReturns) {
-    await waitReady(caller, refs.map(waitableOf), numReturns, options);
+    await waitReady(caller, refs.map(waitableOf), numReturns, { ...options, onDeadlock });
   }
   return split(refs, numReturns);
 }

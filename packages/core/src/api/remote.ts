@@ -275,6 +275,7 @@ function create(
   const pending = Promise.withResolvers<boolean>();
   const whenNew = (then: () => void): void => void pending.promise.then((isNew) => isNew && then());
   caller.prepareStart(
+    info.actorId,
     args,
     (start) => whenNew(() => directory.start(info.actorId, start)),
     (cause) => whenNew(() => directory.abandon(info.actorId, cause)),

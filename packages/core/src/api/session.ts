@@ -90,6 +90,8 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
     development: flag,
     isolation: isolationKind,
     stuckWarningMs: count(0, "fraction"),
+    deadlocks: (value) =>
+      value === "reject" || value === "warn" ? undefined : 'must be "reject" or "warn"',
     logToDriver: (value) =>
       value === "raw" || typeof value === "boolean" ? undefined : 'must be true, false or "raw"',
     taskEvents: flag,

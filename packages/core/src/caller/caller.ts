@@ -104,6 +104,8 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     },
     onUnused: (actorId) => this.#forget(actorId),
   });
+  /** Actors that wait for arguments of their constructors. */
+  readonly #starting: Map<string, readonly ObjectEntry[]> = new Map();
   #ended: DeathCause | undefined = undefined;
 
   constructor(options: CallerOptions) {
@@ -265,6 +267,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   /** Encodes constructor arguments now; they are handed to `start` when the refs among them are ready. */
   prepareStart(
+    actorId: string,
     args: readonly unknown[],
     start: (args: StartArguments) => void,
     fail: (cause: DeathCause) => void,
@@ -289,12 +292,20 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       start({ values, dependencies });
     };
     if (unresolved === 0) return settle();
+    this.#starting.set(actorId, entries);
     for (const entry of entries) {
       entry.watch(() => {
         unresolved -= 1;
-        if (unresolved === 0) settle();
+        if (unresolved > 0) return;
+        this.#starting.delete(actorId);
+        settle();
       });
     }
+  }
+
+  /** Arguments of the constructor of an actor that it is about to create. */
+  missingFor(actorId: string): readonly ObjectEntry[] {
+    return this.#starting.get(actorId) ?? [];
   }
 
   /**

@@ -4,22 +4,24 @@
  * `get` of a list fails with the first failure and does not wait for the rest. `wait` never fails for a failed object: it is ready.
  */
 import type { FailureData } from "../protocol/failure.ts";
-import { GetTimeoutError } from "../shared/errors.ts";
+import { DeadlockError, GetTimeoutError } from "../shared/errors.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { Caller } from "./caller.ts";
 import type { Waitable } from "./waitable.ts";
 
-/** How long a wait may take, what ends it before, and from when on it is told of; undefined: as all others. */
+/** How long a wait may take, what ends it before, from when on it is told of (undefined: as all others), and who hears that it waits for itself. */
 export interface Patience {
   readonly timeoutMs?: number | undefined;
   readonly stuckWarningMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** It waits for itself, and rejects; the code may never look at that, because it awaits something else. */
+  readonly onDeadlock?: () => void;
 }
 
 export function getValues(
   caller: Caller,
   entries: readonly ObjectEntry[],
-  { timeoutMs, stuckWarningMs, signal }: Patience,
+  { timeoutMs, stuckWarningMs, signal, onDeadlock }: Patience,
 ): Promise<unknown[]> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(reasonOf(signal));
@@ -74,11 +76,14 @@ export function getValues(
       entry.watch(onSettled);
       if (over) return;
     }
-    endWaiting = caller.waiting.begin("get", entries, stuckWarningMs, (cancellation) => {
+    const stop = (reason: Error): void => {
       end();
-      reject(cancellation);
+      if (reason instanceof DeadlockError) onDeadlock?.();
+      reject(reason);
       for (const entry of entries) entry.overlook();
-    });
+    };
+    const isEndless = timeoutMs === undefined && signal === undefined;
+    endWaiting = caller.waiting.begin("get", entries, { stuckWarningMs, stop, isEndless });
     signal?.addEventListener("abort", onAbort);
     if (timeoutMs !== undefined) {
       timer = setTimeout(() => {
@@ -102,7 +107,7 @@ export function waitReady(
   caller: Caller,
   waitables: readonly Waitable[],
   numReturns: number,
-  { timeoutMs, stuckWarningMs, signal }: Patience,
+  { timeoutMs, stuckWarningMs, signal, onDeadlock }: Patience,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let count = 0;
@@ -132,10 +137,14 @@ export function waitReady(
       one.watch(onReady);
       if (over) return;
     }
-    endWaiting = caller.waiting.begin("wait", waitables, stuckWarningMs, (cancellation) => {
+    const stop = (reason: Error): void => {
       end();
-      reject(cancellation);
-    });
+      if (reason instanceof DeadlockError) onDeadlock?.();
+      reject(reason);
+    };
+    const isEndless = timeoutMs === undefined && signal === undefined;
+    const how = { stuckWarningMs, stop, isEndless, numReturns };
+    endWaiting = caller.waiting.begin("wait", waitables, how);
     signal?.addEventListener("abort", onAbort);
     if (timeoutMs !== undefined) timer = setTimeout(finish, timerMs(timeoutMs));
   });

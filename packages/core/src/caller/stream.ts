@@ -123,7 +123,10 @@ export class StreamState implements Returns {
   /** Resolves when the next item or the end is there. Rejects when the task that waits is cancelled. */
   async next(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const endWaiting = this.waiting.begin("the next of a generator", [this], undefined, reject);
+    const endWaiting = this.waiting.begin("the next of a generator", [this], {
+      stop: reject,
+      isEndless: true,
+    });
     this.watch(resolve);
     try {
       await promise;

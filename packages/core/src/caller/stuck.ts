@@ -4,11 +4,26 @@
  * A list in order of time and one timer for its first: a wait that ends early costs a few pointers, and no wait at all costs no timer.
  * The timer keeps no process alive.
  */
+import { clockMs } from "../shared/clock.ts";
 import { currentTask, type Stop, type TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
 
+/** How somebody waits. */
+export interface WaitHow {
+  /** Tell of this one after so long, instead of after the time of all; 0: never. */
+  readonly stuckWarningMs?: number | undefined;
+  /** Ends it early. */
+  readonly stop?: Stop | undefined;
+  /** Nothing ends it but what it waits for: no time, and no signal. */
+  readonly isEndless?: boolean;
+  /** It ends when so many are ready; undefined: when all are, or one has failed. */
+  readonly numReturns?: number;
+}
+
 /** One that waits. */
 export class Wait {
+  /** Among those of its runtime. */
+  readonly id: number;
   readonly what: string;
   readonly waitables: readonly Waitable[];
   readonly sinceMs: number;
@@ -16,22 +31,38 @@ export class Wait {
   readonly task: TaskScope | undefined;
   /** Ends it early. */
   readonly stop: Stop | undefined;
+  readonly isEndless: boolean;
+  readonly numReturns: number | undefined;
+  /** When it is looked at as one that may wait for itself, and how long after that again. */
+  nextLookMs = 0;
+  lookAgainMs = 0;
+  /** That it waits for itself. */
+  isTold = false;
   previous: Wait | undefined = undefined;
   next: Wait | undefined = undefined;
   /** Tells of this one alone, where it has a time of its own; undefined: it has none, null: never to be told of. */
   alarm: NodeJS.Timeout | null | undefined = undefined;
 
   constructor(
+    id: number,
     what: string,
     waitables: readonly Waitable[],
     sinceMs: number,
-    stop: Stop | undefined,
+    { stop, isEndless = false, numReturns }: WaitHow,
   ) {
+    this.id = id;
     this.stop = stop;
+    this.isEndless = isEndless;
+    this.numReturns = numReturns;
     this.what = what;
     this.waitables = waitables;
     this.sinceMs = sinceMs;
     this.task = currentTask();
+  }
+
+  /** As of clockMs(). */
+  get beganMs(): number {
+    return clockMs() - (performance.now() - this.sinceMs);
   }
 }
 
@@ -43,6 +74,9 @@ export class StuckWatch {
   /** The first that was not told of; those before it were. */
   #untold: Wait | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #count = 0;
+  /** Hears of each wait of a task that nothing else ends. */
+  onEndless: (() => void) | undefined;
 
   /** @param afterMs 0 or less: never tell */
   constructor(afterMs: number, tell: (stuck: readonly Wait[]) => void) {
@@ -50,13 +84,11 @@ export class StuckWatch {
     this.#tell = tell;
   }
 
-  /**
-   * Whoever begins one ends it.
-   *
-   * @param afterMs of this one alone, instead of the time of all
-   */
-  begin(what: string, waitables: readonly Waitable[], afterMs?: number, stop?: Stop): Wait {
-    const wait = new Wait(what, waitables, performance.now(), stop);
+  /** Whoever begins one ends it. */
+  begin(what: string, waitables: readonly Waitable[], how: WaitHow): Wait {
+    const wait = new Wait(this.#count++, what, waitables, performance.now(), how);
+    const { stuckWarningMs: afterMs } = how;
+    if (wait.isEndless && wait.task !== undefined) this.onEndless?.();
     if (afterMs !== undefined) {
       wait.alarm = afterMs > 0 ? timer(() => this.#tell([wait]), afterMs) : null;
     }

@@ -5,8 +5,8 @@
 import type { TaskEvents } from "../inside/task-events.ts";
 import { clockMs } from "../shared/clock.ts";
 import { SessionEndedError } from "../shared/errors.ts";
-import type { StuckWatch, Wait } from "./stuck.ts";
-import { currentTask, type Stop, type TaskScope } from "./task-scope.ts";
+import type { StuckWatch, Wait, WaitHow } from "./stuck.ts";
+import { currentTask, type TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
 
 export class Waiting {
@@ -36,6 +36,16 @@ export class Waiting {
     return this.#counts.has(task);
   }
 
+  /** For how much that task waits. */
+  countIn(task: TaskScope): number {
+    return this.#counts.get(task) ?? 0;
+  }
+
+  /** Whether somebody waits for an answer about the session, which comes. */
+  get isAsking(): boolean {
+    return this.#asking > 0;
+  }
+
   watchedBy(stuck: StuckWatch, events: TaskEvents | undefined): void {
     this.#stuck = stuck;
     this.#events = events;
@@ -50,18 +60,14 @@ export class Waiting {
   /**
    * Returns the end of this wait; call it once.
    *
-   * @param stop called when the task is cancelled that waits, and when the session ends
+   * @param how its `stop` is called when the task is cancelled that waits, when the session ends, and when it waits for itself
    * @throws SessionEndedError when nothing will be ready any more
    */
-  begin(
-    what: string,
-    waitables: readonly Waitable[],
-    stuckWarningMs?: number,
-    stop?: Stop,
-  ): () => void {
+  begin(what: string, waitables: readonly Waitable[], how: WaitHow = {}): () => void {
     if (this.#ended !== undefined) throw endedIn(what, this.#ended);
     const stuck = this.#stuck;
-    const wait = stuck?.begin(what, waitables, stuckWarningMs, stop);
+    const wait = stuck?.begin(what, waitables, how);
+    const { stop } = how;
     const task = wait === undefined ? currentTask() : wait.task;
     const end = this.#begin(task);
     const endStopping = stop === undefined ? undefined : task?.waits(stop);

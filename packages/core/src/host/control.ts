@@ -30,6 +30,7 @@ import type {
   WorkerLease,
   WorkerRequest,
 } from "../rpc/directory.ts";
+import type { WaitNode } from "../rpc/wait-graph.ts";
 import type { HostReport, RuntimeView, StateAnswer, StateQuery, TraceEvent } from "../rpc/state.ts";
 import type { CodeRoot } from "../shared/code-roots.ts";
 import type { Credentials } from "../transport/credentials.ts";
@@ -176,6 +177,10 @@ export interface HostControl {
   address(): Promise<Address>;
   stats(): HostStats;
   view(): RuntimeView;
+  /** Those of these ids, and what is known here that they need. */
+  waitNodes(ids: readonly string[]): Promise<readonly WaitNode[]>;
+  /** That wait waits for itself: it rejects, or it is only told of. */
+  foundCycle(waitNodeId: string, steps: readonly string[], rejects: boolean): void;
   /** What was noted since it was asked last. */
   report(): HostReport;
   /** What this host shows where TLS is spoken, and whom it believes, from now on. */
@@ -217,6 +222,8 @@ export interface DriverControl {
   metricsText(): Promise<string>;
   /** What the host has noted. */
   reported(report: HostReport): void;
+  /** Tasks of that host that may wait for themselves, by their ids as nodes. */
+  suspect(taskNodeIds: readonly string[]): void;
   actorStatus(actorId: string): Promise<ActorStatus | undefined>;
   whyWaiting(demand: Demand): Promise<string | undefined>;
   leaseWorker(request: WorkerRequest, ticket: number): Promise<WorkerLease>;

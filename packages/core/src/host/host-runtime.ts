@@ -5,10 +5,13 @@
  * which their entry points give in as the wiring.
  */
 import type { Remote } from "comlink";
+import { Call } from "../caller/call.ts";
 import { Caller } from "../caller/caller.ts";
+import { CycleWatch } from "../caller/cycle-watch.ts";
 import { TaskEvents } from "../inside/task-events.ts";
 import { setCurrentCaller } from "../caller/current.ts";
 import type { TaskScope } from "../caller/task-scope.ts";
+import type { Waitable } from "../caller/waitable.ts";
 import { Waiting } from "../caller/waiting.ts";
 import { type CauseData, causeFromData, causeToData } from "../protocol/cause.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
@@ -17,6 +20,7 @@ import { totalConcurrency } from "../rpc/directory.ts";
 import { type DeathCause, RemoteNotRegisteredError } from "../shared/errors.ts";
 import type { Budget } from "../store/budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
+import { ObjectEntry } from "../store/object-entry.ts";
 import { SpillFiles } from "../store/spill-files.ts";
 import type { Channel } from "../transport/channel.ts";
 import { drainAll } from "../transport/drain.ts";
@@ -34,6 +38,8 @@ import type {
 } from "./control.ts";
 import type { Door, DoorParts } from "./door.ts";
 import { errorClasses } from "./error-classes.ts";
+import { Execution } from "./execution.ts";
+import { Idleness } from "./idleness.ts";
 import { decodeArguments, Instance } from "./instance.ts";
 import { guardDriverCode, Loader, warnOfServers } from "./loader.ts";
 import { takeProgram } from "./program.ts";
@@ -41,6 +47,7 @@ import { Reporter } from "./reporter.ts";
 import { remoteDirectory } from "./remote-directory.ts";
 import { type RunningTasks, runTask, taskTarget } from "./task-runner.ts";
 import { viewHost } from "./view.ts";
+import { foundCycle, taskNodeId, waitNodesOf } from "./wait-nodes.ts";
 import { Ways } from "./ways.ts";
 
 export interface HostWiring {
@@ -135,10 +142,19 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
     onCall,
     concurrencyOf,
   });
+  const idleness = new Idleness();
+  const cycles = new CycleWatch(caller.stuck, {
+    isAwaited,
+    suspect(suspects) {
+      const ids = suspects.map((task) => taskNodeId(caller, task));
+      void driver.suspect(ids).catch(() => undefined);
+    },
+  });
   const arrivals = new Arrivals(caller, run);
   const data = wiring.data(() => death(driverId));
   const channels = (): Channel[] => [data, ...ways.channels];
   const session = caller.addSession(driverId, data);
+  void session.closed.then(() => cycles.close());
 
   function lastWords(): void {
     reporter.flush();
@@ -177,12 +193,28 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
     session.answerAbsent(call.id);
   }
 
+  /** Every cycle goes through a place in an actor that another call waits for, or through an actor that is not created. */
+  function isAwaited(task: TaskScope, waitables: readonly Waitable[]): boolean {
+    const { actor } = task;
+    if (task instanceof Execution && actor instanceof Instance && actor.isAwaited(task))
+      return true;
+    return waitables.some(
+      (one) =>
+        one instanceof ObjectEntry &&
+        one.producer instanceof Call &&
+        one.producer.stage === "actor",
+    );
+  }
+
   const runningTasks: RunningTasks = {
     begun(task) {
+      idleness.look();
+      idleness.begun();
       tasks.add(task);
       tellBlocked();
     },
     ended(task) {
+      idleness.ended();
       tasks.delete(task);
       // What it left waiting does not count for the next one.
       tellBlocked();
@@ -211,6 +243,7 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
     const { actorId } = request.info;
     const values = [args.values, ...args.dependencies];
     let ActorClass: new (...args: unknown[]) => object;
+    idleness.look();
     try {
       ActorClass = (await loader.find(key)) as typeof ActorClass;
     } catch (error) {
@@ -229,6 +262,7 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
       const instance = new Instance({
         ...rest,
         caller,
+        idleness,
         findFunction: (functionKey) => loader.find(functionKey),
         onExiting: (cause) => {
           void driver.exiting(actorId, incarnation, causeToData(cause)).catch(() => undefined);
@@ -322,6 +356,8 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
     address: () => ways.address(),
     stats,
     view: () => viewHost(caller),
+    waitNodes: (ids) => waitNodesOf(caller, idleness, ids),
+    foundCycle: (id, steps, rejects) => foundCycle(caller, id, steps, rejects),
     report: () => reporter.take(),
     renew(renewed) {
       const { credentials } = identity.network;

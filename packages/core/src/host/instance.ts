@@ -34,6 +34,7 @@ import {
   type ExecutionSite,
   noteExecution,
 } from "./execution.ts";
+import type { Idleness } from "./idleness.ts";
 import { runStream } from "./streaming.ts";
 
 /** What the host tells an actor about itself. */
@@ -44,6 +45,7 @@ export interface InstanceSettings {
   readonly incarnation: number;
   readonly assignment: Assignment;
   readonly caller: Caller;
+  readonly idleness: Idleness;
   readonly findFunction: (key: RemoteKey) => Promise<unknown>;
   /** Others live in the same host, so that it must be able to end alone. */
   readonly isShared: boolean;
@@ -84,6 +86,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   readonly incarnation: number;
   readonly assignment: Assignment;
   readonly caller: Caller;
+  readonly #idleness: Idleness;
   readonly #onExiting: (cause: DeathCause) => void;
   readonly #onExit: (cause: DeathCause) => void;
   readonly #findFunction: (key: RemoteKey) => Promise<unknown>;
@@ -111,6 +114,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.incarnation = settings.incarnation;
     this.assignment = settings.assignment;
     this.caller = settings.caller;
+    this.#idleness = settings.idleness;
     this.#onExiting = settings.onExiting;
     this.#onExit = settings.onExit;
     this.#findFunction = settings.findFunction;
@@ -179,7 +183,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
 
   receive(call: CallMessage, session: Session): void {
     const name = call.route.shape?.group;
-    const group = name === undefined ? this.#group : this.#groups.get(name);
+    const group = this.#groupOf(name);
     if (this.#exiting !== undefined) {
       return livesOn(this.#exiting) ? session.answerAbsent(call.id) : session.answerGone(call.id);
     }
@@ -199,8 +203,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
 
   /** Those that are cancelled while something runs that never ends must not pile up. */
   withdrawn({ route }: Execution): void {
-    const name = route.shape?.group;
-    const group = name === undefined ? this.#group : this.#groups.get(name);
+    const group = this.#groupOf(route.shape?.group);
     if (group === undefined) return;
     group.withdrawn += 1;
     if (group.withdrawn < mostWithdrawn || 2 * group.withdrawn < group.queue.size) return;
@@ -208,6 +211,30 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     for (const execution of group.queue.drain()) {
       if (execution.isQueued) group.queue.push(execution);
     }
+  }
+
+  /** How many run at a time of those that it runs with; closed where nothing starts any more. */
+  placesFor({ route }: Execution): { readonly limit: number; readonly isOpen: boolean } {
+    const group = this.#groupOf(route.shape?.group);
+    return {
+      limit: group?.limit ?? 0,
+      isOpen: group !== undefined && group.running === group.limit && this.#exiting === undefined,
+    };
+  }
+
+  /** Whether both are of this actor, and of one concurrency group. */
+  sharesPlaces(one: Execution, other: Execution): boolean {
+    return one.actor === this && one.route.shape?.group === other.route.shape?.group;
+  }
+
+  /** Whether calls wait for the place of one that runs. */
+  isAwaited({ route }: Execution): boolean {
+    const group = this.#groupOf(route.shape?.group);
+    return group !== undefined && group.queue.size > group.withdrawn;
+  }
+
+  #groupOf(name: string | undefined): Group | undefined {
+    return name === undefined ? this.#group : this.#groups.get(name);
   }
 
   exit(cause: DeathCause): void {
@@ -311,6 +338,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   /** All that the method starts belongs to its execution. */
   #run(call: CallMessage, execution: Execution, group: Group, method: KnownMethod): void {
     const { session } = execution;
+    this.#idleness.look();
     let result: unknown;
     let goesOn: boolean;
     const { events } = this.caller;
@@ -335,6 +363,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
 
   #await(execution: Execution, group: Group, result: unknown): void {
     group.running += 1;
+    this.#idleness.begun();
     this.#awaited?.add(execution);
     const isStream = execution.route.shape?.returns === "streaming";
     const ended = isStream
@@ -359,6 +388,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
 
   #finish(ended: Execution, group: Group): void {
     group.running -= 1;
+    this.#idleness.ended();
     this.#awaited?.delete(ended);
     if (this.#exiting !== undefined) return this.#exitIfIdle();
     while (group.running < group.limit) {

@@ -51,6 +51,8 @@ export interface DirectorySettings {
   readonly maxIdleWorkers: number;
   /** Gathers what can be seen of the session. */
   readonly inside: () => InsideDirectory & { reported(hostId: string, report: HostReport): void };
+  /** Hosts name what may wait for itself. */
+  readonly suspect: (taskNodeIds: readonly string[]) => void;
 }
 
 export class LocalDirectory implements Directory {
@@ -149,6 +151,11 @@ export class LocalDirectory implements Directory {
   /** The living ones. */
   hosts(): readonly Host[] {
     return [...this.#hosts.values()];
+  }
+
+  /** Whether that actor is to be started by its creator. */
+  isRegistered(actorId: string): boolean {
+    return this.#actors.find(actorId)?.state === "registered";
   }
 
   /** The living, and the dead that are remembered. */
@@ -274,6 +281,7 @@ export class LocalDirectory implements Directory {
       timeline: () => this.timeline(),
       metricsText: () => this.metricsText(),
       reported: (report) => this.#settings.inside().reported(fromHostId, report),
+      suspect: (ids) => this.#settings.suspect(ids),
       actorStatus: (actorId) => this.actorStatus(actorId),
       whyWaiting: (demand) => this.whyWaiting(demand),
       leaseWorker: async (request, ticket) => {

@@ -32,6 +32,7 @@ import {
   findCredentials,
   type FoundCredentials,
 } from "../transport/credential-files.ts";
+import { Deadlocks } from "./deadlocks.ts";
 import { LocalDirectory } from "./directory.ts";
 import { localNode } from "./joined-node.ts";
 import { checkMinNodes, JoinedNodes } from "./joined-nodes.ts";
@@ -97,6 +98,11 @@ export interface InitOptions {
   readonly isolation?: Isolation;
   /** A `get` or `wait` that waits for longer than this says once, as a warning of the process, what it waits for. Default 10,000; 0: never. */
   readonly stuckWarningMs?: number;
+  /**
+   * What becomes of a `get`, a `wait` or the next of a stream in an actor or a task that is proved to wait for itself, through calls that wait for each other: "reject" it
+   * with DeadlockError, or "warn" of it once, as a warning of the process, and leave it. Default "reject".
+   */
+  readonly deadlocks?: "reject" | "warn";
   /**
    * What actors and tasks write to stdout and stderr goes to those of this process, line by line, with who wrote it: `(Counter actor-1a2b3c host-9z8y7x) line`. Equal lines
    * of several hosts within 5 seconds are counted: `line [repeated 12x across cluster]`. Default true; false: it is dropped; "raw": as it is written.
@@ -190,6 +196,7 @@ export function startDriver(options: InitOptions): Driver {
       namespace,
       maxIdleWorkers: Math.max(8, 2 * Math.ceil(numCpus)),
       inside: () => inspector,
+      suspect: (ids) => deadlocks.suspect(ids),
     },
     {
       caller: () => caller,
@@ -223,6 +230,12 @@ export function startDriver(options: InitOptions): Driver {
       const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
       session.answerFailure(call.id, caller.codec.encodeFailure(error));
     },
+  });
+  const deadlocks = new Deadlocks({
+    driverId,
+    caller: () => caller,
+    directory: () => directory,
+    rejects: options.deadlocks !== "warn",
   });
   const launcher = new Launcher({
     driverId,
@@ -291,6 +304,7 @@ export function startDriver(options: InitOptions): Driver {
         keepAlive.set(true);
         endWatch?.();
         joined.close();
+        deadlocks.close();
         // Who waits hears of it before what it waits for fails one by one.
         caller.end(cause);
         directory.end(cause);

@@ -33,6 +33,7 @@ export {
   CertificateError,
   ProtocolVersionError,
 } from "./errors/connection.ts";
+export { DeadlockError } from "./errors/deadlock.ts";
 export { RuntimeEnvSetupError } from "./errors/runtime-env.ts";
 export { RaySystemError, SessionEndedError } from "./errors/session.ts";
 export {

@@ -1,0 +1,102 @@
+/**
+ * What a host knows of who waits for whom: its executions, which run or stand in the queue of an actor, and what they wait for.
+ *
+ * An execution is stuck only if all that it waits for is, and nothing else in this host could wake its code.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Caller } from "../caller/caller.ts";
+import type { Wait } from "../caller/stuck.ts";
+import type { TaskScope } from "../caller/task-scope.ts";
+import { WaitNodes } from "../caller/wait-nodes.ts";
+import { freeNode, nodeId, partsOfNode, type WaitNode } from "../rpc/wait-graph.ts";
+import { DeadlockError } from "../shared/errors.ts";
+import { Execution } from "./execution.ts";
+import type { Idleness } from "./idleness.ts";
+import { Instance } from "./instance.ts";
+
+/** What this host does itself because of a message, such as a look at what comes next, is over by then. */
+const settleMs = 2;
+
+export function taskNodeId(caller: Caller, { taskId }: TaskScope): string {
+  return nodeId("task", caller.id, taskId);
+}
+
+/** Those of these ids, with what is here that they need. */
+export async function waitNodesOf(
+  caller: Caller,
+  idleness: Idleness,
+  ids: readonly string[],
+): Promise<readonly WaitNode[]> {
+  await pause(settleMs, undefined, { ref: false });
+  const isIdle = idleness.isIdle && !caller.waiting.isAsking;
+  const known = new WaitNodes(caller);
+  const executions = executionsOf(caller);
+  for (const id of ids) {
+    const { kind, key } = partsOfNode(id);
+    if (kind !== "task") known.find(id);
+    else addTask(id, executions.get(key));
+  }
+  return known.all;
+
+  function addTask(id: string, execution: Execution | undefined): void {
+    if (execution?.isWanted !== true) return void known.add(freeNode(id));
+    const name = `${execution.taskName} (${execution.taskId})`;
+    const free = { ...freeNode(id), name };
+    if (execution.isQueued) return void known.add(queued(id, name, execution) ?? free);
+    const waits = waitsOf(caller, execution);
+    const isStuck =
+      isIdle && waits.length > 0 && waits.length === caller.waiting.countIn(execution);
+    if (!isStuck) return void known.add(free);
+    const of = waits.map((wait) => known.wait(wait).id);
+    known.add({ id, name, of, least: of.length });
+  }
+
+  function queued(id: string, name: string, execution: Execution): WaitNode | undefined {
+    const instance = execution.actor;
+    if (!(instance instanceof Instance)) return undefined;
+    const { limit, isOpen } = instance.placesFor(execution);
+    const running = [...executions.values()].filter(
+      (other) => !other.isQueued && instance.sharesPlaces(other, execution),
+    );
+    // One that is answered already may hold a place, too.
+    if (!isOpen || running.length < limit) return undefined;
+    const { className, actorId } = instance.info;
+    const times = limit === 1 ? "1 call" : `${limit} calls`;
+    const says = `waits for a place in actor ${className} (${actorId}), which runs ${times} at a time:`;
+    const of = running.map((other) => taskNodeId(caller, other));
+    return { id, name, says, of, least: of.length };
+  }
+}
+
+/** Ends that wait, or tells of it once; it may have ended meanwhile. */
+export function foundCycle(
+  caller: Caller,
+  id: string,
+  steps: readonly string[],
+  rejects: boolean,
+): void {
+  const { key } = partsOfNode(id);
+  for (const wait of caller.stuck.waits()) {
+    if (`${wait.id}` !== key || wait.task === undefined) continue;
+    const error = new DeadlockError(wait.what, wait.task.taskId, wait.task.taskName, steps);
+    if (rejects) return wait.stop?.(error);
+    if (!wait.isTold) process.emitWarning(error.message, "RaylingWarning");
+    wait.isTold = true;
+    return;
+  }
+}
+
+/** By their ids. */
+function executionsOf(caller: Caller): ReadonlyMap<string, Execution> {
+  const found = new Map<string, Execution>();
+  for (const session of caller.sessions) {
+    for (const running of session.tracked()) {
+      if (running instanceof Execution) found.set(running.taskId, running);
+    }
+  }
+  return found;
+}
+
+function waitsOf(caller: Caller, execution: Execution): readonly Wait[] {
+  return [...caller.stuck.waits()].filter(({ task }) => task === execution);
+}
