@@ -44,6 +44,7 @@ function busy(receiver: Partial<SessionReceiver> = {}): {
   const running = {
     cancel: () => undefined,
     consumed: () => undefined,
+    aborted: () => undefined,
     callerLost: () => undefined,
   };
   const session = new Session(

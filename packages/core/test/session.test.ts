@@ -120,6 +120,7 @@ describe("a session", () => {
           from.track(one.id, {
             cancel: () => undefined,
             consumed: () => undefined,
+            aborted: () => undefined,
             callerLost: () => lostCalls.push(one.id),
           });
         },

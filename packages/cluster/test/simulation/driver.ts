@@ -36,6 +36,7 @@ export class SimulatedDriver {
         namespace: "simulated",
         maxIdleWorkers: 4,
         inside: () => ({ reported: () => undefined }) as never,
+        suspect: () => undefined,
       },
       {
         caller: () => this.caller,
@@ -141,8 +142,12 @@ export class SimulatedDriver {
       runtimeEnv: undefined,
     });
     this.caller.prepareStart(
+      info.actorId,
       [],
-      (args) => this.directory.start(info.actorId, args),
+      (args, begun) => {
+        this.directory.start(info.actorId, args);
+        begun();
+      },
       () => undefined,
     );
     return { info, handle: this.caller.weakHandle(info) };

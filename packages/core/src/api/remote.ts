@@ -277,7 +277,11 @@ function create(
   caller.prepareStart(
     info.actorId,
     args,
-    (start) => whenNew(() => directory.start(info.actorId, start)),
+    (start, begun) =>
+      whenNew(() => {
+        directory.start(info.actorId, start);
+        begun();
+      }),
     (cause) => whenNew(() => directory.abandon(info.actorId, cause)),
   );
   const answer = directory.register(spec);

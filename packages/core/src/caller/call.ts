@@ -9,6 +9,7 @@ import type { FailureData } from "../protocol/failure.ts";
 import type { Route } from "../protocol/messages.ts";
 import type { Demand } from "../rpc/demand.ts";
 import type { ActorInfo } from "../rpc/directory.ts";
+import type { CallSignals } from "./call-signals.ts";
 import type { ClientLink } from "./link.ts";
 import { type DeathCause, TaskCancelledError } from "../shared/errors.ts";
 import type { Fifo } from "../shared/fifo.ts";
@@ -91,6 +92,8 @@ export class Call implements Pending, Producer {
   isUnstarted = false;
   /** It was made before, and failed or lost its result. */
   isAgain = false;
+  /** Signals among its arguments. */
+  signals: CallSignals | undefined = undefined;
   isCancelled = false;
   isSettled = false;
   /** It is settled, and the other side has not come to its end. */
@@ -127,12 +130,18 @@ export class Call implements Pending, Producer {
 
   /** Sends it; its arguments are ready. Or fails it, if one of them failed. */
   send(session: Session, route: Route, incarnation: number): void {
-    const dependencies: Encoded[] = this.dependencies.length === 0 ? none : [];
+    const { signals } = this;
+    const isPlain = this.dependencies.length === 0 && signals === undefined;
+    const dependencies: Encoded[] = isPlain ? none : [];
     for (const dependency of this.dependencies) {
       const { outcome } = dependency;
       if (outcome?.ok === false) return this.fail(outcome.failure);
       const value = outcome === undefined ? undefined : messageOf(dependency, outcome);
       if (value !== undefined) dependencies.push(value);
+    }
+    if (signals !== undefined) {
+      dependencies.push(...signals.states());
+      signals.listen((index, reason) => this.session?.abort(this.id, index, reason));
     }
     this.session = session;
     this.incarnation = incarnation;
@@ -232,6 +241,7 @@ export class Call implements Pending, Producer {
     const { events } = this.owner.link;
     if (events !== undefined) noteSettle(events, this);
     this.hold = undefined;
+    this.signals?.end();
     if (!this.#keepsPlace) this.owner.settled(this);
   }
 }

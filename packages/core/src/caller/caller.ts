@@ -28,6 +28,7 @@ import {
   makeFunctionRef,
 } from "./function-ref.ts";
 import { Call, type CallPlan, type Returns } from "./call.ts";
+import { CallSignals, SignalSlots } from "./call-signals.ts";
 import { currentTask, type TaskScope } from "./task-scope.ts";
 import { type HandleCaller, insideOf, isHandle, lifeOf, makeHandle } from "./handle.ts";
 import type { ClientLink } from "./link.ts";
@@ -106,6 +107,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
   });
   /** Actors that wait for arguments of their constructors. */
   readonly #starting: Map<string, readonly ObjectEntry[]> = new Map();
+  #signals: CallSignals | undefined = undefined;
   #ended: DeathCause | undefined = undefined;
 
   constructor(options: CallerOptions) {
@@ -178,12 +180,14 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     const startMs = this.events === undefined ? 0 : clockMs();
     const dependencies = emptyFor(args);
     const encoded = this.#encodeArguments(args, dependencies);
+    const signals = this.#takeSignals();
     const { shape } = plan.route;
     const entry = this.store.create(plan.route.label ?? plan.route.method);
     const returns = shape === undefined ? undefined : this.#returnsOf(entry, plan);
     const queue = client.queueOf(shape?.group);
     const parent = currentTask();
     const call = new Call(client, queue, plan, encoded, dependencies, entry, returns, parent, hold);
+    call.signals = signals;
     client.submit(call);
     if (this.events !== undefined) noteSubmit(this.events, call, startMs);
     return returns === undefined ? new ObjectRef(entry) : returnedOf(call, returns);
@@ -195,6 +199,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     const startMs = this.events === undefined ? 0 : clockMs();
     const dependencies: ObjectEntry[] = [];
     const encoded = this.#encodeArguments(args, dependencies);
+    const signals = this.#takeSignals();
     const { route } = plan;
     const entry = this.store.create(route.shape?.name ?? route.label ?? route.method);
     const returns = this.#returnsOf(entry, plan);
@@ -211,6 +216,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       parent,
       undefined,
     );
+    call.signals = signals;
     this.#tasks.submit(call);
     if (this.events !== undefined) noteSubmit(this.events, call, startMs);
     return returns === undefined ? new ObjectRef(entry) : returnedOf(call, returns);
@@ -269,11 +275,12 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
   prepareStart(
     actorId: string,
     args: readonly unknown[],
-    start: (args: StartArguments) => void,
+    start: (args: StartArguments, begun: () => void) => void,
     fail: (cause: DeathCause) => void,
   ): void {
     const entries: ObjectEntry[] = [];
     const values = this.#encodeArguments(args, entries);
+    const signals = this.#takeSignals();
     let unresolved = entries.length;
     const settle = (): void => {
       if (this.bringingHere(entries, settle)) return;
@@ -289,7 +296,10 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
         }
         if (outcome?.value !== undefined) dependencies.push(outcome.value);
       }
-      start({ values, dependencies });
+      if (signals !== undefined) dependencies.push(...signals.states());
+      start({ values, dependencies }, () => {
+        if (signals !== undefined) this.#connect(actorId, signals);
+      });
     };
     if (unresolved === 0) return settle();
     this.#starting.set(actorId, entries);
@@ -301,6 +311,16 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
         settle();
       });
     }
+  }
+
+  /** Signals of its constructor are an actor's as long as it lives. */
+  #connect(actorId: string, signals: CallSignals): void {
+    signals.listen((index, reason) => this.directory.abortSignal(actorId, index, reason));
+    this.directory.actorEnded(actorId).then(
+      () => signals.end(),
+      // A directory that does not answer ends with this runtime.
+      () => signals.end(),
+    );
   }
 
   /** Arguments of the constructor of an actor that it is about to create. */
@@ -591,13 +611,28 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   #encodeArguments(args: readonly unknown[], dependencies: ObjectEntry[]): Encoded {
     let values = args;
+    let hasObjects = false;
     for (let index = 0; index < args.length; index++) {
       const value = args[index];
-      if (!(value instanceof ObjectRef)) continue;
+      if (!(value instanceof ObjectRef)) {
+        hasObjects ||= typeof value === "object" && value !== null;
+        continue;
+      }
       if (values === args) values = [...args];
       (values as unknown[])[index] = slot(dependencies.push(liveEntryOf(value)) - 1);
     }
-    return this.codec.encodeList(values, "args");
+    if (!hasObjects) return this.codec.encodeList(values, "args");
+    const slots = new SignalSlots(dependencies.length);
+    const encoded = this.codec.encodeList(values, "args", slots);
+    if (slots.signals.length > 0) this.#signals = new CallSignals(slots.signals, this.codec);
+    return encoded;
+  }
+
+  /** Those among the arguments that were encoded last. */
+  #takeSignals(): CallSignals | undefined {
+    const signals = this.#signals;
+    if (signals !== undefined) this.#signals = undefined;
+    return signals;
   }
 
   #writeReference(value: object): ReferenceData {

@@ -43,7 +43,7 @@ interface Ingredient {
 
 interface Recipe {
   /** Undefined when it was forgotten. */
-  call: Pick<Call, "owner" | "queue" | "plan" | "args" | "parent"> | undefined;
+  call: Pick<Call, "owner" | "queue" | "plan" | "args" | "parent" | "signals"> | undefined;
   ingredients: readonly Ingredient[];
   attemptsLeft: number;
   readonly bytes: number;
@@ -76,13 +76,13 @@ export class Lineage {
 
   /** `call` has just made the value of `entry`. */
   note(entry: ObjectEntry, call: Call): void {
-    const { owner, queue, plan, args, parent, dependencies, retriesLeft } = call;
+    const { owner, queue, plan, args, parent, signals, dependencies, retriesLeft } = call;
     if (!isResubmitter(owner)) return;
     const ingredients = dependencies.map((dependency) => this.#ingredient(dependency));
     const inside = ingredients.flatMap(({ value }) => value ?? []);
     const bytes = [args, ...inside].reduce((sum, value) => sum + sizeOf(value), recipeBytes);
     const recipe: Recipe = {
-      call: { owner, queue, plan, args, parent },
+      call: { owner, queue, plan, args, parent, signals },
       ingredients,
       attemptsLeft: retriesLeft,
       bytes,
@@ -121,7 +121,7 @@ export class Lineage {
       }
       dependencies.push(dependency);
     }
-    const { owner, queue, plan, args, parent } = call;
+    const { owner, queue, plan, args, parent, signals } = call;
     const again = this.#link.createEntry(entry.label);
     const attempt = new Call(
       owner,
@@ -136,6 +136,7 @@ export class Lineage {
     );
     attempt.retriesLeft = recipe.attemptsLeft;
     attempt.isAgain = true;
+    attempt.signals = signals;
     this.#recipes.set(entry, recipe);
     (owner as Resubmitter).submit(attempt);
     await ready(again);

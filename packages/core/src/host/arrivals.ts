@@ -82,6 +82,7 @@ class Arrival implements Running {
   /** It was cancelled, or its caller is gone: it never runs. */
   #isOver = false;
   #consumed = 0;
+  readonly #aborted: (readonly [number, Encoded])[] = [];
   readonly #onOver: () => void;
   isReady = false;
 
@@ -116,6 +117,7 @@ class Arrival implements Running {
     try {
       run(isPulled ? { ...this.#call, dependencies: this.#dependencies } : this.#call, session);
       if (this.#consumed > 0) session.runningOf(id)?.consumed(this.#consumed);
+      for (const [index, reason] of this.#aborted) session.runningOf(id)?.aborted(index, reason);
     } catch (error) {
       // As if it had come just now.
       session.close(brokenChannel(error));
@@ -131,6 +133,10 @@ class Arrival implements Running {
   consumed(count: number): void {
     // It has made nothing yet; it may have been left already.
     this.#consumed = count;
+  }
+
+  aborted(index: number, reason: Encoded): void {
+    this.#aborted.push([index, reason]);
   }
 
   callerLost(): void {

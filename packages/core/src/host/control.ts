@@ -167,6 +167,8 @@ export interface HostControl {
   create(requests: readonly CreateRequest[]): Promise<readonly CreateResult[]>;
   /** Resolves when the driver knows of every actor that was created here before: handles may be quicker than that. */
   registered(): Promise<void>;
+  /** A signal among the arguments of the constructor of an actor is aborted. */
+  abortSignal(target: string, index: number, reason: Encoded): void;
   /** Ends an actor when what runs in it has ended; `exited` follows. If it is "drained", its next life gets what it has not begun. */
   terminate(target: string, cause: CauseData): void;
   /** Ends actors at once and leaves the others; what they were called for is answered "gone". */
@@ -193,6 +195,8 @@ export interface HostControl {
 export interface DriverControl {
   register(spec: ActorSpec): Registration;
   start(actorId: string, args: StartArguments): void;
+  abortSignal(actorId: string, index: number, reason: Encoded): void;
+  actorEnded(actorId: string): Promise<void>;
   abandon(actorId: string, cause: CauseData): void;
   find(name: string, namespace: string | undefined): Promise<ActorInfo | undefined>;
   list(allNamespaces: boolean): Promise<{ readonly name: string; readonly namespace: string }[]>;

@@ -14,6 +14,7 @@ import type { CallMessage, Running, Session } from "../rpc/session.ts";
 import type { TaskEvents } from "../inside/task-events.ts";
 import { clockMs } from "../shared/clock.ts";
 import { type RemoteSite, TaskCancelledError } from "../shared/errors.ts";
+import { ReceivedSignals } from "./received-signals.ts";
 
 /** What is known of a call without its arguments: the user's code may keep them, its execution does not. */
 export type CallHead = Pick<CallMessage, "id" | "sequence" | "route">;
@@ -47,6 +48,8 @@ export class Execution implements Running, TaskScope, CallHead {
   /** It takes no more: nothing that is made from now on is of use to anybody, and the items before stay what they are. */
   #isLeft = false;
   #wake: (() => void) | undefined;
+  /** That came among its arguments, made when needed. */
+  #signals: ReceivedSignals | undefined;
   /** While it waits in a mailbox: what it is to run. */
   queued: CallMessage | undefined;
   /** When it began and had its arguments, where that is noted. */
@@ -152,6 +155,21 @@ export class Execution implements Running, TaskScope, CallHead {
     this.#wake?.();
   }
 
+  /** Those among its arguments; connected until it is answered. */
+  get signals(): ReceivedSignals {
+    this.#signals ??= new ReceivedSignals(this.#site.caller.codec);
+    return this.#signals;
+  }
+
+  /** Whether its caller may still abort one of them. */
+  get hasSignals(): boolean {
+    return this.#signals?.isConnected === true;
+  }
+
+  aborted(index: number, reason: Encoded): void {
+    this.signals.aborted(index, reason);
+  }
+
   callerLost(): void {
     this.#wake?.();
   }
@@ -235,6 +253,7 @@ export class Execution implements Running, TaskScope, CallHead {
       );
     }
     this.#isAnswered = true;
+    this.#signals?.end();
     this.session.untrack(this.id);
     if (this.queued === undefined) return;
     // Its arguments are no part of its peer's credit any more.

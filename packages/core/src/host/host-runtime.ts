@@ -14,6 +14,7 @@ import type { TaskScope } from "../caller/task-scope.ts";
 import type { Waitable } from "../caller/waitable.ts";
 import { Waiting } from "../caller/waiting.ts";
 import { type CauseData, causeFromData, causeToData } from "../protocol/cause.ts";
+import type { Encoded } from "../protocol/codec.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
 import { totalConcurrency } from "../rpc/directory.ts";
@@ -272,10 +273,11 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
           void driver.exited(actorId, incarnation, causeToData(cause)).catch(() => undefined);
         },
       });
-      const decoded = decodeArguments(caller.codec, {
-        arguments: args.values,
-        dependencies: args.dependencies,
-      });
+      const decoded = decodeArguments(
+        caller.codec,
+        { arguments: args.values, dependencies: args.dependencies },
+        () => instance.signals,
+      );
       instance.construct(ActorClass, decoded);
       instances.set(target, instance);
       return { ok: true };
@@ -283,6 +285,12 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
       values.forEach((value) => caller.decline(value));
       return failed("init-failed", error);
     }
+  }
+
+  function abortSignal(target: string, index: number, reason: Encoded): void {
+    const instance = instances.get(target);
+    if (instance === undefined) caller.decline(reason);
+    else instance.signals.aborted(index, reason);
   }
 
   /** Its calls in the queue end; the hook runs when what runs has ended. */
@@ -350,6 +358,7 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
   const control: HostControl = {
     create,
     registered: () => directory.registered(),
+    abortSignal,
     terminate,
     discard,
     accept,

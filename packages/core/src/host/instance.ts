@@ -35,6 +35,7 @@ import {
   noteExecution,
 } from "./execution.ts";
 import type { Idleness } from "./idleness.ts";
+import { ReceivedSignals } from "./received-signals.ts";
 import { runStream } from "./streaming.ts";
 
 /** What the host tells an actor about itself. */
@@ -96,6 +97,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   readonly #group: Group;
   readonly #groups: ReadonlyMap<string, Group>;
   #executed = 0;
+  readonly #signals: ReceivedSignals;
   /** Of an actor that may end alone: calls that go on. */
   readonly #awaited: Set<Execution> | undefined;
   /** What belongs to no call: the constructor, the hook, and what a plain method has left behind. */
@@ -115,6 +117,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.assignment = settings.assignment;
     this.caller = settings.caller;
     this.#idleness = settings.idleness;
+    this.#signals = new ReceivedSignals(settings.caller.codec);
     this.#onExiting = settings.onExiting;
     this.#onExit = settings.onExit;
     this.#findFunction = settings.findFunction;
@@ -143,6 +146,11 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
 
   get actor(): ActorScope {
     return this;
+  }
+
+  /** Those among the arguments of its constructor, connected as long as it lives. */
+  get signals(): ReceivedSignals {
+    return this.#signals;
   }
 
   get stats(): { readonly running: number; readonly queued: number; readonly executed: number } {
@@ -275,7 +283,8 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     // What is answered already does not wait for a method that may take its time.
     if (method.slow) session.flush();
     this.#executed += 1;
-    if (method.plain && queued === undefined) this.#runPlain(call, session, group, method);
+    const isPlain = method.plain && queued === undefined && !hasSignals(call);
+    if (isPlain) this.#runPlain(call, session, group, method);
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
   }
 
@@ -344,7 +353,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     const { events } = this.caller;
     const startMs = events === undefined ? 0 : clockMs();
     try {
-      const args = argumentsOf(call, session, this.caller.codec);
+      const args = argumentsOf(call, session, this.caller.codec, () => execution.signals);
       if (events !== undefined) execution.begun(startMs);
       result = asTask(execution, () => method.run.apply(this.#object, args));
       goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
@@ -465,13 +474,24 @@ function isAsync(method: Method): boolean {
   return Object.prototype.toString.call(method) !== "[object Function]";
 }
 
+/** @param signals where AbortSignals are to be had that are among them */
 export function decodeArguments(
   codec: Caller["codec"],
   call: { readonly arguments: Encoded; readonly dependencies: readonly Encoded[] },
+  signals: () => ReceivedSignals,
 ): unknown[] {
-  if (call.dependencies.length === 0) return codec.decode(call.arguments) as unknown[];
-  const slots = call.dependencies.map((dependency) => codec.decode(dependency));
+  const { dependencies } = call;
+  if (dependencies.length === 0) return codec.decode(call.arguments) as unknown[];
+  let index = 0;
+  const slots = dependencies.map((dependency): unknown =>
+    dependency.isSignal === true ? signals().open(index++, dependency) : codec.decode(dependency),
+  );
   return codec.decode(call.arguments, slots) as unknown[];
+}
+
+/** A call with signals goes on in them: it is never over when it returns, so far as is known before. */
+function hasSignals({ dependencies }: CallMessage): boolean {
+  return dependencies.length > 0 && dependencies.some(({ isSignal }) => isSignal === true);
 }
 
 /** Those of a call that came over that session. */
@@ -479,10 +499,15 @@ export function argumentsOf(
   call: CallMessage,
   session: Session,
   codec: Caller["codec"],
+  signals: () => ReceivedSignals = noSignals,
 ): unknown[] {
-  const args = decodeArguments(codec, call);
+  const args = decodeArguments(codec, call, signals);
   session.wasRead(call.id);
   return args;
+}
+
+function noSignals(): never {
+  throw new RaySystemError("a call has signals that it was not run with");
 }
 
 export function isThenable(value: unknown): value is PromiseLike<unknown> {

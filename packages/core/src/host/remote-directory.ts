@@ -5,7 +5,7 @@ import { causeFromData, causeToData } from "../protocol/cause.ts";
 import type { Directory } from "../rpc/directory.ts";
 import type { Channel } from "../transport/channel.ts";
 import { newId } from "../shared/ids.ts";
-import { detachArguments, type DriverControl } from "./control.ts";
+import { detach, detachArguments, type DriverControl } from "./control.ts";
 import type { Ways } from "./ways.ts";
 
 export function remoteDirectory(
@@ -33,6 +33,11 @@ export function remoteDirectory(
       onExport([args.values, ...args.dependencies]);
       tell(driver.start(actorId, detachArguments(args)));
     },
+    abortSignal: (actorId, index, reason) => {
+      onExport([reason]);
+      tell(driver.abortSignal(actorId, index, detach(reason)));
+    },
+    actorEnded: (actorId) => driver.actorEnded(actorId),
     abandon: (actorId, cause) => tell(driver.abandon(actorId, causeToData(cause))),
     find: (name, namespace) => driver.find(name, namespace),
     list: (allNamespaces) => driver.list(allNamespaces),

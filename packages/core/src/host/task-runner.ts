@@ -35,7 +35,7 @@ export async function runTask(
     const task = (await loader.find(key)) as Method;
     if (!execution.isWanted) return;
     const startMs = caller.events === undefined ? 0 : clockMs();
-    const args = argumentsOf(call, session, caller.codec);
+    const args = argumentsOf(call, session, caller.codec, () => execution.signals);
     if (caller.events !== undefined) execution.begun(startMs);
     await asTask(execution, async () => {
       const value = await task(...args);

@@ -44,9 +44,10 @@ export async function waitNodesOf(
     const free = { ...freeNode(id), name };
     if (execution.isQueued) return void known.add(queued(id, name, execution) ?? free);
     const waits = waitsOf(caller, execution);
-    const isStuck =
-      isIdle && waits.length > 0 && waits.length === caller.waiting.countIn(execution);
-    if (!isStuck) return void known.add(free);
+    // Its caller may end what it waits for by hand.
+    const mayWake = !isIdle || execution.hasSignals;
+    const isOnlyThat = waits.length > 0 && waits.length === caller.waiting.countIn(execution);
+    if (mayWake || !isOnlyThat) return void known.add(free);
     const of = waits.map((wait) => known.wait(wait).id);
     known.add({ id, name, of, least: of.length });
   }

@@ -14,7 +14,7 @@ import { isFlat, isFlatList, outOfBandBytes, survey, type Survey } from "./encod
 import { type FailureData, type FindClass, fromFailure, isFailure, toFailure } from "./failure.ts";
 import { notePath } from "./live-memory.ts";
 import { pathOf, refusalAt, refusalOf } from "./refusal.ts";
-import { Writing, type WritingRules } from "./replace.ts";
+import { type SignalPlaces, Writing, type WritingRules } from "./replace.ts";
 import { serializers } from "./serializers.ts";
 import { allocateShared } from "./shared-memory.ts";
 import { type Reviver, reviving, Special } from "./special.ts";
@@ -32,6 +32,8 @@ export interface Encoded {
   readonly isLive?: boolean;
   /** It only stands for the value, which is on the host that made it. */
   readonly isLocated?: boolean;
+  /** It is the state of an AbortSignal: whether it is aborted, and why. */
+  readonly isSignal?: boolean;
 }
 
 /** Whether it is big enough to be counted: it has memory of its own beside the messages that carry it. */
@@ -79,6 +81,7 @@ const declined: object = {};
 export class Codec {
   readonly #references: ReferenceCodec;
   readonly #isSpecial: (value: object) => boolean;
+  readonly #isSpecialArgument: (value: object) => boolean;
   /** For values without refs, buffers and slots, which are nearly all. */
   readonly #bare: Reviver;
 
@@ -93,6 +96,7 @@ export class Codec {
         throw new RaySystemError("a value has a ref that its header does not count");
       },
     };
+    this.#isSpecialArgument = (value) => value instanceof AbortSignal || this.#isSpecial(value);
     this.#isSpecial = (value) =>
       value instanceof Special ||
       references.isReference(value) ||
@@ -106,35 +110,46 @@ export class Codec {
     return this.#encodeDeep(value, root);
   }
 
-  /** The same of a list that the runtime made itself: it has all of its items, and nothing else. */
-  encodeList(list: readonly unknown[], root: string): Encoded {
-    return isFlatList(list) ? packTree(list, root) : this.#encodeDeep(list, root);
+  /**
+   * The same of a list that the runtime made itself: it has all of its items, and nothing else.
+   *
+   * @param slots takes the AbortSignals inside; without it they are refused
+   */
+  encodeList(list: readonly unknown[], root: string, slots?: SignalPlaces): Encoded {
+    return isFlatList(list) ? packTree(list, root) : this.#encodeDeep(list, root, slots);
   }
 
-  #encodeDeep(value: unknown, root: string): Encoded {
+  #encodeDeep(value: unknown, root: string, slots?: SignalPlaces): Encoded {
+    const isSpecial = slots === undefined ? this.#isSpecial : this.#isSpecialArgument;
     let found: Survey;
     try {
-      found = survey(value, this.#isSpecial);
+      found = survey(value, isSpecial);
     } catch {
       // A getter in it, or a proxy, throws.
-      throw refusalOf(value, root, this.#isSpecial);
+      throw refusalOf(value, root, isSpecial);
     }
     if (found === "tree") return packTree(value, root);
     if (found === "plain") return pack(value, root, noBuffers, noReferences);
-    if (found === "refused") throw refusalOf(value, root, this.#isSpecial);
-    const writing = new Writing(this.#references, {
-      encodable: (inner, depth) => survey(inner, this.#isSpecial, depth) !== "refused",
-      refuse: (part, reason) => refusalAt(part, reason, value, root, this.#isSpecial),
-      refuseWritten: (part, written) => {
-        const path = this.#pathOf(value, root, (one) => one === part) ?? root;
-        return refusalOf(written, `${path} (as its serializer wrote it)`, this.#isSpecial);
+    if (found === "refused") throw refusalOf(value, root, isSpecial);
+    const where = (matches: (part: object) => boolean): string | undefined =>
+      pathOf(value, root, isSpecial, matches);
+    const writing = new Writing(
+      this.#references,
+      {
+        encodable: (inner, depth) => survey(inner, isSpecial, depth) !== "refused",
+        refuse: (part, reason) => refusalAt(part, reason, value, root, isSpecial),
+        refuseWritten: (part, written) => {
+          const path = where((one) => one === part) ?? root;
+          return refusalOf(written, `${path} (as its serializer wrote it)`, isSpecial);
+        },
       },
-    });
+      slots,
+    );
     const replaced = writing.write(value);
     const encoded = pack(replaced, root, writing.buffers, writing.references);
     const { live } = writing;
     if (live === undefined) return encoded;
-    notePath(live, () => this.#pathOf(value, root, (part) => memoryOf(part) === live));
+    notePath(live, () => where((part) => memoryOf(part) === live));
     return { ...encoded, isLive: true };
   }
 
@@ -144,10 +159,6 @@ export class Codec {
     } catch {
       throw refusalOf(value, root, this.#isSpecial);
     }
-  }
-
-  #pathOf(value: unknown, root: string, matches: (part: object) => boolean): string | undefined {
-    return pathOf(value, root, this.#isSpecial, matches);
   }
 
   encodable(value: unknown): boolean {

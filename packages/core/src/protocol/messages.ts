@@ -65,6 +65,13 @@ export type Message =
   | { readonly kind: "consumed"; readonly id: number; readonly count: number }
   /** Asks to end a call early, and what it called if `recursive`. */
   | { readonly kind: "cancel"; readonly id: number; readonly recursive: boolean }
+  /** A signal among the arguments of a call is aborted, the one of that number, for that reason. */
+  | {
+      readonly kind: "abort";
+      readonly id: number;
+      readonly index: number;
+      readonly reason: Encoded;
+    }
   /** Asks the owner for a value; answered by result or failure. Not `whole`, the result may be what stands for a value that is elsewhere. */
   | {
       readonly kind: "fetch";
@@ -118,6 +125,7 @@ const kinds = {
   leaving: 16,
   parts: 17,
   want: 18,
+  abort: 19,
 } as const;
 const text = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 const noDependencies: readonly Encoded[] = [];
@@ -125,9 +133,13 @@ const headRoom = 64;
 /** Beside the count of buffers: they are the user's own; the value is elsewhere. */
 const liveBit = 2 ** 31;
 const locatedBit = 2 ** 30;
+/** The state of a signal. */
+const signalBit = 2 ** 29;
 
-function headCount({ buffers, isLive, isLocated }: Encoded): number {
-  return buffers.length + (isLive === true ? liveBit : isLocated === true ? locatedBit : 0);
+function headCount({ buffers, isLive, isLocated, isSignal }: Encoded): number {
+  if (isLive === true) return buffers.length + liveBit;
+  if (isLocated === true) return buffers.length + locatedBit;
+  return buffers.length + (isSignal === true ? signalBit : 0);
 }
 
 /** The count of a consumer that takes nothing any more, and whose producer is to run on: it need not wait. */
@@ -253,6 +265,10 @@ export class BatchWriter {
         this.#head(kinds.consumed, message.id);
         this.#uint32(message.count);
         return this.#length - before;
+      case "abort":
+        this.#head(kinds.abort, message.id);
+        this.#uint32(message.index);
+        return this.#body(message.reason) + this.#length - before;
       case "cancel":
         this.#head(kinds.cancel, message.id);
         this.#uint32(message.recursive ? 1 : 0);
@@ -449,6 +465,9 @@ export class BatchReader {
         case kinds.consumed:
           onMessage({ kind: "consumed", id, count: cursor.uint32() });
           break;
+        case kinds.abort:
+          onMessage({ kind: "abort", id, index: cursor.uint32(), reason: cursor.body() });
+          break;
         case kinds.want:
           onMessage({ kind: "want", id, count: cursor.uint32() });
           break;
@@ -610,7 +629,14 @@ class Cursor {
     const head = this.uint32();
     const isLive = head >= liveBit;
     const isLocated = !isLive && head >= locatedBit;
-    const bufferCount = isLive ? head - liveBit : isLocated ? head - locatedBit : head;
+    const isSignal = !isLive && !isLocated && head >= signalBit;
+    const bufferCount = isLive
+      ? head - liveBit
+      : isLocated
+        ? head - locatedBit
+        : isSignal
+          ? head - signalBit
+          : head;
     const referenceCount = this.uint32();
     let bytes = this.#bytes;
     let start = this.#at;
@@ -632,6 +658,8 @@ class Cursor {
       return { bytes, start, end, buffers, referenceCount, references: undefined, isLive };
     if (this.#isAhead) return { bytes, start, end, buffers, referenceCount, references: undefined };
     for (let index = 0; index < bufferCount; index++) adoptShared(buffers[index]!);
+    if (isSignal)
+      return { bytes, start, end, buffers, referenceCount, references: undefined, isSignal };
     return { bytes, start, end, buffers, referenceCount, references: undefined };
   }
 

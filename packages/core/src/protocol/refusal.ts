@@ -119,6 +119,9 @@ function problemOf(value: unknown, depth: number, isSpecial: IsSpecial): string 
     return memoryProblem(value as ArrayBufferView | ArrayBufferLike);
   }
   if (kind !== undefined || isSpecial(value)) return undefined;
+  if (value instanceof AbortSignal) {
+    return "is an AbortSignal, which travels only as an argument of a call, for as long as that call runs: pass it to the call, or end the call with ray.cancel";
+  }
   return `is ${nameOf(value)}; pass plain data, or register a serializer for the class`;
 }
 

@@ -12,7 +12,7 @@ import { hasOnlyItems, takeApart } from "./lists.ts";
 import { Memories } from "./memories.ts";
 import { serializers } from "./serializers.ts";
 import { isOurs } from "./shared-memory.ts";
-import { Special, type SpecialContent } from "./special.ts";
+import { slot, Special, type SpecialContent } from "./special.ts";
 
 /** How refs and handles are written, and which classes of errors have a home. */
 export interface WritingRules {
@@ -37,12 +37,18 @@ interface Open {
   isMentioned: boolean;
 }
 
+/** Gives each AbortSignal a slot: its state travels beside the value. */
+export interface SignalPlaces {
+  add(signal: AbortSignal): number;
+}
+
 export class Writing {
   readonly references: object[] = [];
   /** The user's own shared memory, if a buffer is that. */
   live: SharedArrayBuffer | undefined;
   readonly #rules: WritingRules;
   readonly #help: WritingHelp;
+  readonly #signals: SignalPlaces | undefined;
   readonly #copies: Map<object, unknown> = new Map();
   #open: Map<object, Open> | undefined;
   readonly #memories: Memories = new Memories();
@@ -51,9 +57,10 @@ export class Writing {
   #opened = 0;
   #depth = 0;
 
-  constructor(rules: WritingRules, help: WritingHelp) {
+  constructor(rules: WritingRules, help: WritingHelp, signals?: SignalPlaces) {
     this.#rules = rules;
     this.#help = help;
+    this.#signals = signals;
   }
 
   get buffers(): readonly SharedArrayBuffer[] {
@@ -102,6 +109,9 @@ export class Writing {
       return this.#keep(value, new Special(["reference", this.#rules.write(value)]));
     }
     if (isError(value)) return this.#error(value);
+    if (this.#signals !== undefined && value instanceof AbortSignal) {
+      return this.#keep(value, slot(this.#signals.add(value)));
+    }
     if (value instanceof URL) {
       return this.#keep(value, new Special(["class", "URL", value.href]));
     }

@@ -208,6 +208,10 @@ export type WorkerLease =
 
 export interface Directory extends ClusterDirectory, InsideDirectory {
   register(spec: ActorSpec): Registration | Promise<Registration>;
+  /** A signal among the arguments of the constructor of an actor is aborted. */
+  abortSignal(actorId: string, index: number, reason: Encoded): void;
+  /** Resolves when that actor is dead for good. */
+  actorEnded(actorId: string): Promise<void>;
   /** Gives the registered actor its constructor arguments; from now on it is placed, started and restarted. */
   start(actorId: string, args: StartArguments): void;
   /** The creator could not make the arguments: the actor is dead before it lived. */

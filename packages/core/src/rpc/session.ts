@@ -31,6 +31,8 @@ export interface Running {
   cancel(recursive: boolean): void;
   /** The consumer has taken so many items of its stream. */
   consumed(count: number): void;
+  /** A signal among its arguments is aborted. */
+  aborted(index: number, reason: Encoded): void;
   /** Nobody hears its answer any more. */
   callerLost(): void;
 }
@@ -234,6 +236,13 @@ export class Session {
   /** Asks the other side to end a call early; it is still answered. */
   cancel(id: number, recursive: boolean): void {
     if (this.#state !== "closed") this.#send({ kind: "cancel", id, recursive });
+  }
+
+  /** A signal among the arguments of a call is aborted. */
+  abort(id: number, index: number, reason: Encoded): void {
+    if (this.#state === "closed") return;
+    this.#export(reason);
+    this.#send({ kind: "abort", id, index, reason });
   }
 
   /** The same of an object that the other side owns. */
@@ -594,6 +603,12 @@ export class Session {
         this.#running[message.id]?.cancel(message.recursive);
         if (this.#cancelledAhead.size > 0) this.#cancelledAhead.delete(message.id);
         break;
+      case "abort": {
+        const running = this.#running[message.id];
+        if (running === undefined) this.#receiver.onUnread(message.reason);
+        else running.aborted(message.index, message.reason);
+        break;
+      }
       case "fetch":
         this.#ledger.beginFetch(message.id);
         this.#receiver.onFetch(message.id, message.objectId, message.whole, this);

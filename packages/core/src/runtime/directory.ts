@@ -4,6 +4,7 @@
  * Composition: what is known of actors is in actor-registry, of workers in workers, of nodes and groups in cluster. Here are the hosts.
  */
 import type { DriverControl } from "../host/control.ts";
+import type { Encoded } from "../protocol/codec.ts";
 import { causeFromData, causeToData } from "../protocol/cause.ts";
 import type {
   ClusterResources,
@@ -100,6 +101,14 @@ export class LocalDirectory implements Directory {
 
   start(actorId: string, args: StartArguments): void {
     this.#actors.start(actorId, args);
+  }
+
+  abortSignal(actorId: string, index: number, reason: Encoded): void {
+    this.#actors.find(actorId)?.abortSignal(index, reason);
+  }
+
+  async actorEnded(actorId: string): Promise<void> {
+    await this.#actors.find(actorId)?.ended();
   }
 
   /** Every actor ends with the runtime. */
@@ -261,6 +270,11 @@ export class LocalDirectory implements Directory {
         for (const value of [args.values, ...args.dependencies]) this.#parts.caller().claim(value);
         this.start(actorId, args);
       },
+      abortSignal: (actorId, index, reason) => {
+        this.#parts.caller().claim(reason);
+        this.abortSignal(actorId, index, reason);
+      },
+      actorEnded: (actorId) => this.actorEnded(actorId),
       abandon: (actorId, cause) => this.abandon(actorId, causeFromData(cause)),
       find: (name, namespace) => this.find(name, namespace),
       list: (allNamespaces) => this.list(allNamespaces),

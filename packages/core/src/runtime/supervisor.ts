@@ -6,6 +6,7 @@
  * place elsewhere first, and goes when it has one.
  */
 import type { Caller } from "../caller/caller.ts";
+import type { Encoded } from "../protocol/codec.ts";
 import type {
   ActorLocation,
   ActorLoss,
@@ -16,7 +17,7 @@ import type {
 import { assignmentOf } from "../rpc/demand.ts";
 import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
-import { detachArguments } from "../host/control.ts";
+import { detach, detachArguments } from "../host/control.ts";
 import { assertNever, type DeathCause } from "../shared/errors.ts";
 import { hasSettings, type Host, HostLostError } from "./host.ts";
 import type { Launcher } from "./launch.ts";
@@ -64,6 +65,8 @@ export class Supervisor {
   #next: Allocation | undefined;
   /** Why this life ends before it has begun: it was killed while it waited. */
   #lostTurn: DeathCause | undefined;
+  /** Signals of its constructor that are aborted, by their numbers, and why: each life is told. */
+  readonly #aborted: Map<number, Encoded> = new Map();
   /** When it has passed, a life that ends by itself is ended. */
   #grace: NodeJS.Timeout | undefined;
 
@@ -259,6 +262,7 @@ export class Supervisor {
       return cause;
     }
     this.#set("alive");
+    for (const [index, reason] of this.#aborted) this.#tellAborted(index, reason);
     this.#parts.launcher().warmUp();
     return seat.ended;
   }
@@ -282,6 +286,25 @@ export class Supervisor {
     const target = this.#target;
     // If its host is gone meanwhile, so is this life.
     await seat.host.control((control) => control.terminate(target, cause)).catch(() => undefined);
+  }
+
+  abortSignal(index: number, reason: Encoded): void {
+    if (this.#isDead() || this.#aborted.has(index)) return;
+    this.#aborted.set(index, reason);
+    if (this.#state === "alive") this.#tellAborted(index, reason);
+  }
+
+  #tellAborted(index: number, reason: Encoded): void {
+    const host = this.host;
+    if (host === undefined) return;
+    const caller = this.#parts.caller();
+    caller.codec.claim(reason);
+    caller.exportReferences(reason.references ?? [], host.id);
+    const target = this.#target;
+    void host
+      .control((control) => control.abortSignal(target, index, detach(reason)))
+      // This life is over, and the next one is told.
+      .catch(() => undefined);
   }
 
   async kill(cause: DeathCause, noRestart: boolean): Promise<void> {
