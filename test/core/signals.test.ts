@@ -57,6 +57,10 @@ describe("a signal among the arguments of a call", () => {
     expect(await ray.get(heard)).toMatchObject({
       message: "aborted with what cannot travel: { close: [Function: close] }",
     });
+    const big = listener.hear.remote(AbortSignal.abort("x".repeat(70_000)));
+    expect(await ray.get(big)).toMatchObject({
+      message: expect.stringMatching(/^aborted with a reason of 70\d{3} bytes; 65536 travel/),
+    });
   });
 
   test("that is aborted already is so from the start", async () => {

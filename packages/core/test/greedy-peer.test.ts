@@ -6,6 +6,7 @@ import type { ObjectExchange } from "../src/caller/object-exchange.ts";
 import { Pulls } from "../src/caller/pulls.ts";
 import { Sessions } from "../src/caller/sessions.ts";
 import { BatchReader } from "../src/protocol/messages.ts";
+import { Ledger } from "../src/rpc/ledger.ts";
 import { type CallMessage, Session, type SessionReceiver } from "../src/rpc/session.ts";
 import type { Directory } from "../src/rpc/directory.ts";
 import { Store } from "../src/store/store.ts";
@@ -105,6 +106,40 @@ describe("calls", () => {
     expect(kept[0]?.every((byteLength) => byteLength < MiB / 10)).toBe(true);
     // It is what it came in.
     expect(calls[1]?.arguments.start).toBeGreaterThan(0);
+  });
+});
+
+describe("aborts of signals", () => {
+  const reason = body(pack("x".repeat(60_000)));
+  const call = [messages.route(0, "an actor", "stay"), messages.call(0, 0, small)];
+
+  test("for a reason that is too long are refused", () => {
+    const ledger = new Ledger({ maxBytes: MiB, concurrencyOf: () => 1 });
+    expect(() => ledger.aborted(0, 64 * 1024)).not.toThrow();
+    expect(() => ledger.aborted(0, 64 * 1024 + 1)).toThrow("over the limit of 65536");
+  });
+
+  test("for more than all calls may have end it, and those of calls that are answered count no more", async () => {
+    const { say, session } = busy();
+    const half = Array.from({ length: 2500 }, (_, index) => messages.abort(0, index, reason));
+    say(...call, ...half);
+    await expect.poll(() => session.runningOf(0)).toBeDefined();
+    session.untrack(0);
+    session.answerGone(0);
+    say(messages.call(0, 0, small), ...half);
+    say(messages.call(1, 0, small));
+    await expect.poll(() => session.runningOf(1)).toBeDefined();
+    say(...half);
+    expect(await session.closed).toMatchObject(broken(/reasons of \d+ bytes are over the limit/));
+  });
+
+  test("of calls that are over are dropped", async () => {
+    const unread: unknown[] = [];
+    const { say, session } = busy({ onUnread: (value) => void unread.push(value) });
+    say(...call, messages.abort(7, 0, small), messages.call(1, 0, small));
+    await expect.poll(() => session.runningOf(1)).toBeDefined();
+    expect(unread).toHaveLength(1);
+    expect(session.isOpen).toBe(true);
   });
 });
 

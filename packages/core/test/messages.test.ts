@@ -22,6 +22,8 @@ function plain(message: Message): unknown {
     case "value":
     case "result":
       return { ...message, value: codec.decode(message.value) };
+    case "abort":
+      return { ...message, reason: codec.decode(message.reason) };
     case "failure":
       return { ...message, error: codec.decode(message.error) };
     default:
@@ -61,6 +63,15 @@ const messages: readonly Message[] = [
   },
   { kind: "result", id: 2 ** 32 - 1, value: encode({ deep: [new Map([["k", big]])] }) },
   { kind: "failure", id: 4, error: encode({ name: "E" }) },
+  {
+    kind: "call",
+    id: 3,
+    sequence: 8,
+    route: { target: "a", method: "m" },
+    arguments: encode([3]),
+    dependencies: [{ ...encode([true, big]), isSignal: true }],
+  },
+  { kind: "abort", id: 3, index: 2 ** 20, reason: encode(["why", big]) },
   { kind: "fetch", whole: true, id: 5, objectId: "driver-1:0" },
   { kind: "value", objectId: "host-1:3", value: encode([big]) },
   { kind: "reference", objectId: "o", holder: "h", change: -3 },
@@ -69,6 +80,21 @@ const messages: readonly Message[] = [
 describe("a batch", () => {
   test("carries every kind of message, with bodies in band and out of band", () => {
     expect(roundTrip(new BatchWriter(), new BatchReader(), messages)).toEqual(messages.map(plain));
+  });
+
+  test("says which bodies are states of signals", () => {
+    const writer = new BatchWriter();
+    writer.write({ kind: "result", id: 1, value: { ...encode([true, big]), isSignal: true } });
+    writer.write({ kind: "result", id: 2, value: encode([true, big]) });
+    const found: unknown[] = [];
+    new BatchReader().read(writer.take(), (message) => {
+      if (message.kind === "result")
+        found.push([message.value.isSignal, message.value.buffers.length]);
+    });
+    expect(found).toEqual([
+      [true, 1],
+      [undefined, 1],
+    ]);
   });
 
   test("names a route once per session", () => {

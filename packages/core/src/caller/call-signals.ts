@@ -4,7 +4,8 @@
  * One listener for each signal of each call, which is taken back when the call is settled.
  */
 import { inspect } from "node:util";
-import type { Codec, Encoded } from "../protocol/codec.ts";
+import { type Codec, type Encoded, sizeOf } from "../protocol/codec.ts";
+import { maxReasonBytes } from "../rpc/ledger.ts";
 
 /** Collects the signals of one call while its arguments are encoded. */
 export class SignalSlots {
@@ -37,17 +38,22 @@ export class CallSignals {
   /** As they are now, for the slots that they have. */
   states(): Encoded[] {
     this.#known = this.#signals.map(({ aborted }) => aborted);
-    return this.#signals.map((signal) => ({
-      ...this.#codec.encode([signal.aborted, this.#reasonOf(signal)], "signal"),
-      isSignal: true,
-    }));
+    return this.#signals.map((signal) => {
+      const { aborted } = signal;
+      const state = this.#encoded(signal, (reason) => (aborted ? [true, reason] : [false]));
+      return { ...state, isSignal: true };
+    });
   }
 
   /** Tells of each that is aborted since its state was taken; begun once. @param tell is given its number among them */
   listen(tell: (index: number, reason: Encoded) => void): void {
     if (this.#endListening !== undefined) return;
     const ends = this.#signals.map((signal, index) => {
-      const onAbort = (): void => tell(index, this.#codec.encode(this.#reasonOf(signal), "reason"));
+      const onAbort = (): void =>
+        tell(
+          index,
+          this.#encoded(signal, (reason) => reason),
+        );
       if (!signal.aborted) signal.addEventListener("abort", onAbort, { once: true });
       else if (this.#known[index] === false) onAbort();
       return () => signal.removeEventListener("abort", onAbort);
@@ -63,8 +69,16 @@ export class CallSignals {
   }
 
   /** What cannot travel goes as an error that says what it was. */
-  #reasonOf({ reason }: AbortSignal): unknown {
-    if (this.#codec.encodable(reason)) return reason;
-    return new Error(`aborted with what cannot travel: ${inspect(reason, { depth: 1 })}`);
+  #encoded({ reason }: AbortSignal, shape: (reason: unknown) => unknown): Encoded {
+    const said = (why: string): Encoded => this.#codec.encode(shape(new Error(why)), "reason");
+    if (!this.#codec.encodable(reason)) {
+      return said(
+        `aborted with what cannot travel: ${inspect(reason, { depth: 1 }).slice(0, 1000)}`,
+      );
+    }
+    const encoded = this.#codec.encode(shape(reason), "reason");
+    const size = sizeOf(encoded);
+    if (size <= maxReasonBytes) return encoded;
+    return said(`aborted with a reason of ${size} bytes; ${maxReasonBytes} travel with a signal`);
   }
 }

@@ -14,7 +14,7 @@ import type { CallMessage, Running, Session } from "../rpc/session.ts";
 import type { TaskEvents } from "../inside/task-events.ts";
 import { clockMs } from "../shared/clock.ts";
 import { type RemoteSite, TaskCancelledError } from "../shared/errors.ts";
-import { ReceivedSignals } from "./received-signals.ts";
+import { countSignals, ReceivedSignals } from "./received-signals.ts";
 
 /** What is known of a call without its arguments: the user's code may keep them, its execution does not. */
 export type CallHead = Pick<CallMessage, "id" | "sequence" | "route">;
@@ -50,6 +50,7 @@ export class Execution implements Running, TaskScope, CallHead {
   #wake: (() => void) | undefined;
   /** That came among its arguments, made when needed. */
   #signals: ReceivedSignals | undefined;
+  readonly #signalCount: number;
   /** While it waits in a mailbox: what it is to run. */
   queued: CallMessage | undefined;
   /** When it began and had its arguments, where that is noted. */
@@ -62,6 +63,7 @@ export class Execution implements Running, TaskScope, CallHead {
     this.route = call.route;
     this.session = session;
     this.#site = site;
+    this.#signalCount = countSignals(call.dependencies);
     session.track(call.id, this);
   }
 
@@ -157,7 +159,7 @@ export class Execution implements Running, TaskScope, CallHead {
 
   /** Those among its arguments; connected until it is answered. */
   get signals(): ReceivedSignals {
-    this.#signals ??= new ReceivedSignals(this.#site.caller.codec);
+    this.#signals ??= new ReceivedSignals(this.#site.caller.codec, this.#signalCount);
     return this.#signals;
   }
 

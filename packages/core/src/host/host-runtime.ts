@@ -46,6 +46,7 @@ import { guardDriverCode, Loader, warnOfServers } from "./loader.ts";
 import { takeProgram } from "./program.ts";
 import { Reporter } from "./reporter.ts";
 import { remoteDirectory } from "./remote-directory.ts";
+import { countSignals } from "./received-signals.ts";
 import { type RunningTasks, runTask, taskTarget } from "./task-runner.ts";
 import { viewHost } from "./view.ts";
 import { foundCycle, taskNodeId, waitNodesOf } from "./wait-nodes.ts";
@@ -264,6 +265,7 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
         ...rest,
         caller,
         idleness,
+        signalCount: countSignals(args.dependencies),
         findFunction: (functionKey) => loader.find(functionKey),
         onExiting: (cause) => {
           void driver.exiting(actorId, incarnation, causeToData(cause)).catch(() => undefined);

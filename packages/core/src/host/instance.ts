@@ -35,7 +35,7 @@ import {
   noteExecution,
 } from "./execution.ts";
 import type { Idleness } from "./idleness.ts";
-import { ReceivedSignals } from "./received-signals.ts";
+import { countSignals, ReceivedSignals } from "./received-signals.ts";
 import { runStream } from "./streaming.ts";
 
 /** What the host tells an actor about itself. */
@@ -47,6 +47,8 @@ export interface InstanceSettings {
   readonly assignment: Assignment;
   readonly caller: Caller;
   readonly idleness: Idleness;
+  /** AbortSignals among the arguments of its constructor. */
+  readonly signalCount: number;
   readonly findFunction: (key: RemoteKey) => Promise<unknown>;
   /** Others live in the same host, so that it must be able to end alone. */
   readonly isShared: boolean;
@@ -117,7 +119,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.assignment = settings.assignment;
     this.caller = settings.caller;
     this.#idleness = settings.idleness;
-    this.#signals = new ReceivedSignals(settings.caller.codec);
+    this.#signals = new ReceivedSignals(settings.caller.codec, settings.signalCount);
     this.#onExiting = settings.onExiting;
     this.#onExit = settings.onExit;
     this.#findFunction = settings.findFunction;
@@ -283,7 +285,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     // What is answered already does not wait for a method that may take its time.
     if (method.slow) session.flush();
     this.#executed += 1;
-    const isPlain = method.plain && queued === undefined && !hasSignals(call);
+    const isPlain = method.plain && queued === undefined && countSignals(call.dependencies) === 0;
     if (isPlain) this.#runPlain(call, session, group, method);
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
   }
@@ -487,11 +489,6 @@ export function decodeArguments(
     dependency.isSignal === true ? signals().open(index++, dependency) : codec.decode(dependency),
   );
   return codec.decode(call.arguments, slots) as unknown[];
-}
-
-/** A call with signals goes on in them: it is never over when it returns, so far as is known before. */
-function hasSignals({ dependencies }: CallMessage): boolean {
-  return dependencies.length > 0 && dependencies.some(({ isSignal }) => isSignal === true);
 }
 
 /** Those of a call that came over that session. */

@@ -7,12 +7,14 @@ import type { Codec, Encoded } from "../protocol/codec.ts";
 
 export class ReceivedSignals {
   readonly #codec: Codec;
+  readonly #count: number;
   readonly #controllers: Map<number, AbortController> = new Map();
-  readonly #early: Map<number, Encoded> = new Map();
+  readonly #early: Map<number, unknown> = new Map();
   #isEnded = false;
 
-  constructor(codec: Codec) {
+  constructor(codec: Codec, count: number) {
     this.#codec = codec;
+    this.#count = count;
   }
 
   /** Whether one of them may still be aborted. */
@@ -24,23 +26,20 @@ export class ReceivedSignals {
   open(index: number, state: Encoded): AbortSignal {
     const controller = new AbortController();
     const [isAborted, reason] = stateOf(this.#codec.decode(state));
-    const early = this.#early.get(index);
-    if (early !== undefined) this.#abort(controller, early);
-    else if (isAborted) controller.abort(reason);
+    if (isAborted) controller.abort(reason);
+    else if (this.#early.has(index)) controller.abort(this.#early.get(index));
     else if (!this.#isEnded) this.#controllers.set(index, controller);
     return controller.signal;
   }
 
+  /** There is no such signal, or nobody looks at it any more: then only the refs inside count. */
   aborted(index: number, reason: Encoded): void {
-    if (this.#isEnded) return this.#codec.decline(reason);
     const controller = this.#controllers.get(index);
-    if (controller === undefined) {
-      // Once is enough, and who says more is not listened to.
-      if (!this.#early.has(index) && this.#early.size < mostEarly) this.#early.set(index, reason);
-      return;
-    }
+    const isNew = index < this.#count && !this.#early.has(index);
+    if (this.#isEnded || !isNew) return this.#codec.decline(reason);
+    this.#early.set(index, this.#read(reason));
     this.#controllers.delete(index);
-    this.#abort(controller, reason);
+    controller?.abort(this.#early.get(index));
   }
 
   end(): void {
@@ -49,18 +48,21 @@ export class ReceivedSignals {
     this.#early.clear();
   }
 
-  #abort(controller: AbortController, reason: Encoded): void {
-    let value: unknown;
+  #read(reason: Encoded): unknown {
     try {
-      value = this.#codec.decode(reason);
+      return this.#codec.decode(reason);
     } catch (unreadable) {
-      value = unreadable;
+      return unreadable;
     }
-    controller.abort(value);
   }
 }
 
-const mostEarly = 65_536;
+/** How many of the bodies beside the arguments of a call are states of signals. */
+export function countSignals(dependencies: readonly Encoded[]): number {
+  let count = 0;
+  for (const { isSignal } of dependencies) if (isSignal === true) count += 1;
+  return count;
+}
 
 function stateOf(value: unknown): readonly [boolean, unknown] {
   return Array.isArray(value) ? [value[0] === true, value[1]] : [false, undefined];

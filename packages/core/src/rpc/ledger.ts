@@ -17,6 +17,12 @@ const maxInFlight: number = 2 ** 22;
 /** A session asks for no more values at once, and answers no more. */
 export const maxFetches: number = 2 ** 18;
 
+/** Of why a signal is aborted: an error with its stack and causes, not data. */
+export const maxReasonBytes: number = 64 * 1024;
+
+/** Of all reasons for calls that are not answered: as many as there may be, each with one. */
+const maxReasonsBytes: number = 4096 * maxReasonBytes;
+
 /** Calls of a life of an actor that is over, whose answers are on their way, may meet those of its next one. */
 const livesAtOnce = 2;
 
@@ -44,6 +50,9 @@ export class Ledger {
   readonly #held: Map<string, Held> = new Map();
   readonly #fetches: Set<number> = new Set();
   #bytes = 0;
+  /** Part of them. */
+  readonly #reasonBytesOf: Map<number, number> = new Map();
+  #reasonBytes = 0;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -101,6 +110,21 @@ export class Ledger {
     if (!isRead) keepAlone(call);
   }
 
+  /** A signal of a call is aborted, which counts as its arguments do. @throws RaySystemError for more than its peer may say */
+  aborted(id: number, bytes: number): void {
+    if (bytes > maxReasonBytes) {
+      throw new RaySystemError(`a reason of ${bytes} bytes is over the limit of ${maxReasonBytes}`);
+    }
+    if (this.#heldOf[id] === undefined) return;
+    this.#bytes += bytes;
+    this.#bytesOf[id] = (this.#bytesOf[id] ?? 0) + bytes;
+    this.#reasonBytesOf.set(id, (this.#reasonBytesOf.get(id) ?? 0) + bytes);
+    this.#reasonBytes += bytes;
+    if (this.#reasonBytes > maxReasonsBytes) {
+      throw new RaySystemError(`reasons of ${this.#reasonBytes} bytes are over the limit`);
+    }
+  }
+
   /** It has its answer; its number is given out again from now on. */
   ended(id: number): void {
     const held = this.#heldOf[id];
@@ -108,10 +132,16 @@ export class Ledger {
       this.#heldOf[id] = undefined;
       this.#bytes -= this.#bytesOf[id] as number;
       held.calls -= 1;
+      if (this.#reasonBytesOf.size > 0) this.#forgetReasons(id);
       if (held.calls === 0 && this.#held.size > namesKept) this.#forget();
     } else if (this.#fetches.size > 0) {
       this.#fetches.delete(id);
     }
+  }
+
+  #forgetReasons(id: number): void {
+    this.#reasonBytes -= this.#reasonBytesOf.get(id) ?? 0;
+    this.#reasonBytesOf.delete(id);
   }
 
   #forget(): void {

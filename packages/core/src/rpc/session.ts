@@ -242,7 +242,9 @@ export class Session {
   abort(id: number, index: number, reason: Encoded): void {
     if (this.#state === "closed") return;
     this.#export(reason);
-    this.#send({ kind: "abort", id, index, reason });
+    const bytes = this.#send({ kind: "abort", id, index, reason });
+    this.#pending.charge(id, this.#pending.bytesOf(id) + bytes);
+    this.#bytes += bytes;
   }
 
   /** The same of an object that the other side owns. */
@@ -604,6 +606,7 @@ export class Session {
         if (this.#cancelledAhead.size > 0) this.#cancelledAhead.delete(message.id);
         break;
       case "abort": {
+        this.#ledger.aborted(message.id, bytesOf(message.reason));
         const running = this.#running[message.id];
         if (running === undefined) this.#receiver.onUnread(message.reason);
         else running.aborted(message.index, message.reason);

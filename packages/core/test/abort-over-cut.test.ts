@@ -1,0 +1,65 @@
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { Session } from "../src/rpc/session.ts";
+import type { DeathCause } from "../src/shared/errors.ts";
+import type { Channel } from "../src/transport/channel.ts";
+import { dial } from "../src/transport/dial.ts";
+import { listen } from "../src/transport/listen.ts";
+import { Cuttable } from "./fixtures/cuttable.ts";
+import { codec, network, never, receiverOf, token } from "./fixtures/owner.ts";
+
+const over: DeathCause = { kind: "exited", message: "the test is over" };
+
+test("an abort that is sent while the way is cut arrives when there is one again, once", async () => {
+  const accepted = Promise.withResolvers<Channel>();
+  const listener = await listen({
+    address: { place: { host: "127.0.0.1", port: 0 }, token },
+    explain: never,
+    onChannel: (channel) => accepted.resolve(channel),
+    network,
+  });
+  const way = new Cuttable((listener.address as AddressInfo).port);
+  const place = { host: "127.0.0.1", port: await way.listen() };
+  const hello = { peerId: "near", wayId: undefined };
+  const near = await dial({ place, token }, hello, { peerId: "far", explain: never, network });
+  const far = await accepted.promise;
+  const caller = new Session("far", near, receiverOf(new Map()));
+  const heard: unknown[] = [];
+  new Session("near", far, {
+    ...receiverOf(new Map()),
+    onCall: ({ id }, session) =>
+      session.track(id, {
+        cancel: () => undefined,
+        consumed: () => undefined,
+        callerLost: () => undefined,
+        aborted: (index, reason) => {
+          heard.push([index, codec.decode(reason)]);
+          if (heard.length < 2) return;
+          session.untrack(id);
+          session.answer(id, codec.encode("heard", "result"));
+        },
+      }),
+  });
+  const answered = Promise.withResolvers<unknown>();
+  const route = { target: "actor", method: "method" };
+  const args = codec.encode([1], "args");
+  const id = caller.call(route, 0, args, [], {
+    resolve: (value) => answered.resolve(codec.decode(value)),
+    reject: () => answered.reject(new Error("it failed")),
+    lose: ({ message }) => answered.reject(new Error(message)),
+  });
+  caller.flush();
+  way.closed = true;
+  caller.abort(id, 0, codec.encode("in the dark", "reason"));
+  caller.flush();
+  way.closed = false;
+  caller.abort(id, 1, codec.encode("in the light", "reason"));
+  expect(await answered.promise).toBe("heard");
+  expect(heard).toEqual([
+    [0, "in the dark"],
+    [1, "in the light"],
+  ]);
+  for (const channel of [near, far]) channel.close(over);
+  way.end();
+  listener.close();
+});
