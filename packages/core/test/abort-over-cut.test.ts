@@ -25,7 +25,7 @@ test("an abort that is sent while the way is cut arrives when there is one again
   const far = await accepted.promise;
   const caller = new Session("far", near, receiverOf(new Map()));
   const heard: unknown[] = [];
-  new Session("near", far, {
+  const answering = new Session("near", far, {
     ...receiverOf(new Map()),
     onCall: ({ id }, session) =>
       session.track(id, {
@@ -59,7 +59,7 @@ test("an abort that is sent while the way is cut arrives when there is one again
     [0, "in the dark"],
     [1, "in the light"],
   ]);
-  for (const channel of [near, far]) channel.close(over);
+  for (const session of [caller, answering]) session.close(over);
   way.end();
   listener.close();
 });

@@ -80,6 +80,8 @@ export function foundCycle(
   for (const wait of caller.stuck.waits()) {
     if (`${wait.id}` !== key || wait.task === undefined) continue;
     const error = new DeadlockError(wait.what, wait.task.taskId, wait.task.taskName, steps);
+    // Where it was found says nothing; who waits adds where that is.
+    error.stack = `${error.name}: ${error.message}`;
     if (rejects) return wait.stop?.(error);
     if (!wait.isTold) process.emitWarning(error.message, "RaylingWarning");
     wait.isTold = true;
