@@ -9,7 +9,8 @@ import { maxReasonBytes } from "../rpc/ledger.ts";
 
 /** Collects the signals of one call while its arguments are encoded. */
 export class SignalSlots {
-  readonly signals: AbortSignal[] = [];
+  /** Most calls have none. */
+  signals: AbortSignal[] | undefined = undefined;
   readonly #first: number;
 
   /** @param first the slot of the first of them: behind those of refs */
@@ -19,6 +20,7 @@ export class SignalSlots {
 
   /** Returns its slot. */
   add(signal: AbortSignal): number {
+    this.signals ??= [];
     return this.#first + this.signals.push(signal) - 1;
   }
 }

@@ -624,7 +624,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     if (!hasObjects) return this.codec.encodeList(values, "args");
     const slots = new SignalSlots(dependencies.length);
     const encoded = this.codec.encodeList(values, "args", slots);
-    if (slots.signals.length > 0) this.#signals = new CallSignals(slots.signals, this.codec);
+    if (slots.signals !== undefined) this.#signals = new CallSignals(slots.signals, this.codec);
     return encoded;
   }
 
