@@ -19,7 +19,7 @@ import { SlowFrameError } from "./pace.ts";
 import { type SocketChannel, unreadByPeer } from "./socket.ts";
 
 /** Changes with everything that two versions would not understand of each other. */
-export const protocolVersion = 6;
+export const protocolVersion = 7;
 
 /** Of frames before the peer is known. */
 export const helloLimits: FrameLimits = { maxBatchBytes: 4096, maxBuffers: 0, maxBufferBytes: 0 };
