@@ -15,7 +15,7 @@ import { build } from "esbuild";
  * bring all of the package along if they were in one file with it.
  */
 export const bundled: Readonly<Record<string, readonly string[]>> = {
-  core: ["host/thread-main", "host/process-main"],
+  core: ["host/thread-main", "host/process-main", "host/no-tests"],
   "data-proto": [],
   "reward-manager-registry": [],
   "reward-loop": [

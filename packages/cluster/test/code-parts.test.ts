@@ -485,7 +485,7 @@ describe("over a connection, an agent", () => {
       jobId: "job-x",
       namespace: "x",
       network: {},
-      program: { argv: [], title: "" },
+      program: { argv: [], title: "", isTest: false },
       inside: { stuckWarningMs: 0, logToDriver: false, taskEvents: false },
     },
     runtimeEnv: undefined,

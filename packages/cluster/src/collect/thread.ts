@@ -5,7 +5,9 @@ import type { Collected, CollectRequest } from "./collect.ts";
 
 export type CollectAnswer = { readonly collected: Collected } | { readonly problem: string };
 
-const entry: URL = new URL(`./thread-main${import.meta.url.slice(-3)}`, import.meta.url);
+/** Named, so that bundlers look for no files of that pattern. */
+const here: string = import.meta.url;
+const entry: URL = new URL(`./thread-main${here.slice(-3)}`, here);
 
 /** Rejects with RaySystemError. */
 export function collectInThread(request: CollectRequest): Promise<Collected> {

@@ -32,6 +32,9 @@ const longest = 50;
 const runners =
   /[\\/]node_modules[\\/](?:vite|vitest|vite-node|jest-[a-z-]+|@jest[\\/][a-z-]+|rolldown)[\\/]/;
 
+/** Modules as texts inside a file, which webpack evaluates one by one in development. The file has them all, so its hash is theirs, too. */
+const evaluated = /^webpack[a-z-]*:/;
+
 /**
  * @param skipped how many frames stand above the one that is asked for, this function's own left out
  * @returns undefined where that is not in a file; `script` says where it is
@@ -41,22 +44,40 @@ export function callChain(skipped: number): CallChain | { readonly script: strin
   const sites = getCallSites(longest + first, { sourceMap: false }).slice(first);
   const stack = shownPlaces(longest + first).slice(first);
   const places: Place[] = [];
+  /** Where each is in the text that runs, if that says that it is made of another. */
+  const running: (string | undefined)[] = [];
+  /** Of modules that the text of the next file evaluates. */
+  let within = "";
   let isEvaluating = false;
   let isEsm = false;
   for (const [index, { scriptName, lineNumber, columnNumber }] of sites.entries()) {
     isEvaluating = scriptName.startsWith("node:internal/modules/");
     const url = urlOf(scriptName);
+    const shown = stack[index] ?? { script: scriptName, at: `${lineNumber}:${columnNumber}` };
+    if (scriptName === "" && evaluated.test(shown.script)) {
+      within += `${shown.script}:${shown.at} in `;
+      continue;
+    }
     if (url === undefined || runners.test(scriptName)) break;
     // A call that a host runs: the chain is the user's. Some remotes are our own.
     if (places.length > 0 && url.startsWith(ownFolder.href)) break;
     isEsm = scriptName.startsWith("file:");
-    const shown = stack[index] ?? { script: scriptName, at: `${lineNumber}:${columnNumber}` };
     const isSameFile = urlOf(shown.script) === url;
     const at = isSameFile ? shown.at : driversText(`${shown.script}:${shown.at}`);
-    places.push({ moduleUrl: driversOf(url), at });
+    places.push({ moduleUrl: driversOf(url), at: within + at });
+    running.push(isSameFile ? undefined : `${lineNumber}:${columnNumber}`);
+    within = "";
   }
   if (places.length === 0) return { script: sites[0]?.scriptName ?? "" };
-  return { places, isEvaluating, isEsm };
+  // The text that runs is the file's own, then. What a compiler has put into several places of it has one place in the source.
+  const known = isEvaluating
+    ? places.map((place, index) => withRunning(place, running[index]))
+    : places;
+  return { places: known, isEvaluating, isEsm };
+}
+
+function withRunning(place: Place, at: string | undefined): Place {
+  return at === undefined ? place : { ...place, at: `${place.at} (${at})` };
 }
 
 /** The code of the user that has called what runs now; undefined where that is in no file. */
@@ -97,7 +118,9 @@ function shownPlaces(
     .filter((line) => /^\s+at /.test(line) && !line.endsWith("(<anonymous>)"));
   return frames.slice(1).map((line) => {
     const [, script, at] =
-      /^\s+at (?:.*? \()?((?:file:\/\/|\/|[A-Za-z]:[\\/]).*):(\d+:\d+)\)?$/.exec(line) ?? [];
+      /^\s+at (?:.*? \()?((?:file:\/\/|webpack[a-z-]*:|\/|[A-Za-z]:[\\/]).*):(\d+:\d+)\)?$/.exec(
+        line,
+      ) ?? [];
     return script === undefined || at === undefined ? undefined : { script, at };
   });
 }

@@ -55,6 +55,8 @@ export interface HostIdentity {
 export interface Program {
   readonly argv: readonly string[];
   readonly title: string;
+  /** Its files hold tests of Node's runner, which are its own. */
+  readonly isTest: boolean;
 }
 
 /** What a host thread is started with. */

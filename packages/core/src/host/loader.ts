@@ -22,6 +22,7 @@ import {
   registersForOthers,
   whyMissing,
 } from "./registry.ts";
+import { whyUnreadable } from "./unreadable.ts";
 
 type Loaded =
   | { readonly how: "complete" }
@@ -56,6 +57,11 @@ export class Loader {
     const found = findRemote(key);
     if (found !== undefined) return foundOf(key, found);
     if (loaded.how === "failed") {
+      const why = whyUnreadable(key.moduleUrl, loaded.error);
+      if (why !== undefined) {
+        const cause = { cause: loaded.error };
+        throw new RemoteNotRegisteredError(key.name, key.moduleUrl, why, cause);
+      }
       // What is wrong may be that a function was called that no worker calls when it loads the module.
       if (!isCalledFromElsewhere(key)) throw loaded.error;
       throw new RemoteNotRegisteredError(key.name, key.moduleUrl, notLoaded(key, loaded.error));

@@ -6,8 +6,10 @@
  * its permissions are among them.
  */
 import type { Program } from "./control.ts";
+import { hasTests, leaveTestsOut } from "./test-files.ts";
 
-export function takeProgram({ argv, title }: Program): void {
+export function takeProgram({ argv, title, isTest }: Program): void {
+  if (isTest) leaveTestsOut();
   process.argv = [...argv];
   // Lists of processes show what it was given before.
   const given = Object.getOwnPropertyDescriptor(process, "title");
@@ -23,5 +25,5 @@ export function takeProgram({ argv, title }: Program): void {
 }
 
 export function ownProgram(): Program {
-  return { argv: process.argv, title: process.title };
+  return { argv: process.argv, title: process.title, isTest: hasTests() };
 }

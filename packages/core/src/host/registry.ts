@@ -294,13 +294,11 @@ function loaded(record: ModuleRecord, exports: Exports | undefined): void {
   record.exports ??= exports;
 }
 
-const { cache }: NodeJS.Require = createRequire(import.meta.url);
-
 function exportsOf(moduleUrl: string): Exports | undefined {
   const known = registry.modules.get(moduleUrl)?.exports;
   if (known !== undefined) return known;
   const here = hereOf(moduleUrl);
-  const common = here === undefined ? undefined : cache[fileURLToPath(here)];
+  const common = here === undefined ? undefined : createRequire(here).cache[fileURLToPath(here)];
   const exports: unknown = common?.loaded === true ? common.exports : undefined;
   return typeof exports === "object" && exports !== null ? (exports as Exports) : undefined;
 }

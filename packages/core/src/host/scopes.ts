@@ -6,6 +6,7 @@
  */
 import type { Session } from "node:inspector";
 import { types } from "node:util";
+import { runInThisContext } from "node:vm";
 
 const slotName = "rayling.scopes";
 const slot: unique symbol = Symbol.for(slotName) as never;
@@ -50,7 +51,8 @@ function scopesOf(target: unknown): readonly object[] {
     | undefined;
   if (inspector === undefined) return [];
   const session = new inspector.Session();
-  const holder = globalThis as { [slot]?: Slot };
+  // The inspector evaluates in the realm of Node itself, which is not this one where a test runner has made another.
+  const holder = runInThisContext("globalThis") as { [slot]?: Slot };
   try {
     session.connect();
     holder[slot] = { target, scopes: [] };

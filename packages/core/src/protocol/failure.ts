@@ -8,7 +8,7 @@
 import { inspect } from "node:util";
 import { driversText } from "../shared/code-roots.ts";
 import * as known from "../shared/errors.ts";
-import { ownFolder } from "../shared/own-files.ts";
+import { namesOwnFile } from "../shared/own-files.ts";
 import { isError } from "./kinds.ts";
 import { defineOwn } from "./lists.ts";
 import {
@@ -264,15 +264,11 @@ function revive(
   return error;
 }
 
-/** The runtime's own frames say nothing about the user's mistake. */
-const ownFrames: string = ownFolder.href;
-
+/** The runtime's own frames, and Node's, say nothing about the user's mistake. */
 function userStack(stack: string): string {
   return stack
     .split("\n")
-    .filter(
-      (line) => !isFrame(line) || !(line.includes(ownFrames) || line.includes("(node:internal/")),
-    )
+    .filter((line) => !isFrame(line) || !(namesOwnFile(line) || /[( ]node:internal\//.test(line)))
     .join("\n");
 }
 

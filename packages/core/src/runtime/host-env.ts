@@ -11,17 +11,17 @@ import { join } from "node:path";
 import { isOfUserAlone } from "./user-directory.ts";
 
 export function hostEnv(env: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
-  const own = { ...withoutTokens(process.env), ...env };
+  const own = { ...withoutOwn(process.env), ...env };
   if (own["NODE_COMPILE_CACHE"] !== undefined) return own;
   const cache = codeCache();
   return cache === undefined ? own : { NODE_COMPILE_CACHE: cache, ...own };
 }
 
-/** They open other machines, and the metrics. */
-const tokens: readonly string[] = ["RAYLING_NODES", "RAYLING_METRICS_TOKEN"];
+/** They open other machines, and the metrics; the last says that whoever runs is a test, and its output for the test runner. */
+const ofDriver: readonly string[] = ["RAYLING_NODES", "RAYLING_METRICS_TOKEN", "NODE_TEST_CONTEXT"];
 
-function withoutTokens(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !tokens.includes(name)));
+function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !ofDriver.includes(name)));
 }
 
 let warned = false;

@@ -7,6 +7,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ownFolder } from "../shared/own-files.ts";
 import type { Permissions, RuntimeEnv } from "../rpc/directory.ts";
 
 export interface FlagsRequest {
@@ -25,38 +26,55 @@ export function hostFlags(request: FlagsRequest): string[] {
   return [...execArgv, ...permissionFlags(permissions, request)];
 }
 
-/** Flags of the driver that a process is to have too: not those that say what to run or where to listen for a debugger. */
+/** Flags of the driver that a process is to have too: not those that say what to run or test, or where to listen for a debugger. */
 export function processFlags(execArgv: readonly string[]): string[] {
-  const flags: string[] = [];
-  for (let index = 0; index < execArgv.length; index++) {
-    const flag = execArgv[index] as string;
-    if (/^(-e|-p|-pe|--eval|--print|--inspect-port|--debug-port)$/.test(flag)) index += 1;
-    else if (!/^(-i|--interactive|--input-type|--inspect|--watch|--test|--run)\b/.test(flag))
-      flags.push(flag);
-  }
-  return flags;
+  return withValues(execArgv)
+    .filter(([flag = ""]) => !ofProgram.test(flag))
+    .flat();
 }
 
-const ofModules =
-  /^(-C|-r|--conditions|--require|--import|--loader|--experimental-loader|--preserve-symlinks|--enable-source-maps)(=|$)/;
-const withoutValue = /^--(preserve-symlinks|enable-source-maps)$/;
+const ofProgram =
+  /^(-e|-p|-pe|-i|--eval|--print|--interactive|--input-type|--inspect|--debug-port|--watch|--test|--run|--entry-url)\b/;
 
-/** Flags of the driver that decide how modules are found and loaded, which a thread with flags of its own does not inherit; the others are of a whole process. */
+/** Flags of the driver that decide how modules are found and loaded, and which warnings are shown, which a thread with flags of its own does not inherit; the others are of a whole process. */
 export function moduleFlags(execArgv: readonly string[]): string[] {
-  return execArgv.flatMap((flag, index) => {
-    if (!ofModules.test(flag)) return [];
-    const isWhole = flag.includes("=") || withoutValue.test(flag);
-    return isWhole ? [flag] : [flag, execArgv[index + 1] ?? ""];
-  });
+  return withValues(execArgv)
+    .filter(([flag = ""]) => ofModules.test(flag))
+    .flat();
+}
+
+/** Those that Node takes for a thread: all that it has for modules, on 22.18 and on 24. */
+const ofModules = new RegExp(
+  `^(${[
+    "-C|-r|--conditions|--require|--import|--loader|--experimental-loader|--disable-warning",
+    "--(no-)?(preserve-symlinks(-main)?|enable-source-maps|strip-types|require-module|addons|global-search-paths)",
+    "--(no-)?experimental-(transform-types|strip-types|require-module|detect-module|import-meta-resolve|print-required-tla)",
+    "--(no-)?experimental-((wasm|addon|json|vm)-modules|import-text|package-map|default-type|specifier-resolution)",
+    "--(no-)?experimental-(sqlite|webstorage|websocket|eventsource|global-navigator)",
+    "--(no-)?(warnings|deprecation|(trace|throw|pending)-(warnings|deprecation))",
+  ].join("|")})(=|$)`,
+);
+
+/** Each flag with its value, where that is an argument of its own. */
+function withValues(execArgv: readonly string[]): string[][] {
+  const flags: string[][] = [];
+  for (let index = 0; index < execArgv.length; index++) {
+    const flag = execArgv[index] as string;
+    const isCode = /^(-e|-p|-pe|--eval|--print)$/.test(flag);
+    const next = execArgv[index + 1];
+    const hasValue = next !== undefined && (isCode || !next.startsWith("-"));
+    flags.push(hasValue ? [flag, next] : [flag]);
+    if (hasValue) index += 1;
+  }
+  return flags;
 }
 
 function permissionFlags(
   permissions: Permissions,
   { moduleUrl, directories, codeFolders = [] }: FlagsRequest,
 ): string[] {
-  const own = import.meta.url;
   const code = codeFolders.length > 0 ? codeFolders : packageOf(moduleUrl);
-  const read = [...packageOf(own), ...code, ...(permissions.allowFsRead ?? [])];
+  const read = [...packageOf(ownFolder.href), ...code, ...(permissions.allowFsRead ?? [])];
   const write = [...directories, ...(permissions.allowFsWrite ?? [])];
   const { allowChildProcess, allowWorker, allowAddons, allowNet } = permissions;
   return [

@@ -21,8 +21,6 @@ import { hostEnv } from "./host-env.ts";
 import { hostFlags, processFlags } from "./host-flags.ts";
 import { LastLines, readLines } from "./lines.ts";
 
-const entry: string = fileURLToPath(hostEntry("process"));
-
 /** How long a process may live whose sockets are closed, and its sockets and output after its end. */
 const lingerMs = 1000;
 
@@ -73,7 +71,7 @@ export class HostProcess {
           directories: [guard.folder, settings.spillDirectory],
           codeFolders,
         }),
-        entry,
+        fileURLToPath(hostEntry("process")),
       ],
       {
         detached: true,

@@ -24,8 +24,6 @@ import {
 import { hostEnv } from "./host-env.ts";
 import { hostFlags, moduleFlags } from "./host-flags.ts";
 
-const entry: URL = hostEntry("thread");
-
 /**
  * A thread that reaches its heap limit gets 16 MB more to be ended in. What the young generation holds must fit in there, or V8 ends the whole process:
  * with Node's 48 MB, 5 of 6 processes ended where twelve threads on a busy machine ate all of 48 MB; with 12 MB none of 6.
@@ -140,7 +138,7 @@ function causeOfExit(exitCode: number): DeathCause {
 /** @throws HostLostError when Node refuses its settings */
 function startWorker(id: string, options: WorkerOptions): Worker {
   try {
-    return new Worker(entry, options);
+    return new Worker(hostEntry("thread"), options);
   } catch (error) {
     const { message } = error as Error;
     throw new HostLostError(id, { kind: "runtime-env-failed", message, error: error as Error });

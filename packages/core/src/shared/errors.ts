@@ -290,10 +290,11 @@ export class NoMoreResultsError extends RayError {
 export class RemoteNotRegisteredError extends RayError {
   readonly remoteName: string;
   readonly moduleUrl: string;
-  constructor(remoteName: string, moduleUrl: string, why: string) {
+  constructor(remoteName: string, moduleUrl: string, why: string, options?: ErrorOptions) {
     super(
       "REMOTE_NOT_REGISTERED",
       `${remoteName} cannot be found by a worker: ${why} (module ${moduleUrl})`,
+      options,
     );
     this.remoteName = remoteName;
     this.moduleUrl = moduleUrl;
