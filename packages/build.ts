@@ -26,6 +26,9 @@ export const bundled: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** In front of everything. */
+const floor: string = join(import.meta.dirname, "core/src/floor.ts");
+
 /** @returns the files, as paths below `dist` */
 export async function buildCode(folder: string): Promise<string[]> {
   const out = join(folder, "dist");
@@ -48,8 +51,7 @@ export async function buildCode(folder: string): Promise<string[]> {
     platform: "node",
     target: "node22.18",
     packages: "external",
-    sourcemap: "linked",
-    sourcesContent: false,
+    inject: [floor],
     write: false,
     logLevel: "warning",
   });

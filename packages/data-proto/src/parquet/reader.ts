@@ -6,7 +6,7 @@
  * an object. Snappy, gzip, brotli and zstd are read; LZ4 is not. Must not know what the columns mean.
  */
 import { fileURLToPath } from "node:url";
-import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
+import zlib, { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { Compressors, FileMetaData } from "hyparquet";
 import { ParquetError, requireInteger } from "../errors.ts";
 import { openParquet } from "./file.ts";
@@ -146,7 +146,7 @@ async function ofFormat<Value>(path: string, work: Promise<Value>): Promise<Valu
 const compressors: Compressors = {
   GZIP: (input) => gunzipSync(input),
   BROTLI: (input) => brotliDecompressSync(input),
-  ZSTD: (input) => zstdDecompressSync(input),
+  ZSTD: (input) => zlib.zstdDecompressSync(input),
 };
 
 /** In place where it can be: the rows are ours. */

@@ -1,7 +1,7 @@
 /** Rows as columns for people. Text of others is shown without control characters, so that it cannot move the cursor of a terminal. */
-import { styleText } from "node:util";
+import util from "node:util";
 
-type Style = Parameters<typeof styleText>[0];
+type Style = Parameters<typeof util.styleText>[0];
 
 const stateStyles: Readonly<Record<string, Style>> = {
   ALIVE: "green",
@@ -21,7 +21,7 @@ const stateStyles: Readonly<Record<string, Style>> = {
 
 /** Colours where stdout is a terminal that has them and NO_COLOR is not set. */
 export function styled(style: Style, text: string): string {
-  return styleText(style, text, { stream: process.stdout });
+  return util.styleText(style, text, { stream: process.stdout });
 }
 
 /** One line for the heads and one for each row; columns are those of the first row, in its order. */

@@ -5,7 +5,7 @@
  * times in a row is left out until it answers its health check again; if all are out, all are tried: a router that has nowhere to go is worse.
  */
 
-import { crc32 } from "node:zlib";
+import zlib from "node:zlib";
 
 export type RouterStrategy = "least-in-flight" | "round-robin";
 
@@ -113,7 +113,7 @@ export class Upstreams {
     if (this.#strategy === "round-robin") return this.#inTurn(from);
     const least = Math.min(...from.map(({ inFlight }) => inFlight));
     const tied = from.filter(({ inFlight }) => inFlight === least);
-    return tied[tieBreaker === undefined ? 0 : crc32(tieBreaker) % tied.length];
+    return tied[tieBreaker === undefined ? 0 : zlib.crc32(tieBreaker) % tied.length];
   }
 
   #inTurn(from: readonly Upstream[]): Upstream | undefined {

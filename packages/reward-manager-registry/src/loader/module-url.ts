@@ -4,7 +4,7 @@
  */
 
 import { statSync } from "node:fs";
-import { registerHooks } from "node:module";
+import nodeModule from "node:module";
 import { resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { InvalidRewardSpecError, RewardModuleNotFoundError } from "../errors.ts";
@@ -57,7 +57,7 @@ function packageUrl(path: string, baseDirectory: string): string {
 /** import.meta.resolve ignores a second argument unless a flag is set; a hook that lives for this one call gives it the parent. */
 function resolveFrom(name: string, baseDirectory: string): string {
   const parentURL = pathToFileURL(resolve(baseDirectory) + sep).href;
-  const hooks = registerHooks({
+  const hooks = nodeModule.registerHooks({
     resolve: (specifier, context, nextResolve) =>
       nextResolve(specifier, specifier === name ? { ...context, parentURL } : context),
   });

@@ -1,0 +1,31 @@
+/**
+ * Where this package cannot start workers: in a bundle that holds it, and under what runs JavaScript and is not Node. Whoever uses it there hears what to do, before a
+ * worker fails to start.
+ */
+import { RaySystemError } from "./errors.ts";
+import { bundledInto } from "./own-files.ts";
+
+/** @throws RaySystemError */
+export function refusePlace(): void {
+  const { bun, deno } = process.versions;
+  if (bun !== undefined) throw new RaySystemError(notNode(`Bun ${bun}`));
+  if (deno !== undefined) throw new RaySystemError(notNode(`Deno ${deno}`));
+  const bundle = bundledInto();
+  if (bundle !== undefined) {
+    throw new RaySystemError(
+      `rayling is inside ${bundle}, where its workers cannot start. Leave it out, and install it where the bundle runs: ${settings}`,
+    );
+  }
+}
+
+/** Tried with Bun 1.4.5 and Deno 2.9.6: their worker threads do not tell which code a module runs while it loads, or do not let a process be renamed. */
+function notNode(what: string): string {
+  return `rayling runs on Node, and this is ${what}: its workers do not start there. Run the program with node (22.18 or later)`;
+}
+
+const settings: string = [
+  'esbuild: external: ["rayling", "@rayling/*"]',
+  'vite: ssr: { external: ["rayling", "@rayling/core"] }',
+  "rolldown and rollup: external: [/^@?rayling/]",
+  'webpack: externals: [/^@?rayling/], with externalsType: "commonjs" where it makes no module',
+].join("; ");
