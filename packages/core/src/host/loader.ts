@@ -187,6 +187,6 @@ function reason(key: RemoteKey, loaded: Exclude<Loaded, { readonly how: "failed"
     return `its module called process.exit(${loaded.code}) while the worker loaded it, before its remote() call. What a module does at its top level runs in each worker, too. ${ofTheDriver}`;
   }
   return loaded.how === "stopped"
-    ? `driver code (init, get, put, a .remote() call) was reached before its remote() call${placeOf(key)}. Move the remote() call above it, or to a module of its own that imports no driver`
+    ? `driver code (init, get, put, a .remote() call) was reached before its remote() call${placeOf(key)}. Move the remote() call above it, or to a module of its own that imports no driver (in a bundle: to a chunk of its own)`
     : `its remote() call${placeOf(key)} did not run while the module loaded. ${atTopLevel}`;
 }
