@@ -9,6 +9,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
+import { writeRequireEntries } from "./require-entries.ts";
 
 /**
  * The packages that are bundled, by folder, with the modules that hosts load beside what the package exports: what runs there, and modules of actors, which would
@@ -96,5 +97,7 @@ export async function keepOnly(folder: string, files: readonly string[]): Promis
 
 if (import.meta.main) {
   const folder = resolve(process.argv[2] ?? ".");
-  await keepOnly(folder, [...(await buildDeclarations(folder)), ...(await buildCode(folder))]);
+  const declarations = await buildDeclarations(folder);
+  const code = await buildCode(folder);
+  await keepOnly(folder, [...declarations, ...code, ...(await writeRequireEntries(folder))]);
 }

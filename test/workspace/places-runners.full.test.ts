@@ -306,17 +306,24 @@ await ray.shutdown();
     },
   );
 
-  test("a CommonJS project", async (context) => {
+  test("a CommonJS project, where all that is required becomes CommonJS", async (context) => {
     needsTools(context);
+    const names = ["actors", "early", "errors", "evaluated", "late", "made", "report"];
+    const copies = names.map((name) => [
+      `tsx-common/app/${name}.ts`,
+      readFileSync(join(fixtures, `${name}.ts`), "utf8"),
+    ]);
     await project.write({
+      ...(Object.fromEntries(copies) as Record<string, string>),
       "tsx-common/package.json": "{}",
-      "tsx-common/main.ts": `${start}${kinds}async function main() {
+      "tsx-common/src/main.ts": `${start}${kinds}async function main() {
 await ray.init();
 ${loop}}
 main();
 `,
     });
-    expectReports(await project.node([tsx, "tsx-common/main.ts"]), { more: kindsMore });
+    const ended = await project.node([tsx, "tsx-common/src/main.ts"]);
+    expectReports(ended, { more: kindsMore });
   });
 });
 

@@ -101,6 +101,7 @@ const values = {
   first: "first",
   second: "second",
   double: 42,
+  passedOn: 7,
   counter: [2, 3],
   early: "early",
 };

@@ -38,11 +38,19 @@ export function whyUnreadable(moduleUrl: string, error: unknown): string | undef
   return undefined;
 }
 
-const loaders: string =
-  'Where the driver has a loader that can take it, as under vitest or jest, give workers one, too: init({ runtimeEnv: { execArgv: ["--import=tsx"] } }), with tsx installed' +
-  (process.allowedNodeEnvironmentFlags.has("--experimental-transform-types")
-    ? '; for enums, namespaces and parameter properties "--experimental-transform-types" does it, too'
-    : "");
+/** tsx 4.23 says so: threads of others have none of its hooks. */
+const tsxInThreads = "Node 22.22.3, 24.11.1 and later";
+
+const hasTsx: boolean = [...process.execArgv, process.env["NODE_OPTIONS"] ?? ""].some((one) =>
+  /\btsx\b/.test(one),
+);
+
+const loaders: string = hasTsx
+  ? `tsx is given, and works in worker threads of ${tsxInThreads} only; this is ${process.version}. Take such a Node, or isolation: "process"`
+  : 'Where the driver has a loader that can take it, as under vitest or jest, give workers one, too: init({ runtimeEnv: { execArgv: ["--import=tsx"] } }), with tsx installed' +
+    (process.allowedNodeEnvironmentFlags.has("--experimental-transform-types")
+      ? '; for enums, namespaces and parameter properties "--experimental-transform-types" does it, too'
+      : "");
 
 /** By what Node names as not supported. */
 const instead: readonly (readonly [RegExp, string])[] = [
