@@ -1,53 +1,17 @@
 /** Which remote is which: a host runs the one that was called, or refuses by name. Each program is a file of its own, run by Node, with the hosts of one isolation. */
-import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { tmpdir } from "node:os";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { isolation } from "../fixtures/isolation.ts";
+import { ended, prelude, type Printed, Programs } from "../fixtures/program.ts";
 
-const run = promisify(execFile);
-let folder: string;
-
+let programs: Programs;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "rayling-identity-"));
-  await symlink(join(import.meta.dirname, "../node_modules"), join(folder, "node_modules"));
-  await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }));
+  programs = await Programs.make();
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(() => programs.remove());
 
-let made = 0;
-
-/** What the first of these files prints, as JSON by line; `told` is what it and its hosts wrote to stderr. */
-async function program(
-  files: Readonly<Record<string, string>>,
-  ...args: readonly string[]
-): Promise<{ readonly lines: readonly unknown[]; readonly told: string }> {
-  const own = join(folder, String((made += 1)));
-  await mkdir(own);
-  for (const [name, text] of Object.entries(files)) await writeFile(join(own, name), text);
-  const { stdout, stderr } = await run(
-    process.execPath,
-    [join(own, Object.keys(files)[0] ?? ""), ...args],
-    { cwd: own, env: { ...process.env, RAYLING_ISOLATION: isolation } },
-  );
-  const lines = stdout
-    .trimEnd()
-    .split("\n")
-    .map((line) => JSON.parse(line) as unknown);
-  return { lines, told: stderr };
+/** Runs the first of these files. */
+function program(files: Readonly<Record<string, string>>, ...args: string[]): Promise<Printed> {
+  return programs.run({ files, args });
 }
-
-/** The start of a program: `say` prints, `outcomes` of calls are values or the first lines of their errors. */
-const prelude = `import * as ray from "@rayling/core";
-const say = (value) => console.log(JSON.stringify(value));
-const outcomes = async (refs) => (await Promise.allSettled(refs.map((ref) => ray.get(ref)))).map(
-  ({ value, reason }) => reason === undefined ? value : String(reason.cause ?? reason).split("\\n")[0]);
-const isDriver = import.meta.main;
-`;
-
-const ended = "await ray.shutdown();\n";
 
 /** A remote of some name that returns what it was given, as a function and as a class. */
 const kinds: Readonly<Record<string, { readonly make: string; readonly call: string }>> = {

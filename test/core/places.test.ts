@@ -1,0 +1,262 @@
+/**
+ * Where programs live: loaders that are flags of Node, files of Node's test runner, bundles, source maps. test/workspace/places-*.full.test.ts run the tools of others on
+ * the packed tarballs.
+ */
+import { join } from "node:path";
+import { build, type BuildOptions } from "esbuild";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ended, prelude, Programs } from "../fixtures/program.ts";
+
+let programs: Programs;
+beforeAll(async () => {
+  programs = await Programs.make();
+});
+afterAll(() => programs.remove());
+
+/** As `outcomes`, with the whole of the first line, of the error that an actor died of, too. */
+const told = `const told = async (refs) => (await Promise.allSettled(refs.map((ref) => ray.get(ref)))).map(
+  ({ value, reason }) => reason === undefined ? value : String(reason.deathCause?.error ?? reason).split("\\n")[0]);
+`;
+
+const transform = "--experimental-transform-types";
+const hasTransform = process.allowedNodeEnvironmentFlags.has(transform);
+
+const kinds = `import * as ray from "@rayling/core";
+enum Color { Red = "red" }
+export const color = ray.remote(() => Color.Red);
+export const Holder = ray.remote(class Holder {
+  constructor(private readonly value: number) {}
+  get(): number { return this.value; }
+});
+`;
+
+describe("flags of the driver's Node that load modules", () => {
+  test.runIf(hasTransform)(
+    "load them in hosts, too, also in those with settings of their own",
+    async () => {
+      const { lines } = await programs.run({
+        flags: [transform, "--no-warnings"],
+        files: {
+          "main.ts": `${prelude}
+import { color, Holder } from "./kinds.ts";
+const own = { runtimeEnv: { execArgv: ["--no-deprecation"] } };
+say(await outcomes([color.remote(), Holder.remote(3).get.remote(), color.options(own).remote(), Holder.options(own).remote(4).get.remote()]));
+${ended}`,
+          "kinds.ts": kinds,
+        },
+      });
+      expect(lines).toEqual([["red", 3, "red", 4]]);
+    },
+  );
+
+  test("go to hosts whole, and those of a test runner or a watcher do not, with their values", async () => {
+    const { lines } = await programs.run({
+      flags: ["--import", "./first.mjs", "--test-name-pattern", "nothing", "--no-warnings"],
+      files: {
+        "main.mjs": `${prelude}
+const loaded = ray.remote(() => globalThis.first);
+const process = { isolation: "process" };
+const own = { runtimeEnv: { execArgv: ["--no-deprecation"] } };
+say(await outcomes([loaded.remote(), loaded.options(process).remote(), loaded.options(own).remote()]));
+${ended}`,
+        "first.mjs": "globalThis.first = 1;\n",
+      },
+    });
+    expect(lines).toEqual([[1, 1, 1]]);
+  });
+});
+
+describe("TypeScript that Node cannot strip is refused with its line and what to write", () => {
+  const cases: Readonly<Record<string, readonly [code: string, why: RegExp]>> = {
+    "an enum": ["enum Color { Red }", /kinds\.ts:2: TypeScript enum .* Write an object "as const"/],
+    "a parameter property": [
+      "export class Point { constructor(readonly x: number) {} }",
+      /kinds\.ts:2: TypeScript parameter property .* Declare the field, and assign it in the constructor/,
+    ],
+    "a namespace": [
+      "namespace Shapes { export const corners = 4; }",
+      /kinds\.ts:2: TypeScript namespace .* Export its parts from a module/,
+    ],
+    "a decorator": [
+      "const seen = (value: unknown): void => undefined; // @not\n@seen class Point {}",
+      /kinds\.ts:3: Node knows no decorators .* Call the decorator as a function/,
+    ],
+    "import equals": [
+      'import fs = require("node:fs");',
+      /kinds\.ts:2: TypeScript import equals .* Write import x from "x"/,
+    ],
+  };
+
+  test.each(Object.entries(cases))("%s", async (_, [code, why]) => {
+    const { lines } = await programs.run({
+      files: {
+        // The driver has it from elsewhere, as under a loader of its own.
+        "main.mjs": `${prelude}${told}
+const module = new URL("kinds.ts", import.meta.url);
+const run = ray.remote(() => 1, { module, exportName: "run" });
+const Actor = ray.remote(class { run() { return 1; } }, { module, exportName: "Actor" });
+say(await told([run.remote(), Actor.remote().run.remote()]));
+${ended}`,
+        "kinds.ts": `// The second line is wrong.\n${code}\nexport const run = (): number => 1;\n`,
+      },
+    });
+    const refused = expect.stringMatching(why) as string;
+    expect(lines).toEqual([[refused, refused]]);
+    expect((lines as string[][])[0]?.[0]).toContain('execArgv: ["--import=tsx"]');
+  });
+
+  test("imports that only a loader finds, and calls of test runners that workers lack, say so", async () => {
+    const { lines } = await programs.run({
+      files: {
+        "main.mjs": `${prelude}${told}
+const named = (file) => ray.remote(() => 1, { module: new URL(file, import.meta.url), exportName: "run" });
+say(await told(["short.mjs", "alias.mjs", "jest.mjs", "own.mjs"].map((file) => named(file).remote())));
+${ended}`,
+        "short.mjs": 'import "./other";\nexport const run = () => 1;\n',
+        "alias.mjs": 'import "@/other";\nexport const run = () => 1;\n',
+        "jest.mjs": 'describe("x", () => undefined);\nexport const run = () => 1;\n',
+        "own.mjs": 'throw new Error("of its own");\nexport const run = () => 1;\n',
+        "other.mjs": "",
+      },
+    });
+    expect(lines).toEqual([
+      [
+        expect.stringMatching(/Cannot find module '.*other'.*names of files whole/),
+        expect.stringMatching(/Cannot find package '@\/other'|Invalid module "@\/other"/),
+        expect.stringMatching(/a call of a test runner, .*describe is not defined\. Move/),
+        "Error: of its own",
+      ],
+    ]);
+  });
+});
+
+describe("a file of Node's test runner", () => {
+  const files = (prefix: string): Readonly<Record<string, string>> => ({
+    "places.test.mjs": `${prelude}${prefix}
+const two = ray.remote(() => 2);
+test("once", async () => {
+  say("ran");
+  say(await outcomes([two.remote(), two.remote()]));
+});
+describe("suite", () => { it("inner", () => say("inner ran")); });
+after(() => ray.shutdown());
+`,
+  });
+  const imports = {
+    "imports names": 'import { after, describe, it, test } from "node:test";',
+    "imports all": 'import test from "node:test";\nconst { after, describe, it } = test;',
+    requires:
+      'import { createRequire } from "node:module";\nconst test = createRequire(import.meta.url)("node:test");\nconst { after, describe, it } = test;',
+  };
+
+  test.each(Object.entries(imports))("that %s runs no test in hosts", async (_, prefix) => {
+    for (const flags of [[], ["--test", "--test-reporter=tap"]]) {
+      const { stdout } = await programs.run({ files: files(prefix), flags });
+      // A reporter puts what a test prints behind a "#".
+      const said = stdout.split("\n").map((line) => line.replace(/^# /, ""));
+      expect(said.filter((line) => /^["[]/.test(line)).toSorted()).toEqual([
+        '"inner ran"',
+        '"ran"',
+        "[2,2]",
+      ]);
+      expect(stdout).not.toContain("(host-");
+    }
+  });
+});
+
+test("with source maps no frame of the runtime's own is in a stack, and the user's are", async () => {
+  const { lines } = await programs.run({
+    flags: ["--enable-source-maps"],
+    files: {
+      "main.mjs": `${prelude}
+const fail = ray.remote(function fail() { throw new Error("task"); });
+const Actor = ray.remote(class Actor { async fail() { await null; throw new Error("actor"); } constructor(wrong) { if (wrong) throw new Error("init"); } });
+for (const call of [() => fail.remote(), () => Actor.remote(false).fail.remote(), () => Actor.remote(true).fail.remote()]) {
+  try { await ray.get(call()); } catch (error) { say([error.stack, error.cause?.stack ?? ""]); }
+}
+${ended}`,
+    },
+  });
+  expect(lines).toHaveLength(3);
+  for (const [stack, cause] of lines as readonly (readonly [string, string])[]) {
+    const frames = `${stack}\n${cause}`.split("\n").filter((line) => /^\s+at /.test(line));
+    expect(frames.filter((line) => /packages[\\/]|node:internal/.test(line))).toEqual([]);
+    expect(frames.some((line) => /main\.mjs:\d+:\d+/.test(line))).toBe(true);
+  }
+});
+
+describe("a bundle", () => {
+  const files = {
+    "main.mjs": `${prelude}
+import { make } from "./made.mjs";
+import { BudgetError } from "./errors.mjs";
+const one = make("one"), two = make("two");
+const Purse = ray.remote(class Purse { spend() { throw new BudgetError("over"); } });
+const main = async () => {
+  const error = await ray.get(Purse.remote().spend.remote()).catch((thrown) => thrown);
+  say([...await outcomes([one.remote(), two.remote()]), error instanceof BudgetError]);
+  ${ended}
+};
+main();
+`,
+    "made.mjs":
+      'import * as ray from "@rayling/core";\nexport const make = (name) => ray.remote(() => name);\n',
+    "errors.mjs": "export class BudgetError extends Error {}\n",
+  };
+  const external = ["rayling", "@rayling/*"];
+  const kindsOfBundle: Readonly<Record<string, BuildOptions & { readonly format: "esm" | "cjs" }>> =
+    {
+      "an ES module": { format: "esm" },
+      "an ES module, minified": { format: "esm", minify: true },
+      CommonJS: { format: "cjs" },
+      "CommonJS, minified": { format: "cjs", minify: true },
+    };
+
+  /** Its text. */
+  async function bundle(options: BuildOptions): Promise<string> {
+    const folder = await programs.write(files);
+    const { outputFiles } = await build({
+      ...options,
+      absWorkingDir: folder,
+      entryPoints: [join(folder, "main.mjs")],
+      bundle: true,
+      platform: "node",
+      target: "node22.18",
+      conditions: ["built"],
+      write: false,
+      logLevel: "error",
+      logOverride: { "empty-import-meta": "silent" },
+    });
+    return outputFiles[0]?.text ?? "";
+  }
+
+  test.each(Object.entries(kindsOfBundle))(
+    "that leaves the package out works like any script: %s",
+    async (_, options) => {
+      const name = options.format === "cjs" ? "main.cjs" : "main.mjs";
+      const text = await bundle({ ...options, external });
+      const { lines } = await programs.run({ files: { [name]: text } });
+      expect(lines).toEqual([["one", "two", true]]);
+    },
+  );
+
+  test.each(Object.entries(kindsOfBundle))(
+    "that holds the package says in one line how to leave it out: %s",
+    async (_, options) => {
+      const name = options.format === "cjs" ? "main.cjs" : "main.mjs";
+      const text = await bundle(options);
+      const brief =
+        'process.on("uncaughtException", (error) => { console.log(JSON.stringify([error.code, error.message])); process.exit(0); });\n';
+      const { lines } = await programs.run({
+        flags: ["--import", "./brief.mjs"],
+        files: { [name]: text, "brief.mjs": brief },
+      });
+      expect(lines).toEqual([
+        ["SYSTEM", expect.stringMatching(/^rayling is inside the bundle .*main\.[mc]js, where/)],
+      ]);
+      for (const setting of ['external: ["rayling", "@rayling/*"]', "externals: [/^@?rayling/]"]) {
+        expect((lines as string[][])[0]?.[1]).toContain(setting);
+      }
+    },
+  );
+});
