@@ -207,6 +207,37 @@ ${ended}`,
   expect(told).toMatch(/main\.mjs:8:31: a server is started at the top level of a module/);
 });
 
+const ways: Readonly<Record<string, string>> = {
+  writeFileSync: 'writeFileSync("out.txt", "anew");',
+  "writeFile of node:fs/promises": 'await promises.writeFile("out.txt", "anew");',
+  openSync: 'closeSync(openSync("out.txt", "w"));',
+  createWriteStream: 'createWriteStream("out.txt").end("anew");',
+  truncateSync: 'truncateSync("out.txt");',
+};
+
+test.each(Object.entries(ways))(
+  "a file that a module begins anew at its top level is warned of by its line: %s",
+  async (_, code) => {
+    const { lines, told } = await program({
+      "main.mjs": `${prelude}
+import fs, { closeSync, createWriteStream, openSync, promises, truncateSync, writeFileSync } from "node:fs";
+if (isDriver) writeFileSync("out.txt", "first");
+${code}
+fs.appendFileSync("log.txt", "line");
+writeFileSync("own-" + process.pid + Math.random(), "");
+const watched = ray.remote(() => String(fs.writeFileSync).includes("onBegunAnew") || String(writeFileSync).includes("onBegunAnew"));
+await ray.init();
+say(await outcomes([watched.remote()]));
+${ended}`,
+    });
+    expect(lines).toEqual([[false]]);
+    const warnings = told.split("\n").filter((line) => line.includes("RaylingWarning"));
+    expect(warnings).toEqual([
+      expect.stringMatching(/main\.mjs:9:\d+: the file out\.txt is begun anew at the top level/),
+    ]);
+  },
+);
+
 describe("errors of the user's own classes are instances where they are caught", () => {
   const caught = `const told = async (ref) => { try { await ray.get(ref); return "nothing"; } catch (error) { return error; } };
 `;

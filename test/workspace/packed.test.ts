@@ -13,7 +13,8 @@ import { root } from "./source.ts";
 const run = promisify(execFile);
 
 /** The oldest Node that the packages say they run on, and some that are too old, as packages. */
-const oldest = nodePackage(`${/>=(\d+\.\d+)/.exec(manifestOf("core").engines.node)?.[1]}.0`);
+const needed = manifestOf("core").engines.node.replace(">=", "");
+const oldest = nodePackage(`${needed}.0`);
 const tooOld = ["18", "20.20.0", "22.12.0"];
 
 let folder: string;
@@ -83,7 +84,7 @@ test("a Node that is too old is told in one line what is needed, by import, requ
   const main = join(folder, "node_modules/rayling/dist/cli/main.js");
   for (const node of nodes) {
     const version = execFileSync(node, ["--version"], { encoding: "utf8" }).trim();
-    const line = `rayling needs Node 22.18 or later; this is ${version}`;
+    const line = `rayling needs Node ${needed} or later; this is ${version}`;
     for (const file of [
       "old.mjs",
       "old.cjs",
@@ -245,8 +246,9 @@ async function scoreArguments(): Promise<string[]> {
 }
 
 function isTooOld(version: string): boolean {
-  const [, major, minor] = /^v(\d+)\.(\d+)/.exec(version) ?? [];
-  return Number(major) < 22 || (major === "22" && Number(minor) < 18);
+  const [major = 0, minor = 0] = version.replace("v", "").split(".").map(Number);
+  const [oldestMajor = 0, oldestMinor = 0] = needed.split(".").map(Number);
+  return major < oldestMajor || (major === oldestMajor && minor < oldestMinor);
 }
 
 async function failed(

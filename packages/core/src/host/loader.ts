@@ -5,13 +5,11 @@
  * there stops (api/ asks `currentLoading`), and the import counts as finished at that point: a class registered before it is usable.
  */
 import { statSync } from "node:fs";
-import { subscribe } from "node:diagnostics_channel";
 import { fileURLToPath } from "node:url";
 import type { RemoteKey } from "../rpc/directory.ts";
 import { asLoading, currentLoading, DriverCodeStopped, type Loading } from "../caller/current.ts";
 import { hasCodeRoots, hereOf } from "../shared/code-roots.ts";
 import { RemoteNotRegisteredError, TaskCancelledError } from "../shared/errors.ts";
-import { placeText, userPlace } from "./call-chain.ts";
 import {
   closeCounts,
   type Found,
@@ -22,6 +20,7 @@ import {
   registersForOthers,
   whyMissing,
 } from "./registry.ts";
+import { FileWatch, ofTheDriver } from "./top-level.ts";
 import { whyUnreadable } from "./unreadable.ts";
 
 type Loaded =
@@ -32,6 +31,7 @@ type Loaded =
 
 export class Loader {
   readonly #modules: Map<string, Promise<Loaded>> = new Map();
+  readonly #files: FileWatch = new FileWatch();
 
   constructor() {
     registersForOthers();
@@ -73,7 +73,7 @@ export class Loader {
   #load(moduleUrl: string, place: string): Promise<Loaded> {
     let loading = this.#modules.get(moduleUrl);
     if (loading === undefined) {
-      loading = load(moduleUrl, place);
+      loading = load(moduleUrl, place, this.#files.begin());
       this.#modules.set(moduleUrl, loading);
     }
     return loading;
@@ -108,20 +108,7 @@ export function guardDriverCode(onFatal?: (error: unknown) => void): void {
   };
 }
 
-/** A server that a module starts at its top level is started by each host that loads it. */
-export function warnOfServers(): void {
-  subscribe("tracing:net.server.listen:asyncStart", () => {
-    const loading = currentLoading();
-    if (loading === undefined || loading.isOver()) return;
-    const place = userPlace();
-    process.emitWarning(
-      `${place === undefined ? loading.moduleUrl : placeText(place)}: a server is started at the top level of a module, which runs in each worker that loads it. ${ofTheDriver}`,
-      "RaylingWarning",
-    );
-  });
-}
-
-function load(moduleUrl: string, place: string): Promise<Loaded> {
+function load(moduleUrl: string, place: string, onEnd: () => void): Promise<Loaded> {
   let isOver = false;
   return new Promise<Loaded>((resolve) => {
     // The rest of the running turn may still register: driver code often stands in a function called further up.
@@ -132,6 +119,7 @@ function load(moduleUrl: string, place: string): Promise<Loaded> {
     const end = (loaded: Loaded, exports?: Exports): void => {
       if (isOver) return;
       isOver = true;
+      onEnd();
       noteLoaded(moduleUrl, exports);
       resolve(loaded);
     };
@@ -171,9 +159,6 @@ const notHere =
   "there is no such file on the machine of the worker. Where the project is not, runtimeEnv: { workingDir: true } brings it";
 const notBrought =
   "its module is not part of the code that was brought to this machine. Import it before the first actor or task is started there, or give the folder that it is in as runtimeEnv.workingDir";
-
-const ofTheDriver =
-  "Keep what is the driver's own behind if (import.meta.main), or below await init(), which goes no further in a worker";
 
 const atTopLevel =
   "Call remote() once at the top level of the file that defines it, not inside a function or a condition, or name what its module exports: remote(target, { module: import.meta.url, exportName })";
