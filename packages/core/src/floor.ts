@@ -4,16 +4,16 @@
  * read from the module itself (`zlib.crc32`).
  */
 
-const oldest = { major: 22, minor: 18 };
+/** `major.minor`. */
+export const oldestNode: string = "22.18";
 
+const [oldestMajor = 0, oldestMinor = 0] = oldestNode.split(".").map(Number);
 const { node, bun, deno } = process.versions;
 const [major = 0, minor = 0] = node.split(".").map(Number);
 // Others count their versions themselves (shared/refuse-place.ts).
 const isNode = bun === undefined && deno === undefined;
-if (isNode && (major < oldest.major || (major === oldest.major && minor < oldest.minor))) {
-  const error = new Error(
-    `rayling needs Node ${oldest.major}.${oldest.minor} or later; this is v${node}`,
-  );
+if (isNode && (major < oldestMajor || (major === oldestMajor && minor < oldestMinor))) {
+  const error = new Error(`rayling needs Node ${oldestNode} or later; this is v${node}`);
   // Where that was found out helps nobody.
   error.stack = `${error.name}: ${error.message}`;
   throw error;
