@@ -19,6 +19,10 @@ afterAll(() => project.remove());
 const needsTools = ({ skip }: Pick<TestContext, "skip">): void =>
   skip(project.away !== undefined, project.away);
 
+/** A machine may be slow: their own limit is 5 s. */
+const patience = "--testTimeout=120000";
+const vitest = ["node_modules/vitest/vitest.mjs", "run", patience, "--hookTimeout=120000"] as const;
+
 /** Remotes of the test file itself. One of them only the driver makes, which moves no other. */
 const own = (isDriver: string): string => `
 if (${isDriver}) make("audit");
@@ -56,9 +60,8 @@ test.each(["thread", "process"] as const)("%s", async (isolation) => {
 });
 `,
       });
-      const vitest = "node_modules/vitest/vitest.mjs";
       expectReports(
-        await project.node([vitest, "run", "--root", "vitest", "--pool", pool, "--no-color"]),
+        await project.node([...vitest, "--root", "vitest", "--pool", pool, "--no-color"]),
         { more },
       );
     },
@@ -89,10 +92,8 @@ test("kinds", async () => {
 });
 `;
   const toldBy = async (file: string): Promise<readonly (readonly unknown[])[]> => {
-    const vitest = "node_modules/vitest/vitest.mjs";
     const { stdout, stderr } = await project.node([
-      vitest,
-      "run",
+      ...vitest,
       "--root",
       "vitest-kinds",
       file,
@@ -148,8 +149,7 @@ test("first", async () => {
 const below = ray.remote(() => 1);
 `,
     });
-    const vitest = "node_modules/vitest/vitest.mjs";
-    const { stdout } = await project.node([vitest, "run", "--root", "vitest-below", "--no-color"]);
+    const { stdout } = await project.node([...vitest, "--root", "vitest-below", "--no-color"]);
     expect(stdout).toMatch(
       /told .*cannot be found by a worker: its module stopped in a worker at a call of a test runner.*Move the remote\(\) call above the first test/,
     );
@@ -157,7 +157,7 @@ const below = ray.remote(() => 1);
 });
 
 describe("jest", () => {
-  const jest = "node_modules/jest/bin/jest.js";
+  const jest = ["node_modules/jest/bin/jest.js", patience] as const;
   const vmModules = { NODE_OPTIONS: "--experimental-vm-modules --no-warnings" };
   const config = (match: string): string =>
     JSON.stringify({
@@ -181,7 +181,7 @@ test.each(["thread", "process"])("%s", async (isolation) => {
 `,
       "jest/modules.json": config("places.test.mjs"),
     });
-    const ended = await project.node([jest, "--config", "jest/modules.json"], vmModules);
+    const ended = await project.node([...jest, "--config", "jest/modules.json"], vmModules);
     expectReports(ended, { more, extension: ".mjs" });
   });
 
@@ -204,7 +204,10 @@ test.each(["thread", "process"])("%s", async (isolation) => {
   test("CommonJS, with --experimental-vm-modules", async (context) => {
     needsTools(context);
     await project.write(common);
-    const { code, stderr } = await project.node([jest, "--config", "jest/common.json"], vmModules);
+    const { code, stderr } = await project.node(
+      [...jest, "--config", "jest/common.json"],
+      vmModules,
+    );
     expect({ code, stderr }).toEqual({
       code: 0,
       stderr: expect.stringContaining("2 passed") as string,
@@ -214,7 +217,7 @@ test.each(["thread", "process"])("%s", async (isolation) => {
   test("without that flag one line says what is needed", async (context) => {
     needsTools(context);
     await project.write(common);
-    const { code, stderr } = await project.node([jest, "--config", "jest/common.json"]);
+    const { code, stderr } = await project.node([...jest, "--config", "jest/common.json"]);
     expect(code).toBe(1);
     expect(stderr).toMatch(
       /rayling is an ES module, and this loader cannot require one\. Under jest: .*NODE_OPTIONS=--experimental-vm-modules/,
