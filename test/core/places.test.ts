@@ -110,12 +110,13 @@ ${ended}`,
       files: {
         "main.mjs": `${prelude}${told}
 const named = (file) => ray.remote(() => 1, { module: new URL(file, import.meta.url), exportName: "run" });
-say(await told(["short.mjs", "alias.mjs", "jest.mjs", "own.mjs"].map((file) => named(file).remote())));
+say(await told(["short.mjs", "alias.mjs", "jest.mjs", "own.mjs", "own.ts"].map((file) => named(file).remote())));
 ${ended}`,
         "short.mjs": 'import "./other";\nexport const run = () => 1;\n',
         "alias.mjs": 'import "@/other";\nexport const run = () => 1;\n',
         "jest.mjs": 'describe("x", () => undefined);\nexport const run = () => 1;\n',
         "own.mjs": 'throw new Error("of its own");\nexport const run = () => 1;\n',
+        "own.ts": 'JSON.parse("{");\nexport const run = (): number => 1;\n',
         "other.mjs": "",
       },
     });
@@ -125,6 +126,7 @@ ${ended}`,
         expect.stringMatching(/Cannot find package '@\/other'|Invalid module "@\/other"/),
         expect.stringMatching(/a call of a test runner, .*describe is not defined\. Move/),
         "Error: of its own",
+        expect.stringMatching(/^SyntaxError: /),
       ],
     ]);
   });

@@ -8,7 +8,7 @@ import { statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { RemoteKey } from "../rpc/directory.ts";
 import { asLoading, currentLoading, DriverCodeStopped, type Loading } from "../caller/current.ts";
-import { hasCodeRoots, hereOf } from "../shared/code-roots.ts";
+import { driversText, hasCodeRoots, hereOf } from "../shared/code-roots.ts";
 import { RemoteNotRegisteredError, TaskCancelledError } from "../shared/errors.ts";
 import {
   closeCounts,
@@ -60,7 +60,7 @@ export class Loader {
       const why = whyUnreadable(key.moduleUrl, loaded.error);
       if (why !== undefined) {
         const cause = { cause: loaded.error };
-        throw new RemoteNotRegisteredError(key.name, key.moduleUrl, why, cause);
+        throw new RemoteNotRegisteredError(key.name, key.moduleUrl, driversText(why), cause);
       }
       // What is wrong may be that a function was called that no worker calls when it loads the module.
       if (!isCalledFromElsewhere(key)) throw loaded.error;

@@ -69,7 +69,8 @@ export class FileWatch {
   }
 
   #begunAnew(path: unknown): void {
-    if (typeof path !== "string" && !(path instanceof URL)) return;
+    // Whoever has taken the function while the module loaded may call it at any time.
+    if (this.#loads === 0 || (typeof path !== "string" && !(path instanceof URL))) return;
     const name = path instanceof URL ? fileURLToPath(path) : path;
     // One that is not there is nobody else's.
     if (name.startsWith("/dev/") || this.#warned.has(name) || !fs.existsSync(name)) return;

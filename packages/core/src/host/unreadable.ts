@@ -7,6 +7,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { hasCodeRoots, hereOf } from "../shared/code-roots.ts";
+import { namesOwnFile } from "../shared/own-files.ts";
 
 /** Undefined: the module was read, and its own code has thrown. */
 export function whyUnreadable(moduleUrl: string, error: unknown): string | undefined {
@@ -19,11 +20,12 @@ export function whyUnreadable(moduleUrl: string, error: unknown): string | undef
   if (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX" || code === "ERR_INVALID_TYPESCRIPT_SYNTAX") {
     return `${placeIn(error) ?? fileURLToPath(moduleUrl)}: ${firstLine(message)}. ${advice(message)}${loaders}`;
   }
-  if (error instanceof SyntaxError && /\.[mc]?tsx?$/.test(moduleUrl)) {
+  if (error instanceof SyntaxError && /\.[mc]?tsx?$/.test(moduleUrl) && isOfParser(error)) {
+    const file = fileURLToPath(moduleUrl);
     const line = lineOfDecorator(moduleUrl);
-    const decorator = line === undefined ? "" : `:${line}: Node knows no decorators`;
-    const what = decorator === "" ? `: ${firstLine(message)}` : `${decorator} (${message})`;
-    return `${fileURLToPath(moduleUrl)}${what}. ${decorator === "" ? "" : advice("decorator")}${loaders}`;
+    return line === undefined
+      ? `${placeIn(error) ?? `${file}, or what it imports`}: ${firstLine(message)}. ${loaders}`
+      : `${file}:${line}: Node knows no decorators (${message}). ${advice("decorator")}${loaders}`;
   }
   if (code === "ERR_UNKNOWN_FILE_EXTENSION") return `${firstLine(message)}. ${loaders}`;
   if (code === "ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING") {
@@ -38,19 +40,30 @@ export function whyUnreadable(moduleUrl: string, error: unknown): string | undef
   return undefined;
 }
 
-/** tsx 4.23 says so: threads of others have none of its hooks. */
-const tsxInThreads = "Node 22.22.3, 24.11.1 and later";
-
 const hasTsx: boolean = [...process.execArgv, process.env["NODE_OPTIONS"] ?? ""].some((one) =>
   /\btsx\b/.test(one),
 );
 
-const loaders: string = hasTsx
-  ? `tsx is given, and works in worker threads of ${tsxInThreads} only; this is ${process.version}. Take such a Node, or isolation: "process"`
-  : 'Where the driver has a loader that can take it, as under vitest or jest, give workers one, too: init({ runtimeEnv: { execArgv: ["--import=tsx"] } }), with tsx installed' +
+/** tsx 4.23 has its hooks in worker threads from these on. */
+const tsxReachesThreads: boolean = [
+  [22, 22, 3],
+  [24, 11, 1],
+  [25, 1, 0],
+].some(([major = 0, minor = 0, patch = 0], index, all) => {
+  const [ours = 0, ourMinor = 0, ourPatch = 0] = process.versions.node.split(".").map(Number);
+  const isLast = index === all.length - 1;
+  if (ours !== major) return isLast && ours > major;
+  return ourMinor > minor || (ourMinor === minor && ourPatch >= patch);
+});
+
+const loaders: string = !hasTsx
+  ? 'Where the driver has a loader that can take it, as under vitest or jest, give workers one, too: init({ runtimeEnv: { execArgv: ["--import=tsx"] } }), with tsx installed' +
     (process.allowedNodeEnvironmentFlags.has("--experimental-transform-types")
       ? '; for enums, namespaces and parameter properties "--experimental-transform-types" does it, too'
-      : "");
+      : "")
+  : tsxReachesThreads
+    ? "tsx, which is given, does not take it either"
+    : `tsx is given, but reaches worker threads from Node 22.22.3 and 24.11.1 on, and this is ${process.version}. Take such a Node, or isolation: "process"`;
 
 /** By what Node names as not supported. */
 const instead: readonly (readonly [RegExp, string])[] = [
@@ -72,6 +85,12 @@ function placeIn({ stack = "" }: Error): string | undefined {
   const [, file, line] = /^(file:.*|\/.*|[A-Za-z]:[\\/].*):(\d+)$/.exec(firstLine(stack)) ?? [];
   if (file === undefined) return undefined;
   return `${file.startsWith("file:") ? fileURLToPath(file) : file}:${line}`;
+}
+
+/** Code that has thrown it by itself, as JSON.parse for somebody, is in its stack. */
+function isOfParser({ stack = "" }: Error): boolean {
+  const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
+  return frames.every((line) => /[( ]node:internal\//.test(line) || namesOwnFile(line));
 }
 
 /** V8 says no more of them than that something is no token. */
