@@ -42,7 +42,12 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/reward-loop/tokenizer",
     "@rayling/reward-manager-registry",
   ],
-  "reward-loop": ["@rayling/core", "@rayling/data-proto", "@rayling/reward-manager-registry"],
+  "reward-loop": [
+    "@rayling/core",
+    "@rayling/core/http",
+    "@rayling/data-proto",
+    "@rayling/reward-manager-registry",
+  ],
   rayling: [
     "@rayling/cluster",
     "@rayling/core",

@@ -12,7 +12,7 @@ export type { EndpointState } from "./manager/shared-limiter.ts";
 export { RewardModelManager } from "./reward-model/reward-model-manager.ts";
 export type { RewardModelOptions } from "./reward-model/reward-model-manager.ts";
 export { RewardModelRouter } from "./reward-model/router.ts";
-export type { RouterOptions } from "./reward-model/router.ts";
+export type { RouterOptions } from "./reward-model/router-options.ts";
 export type { LaunchOptions } from "./reward-model/server-process.ts";
 export type { RouterStrategy, UpstreamState } from "./reward-model/upstreams.ts";
 export { extractReward } from "./batch/rewards.ts";

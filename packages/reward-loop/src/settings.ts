@@ -9,6 +9,7 @@ import { resolve } from "node:path";
 import type { ResourceLimits } from "@rayling/core";
 import type { DiscriminativeSettings } from "./reward-model/discriminative.ts";
 import type { RewardModelOptions } from "./reward-model/reward-model-manager.ts";
+import { routerTokenOf } from "./reward-model/router-options.ts";
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import type { DefaultScoreOptions, RewardSpec } from "@rayling/reward-manager-registry";
 import { RewardLoopOptionError } from "./errors.ts";
@@ -50,6 +51,8 @@ export interface RewardFunctionOptions extends PolicyOptions {
   readonly tokenizer?: string | RewardSpec | undefined;
   /** host:port of a reward model's router, handed to the score function. Default: that of `rewardModel`. */
   readonly rewardRouterAddress?: string | undefined;
+  /** What that router demands, handed to the score function beside its address; what asks it by `@rayling/reward-loop/client` sends it by itself. Default: that of `rewardModel`. */
+  readonly rewardRouterToken?: string | undefined;
   /** A reward model, for score functions of yours that ask it, or without one to score by itself. */
   readonly rewardModel?: RewardModelUse | undefined;
   /** Where relative paths start. Default: the current directory. */
@@ -89,6 +92,8 @@ export interface PipelineSettings {
   readonly managerOptions: Readonly<Record<string, unknown>>;
   readonly tokenizer: RewardSpec | undefined;
   readonly rewardRouterAddress: string | undefined;
+  /** Of the router at that address. */
+  readonly rewardRouterToken: string | undefined;
   /** That is behind the router, whoever asks it; its tokenizer is what functions get as `rewardModelTokenizer`. */
   readonly rewardModel: Pick<RewardModelUse, "engine" | "model" | "tokenizer"> | undefined;
   readonly discriminative: DiscriminativeUse | undefined;
@@ -154,6 +159,7 @@ export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
       managerOptions,
       tokenizer: tokenizerOf(specOf("tokenizer", tokenizer), baseDirectory),
       rewardRouterAddress: options.rewardRouterAddress,
+      rewardRouterToken: routerTokenOf(options),
       rewardModel: undefined,
       discriminative: undefined,
       baseDirectory,
@@ -182,6 +188,7 @@ export const functionOptionNames: readonly (keyof RewardFunctionOptions)[] = [
   "managerOptions",
   "tokenizer",
   "rewardRouterAddress",
+  "rewardRouterToken",
   "rewardModel",
   "baseDirectory",
   "name",
@@ -199,11 +206,13 @@ export const functionOptionNames: readonly (keyof RewardFunctionOptions)[] = [
  * The settings when the reward model's router is there.
  *
  * @param address host:port of it
+ * @param token what it demands
  */
 export function withRewardModel(
   settings: RewardLoopSettings,
   use: RewardModelUse,
   address: string,
+  token?: string,
 ): RewardLoopSettings {
   const { pipeline } = settings;
   const { engine, model, policyTokenizer, maxRetries, timeoutMs } = use;
@@ -219,14 +228,19 @@ export function withRewardModel(
           engine,
           model,
           address,
+          token,
           tokenizer,
           policyTokenizer: policyTokenizer && resolve(pipeline.baseDirectory, policyTokenizer),
           ...(maxRetries === undefined ? {} : { maxRetries }),
           ...(timeoutMs === undefined ? {} : { timeoutMs }),
         };
-  const rewardRouterAddress = pipeline.rewardRouterAddress ?? address;
+  // A token goes to its own router only.
+  const router =
+    pipeline.rewardRouterAddress === undefined
+      ? { rewardRouterAddress: address, rewardRouterToken: token }
+      : {};
   const rewardModel = { engine, model, ...(tokenizer === undefined ? {} : { tokenizer }) };
-  const asking = { rewardRouterAddress, rewardModel, discriminative };
+  const asking = { ...router, rewardModel, discriminative };
   return { ...settings, pipeline: { ...pipeline, ...asking } };
 }
 

@@ -17,8 +17,14 @@ export function hostEnv(env: Readonly<Record<string, string>> | undefined): Node
   return cache === undefined ? own : { NODE_COMPILE_CACHE: cache, ...own };
 }
 
-/** They open other machines, and the metrics; the last says that whoever runs is a test, and its output for the test runner. */
-const ofDriver: readonly string[] = ["RAYLING_NODES", "RAYLING_METRICS_TOKEN", "NODE_TEST_CONTEXT"];
+/** They open other machines, the metrics, and reward models; the last says that whoever runs is a test, and its output for the test runner. */
+const ofDriver: readonly string[] = [
+  "RAYLING_NODES",
+  "RAYLING_METRICS_TOKEN",
+  "RAYLING_ROUTER_TOKEN",
+  "RAYLING_REWARD_MODEL_API_KEY",
+  "NODE_TEST_CONTEXT",
+];
 
 function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !ofDriver.includes(name)));

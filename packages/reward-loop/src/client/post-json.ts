@@ -2,6 +2,7 @@
 
 import { noteRateLimits } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
+import { withRouterToken } from "./router-tokens.ts";
 
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -35,7 +36,7 @@ export async function postText(
   try {
     const response = await fetch(url, {
       method: "POST",
-      headers: { "content-type": "application/json", ...headers },
+      headers: { "content-type": "application/json", ...withRouterToken(url, headers) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
       ...(timeoutMs === undefined ? {} : patient()),

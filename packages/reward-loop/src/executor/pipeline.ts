@@ -23,6 +23,7 @@ import type {
   Scorer,
   Tokenizer,
 } from "@rayling/reward-manager-registry";
+import { rememberToken } from "../client/router-tokens.ts";
 import { RewardLoopOptionError } from "../errors.ts";
 import type { DiscriminativeUse, PipelineSettings } from "../settings.ts";
 import type { RunTracker } from "./run-tracker.ts";
@@ -42,6 +43,10 @@ export async function loadPipeline(
   tracker: RunTracker,
 ): Promise<Pipeline> {
   const { reward, discriminative, baseDirectory } = settings;
+  const { rewardRouterAddress, rewardRouterToken } = settings;
+  if (rewardRouterAddress !== undefined && rewardRouterToken !== undefined) {
+    rememberToken(rewardRouterAddress, rewardRouterToken);
+  }
   if (discriminative !== undefined) return discriminativePipeline(discriminative, tracker);
   let overlaps = false;
   const onThenable = (): void => void (overlaps = true);
@@ -66,7 +71,8 @@ export async function loadPipeline(
   const manager = await registry.create(managerClass, {
     computeScore: tracker.timed(withSignal(computeScore, fixed, tracker), onThenable),
     tokenizer: await loadTokenizer(settings, tracker),
-    rewardRouterAddress: settings.rewardRouterAddress,
+    rewardRouterAddress,
+    rewardRouterToken,
     rewardModelTokenizer: await rewardModelTokenizerOf(settings),
     options: settings.managerOptions,
   });

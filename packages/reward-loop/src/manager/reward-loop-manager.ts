@@ -88,7 +88,7 @@ export class RewardLoopManager implements AsyncDisposable {
     const model = await RewardModelManager.create(modelOptionsOf(rewardModel));
     try {
       const known = mapPlan(plan, (settings) =>
-        withRewardModel(settings, rewardModel, model.routerAddress),
+        withRewardModel(settings, rewardModel, model.routerAddress, model.routerToken),
       );
       return await RewardLoopManager.#open(known, logs, options, model);
     } catch (error) {

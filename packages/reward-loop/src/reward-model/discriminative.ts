@@ -20,6 +20,8 @@ export interface DiscriminativeSettings {
   readonly model: string;
   /** host:port of a server, or of the router before several. */
   readonly address: string;
+  /** What is demanded there as `Authorization: Bearer <token>`. Default: nothing. */
+  readonly token?: string | undefined;
   /** Tries of a request. Default 16. */
   readonly maxRetries?: number;
   /** Of one try. Default: as of postRequest. */
@@ -46,11 +48,12 @@ export class DiscriminativeReward implements RewardManager {
 
   /** Rejects with InvalidSampleError, MissingTokenizerError or EndpointError. */
   async runSingle(sample: RewardSample): Promise<RewardResult> {
-    const { engine, model, address, maxRetries, timeoutMs } = this.#settings;
+    const { engine, model, address, token, maxRetries, timeoutMs } = this.#settings;
     const dialect = engines[engine];
     const url = `http://${address}${dialect.scorePath}`;
     const signal = this.#parts.signal?.();
     const answer = await postRequest(url, dialect.scoreBody(model, this.#inputOf(sample)), {
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       maxRetries,
       timeoutMs,
       signal,

@@ -6,6 +6,7 @@
 
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
+import { newToken } from "@rayling/core/http";
 import { postText } from "../client/post-json.ts";
 import { RewardLoopClosedError, RewardLoopOptionError } from "../errors.ts";
 import { checkKeys } from "../option-checks.ts";
@@ -13,7 +14,8 @@ import { engines } from "./engines.ts";
 import type { EngineName } from "./engines.ts";
 import { RewardModelRouterActor } from "./router-actor.ts";
 import type { RewardModelRouterHost } from "./router-actor.ts";
-import type { RouterOptions } from "./router.ts";
+import { checkKey, checkRouterOptions, checkToken } from "./router-options.ts";
+import type { RouterOptions } from "./router-options.ts";
 import { ServerProcess } from "./server-process.ts";
 import type { LaunchOptions } from "./server-process.ts";
 import type { UpstreamState } from "./upstreams.ts";
@@ -24,6 +26,9 @@ export interface RewardModelOptions {
   readonly servers?: readonly string[];
   /** Servers to be started, and ended with the manager. */
   readonly launch?: LaunchOptions;
+  /** What the servers demand as `Authorization: Bearer <key>`; the router sends it, and nobody else. Default: RAYLING_REWARD_MODEL_API_KEY of the environment, or none. */
+  readonly apiKey?: string;
+  /** Default of its `token`: RAYLING_ROUTER_TOKEN of the environment, or a new one. */
   readonly router?: RouterOptions;
   /** Asleep but for `awake`, while a loop scores, and between `wakeUp` and `sleep` (verl `free_cache_engine`). Default false. */
   readonly sleeps?: boolean;
@@ -38,6 +43,9 @@ export class RewardModelManager implements AsyncDisposable {
   readonly #router: ActorHandle<RewardModelRouterHost>;
   /** host:port: what score functions are given as `rewardRouterAddress`. */
   readonly routerAddress: string;
+  /** What the router demands as `Authorization: Bearer <token>`: what score functions are given as `rewardRouterToken`. */
+  readonly routerToken: string;
+  readonly #apiKey: string | undefined;
   /** Pieces of work that need it awake. */
   #works = 0;
   /** It wakes up or goes to sleep, one after the other. */
@@ -49,13 +57,15 @@ export class RewardModelManager implements AsyncDisposable {
     processes: readonly ServerProcess[],
     servers: readonly string[],
     router: ActorHandle<RewardModelRouterHost>,
-    routerAddress: string,
+    { address, token, apiKey }: { address: string; token: string; apiKey: string | undefined },
   ) {
     this.#options = options;
+    this.#apiKey = apiKey;
     this.#processes = processes;
     this.#servers = servers;
     this.#router = router;
-    this.routerAddress = routerAddress;
+    this.routerAddress = address;
+    this.routerToken = token;
   }
 
   /**
@@ -65,13 +75,16 @@ export class RewardModelManager implements AsyncDisposable {
   static async create(options: RewardModelOptions): Promise<RewardModelManager> {
     checkOptions(options);
     const { servers = [], launch, router: routerOptions = {}, sleeps = false } = options;
+    const { token, apiKey } = secretsOf(options);
     const { healthPath } = engines[options.engine];
     const processes = await startAll(launch, healthPath);
     const router = RewardModelRouterActor.remote();
     try {
       const all = [...servers, ...processes.map(({ address }) => address)];
-      const address = await ray.get(router.start.remote(all, { healthPath, ...routerOptions }));
-      const manager = new RewardModelManager(options, processes, all, router, address);
+      const asked = { healthPath, ...(apiKey === undefined ? {} : { apiKey }), ...routerOptions };
+      const address = await ray.get(router.start.remote(all, { ...asked, token }));
+      const known = { address, token, apiKey };
+      const manager = new RewardModelManager(options, processes, all, router, known);
       if (sleeps) await manager.sleep();
       return manager;
     } catch (error) {
@@ -177,12 +190,35 @@ export class RewardModelManager implements AsyncDisposable {
   async #tellAll(what: "wakeUp" | "sleep"): Promise<void> {
     const { path, body } = engines[this.#options.engine][what];
     const { sleepTimeoutMs: timeoutMs = 300_000 } = this.#options;
+    const key = this.#apiKey;
+    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
     const told = await Promise.allSettled(
-      this.#servers.map((server) => postText(`http://${server}${path}`, body, { timeoutMs })),
+      this.#servers.map((server) =>
+        postText(`http://${server}${path}`, body, { timeoutMs, headers }),
+      ),
     );
     const failed = told.find((one) => one.status === "rejected");
     if (failed !== undefined) throw failed.reason;
   }
+}
+
+/** Those of the environment are for command lines, whose configuration is printed and kept. Throws RewardLoopOptionError, which shows none. */
+function secretsOf({ apiKey, router = {} }: RewardModelOptions): {
+  readonly token: string;
+  readonly apiKey: string | undefined;
+} {
+  const { RAYLING_ROUTER_TOKEN: token, RAYLING_REWARD_MODEL_API_KEY: key } = process.env;
+  const secrets = {
+    token: router.token ?? filledOrNone(token) ?? newToken(),
+    apiKey: router.apiKey ?? apiKey ?? filledOrNone(key),
+  };
+  checkToken("rewardModel.router.token (or RAYLING_ROUTER_TOKEN)", secrets.token);
+  checkKey("rewardModel.apiKey (or RAYLING_REWARD_MODEL_API_KEY)", secrets.apiKey);
+  return secrets;
+}
+
+function filledOrNone(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
 }
 
 function checkOptions(options: RewardModelOptions): void {
@@ -190,11 +226,13 @@ function checkOptions(options: RewardModelOptions): void {
     "engine",
     "servers",
     "launch",
+    "apiKey",
     "router",
     "sleeps",
     "sleepTimeoutMs",
   ]);
-  const { engine, servers = [], launch } = options;
+  const { engine, servers = [], launch, router = {} } = options;
+  checkRouterOptions("rewardModel.router", router);
   if (!Object.hasOwn(engines, engine)) {
     const known = Object.keys(engines).join(" or ");
     throw new RewardLoopOptionError("rewardModel.engine", known, engine);

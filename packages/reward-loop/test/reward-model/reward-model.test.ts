@@ -328,8 +328,9 @@ describe("servers that are started", () => {
     const manager = await RewardModelManager.create({ engine: "vllm", launch });
     const urls = (await manager.servers()).map(({ url }) => url);
     expect(urls).toHaveLength(2);
+    const headers = { authorization: `Bearer ${manager.routerToken}` };
     const health = (url: string): Promise<number> =>
-      fetch(`${url}/health`).then(({ status }) => status);
+      fetch(`${url}/health`, { headers }).then(({ status }) => status);
     expect(await Promise.all(urls.map(health))).toEqual([200, 200]);
     expect(await health(`http://${manager.routerAddress}`)).toBe(200);
     await manager.close();

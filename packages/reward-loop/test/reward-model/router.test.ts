@@ -45,15 +45,28 @@ async function routerOf(
   servers: readonly string[],
   options: Parameters<typeof RewardModelRouter.start>[1] = {},
 ): Promise<RewardModelRouter> {
-  const router = await RewardModelRouter.start(servers, { healthEveryMs: 2 ** 30, ...options });
+  const router = await RewardModelRouter.start(servers, { ...standard, ...options });
   ends.push(() => router.close());
   return router;
+}
+
+/** Nothing but what is asked here comes to the servers. */
+const standard = { healthEveryMs: 2 ** 30, token: "t".repeat(32), allowedPaths: ["/"] };
+
+function ask(address: string, path = "/", init: RequestInit = {}): Promise<Response> {
+  const headers = { authorization: `Bearer ${standard.token}`, ...(init.headers as object) };
+  return fetch(`http://${address}${path}`, { ...init, headers });
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {
   let text = "";
   for await (const chunk of request) text += String(chunk);
   return text;
+}
+
+/** The body of an answer of the router's own. */
+function refused(code: string, message: string): object {
+  return { error: { message, type: "server_error", param: null, code } };
 }
 
 const named =
@@ -105,7 +118,7 @@ describe("a request", () => {
       );
     });
     const { address } = await routerOf([server]);
-    const answer = await fetch(`http://${address}/v1/x?y=1`, {
+    const answer = await ask(address, "/v1/completions?y=1", {
       method: "POST",
       headers: { "x-key": "k" },
       body: "the body",
@@ -114,7 +127,7 @@ describe("a request", () => {
     expect(answer.headers.get("x-own")).toBe("1");
     expect(await answer.json()).toEqual({
       method: "POST",
-      url: "/v1/x?y=1",
+      url: "/v1/completions?y=1",
       body: "the body",
       key: "k",
       host: server,
@@ -130,11 +143,11 @@ describe("a request", () => {
     const cutting = await serverOf((request) => request.socket.destroy());
     const good = await serverOf(named("good"));
     const router = await routerOf([busy, nobody, cutting, good], { attempts: 4 });
-    expect(await (await fetch(`http://${router.address}/`)).text()).toBe("good");
+    expect(await (await ask(router.address)).text()).toBe("good");
     expect(refused).toBe(1);
     expect(router.servers.map(({ failed }) => failed)).toEqual([1, 1, 1, 0]);
     const alone = await routerOf([busy]);
-    const answer = await fetch(`http://${alone.address}/`);
+    const answer = await ask(alone.address);
     expect([answer.status, answer.headers.get("retry-after"), await answer.text()]).toEqual([
       503,
       "7",
@@ -144,18 +157,21 @@ describe("a request", () => {
 
   test("that nobody takes says why: 502, 503, 504", async () => {
     const none = await routerOf([]);
-    const dead = await fetch(`http://${(await routerOf([nobody])).address}/`);
+    const dead = await ask((await routerOf([nobody])).address);
     expect([dead.status, await dead.json()]).toEqual([
       502,
-      { error: expect.stringContaining(nobody) as string },
+      refused("server_unreachable", expect.stringContaining(nobody) as string),
     ]);
-    const empty = await fetch(`http://${none.address}/`);
-    expect([empty.status, await empty.json()]).toEqual([503, { error: "No available workers" }]);
+    const empty = await ask(none.address);
+    expect([empty.status, await empty.json()]).toEqual([
+      503,
+      refused("no_server", "No available workers"),
+    ]);
     const silent = await serverOf(() => undefined);
-    const late = await fetch(`http://${(await routerOf([silent], { timeoutMs: 50 })).address}/`);
+    const late = await ask((await routerOf([silent], { timeoutMs: 50 })).address);
     expect([late.status, await late.json()]).toEqual([
       504,
-      { error: expect.stringContaining("did not answer in time") as string },
+      refused("server_timeout", expect.stringContaining("did not answer in time") as string),
     ]);
   });
 
@@ -164,23 +180,26 @@ describe("a request", () => {
     const back = await serverOf((request, response) => {
       const headers = { via: request.headers.via ?? "" };
       void (async () => {
-        const answer = await fetch(`http://${address}/`, { headers });
+        const answer = await ask(address, "/", { headers });
         response.writeHead(answer.status).end(await answer.text());
       })();
     });
     ({ address } = await routerOf([back]));
-    const alone = await fetch(`http://${address}/`);
+    const alone = await ask(address);
     expect([alone.status, await alone.json()]).toEqual([
       508,
-      { error: `the router ${address} is one of its own servers, or behind one of them` },
+      refused(
+        "loop_detected",
+        `the router ${address} is one of its own servers, or behind one of them`,
+      ),
     ]);
     ({ address } = await routerOf([back, await serverOf(named("other"))]));
-    expect(await (await fetch(`http://${address}/`)).text()).toBe("other");
+    expect(await (await ask(address)).text()).toBe("other");
   });
 
   test("whose body is too large is refused", async () => {
     const { address } = await routerOf([await serverOf(named("no"))], { maxBodyBytes: 1000 });
-    const answer = await fetch(`http://${address}/`, { method: "POST", body: "x".repeat(1001) });
+    const answer = await ask(address, "/", { method: "POST", body: "x".repeat(1001) });
     expect(answer.status).toBe(413);
   });
 
@@ -194,7 +213,7 @@ describe("a request", () => {
     });
     const router = await routerOf([server]);
     const client = new AbortController();
-    const answer = await fetch(`http://${router.address}/`, { signal: client.signal });
+    const answer = await ask(router.address, "/", { signal: client.signal });
     const parts = (answer.body as ReadableStream<Uint8Array>).getReader();
     const first = await parts.read();
     expect(Buffer.from(first.value ?? []).toString()).toBe("first ");
@@ -214,7 +233,7 @@ describe("an answer whose body does not come to its end", () => {
     response.write("the beginning");
   };
   const asked = async (router: RewardModelRouter): Promise<string> => {
-    const answer = await fetch(`http://${router.address}/`);
+    const answer = await ask(router.address);
     expect(answer.status).toBe(200);
     return answer.text().catch(() => "broken");
   };
@@ -253,9 +272,7 @@ test("a server that fails is left out, and comes back when its health check is w
   await router.checkHealth();
   expect(router.servers.map(({ isOut }) => isOut)).toEqual([true, false]);
   const texts = async (): Promise<string[]> =>
-    Promise.all(
-      Array.from({ length: 4 }, async () => (await fetch(`http://${router.address}/`)).text()),
-    );
+    Promise.all(Array.from({ length: 4 }, async () => (await ask(router.address)).text()));
   expect(await texts()).toEqual(["good", "good", "good", "good"]);
   isWell = true;
   await router.checkHealth();
@@ -274,17 +291,16 @@ test("no more connections than allowed go to a server", async () => {
     if (waiting.length === 3) for (const one of waiting.splice(0)) one.end();
   });
   const router = await routerOf([server], { connections: 3 });
-  await Promise.all(Array.from({ length: 30 }, () => fetch(`http://${router.address}/`)));
+  await Promise.all(Array.from({ length: 30 }, () => ask(router.address)));
   expect(most).toBe(3);
 });
 
 test("it drains: what is in flight is finished, and nobody is let in any more", async () => {
   const asked = Promise.withResolvers<ServerResponse>();
   const server = await serverOf((_, response) => asked.resolve(response));
-  // Nothing but what is asked here comes to the server.
-  const router = await RewardModelRouter.start([server], { healthEveryMs: 2 ** 30 });
+  const router = await RewardModelRouter.start([server], standard);
   const { address } = router;
-  const answer = fetch(`http://${address}/`);
+  const answer = ask(address);
   const response = await asked.promise;
   const closed = router.close();
   const [host = "", port = ""] = address.split(":");
@@ -307,12 +323,14 @@ test("it ends also with a client that takes nothing of its answer", async () => 
     response.on("drain", more);
     more();
   });
-  const router = await RewardModelRouter.start([server], { timeoutMs: 500 });
+  const router = await RewardModelRouter.start([server], { ...standard, timeoutMs: 500 });
   const [host = "", port = ""] = router.address.split(":");
   const socket = connect(Number(port), host);
   socket.on("error", () => undefined);
   const gone = once(socket, "close");
-  socket.pause().write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+  socket
+    .pause()
+    .write(`GET / HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${standard.token}\r\n\r\n`);
   await expect.poll(() => router.servers[0]?.inFlight).toBe(1);
   await router.close();
   expect(router.servers[0]).toMatchObject({ inFlight: 0, failed: 0 });

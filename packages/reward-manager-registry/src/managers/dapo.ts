@@ -50,8 +50,8 @@ export class DapoRewardManager implements RewardManager {
   /** Rejects as scoreSample does, and with InvalidSampleError for a text of which nobody says how many tokens it has, where the penalty counts them. */
   async runSingle(sample: RewardSample): Promise<RewardResult> {
     const { computeScore = defaultComputeScore, ...rest } = this.#args;
-    const { tokenizer, rewardRouterAddress, rewardModelTokenizer } = rest;
-    const settings = { tokenizer, rewardRouterAddress, rewardModelTokenizer };
+    const { tokenizer, rewardRouterAddress, rewardRouterToken, rewardModelTokenizer } = rest;
+    const settings = { tokenizer, rewardRouterAddress, rewardRouterToken, rewardModelTokenizer };
     const buffer = this.#buffer;
     if (buffer === undefined) return await scoreSample(sample, computeScore, settings);
     const length = lengthOf(sample);

@@ -38,10 +38,11 @@ export class GdpoRewardManager implements RewardManager {
 
   runSingle(sample: RewardSample): Promise<RewardResult> {
     const { computeScore = defaultComputeScore, ...rest } = this.#args;
-    const { tokenizer, rewardRouterAddress, rewardModelTokenizer } = rest;
+    const { tokenizer, rewardRouterAddress, rewardRouterToken, rewardModelTokenizer } = rest;
     return scoreSample(sample, computeScore, {
       tokenizer,
       rewardRouterAddress,
+      rewardRouterToken,
       rewardModelTokenizer,
       extraInfo: { experimentName: this.#experimentName },
     });

@@ -21,10 +21,11 @@ export class NaiveRewardManager implements RewardManager {
   }
 
   runSingle(sample: RewardSample): Promise<RewardResult> {
-    const { tokenizer, rewardRouterAddress, rewardModelTokenizer } = this.#args;
+    const { tokenizer, rewardRouterAddress, rewardRouterToken, rewardModelTokenizer } = this.#args;
     return scoreSample(sample, this.#computeScore, {
       tokenizer,
       rewardRouterAddress,
+      rewardRouterToken,
       rewardModelTokenizer,
       extraInfo: {
         ...sample.toolExtraFields,

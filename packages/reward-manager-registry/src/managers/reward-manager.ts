@@ -17,6 +17,7 @@ export interface RewardManagerArguments {
   readonly computeScore?: ComputeScore | undefined;
   readonly tokenizer?: Tokenizer | undefined;
   readonly rewardRouterAddress?: string | undefined;
+  readonly rewardRouterToken?: string | undefined;
   readonly rewardModelTokenizer?: Tokenizer | undefined;
   /** The manager's own settings (verl `reward.reward_kwargs` and the like). */
   readonly options?: Readonly<Record<string, unknown>> | undefined;

@@ -14,6 +14,8 @@ export interface ScoreInput {
   readonly extraInfo: Record<string, unknown>;
   /** host:port of the reward model's router; present only if there is a reward model. */
   readonly rewardRouterAddress?: string;
+  /** What that router demands as `Authorization: Bearer <token>`; `chatComplete` and its like send it by themselves. */
+  readonly rewardRouterToken?: string;
   /** Present only together with rewardRouterAddress. */
   readonly rewardModelTokenizer?: Tokenizer;
   /** Aborted when the loop has given this call up: past its deadline, or scored by another one. Present in a reward loop. */

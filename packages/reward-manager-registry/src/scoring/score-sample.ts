@@ -16,8 +16,9 @@ export interface ScoreSampleOptions {
   readonly tokenizer?: Tokenizer | undefined;
   /** What the manager adds to the copy of extraInfo; wins over keys of the sample. Copied as well. */
   readonly extraInfo?: Readonly<Record<string, unknown>> | undefined;
-  /** host:port. As in verl the score function gets this and the next only if there is an address. */
+  /** host:port. As in verl the score function gets this and the next two only if there is an address. */
   readonly rewardRouterAddress?: string | undefined;
+  readonly rewardRouterToken?: string | undefined;
   readonly rewardModelTokenizer?: Tokenizer | undefined;
 }
 
@@ -47,12 +48,14 @@ export async function scoreSample(
 
 function rewardModelArguments(options: ScoreSampleOptions): {
   rewardRouterAddress?: string;
+  rewardRouterToken?: string;
   rewardModelTokenizer?: Tokenizer;
 } {
-  const { rewardRouterAddress, rewardModelTokenizer } = options;
+  const { rewardRouterAddress, rewardRouterToken, rewardModelTokenizer } = options;
   if (rewardRouterAddress === undefined) return {};
   return {
     rewardRouterAddress,
+    ...(rewardRouterToken === undefined ? {} : { rewardRouterToken }),
     ...(rewardModelTokenizer === undefined ? {} : { rewardModelTokenizer }),
   };
 }

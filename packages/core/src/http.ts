@@ -1,0 +1,11 @@
+/** What HTTP endpoints of the sister packages stand on: a server with the one guard. Not for others; it changes with any release. */
+export {
+  HttpEndpoint,
+  type HttpEndpointOptions,
+  type HttpExchange,
+  type HttpHandler,
+} from "./transport/http/endpoint.ts";
+export type { HttpLimits } from "./transport/http/limits.ts";
+export type { HttpRoute } from "./transport/http/guard.ts";
+export { HttpRefusal } from "./transport/http/refusal.ts";
+export { newToken } from "./transport/handshake.ts";

@@ -1,0 +1,53 @@
+/** The body of a request: kept within limits, or dropped so that the client can read why. */
+import type { IncomingMessage } from "node:http";
+import { bodyTooLarge } from "./guard.ts";
+import type { HttpRefusal } from "./refusal.ts";
+
+/** A client that still sends cannot read an answer behind which the connection is closed: the close takes it away. So the rest is waited for, but not for long. */
+const lingerMs = 1000;
+const lingerBytes = 1024 * 1024;
+
+/**
+ * The whole body. Rejects with an HttpRefusal when it is too large, or `keep` says so; with an error when the client has gone.
+ *
+ * @param keep called with the bytes of each part before it is kept
+ */
+export function bodyOf(
+  request: IncomingMessage,
+  maxBytes: number,
+  keep: (bytes: number) => HttpRefusal | undefined,
+): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const onData = (chunk: Buffer): void => {
+    length += chunk.length;
+    const refusal = length > maxBytes ? bodyTooLarge(maxBytes) : keep(chunk.length);
+    if (refusal === undefined) return void chunks.push(chunk);
+    request.off("data", onData);
+    chunks.length = 0;
+    reject(refusal);
+  };
+  request.on("data", onData);
+  request.once("end", () => resolve(Buffer.concat(chunks)));
+  request.on("error", reject);
+  request.once("close", () => reject(new Error("the client has gone")));
+  return promise;
+}
+
+/** Reads the rest of a refused body and drops it. Calls back when it has ended, or enough of it was dropped. */
+export function dropRest(request: IncomingMessage, done: () => void): void {
+  let bytes = 0;
+  const timer = setTimeout(finish, lingerMs);
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > lingerBytes) finish();
+  });
+  request.once("close", finish);
+  request.on("error", finish);
+  function finish(): void {
+    clearTimeout(timer);
+    request.off("close", finish);
+    done();
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * The connections of an HTTP endpoint, oldest first: how many requests each has under way, and which one goes when there are too many.
+ *
+ * A connection that has shown no token yet is the first to go, then one that does nothing. So nobody keeps others out by holding connections open.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+interface Connection {
+  /** It has sent a request that the guard let pass. */
+  isKnown: boolean;
+  /** It is closed behind what is answered now: nothing more that it sends is read as a request. */
+  isEnding: boolean;
+  /** Requests that it has sent. */
+  requests: number;
+  /** Those that have no whole answer yet, with the answer. */
+  readonly underWay: Map<IncomingMessage, ServerResponse>;
+}
+
+export class Connections {
+  readonly #all: Map<Socket, Connection> = new Map();
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  add(socket: Socket): void {
+    this.#all.set(socket, { isKnown: false, isEnding: false, requests: 0, underWay: new Map() });
+    socket.once("close", () => this.#all.delete(socket));
+  }
+
+  /** Undefined: it was cut, or never taken. */
+  of(socket: Socket): Connection | undefined {
+    return this.#all.get(socket);
+  }
+
+  /** Cuts one that has nothing under way. Returns whether there was one. */
+  cutOne(): boolean {
+    const idle = [...this.#all].filter(([, { underWay }]) => underWay.size === 0);
+    const [socket] = idle.find(([, { isKnown }]) => !isKnown) ?? idle[0] ?? [];
+    if (socket === undefined) return false;
+    this.#cut(socket);
+    return true;
+  }
+
+  /** No answer that has not begun is followed by another one on its connection. */
+  endBehindAnswers(): void {
+    for (const { underWay } of this.#all.values()) {
+      for (const response of underWay.values()) {
+        if (!response.headersSent) response.setHeader("connection", "close");
+      }
+    }
+  }
+
+  /** Cuts those that have nothing under way. */
+  cutIdle(): void {
+    for (const [socket, { underWay }] of this.#all) if (underWay.size === 0) this.#cut(socket);
+  }
+
+  /** Cuts those whose request has not arrived. */
+  cutUnsent(): void {
+    for (const [socket, { underWay }] of this.#all) {
+      if ([...underWay.keys()].some(({ complete }) => !complete)) this.#cut(socket);
+    }
+  }
+
+  cutAll(): void {
+    for (const socket of this.#all.keys()) this.#cut(socket);
+  }
+
+  #cut(socket: Socket): void {
+    this.#all.delete(socket);
+    socket.destroy();
+  }
+}

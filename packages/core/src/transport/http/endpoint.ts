@@ -1,0 +1,281 @@
+/**
+ * An HTTP endpoint: the one server that all endpoints of the packages are. Owner of node:http.
+ *
+ * It hands a request to its handler only if the guard lets it pass, and keeps to limits: of connections, of requests under way, of the time in which a request
+ * must arrive, of bodies and of the bytes that all bodies take together. It knows nothing of who uses it.
+ */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { bodyOf, dropRest } from "./body.ts";
+import { Connections } from "./connections.ts";
+import {
+  announcesBody,
+  bodyTooLarge,
+  headersTooLarge,
+  httpGuard,
+  type HttpRules,
+  pathOf,
+  targetTooLong,
+} from "./guard.ts";
+import { type HttpLimits, limitsOf } from "./limits.ts";
+import { answerOf, HttpRefusal, rawAnswerOf, safeHeaders } from "./refusal.ts";
+
+export interface HttpEndpointOptions extends Pick<HttpRules, "routes" | "token" | "tokenHint"> {
+  /** Default 127.0.0.1. */
+  readonly host?: string;
+  /** 0: a free one. */
+  readonly port: number;
+  /** Default: none. */
+  readonly allowedHosts?: readonly string[];
+  /** Default "none". */
+  readonly browsers?: HttpRules["browsers"];
+  /** Whether the process lives as long as the endpoint. Default false. */
+  readonly holdsProcess?: boolean;
+  readonly limits?: Partial<HttpLimits>;
+}
+
+/** A request that the guard has let pass. */
+export interface HttpExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly path: string;
+  /** Aborted when the answer is whole, or its client has gone. */
+  readonly signal: AbortSignal;
+  /** The whole body, which is counted until the exchange is over. Rejects with HttpRefusal, or when the client has gone. */
+  body(): Promise<Buffer>;
+}
+
+/** What it rejects with is the answer: an HttpRefusal as it says, anything else a 500 that tells nothing. */
+export type HttpHandler = (exchange: HttpExchange) => Promise<void>;
+
+/** After these, where the request has arrived as a whole, a connection takes the next one. */
+const goesOn: ReadonlySet<number> = new Set([404, 405, 429, 500, 502, 503, 504, 508]);
+
+/** How often Node looks for requests that take too long: 30 s unless it is told. */
+const lookEveryMs = 500;
+
+export class HttpEndpoint {
+  readonly #server: Server;
+  readonly #handle: HttpHandler;
+  readonly #limits: HttpLimits;
+  readonly #holdsProcess: boolean;
+  readonly #judge: (request: IncomingMessage) => HttpRefusal | undefined;
+  readonly #connections: Connections = new Connections();
+  #underWay = 0;
+  #bufferedBytes = 0;
+  #closing: Promise<void> | undefined;
+
+  private constructor(options: HttpEndpointOptions, handle: HttpHandler) {
+    const limits = limitsOf(options.limits);
+    const { allowedHosts = [], browsers = "none", routes, token, tokenHint } = options;
+    this.#handle = handle;
+    this.#holdsProcess = options.holdsProcess ?? false;
+    this.#limits = limits;
+    this.#judge = httpGuard({ ...limits, allowedHosts, browsers, routes, token, tokenHint });
+    const { headersTimeoutMs, requestTimeoutMs } = limits;
+    this.#server = createServer({
+      headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: headersTimeoutMs,
+      connectionsCheckingInterval: lookEveryMs,
+      // The guard says which of the two was too long, so Node must let a little more pass.
+      maxHeaderSize: 2 * (limits.maxTargetBytes + limits.maxHeaderBytes),
+      insecureHTTPParser: false,
+      requireHostHeader: false,
+      noDelay: true,
+    });
+    this.#listenTo(this.#server);
+    if (!this.#holdsProcess) this.#server.unref();
+  }
+
+  /** Resolves when it listens; rejects as `listen` does. */
+  static async listen(options: HttpEndpointOptions, handle: HttpHandler): Promise<HttpEndpoint> {
+    const endpoint = new HttpEndpoint(options, handle);
+    endpoint.#server.listen(options.port, options.host ?? "127.0.0.1");
+    await once(endpoint.#server, "listening");
+    // Later ones are of single connections: there are too many open files, for example.
+    endpoint.#server.on("error", () => undefined);
+    return endpoint;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** host:port; an IPv6 host in brackets. */
+  get address(): string {
+    const { address, family, port } = this.#server.address() as AddressInfo;
+    return `${family === "IPv6" ? `[${address}]` : address}:${port}`;
+  }
+
+  /** Bytes of bodies that are kept right now. */
+  get bufferedBytes(): number {
+    return this.#bufferedBytes;
+  }
+
+  get connectionCount(): number {
+    return this.#connections.size;
+  }
+
+  /**
+   * Takes no more connections. Resolves when none is left. Idempotent.
+   *
+   * @param how "drain": requests that have arrived are answered; "now": all connections are cut
+   */
+  close(how: "drain" | "now"): Promise<void> {
+    if (how === "now") this.#connections.cutAll();
+    this.#closing ??= (async () => {
+      const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+      this.#connections.cutIdle();
+      this.#connections.endBehindAnswers();
+      // Node stops to look for requests that take too long to arrive.
+      const late = setTimeout(() => this.#connections.cutUnsent(), this.#limits.requestTimeoutMs);
+      await closed;
+      clearTimeout(late);
+    })();
+    return this.#closing;
+  }
+
+  #listenTo(server: Server): void {
+    // Those beyond the own limit are answered; beyond this one they are not.
+    server.maxConnections = this.#limits.maxConnections + 64;
+    // Node would leave out what is beyond its 2,000, and the guard would not see it.
+    server.maxHeadersCount = 0;
+    server.on("connection", (socket: Socket) => this.#connected(socket));
+    server.on("request", (request, response) => this.#requested(request, response, false));
+    server.on("checkContinue", (request, response) => this.#requested(request, response, true));
+    server.on("checkExpectation", (request, response) => {
+      const problem = "only 100-continue can be expected here";
+      this.#refuse(request, response, new HttpRefusal(417, "expectation_failed", problem));
+    });
+    server.on("connect", (_request, socket: Socket) => {
+      const problem = "this is no proxy to other servers";
+      endWith(socket, new HttpRefusal(405, "method_not_allowed", problem, { allow: "GET" }));
+    });
+    server.on("clientError", (error: ParseError, socket: Socket) => {
+      const { isEnding = false, underWay } = this.#connections.of(socket) ?? {};
+      // Behind the last request of a connection anything may stand; nobody reads it.
+      if (isEnding || error.code === "HPE_CLOSED_CONNECTION") return;
+      // Into an answer that is under way nothing else can be written.
+      if (underWay?.size !== 0 || !socket.writable || error.code === "ECONNRESET") socket.destroy();
+      else endWith(socket, this.#malformed(error));
+    });
+  }
+
+  #connected(socket: Socket): void {
+    const isFull = this.#connections.size >= this.#limits.maxConnections;
+    if (!this.#holdsProcess) socket.unref();
+    if (!isFull || this.#connections.cutOne()) return this.#connections.add(socket);
+    socket.on("error", () => undefined);
+    endWith(socket, busy("too_many_connections", "all connections of this endpoint are in use"));
+  }
+
+  #requested(request: IncomingMessage, response: ServerResponse, isAsking: boolean): void {
+    const { socket } = request;
+    const connection = this.#connections.of(socket);
+    if (connection === undefined) return void socket.destroy();
+    if (connection.isEnding) return;
+    const refusal = this.#judge(request) ?? this.#overload(connection.underWay.size);
+    if (refusal !== undefined) return this.#refuse(request, response, refusal, isAsking);
+    connection.isKnown = true;
+    connection.requests += 1;
+    const isLast = connection.requests >= this.#limits.maxRequestsPerConnection;
+    connection.underWay.set(request, response);
+    this.#underWay += 1;
+    const gone = new AbortController();
+    let keptBytes = 0;
+    let isOver = false;
+    const over = (): void => {
+      if (isOver) return;
+      isOver = true;
+      socket.off("close", over);
+      response.off("close", over);
+      connection.underWay.delete(request);
+      this.#underWay -= 1;
+      this.#bufferedBytes -= keptBytes;
+      gone.abort();
+      // The client may hold the connection for a next request, which there is not.
+      if (this.#closing !== undefined) setImmediate(() => this.#connections.cutIdle());
+    };
+    // An answer that waits for one before it on its connection does not hear of its end.
+    socket.once("close", over);
+    response.once("close", over);
+    for (const [name, value] of Object.entries(safeHeaders)) response.setHeader(name, value);
+    if (isLast || this.#closing !== undefined) response.setHeader("connection", "close");
+    if (isAsking) response.writeContinue();
+    const keep = (bytes: number): HttpRefusal | undefined => {
+      if (isOver) return undefined;
+      if (this.#bufferedBytes + bytes > this.#limits.maxBufferedBytes) {
+        return busy("too_many_bytes", "the bodies of all requests take too much memory");
+      }
+      keptBytes += bytes;
+      this.#bufferedBytes += bytes;
+      return undefined;
+    };
+    const body = (): Promise<Buffer> => bodyOf(request, this.#limits.maxBodyBytes, keep);
+    const exchange = { request, response, path: pathOf(request), signal: gone.signal, body };
+    this.#handle(exchange).catch((error: unknown) => {
+      const known = error instanceof HttpRefusal;
+      const said = known ? error : new HttpRefusal(500, "internal_error", "the endpoint failed");
+      this.#refuse(request, response, said);
+    });
+  }
+
+  #overload(underWay: number): HttpRefusal | undefined {
+    if (underWay >= this.#limits.maxPipelined) {
+      const problem = "this connection has too many requests under way";
+      return new HttpRefusal(429, "too_many_requests", problem, { "retry-after": "1" });
+    }
+    if (this.#underWay < this.#limits.maxRequests) return undefined;
+    return busy("too_many_requests", "this endpoint has too many requests under way");
+  }
+
+  /** @param isAsking its body is not on the way: it waits for a 100 */
+  #refuse(
+    request: IncomingMessage,
+    response: ServerResponse,
+    refusal: HttpRefusal,
+    isAsking = false,
+  ): void {
+    if (response.destroyed || response.headersSent) return void response.destroy();
+    const { headers, body } = answerOf(refusal);
+    const hasRest = announcesBody(request) && !request.complete;
+    const isEnd = hasRest || !goesOn.has(refusal.status) || this.#closing !== undefined;
+    const connection = this.#connections.of(request.socket);
+    if (isEnd && connection !== undefined) connection.isEnding = true;
+    response.writeHead(refusal.status, { ...headers, ...(isEnd ? { connection: "close" } : {}) });
+    if (!hasRest || isAsking) return void response.end(body);
+    response.write(body);
+    dropRest(request, () => response.end());
+  }
+
+  #malformed(error: ParseError): HttpRefusal {
+    const { maxTargetBytes, maxHeaderBytes, maxBodyBytes } = this.#limits;
+    switch (error.code) {
+      case "ERR_HTTP_REQUEST_TIMEOUT":
+        return new HttpRefusal(408, "request_timeout", "the request did not arrive in time");
+      case "HPE_HEADER_OVERFLOW":
+        return error.rawPacket?.includes("\n") === false
+          ? targetTooLong(maxTargetBytes)
+          : headersTooLarge(maxHeaderBytes);
+      case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+        return bodyTooLarge(maxBodyBytes);
+      default:
+        return new HttpRefusal(400, "malformed_request", "this is no HTTP request");
+    }
+  }
+}
+
+/** What Node's parser says, with the bytes that it could not read. */
+interface ParseError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer;
+}
+
+function busy(code: string, message: string): HttpRefusal {
+  return new HttpRefusal(503, code, message, { "retry-after": "1" });
+}
+
+function endWith(socket: Socket, refusal: HttpRefusal): void {
+  socket.end(rawAnswerOf(refusal), () => socket.destroy());
+}

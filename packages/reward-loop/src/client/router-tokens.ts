@@ -1,0 +1,29 @@
+/**
+ * Which token belongs to which router: from the loop, which knows its reward model's, to the client, which is loaded without the loop. So a score function that asks the router by
+ * `chatComplete` or `postJson` need not pass it. A token goes to the host and port that it belongs to, and nowhere else.
+ */
+
+const place: unique symbol = Symbol.for("rayling.router.tokens") as never;
+
+/** Of this thread, whichever copy of this package somebody has loaded. */
+function tokens(): Map<string, string> {
+  const holder = globalThis as { [place]?: Map<string, string> };
+  return (holder[place] ??= new Map());
+}
+
+/** @param address host:port */
+export function rememberToken(address: string, token: string): void {
+  tokens().set(address, token);
+}
+
+/** The headers with the token of the router that the URL leads to, if there is one and they say nothing else. */
+export function withRouterToken(
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+): Readonly<Record<string, string>> {
+  const known = tokens();
+  if (known.size === 0 || !URL.canParse(url)) return headers;
+  const token = known.get(new URL(url).host);
+  const isSaid = Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
+  return token === undefined || isSaid ? headers : { authorization: `Bearer ${token}`, ...headers };
+}
