@@ -43,8 +43,7 @@ export class RewardModelManager implements AsyncDisposable {
   readonly #router: ActorHandle<RewardModelRouterHost>;
   /** host:port: what score functions are given as `rewardRouterAddress`. */
   readonly routerAddress: string;
-  /** What the router demands as `Authorization: Bearer <token>`: what score functions are given as `rewardRouterToken`. */
-  readonly routerToken: string;
+  readonly #routerToken: string;
   readonly #apiKey: string | undefined;
   /** Pieces of work that need it awake. */
   #works = 0;
@@ -65,7 +64,7 @@ export class RewardModelManager implements AsyncDisposable {
     this.#servers = servers;
     this.#router = router;
     this.routerAddress = address;
-    this.routerToken = token;
+    this.#routerToken = token;
   }
 
   /**
@@ -92,6 +91,11 @@ export class RewardModelManager implements AsyncDisposable {
       await Promise.all(processes.map((one) => one.stop()));
       throw error;
     }
+  }
+
+  /** What the router demands as `Authorization: Bearer <token>`: what score functions are given as `rewardRouterToken`. Not a field, so that nobody prints it by chance. */
+  get routerToken(): string {
+    return this.#routerToken;
   }
 
   /** All servers at once. Rejects with EndpointError if one does not. */

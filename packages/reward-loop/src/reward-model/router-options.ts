@@ -102,6 +102,8 @@ const ranges: Readonly<Record<NumberOption, Range>> = {
   healthEveryMs: aTimer,
 };
 
+const strategies: readonly RouterStrategy[] = ["least-in-flight", "round-robin"];
+
 const others: readonly Exclude<keyof RouterOptions, NumberOption>[] = [
   "host",
   "token",
@@ -127,15 +129,29 @@ export function checkRouterOptions(at: string, options: RouterOptions): void {
       maxBufferedBytes,
     );
   }
-  const { host, token, apiKey, allowedPaths = [], allowedHosts = [], healthPath } = options;
+  const {
+    host,
+    strategy,
+    token,
+    apiKey,
+    allowedPaths = [],
+    allowedHosts = [],
+    healthPath,
+  } = options;
   if (host !== undefined && (typeof host !== "string" || host === "")) {
     notAnOption(`${at}.host`, "an address of this machine", host);
   }
+  if (strategy !== undefined && !strategies.includes(strategy)) {
+    notAnOption(`${at}.strategy`, strategies.join(" or "), strategy);
+  }
   checkToken(`${at}.token`, token);
   checkKey(`${at}.apiKey`, apiKey);
-  checkList(`${at}.allowedPaths`, allowedPaths, /^\/(?:[\w.~:@-]+\/)*(?:[\w.~:@-]+|\*)?$/, [
-    "paths like /v1/audio/transcriptions or /v1/audio/*",
-  ]);
+  checkList(
+    `${at}.allowedPaths`,
+    allowedPaths,
+    /^(?!.*\/\.{1,2}(?:\/|$))\/(?:[\w.~:@-]+\/)*(?:[\w.~:@-]+|\*)?$/,
+    ["paths like /v1/audio/transcriptions or /v1/audio/*"],
+  );
   checkList(`${at}.allowedHosts`, allowedHosts, /^(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*)$/i, [
     "names or addresses without a port",
   ]);

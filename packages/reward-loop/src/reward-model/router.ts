@@ -26,8 +26,7 @@ export class RewardModelRouter implements AsyncDisposable {
   readonly #upstreams: Upstreams;
   readonly #agent: Agent;
   readonly #endpoint: HttpEndpoint;
-  /** What a request must have as `Authorization: Bearer <token>`. */
-  readonly token: string;
+  readonly #token: string;
   #health: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
 
@@ -39,7 +38,7 @@ export class RewardModelRouter implements AsyncDisposable {
   ) {
     const { strategy, connections, connectTimeoutMs, timeoutMs } = options;
     this.#options = options;
-    this.token = token;
+    this.#token = token;
     this.#endpoint = endpoint;
     this.#upstreams = new Upstreams(servers, strategy === undefined ? {} : { strategy });
     this.#agent = new Agent({
@@ -89,6 +88,11 @@ export class RewardModelRouter implements AsyncDisposable {
   /** host:port; an IPv6 host in brackets. */
   get address(): string {
     return this.#endpoint.address;
+  }
+
+  /** What a request must have as `Authorization: Bearer <token>`. Not a field, so that nobody prints it by chance. */
+  get token(): string {
+    return this.#token;
   }
 
   get servers(): UpstreamState[] {

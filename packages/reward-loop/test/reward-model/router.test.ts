@@ -65,7 +65,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
 }
 
 /** The body of an answer of the router's own. */
-function refused(code: string, message: string): object {
+function refusal(code: string, message: string): object {
   return { error: { message, type: "server_error", param: null, code } };
 }
 
@@ -160,18 +160,18 @@ describe("a request", () => {
     const dead = await ask((await routerOf([nobody])).address);
     expect([dead.status, await dead.json()]).toEqual([
       502,
-      refused("server_unreachable", expect.stringContaining(nobody) as string),
+      refusal("server_unreachable", expect.stringContaining(nobody) as string),
     ]);
     const empty = await ask(none.address);
     expect([empty.status, await empty.json()]).toEqual([
       503,
-      refused("no_server", "No available workers"),
+      refusal("no_server", "No available workers"),
     ]);
     const silent = await serverOf(() => undefined);
     const late = await ask((await routerOf([silent], { timeoutMs: 50 })).address);
     expect([late.status, await late.json()]).toEqual([
       504,
-      refused("server_timeout", expect.stringContaining("did not answer in time") as string),
+      refusal("server_timeout", expect.stringContaining("did not answer in time") as string),
     ]);
   });
 
@@ -188,7 +188,7 @@ describe("a request", () => {
     const alone = await ask(address);
     expect([alone.status, await alone.json()]).toEqual([
       508,
-      refused(
+      refusal(
         "loop_detected",
         `the router ${address} is one of its own servers, or behind one of them`,
       ),

@@ -43,7 +43,7 @@ export interface HttpExchange {
   /** Aborted when the answer is whole, or its client has gone. */
   readonly signal: AbortSignal;
   /** The whole body, which is counted until the exchange is over. Rejects with HttpRefusal, or when the client has gone. */
-  body(): Promise<Buffer>;
+  readonly body: () => Promise<Buffer>;
 }
 
 /** What it rejects with is the answer: an HttpRefusal as it says, anything else a 500 that tells nothing. */
