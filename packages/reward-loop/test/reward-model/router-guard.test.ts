@@ -243,7 +243,7 @@ describe("headers", () => {
     const router = await routerOf([server.address]);
     const answer = await askRaw(
       portOf(router),
-      request(
+      bytesOf(
         "POST /v1/completions",
         "Connection: X-Secret, keep-alive",
         "X-Secret: 1",
