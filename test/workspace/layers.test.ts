@@ -34,6 +34,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   "reward-manager-registry": [],
   trainer: [
     "@rayling/core",
+    "@rayling/core/terminal",
     "@rayling/data-proto",
     "@rayling/reward-loop",
     "@rayling/reward-loop/client",
@@ -45,6 +46,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   "reward-loop": [
     "@rayling/core",
     "@rayling/core/http",
+    "@rayling/core/terminal",
     "@rayling/data-proto",
     "@rayling/reward-manager-registry",
   ],
@@ -54,6 +56,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core/cluster",
     "@rayling/core/control",
     "@rayling/core/floor",
+    "@rayling/core/terminal",
     "@rayling/data-proto",
     "@rayling/reward-loop",
     "@rayling/reward-loop/page",

@@ -21,6 +21,7 @@ import {
   type NetworkSettings,
   newToken,
   RaySystemError,
+  warn,
   watchCredentials,
   standardMemory,
   standardObjectStoreMemory,
@@ -262,7 +263,7 @@ function nameOf(host: string, credentials: Credentials | undefined): string {
 function tellSafely(onEvent: AgentOptions["onEvent"], line: string): void {
   const failed = (error: unknown): void => {
     const why = error instanceof Error ? error.message : String(error);
-    process.emitWarning(`onEvent failed, told "${line}": ${why}`, "RaylingWarning");
+    warn(`onEvent failed, told "${line}": ${why}`);
   };
   try {
     // It may be an async function, whose type is one of these as well.

@@ -44,6 +44,7 @@ export {
   RaySystemError,
 } from "./shared/errors.ts";
 export { newId } from "./shared/ids.ts";
+export { warn } from "./shared/warning.ts";
 export { standardMemory, standardObjectStoreMemory } from "./shared/machine-memory.ts";
 export {
   type Checks,

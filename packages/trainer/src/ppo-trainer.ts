@@ -32,6 +32,7 @@ import { dumpRollouts } from "./tracking/rollout-dump.ts";
 import type { TrainingStart } from "./fit/training.ts";
 import { beginValidation } from "./fit/validation.ts";
 import type { BegunValidation } from "./fit/validation.ts";
+import { warn } from "@rayling/core/terminal";
 
 export interface TrainingReport {
   /** Steps that were trained, from the beginning of the run. */
@@ -197,7 +198,7 @@ export class PPOTrainer implements AsyncDisposable {
     const resumed = checkpoints && (await resumeCheckpoint(resumeOptionsOf(checkpoints)));
     if (resumed === undefined) return { finishedSteps: 0, nextBatch: 0, outstanding: [] };
     for (const { message } of resumed.passedOver) {
-      process.emitWarning(`a checkpoint was passed over: ${message}`, "RaylingWarning");
+      warn(`a checkpoint was passed over: ${message}`);
     }
     const { n } = this.settings.rollout;
     const { start, klCoef } = restoredTraining(resumed, prompts, this.#rewards, n);
@@ -206,7 +207,7 @@ export class PPOTrainer implements AsyncDisposable {
       await answerOf("the critic, given its weights,", critic.setState.remote(resumed.critic), run);
     } else if (critic !== undefined) {
       const message = `the checkpoint of step ${start.finishedSteps} is of a run without a critic: the critic begins with the weights that it has`;
-      process.emitWarning(message, "RaylingWarning");
+      warn(message);
     }
     // A fixed one is what the configuration says, also where that was changed.
     if (this.settings.algorithm.klCtrl.type === "adaptive") this.#learner.klCoef = klCoef;

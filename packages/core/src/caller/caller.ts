@@ -43,6 +43,7 @@ import { describeStuck } from "./explain.ts";
 import { StuckWatch, type Wait } from "./stuck.ts";
 import type { TaskEvents } from "../inside/task-events.ts";
 import { clockMs } from "../shared/clock.ts";
+import { warn } from "../shared/warning.ts";
 import { noteSubmit } from "./note-events.ts";
 import { TaskClient } from "./task-client.ts";
 import type { Waiting } from "./waiting.ts";
@@ -585,10 +586,10 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   async #warn(waits: readonly Wait[]): Promise<void> {
     try {
-      process.emitWarning(await describeStuck(this, waits), "RaylingWarning");
+      warn(await describeStuck(this, waits));
     } catch (error) {
       // The directory is gone, and with it whoever waits.
-      if (this.#ended === undefined) process.emitWarning(String(error), "RaylingWarning");
+      if (this.#ended === undefined) warn(String(error));
     }
   }
 

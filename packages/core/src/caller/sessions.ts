@@ -10,6 +10,7 @@ import type { FailureData } from "../protocol/failure.ts";
 import type { Directory } from "../rpc/directory.ts";
 import { type CallMessage, Session } from "../rpc/session.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { warn } from "../shared/warning.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { peerOf, type Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
@@ -83,7 +84,7 @@ export class Sessions {
           store.exported(objectId)?.producer?.cancel(recursive, force);
         } catch (error) {
           // The one who asked is not there to hear of it.
-          process.emitWarning(String(error), "RaylingWarning");
+          warn(String(error));
         }
       },
       onParts: (bytes, from, begin) => link.pulls.take(from, bytes, begin),

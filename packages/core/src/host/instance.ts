@@ -26,6 +26,7 @@ import { type DeathCause, MethodNotFoundError, RaySystemError } from "../shared/
 import { clockMs } from "../shared/clock.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { type Method, methodsOf, notMethodOf, shutdownHook } from "../shared/methods.ts";
+import { warn } from "../shared/warning.ts";
 import {
   answerCall,
   answerFailure,
@@ -423,10 +424,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     try {
       await asTask(this.#own, () => this.#hook?.apply(this.#object, []));
     } catch (error) {
-      process.emitWarning(
-        `${this.info.className}.${shutdownHook} threw: ${String(error)}`,
-        "RaylingWarning",
-      );
+      warn(`${this.info.className}.${shutdownHook} threw: ${String(error)}`);
     }
   }
 

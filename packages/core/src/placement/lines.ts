@@ -7,6 +7,7 @@
  */
 import type { Amounts } from "../rpc/demand.ts";
 import { Line as Queue } from "../shared/line.ts";
+import { warn } from "../shared/warning.ts";
 
 /** Why somebody has to wait; `feasible` false: no node has as much even when idle. */
 export interface Why {
@@ -65,7 +66,7 @@ export class Lines {
       if (why === undefined) return served;
       line = { key, waiters: new Queue(), why, warned: false };
       this.#lines.set(key, line);
-      warn(line, waiter);
+      warnOfLack(line, waiter);
     }
     return this.#entry(line, line.waiters.add(waiter));
   }
@@ -78,7 +79,7 @@ export class Lines {
       const why = waiter.attempt();
       if (why !== undefined) {
         line.why = why;
-        warn(line, waiter);
+        warnOfLack(line, waiter);
         continue;
       }
       line.waiters.shift();
@@ -164,11 +165,8 @@ function placeOf(line: Line, heads: readonly Line[]): number {
   return low;
 }
 
-function warn(line: Line, { label }: Waiter): void {
+function warnOfLack(line: Line, { label }: Waiter): void {
   if (line.why.feasible || line.warned) return;
   line.warned = true;
-  process.emitWarning(
-    `${label} ${line.why.reason} and waits until a node has as much`,
-    "RaylingWarning",
-  );
+  warn(`${label} ${line.why.reason} and waits until a node has as much`);
 }

@@ -13,6 +13,7 @@ import {
 } from "./control-files.ts";
 import type { DriverAbout } from "../rpc/commands.ts";
 import type { DeathCause } from "../shared/errors.ts";
+import { warn } from "../shared/warning.ts";
 import type { Listener } from "../transport/listen.ts";
 import type { FrameLimits } from "../transport/framing.ts";
 import type { ControlAnswers, ControlSession } from "./control-session.ts";
@@ -42,9 +43,8 @@ export class ControlSocket {
     // Whoever started the runtime goes on first.
     this.#soon = setImmediate(() => {
       this.#opening = this.#open().catch((error: unknown) => {
-        process.emitWarning(
+        warn(
           `the control socket cannot be opened, and commands like \`rayling status\` will not find this driver: ${(error as Error).message}`,
-          "RaylingWarning",
         );
       });
     });

@@ -24,6 +24,8 @@ import { newId } from "../shared/ids.ts";
 import { standardMemory } from "../shared/machine-memory.ts";
 import { isolationKind } from "../shared/options.ts";
 import { show } from "../shared/show.ts";
+import { takesColours } from "../shared/terminal-text.ts";
+import { warn } from "../shared/warning.ts";
 import { tellUnhandled } from "../store/unhandled.ts";
 import type { NetworkSettings } from "../transport/address.ts";
 import { watchCredentials } from "../transport/credential-watch.ts";
@@ -151,6 +153,7 @@ export function startDriver(options: InitOptions): Driver {
   const lines = inside.logToDriver === true ? new LogLines() : undefined;
   const logs = new LogPrinter({
     write: (stream, text) => void process[stream].write(text),
+    takesColours: (stream) => takesColours(process[stream]),
     onLine: lines?.add.bind(lines),
   });
   // What was counted is shown by a driver, too, that ends without shutdown.
@@ -265,7 +268,7 @@ export function startDriver(options: InitOptions): Driver {
   const endWatch =
     found &&
     watchCredentials(found, {
-      tell: (line) => process.emitWarning(line, "RaylingWarning"),
+      tell: warn,
       onRenewed: (credentials) => launcher.renew(credentials),
     });
   const local = localNode({ driverId, network });

@@ -11,6 +11,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Socket } from "node:net";
+import { warn } from "../shared/warning.ts";
 
 /** A path to a unix socket has at most 103 characters (macOS; Linux has 107); the names inside the folder have 21. */
 const maxFolder = 80;
@@ -44,7 +45,7 @@ export class Guard {
       stdio: ["pipe", "ignore", "ignore"],
     });
     // Without a shell, processes still notice that their driver is gone, unless they are too busy to look.
-    this.#shell.on("error", (error) => process.emitWarning(error));
+    this.#shell.on("error", (error) => warn(error));
     this.#shell.stdin?.on("error", () => undefined);
     this.#shell.unref();
     (this.#shell.stdin as Socket | null)?.unref();

@@ -8,6 +8,7 @@
 import { lstatSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { warn } from "../shared/warning.ts";
 import { isOfUserAlone } from "./user-directory.ts";
 
 export function hostEnv(env: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
@@ -45,9 +46,8 @@ function codeCache(): string | undefined {
   }
   if (!warned) {
     warned = true;
-    process.emitWarning(
+    warn(
       `${directory} ${problem}: hosts share no compiled code, and start more slowly. Remove it, or name another in NODE_COMPILE_CACHE`,
-      "RaylingWarning",
     );
   }
   return undefined;

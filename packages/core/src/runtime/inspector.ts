@@ -25,6 +25,7 @@ import {
   summaryOf,
 } from "../rpc/state-query.ts";
 import type { DeathCause } from "../shared/errors.ts";
+import { warn } from "../shared/warning.ts";
 import type { LocalDirectory } from "./directory.ts";
 import type { Host } from "./host.ts";
 import { metricsText } from "./metrics-text.ts";
@@ -173,7 +174,7 @@ export class Inspector implements InsideDirectory {
       const warning = `${hostId}: ${(error as Error).message}`;
       if (this.#warnings.has(warning) || this.#warnings.size >= maxWarnings) return;
       this.#warnings.add(warning);
-      process.emitWarning(warning, "RaylingWarning");
+      warn(warning);
     }
   }
 

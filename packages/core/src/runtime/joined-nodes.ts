@@ -6,6 +6,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { InvalidOptionError, RaySystemError, SessionEndedError } from "../shared/errors.ts";
+import { warn } from "../shared/warning.ts";
 import type { LocalCluster } from "./cluster.ts";
 import {
   type JoinedNode,
@@ -140,8 +141,4 @@ export class JoinedNodes {
       return;
     }
   }
-}
-
-function warn(line: string): void {
-  process.emitWarning(line, "RaylingWarning");
 }

@@ -2,10 +2,11 @@
  * Shows what hosts write: whole lines, each with who wrote it, `(Counter actor-1a2b3c host-9z8y7x) line`.
  *
  * The first of several equal lines is shown at once. Those that come from other hosts within 5 seconds are counted, and shown as one
- * `line [repeated 12x across cluster]`; a host that repeats itself alone is not counted. This is what Ray does.
+ * `line [repeated 12x across cluster]`; a host that repeats itself alone is not counted. This is what Ray does. Lines have nothing that a terminal obeys but colours.
  */
 import type { OutputStream } from "../host/output.ts";
 import { shortId } from "../shared/ids.ts";
+import { terminalLine, terminalText } from "../shared/terminal-text.ts";
 import type { HostOutput } from "./host.ts";
 
 /** Ray's window. */
@@ -29,7 +30,9 @@ interface Recent {
 
 export interface LogPrinterParts {
   readonly write: (stream: OutputStream, text: string) => void;
-  /** Called with every line, shown or counted. */
+  /** Whether colours that hosts write are shown there. Default: they are not. */
+  readonly takesColours?: ((stream: OutputStream) => boolean) | undefined;
+  /** Called with every line as it is, shown or counted. */
   readonly onLine?: HostOutput["line"] | undefined;
   readonly now?: () => number;
 }
@@ -37,6 +40,7 @@ export interface LogPrinterParts {
 export class LogPrinter implements HostOutput {
   readonly #write: (stream: OutputStream, text: string) => void;
   readonly #onLine: HostOutput["line"] | undefined;
+  readonly #takesColours: (stream: OutputStream) => boolean;
   readonly #now: () => number;
   /** By host, then by stream and writer: a line that has no end yet. */
   readonly #open: Map<string, Map<string, { stream: OutputStream; owner: string; text: string }>> =
@@ -45,9 +49,15 @@ export class LogPrinter implements HostOutput {
   readonly #recent: Map<string, Recent> = new Map();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ write, onLine, now = () => performance.now() }: LogPrinterParts) {
+  constructor({
+    write,
+    onLine,
+    takesColours = () => false,
+    now = () => performance.now(),
+  }: LogPrinterParts) {
     this.#write = write;
     this.#onLine = onLine;
+    this.#takesColours = takesColours;
     this.#now = now;
   }
 
@@ -70,7 +80,7 @@ export class LogPrinter implements HostOutput {
   line(hostId: string, stream: OutputStream, owner: string, line: string): void {
     this.#flushOld();
     this.#onLine?.(hostId, stream, owner, line);
-    const prefix = `(${owner === "" ? "" : `${owner} `}${shortId(hostId)}) `;
+    const prefix = terminalLine(`(${owner === "" ? "" : `${owner} `}${shortId(hostId)}) `);
     const key = `${stream} ${line}`;
     const known = this.#recent.get(key);
     if (known === undefined) {
@@ -83,7 +93,7 @@ export class LogPrinter implements HostOutput {
         return this.#arm();
       }
     }
-    this.#write(stream, `${prefix}${line}\n`);
+    this.#write(stream, `${prefix}${this.#shown(stream, line)}\n`);
   }
 
   /** Nothing more comes from there: what it did not end with a line break is shown. */
@@ -135,6 +145,11 @@ export class LogPrinter implements HostOutput {
     this.#recent.delete(key);
     if (count === 0) return;
     const repeated = count === 1 ? "" : ` [repeated ${count}x across cluster]`;
-    this.#write(stream, `${prefix}${line}${repeated}\n`);
+    this.#write(stream, `${prefix}${this.#shown(stream, line)}${repeated}\n`);
+  }
+
+  /** A line may be anybody's: of a model, of a program that it wrote. */
+  #shown(stream: OutputStream, line: string): string {
+    return terminalText(line, { colours: this.#takesColours(stream) });
   }
 }

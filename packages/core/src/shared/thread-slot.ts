@@ -5,6 +5,7 @@
  * told, because refs and handles of one copy are nothing to the other.
  */
 import { ownFolder } from "./own-files.ts";
+import { warn } from "./warning.ts";
 
 const key: unique symbol = Symbol.for("rayling.thread.v1") as never;
 
@@ -19,9 +20,8 @@ export function threadSlot<T>(name: string, make: () => T): T {
 
 const copies: Set<string> = threadSlot("copies", () => new Set());
 if (copies.size > 0 && !copies.has(ownFolder.href)) {
-  process.emitWarning(
+  warn(
     `@rayling/core is loaded from ${[...copies, ownFolder.href].join(" and from ")}. What one copy makes means nothing to the other: let all packages use one version (npm dedupe, pnpm dedupe)`,
-    "RaylingWarning",
   );
 }
 copies.add(ownFolder.href);

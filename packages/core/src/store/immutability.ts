@@ -7,6 +7,7 @@
 import zlib from "node:zlib";
 import type { Encoded } from "../protocol/codec.ts";
 import { ObjectMutatedError } from "../shared/errors.ts";
+import { warn } from "../shared/warning.ts";
 import type { ObjectEntry } from "./object-entry.ts";
 import { partsOf } from "./value-parts.ts";
 
@@ -23,7 +24,7 @@ export class ImmutabilityCheck {
   readonly #watched: WeakMap<ObjectEntry, Watched> = new WeakMap();
   readonly #dropped: FinalizationRegistry<Watched> = new FinalizationRegistry((watched) => {
     const error = mutation(watched);
-    if (error !== undefined && !watched.isReported) process.emitWarning(error);
+    if (error !== undefined && !watched.isReported) warn(error);
   });
 
   /** From now on the value of that entry must not change. */
@@ -49,7 +50,7 @@ export class ImmutabilityCheck {
     const watched = this.#watched.get(entry);
     if (watched === undefined) return;
     const error = mutation(watched);
-    if (error !== undefined && !watched.isReported) process.emitWarning(error);
+    if (error !== undefined && !watched.isReported) warn(error);
     watched.parts = undefined;
   }
 

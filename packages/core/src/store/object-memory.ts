@@ -15,6 +15,7 @@ import {
   uncollectedBytes,
 } from "../protocol/shared-memory.ts";
 import { ObjectLostError, ObjectStoreFullError, OutOfDiskError } from "../shared/errors.ts";
+import { warn } from "../shared/warning.ts";
 import type { Budget } from "./budget.ts";
 import type { ImmutabilityCheck } from "./immutability.ts";
 import type { Away, ObjectEntry } from "./object-entry.ts";
@@ -398,10 +399,7 @@ export class ObjectMemory {
     this.#hasWarned = true;
     const label = culprits[0]?.entry.deref()?.label ?? "a value";
     const { message } = fullError(error, label, culprits[0]?.byteLength ?? 0);
-    process.emitWarning(`${message}; values stay in memory, above the limit`, {
-      type: "RaylingWarning",
-      code: "RAYLING_OBJECT_STORE_FULL",
-    });
+    warn(`${message}; values stay in memory, above the limit`, "RAYLING_OBJECT_STORE_FULL");
   }
 }
 

@@ -7,6 +7,7 @@
  */
 import type { FailureData } from "../protocol/failure.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
+import { warn } from "../shared/warning.ts";
 
 /** More are counted, not kept: this many messages are enough to see what is wrong. */
 const maxKept = 1000;
@@ -26,7 +27,7 @@ const unhandled: Unhandled = threadSlot("unhandled", () => {
   return {
     kept,
     registry: new FinalizationRegistry<Failed>((failed) => {
-      if (kept.delete(failed)) warn(failed.message);
+      if (kept.delete(failed)) tell(failed.message);
     }),
   };
 });
@@ -71,8 +72,8 @@ export class SeenFailure {
 export function tellUnhandled(): void {
   const failed = [...unhandled.kept];
   unhandled.kept.clear();
-  for (const { message } of failed.slice(0, 3)) warn(message);
-  if (failed.length > 3) warn(`${failed.length - 3} more failed and were never looked at`);
+  for (const { message } of failed.slice(0, 3)) tell(message);
+  if (failed.length > 3) tell(`${failed.length - 3} more failed and were never looked at`);
 }
 
 function textOf(failure: FailureData): string {
@@ -80,9 +81,6 @@ function textOf(failure: FailureData): string {
   return failure.stack === "" ? `${failure.name}: ${failure.message}` : failure.stack;
 }
 
-function warn(text: string): void {
-  process.emitWarning(
-    `Unhandled error of a call (RAYLING_IGNORE_UNHANDLED_ERRORS=1 turns this off): ${text}`,
-    "RaylingWarning",
-  );
+function tell(text: string): void {
+  warn(`Unhandled error of a call (RAYLING_IGNORE_UNHANDLED_ERRORS=1 turns this off): ${text}`);
 }

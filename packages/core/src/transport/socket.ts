@@ -11,6 +11,7 @@ import { readSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
 import type { Batch } from "../protocol/messages.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { warn } from "../shared/warning.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";
 import { type Deadline, deadline } from "./deadline.ts";
 import {
@@ -361,7 +362,7 @@ export class SocketChannel implements Channel {
     if (this.#queuedBytes <= this.#warnAt) return;
     this.#warnAt = 2 * this.#queuedBytes;
     const mebibytes = Math.round(this.#queuedBytes / 1024 ** 2);
-    process.emitWarning(`${mebibytes} MiB wait for ${this.#peer} to read them`, "RaylingWarning");
+    warn(`${mebibytes} MiB wait for ${this.#peer} to read them`);
   }
 
   /** Memory is not for those who do not read. */

@@ -2,6 +2,7 @@
 import { hostname, networkInterfaces } from "node:os";
 import { CertificateError, makeCertificate } from "@rayling/cluster";
 import { CliError } from "./cli-error.ts";
+import { say } from "./output.ts";
 
 export interface CertOptions {
   readonly host: readonly string[];
@@ -25,7 +26,7 @@ export async function runCert({ host, ...options }: CertOptions): Promise<void> 
             "Copy the folder to that machine as ~/.rayling/tls, by a way that nobody else can read.",
           ]),
     ];
-    process.stdout.write(`${lines.join("\n")}\n`);
+    say(`${lines.join("\n")}\n`);
   } catch (error) {
     if (error instanceof CertificateError) throw new CliError(2, error.message, { cause: error });
     throw error;

@@ -9,6 +9,7 @@ import { CliError } from "./cli-error.ts";
 import { addDataCommand } from "./data-options.ts";
 import { addDriverCommands } from "./driver-commands.ts";
 import { addNodeCommand } from "./node-options.ts";
+import { plain, tell as tellUser } from "./output.ts";
 import { addQuickstartCommand } from "./quickstart-options.ts";
 import { addRunCommand } from "./run-options.ts";
 import { addReportCommand } from "./report-options.ts";
@@ -29,7 +30,7 @@ const manifest = new URL("../../package.json", import.meta.url);
  */
 export async function runCommandLine(
   args: readonly string[],
-  tell: (line: string) => void = (line) => void process.stderr.write(line),
+  tell: (line: string) => void = tellUser,
 ): Promise<number> {
   try {
     const program = await commands(tell);
@@ -110,5 +111,5 @@ async function versionOf(url: URL): Promise<string> {
 }
 
 function oneLine(text: string): string {
-  return `${text.trim().replaceAll(/\s*\n\s*/g, " ")}\n`;
+  return `${plain(text.trim())}\n`;
 }

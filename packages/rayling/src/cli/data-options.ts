@@ -1,6 +1,7 @@
 /** The flags of `rayling data`: their texts. The work is loaded only when it is asked for. */
 import type { Command } from "commander";
 import { CliError } from "./cli-error.ts";
+import { plain, say } from "./output.ts";
 
 /** Data sets as verl trains on them. */
 export function addDataCommand(program: Command): void {
@@ -28,7 +29,7 @@ export function addDataCommand(program: Command): void {
         const { out: output, ...options } = flags;
         try {
           const rows = await prepareGsm8k({ input, output, ...options });
-          process.stdout.write(`${rows} rows in ${output}\n`);
+          say(`${rows} rows in ${plain(output)}\n`);
         } catch (error) {
           if (!(error instanceof DatasetError)) throw error;
           throw new CliError(2, error.message, { cause: error });

@@ -9,6 +9,7 @@ import {
 } from "@rayling/core/control";
 import { CliError } from "./cli-error.ts";
 import { duration } from "./numbers.ts";
+import { tell } from "./output.ts";
 import { tableLines } from "./table.ts";
 
 export interface DriverChoice {
@@ -62,7 +63,7 @@ function chosen(found: readonly FoundDriver[], choice: DriverChoice): Running {
   const [first, ...others] = running;
   if (first === undefined) throw new CliError(1, noneText(found, choice));
   if (others.length === 0) return first;
-  process.stderr.write(`${listLines(running).join("\n")}\n`);
+  tell(`${listLines(running).join("\n")}\n`);
   throw new CliError(
     2,
     `${running.length} drivers are running: choose one with --pid or --address`,

@@ -1,4 +1,6 @@
 /** How an answer is printed: a table for people, JSON or YAML for programs. */
+import { hasObeyed, terminalJson } from "@rayling/core/terminal";
+import { jsonText, plain, sayData, sayStyled, tell } from "./output.ts";
 import { styled } from "./table.ts";
 
 export const formats = ["table", "json", "yaml"] as const;
@@ -11,27 +13,27 @@ export async function print(
   format: Format,
   lines: () => readonly string[],
 ): Promise<void> {
-  process.stdout.write(await textOf(value, format, lines));
+  if (format === "table") sayStyled(`${lines().join("\n")}\n`);
+  else await sayData(format === "json" ? `${jsonText(value, 2)}\n` : await yamlText(value));
 }
 
-async function textOf(
-  value: object,
-  format: Format,
-  lines: () => readonly string[],
-): Promise<string> {
-  if (format === "table") return `${lines().join("\n")}\n`;
-  const json = JSON.stringify(value, null, 2);
-  if (format === "json") return `${json}\n`;
-  const { stringify } = await import("yaml");
-  // What JSON leaves out is left out here, too.
-  return stringify(JSON.parse(json));
+/** What JSON leaves out is left out here, too. What a terminal would obey stands between double quotes, where it can be escaped. */
+async function yamlText(value: object): Promise<string> {
+  const { Document, visit } = await import("yaml");
+  const document = new Document(JSON.parse(JSON.stringify(value)));
+  visit(document, {
+    Scalar(_key, node) {
+      if (typeof node.value === "string" && hasObeyed(node.value)) node.type = "QUOTE_DOUBLE";
+    },
+  });
+  return terminalJson(document.toString());
 }
 
 /** Tells on stderr which hosts an answer is without. */
 export function tellMissing(missing: readonly string[]): void {
   if (missing.length === 0) return;
-  process.stderr.write(
-    `rayling: ${missing.length} of the hosts did not answer in time, and what only they know is missing: ${missing.join(", ")}\n`,
+  tell(
+    `rayling: ${missing.length} of the hosts did not answer in time, and what only they know is missing: ${plain(missing.join(", "))}\n`,
   );
 }
 

@@ -1,6 +1,7 @@
 /** `rayling logs`: the lines that hosts of a driver wrote, and those to come. */
 import type { ActorRow, DriverClient, LogLine } from "@rayling/core/control";
 import { type DriverChoice, withDriver } from "./drivers.ts";
+import { plain, sayStyled, tell } from "./output.ts";
 
 export interface LogsFlags extends DriverChoice {
   readonly follow?: true;
@@ -62,8 +63,7 @@ async function showKept(
 
 function write(lines: readonly LogLine[]): void {
   if (lines.length === 0) return;
-  const text = lines.map((line) => `(${writer(line)}) ${line.text}\n`).join("");
-  process.stdout.write(text);
+  sayStyled(lines.map((line) => `(${plain(writer(line))}) ${line.text}\n`).join(""));
 }
 
 /** As the driver itself shows it. */
@@ -73,7 +73,7 @@ function writer({ owner, hostId }: LogLine): string {
 
 function tellMissed(missed: number): void {
   if (missed === 0) return;
-  process.stderr.write(`rayling: ${missed} lines came too fast and are not shown\n`);
+  tell(`rayling: ${missed} lines came too fast and are not shown\n`);
 }
 
 async function wantedBy(

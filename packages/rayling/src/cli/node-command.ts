@@ -10,6 +10,7 @@ import {
   startAgent,
 } from "@rayling/cluster";
 import { CliError } from "./cli-error.ts";
+import { plain, say, tell } from "./output.ts";
 import { stopSignal } from "./stop-signal.ts";
 
 export interface NodeOptions {
@@ -70,7 +71,7 @@ export async function runDrain({
       `${ended} of ${left + ended} hosts had not left the node within ${timeoutMs / 1000} s, and ended with it`,
     );
   }
-  process.stdout.write(`The node is drained: ${left} hosts left it, and its agent has ended.\n`);
+  say(`The node is drained: ${left} hosts left it, and its agent has ended.\n`);
 }
 
 export async function runNode({
@@ -93,13 +94,13 @@ export async function runNode({
       ...(name === undefined ? {} : { nodeName: name }),
       ...(numCpus === undefined ? {} : { numCpus }),
       ...(files === undefined ? {} : { tls: files }),
-      onEvent: (line) => process.stderr.write(`${new Date().toISOString()} ${line}\n`),
+      onEvent: (line) => tell(`${new Date().toISOString()} ${plain(line)}\n`),
     });
   } catch (error) {
     stop.close();
     throw new CliError(2, (error as Error).message, { cause: error });
   }
-  process.stdout.write(
+  say(
     `This machine is a node. In a driver that may reach it:\n\n  await ray.init({ nodes: [${JSON.stringify(agent.address)}] })\n\nor RAYLING_NODES=${agent.address}\n`,
   );
   // The agent's connections hold no process; this does, until a signal comes, or the agent was drained.

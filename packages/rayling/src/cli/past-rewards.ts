@@ -8,6 +8,7 @@ import { JsonlError } from "@rayling/data-proto";
 import { outcomesIn, readRewardLog, RewardLogError, rewardVersionsOf } from "@rayling/reward-loop";
 import type { RewardLoopOptions, RewardRecord, RewardVersions } from "@rayling/reward-loop";
 import { CliError, StaleRewardsError } from "./cli-error.ts";
+import { plain, tell } from "./output.ts";
 import type { ScoreOptions } from "./score-options.ts";
 
 export interface PastRewards {
@@ -43,8 +44,8 @@ export async function readPast(
       const cause = new StaleRewardsError(out, stale.length, scores.length, changed);
       throw new CliError(2, `--resume: ${cause.message}.`, { cause });
     }
-    const which = `${stale.length} of the ${scores.length} scores in ${out}`;
-    process.stderr.write(
+    const which = `${stale.length} of the ${scores.length} scores in ${plain(out)}`;
+    tell(
       `${which} are of another version of the reward functions, and stay (--only stale scores them again)\n`,
     );
   }

@@ -3,6 +3,7 @@
 import type { WriteStream } from "node:tty";
 import type { EndpointState, RewardProgress } from "@rayling/reward-loop";
 import { duration, grouped, span } from "./numbers.ts";
+import { plain } from "./output.ts";
 import { capText } from "./score-report.ts";
 
 const BAR_COLUMNS = 24;
@@ -21,11 +22,12 @@ export class ProgressView {
   }
 
   show(progress: RewardProgress): void {
+    const text = plain(progressText(progress));
     if (!this.#stream.isTTY) {
-      this.#stream.write(`${progressText(progress)}\n`);
+      this.#stream.write(`${text}\n`);
       return;
     }
-    const line = `${bar(progress)} ${progressText(progress)}`;
+    const line = `${bar(progress)} ${text}`;
     this.#stream.write(`\r\u001b[2K${line.slice(0, this.#stream.columns - 1)}`);
     this.#isOpen = true;
   }

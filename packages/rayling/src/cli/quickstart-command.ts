@@ -11,6 +11,7 @@ import type {
 } from "@rayling/trainer/quickstart";
 import { CliError } from "./cli-error.ts";
 import { stopSignal } from "./stop-signal.ts";
+import { sayStyled } from "./output.ts";
 import { tableLines } from "./table.ts";
 
 export interface QuickstartFlags {
@@ -116,5 +117,5 @@ function percent(value: number): string {
 }
 
 function say(text: string): void {
-  process.stdout.write(`${text}\n`);
+  sayStyled(`${text}\n`);
 }

@@ -1,6 +1,7 @@
 /** The flags of `rayling report`: their texts. The work is loaded only when it is asked for. */
 import type { Command } from "commander";
 import { CliError } from "./cli-error.ts";
+import { plain, say } from "./output.ts";
 
 interface ReportFlags {
   readonly title?: string;
@@ -28,10 +29,10 @@ export function addReportCommand(program: Command): void {
           ...(title === undefined ? {} : { title }),
           ...(out === undefined ? {} : { path: out }),
         });
-        process.stdout.write(`report  ${page}\n`);
+        say(`report  ${plain(page)}\n`);
         if (trace === undefined) return;
         const path = await writeTrace({ directory, ...(trace === true ? {} : { path: trace }) });
-        process.stdout.write(`trace   ${path}\n`);
+        say(`trace   ${plain(path)}\n`);
       } catch (error) {
         if (!(error instanceof TrackingError)) throw error;
         throw new CliError(2, error.message, { cause: error });

@@ -6,11 +6,12 @@ import { RewardLogError, rewardReport } from "@rayling/reward-loop";
 import type { RewardReport } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
 import { heading, print } from "./formats.ts";
+import { plain } from "./output.ts";
 import { figuresOf, partColumns, partsOf } from "./rewards-figures.ts";
 import type { RewardsReportOptions } from "./rewards-options.ts";
 import { rewardsPage } from "./rewards-page.ts";
 import { isSameFile } from "./same-file.ts";
-import { plain, tableLines } from "./table.ts";
+import { tableLines } from "./table.ts";
 
 export async function runRewardsReport({ log, format, html }: RewardsReportOptions): Promise<void> {
   if (html !== undefined && (await isSameFile(log, html))) {
@@ -46,7 +47,7 @@ function linesOf(report: RewardReport): string[] {
     meanScore: meanScore?.toFixed(4) ?? "-",
   }));
   return [
-    ...figures.map(([name, value]) => `${name.padEnd(width)}  ${value}`),
+    ...figures.map(([name, value]) => `${plain(name).padEnd(width)}  ${plain(value)}`),
     ...(report.failures.length === 0
       ? []
       : [

@@ -4,6 +4,7 @@ import { JsonlError, ParquetError } from "@rayling/data-proto";
 import { exportRewardLog, RewardLogError } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
 import { grouped } from "./numbers.ts";
+import { plain, say } from "./output.ts";
 import type { RewardsExportOptions } from "./rewards-options.ts";
 import { isSameFile } from "./same-file.ts";
 
@@ -11,7 +12,7 @@ export async function runRewardsExport({ log, out }: RewardsExportOptions): Prom
   if (await isSameFile(log, out)) throw new CliError(2, `--out ${out} is the log itself`);
   try {
     const rows = await exportRewardLog(log, out);
-    process.stdout.write(`wrote ${grouped(rows)} rows to ${out}\n`);
+    say(`wrote ${grouped(rows)} rows to ${plain(out)}\n`);
   } catch (error) {
     const isOfFile =
       error instanceof JsonlError ||

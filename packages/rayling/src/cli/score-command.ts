@@ -18,6 +18,7 @@ import type { AskedFunctions } from "./asked-functions.ts";
 import type { BaselineResult } from "./baseline.ts";
 import { CliError } from "./cli-error.ts";
 import { grouped } from "./numbers.ts";
+import { plain, say, tell } from "./output.ts";
 import { readPast } from "./past-rewards.ts";
 import { ProgressView } from "./progress-view.ts";
 import { reportText } from "./score-report.ts";
@@ -49,7 +50,7 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     const words = `${options.workers} workers x ${options.concurrency}`;
     const isCounted = options.policy.spend !== undefined || spent > 0;
     const money = isCounted ? { spent, spentBefore, spending } : undefined;
-    process.stdout.write(reportText({ ...run, loop: words, baseline, money, out: file.path }));
+    say(reportText({ ...run, loop: words, baseline, money, out: file.path }));
     checkFailures(run.summary, options);
   } finally {
     await ray.shutdown();
@@ -99,7 +100,7 @@ async function scoreAll(
   const subset = spreadOver(total, options.baseline);
   const startedAt = performance.now();
   const onStop = (): void => {
-    process.stderr.write("stopping: what is in flight is finished; Ctrl-C again stops at once\n");
+    tell("stopping: what is in flight is finished; Ctrl-C again stops at once\n");
   };
   signal.addEventListener("abort", onStop, { once: true });
   try {
@@ -167,7 +168,7 @@ async function runBaseline(
   { single }: AskedFunctions,
 ): Promise<BaselineResult | undefined> {
   if (samples.length === 0 || single === undefined) return undefined;
-  process.stderr.write(`baseline: ${grouped(samples.length)} samples, one at a time\n`);
+  tell(`baseline: ${grouped(samples.length)} samples, one at a time\n`);
   const baseline = baselineOf(options);
   // They were scored once; a function that now hangs must not hold the report back.
   const limit =
@@ -176,7 +177,7 @@ async function runBaseline(
     return await ray.get(baseline.run.remote(single.asked, single.named, [...samples]), limit);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`baseline: given up, ${reason.split("\n", 1)[0]}\n`);
+    tell(`baseline: given up, ${plain(reason.split("\n", 1)[0] ?? "")}\n`);
     return undefined;
   }
 }

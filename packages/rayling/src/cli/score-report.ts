@@ -3,6 +3,7 @@
 import type { SpendState } from "@rayling/reward-loop";
 import type { BaselineResult } from "./baseline.ts";
 import { duration, grouped, mean, quantile } from "./numbers.ts";
+import { plain } from "./output.ts";
 import type { RunSummary } from "./run-summary.ts";
 
 export interface Report {
@@ -33,14 +34,16 @@ export function reportText(report: Report): string {
     ...(baseline === undefined || isWhole(report) ? [] : [extrapolation(baseline, summary.scored)]),
     ...[...summary.invalid].map(
       ([code, { count, example }]) =>
-        `invalid: ${grouped(count)} x ${code}, for example: ${firstLine(example)}`,
+        `invalid: ${grouped(count)} x ${plain(code)}, for example: ${plain(firstLine(example))}`,
     ),
     ...(compared === 0
       ? []
       : [`is_correct: ${grouped(equal)} of ${grouped(compared)} scores agree with it`]),
-    ...[...summary.answeredBy].map(([name, count]) => `answered by ${name}: ${grouped(count)}`),
+    ...[...summary.answeredBy].map(
+      ([name, count]) => `answered by ${plain(name)}: ${grouped(count)}`,
+    ),
     ...(report.money === undefined ? [] : moneyLines(report.money)),
-    `wrote ${grouped(summary.done)} records to ${report.out}`,
+    `wrote ${grouped(summary.done)} records to ${plain(report.out)}`,
     "",
   ].join("\n");
 }
@@ -52,7 +55,7 @@ function moneyLines({ spent, spentBefore, spending }: NonNullable<Report["money"
 
 /** How far a cap is: of all, or of one of several rewards. */
 export function capText({ name, spent, cap = 0, state }: SpendState): string {
-  const whose = name === "" ? "" : `${name}: `;
+  const whose = name === "" ? "" : `${plain(name)}: `;
   const words = { free: "", near: ", near the cap", reached: ", the cap is reached" }[state];
   return `${whose}${spent.toFixed(4)} of ${cap.toFixed(4)} spent${words}`;
 }

@@ -3,8 +3,9 @@ import type { NodeStatus, PendingDemand, ResourceUse, SessionStatus } from "@ray
 import { withDriver } from "./drivers.ts";
 import { heading, print } from "./formats.ts";
 import { bytes, duration } from "./numbers.ts";
+import { plain } from "./output.ts";
 import { answerLimitMs, type AnswerFlags } from "./session-flags.ts";
-import { columnsOf, plain, tableLines } from "./table.ts";
+import { columnsOf, tableLines } from "./table.ts";
 
 export async function showStatus(flags: AnswerFlags): Promise<void> {
   const status = await withDriver(flags, (driver) =>

@@ -8,6 +8,7 @@ import {
 } from "@rayling/core/control";
 import { CliError } from "./cli-error.ts";
 import { type DriverChoice, isRunning, withDriver } from "./drivers.ts";
+import { plain, say } from "./output.ts";
 
 export interface StopFlags extends DriverChoice {
   readonly force?: true;
@@ -87,5 +88,5 @@ function sendKill(pid: number): boolean {
 }
 
 function tell({ pid, script }: DriverAbout, what: string): void {
-  process.stdout.write(`the driver ${pid} (${script}) ${what}\n`);
+  say(`the driver ${pid} (${plain(script)}) ${what}\n`);
 }

@@ -1,5 +1,6 @@
 /** Rows as columns for people. Text of others is shown without control characters, so that it cannot move the cursor of a terminal. */
 import util from "node:util";
+import { plain } from "./output.ts";
 
 type Style = Parameters<typeof util.styleText>[0];
 
@@ -54,9 +55,4 @@ export function cellText(value: unknown): string {
   if (value === undefined || value === null || value === "") return "-";
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return plain(text);
-}
-
-/** In one line, with nothing that a terminal would obey. */
-export function plain(text: string): string {
-  return text.replaceAll(/\s*\n\s*/g, " ").replaceAll(/\p{Cc}/gu, "\uFFFD");
 }

@@ -3,6 +3,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import type { DriverClient } from "@rayling/core/control";
 import { CliError } from "./cli-error.ts";
 import { type DriverChoice, withDriver } from "./drivers.ts";
+import { jsonText, plain, say, sayData } from "./output.ts";
 
 export interface TimelineFlags extends DriverChoice {
   readonly out?: string;
@@ -23,7 +24,7 @@ export async function writeTimeline(flags: TimelineFlags): Promise<void> {
         `the driver ${pid} (${script}) notes nothing for a timeline: start it with init({ taskEvents: true })`,
       );
     }
-    if (flags.out === "-") await writeParts(driver, parts, writeOut);
+    if (flags.out === "-") await writeParts(driver, parts, sayData);
     else await writeFile(driver, parts, flags.out ?? `timeline-${jobId}.json`);
   });
 }
@@ -37,7 +38,7 @@ async function writeFile(driver: DriverClient, parts: number, path: string): Pro
   }
   try {
     const events = await writeParts(driver, parts, (text) => file.writeFile(text));
-    process.stdout.write(`${events} events in ${path}: open it with ui.perfetto.dev\n`);
+    say(`${events} events in ${plain(path)}: open it with ui.perfetto.dev\n`);
   } catch (error) {
     // Half a trace is none.
     await rm(path, { force: true });
@@ -53,14 +54,10 @@ async function writeParts(driver: DriverClient, parts: number, write: Write): Pr
   await write("[");
   for (let index = 0; index < parts; index++) {
     const events = await driver.ask("timelinePart", [index], answerMs);
-    const text = events.map((event) => JSON.stringify(event)).join(",\n");
+    const text = events.map((event) => jsonText(event)).join(",\n");
     await write(count === 0 ? `\n${text}` : `,\n${text}`);
     count += events.length;
   }
   await write("\n]\n");
   return count;
-}
-
-function writeOut(text: string): Promise<void> {
-  return new Promise((resolve) => process.stdout.write(text, () => resolve()));
 }

@@ -6,6 +6,7 @@ import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayli
 import type { TrainerConfig } from "@rayling/trainer/config";
 import type { TrainingRun } from "@rayling/trainer/run";
 import { CliError } from "./cli-error.ts";
+import { plain, say, sayData, tell } from "./output.ts";
 import { stopSignal } from "./stop-signal.ts";
 import type { TrainOptions } from "./train-options.ts";
 
@@ -13,8 +14,8 @@ export async function runTrain(options: TrainOptions): Promise<void> {
   await withWords(async () => {
     const { configName: name, configDir: folder, overrides } = options;
     const config = loadTrainerConfig({ name, folder, overrides });
-    if (options.printConfig) process.stdout.write(printConfig(config));
-    else if (options.dryRun) process.stdout.write(await dryRun(config));
+    if (options.printConfig) await sayData(printConfig(config));
+    else if (options.dryRun) say(await dryRun(config));
     else await train(config);
   });
 }
@@ -41,7 +42,7 @@ async function train(config: TrainerConfig): Promise<void> {
     await startSession(metricsPort);
     const run = await stop.race(runTraining(config));
     const seconds = (performance.now() - startedAt) / 1000;
-    process.stdout.write(await endText(config, run, seconds));
+    say(await endText(config, run, seconds));
   } finally {
     await ray.shutdown();
     stop.close();
@@ -58,14 +59,14 @@ async function startSession(metricsPort: number | null): Promise<void> {
   const session = await ray.init({ prewarm: 2, metricsPort, ...token });
   // One that is drawn is known to nobody else.
   const secret = given === undefined ? ` with Authorization: Bearer ${session.metricsToken}` : "";
-  process.stderr.write(`metrics: http://127.0.0.1:${session.metricsPort}/metrics${secret}\n`);
+  tell(`metrics: http://127.0.0.1:${session.metricsPort}/metrics${secret}\n`);
 }
 
 function tellIgnored(ignored: readonly string[]): void {
   if (ignored.length === 0) return;
   const shown = ignored.slice(0, 8).join(", ");
   const more = ignored.length > 8 ? ` and ${ignored.length - 8} more` : "";
-  process.stderr.write(`not used: ${shown}${more} (they are about verl's engines)\n`);
+  tell(`not used: ${plain(shown)}${more} (they are about verl's engines)\n`);
 }
 
 async function endText(
@@ -87,7 +88,7 @@ async function endText(
       : []),
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
-  return `${lines.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n")}\n`;
+  return `${lines.map(([name, value]) => `${plain(name).padEnd(width)}  ${plain(value)}`).join("\n")}\n`;
 }
 
 /** Wrong input ends with 2, and what failed on the way with 1. */

@@ -6,6 +6,7 @@
  */
 
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import { warn } from "@rayling/core/terminal";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import type { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { ScoreRound } from "../manager/score-round.ts";
@@ -295,7 +296,7 @@ export class RewardRequest {
     const told = await this.#loop.log(this.#log).catch((error: unknown) => ({ error }));
     if ("valid" in told && told.valid) return;
     const { message } = told.error as { readonly message: string };
-    process.emitWarning(`the reward function's log failed: ${message}`, "RaylingWarning");
+    warn(`the reward function's log failed: ${message}`);
   }
 }
 

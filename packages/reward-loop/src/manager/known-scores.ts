@@ -6,6 +6,7 @@
  */
 
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+import { warn } from "@rayling/core/terminal";
 import type { SampleOutcome } from "../outcome.ts";
 import { olderSampleKeys, sampleKey } from "../record/sample-key.ts";
 import type { ScoreCache } from "../spend/score-cache.ts";
@@ -66,9 +67,8 @@ export class KnownScores {
       if (!this.#hasWarned) {
         this.#hasWarned = true;
         const message = error instanceof Error ? error.message : String(error);
-        process.emitWarning(
+        warn(
           `the cache of scores failed, and scoring goes on without what it cannot do: ${message}`,
-          "RaylingWarning",
         );
       }
       return undefined;

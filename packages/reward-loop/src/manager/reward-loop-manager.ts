@@ -5,6 +5,7 @@
 
 import type { DataProto } from "@rayling/data-proto";
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import { warn } from "@rayling/core/terminal";
 import { assembleRewards } from "../batch/rewards.ts";
 import { responseShape, samplesOf } from "../batch/rows.ts";
 import type { ResponseShape } from "../batch/rows.ts";
@@ -318,5 +319,5 @@ function warnOfSpending({ name, spent, cap = 0, state }: SpendState): void {
     state === "reached"
       ? `all that may be spent on ${whose} is spent: ${amount}`
       : `${amount} is spent on ${whose}`;
-  process.emitWarning(message, "RaylingWarning");
+  warn(message);
 }

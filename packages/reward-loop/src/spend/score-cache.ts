@@ -8,6 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { RewardCacheError } from "../errors.ts";
 import type { RewardResult } from "@rayling/reward-manager-registry";
+import { warn } from "@rayling/core/terminal";
 
 /** Of this file's layout. */
 const layout = 1;
@@ -75,7 +76,7 @@ export class ScoreCache {
     this.#hasWarned = true;
     const extras = Object.entries(rewardExtraInfo);
     const [key] = extras.find(([, value]) => textOf({ value }) === undefined) ?? ["score"];
-    process.emitWarning(
+    warn(
       `the cache of scores does not keep results whose ${JSON.stringify(key)} JSON cannot carry: their samples are asked for again each time; return texts, finite numbers, booleans, null, and lists and plain objects of them`,
       "RaylingWarning",
     );

@@ -1,6 +1,7 @@
 /** Validation: answers to all of its prompts, greedy if nothing else is said, scored in a lane of their own, and verl's metrics of them. */
 
 import type { SampleOutcome } from "@rayling/reward-loop";
+import { warn } from "@rayling/core/terminal";
 import type { PromptDataset } from "../data/prompt-dataset.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
 import { validationMetrics } from "../metrics/validation-metrics.ts";
@@ -107,7 +108,7 @@ function resultOf({ prompts, samples, outcomes, uids, n }: Validated): Validatio
   );
   for (const [variable, question] of mixed) {
     const message = `"${variable}" is a number in some answers to question ${question} of the validation, and something else in others: what is mixed so is left out of its metrics`;
-    process.emitWarning(message, "RaylingWarning");
+    warn(message);
   }
   return {
     metrics: {

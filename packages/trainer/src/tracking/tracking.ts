@@ -20,6 +20,7 @@ import type {
   TrackingLogger,
   TrainingProgress,
 } from "./tracking-logger.ts";
+import { warn } from "@rayling/core/terminal";
 
 export interface TrackingOptions {
   /** verl `trainer.logger`. Default console. */
@@ -206,5 +207,5 @@ async function madeDirectory(directory: string): Promise<void> {
 }
 
 function warnProcess(warning: TrackingError): void {
-  process.emitWarning(warning);
+  warn(warning);
 }

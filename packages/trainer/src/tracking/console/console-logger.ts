@@ -1,6 +1,7 @@
 /** What a run looks like to who started it: a line for each step as verl prints it; on a terminal a short one, and below it what goes on right now. */
 
 import type { WriteStream } from "node:tty";
+import { terminalLine } from "@rayling/core/terminal";
 import type {
   PhaseRecord,
   StepMetrics,
@@ -34,7 +35,7 @@ export class ConsoleLogger implements TrackingLogger {
   }
 
   log(metrics: StepMetrics, step: number): void {
-    if (this.#view === undefined) this.#stream.write(`${stepLine(metrics, step)}\n`);
+    if (this.#view === undefined) this.#stream.write(`${terminalLine(stepLine(metrics, step))}\n`);
     else this.#view.finished(metrics, step);
   }
 

@@ -4,6 +4,7 @@
  */
 
 import type { WriteStream } from "node:tty";
+import { terminalLine } from "@rayling/core/terminal";
 import { isAddition } from "../tracking-logger.ts";
 import type { PhaseRecord, StepMetrics, TrainingProgress } from "../tracking-logger.ts";
 import { phaseBar, progressBar } from "./phase-bar.ts";
@@ -91,7 +92,7 @@ export class LiveView {
 
   #say(line: string): void {
     this.#clear();
-    this.#stream.write(`${line}\n`);
+    this.#stream.write(`${terminalLine(line)}\n`);
     this.#drawSoon();
   }
 
@@ -108,7 +109,7 @@ export class LiveView {
     this.#clear();
     const lines = [this.#runLine(), this.#stepLine()];
     for (const line of lines)
-      this.#stream.write(`${cut(line, (this.#stream.columns || 80) - 1)}\n`);
+      this.#stream.write(`${cut(terminalLine(line), (this.#stream.columns || 80) - 1)}\n`);
     this.#rows = lines.length;
   }
 

@@ -1,0 +1,107 @@
+/**
+ * Text of others on its way to a terminal: the one place that knows what a terminal obeys.
+ *
+ * A name, a message or a line of a log may have been written by somebody else (a model, a peer, a data set). In a terminal it could move the cursor over what stands there,
+ * set the title, write to the clipboard, or turn letters around so that a text reads as another one. What could do that is taken out, or is shown as U+FFFD:
+ * control characters of C0 and C1 (but for tab and line feed), the escape sequences that they begin, the controls of bidirectional text, and the separators of lines and paragraphs
+ * of Unicode. Values stay as they are: only what is written to a terminal passes here.
+ */
+
+/* eslint-disable no-control-regex -- control characters are what is looked for */
+
+/** C0 but for tab and line feed, DEL and C1; marks, embeddings, overrides and isolates of directions; separators of lines and paragraphs. */
+const obeyed = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** The same, and what ends a line. */
+const obeyedInLine = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** What JSON.stringify leaves as it is. */
+const obeyedInJson = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/**
+ * Escape sequences (ECMA-48, 5.4 and 5.6): of a control string, CSI, and others. Node's stripVTControlCharacters knows no control strings with spaces, and of C1 only CSI.
+ * No part of a sequence can be the begin of another one, so that no text takes long.
+ */
+const sequences =
+  /(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\0-\x1f\x7f-\x9f]*(?:\x07|\x1b\\|\x9c)|(?:\x1b\[|\x9b)[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b[\x20-\x2f]*[\x30-\x7e]/g;
+
+/** Select graphic rendition: colours and weights. */
+const colour = /^\x1b\[[\d;:]*m$/;
+
+const plainColours = "\u001b[0m";
+const shownAs = "\uFFFD";
+
+/** In one line, with what a terminal would obey as U+FFFD: for names, for errors, for cells of tables. */
+export function terminalLine(text: string): string {
+  const lines = text.split("\n");
+  const last = lines.length - 1;
+  const parts = lines.map((line, index) => {
+    const begun = index === 0 ? line : line.trimStart();
+    return index === last ? begun : begun.trimEnd();
+  });
+  const line = parts
+    .filter((part, index) => part !== "" || index === 0 || index === last)
+    .join(" ");
+  return line.replaceAll("\t", " ").replaceAll(obeyedInLine, shownAs);
+}
+
+/**
+ * In lines, without escape sequences, and with what else a terminal would obey as U+FFFD: for logs and reports.
+ *
+ * @param colours whether colours stay; they end with the line
+ */
+export function terminalText(
+  text: string,
+  { colours = false }: { readonly colours?: boolean } = {},
+): string {
+  if (text.search(obeyed) < 0) return text;
+  if (!colours) return withoutControls(text.replaceAll(sequences, ""));
+  return text
+    .split("\n")
+    .map((line) => {
+      let hasColour = false;
+      const parts: string[] = [];
+      let from = 0;
+      for (const { 0: sequence, index } of line.matchAll(sequences)) {
+        const isColour = colour.test(sequence);
+        hasColour ||= isColour;
+        parts.push(withoutControls(line.slice(from, index)), isColour ? sequence : "");
+        from = index + sequence.length;
+      }
+      parts.push(withoutControls(line.slice(from)));
+      const shown = parts.join("");
+      return hasColour && !shown.endsWith(plainColours) ? shown + plainColours : shown;
+    })
+    .join("\n");
+}
+
+/** Windows ends lines with a carriage return, too, and a progress bar begins its line again by one. */
+function withoutControls(text: string): string {
+  const withoutReturns = text.replaceAll(/\r+/g, (returns, at: number) => {
+    const next = text[at + returns.length];
+    return next === undefined || next === "\n" ? "" : " ";
+  });
+  return withoutReturns.replaceAll(obeyed, shownAs);
+}
+
+/** JSON of the same value in which a terminal finds nothing to obey. */
+export function terminalJson(json: string): string {
+  return json.replaceAll(obeyedInJson, escaped);
+}
+
+/** As JSON and YAML have it between double quotes. */
+export function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+/** Whether text has what a terminal obeys, line ends and tabs not counted. */
+export function hasObeyed(text: string): boolean {
+  return text.search(obeyed) >= 0;
+}
+
+/** Whether colours that others wrote are for this stream: a terminal, or something that asked for them. */
+export function takesColours(stream: { readonly isTTY?: boolean }): boolean {
+  const { FORCE_COLOR: forced, NO_COLOR: refused } = process.env;
+  if (forced !== undefined) return forced !== "0" && forced !== "false";
+  return stream.isTTY === true && (refused === undefined || refused === "");
+}

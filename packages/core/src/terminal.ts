@@ -1,0 +1,10 @@
+/** What sister packages write to terminals with. Not for others; it changes with any release. */
+export {
+  escaped,
+  hasObeyed,
+  takesColours,
+  terminalJson,
+  terminalLine,
+  terminalText,
+} from "./shared/terminal-text.ts";
+export { warn } from "./shared/warning.ts";

@@ -1,0 +1,36 @@
+/**
+ * What the command writes: the one place that writes to stdout and stderr. What others wrote in it is nothing that a terminal obeys: names and messages go
+ * through `plain` where they stand in a line, and all text through here.
+ */
+import { takesColours, terminalJson, terminalLine, terminalText } from "@rayling/core/terminal";
+
+/** To stdout, without colours. */
+export function say(text: string): void {
+  process.stdout.write(terminalText(text));
+}
+
+/** To stdout, with the colours that the command gave it. */
+export function sayStyled(text: string): void {
+  process.stdout.write(terminalText(text, { colours: takesColours(process.stdout) }));
+}
+
+/** To stdout, for programs to read: on the way to one it stays as it is. Resolves when it is written. */
+export function sayData(text: string): Promise<void> {
+  const shown = process.stdout.isTTY ? terminalText(text) : text;
+  return new Promise((resolve) => process.stdout.write(shown, () => resolve()));
+}
+
+/** To stderr, without colours. */
+export function tell(text: string): void {
+  process.stderr.write(terminalText(text));
+}
+
+/** The value, in which a terminal finds nothing to obey, whoever reads it. */
+export function jsonText(value: unknown, indent?: number): string {
+  return terminalJson(JSON.stringify(value, null, indent));
+}
+
+/** In one line, with nothing that a terminal would obey. */
+export function plain(text: string): string {
+  return terminalLine(text);
+}

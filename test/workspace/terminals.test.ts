@@ -1,0 +1,39 @@
+/** What packages write to terminals goes through the one file that knows what a terminal obeys. */
+import { expect, test } from "vitest";
+import { sourceFiles } from "./source.ts";
+
+const files = sourceFiles("packages/*/src/**/*.ts");
+
+const filesWith = (wanted: RegExp): string[] =>
+  files
+    .map(({ path, text }) => ({ path, code: text.replaceAll(/\/\*[\s\S]*?\*\//g, "") }))
+    .filter(({ code }) => wanted.test(code))
+    .map(({ path }) => path);
+
+test("the process is warned in one way", () => {
+  expect(filesWith(/process\.emitWarning\(/)).toEqual(["packages/core/src/shared/warning.ts"]);
+});
+
+test("stdout and stderr are written to by the command's output, and by the driver for its hosts", () => {
+  expect(filesWith(/process(?:\.std(?:out|err)|\[stream\])\.write\(/)).toEqual([
+    "packages/core/src/runtime/driver.ts",
+    "packages/rayling/src/cli/output.ts",
+  ]);
+});
+
+test("nobody else writes to the console", () => {
+  // Programs that are sent to a sandbox have it in their text.
+  expect(filesWith(/^(?!.*`).*\bconsole\.(?:log|error|warn|info|debug)\(/m)).toEqual([
+    "packages/reward-manager-registry/src/scorers/code/service-caller.ts",
+  ]);
+});
+
+test("who writes to a stream that is given takes what others wrote through that file", () => {
+  const writers = filesWith(/this\.#stream\.write\(/);
+  expect(writers.length).toBeGreaterThan(0);
+  const without = writers.filter((path) => {
+    const { text } = files.find((file) => file.path === path) ?? { text: "" };
+    return !/terminalLine|\bplain\b/.test(text);
+  });
+  expect(without).toEqual([]);
+});
