@@ -121,10 +121,12 @@ export async function shown(
   });
 }
 
-/** A folder that is gone after the test. */
-export async function folder(): Promise<string> {
+/** A folder that is gone after the test, or after what else is said. */
+export async function folder(
+  after: (remove: () => Promise<void>) => void = onTestFinished,
+): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "rayling-cli-"));
-  onTestFinished(() => rm(path, { recursive: true }));
+  after(() => rm(path, { recursive: true }));
   return path;
 }
 

@@ -62,7 +62,8 @@ export async function recordsIn(directory: string): Promise<readonly string[]> {
   return names.filter((name) => name.endsWith(".json")).map((name) => join(directory, name));
 }
 
-async function found(directory: string, pid: number | undefined): Promise<void> {
+/** Resolves when commands find a driver of that process. */
+export async function found(directory: string, pid: number | undefined): Promise<void> {
   while (!(await pidsIn(directory)).includes(pid)) {
     await new Promise((resolve) => setImmediate(resolve));
   }
