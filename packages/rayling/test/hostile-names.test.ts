@@ -50,6 +50,13 @@ test("its own output and errors have nothing that a terminal obeys", () => {
   for (const text of [output.stdout, output.stderr]) expect(hasObeyed(text), text).toBe(false);
 });
 
+test("an error that nobody catches says what it said, and does nothing in a terminal", async () => {
+  const { code, stderr } = await startNode(script, "--uncaught").ended;
+  expect(code).toBe(1);
+  expect(stderr).toContain("RangeError: error");
+  expect(hasObeyed(stderr), JSON.stringify(stderr)).toBe(false);
+});
+
 describe("a command shows it without", () => {
   test.each([
     ["list", "actors"],
@@ -101,8 +108,8 @@ describe("a command shows it without", () => {
 
   test("what is wrong with its arguments", async () => {
     for (const args of [
-      [`${evil}`],
-      ["list", `${evil}`],
+      [evil],
+      ["list", evil],
       ["list", "actors", "--filter", evil],
       ["status", "--address", evil],
       [`--${evil}`],

@@ -17,6 +17,7 @@ import {
   TaskError,
   UnserializableException,
 } from "../shared/errors.ts";
+import { terminalLine, terminalText } from "../shared/terminal-text.ts";
 
 export interface FailureData {
   readonly name: string;
@@ -259,9 +260,16 @@ function revive(
   }
   if (failure.errors !== undefined) define("errors", failure.errors.map(part), false);
   if (error.name !== name) define("name", name, false);
-  define("stack", failure.stack, false);
+  define("stack", shownStack(failure.stack), false);
   if (site !== undefined) markRemote(error, site);
   return error;
+}
+
+/**
+ * A stack is for people: Node prints it as it is when nobody catches the error, and the message that it repeats may be of a model or a data set. `message` stays what it is.
+ */
+function shownStack(stack: string): string {
+  return terminalText(stack, { colours: true });
 }
 
 /** The runtime's own frames, and Node's, say nothing about the user's mistake. */
@@ -281,7 +289,8 @@ export function appendLocalStack(error: Error, local: string): void {
   const frames = userStack(local).split("\n").filter(isFrame);
   if (frames.length === 0) return;
   const site = known.remoteSiteOf(error);
-  const remote = site === undefined ? "" : `    at <${site.functionName} on ${site.hostId}>\n`;
+  const remote =
+    site === undefined ? "" : `    at <${terminalLine(site.functionName)} on ${site.hostId}>\n`;
   Object.defineProperty(error, "stack", {
     value: `${error.stack ?? String(error)}\n${remote}${frames.join("\n")}`,
     enumerable: false,
