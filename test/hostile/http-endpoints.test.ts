@@ -273,6 +273,7 @@ describe.each(endpoints)("$name", ({ open }) => {
     expect(headers).toMatchObject({
       "content-type": "application/json",
       "cache-control": "no-store",
+      "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
       "x-content-type-options": "nosniff",
       connection: "close",
     });

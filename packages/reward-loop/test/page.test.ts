@@ -1,14 +1,17 @@
 /** Axes have round values around what they show, and plots show what there is. */
 
+import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import {
   barPlot,
   colourCount,
+  figuresTable,
   htmlPage,
   linearTicks,
   linePlot,
   logTicks,
   numberText,
+  section,
   table,
 } from "@rayling/reward-loop/page";
 
@@ -92,16 +95,58 @@ test("bars stand on the axis, as high as what they count", () => {
   expect(barPlot({ ...plot, bars: [] })).toBe("");
 });
 
-test("text of others is no markup anywhere", () => {
-  const name = `<img src=x onerror="alert(1)">`;
-  const page = htmlPage({
+const name = `<img src=x onerror="alert(1)" title='&amp;'>`;
+
+/** With text of others in every place that takes text. */
+const hostilePage = (): string =>
+  htmlPage({
     title: name,
     subtitle: name,
     sections: [
-      table([name], [[name]]),
-      linePlot({ title: name, xLabel: name, yLabel: name, curves: [{ name, points: [[0, 1]] }] }),
+      section(name, table([name], [[name]])),
+      figuresTable([[name, name]]),
+      linePlot({
+        title: name,
+        xLabel: name,
+        yLabel: name,
+        xText: () => name,
+        curves: [{ name, points: [[0, 1]] }],
+      }),
+      barPlot({ ...plot, bars: [{ from: 1, to: 2, value: 1, text: name }], xText: () => name }),
     ],
   });
+
+test("text of others is no markup anywhere", () => {
+  const page = hostilePage();
   expect(page).not.toContain("<img");
   expect(page).not.toContain(`onerror="`);
+  expect(page).not.toContain("title='");
+  expect(
+    page.split("&lt;img src=x onerror=&quot;alert(1)&quot; title=&#39;&amp;amp;&#39;&gt;").length,
+  ).toBeGreaterThan(15);
+});
+
+test("a page lets nothing in but its own style sheet, which its policy names by its hash", () => {
+  const page = hostilePage();
+  const [, policy = ""] =
+    /<meta http-equiv="Content-Security-Policy" content="([^"]*)">/.exec(page) ?? [];
+  const rules = Object.fromEntries(
+    policy.split("; ").map((rule) => [rule.split(" ")[0], rule.split(" ").slice(1).join(" ")]),
+  );
+  const [, style = "", ...more] = page.split(/<style>([^]*?)<\/style>/);
+  expect(more).toHaveLength(1);
+  expect(rules).toEqual({
+    "default-src": "'none'",
+    "style-src": `'sha256-${createHash("sha256").update(style).digest("base64")}'`,
+    "base-uri": "'none'",
+    "form-action": "'none'",
+  });
+  // It holds for what stands behind it.
+  expect(page.indexOf(policy)).toBeLessThan(page.indexOf("<title>"));
+  const tags = page.replaceAll(/"[^"]*"/g, "").match(/<[a-z][^>]*>/gi) ?? [];
+  expect(tags.length).toBeGreaterThan(30);
+  for (const tag of tags) {
+    expect(tag).not.toMatch(/^<(?:script|link|img|iframe|object|embed|form|base|a)\b/i);
+    expect(tag).not.toMatch(/\s(?:style|on[a-z]+|href|src|srcdoc|action)\s*=/i);
+  }
 });

@@ -1,7 +1,9 @@
 /**
  * A page that needs nothing else: no script, no request, its own styles, light or dark as the reader has it. Content comes as HTML; text of others goes
- * through `escaped` first.
+ * through `escaped` first. Its policy lets nothing in but that one style sheet, so that markup which came in all the same does nothing.
  */
+
+import { createHash } from "node:crypto";
 
 export interface HtmlPage {
   readonly title: string;
@@ -48,13 +50,23 @@ figure { margin: 0; } figcaption { font-weight: 600; } figcaption span { font-we
 svg { width: 100%; height: auto; display: block; } svg text { font-size: 11px; fill: var(--dim); }
 .grid { stroke: var(--line); stroke-width: 1; } .curve { stroke-width: 1.8; } circle.point { stroke: none; fill-opacity: 0; } circle.point:hover, circle.few { fill-opacity: 1; }
 ${light.map((_, index) => `.c${index} { stroke: var(--c${index}); fill: var(--c${index}); color: var(--c${index}); }`).join(" ")}
-polyline.curve { fill: none; } rect.bar { stroke: none; } rect.bar:hover { opacity: 0.7; }
+polyline.curve { fill: none; } polygon.rewards { fill: var(--dim); opacity: 0.45; } rect.bar { stroke: none; } rect.bar:hover { opacity: 0.7; }
 `;
+
+/** No scripts, no requests, no forms; styles by their hash (CSP Level 3), so that `style` attributes do nothing either. */
+const policy = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
 
 export function htmlPage({ title, subtitle, sections }: HtmlPage): string {
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="referrer" content="no-referrer">
 <meta name="viewport" content="width=device-width">
 <title>${escaped(title)}</title>
 <style>${style}</style>
@@ -91,5 +103,6 @@ export function escaped(text: string): string {
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;");
+    .replaceAll('"', "&quot;")
+    .replaceAll("'", "&#39;");
 }

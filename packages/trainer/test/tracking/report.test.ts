@@ -1,6 +1,6 @@
 /** The report of a run: what it draws is what the run told, in a real browser where there is one. */
 
-import { readFile, rm } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -92,6 +92,43 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
       { back: "rgb(255, 255, 255)", curve: "rgb(0, 114, 178)", isWide: false },
       { back: "rgb(20, 23, 28)", curve: "rgb(86, 180, 233)", isWide: false },
     ]);
+  });
+});
+
+describe.skipIf(chromiumPath === undefined)("markup that came in all the same", () => {
+  test("does nothing: no script, no request, no style", async () => {
+    const directory = await runFolder();
+    await recordRun(directory, ["file"], { steps: 3, perStep: 10 });
+    const path = await writeReport({ directory });
+    const hostile = `<script>document.title = "owned"</script>
+<img src="x.png" onerror="document.title = 'owned'"><svg onload="document.title = 'owned'"></svg>
+<link rel="stylesheet" href="http://127.0.0.1:1/x.css"><style>body { display: none }</style>
+<p id="styled" style="color: rgb(1, 2, 3)">text</p><iframe srcdoc="<script>top.document.title = 'owned'</script>"></iframe>
+<form action="http://127.0.0.1:1/"><button>send</button></form><base href="http://127.0.0.1:1/">`;
+    const page = await readFile(path, "utf8");
+    await writeFile(path, page.replace("</html>", `${hostile}</html>`));
+    const browser = await openBrowser();
+    const tab = await browser.newPage();
+    const refused: string[] = [];
+    tab.on("console", (message) => refused.push(message.text()));
+    const url = pathToFileURL(path).href;
+    await tab.goto(url);
+    // As text: this side knows no documents.
+    await tab.evaluate(`document.querySelector("form").requestSubmit()`);
+    await expect.poll(() => refused.some((text) => text.includes("form-action"))).toBe(true);
+    const seen = await tab.evaluate(`({
+      title: document.title,
+      url: location.href,
+      base: document.baseURI,
+      display: getComputedStyle(document.body).display,
+      colour: getComputedStyle(document.querySelector("#styled")).color,
+    })`);
+    expect(seen).toMatchObject({ url, base: url, display: "block" });
+    expect((seen as { title: string }).title).not.toBe("owned");
+    expect((seen as { colour: string }).colour).not.toBe("rgb(1, 2, 3)");
+    expect(
+      refused.filter((text) => text.includes("Content Security Policy")).length,
+    ).toBeGreaterThanOrEqual(7);
   });
 });
 

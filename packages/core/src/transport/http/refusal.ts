@@ -26,6 +26,7 @@ export class HttpRefusal extends Error {
 
 /** On every answer of an endpoint: nothing of it is a page of another site, a script, or worth keeping. */
 export const safeHeaders: Readonly<Record<string, string>> = {
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
   "cross-origin-resource-policy": "same-origin",
   "cache-control": "no-store",

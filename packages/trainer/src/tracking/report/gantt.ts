@@ -152,7 +152,7 @@ function drawnRow(row: Row, top: number, x: Axis, classOf: Colours): string {
     }),
   );
   const foot = top + row.lanes.length * size.lane + size.rewards;
-  const label = `<text x="${size.left - 6}" y="${top + size.lane}" text-anchor="end">${row.step}</text>`;
+  const label = `<text x="${size.left - 6}" y="${top + size.lane}" text-anchor="end">${escaped(String(row.step))}</text>`;
   return [label, ...bars, inFlightArea(row, foot, x)].join("");
 }
 
@@ -167,7 +167,7 @@ function inFlightArea({ samples, startMs }: Row, foot: number, x: Axis): string 
   const [first, last] = [counts[0], counts.at(-1)].map((end) =>
     xOf(x, ((end?.atMs ?? startMs) - startMs) / 1000),
   );
-  return `<polygon class="rewards" points="${first},${foot} ${points.join(" ")} ${last},${foot}" style="fill:var(--dim);opacity:0.45"/>`;
+  return `<polygon class="rewards" points="${first},${foot} ${points.join(" ")} ${last},${foot}"/>`;
 }
 
 function tickAt(tick: number, x: Axis, foot: number): string {
