@@ -65,6 +65,39 @@ describe("metrics of users", () => {
 
   test.each<[string, () => unknown, RegExp]>([
     ["a name with a dash", () => new ray.metrics.Counter("a-b"), /unlike "a-b"/],
+    ["a name of the session's own", () => new ray.metrics.Gauge("tasks"), /the session's own/],
+    [
+      "a name that a histogram is written by",
+      () => [
+        new ray.metrics.Histogram("bad_h", { boundaries: [1] }),
+        new ray.metrics.Counter("bad_h_count"),
+      ],
+      /written as ray_bad_h_count, and so is "bad_h"/,
+    ],
+    [
+      "a histogram that is written by another's name",
+      () => [
+        new ray.metrics.Counter("bad_i_sum"),
+        new ray.metrics.Histogram("bad_i", { boundaries: [1] }),
+      ],
+      /written as ray_bad_i_sum, and so is "bad_i_sum"/,
+    ],
+    ["a tag twice", () => new ray.metrics.Counter("bad_t", { tagKeys: ["a", "a"] }), /once/],
+    [
+      "a tag of Prometheus' own",
+      () => new ray.metrics.Counter("bad_u", { tagKeys: ["__name__"] }),
+      /unlike "__name__"/,
+    ],
+    [
+      "a histogram's own tag",
+      () => new ray.metrics.Histogram("bad_l", { boundaries: [1], tagKeys: ["le"] }),
+      /unlike "le"/,
+    ],
+    [
+      "a tag with a line end",
+      () => new ray.metrics.Counter("bad_n", { tagKeys: ["a\n"] }),
+      /must be a list of names/,
+    ],
     [
       "an unknown option",
       () => new ray.metrics.Counter("bad_1", { tags: [] } as never),
@@ -119,6 +152,36 @@ describe("metrics of users", () => {
 });
 
 describe("metrics of the session", () => {
+  test("have names that no user can take", async () => {
+    const types = (await ray.metrics.text()).matchAll(/^# TYPE ray_(\w+) /gm);
+    const users = /^(?:test|bad|trainer)_/;
+    const own = [...types].map(([, name = ""]) => name).filter((name) => !users.test(name));
+    expect(own.length).toBeGreaterThan(7);
+    for (const name of own) {
+      expect(() => new ray.metrics.Counter(name), name).toThrow(/the session's own/);
+    }
+  });
+
+  test("and those of users are written so that no text of others is a line, a label or a value", async () => {
+    const evil = 'a"b\\c\nray_forged{x="y"} 1\n# HELP ray_forged z';
+    const counter = new ray.metrics.Counter("test_escapes", {
+      description: `${evil}\n`,
+      tagKeys: ["who", "where"],
+    });
+    counter.inc(2, { who: evil, where: "plain" });
+    const text = await ray.metrics.text();
+    expect(text).not.toMatch(/^(?:ray_forged|# HELP ray_forged)/m);
+    const line = text.split("\n").find((one) => one.startsWith("ray_test_escapes{")) ?? "";
+    // As Prometheus reads it (exposition formats: escapes of label values).
+    const read =
+      /^ray_test_escapes\{who="((?:[^"\\]|\\.)*)",where="plain"\} 2$/.exec(line)?.[1] ?? "";
+    const escapes: Readonly<Record<string, string>> = { "\\n": "\n", '\\"': '"', "\\\\": "\\" };
+    expect(read.replaceAll(/\\[n"\\]/g, (one) => escapes[one] ?? "")).toBe(evil);
+    expect(
+      text.split("\n").filter((one) => one.startsWith("# HELP ray_test_escapes ")),
+    ).toHaveLength(1);
+  });
+
   test("are there by Ray's names", async () => {
     const gate = Gate.remote();
     await ray.get(gate.quick.remote());

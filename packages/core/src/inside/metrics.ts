@@ -5,6 +5,7 @@
  * value counts, whoever set it.
  */
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
+import { show } from "../shared/show.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 
 export interface MetricInfo {
@@ -39,6 +40,8 @@ interface Metric {
 
 export class Metrics {
   readonly #metrics: Map<string, Metric> = new Map();
+  /** Names as they are written, and the metric that each belongs to: a histogram has several. */
+  readonly #written: Map<string, string> = new Map();
   readonly #maxSeries: number;
   #seriesCount = 0;
   #isDirty = false;
@@ -53,7 +56,16 @@ export class Metrics {
   define(info: MetricInfo): void {
     const known = this.#metrics.get(info.name);
     if (known === undefined) {
+      checkNames(info);
       if (this.#metrics.size >= this.#maxSeries) throw this.#full();
+      const names = writtenNames(info);
+      const taken = names.find((name) => this.#written.has(name));
+      if (taken !== undefined) {
+        const owner = this.#written.get(taken) ?? "";
+        const problem = `metric "${info.name}" would be written as ray_${taken}, and so is "${owner}": choose another name`;
+        throw new InvalidOptionError("name", problem);
+      }
+      for (const name of names) this.#written.set(name, info.name);
       this.#metrics.set(info.name, { info, series: new Map() });
     } else if (JSON.stringify(shapeOf(known.info)) !== JSON.stringify(shapeOf(info))) {
       throw new InvalidOptionError(
@@ -134,6 +146,47 @@ export class Metrics {
     }
     return own;
   }
+}
+
+/** The session's own, without Ray's prefix: two metrics of one name are none, and nobody could read any. */
+const ownNames: ReadonlySet<string> = new Set([
+  "actors",
+  "object_store_memory",
+  "owned_objects",
+  "placement_groups",
+  "resources",
+  "scheduler_tasks",
+  "tasks",
+  "workers",
+]);
+
+/** What Prometheus can read (its data model: names and labels). Metrics of other hosts pass here, too. @throws InvalidOptionError */
+function checkNames({ kind, name, tagKeys }: MetricInfo): void {
+  if (typeof name !== "string" || !/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) {
+    const rule = `a name has letters, digits, "_" and ":", and starts with no digit, unlike ${show(name)}`;
+    throw new InvalidOptionError("name", `a metric cannot be called so: ${rule}`);
+  }
+  if (ownNames.has(name)) {
+    throw new InvalidOptionError(
+      "name",
+      `metric "${name}" is the session's own: choose another name`,
+    );
+  }
+  const wrong = tagKeys.find(
+    (key, index) =>
+      typeof key !== "string" ||
+      !/^(?!__)[a-zA-Z_]\w*$/.test(key) ||
+      tagKeys.indexOf(key) !== index ||
+      (kind === "histogram" && key === "le"),
+  );
+  if (wrong === undefined) return;
+  const rule = `has letters, digits and "_", begins with neither a digit nor "__", stands there once, and is not "le" in a histogram`;
+  throw new InvalidOptionError("tagKeys", `metric "${name}": a tag ${rule}, unlike ${show(wrong)}`);
+}
+
+/** Without Ray's prefix. */
+function writtenNames({ kind, name }: MetricInfo): readonly string[] {
+  return kind === "histogram" ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name];
 }
 
 /** What this thread notes. */
