@@ -1,4 +1,4 @@
-/** What HTTP endpoints of the sister packages stand on: a server with the one guard. Not for others; it changes with any release. */
+/** What HTTP endpoints of the sister packages stand on: a server with the one guard, and tokens. Not for others; it changes with any release. */
 export {
   HttpEndpoint,
   type HttpEndpointOptions,
@@ -8,4 +8,5 @@ export {
 export type { HttpLimits } from "./transport/http/limits.ts";
 export type { HttpRoute } from "./transport/http/guard.ts";
 export { HttpRefusal } from "./transport/http/refusal.ts";
+export { withoutTokens } from "./runtime/host-env.ts";
 export { newToken } from "./transport/handshake.ts";

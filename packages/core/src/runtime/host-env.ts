@@ -12,7 +12,7 @@ import { warn } from "../shared/warning.ts";
 import { isOfUserAlone } from "./user-directory.ts";
 
 export function hostEnv(env: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
-  const own = { ...withoutOwn(process.env), ...env };
+  const own = { ...withoutTokens(process.env), ...env };
   if (own["NODE_COMPILE_CACHE"] !== undefined) return own;
   const cache = codeCache();
   return cache === undefined ? own : { NODE_COMPILE_CACHE: cache, ...own };
@@ -27,7 +27,8 @@ const ofDriver: readonly string[] = [
   "NODE_TEST_CONTEXT",
 ];
 
-function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+/** The environment for programs that need none of them. */
+export function withoutTokens(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !ofDriver.includes(name)));
 }
 

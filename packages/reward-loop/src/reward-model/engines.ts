@@ -6,6 +6,8 @@ export interface RewardModelEngine {
   /** Undefined where the answer has none. */
   scoreOf(answer: unknown): number | undefined;
   readonly healthPath: string;
+  /** The environment variable from which a server that is started takes the key that it demands; undefined: it has none, and takes an argument. */
+  readonly keyVariable?: string;
   readonly sleep: { readonly path: string; readonly body?: unknown };
   readonly wakeUp: { readonly path: string; readonly body?: unknown };
 }
@@ -26,6 +28,7 @@ export const engines: Readonly<Record<EngineName, RewardModelEngine>> = {
     scoreBody: (model, input) => ({ model, input, use_activation: false }),
     scoreOf: (answer) => numberOf((answer as Answer | null)?.data?.at(-1)?.probs?.at(-1)),
     healthPath: "/health",
+    keyVariable: "VLLM_API_KEY",
     sleep: { path: "/sleep?level=1" },
     wakeUp: { path: "/wake_up" },
   },

@@ -26,7 +26,7 @@ export interface RewardModelOptions {
   readonly servers?: readonly string[];
   /** Servers to be started, and ended with the manager. */
   readonly launch?: LaunchOptions;
-  /** What the servers demand as `Authorization: Bearer <key>`; the router sends it, and nobody else. Default: RAYLING_REWARD_MODEL_API_KEY of the environment, or none. */
+  /** What the servers demand as `Authorization: Bearer <key>`; the router sends it, and nobody else. vLLM servers that are started demand it, too (VLLM_API_KEY). Default: RAYLING_REWARD_MODEL_API_KEY of the environment, or none. */
   readonly apiKey?: string;
   /** Default of its `token`: RAYLING_ROUTER_TOKEN of the environment, or a new one. */
   readonly router?: RouterOptions;
@@ -75,8 +75,13 @@ export class RewardModelManager implements AsyncDisposable {
     checkOptions(options);
     const { servers = [], launch, router: routerOptions = {}, sleeps = false } = options;
     const { token, apiKey } = secretsOf(options);
-    const { healthPath } = engines[options.engine];
-    const processes = await startAll(launch, healthPath);
+    const { healthPath, keyVariable } = engines[options.engine];
+    const isGiven = launch !== undefined && apiKey !== undefined && keyVariable !== undefined;
+    const key = isGiven ? { [keyVariable]: apiKey } : {};
+    const processes = await startAll(
+      launch === undefined ? undefined : { ...launch, env: { ...key, ...launch.env } },
+      healthPath,
+    );
     const router = RewardModelRouterActor.remote();
     try {
       const all = [...servers, ...processes.map(({ address }) => address)];

@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { withoutTokens } from "@rayling/core/http";
 import { RewardModelStartError } from "../errors.ts";
 
 export interface LaunchOptions {
@@ -73,7 +74,7 @@ export class ServerProcess {
       arg.replaceAll("{port}", String(port)).replaceAll("{index}", String(index)),
     );
     const child = spawn("sh", ["-c", watched, "sh", launch.command, ...args], {
-      env: { ...process.env, ...visibleGpus(launch, index), ...launch.env },
+      env: { ...withoutTokens(process.env), ...visibleGpus(launch, index), ...launch.env },
       stdio: ["pipe", "ignore", "pipe"],
       // A group of its own, so that all of it can be ended.
       detached: true,

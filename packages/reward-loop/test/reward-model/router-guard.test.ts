@@ -359,6 +359,24 @@ describe("secrets", () => {
     );
   });
 
+  test("servers that are started demand the key, and get no other secret of the environment", async () => {
+    vi.stubEnv("RAYLING_ROUTER_TOKEN", token);
+    vi.stubEnv("RAYLING_NODES", "rayling://secret@127.0.0.1:1");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const program = `require("node:http").createServer((_, response) => response.end(JSON.stringify(process.env))).listen(Number(process.argv[1]), "127.0.0.1")`;
+    await using manager = await RewardModelManager.create({
+      engine: "vllm",
+      apiKey: "the-key",
+      launch: { command: process.execPath, args: ["-e", program, "{port}"] },
+    });
+    const headers = { authorization: `Bearer ${manager.routerToken}` };
+    const answer = await fetch(`http://${manager.routerAddress}/health`, { headers });
+    const env = (await answer.json()) as Record<string, string>;
+    expect(env["VLLM_API_KEY"]).toBe("the-key");
+    const names = Object.keys(env).filter((name) => /TOKEN|NODES|MODEL_API_KEY/.test(name));
+    expect(names.filter((name) => name.startsWith("RAYLING_"))).toEqual([]);
+  });
+
   test.each([
     ["token", { token: "short-secret" }],
     ["token", { token: `${token} \r\nX: 1` }],

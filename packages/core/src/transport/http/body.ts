@@ -4,7 +4,7 @@ import { bodyTooLarge } from "./guard.ts";
 import type { HttpRefusal } from "./refusal.ts";
 
 /** A client that still sends cannot read an answer behind which the connection is closed: the close takes it away. So the rest is waited for, but not for long. */
-const lingerMs = 1000;
+export const lingerMs = 1000;
 const lingerBytes = 1024 * 1024;
 
 /**

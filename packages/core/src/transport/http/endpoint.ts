@@ -7,7 +7,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { bodyOf, dropRest } from "./body.ts";
+import { bodyOf, dropRest, lingerMs } from "./body.ts";
 import { Connections } from "./connections.ts";
 import {
   announcesBody,
@@ -62,6 +62,8 @@ export class HttpEndpoint {
   readonly #holdsProcess: boolean;
   readonly #judge: (request: IncomingMessage) => HttpRefusal | undefined;
   readonly #connections: Connections = new Connections();
+  /** They are answered without a response object, and nothing that they send is read any more. */
+  readonly #ended: WeakSet<Socket> = new WeakSet();
   #underWay = 0;
   #bufferedBytes = 0;
   #closing: Promise<void> | undefined;
@@ -151,15 +153,15 @@ export class HttpEndpoint {
     });
     server.on("connect", (_request, socket: Socket) => {
       const problem = "this is no proxy to other servers";
-      endWith(socket, new HttpRefusal(405, "method_not_allowed", problem, { allow: "GET" }));
+      this.#endWith(socket, new HttpRefusal(405, "method_not_allowed", problem, { allow: "GET" }));
     });
     server.on("clientError", (error: ParseError, socket: Socket) => {
       const { isEnding = false, underWay } = this.#connections.of(socket) ?? {};
       // Behind the last request of a connection anything may stand; nobody reads it.
-      if (isEnding || error.code === "HPE_CLOSED_CONNECTION") return;
+      if (isEnding || this.#ended.has(socket) || error.code === "HPE_CLOSED_CONNECTION") return;
       // Into an answer that is under way nothing else can be written.
       if (underWay?.size !== 0 || !socket.writable || error.code === "ECONNRESET") socket.destroy();
-      else endWith(socket, this.#malformed(error));
+      else this.#endWith(socket, this.#malformed(error));
     });
   }
 
@@ -168,14 +170,17 @@ export class HttpEndpoint {
     if (!this.#holdsProcess) socket.unref();
     if (!isFull || this.#connections.cutOne()) return this.#connections.add(socket);
     socket.on("error", () => undefined);
-    endWith(socket, busy("too_many_connections", "all connections of this endpoint are in use"));
+    this.#endWith(
+      socket,
+      busy("too_many_connections", "all connections of this endpoint are in use"),
+    );
   }
 
   #requested(request: IncomingMessage, response: ServerResponse, isAsking: boolean): void {
     const { socket } = request;
     const connection = this.#connections.of(socket);
+    if (this.#ended.has(socket) || connection?.isEnding === true) return;
     if (connection === undefined) return void socket.destroy();
-    if (connection.isEnding) return;
     const refusal = this.#judge(request) ?? this.#overload(connection.underWay.size);
     if (refusal !== undefined) return this.#refuse(request, response, refusal, isAsking);
     connection.isKnown = true;
@@ -250,6 +255,14 @@ export class HttpEndpoint {
     dropRest(request, () => response.end());
   }
 
+  /** The connection ends when its client has read that and ends it, too, or takes too long for that. */
+  #endWith(socket: Socket, refusal: HttpRefusal): void {
+    this.#ended.add(socket);
+    socket.end(rawAnswerOf(refusal));
+    const late = setTimeout(() => socket.destroy(), lingerMs).unref();
+    socket.once("close", () => clearTimeout(late));
+  }
+
   #malformed(error: ParseError): HttpRefusal {
     const { maxTargetBytes, maxHeaderBytes, maxBodyBytes } = this.#limits;
     switch (error.code) {
@@ -274,8 +287,4 @@ interface ParseError extends NodeJS.ErrnoException {
 
 function busy(code: string, message: string): HttpRefusal {
   return new HttpRefusal(503, code, message, { "retry-after": "1" });
-}
-
-function endWith(socket: Socket, refusal: HttpRefusal): void {
-  socket.end(rawAnswerOf(refusal), () => socket.destroy());
 }
