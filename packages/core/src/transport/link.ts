@@ -14,6 +14,7 @@ import {
   RaySystemError,
 } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
+import { warn } from "../shared/warning.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";
 import { type Deadline, deadline } from "./deadline.ts";
 import { maxUnreadBytes, type SocketChannel, unreadBytesOf } from "./socket.ts";
@@ -403,7 +404,7 @@ export class Link implements Channel {
     this.#lastCuts = [...this.#lastCuts.filter((at) => now - at < flapping.ms), now];
     if (this.#lastCuts.length < flapping.cuts || now - this.#warnedAt < flapping.ms) return;
     this.#warnedAt = now;
-    process.emitWarning(
+    warn(
       `the connection to ${this.#options.peer} was cut ${this.#lastCuts.length} times within ${flapping.ms / 1000} s; nothing is lost, and everything takes longer`,
       "RaylingWarning",
     );
