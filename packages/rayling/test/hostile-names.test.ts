@@ -25,7 +25,11 @@ beforeAll(async () => {
   for (const name of ["stdout", "stderr"] as const) {
     child[name]?.on("data", (text: string) => {
       output[name] += text;
-      if (output.stdout.includes("ready\n")) ready.resolve();
+      const { stdout, stderr } = output;
+      // What hosts write comes by ways of its own.
+      const isThere =
+        stdout.includes("ready\n") && [stdout, stderr].every((one) => /\) the last$/m.test(one));
+      if (isThere && stderr.includes("RaylingWarning")) ready.resolve();
     });
   }
   void session.ended.then(({ stderr }) => ready.reject(new Error(stderr)));

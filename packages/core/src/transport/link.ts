@@ -406,7 +406,6 @@ export class Link implements Channel {
     this.#warnedAt = now;
     warn(
       `the connection to ${this.#options.peer} was cut ${this.#lastCuts.length} times within ${flapping.ms / 1000} s; nothing is lost, and everything takes longer`,
-      "RaylingWarning",
     );
   }
 

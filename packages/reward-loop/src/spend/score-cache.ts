@@ -78,7 +78,6 @@ export class ScoreCache {
     const [key] = extras.find(([, value]) => textOf({ value }) === undefined) ?? ["score"];
     warn(
       `the cache of scores does not keep results whose ${JSON.stringify(key)} JSON cannot carry: their samples are asked for again each time; return texts, finite numbers, booleans, null, and lists and plain objects of them`,
-      "RaylingWarning",
     );
   }
 }
