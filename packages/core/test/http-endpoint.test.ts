@@ -129,13 +129,27 @@ describe("a body", () => {
     await expect.poll(() => endpoint.bufferedBytes).toBe(0);
   });
 
-  test("that does not arrive in time is not waited for: 408 or the end", async () => {
+  test("that cannot be read is the client's fault, also in the middle: 400", async () => {
+    const endpoint = await listen(echo, { limits: { maxBodyBytes: 1000 } });
+    const chunked =
+      "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n";
+    for (const bad of ["zz\r\n", "4 4\r\n", "-1\r\n", "fffffffffffffffff\r\n", "4\r\n01234\r\n"]) {
+      const client = connectTo(endpoint);
+      client.send(chunked);
+      await expect.poll(() => endpoint.bufferedBytes).toBe(4);
+      client.send(`${bad}${get}`);
+      expect([bad, (await client.answers()).map(({ status }) => status)]).toEqual([bad, [400]]);
+      await expect.poll(() => endpoint.bufferedBytes).toBe(0);
+    }
+  });
+
+  test("that does not arrive in time is not waited for: 408", async () => {
     const endpoint = await listen(echo, {
       limits: { maxBodyBytes: 1000, requestTimeoutMs: 600 },
     });
     const client = connectTo(endpoint);
     client.send(`${post(1000)}0123456789`);
-    await client.closed;
+    expect((await client.answers()).map(({ status }) => status)).toEqual([408]);
     await expect.poll(() => endpoint.bufferedBytes).toBe(0);
   });
 });

@@ -10,10 +10,12 @@ const lingerBytes = 1024 * 1024;
 /**
  * The whole body. Rejects with an HttpRefusal when it is too large, or `keep` says so; with an error when the client has gone.
  *
+ * @param over aborted when nobody waits for the answer any more
  * @param keep called with the bytes of each part before it is kept
  */
 export function bodyOf(
   request: IncomingMessage,
+  over: AbortSignal,
   maxBytes: number,
   keep: (bytes: number) => HttpRefusal | undefined,
 ): Promise<Buffer> {
@@ -31,7 +33,10 @@ export function bodyOf(
   request.on("data", onData);
   request.once("end", () => resolve(Buffer.concat(chunks)));
   request.on("error", reject);
-  request.once("close", () => reject(new Error("the client has gone")));
+  // A request that is answered before it has arrived does not hear of its end.
+  const onOver = (): void => reject(new Error("the client has gone, or has its answer"));
+  if (over.aborted) onOver();
+  else over.addEventListener("abort", onOver, { once: true });
   return promise;
 }
 

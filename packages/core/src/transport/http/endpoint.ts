@@ -155,14 +155,22 @@ export class HttpEndpoint {
       const problem = "this is no proxy to other servers";
       this.#endWith(socket, new HttpRefusal(405, "method_not_allowed", problem, { allow: "GET" }));
     });
-    server.on("clientError", (error: ParseError, socket: Socket) => {
-      const { isEnding = false, underWay } = this.#connections.of(socket) ?? {};
-      // Behind the last request of a connection anything may stand; nobody reads it.
-      if (isEnding || this.#ended.has(socket) || error.code === "HPE_CLOSED_CONNECTION") return;
-      // Into an answer that is under way nothing else can be written.
-      if (underWay?.size !== 0 || !socket.writable || error.code === "ECONNRESET") socket.destroy();
-      else this.#endWith(socket, this.#malformed(error));
-    });
+    server.on("clientError", (error: ParseError, socket: Socket) => this.#failed(error, socket));
+  }
+
+  /** What came cannot be read, or did not come in time. */
+  #failed(error: ParseError, socket: Socket): void {
+    const connection = this.#connections.of(socket);
+    // Behind the last request of a connection anything may stand; nobody reads it.
+    const isLast = connection?.isEnding === true || error.code === "HPE_CLOSED_CONNECTION";
+    if (isLast || this.#ended.has(socket)) return;
+    const [first, ...others] = connection?.underWay ?? [];
+    const hasGone = error.code === "ECONNRESET" || error.code === "HPE_INVALID_EOF_STATE";
+    const isThere = connection !== undefined && socket.writable && !hasGone;
+    // Into an answer that is under way nothing else can be written.
+    if (!isThere || others.length > 0) socket.destroy();
+    else if (first === undefined) this.#endWith(socket, this.#malformed(error));
+    else this.#refuse(...first, this.#malformed(error));
   }
 
   #connected(socket: Socket): void {
@@ -218,7 +226,8 @@ export class HttpEndpoint {
       this.#bufferedBytes += bytes;
       return undefined;
     };
-    const body = (): Promise<Buffer> => bodyOf(request, this.#limits.maxBodyBytes, keep);
+    const body = (): Promise<Buffer> =>
+      bodyOf(request, gone.signal, this.#limits.maxBodyBytes, keep);
     const exchange = { request, response, path: pathOf(request), signal: gone.signal, body };
     this.#handle(exchange).catch((error: unknown) => {
       const known = error instanceof HttpRefusal;
