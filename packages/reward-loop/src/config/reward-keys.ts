@@ -66,6 +66,7 @@ export const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
       nnodes: wholeNumber.min(0).default(0),
       model_path: z.string().min(1).nullable().default(null),
       servers: z.array(z.string().min(1)).default([]),
+      allowed_paths: z.array(z.string().min(1)).default([]),
       rollout: free.default({ ...rolloutDefaults }),
     })
     .prefault({}),

@@ -23,6 +23,8 @@ export interface RewardModelConfig {
   readonly model_path: string | null;
   /** Ours: host:port of servers that run already. */
   readonly servers: readonly string[];
+  /** Ours: paths of the servers that the router lets through besides those of inference. */
+  readonly allowed_paths: readonly string[];
   /** Settings of the engine. */
   readonly rollout: Readonly<Record<string, unknown>>;
 }
@@ -63,6 +65,9 @@ export function rewardModelUseOf(
     ...(servers.length > 0
       ? { servers }
       : { launch: launchOf(config, { engine, rollout, scoresItself }) }),
+    ...(config.allowed_paths.length === 0
+      ? {}
+      : { router: { allowedPaths: config.allowed_paths } }),
     // A function of one's own gets it, and may do without: the model may be one that only its servers have.
     ...(scoresItself || existsSync(join(model, "tokenizer.json")) ? { tokenizer: model } : {}),
     // Beside the policy, whose memory it has while that does not need it.

@@ -274,13 +274,18 @@ describe("a configuration", () => {
       "reward.reward_model.enable=true",
       `reward.reward_model.model_path=${tinyModel}`,
       "reward.reward_model.servers=[a:1]",
+      "reward.reward_model.allowed_paths=[/my_score,/v1/audio/*]",
       "reward.reward_model.rollout.name=vllm",
     ]);
     expect(changed.experiment_name).toBe("second");
     expect(rewardLoopOptionsOf(changed)).toMatchObject({
       managerOptions: {},
       tokenizer: tinyModel,
-      rewardModel: { tokenizer: tinyModel, policyTokenizer: tinyModel },
+      rewardModel: {
+        tokenizer: tinyModel,
+        policyTokenizer: tinyModel,
+        router: { allowedPaths: ["/my_score", "/v1/audio/*"] },
+      },
     });
     // One that is not here may still be one of texts.
     const elsewhere = readRewardConfig(tree, ["actor_rollout_ref.model.tokenizer_path=null"]);

@@ -161,6 +161,12 @@ describe("a key that would do nothing", () => {
       "reward_model.enable=true",
     ],
     [
+      { reward_model: { allowed_paths: ["/a"] } },
+      "reward_model.allowed_paths",
+      "enable is false",
+      "reward_model.enable=true",
+    ],
+    [
       { reward_model: { model_path: "m" } },
       "reward_model.model_path",
       "enable is false",
@@ -248,6 +254,7 @@ describe("a key that would do nothing", () => {
       named.map((one) => `++reward.reward_model.${one}`),
     );
     expect(rewardLoopOptionsOf(served).rewardModel).toMatchObject({ servers: ["a:1"] });
+    expect(rewardLoopOptionsOf(served).rewardModel).not.toHaveProperty("router");
     const waiting = { ...model, enable: false };
     expect(rewardLoopOptionsOf(readRewardConfig({ reward: { reward_model: waiting } }))).toEqual(
       rewardLoopOptionsOf(defaultRewardConfig),

@@ -24,7 +24,7 @@ const otherDefaults: Readonly<Record<string, ConfigValue>> = {
 
 /** @param isSwitched somebody has said whether it is enabled */
 export function idleModelKeys(config: RewardModelConfig, isSwitched: boolean): IdleKey[] {
-  const { enable, servers, rollout } = config;
+  const { enable, servers, allowed_paths: paths, rollout } = config;
   const settings = Object.entries(rollout)
     .filter(([key, value]) => !isDefault(key, value as ConfigValue))
     .map(([key, value]) => ({ key: `${at}.rollout.${key}`, value }));
@@ -40,6 +40,7 @@ export function idleModelKeys(config: RewardModelConfig, isSwitched: boolean): I
       .filter((key) => config[key] !== defaultRewardConfig.reward_model[key])
       .map((key) => ({ key: `${at}.${key}`, value: config[key] })),
     ...(servers.length === 0 ? [] : [{ key: `${at}.servers`, value: servers }]),
+    ...(paths.length === 0 ? [] : [{ key: `${at}.allowed_paths`, value: paths }]),
     ...settings,
   ];
   const why = `and ${at}.enable is false`;
