@@ -1,4 +1,4 @@
-/** Whoever listens for HTTP does so by the one endpoint with the one guard, and is in the table of the battery that attacks them all. */
+/** Every HTTP server of the packages is the one endpoint with the one guard, and stands in the table of the battery that attacks them all. */
 import { expect, test } from "vitest";
 import { endpoints } from "../fixtures/http-endpoints.ts";
 import { sourceFiles } from "./source.ts";

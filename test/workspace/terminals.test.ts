@@ -1,4 +1,4 @@
-/** What packages write to terminals goes through the one file that knows what a terminal obeys. */
+/** Packages write to terminals through the one file that knows what a terminal obeys. */
 import { expect, test } from "vitest";
 import { sourceFiles } from "./source.ts";
 

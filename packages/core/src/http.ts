@@ -1,4 +1,4 @@
-/** What HTTP endpoints of the sister packages stand on: a server with the one guard, and tokens. Not for others; it changes with any release. */
+/** HTTP for the sister packages: a server with the one guard, and tokens. Not for others; it changes with any release. */
 export {
   HttpEndpoint,
   type HttpEndpointOptions,

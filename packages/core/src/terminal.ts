@@ -1,4 +1,4 @@
-/** What sister packages write to terminals with. Not for others; it changes with any release. */
+/** Text for terminals, for the sister packages. Not for others; it changes with any release. */
 export {
   escaped,
   hasObeyed,

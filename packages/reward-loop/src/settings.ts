@@ -51,7 +51,7 @@ export interface RewardFunctionOptions extends PolicyOptions {
   readonly tokenizer?: string | RewardSpec | undefined;
   /** host:port of a reward model's router, handed to the score function. Default: that of `rewardModel`. */
   readonly rewardRouterAddress?: string | undefined;
-  /** What that router demands, handed to the score function beside its address; what asks it by `@rayling/reward-loop/client` sends it by itself. Default: that of `rewardModel`. */
+  /** The router demands this token. The score function gets it beside the address, and `@rayling/reward-loop/client` sends it by itself. Default: that of `rewardModel`. */
   readonly rewardRouterToken?: string | undefined;
   /** A reward model, for score functions of yours that ask it, or without one to score by itself. */
   readonly rewardModel?: RewardModelUse | undefined;
@@ -92,7 +92,7 @@ export interface PipelineSettings {
   readonly managerOptions: Readonly<Record<string, unknown>>;
   readonly tokenizer: RewardSpec | undefined;
   readonly rewardRouterAddress: string | undefined;
-  /** Of the router at that address. */
+  /** The router at that address demands it. */
   readonly rewardRouterToken: string | undefined;
   /** That is behind the router, whoever asks it; its tokenizer is what functions get as `rewardModelTokenizer`. */
   readonly rewardModel: Pick<RewardModelUse, "engine" | "model" | "tokenizer"> | undefined;

@@ -148,7 +148,7 @@ export class Metrics {
   }
 }
 
-/** The session's own, without Ray's prefix: two metrics of one name are none, and nobody could read any. */
+/** Names of the session's own metrics, without Ray's prefix. A second metric of one name makes the whole text unreadable. */
 const ownNames: ReadonlySet<string> = new Set([
   "actors",
   "object_store_memory",
@@ -160,7 +160,7 @@ const ownNames: ReadonlySet<string> = new Set([
   "workers",
 ]);
 
-/** What Prometheus can read (its data model: names and labels). Metrics of other hosts pass here, too. @throws InvalidOptionError */
+/** Checks that Prometheus can read the names (its data model: names and labels). Metrics of other hosts pass here, too. @throws InvalidOptionError */
 function checkNames({ kind, name, tagKeys }: MetricInfo): void {
   if (typeof name !== "string" || !/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) {
     const rule = `a name has letters, digits, "_" and ":", and starts with no digit, unlike ${show(name)}`;

@@ -12,10 +12,10 @@
 /** C0 but for tab and line feed, DEL and C1; marks, embeddings, overrides and isolates of directions; separators of lines and paragraphs. */
 const obeyed = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** The same, and what ends a line. */
+/** These and the ends of lines. */
 const obeyedInLine = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** What JSON.stringify leaves as it is. */
+/** The characters among them that JSON.stringify does not escape. */
 const obeyedInJson = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /**

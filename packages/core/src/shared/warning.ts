@@ -1,4 +1,4 @@
-/** A warning of the process: the one way in which packages warn. What others wrote in it is nothing that a terminal obeys. */
+/** Warnings of the process: the one way in which packages warn. A terminal finds nothing to obey in them. */
 import { terminalText } from "./terminal-text.ts";
 
 /** As `process.emitWarning` with the type RaylingWarning; an error keeps its class and its fields. */

@@ -17,7 +17,7 @@ export async function print(
   else await sayData(format === "json" ? `${jsonText(value, 2)}\n` : await yamlText(value));
 }
 
-/** What JSON leaves out is left out here, too. What a terminal would obey stands between double quotes, where it can be escaped. */
+/** Leaves out the same as JSON. Text that a terminal would obey stands between double quotes, where it can be escaped. */
 async function yamlText(value: object): Promise<string> {
   const { Document, visit } = await import("yaml");
   const document = new Document(JSON.parse(JSON.stringify(value)));

@@ -1,6 +1,6 @@
 /**
- * What the command writes: the one place that writes to stdout and stderr. What others wrote in it is nothing that a terminal obeys: names and messages go
- * through `plain` where they stand in a line, and all text through here.
+ * The one place that writes to stdout and stderr. A terminal finds nothing to obey in text of others: names and messages in a line go through `plain`, and all
+ * text goes through here.
  */
 import { takesColours, terminalJson, terminalLine, terminalText } from "@rayling/core/terminal";
 

@@ -1,11 +1,11 @@
 /**
- * Which token belongs to which router: from the loop, which knows its reward model's, to the client, which is loaded without the loop. So a score function that asks the router by
+ * Tokens by router: from the loop, which knows its reward model's, to the client, which is loaded without the loop. So a score function that asks the router by
  * `chatComplete` or `postJson` need not pass it. A token goes to the host and port that it belongs to, and nowhere else.
  */
 
 const place: unique symbol = Symbol.for("rayling.router.tokens") as never;
 
-/** Of this thread, whichever copy of this package somebody has loaded. */
+/** All copies of this package in a thread share them. */
 function tokens(): Map<string, string> {
   const holder = globalThis as { [place]?: Map<string, string> };
   return (holder[place] ??= new Map());

@@ -20,7 +20,7 @@ export interface DiscriminativeSettings {
   readonly model: string;
   /** host:port of a server, or of the router before several. */
   readonly address: string;
-  /** What is demanded there as `Authorization: Bearer <token>`. Default: nothing. */
+  /** Sent there as `Authorization: Bearer <token>`. Default: nothing is sent. */
   readonly token?: string | undefined;
   /** Tries of a request. Default 16. */
   readonly maxRetries?: number;

@@ -1,6 +1,6 @@
 /**
- * The paths that the router lets through: those at which a model is asked, and those that only read what it is. Everything else of a server is refused, because vLLM and SGLang
- * have paths on the same port that load weights, stop the server, empty its caches or run any method in it, most of them without a key.
+ * The router lets these paths through: they ask a model, or read what it is. It refuses all others, because vLLM and SGLang have paths on the same port that load weights,
+ * stop the server, empty its caches or run any method in it, most of them without a key.
  *
  * Sources: vLLM, docs/usage/security.md (list of endpoints) and docs/serving/online_serving; SGLang, sglang/srt/entrypoints/http_server.py; the OpenAI API reference.
  * Left out on purpose: /invocations (anything by another name), /metrics and /get_server_info (of one server, chosen by chance; the second tells its keys), files and batches.
@@ -26,7 +26,7 @@ const asked: readonly string[] = [
   "/v1/rerank",
   "/v2/rerank",
   "/v2/embed",
-  // What the servers call their own.
+  // Paths of the servers' own.
   "/generate",
   "/inference/v1/generate",
   "/encode",

@@ -26,7 +26,7 @@ export interface RewardModelOptions {
   readonly servers?: readonly string[];
   /** Servers to be started, and ended with the manager. */
   readonly launch?: LaunchOptions;
-  /** What the servers demand as `Authorization: Bearer <key>`; the router sends it, and nobody else. vLLM servers that are started demand it, too (VLLM_API_KEY). Default: RAYLING_REWARD_MODEL_API_KEY of the environment, or none. */
+  /** The servers demand it as `Authorization: Bearer <key>`. The router sends it, and nobody else. vLLM servers that are started demand it, too (VLLM_API_KEY). Default: RAYLING_REWARD_MODEL_API_KEY of the environment, or none. */
   readonly apiKey?: string;
   /** Default of its `token`: RAYLING_ROUTER_TOKEN of the environment, or a new one. */
   readonly router?: RouterOptions;
@@ -98,7 +98,7 @@ export class RewardModelManager implements AsyncDisposable {
     }
   }
 
-  /** What the router demands as `Authorization: Bearer <token>`: what score functions are given as `rewardRouterToken`. Not a field, so that nobody prints it by chance. */
+  /** The router demands it as `Authorization: Bearer <token>`. Score functions get it as `rewardRouterToken`. It is no field, so that nobody prints it by chance. */
   get routerToken(): string {
     return this.#routerToken;
   }
@@ -211,7 +211,7 @@ export class RewardModelManager implements AsyncDisposable {
   }
 }
 
-/** Those of the environment are for command lines, whose configuration is printed and kept. Throws RewardLoopOptionError, which shows none. */
+/** The environment serves command lines, whose configuration is printed and kept. Throws RewardLoopOptionError, which shows none. */
 function secretsOf({ apiKey, router = {} }: RewardModelOptions): {
   readonly token: string;
   readonly apiKey: string | undefined;

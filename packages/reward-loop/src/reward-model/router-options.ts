@@ -9,9 +9,9 @@ export interface RouterOptions {
   readonly host?: string;
   /** Default: any that is free. */
   readonly port?: number;
-  /** What a request must have as `Authorization: Bearer <token>`: 32 characters at least. Default: a new one. It is not passed on. */
+  /** A request must have it as `Authorization: Bearer <token>`. 32 characters at least. Default: a new one. It is not passed on. */
   readonly token?: string;
-  /** What the servers demand as `Authorization: Bearer <key>` (`--api-key` of vLLM and SGLang). Default: they demand nothing. */
+  /** The servers demand it as `Authorization: Bearer <key>` (`--api-key` of vLLM and SGLang). Default: they demand nothing. */
   readonly apiKey?: string;
   /** Paths that are let through besides those of inference, as `/v1/audio/transcriptions`; one that ends in `/*` stands for all below it. Default: none. */
   readonly allowedPaths?: readonly string[];
@@ -32,7 +32,7 @@ export interface RouterOptions {
   readonly maxRequests?: number;
   /** Largest body of a request: it is kept to be sent again. Default 64 MiB. */
   readonly maxBodyBytes?: number;
-  /** Of the bodies of all requests that are under way; beyond it 503. Default 512 MiB, or `maxBodyBytes` if that is more. */
+  /** All bodies together of the requests under way; beyond it 503. Default 512 MiB, or `maxBodyBytes` if that is more. */
   readonly maxBufferedBytes?: number;
   /** How long the head of a request may take to arrive, and a connection may say nothing. Default 10,000. */
   readonly headersTimeoutMs?: number;

@@ -90,7 +90,7 @@ export class RewardModelRouter implements AsyncDisposable {
     return this.#endpoint.address;
   }
 
-  /** What a request must have as `Authorization: Bearer <token>`. Not a field, so that nobody prints it by chance. */
+  /** A request must have it as `Authorization: Bearer <token>`. It is no field, so that nobody prints it by chance. */
   get token(): string {
     return this.#token;
   }

@@ -14,7 +14,7 @@ export interface ScoreInput {
   readonly extraInfo: Record<string, unknown>;
   /** host:port of the reward model's router; present only if there is a reward model. */
   readonly rewardRouterAddress?: string;
-  /** What that router demands as `Authorization: Bearer <token>`; `chatComplete` and its like send it by themselves. */
+  /** That router demands it as `Authorization: Bearer <token>`. `chatComplete` and its like send it by themselves. */
   readonly rewardRouterToken?: string;
   /** Present only together with rewardRouterAddress. */
   readonly rewardModelTokenizer?: Tokenizer;

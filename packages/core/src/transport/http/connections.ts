@@ -7,13 +7,13 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 interface Connection {
-  /** It has sent a request that the guard let pass. */
+  /** The guard has let a request of it pass. */
   isKnown: boolean;
-  /** It is closed behind what is answered now: nothing more that it sends is read as a request. */
+  /** The current answer is its last. Nothing more that it sends is read as a request. */
   isEnding: boolean;
   /** Requests that it has sent. */
   requests: number;
-  /** Those that have no whole answer yet, with the answer. */
+  /** Requests without a whole answer, each with its response. */
   readonly underWay: Map<IncomingMessage, ServerResponse>;
 }
 
@@ -29,7 +29,7 @@ export class Connections {
     socket.once("close", () => this.#all.delete(socket));
   }
 
-  /** Undefined: it was cut, or never taken. */
+  /** Returns undefined for a connection that was cut, or never taken. */
   of(socket: Socket): Connection | undefined {
     return this.#all.get(socket);
   }
@@ -43,7 +43,7 @@ export class Connections {
     return true;
   }
 
-  /** No answer that has not begun is followed by another one on its connection. */
+  /** Each connection ends behind the answer that it waits for. */
   endBehindAnswers(): void {
     for (const { underWay } of this.#all.values()) {
       for (const response of underWay.values()) {

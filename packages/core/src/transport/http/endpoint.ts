@@ -46,13 +46,13 @@ export interface HttpExchange {
   readonly body: () => Promise<Buffer>;
 }
 
-/** What it rejects with is the answer: an HttpRefusal as it says, anything else a 500 that tells nothing. */
+/** Answers a request. A rejection becomes the answer: an HttpRefusal as it says, any other error a 500 without details. */
 export type HttpHandler = (exchange: HttpExchange) => Promise<void>;
 
-/** After these, where the request has arrived as a whole, a connection takes the next one. */
+/** A connection goes on after these answers if the request has arrived as a whole. */
 const goesOn: ReadonlySet<number> = new Set([404, 405, 429, 500, 502, 503, 504, 508]);
 
-/** How often Node looks for requests that take too long: 30 s unless it is told. */
+/** Node looks for late requests every 30 s by default. */
 const lookEveryMs = 500;
 
 export class HttpEndpoint {
@@ -62,7 +62,7 @@ export class HttpEndpoint {
   readonly #holdsProcess: boolean;
   readonly #judge: (request: IncomingMessage) => HttpRefusal | undefined;
   readonly #connections: Connections = new Connections();
-  /** They are answered without a response object, and nothing that they send is read any more. */
+  /** Sockets with a refusal that has no response object. Nothing more that they send is read. */
   readonly #ended: WeakSet<Socket> = new WeakSet();
   #underWay = 0;
   #bufferedBytes = 0;
@@ -81,7 +81,7 @@ export class HttpEndpoint {
       requestTimeout: requestTimeoutMs,
       keepAliveTimeout: headersTimeoutMs,
       connectionsCheckingInterval: lookEveryMs,
-      // The guard says which of the two was too long, so Node must let a little more pass.
+      // Node must let a little more pass, because the guard says which of the two was too long.
       maxHeaderSize: 2 * (limits.maxTargetBytes + limits.maxHeaderBytes),
       insecureHTTPParser: false,
       requireHostHeader: false,
@@ -96,7 +96,7 @@ export class HttpEndpoint {
     const endpoint = new HttpEndpoint(options, handle);
     endpoint.#server.listen(options.port, options.host ?? "127.0.0.1");
     await once(endpoint.#server, "listening");
-    // Later ones are of single connections: there are too many open files, for example.
+    // Later errors concern single connections, such as too many open files.
     endpoint.#server.on("error", () => undefined);
     return endpoint;
   }
@@ -131,7 +131,7 @@ export class HttpEndpoint {
       const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
       this.#connections.cutIdle();
       this.#connections.endBehindAnswers();
-      // Node stops to look for requests that take too long to arrive.
+      // Node no longer looks for late requests once the server is closing.
       const late = setTimeout(() => this.#connections.cutUnsent(), this.#limits.requestTimeoutMs);
       await closed;
       clearTimeout(late);
@@ -140,9 +140,9 @@ export class HttpEndpoint {
   }
 
   #listenTo(server: Server): void {
-    // Those beyond the own limit are answered; beyond this one they are not.
+    // A few connections beyond the limit get an answer. Node drops the rest.
     server.maxConnections = this.#limits.maxConnections + 64;
-    // Node would leave out what is beyond its 2,000, and the guard would not see it.
+    // Node drops headers beyond its 2,000, and the guard would not see them.
     server.maxHeadersCount = 0;
     server.on("connection", (socket: Socket) => this.#connected(socket));
     server.on("request", (request, response) => this.#requested(request, response, false));
@@ -158,16 +158,16 @@ export class HttpEndpoint {
     server.on("clientError", (error: ParseError, socket: Socket) => this.#failed(error, socket));
   }
 
-  /** What came cannot be read, or did not come in time. */
+  /** Answers a request that cannot be read, or is late. */
   #failed(error: ParseError, socket: Socket): void {
     const connection = this.#connections.of(socket);
-    // Behind the last request of a connection anything may stand; nobody reads it.
+    // Nobody reads what follows the last request of a connection.
     const isLast = connection?.isEnding === true || error.code === "HPE_CLOSED_CONNECTION";
     if (isLast || this.#ended.has(socket)) return;
     const [first, ...others] = connection?.underWay ?? [];
     const hasGone = error.code === "ECONNRESET" || error.code === "HPE_INVALID_EOF_STATE";
     const isThere = connection !== undefined && socket.writable && !hasGone;
-    // Into an answer that is under way nothing else can be written.
+    // Nothing else can be written into an answer that is under way.
     if (!isThere || others.length > 0) socket.destroy();
     else if (first === undefined) this.#endWith(socket, this.#malformed(error));
     else this.#refuse(...first, this.#malformed(error));
@@ -208,10 +208,10 @@ export class HttpEndpoint {
       this.#underWay -= 1;
       this.#bufferedBytes -= keptBytes;
       gone.abort();
-      // The client may hold the connection for a next request, which there is not.
+      // A client may hold the connection for a next request.
       if (this.#closing !== undefined) setImmediate(() => this.#connections.cutIdle());
     };
-    // An answer that waits for one before it on its connection does not hear of its end.
+    // A pipelined response gets no close event while it waits for its turn.
     socket.once("close", over);
     response.once("close", over);
     for (const [name, value] of Object.entries(safeHeaders)) response.setHeader(name, value);
@@ -264,7 +264,7 @@ export class HttpEndpoint {
     dropRest(request, () => response.end());
   }
 
-  /** The connection ends when its client has read that and ends it, too, or takes too long for that. */
+  /** Waits a moment for the client to end the connection, so that it can read the answer. */
   #endWith(socket: Socket, refusal: HttpRefusal): void {
     this.#ended.add(socket);
     socket.end(rawAnswerOf(refusal));
@@ -289,7 +289,7 @@ export class HttpEndpoint {
   }
 }
 
-/** What Node's parser says, with the bytes that it could not read. */
+/** Node's parser adds the bytes that it could not read. */
 interface ParseError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer;
 }

@@ -17,9 +17,9 @@ export interface HttpRoute {
 
 export interface HttpRules {
   readonly routes: readonly HttpRoute[];
-  /** What a request must have as `Authorization: Bearer <token>`. Undefined: nothing is demanded. */
+  /** A request must have it as `Authorization: Bearer <token>`. Undefined: nothing is demanded. */
   readonly token: string | undefined;
-  /** What the message says of where the token is to be had. */
+  /** Says in the message where the token is to be had. */
   readonly tokenHint: string;
   /** Names in the Host header that are taken besides those of the loopback and the address that was connected to; with any port. */
   readonly allowedHosts: readonly string[];
@@ -217,7 +217,7 @@ function routeProblem(request: IncomingMessage, { routes }: HttpRules): HttpRefu
   return new HttpRefusal(405, "method_not_allowed", `this path takes ${allow}`, { allow });
 }
 
-/** Segments that nobody reads in two ways: no dots alone, nothing encoded, none empty. */
+/** Segments are plain: no dots alone, nothing encoded, none empty. */
 const plainPath = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.~:@-]+)+$/;
 
 function covers(route: HttpRoute, path: string): boolean {

@@ -19,7 +19,7 @@ export interface HttpLimits {
   readonly maxHeaderBytes: number;
   /** Default 0. */
   readonly maxBodyBytes: number;
-  /** Of all bodies that are kept at a time; beyond it 503. Default: as `maxBodyBytes`. */
+  /** All bodies together that are kept at a time; beyond it 503. Default: as `maxBodyBytes`. */
   readonly maxBufferedBytes: number;
 }
 

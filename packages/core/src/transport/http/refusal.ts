@@ -1,5 +1,5 @@
 /**
- * What an HTTP endpoint answers when it refuses a request: a status, and a JSON body in the form of the OpenAI API, which clients of model servers read
+ * The answer of an HTTP endpoint to a request that it refuses: a status, and a JSON body in the form of the OpenAI API, which clients of model servers read
  * (`{"error": {"message", "type", "param", "code"}}`). The message is for people, `code` for programs.
  */
 
