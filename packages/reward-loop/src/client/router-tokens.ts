@@ -13,7 +13,8 @@ function tokens(): Map<string, string> {
 
 /** @param address host:port */
 export function rememberToken(address: string, token: string): void {
-  tokens().set(address, token);
+  const url = /^https?:\/\//.test(address) ? address : `http://${address}`;
+  if (URL.canParse(url)) tokens().set(new URL(url).host, token);
 }
 
 /** The headers with the token of the router that the URL leads to, if there is one and they say nothing else. */

@@ -9,6 +9,7 @@ import { RewardLoopManager, RewardModelManager, RewardModelRouter } from "@rayli
 import { chatComplete, postJson } from "@rayling/reward-loop/client";
 import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { askRaw, RawClient } from "../../../../test/fixtures/raw-http.ts";
+import { rememberToken, withRouterToken } from "../../src/client/router-tokens.ts";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import { fixture } from "../loop.ts";
 
@@ -445,6 +446,24 @@ describe("secrets", () => {
     expect(await without.computeScore(samples)).toMatchObject({
       rewardExtraInfo: { token: null, byClient: 401 },
     });
+  });
+
+  test.each([
+    ["127.0.0.1:80", "http://127.0.0.1/score", true],
+    ["127.0.0.1:8000", "http://127.0.0.1:8000/v1/x?y", true],
+    ["[::1]:8000", "http://[::1]:8000/", true],
+    ["http://node-1:8000", "http://NODE-1:8000/", true],
+    ["127.0.0.1:8000", "http://127.0.0.1:8001/", false],
+    ["127.0.0.1:8000", "http://127.0.0.1:8000@evil.example/", false],
+    ["127.0.0.1:8000", "http://evil.example/127.0.0.1:8000", false],
+    ["node-1:8000", "http://node-1.evil.example:8000/", false],
+    ["node-1:8000", "node-1:8000", false],
+  ])("of the router %s go to %s: %s", (address, url, goes) => {
+    rememberToken(address, token);
+    const wanted = goes ? { authorization: `Bearer ${token}` } : {};
+    expect(withRouterToken(url)).toEqual(wanted);
+    const own = { "X-Own": "1", AUTHORIZATION: "Bearer mine" };
+    expect(withRouterToken(url, own)).toEqual(own);
   });
 
   test("are in no error of the client", async () => {
