@@ -259,10 +259,14 @@ test("a call that its caller may end by a signal is not taken for one that waits
   const either = single.either.remote(controller.signal);
   const begun = single.begun.remote();
   // By the time that a younger one is found, it would have been, too.
+  const made = new AbortController();
+  const actor = ofItsLife.options({ maxConcurrency: 1 }).remote({ signal: made.signal });
+  const ofActor = actor.either.remote();
   const found = [0, 1].map(() => ray.get(other.knot.remote()));
   for (const one of found) await expect(one).rejects.toBeInstanceOf(ray.DeadlockError);
   controller.abort("by hand");
-  expect(await ray.get([either, begun])).toEqual(["by hand", 1]);
+  made.abort("from its creator");
+  expect(await ray.get([either, begun, ofActor])).toEqual(["by hand", 1, "from its creator"]);
 });
 
 describe("a signal that is no argument of a call is refused with its path", () => {

@@ -217,7 +217,7 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
       tellBlocked();
     },
     ended(task) {
-      idleness.ended();
+      idleness.ended(1);
       tasks.delete(task);
       // What it left waiting does not count for the next one.
       tellBlocked();

@@ -27,9 +27,9 @@ export class Idleness {
     this.#running += 1;
   }
 
-  /** It has come to its end. */
-  ended(): void {
-    this.#running -= 1;
+  /** So many have come to their ends. */
+  ended(count: number): void {
+    this.#running -= count;
   }
 
   get isIdle(): boolean {

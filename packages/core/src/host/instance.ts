@@ -107,6 +107,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   readonly #own: TaskScope;
   #exiting: DeathCause | undefined;
   #hasExited = false;
+  #isDiscarded = false;
   /** The plain call on the stack, and its scope if that was asked for. */
   #call: CallMessage | undefined;
   #session: Session | undefined;
@@ -269,9 +270,13 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   discard(): void {
     this.#exiting ??= { kind: "killed", message: "it was killed" };
     this.#hasExited = true;
+    this.#signals.end();
     for (const group of this.#allGroups()) {
       for (const execution of drain(group)) execution.answerGone();
+      // What goes on there is nothing that anybody waits for.
+      if (!this.#isDiscarded) this.#idleness.ended(group.running);
     }
+    this.#isDiscarded = true;
     for (const awaited of this.#awaited ?? []) awaited.discard();
   }
 
@@ -400,7 +405,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
 
   #finish(ended: Execution, group: Group): void {
     group.running -= 1;
-    this.#idleness.ended();
+    if (!this.#isDiscarded) this.#idleness.ended(1);
     this.#awaited?.delete(ended);
     if (this.#exiting !== undefined) return this.#exitIfIdle();
     while (group.running < group.limit) {

@@ -44,8 +44,11 @@ export async function waitNodesOf(
     const free = { ...freeNode(id), name };
     if (execution.isQueued) return void known.add(queued(id, name, execution) ?? free);
     const waits = waitsOf(caller, execution);
-    // Its caller may end what it waits for by hand.
-    const mayWake = !isIdle || execution.hasSignals;
+    // Who called it, or created its actor, may end by hand what it waits for.
+    const { actor } = execution;
+    const hasSignals =
+      execution.hasSignals || (actor instanceof Instance && actor.signals.isConnected);
+    const mayWake = !isIdle || hasSignals;
     const isOnlyThat = waits.length > 0 && waits.length === caller.waiting.countIn(execution);
     if (mayWake || !isOnlyThat) return void known.add(free);
     const of = waits.map((wait) => known.wait(wait).id);

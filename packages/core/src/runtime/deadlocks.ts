@@ -47,20 +47,20 @@ export class Deadlocks {
   readonly #suspects: Set<string> = new Set();
   #questions = 0;
   #isRunning = false;
-  #isClosed = false;
+  readonly #closed: AbortController = new AbortController();
 
   constructor(parts: DeadlocksParts) {
     this.#parts = parts;
   }
 
   suspect(taskNodeIds: readonly string[]): void {
-    if (this.#isClosed) return;
+    if (this.#closed.signal.aborted) return;
     for (const id of taskNodeIds) this.#suspects.add(id);
     if (!this.#isRunning) void this.#run();
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#closed.abort();
     this.#suspects.clear();
   }
 
@@ -72,18 +72,24 @@ export class Deadlocks {
       this.#questions = 0;
       await this.#examine(suspects);
       const restMs = Math.min(longestRestMs, restPerQuestionMs * this.#questions);
-      await pause(restMs, undefined, { ref: false });
+      await this.#pause(restMs);
     }
     this.#isRunning = false;
+  }
+
+  /** Ends early when it is closed. */
+  async #pause(ms: number): Promise<void> {
+    const { signal } = this.#closed;
+    await pause(ms, undefined, { ref: false, signal }).catch(() => undefined);
   }
 
   async #examine(suspects: readonly string[]): Promise<void> {
     const cycles = cyclesOf(await this.#look(suspects));
     if (cycles.length === 0) return;
-    await pause(betweenLooksMs, undefined, { ref: false });
+    await this.#pause(betweenLooksMs);
     const later = await this.#look(suspects);
     for (const cycle of cycles) {
-      if (this.#isClosed || !isConfirmed(cycle, later)) continue;
+      if (this.#closed.signal.aborted || !isConfirmed(cycle, later)) continue;
       const { victim, steps } = cycle;
       const { rejects } = this.#parts;
       await this.#hosts()
