@@ -239,8 +239,8 @@ const core: readonly Row[] = [
   [
     "retry-behind",
     "core/src/caller/actor-client",
-    "    if (this.#state.kind === \"dead\") return call.fail(this.#state.failure);\n    if (call.isAgain) place(call);",
-    "    if (this.#state.kind === \"dead\") return call.fail(this.#state.failure);\n    if (call.isAgain && call.unresolved < 0) place(call);",
+    '    if (this.#state.kind === "dead") return call.fail(this.#state.failure);\n    if (call.isAgain) place(call);',
+    '    if (this.#state.kind === "dead") return call.fail(this.#state.failure);\n    if (call.isAgain && call.unresolved < 0) place(call);',
     "a call that is tried again waits for the one that waits for it",
     "packages/cluster/test/simulation.test.ts",
   ],

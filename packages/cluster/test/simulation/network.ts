@@ -9,7 +9,7 @@ import { EventEmitter } from "node:events";
 import net from "node:net";
 import { syncBuiltinESMExports } from "node:module";
 import { Duplex } from "node:stream";
-import { currentProcess, currentWorld, inProcess, type Process, type World } from "./world.ts";
+import { currentProcess, inProcess, type Process, type World } from "./world.ts";
 
 export type Fault = "cut" | "half-open" | "broken-pipe" | "hold" | "one-way" | "corrupt";
 
@@ -72,7 +72,6 @@ export class Network {
   }
 
   install(): void {
-    network = this;
     Object.assign(net, {
       connect: (options: { readonly port: number }) => new Connection(this, options.port).near,
       createServer: (_options: unknown, onSocket: (socket: SimulatedSocket) => void) =>
@@ -82,14 +81,12 @@ export class Network {
   }
 
   uninstall(): void {
-    network = undefined;
     Object.assign(net, real);
     syncBuiltinESMExports();
   }
 }
 
 const real = { connect: net.connect, createServer: net.createServer };
-let network: Network | undefined;
 
 class SimulatedServer extends EventEmitter {
   readonly process: Process | undefined = currentProcess();
@@ -238,16 +235,9 @@ export class Connection {
           way.queue.shift();
           if (first.bytes !== "end") way.waitingBytes -= first.bytes.length;
           if (first.taken !== undefined) world.after(0.01, first.taken, from.process);
-          if (to?.destroyed === false) {
-            inProcess(to.process as Process, () =>
-              to.push(first.bytes === "end" ? null : first.bytes),
-            );
-          } else if (first.bytes !== "end" && !from.destroyed) {
-            // Nobody is there any more, and its system says so.
-            return void inProcess(from.process as Process, () =>
-              from.destroy(failure("ECONNRESET")),
-            );
-          }
+          if (to?.destroyed === false) to.push(first.bytes === "end" ? null : first.bytes);
+          // Nobody is there any more, and its system says so.
+          else if (first.bytes !== "end") return this.#fail(from, "ECONNRESET");
         }
         this.#pump(from);
       },
@@ -278,7 +268,7 @@ export class Connection {
       // The systems of both machines probe what nothing comes over.
       if (isSilent && other !== undefined) {
         this.#wayFrom(other).isLost = true;
-        this.#network.world.after(15_000, () => void this.#fail(other, "ETIMEDOUT"), undefined);
+        this.#network.world.after(15_000, () => this.#fail(other, "ETIMEDOUT"), undefined);
       }
     }
   }

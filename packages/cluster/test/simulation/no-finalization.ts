@@ -2,7 +2,7 @@
  * Imported first: nothing is told that it was collected, for when that happens is no part of the world and differs from run to run. What goes with a handle or a ref
  * that nobody holds has its tests with real collectors.
  */
-globalThis.FinalizationRegistry = class {
+class NoFinalization {
   readonly [Symbol.toStringTag] = "FinalizationRegistry";
 
   register(): void {
@@ -12,4 +12,9 @@ globalThis.FinalizationRegistry = class {
   unregister(): boolean {
     return false;
   }
-} as unknown as FinalizationRegistryConstructor;
+}
+
+globalThis.FinalizationRegistry = NoFinalization;
+
+/** Whether anybody is told. */
+export const finalized: boolean = false;

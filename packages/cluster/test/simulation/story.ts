@@ -4,7 +4,7 @@
  * Seeds are of several kinds (`Weather`): in most of them nothing may be lost, because nobody dies and the network never keeps everybody away for as long as
  * there is patience; in the others what is lost is told so, once, and nothing waits for ever.
  */
-import "./no-finalization.ts";
+import { finalized } from "./no-finalization.ts";
 import { getValues } from "../../../core/src/caller/get.ts";
 import { type ObjectRefGenerator } from "../../../core/src/caller/stream.ts";
 import type { ActorInfo } from "../../../core/src/rpc/directory.ts";
@@ -84,6 +84,7 @@ export async function runSeed(seed: number, trace?: (line: string) => void): Pro
   const emitWarning = process.emitWarning.bind(process);
   // What a garbage collection costs is no part of the world, nor are stacks that nobody reads.
   noCollections();
+  if (finalized) throw new Error("somebody is told what was collected");
   seedIds(random);
   if (trace === undefined) Error.stackTraceLimit = 0;
   process.emitWarning = (warning: string | Error) =>
@@ -153,7 +154,7 @@ class Story {
     await world.runUntil(10);
     let isJoined = false;
     let failure: unknown;
-    inProcess(this.#driver.process, () =>
+    void inProcess(this.#driver.process, () =>
       this.#driver.join().then(
         () => (isJoined = true),
         (error: unknown) => (failure = error),

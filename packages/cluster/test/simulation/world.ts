@@ -40,6 +40,10 @@ export function inProcess<T>(process: Process, run: () => T): T {
 
 let world: World | undefined;
 
+function setWorld(next: World | undefined): void {
+  world = next;
+}
+
 /** The one that is installed. */
 export function currentWorld(): World {
   if (world === undefined) throw new Error("no world is installed");
@@ -123,7 +127,7 @@ export class World {
   }
 
   install(): void {
-    world = this;
+    setWorld(this);
     Object.assign(globalThis, simulated);
     performance.now = () => this.nowMs;
     Math.random = () => this.random.next();
@@ -132,7 +136,7 @@ export class World {
   }
 
   uninstall(): void {
-    world = undefined;
+    setWorld(undefined);
     const { setTimeout, clearTimeout, setImmediate, clearImmediate } = real;
     Object.assign(globalThis, { setTimeout, clearTimeout, setImmediate, clearImmediate });
     performance.now = realNow;

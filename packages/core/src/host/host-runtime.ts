@@ -156,8 +156,8 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
   const arrivals = new Arrivals(caller, run);
   const data = wiring.data(() => death(driverId));
   const channels = (): Channel[] => [data, ...ways.channels];
-  const session = caller.addSession(driverId, data);
-  void session.closed.then(() => cycles.close());
+  const driverSession = caller.addSession(driverId, data);
+  void driverSession.closed.then(() => cycles.close());
 
   function lastWords(): void {
     reporter.flush();

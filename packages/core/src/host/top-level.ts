@@ -10,12 +10,13 @@ import { syncBuiltinESMExports } from "node:module";
 import { fileURLToPath } from "node:url";
 import { currentLoading } from "../caller/current.ts";
 import { placeText, userPlace } from "./call-chain.ts";
+import { warn } from "../shared/warning.ts";
 
 export const ofTheDriver =
   "Keep what is the driver's own behind if (import.meta.main), or below await init(), which goes no further in a worker";
 
 export function warnOfServers(): void {
-  subscribe("tracing:net.server.listen:asyncStart", () => warn("a server is started"));
+  subscribe("tracing:net.server.listen:asyncStart", () => warnOf("a server is started"));
 }
 
 type Opens = (path: unknown, ...rest: readonly unknown[]) => unknown;
@@ -74,7 +75,7 @@ export class FileWatch {
     const name = path instanceof URL ? fileURLToPath(path) : path;
     // One that is not there is nobody else's.
     if (name.startsWith("/dev/") || this.#warned.has(name) || !fs.existsSync(name)) return;
-    if (warn(`the file ${name} is begun anew`)) this.#warned.add(name);
+    if (warnOf(`the file ${name} is begun anew`)) this.#warned.add(name);
   }
 }
 
@@ -116,14 +117,13 @@ function isTruncating({ at, standard }: Flags, given: readonly unknown[]): boole
 }
 
 /** Of what the user's own code does, as long as its module loads. */
-function warn(what: string): boolean {
+function warnOf(what: string): boolean {
   const loading = currentLoading();
   if (loading === undefined || loading.isOver()) return false;
   const place = userPlace();
   if (place !== undefined && /[\\/]node_modules[\\/]/.test(place.moduleUrl)) return false;
-  process.emitWarning(
+  warn(
     `${place === undefined ? loading.moduleUrl : placeText(place)}: ${what} at the top level of a module, which runs in each worker that loads it. ${ofTheDriver}`,
-    "RaylingWarning",
   );
   return true;
 }

@@ -3,6 +3,7 @@
  *
  * An execution is stuck only if all that it waits for is, and nothing else in this host could wake its code.
  */
+import { warn } from "../shared/warning.ts";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Caller } from "../caller/caller.ts";
 import type { Wait } from "../caller/stuck.ts";
@@ -86,7 +87,7 @@ export function foundCycle(
     // Where it was found says nothing; who waits adds where that is.
     error.stack = `${error.name}: ${error.message}`;
     if (rejects) return wait.stop?.(error);
-    if (!wait.isTold) process.emitWarning(error.message, "RaylingWarning");
+    if (!wait.isTold) warn(error.message);
     wait.isTold = true;
     return;
   }

@@ -2,6 +2,7 @@
  * The user's own SharedArrayBuffers, which are meant to be changed: on the way to another process they become copies, and nobody there sees a
  * change. That is said once in a thread, with the path of the first one, unless NODE_ENV is "production".
  */
+import { warn } from "../shared/warning.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import { isOurs } from "./shared-memory.ts";
 
@@ -30,8 +31,7 @@ export function warnOfCopies(buffers: readonly SharedArrayBuffer[]): void {
   if (memory === undefined) return;
   live.isSaid = true;
   const what = live.paths.get(memory) ?? "a value";
-  process.emitWarning(
+  warn(
     `${what} has a SharedArrayBuffer in it, and goes to another process, which gets a copy: neither side sees what the other writes from now on. Use actors in threads (isolation "thread") where memory is to be shared, or pass what changes in calls. This is said once, and not if NODE_ENV is "production"`,
-    "RaylingWarning",
   );
 }
