@@ -377,5 +377,5 @@ export function composeHost(wiring: HostWiring, loader: Pick<Loader, "find">): C
     },
     stop,
   };
-  return { control, caller, lastWords, ended: session.closed };
+  return { control, caller, lastWords, ended: driverSession.closed };
 }
