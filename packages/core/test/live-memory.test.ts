@@ -21,6 +21,6 @@ test("memory of the user's own that becomes a copy is said once, with its path, 
   expect(warn).toHaveBeenCalledOnce();
   expect(warn.mock.calls[0]).toEqual([
     expect.stringMatching(/^args\[0\]\.cell has a SharedArrayBuffer in it, and goes to another/),
-    "RaylingWarning",
+    { type: "RaylingWarning" },
   ]);
 });

@@ -132,6 +132,8 @@ async function remove(folder: string): Promise<void> {
     if (written.length > 0) await removeWritten(folder);
     else await rm(folder, { recursive: true, force: true });
   } catch (error) {
-    process.emitWarning(error instanceof Error ? error : String(error));
+    // Not the error's own message: the program chose the names of what it left.
+    const { code = "unknown" } = error as NodeJS.ErrnoException;
+    process.emitWarning(`the folder ${folder} of a program stays: ${code}`, "RaylingWarning");
   }
 }
