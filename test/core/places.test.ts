@@ -187,6 +187,30 @@ ${ended}`,
   }
 });
 
+test("a text that is evaluated under the name of a file, without a map, is never taken for that file", async () => {
+  const { lines } = await programs.run({
+    files: {
+      // What is put around it has two lines, so that both calls are in the same place.
+      "main.mjs": `${prelude}${told}
+import { fileURLToPath } from "node:url";
+const text = (late) => late + 'return ray.remote(() => "of the text");\\n//# sourceURL=' + fileURLToPath(new URL("made.mjs", import.meta.url));
+const AsyncFunction = (async () => undefined).constructor;
+const made = [];
+for (const late of ["", "await 0; "]) made.push(await new AsyncFunction("ray", text(late))(ray));
+say(await told(made.map((one) => one.remote())));
+${ended}`,
+      "made.mjs": `import * as ray from "@rayling/core";
+
+       ray.remote(() => "of the file"); ray.remote(() => "of the file");
+`,
+    },
+  });
+  const refused = expect.stringMatching(
+    /the driver evaluates another text than that of the file \(.*made\.mjs:3:\d+ of/,
+  ) as string;
+  expect(lines).toEqual([[refused, refused]]);
+});
+
 describe("a bundle", () => {
   const files = {
     "main.mjs": `${prelude}

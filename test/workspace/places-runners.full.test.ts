@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from "vitest";
 import { expectReports, fixtures, makeProject, type Project } from "./places.ts";
 
-const tools = { jest: "30.5.2", tsx: "4.23.15", vitest: "5.1.1" };
+const tools = { jest: "30.5.2", tsx: "4.23.15", vite: "8.3.8", vitest: "5.1.1" };
 
 let project: Project;
 beforeAll(async () => {
@@ -270,6 +270,36 @@ test.after(() => ray.shutdown());
     const { code, stdout } = await project.node(["--test", "node-test/common.test.cjs"]);
     expect({ code, bodies: stdout.match(/body ran/g) }).toEqual({ code: 0, bodies: ["body ran"] });
     expect(stdout).not.toContain("(host-");
+  });
+});
+
+describe("vite's development server", () => {
+  const start = `import { createServer, createServerModuleRunner } from "vite";
+const server = await createServer({ configFile: false, logLevel: "silent", appType: "custom", server: { middlewareMode: true, ws: false } });
+`;
+  const load =
+    'await server.ssrLoadModule("/app/main.ts").catch((error) => console.log(error.message));\n';
+
+  test("runs modules by its runner", async (context) => {
+    needsTools(context);
+    await project.write({
+      "vite-runner.mjs": `${start}await createServerModuleRunner(server.environments.ssr).import("/app/main.ts");
+await server.close();
+`,
+    });
+    expectReports(await project.node(["vite-runner.mjs"]));
+  });
+
+  test("loads modules by ssrLoadModule with source maps, and without them refuses", async (context) => {
+    needsTools(context);
+    await project.write({
+      "vite-load.mjs": `${start}${load}await server.close();\nprocess.exit();\n`,
+    });
+    expectReports(await project.node(["--enable-source-maps", "vite-load.mjs"]));
+    const { stdout } = await project.node(["vite-load.mjs"]);
+    expect(stdout).toMatch(
+      /cannot be found by a worker: the driver evaluates another text than that of the file.*--enable-source-maps/,
+    );
   });
 });
 

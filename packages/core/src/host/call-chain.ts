@@ -33,7 +33,14 @@ const runners =
   /[\\/]node_modules[\\/](?:vite|vitest|vite-node|jest-[a-z-]+|@jest[\\/][a-z-]+|rolldown)[\\/]/;
 
 /** Modules as texts inside a file, which webpack evaluates one by one in development. The file has them all, so its hash is theirs, too. */
-const evaluated = /^webpack[a-z-]*:/;
+const bundled = /^webpack[a-z-]*:/;
+
+/** Of a place in a text that was made of a file and is evaluated, as vite does it, where nothing says which place of the file that is. */
+const unmapped = " of what was made of it";
+
+export function isUnmapped({ at }: Place): boolean {
+  return at.endsWith(unmapped);
+}
 
 /**
  * @param skipped how many frames stand above the one that is asked for, this function's own left out
@@ -52,20 +59,23 @@ export function callChain(skipped: number): CallChain | { readonly script: strin
   let isEsm = false;
   for (const [index, { scriptName, lineNumber, columnNumber }] of sites.entries()) {
     isEvaluating = scriptName.startsWith("node:internal/modules/");
-    const url = urlOf(scriptName);
-    const shown = stack[index] ?? { script: scriptName, at: `${lineNumber}:${columnNumber}` };
-    if (scriptName === "" && evaluated.test(shown.script)) {
+    const ran = `${lineNumber}:${columnNumber}`;
+    const shown = stack[index] ?? { script: scriptName, at: ran };
+    if (scriptName === "" && bundled.test(shown.script)) {
       within += `${shown.script}:${shown.at} in `;
       continue;
     }
+    const url = urlOf(scriptName === "" ? evaluatedFile(shown.script) : scriptName);
     if (url === undefined || runners.test(scriptName)) break;
     // A call that a host runs: the chain is the user's. Some remotes are our own.
     if (places.length > 0 && url.startsWith(ownFolder.href)) break;
     isEsm = scriptName.startsWith("file:");
     const isSameFile = urlOf(shown.script) === url;
-    const at = isSameFile ? shown.at : driversText(`${shown.script}:${shown.at}`);
-    places.push({ moduleUrl: driversOf(url), at: within + at });
-    running.push(isSameFile ? undefined : `${lineNumber}:${columnNumber}`);
+    // Evaluated text starts with what was put around it, so that a place that is mapped is another one.
+    const isAsItRuns = scriptName === "" && shown.at === ran;
+    const at = isSameFile && !isAsItRuns ? shown.at : driversText(`${shown.script}:${shown.at}`);
+    places.push({ moduleUrl: driversOf(url), at: within + at + (isAsItRuns ? unmapped : "") });
+    running.push(isSameFile ? undefined : ran);
     within = "";
   }
   if (places.length === 0) return { script: sites[0]?.scriptName ?? "" };
@@ -90,6 +100,11 @@ export function userPlace(): Place | undefined {
   if (site === undefined) return undefined;
   const url = urlOf(site.scriptName) as string;
   return { moduleUrl: driversOf(url), at: `${site.lineNumber}:${site.columnNumber}` };
+}
+
+/** What a text that is evaluated says that it is; "" if that is no file. */
+function evaluatedFile(script: string): string {
+  return script.includes("<anonymous>") ? "" : script;
 }
 
 function urlOf(script: string): string | undefined {

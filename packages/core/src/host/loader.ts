@@ -18,6 +18,7 @@ import {
   noteLoaded,
   placeOf,
   registersForOthers,
+  unmappedPlace,
   whyMissing,
 } from "./registry.ts";
 import { FileWatch, ofTheDriver } from "./top-level.ts";
@@ -42,6 +43,10 @@ export class Loader {
     // Code of the caller's own making, as in "data:", is not run: remote() stands in a file.
     if (!key.moduleUrl.startsWith("file:")) {
       throw new RemoteNotRegisteredError(key.name, key.moduleUrl, "it is not in a file");
+    }
+    const unmapped = unmappedPlace(key);
+    if (unmapped !== undefined) {
+      throw new RemoteNotRegisteredError(key.name, key.moduleUrl, unmapped);
     }
     const known = findRemote(key);
     if (known !== undefined) return foundOf(key, known);

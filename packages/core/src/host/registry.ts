@@ -19,6 +19,7 @@ import {
   callChain,
   chainOf,
   chainText,
+  isUnmapped,
   type Place,
   placeText,
 } from "./call-chain.ts";
@@ -195,6 +196,12 @@ export function whyMissing(key: RemoteKey): string | undefined {
   if ("exportName" in key)
     return `its module exports no class, function or remote as "${key.exportName}"`;
   return changedFile(key);
+}
+
+/** Of one whose text is in no file that could be compared: a worker may have another text in that place. */
+export function unmappedPlace(key: RemoteKey): string | undefined {
+  if (!("site" in key) || !chainOf(key.site).some(isUnmapped)) return undefined;
+  return `the driver evaluates another text than that of the file${placeOf(key)}, and nothing says which place is which. Start it with node --enable-source-maps. ${naming}`;
 }
 
 /** Its `remote()` call stands in a function that code of another place called. */
