@@ -9,6 +9,7 @@ import fs, { constants } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { fileURLToPath } from "node:url";
 import { currentLoading } from "../caller/current.ts";
+import { warn } from "../shared/warning.ts";
 import { placeText, userPlace } from "./call-chain.ts";
 import { warn } from "../shared/warning.ts";
 
