@@ -11,7 +11,6 @@ import { fileURLToPath } from "node:url";
 import { currentLoading } from "../caller/current.ts";
 import { warn } from "../shared/warning.ts";
 import { placeText, userPlace } from "./call-chain.ts";
-import { warn } from "../shared/warning.ts";
 
 export const ofTheDriver =
   "Keep what is the driver's own behind if (import.meta.main), or below await init(), which goes no further in a worker";
