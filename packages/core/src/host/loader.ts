@@ -62,14 +62,14 @@ export class Loader {
     const found = findRemote(key);
     if (found !== undefined) return foundOf(key, found);
     if (loaded.how === "failed") {
-      const why = whyUnreadable(key.moduleUrl, loaded.error);
-      if (why !== undefined) {
-        const cause = { cause: loaded.error };
-        throw new RemoteNotRegisteredError(key.name, key.moduleUrl, driversText(why), cause);
-      }
+      const { error } = loaded;
+      const unreadable = whyUnreadable(key.moduleUrl, error);
+      const why = unreadable === undefined ? undefined : driversText(unreadable);
       // What is wrong may be that a function was called that no worker calls when it loads the module.
-      if (!isCalledFromElsewhere(key)) throw loaded.error;
-      throw new RemoteNotRegisteredError(key.name, key.moduleUrl, notLoaded(key, loaded.error));
+      const isElsewhere = isCalledFromElsewhere(key);
+      if (!isElsewhere && why === undefined) throw error;
+      const said = isElsewhere ? notLoaded(key, why ?? String(error)) : why;
+      throw new RemoteNotRegisteredError(key.name, key.moduleUrl, said, { cause: error });
     }
     const why = loaded.how === "complete" ? whyMissing(key) : undefined;
     throw new RemoteNotRegisteredError(key.name, key.moduleUrl, why ?? reason(key, loaded));
@@ -168,8 +168,8 @@ const notBrought =
 const atTopLevel =
   "Call remote() once at the top level of the file that defines it, not inside a function or a condition, or name what its module exports: remote(target, { module: import.meta.url, exportName })";
 
-function notLoaded(key: RemoteKey, error: unknown): string {
-  return `its remote() call${placeOf(key)} stands in a function, and the module that called that does not load in a worker: ${String(error)}. ${atTopLevel}`;
+function notLoaded(key: RemoteKey, why: string): string {
+  return `its remote() call${placeOf(key)} stands in a function, and the module that called that does not load in a worker: ${why}. ${atTopLevel}`;
 }
 
 function reason(key: RemoteKey, loaded: Exclude<Loaded, { readonly how: "failed" }>): string {
