@@ -66,9 +66,8 @@ export class Loader {
       const unreadable = whyUnreadable(key.moduleUrl, error);
       const why = unreadable === undefined ? undefined : driversText(unreadable);
       // What is wrong may be that a function was called that no worker calls when it loads the module.
-      const isElsewhere = isCalledFromElsewhere(key);
-      if (!isElsewhere && why === undefined) throw error;
-      const said = isElsewhere ? notLoaded(key, why ?? String(error)) : why;
+      const said = isCalledFromElsewhere(key) ? notLoaded(key, why ?? String(error)) : why;
+      if (said === undefined) throw error;
       throw new RemoteNotRegisteredError(key.name, key.moduleUrl, said, { cause: error });
     }
     const why = loaded.how === "complete" ? whyMissing(key) : undefined;
