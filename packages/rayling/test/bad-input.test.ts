@@ -33,7 +33,6 @@ describe("flags", () => {
     [["--cache", "/no/such/folder/cache"], /--cache: .*score cache \/no\/such\/folder\/cache/],
     [["--keep-stale"], /--keep-stale needs --resume/],
     [["--rescore-stale"], /--rescore-stale needs --resume/],
-    [["--reward-kwarg", 'a={"__proto__":1}'], /rewardKwargs.*__proto__/],
     [["--solutions", "/no/such/file.jsonl"], /\/no\/such\/file\.jsonl/],
     [["--solutions", "/tmp"], /\/tmp: .*EISDIR/],
     [["--reward", "/no/such/reward.ts"], /reward\.ts.*not found/],
