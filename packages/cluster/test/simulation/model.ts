@@ -68,8 +68,11 @@ export class Model {
     call.outcome = outcome;
   }
 
-  get unanswered(): Told[] {
-    return this.calls.filter(({ outcome }) => outcome === undefined);
+  /** Whether a host that lives waits for an answer. */
+  isAwaited(isAlive: (host: string) => boolean): boolean {
+    return this.calls.some(
+      ({ outcome, caller }) => outcome === undefined && caller !== "driver" && isAlive(caller),
+    );
   }
 
   /**

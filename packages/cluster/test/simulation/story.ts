@@ -172,8 +172,9 @@ class Story {
     this.#spoil(lengthMs);
     await world.runUntil(Math.max(beginMs + lengthMs, this.#lastFaultMs) + 1);
     const horizonMs = world.nowMs + longestMs;
-    await world.runUntil(horizonMs, () => this.#open === 0);
     const isAlive = (host: string): boolean => this.#host(host)?.process.isAlive === true;
+    // Also what actors have called, as long as they live.
+    await world.runUntil(horizonMs, () => this.#open === 0 && !this.model.isAwaited(isAlive));
     this.model.check(this.#isWhole, isAlive);
     if (this.#isWhole) this.#checkNobodyLost();
     // What a consumer has left ends a few ways later.
