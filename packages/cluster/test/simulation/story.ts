@@ -178,7 +178,8 @@ class Story {
     this.model.check(this.#isWhole, isAlive);
     if (this.#isWhole) this.#checkNobodyLost();
     // What a consumer has left ends a few ways later.
-    await world.runUntil(world.nowMs + this.#reconnectTimeoutMs + 1000);
+    const quietMs = Math.max(world.nowMs, this.#lastFaultMs) + this.#reconnectTimeoutMs + 1000;
+    await world.runUntil(quietMs);
     this.model.checkStreams(isAlive);
     await this.#close();
   }

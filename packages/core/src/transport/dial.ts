@@ -156,12 +156,15 @@ function heartWay(
   return {
     dial: async (signal) => {
       const place = await address();
-      const { channel } = await firstOf(
+      const { channel, welcome } = await firstOf(
         (own, isReached) => connectTo(place, hello, { ...quiet, signal: own }, isReached),
         busyWith(options, () => undefined),
         signal,
       );
-      return channel;
+      if (welcome["isUnknown"] !== true) return channel;
+      channel.close(cutOff);
+      // Its next connection hears so, too, and ends the link.
+      throw new LostWayError(`${options.peerId} has ended the connection`);
     },
     // It may be needed for a goodbye soon.
     isWantedAtOnce: options.endsWithProcess === true,

@@ -115,8 +115,11 @@ async function answer(
     }
     if (typeof heartOf === "string") {
       const link = links.get(JSON.stringify([peerId, heartOf]));
-      if (link?.isOpen !== true) throw new RaySystemError("the heart of nothing");
       channel.explainBy(async () => cutOff);
+      if (link?.isOpen !== true) {
+        welcome({ isUnknown: true });
+        return channel.close(cutOff);
+      }
       welcome({});
       return watchHeart(link, channel);
     }
