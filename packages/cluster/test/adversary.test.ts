@@ -3,10 +3,12 @@
  * what they carry: nothing is given up, every call is answered, and runs once.
  */
 import { mkdtemp, rm } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import * as ray from "@rayling/core";
+import { dialLink, listen } from "@rayling/core/cluster";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sized } from "../../../test/fixtures/suite.ts";
 import { type Agent, enableNodes, makeCertificate, startAgent } from "../src/index.ts";
@@ -98,6 +100,40 @@ describe.each(sized({ gate: [1], full: [1, 2, 3, 4, 5] }))("seed %i", (seed) => 
       }
     },
   );
+});
+
+test("a link that the other side has given up ends, though nobody says so", async () => {
+  const adversary = new Adversary(address);
+  const never = (): Promise<never> => new Promise(() => undefined);
+  const token = "a token of this test";
+  const given = Promise.withResolvers<unknown>();
+  const listener = await listen({
+    address: { place: { host: "127.0.0.1", port: 0 }, token },
+    explain: never,
+    network: { reconnectTimeoutMs: 200, explainMs: 0 },
+    onChannel: (channel) => given.resolve(channel.closed),
+  });
+  const { port } = listener.address as AddressInfo;
+  await adversary.open(port);
+  const link = await dialLink(
+    { place: { host: address, port }, token },
+    { peerId: "driver-test", wayId: undefined },
+    {
+      peerId: "the listener",
+      explain: never,
+      mayBeBusy: true,
+      network: { reconnectTimeoutMs: 2000, explainMs: 0 },
+    },
+  );
+  // The listener's end is cut, and the dialler's is not.
+  expect(adversary.strike("half-open", () => 0.9)).toBe(true);
+  expect(await given.promise).toMatchObject({ kind: "unreachable" });
+  expect(await link.closed).toMatchObject({
+    kind: "unreachable",
+    message: "the listener has ended the connection",
+  });
+  listener.close();
+  await adversary.close();
 });
 
 async function checkEcho(
