@@ -386,9 +386,11 @@ describe("a link", () => {
     await expect.poll(() => left.cuts).toBe(1);
   });
 
-  test("takes no heart of another link, and ends one that speaks, and its own connection with it", async () => {
+  test("takes no heart of a link that it does not know, and says so; ends one that speaks, and its own connection with it", async () => {
     const { port } = await pair();
-    await expect(introduced(port, { heartOf: "way-1" })).rejects.toThrow("ended the connection");
+    const ofNothing = await introduced(port, { heartOf: "way-1" });
+    expect(ofNothing.welcome).toEqual({ isUnknown: true });
+    await ofNothing.closed;
     const wire = await introduced(port, { linkId: "way-1" });
     const heart = await introduced(port, { heartOf: "way-1" });
     heart.send(numbered(0));
