@@ -226,7 +226,7 @@ const core: readonly Row[] = [
     "if (explained !== cause || isStillSo()) this.#end(explained);",
     "this.#end(explained);",
     "a host that was reached again in time is given up",
-    "packages/cluster/test/simulation.test.ts",
+    "packages/core/test/link.test.ts",
   ],
   [
     "link-broken-pipe",

@@ -189,6 +189,31 @@ describe("a link", () => {
     expect(await left.closed).toBe(died);
   });
 
+  test("that is reached again while it is still to be explained why it was lost lives on", async () => {
+    const asked = Promise.withResolvers<void>();
+    const heard = Promise.withResolvers<void>();
+    const { left, right, way } = await pair({
+      network: { reconnectTimeoutMs: 10, explainMs: 0 },
+      listening: { reconnectTimeoutMs: 60_000 },
+      whenExplainable: () => {
+        asked.resolve();
+        return heard.promise;
+      },
+    });
+    const arrived: number[] = [];
+    right.onMessage((batch) => arrived.push(numberOf(batch)));
+    way.closed = true;
+    await asked.promise;
+    way.closed = false;
+    left.send(numbered(1));
+    await expect.poll(() => arrived).toEqual([1]);
+    heard.resolve();
+    // Its own time to be explained is over in one of the first.
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setTimeout(resolve));
+    left.send(numbered(2));
+    await expect.poll(() => arrived).toEqual([1, 2]);
+  });
+
   test("that is lost is not explained any more, a while after who could do so was heard", async () => {
     const heard = Promise.withResolvers<void>();
     const { left, right, way } = await pair({
