@@ -26,7 +26,6 @@ export class SimulatedMachine {
   readonly name: string;
   readonly port: number;
   readonly hosts: Set<SimulatedHost> = new Set();
-  readonly sessions: Set<DriverSession> = new Set();
   agent: Process;
   readonly #world: World;
   readonly #network: Network;
@@ -108,12 +107,10 @@ export class SimulatedMachine {
           if (!(channel instanceof Link)) return channel.close(driverGone);
           const session = new DriverSession(peerId, channel, machine);
           sessions.add(session);
-          this.sessions.add(session);
           void channel.closed.then(async ({ message }) => {
             this.#world.tell(() => `${this.name}: driver is gone (${message})`);
             await session.end(driverGone);
             sessions.delete(session);
-            this.sessions.delete(session);
           });
         },
       }),

@@ -17,7 +17,7 @@ export interface Told {
   readonly throws: number;
   /** In which life each of its runs was. */
   readonly runs: string[];
-  /** How often its result was lost and may have been made again. */
+  /** The value that the call must return, if it succeeds. */
   expected: unknown;
   outcome:
     | { readonly ok: true; readonly value: unknown }
