@@ -5,7 +5,7 @@
  * takes any time but what is scheduled, so a minute of the world passes in milliseconds, and the same seed gives the same run. Every event belongs to a
  * process: one that is busy does not see its events until it is not, and one that has ended never does.
  */
-import { AsyncLocalStorage } from "node:async_hooks";
+import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { syncBuiltinESMExports } from "node:module";
 import timersPromises from "node:timers/promises";
 import { Random } from "./random.ts";
@@ -57,6 +57,7 @@ const real = {
   clearImmediate: globalThis.clearImmediate,
   random: Math.random,
   pause: timersPromises.setTimeout,
+  turn: timersPromises.setImmediate,
 };
 const realNow: () => number = performance.now.bind(performance);
 
@@ -82,7 +83,8 @@ export class World {
 
   /** Runs it so much later, in the context of who asks. Returns what takes it back. */
   later(ms: number, run: Run): Event {
-    return this.after(ms, AsyncLocalStorage.bind(run), currentProcess());
+    const context = new AsyncResource("later");
+    return this.after(ms, () => void context.runInAsyncScope(run), currentProcess());
   }
 
   /** Runs it so much later, in the context of that process alone. */
@@ -132,6 +134,7 @@ export class World {
     performance.now = () => this.nowMs;
     Math.random = () => this.random.next();
     timersPromises.setTimeout = pause as typeof timersPromises.setTimeout;
+    timersPromises.setImmediate = nextTurn as typeof timersPromises.setImmediate;
     syncBuiltinESMExports();
   }
 
@@ -142,6 +145,7 @@ export class World {
     performance.now = realNow;
     Math.random = real.random;
     timersPromises.setTimeout = real.pause;
+    timersPromises.setImmediate = real.turn;
     syncBuiltinESMExports();
   }
 
@@ -180,9 +184,26 @@ function isBefore(left: Event, right: Event): boolean {
   return left.atMs < right.atMs || (left.atMs === right.atMs && left.order < right.order);
 }
 
-/** Resolves when no promise has anything more to do. */
+/** How many turns are asked for at once: Node looks at its files once for all of them, which took a quarter of the time. */
+const turnsAtOnce = 64;
+let turnsAhead = 0;
+let resolveTurn: Run | undefined;
+
+/** Resolves when no promise has anything more to do: Node runs all of them before the next turn. */
 function settled(): Promise<void> {
-  return new Promise((resolve) => real.setImmediate(resolve));
+  return new Promise((resolve) => {
+    resolveTurn = resolve;
+    if (turnsAhead > 0) return;
+    turnsAhead = turnsAtOnce;
+    for (let turn = 0; turn < turnsAtOnce; turn++) real.setImmediate(onTurn);
+  });
+}
+
+function onTurn(): void {
+  turnsAhead -= 1;
+  const resolve = resolveTurn;
+  resolveTurn = undefined;
+  resolve?.();
 }
 
 /** As those of Node, which code holds, unreferences and clears. */
@@ -210,14 +231,21 @@ class Timer {
   }
 }
 
+/** What a turn of an event loop takes. Who only waits awake (transport/vigil.ts) does it for so long, and a shorter turn gives it nothing to do but more of them. */
+const turnMs = 0.05;
+
 const simulated = {
   setTimeout: (run: (...args: unknown[]) => void, ms = 1, ...args: unknown[]) =>
     new Timer(currentWorld().later(Math.max(1, ms), () => run(...args))),
   clearTimeout: (timer: unknown) => timer instanceof Timer && timer.clear(),
   setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) =>
-    new Timer(currentWorld().later(0.01, () => run(...args))),
+    new Timer(currentWorld().later(turnMs, () => run(...args))),
   clearImmediate: (timer: unknown) => timer instanceof Timer && timer.clear(),
 };
+
+function nextTurn<T>(value: T): Promise<T> {
+  return new Promise((resolve) => simulated.setImmediate(() => resolve(value)));
+}
 
 function pause<T>(
   ms: number,

@@ -1,6 +1,6 @@
 /** `get`, `put` and `wait`: from refs to values and back. */
 import { appendLocalStack } from "../protocol/failure.ts";
-import { getValues, waitReady } from "../caller/get.ts";
+import { type Asked, getValues, waitReady } from "../caller/get.ts";
 import { checkInterrupted } from "../caller/task-scope.ts";
 import type { Waitable } from "../caller/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
@@ -62,22 +62,23 @@ export function get<const Refs extends Readonly<Record<string, ObjectRef>>>(
 ): Promise<{ [Name in keyof Refs]: RefValue<Refs[Name]> }>;
 export function get(
   refs: ObjectRef | readonly ObjectRef[] | Readonly<Record<string, ObjectRef>>,
-  options: GetOptions = {},
+  options: GetOptions = none,
 ): Promise<unknown> {
-  const answer: Promise<unknown> = getOrReject(refs, options, () => void answer.catch(ignore));
-  return answer;
+  const asked: Asked = {};
+  asked.answer = getOrReject(refs, options, asked);
+  return asked.answer;
 }
 
-/** That a get waits for itself is no failure of a method that does not await it. */
-function ignore(): void {}
+/** Options of most calls. */
+const none: GetOptions = {};
 
 async function getOrReject(
   refs: ObjectRef | readonly ObjectRef[] | Readonly<Record<string, ObjectRef>>,
   options: GetOptions,
-  onDeadlock: () => void,
+  asked: Asked,
 ): Promise<unknown> {
   if (isDriverCode()) return never();
-  checkOptions("get", options, patience);
+  if (options !== none) checkOptions("get", options, patience);
   // Before a runtime is started for them: they may be of one that has ended.
   const names = isRecord(refs) ? Object.keys(refs) : undefined;
   const entries =
@@ -89,7 +90,7 @@ async function getOrReject(
   const caller = useCaller();
   try {
     checkInterrupted();
-    const values = await getValues(caller, entries, { ...options, onDeadlock });
+    const values = await getValues(caller, entries, options, asked);
     if (names !== undefined) {
       return Object.fromEntries(names.map((name, index) => [name, values[index]]));
     }
@@ -131,18 +132,16 @@ export function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   refs: readonly Ref[],
   options: WaitOptions = {},
 ): Promise<WaitResult<Ref>> {
-  const answer: Promise<WaitResult<Ref>> = waitOrReject(
-    refs,
-    options,
-    () => void answer.catch(ignore),
-  );
+  const asked: Asked = {};
+  const answer = waitOrReject(refs, options, asked);
+  asked.answer = answer;
   return answer;
 }
 
 async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
   refs: readonly Ref[],
   options: WaitOptions,
-  onDeadlock: () => void,
+  asked: Asked,
 ): Promise<WaitResult<Ref>> {
   if (isDriverCode()) return never();
   // Before a runtime is started for them: if none runs, all of them are of one that has ended.
@@ -161,7 +160,7 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
     );
   }
   if (ready < numReturns) {
-    await waitReady(caller, refs.map(waitableOf), numReturns, { ...options, onDeadlock });
+    await waitReady(caller, refs.map(waitableOf), numReturns, options, asked);
   }
   return split(refs, numReturns);
 }

@@ -9,19 +9,28 @@ import type { ObjectEntry } from "../store/object-entry.ts";
 import type { Caller } from "./caller.ts";
 import type { Waitable } from "./waitable.ts";
 
-/** How long a wait may take, what ends it before, from when on it is told of (undefined: as all others), and who hears that it waits for itself. */
+/** How long a wait may take, what ends it before, and from when on it is told of; undefined: as all others. */
 export interface Patience {
   readonly timeoutMs?: number | undefined;
   readonly stuckWarningMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** It waits for itself, and rejects; the code may never look at that, because it awaits something else. */
-  readonly onDeadlock?: () => void;
+}
+
+/** What the code was given that asked. */
+export interface Asked {
+  answer?: Promise<unknown>;
+}
+
+/** That a get waits for itself is no failure of a method that awaits something else, and never looks at it. */
+function overlookDeadlock({ answer }: Asked, reason: Error): void {
+  if (reason instanceof DeadlockError) answer?.catch(() => undefined);
 }
 
 export function getValues(
   caller: Caller,
   entries: readonly ObjectEntry[],
-  { timeoutMs, stuckWarningMs, signal, onDeadlock }: Patience,
+  { timeoutMs, stuckWarningMs, signal }: Patience,
+  asked: Asked = {},
 ): Promise<unknown[]> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(reasonOf(signal));
@@ -29,30 +38,20 @@ export function getValues(
     let timer: NodeJS.Timeout | undefined;
     let over = false;
     let endWaiting: (() => void) | undefined;
+    let onAbort: (() => void) | undefined;
     const end = (): void => {
       over = true;
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
+      if (timer !== undefined) clearTimeout(timer);
+      if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
       endWaiting?.();
       if (unsettled > 0) for (const entry of entries) entry.unwatch(onSettled);
-    };
-    const onAbort = (): void => {
-      end();
-      reject(reasonOf(signal));
-    };
-    const fail = (failure: FailureData): void => {
-      try {
-        reject(caller.codec.reviveFailure(failure));
-      } catch (unreadable) {
-        reject(unreadable);
-      }
     };
     const finish = (): void => {
       if (over || caller.bringingHere(entries, finish)) return;
       end();
       // One that was away may have been lost on its way back.
       const failed = entries.find(({ outcome }) => outcome?.ok === false)?.outcome;
-      if (failed?.ok === false) return fail(failed.failure);
+      if (failed?.ok === false) return reject(errorOf(caller, failed.failure));
       try {
         resolve(entries.map((entry) => valueOf(caller, entry)));
       } catch (error) {
@@ -64,7 +63,7 @@ export function getValues(
       unsettled -= 1;
       if (entry.outcome?.ok === false) {
         end();
-        fail(entry.outcome.failure);
+        reject(errorOf(caller, entry.outcome.failure));
         // Who asked for all of them hears of the first failure only.
         for (const other of entries) other.overlook();
       } else if (unsettled === 0) {
@@ -78,13 +77,19 @@ export function getValues(
     }
     const stop = (reason: Error): void => {
       end();
-      if (reason instanceof DeadlockError) onDeadlock?.();
+      overlookDeadlock(asked, reason);
       reject(reason);
       for (const entry of entries) entry.overlook();
     };
     const isEndless = timeoutMs === undefined && signal === undefined;
     endWaiting = caller.waiting.begin("get", entries, { stuckWarningMs, stop, isEndless });
-    signal?.addEventListener("abort", onAbort);
+    if (signal !== undefined) {
+      onAbort = () => {
+        end();
+        reject(reasonOf(signal));
+      };
+      signal.addEventListener("abort", onAbort);
+    }
     if (timeoutMs !== undefined) {
       timer = setTimeout(() => {
         end();
@@ -107,27 +112,25 @@ export function waitReady(
   caller: Caller,
   waitables: readonly Waitable[],
   numReturns: number,
-  { timeoutMs, stuckWarningMs, signal, onDeadlock }: Patience,
+  { timeoutMs, stuckWarningMs, signal }: Patience,
+  asked: Asked = {},
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let count = 0;
     let timer: NodeJS.Timeout | undefined;
     let over = false;
     let endWaiting: (() => void) | undefined;
+    let onAbort: (() => void) | undefined;
     const end = (): void => {
       over = true;
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
+      if (timer !== undefined) clearTimeout(timer);
+      if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
       endWaiting?.();
       for (const one of waitables) if (!one.isReady) one.unwatch(onReady);
     };
     const finish = (): void => {
       end();
       resolve();
-    };
-    const onAbort = (): void => {
-      end();
-      reject(reasonOf(signal));
     };
     const onReady = (): void => {
       count += 1;
@@ -139,15 +142,30 @@ export function waitReady(
     }
     const stop = (reason: Error): void => {
       end();
-      if (reason instanceof DeadlockError) onDeadlock?.();
+      overlookDeadlock(asked, reason);
       reject(reason);
     };
     const isEndless = timeoutMs === undefined && signal === undefined;
     const how = { stuckWarningMs, stop, isEndless, numReturns };
     endWaiting = caller.waiting.begin("wait", waitables, how);
-    signal?.addEventListener("abort", onAbort);
+    if (signal !== undefined) {
+      onAbort = () => {
+        end();
+        reject(reasonOf(signal));
+      };
+      signal.addEventListener("abort", onAbort);
+    }
     if (timeoutMs !== undefined) timer = setTimeout(finish, timerMs(timeoutMs));
   });
+}
+
+/** The error of a failure, or why it cannot be read. */
+function errorOf(caller: Caller, failure: FailureData): unknown {
+  try {
+    return caller.codec.reviveFailure(failure);
+  } catch (unreadable) {
+    return unreadable;
+  }
 }
 
 /** What a signal was aborted with, as everything says it that takes signals: an AbortError if nothing else was given. */

@@ -4,7 +4,7 @@
  * A list in order of time and one timer for its first: a wait that ends early costs a few pointers, and no wait at all costs no timer.
  * The timer keeps no process alive.
  */
-import { clockMs } from "../shared/clock.ts";
+import { sharedMs } from "../shared/clock.ts";
 import { currentTask, type Stop, type TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
 
@@ -62,7 +62,7 @@ export class Wait {
 
   /** As of clockMs(). */
   get beganMs(): number {
-    return clockMs() - (performance.now() - this.sinceMs);
+    return sharedMs(this.sinceMs);
   }
 }
 

@@ -3,7 +3,7 @@
  * the session, all of them, and watches for those that wait too long. Code that belongs to no task counts as one.
  */
 import type { TaskEvents } from "../inside/task-events.ts";
-import { clockMs } from "../shared/clock.ts";
+import { clockMs, sharedMs } from "../shared/clock.ts";
 import { SessionEndedError } from "../shared/errors.ts";
 import type { StuckWatch, Wait, WaitHow } from "./stuck.ts";
 import { currentTask, type TaskScope } from "./task-scope.ts";
@@ -69,7 +69,7 @@ export class Waiting {
     const wait = stuck?.begin(what, waitables, how);
     const { stop } = how;
     const task = wait === undefined ? currentTask() : wait.task;
-    const end = this.#begin(task);
+    this.#add(task);
     const endStopping = stop === undefined ? undefined : task?.waits(stop);
     return () => {
       endStopping?.();
@@ -77,13 +77,15 @@ export class Waiting {
         stuck?.end(wait);
         if (this.#events !== undefined) noteWait(this.#events, wait);
       }
-      end();
+      this.#remove(task);
     };
   }
 
   /** Waits for something that ends by itself and that no ref stands for: an actor's end. */
   during<T>(work: Promise<T>): Promise<T> {
-    return work.finally(this.#begin(currentTask()));
+    const task = currentTask();
+    this.#add(task);
+    return work.finally(() => this.#remove(task));
   }
 
   /** Waits for an answer about the session, which keeps the process alive as any wait does, and lends nobody's CPU. */
@@ -110,18 +112,20 @@ export class Waiting {
     for (const { what, stop } of waits) stop?.(endedIn(what, why));
   }
 
-  #begin(task: TaskScope | undefined): () => void {
+  #add(task: TaskScope | undefined): void {
     const count = this.#counts.get(task) ?? 0;
     this.#counts.set(task, count + 1);
     if (count === 0) this.#onChange();
-    return () => {
-      const left = (this.#counts.get(task) ?? 1) - 1;
-      if (left > 0) this.#counts.set(task, left);
-      else {
-        this.#counts.delete(task);
-        this.#onChange();
-      }
-    };
+  }
+
+  #remove(task: TaskScope | undefined): void {
+    const left = (this.#counts.get(task) ?? 1) - 1;
+    if (left > 0) {
+      this.#counts.set(task, left);
+    } else {
+      this.#counts.delete(task);
+      this.#onChange();
+    }
   }
 }
 
@@ -131,6 +135,6 @@ function endedIn(what: string, why: string): SessionEndedError {
 
 function noteWait(events: TaskEvents, { what, waitables, sinceMs, task }: Wait): void {
   const endMs = clockMs();
-  const startMs = endMs - (performance.now() - sinceMs);
+  const startMs = sharedMs(sinceMs);
   events.add({ kind: "wait", what, count: waitables.length, taskId: task?.taskId, startMs, endMs });
 }

@@ -6,6 +6,11 @@ export function clockMs(): number {
   return performance.now() + offsetMs;
 }
 
+/** A reading of this thread's `performance.now()` on that clock. */
+export function sharedMs(nowMs: number): number {
+  return nowMs + offsetMs;
+}
+
 /** The same moment as milliseconds since 1970: the same number each time. */
 export function wallMs(ms: number): number {
   return ms - offsetMs + performance.timeOrigin;
