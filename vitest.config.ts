@@ -8,6 +8,7 @@ const report = process.env["RAYLING_TEST_REPORT"];
 const pure = [
   "packages/core/test/{arrivals,codec,counts,depth,failure,framing,inside,lane,line,lineage,lists,live-memory,logs,machine-memory,messages,pending-table,placement*,session,terminal-text,values-property,vigil,wait-graph}.test.ts",
   "packages/cluster/test/host-output.test.ts",
+  "packages/config-tree/test/*.test.ts",
   "packages/data-proto/test/**/*.test.ts",
   "packages/reward-manager-registry/test/{dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
   "packages/reward-loop/test/{config,travel}/*.test.ts",

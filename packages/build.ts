@@ -17,6 +17,7 @@ import { writeRequireEntries } from "./require-entries.ts";
  */
 export const bundled: Readonly<Record<string, readonly string[]>> = {
   core: ["host/thread-main", "host/process-main", "host/no-tests"],
+  "config-tree": [],
   "data-proto": [],
   "reward-manager-registry": [],
   "reward-loop": [

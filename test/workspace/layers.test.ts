@@ -30,9 +30,11 @@ const rooms = [
 const sisters: Readonly<Record<string, readonly string[]>> = {
   core: [],
   cluster: ["@rayling/core/cluster"],
+  "config-tree": [],
   "data-proto": [],
   "reward-manager-registry": [],
   trainer: [
+    "@rayling/config-tree",
     "@rayling/core",
     "@rayling/core/terminal",
     "@rayling/data-proto",
@@ -44,6 +46,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/reward-manager-registry",
   ],
   "reward-loop": [
+    "@rayling/config-tree",
     "@rayling/core",
     "@rayling/core/http",
     "@rayling/core/terminal",

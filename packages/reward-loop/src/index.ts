@@ -32,6 +32,7 @@ export type {
   RewardPart,
   SpendOptions,
 } from "./compose/loop-options.ts";
+export { checkRewardLoop } from "./compose/check-plan.ts";
 export { rewardVersionsOf } from "./compose/plan-versions.ts";
 export type { RewardVersions } from "./compose/plan-versions.ts";
 export type { SandboxFusionUse } from "./sandbox-fusion.ts";

@@ -21,20 +21,16 @@ export async function runTrain(options: TrainOptions): Promise<void> {
 }
 
 async function dryRun(config: TrainerConfig): Promise<string> {
-  const { checkAlgorithms, openPrompts } = await import("@rayling/trainer/run");
-  checkAlgorithms(config);
-  const prompts = await openPrompts(config);
+  const { rehearseRun } = await import("@rayling/trainer/run");
+  const prompts = await rehearseRun(config);
   const sizes = { train: prompts.train.length, validation: prompts.validation?.length ?? 0 };
+  tellUnused(config);
   return planText(config, trainingPlanOf(config, sizes));
 }
 
 async function train(config: TrainerConfig): Promise<void> {
   const { metricsPort } = config.rayling;
-  if (config.trainer.logger.includes("prometheus") && metricsPort === null) {
-    const problem = "is null, and trainer.logger has prometheus: nobody could ask for its metrics";
-    throw new CliError(2, `rayling.metrics_port: ${problem}; 0 is any port that is free`);
-  }
-  tellIgnored(config.ignored);
+  tellUnused(config);
   const stop = stopSignal();
   const startedAt = performance.now();
   const { runTraining } = await import("@rayling/trainer/run");
@@ -62,7 +58,9 @@ async function startSession(metricsPort: number | null): Promise<void> {
   tell(`metrics: http://127.0.0.1:${session.metricsPort}/metrics${secret}\n`);
 }
 
-function tellIgnored(ignored: readonly string[]): void {
+/** What is done otherwise than the configuration says, without a change of the training. */
+function tellUnused({ ignored, notes }: TrainerConfig): void {
+  for (const note of notes) tell(`note: ${plain(note)}\n`);
   if (ignored.length === 0) return;
   const shown = ignored.slice(0, 8).join(", ");
   const more = ignored.length > 8 ? ` and ${ignored.length - 8} more` : "";

@@ -10,6 +10,9 @@ export interface TrainOptions {
   readonly overrides: readonly string[];
   /** Prints it and ends. */
   readonly printConfig: boolean;
+  /** Hydra's names of the folder and of printing. */
+  readonly configPath: string | undefined;
+  readonly cfg: "job" | undefined;
   /** Prints the plan and ends. */
   readonly dryRun: boolean;
 }
@@ -28,9 +31,11 @@ export function addTrainCommand(
     )
     .option("--config-name <name>", "a file of --config-dir, a preset, or a path", "ppo_trainer")
     .option("--config-dir <folder>", "is looked through before the presets")
+    .option("--config-path <folder>", "the same, by Hydra's other name")
     .addOption(
       new Option("--print-config", "print the whole configuration as YAML, and end").default(false),
     )
+    .addOption(new Option("--cfg <what>", "the same, by Hydra's name").choices(["job"]))
     .addOption(
       new Option(
         "--dry-run",
@@ -39,7 +44,12 @@ export function addTrainCommand(
     )
     .addHelpText("after", help)
     .action(async (overrides: readonly string[], flags: Omit<TrainOptions, "overrides">) => {
-      await run({ ...flags, configDir: flags.configDir, overrides });
+      await run({
+        ...flags,
+        configDir: flags.configDir ?? flags.configPath,
+        printConfig: flags.printConfig || flags.cfg === "job",
+        overrides,
+      });
     });
 }
 

@@ -3,8 +3,9 @@
  * what says nothing to one that is asked for scores is listed as such.
  */
 
-import { isTree, nearestOf, RewardConfigError } from "./tree.ts";
-import type { ConfigValue } from "./tree.ts";
+import { isTree, nearestOf } from "@rayling/config-tree";
+import { RewardConfigError } from "./reward-config-error.ts";
+import { type ConfigValue } from "@rayling/config-tree";
 
 type Engine = "vllm" | "sglang";
 type Flags = (value: ConfigValue) => readonly string[];

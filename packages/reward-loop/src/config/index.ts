@@ -9,16 +9,5 @@ export {
   rewardLoopOptionsOf,
   rewardPathsOf,
 } from "./reward-config.ts";
-export { applyOverrides, parseOverride } from "./overrides.ts";
-export type { Override } from "./overrides.ts";
-export {
-  isTree,
-  keysOf,
-  merged,
-  nearestOf,
-  RewardConfigError,
-  valueAt,
-  withoutValue,
-  withValue,
-} from "./tree.ts";
-export type { ConfigTree, ConfigValue } from "./tree.ts";
+export { isFreeLegacyKey } from "./legacy.ts";
+export { RewardConfigError } from "./reward-config-error.ts";

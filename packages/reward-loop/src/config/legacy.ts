@@ -1,6 +1,6 @@
 /**
- * The keys of verl 0.7 and before (`reward_model.*`, `custom_reward_function`, `sandbox_fusion` at the root) at the places that they have now, under `reward`.
- * What is null there says nothing, nor does the name that its source does not read. A key that is given in both ways has to be the same in both.
+ * The keys of verl 0.7 and before (`reward_model.*`, `reward_manager`, `custom_reward_function`, `sandbox_fusion` at the root) at the places that they have now, under `reward`.
+ * What is null there says nothing, nor does the name that its source does not read. As in verl a value of an old key wins over one at the new place.
  */
 
 import { rolloutKeys } from "./engine-flags.ts";
@@ -9,11 +9,11 @@ import {
   type ConfigValue,
   isTree,
   nearestOf,
-  RewardConfigError,
   valueAt,
   withoutValue,
   withValue,
-} from "./tree.ts";
+} from "@rayling/config-tree";
+import { RewardConfigError } from "./reward-config-error.ts";
 
 /** Where each of them went; "" for those that have no meaning any more. */
 const moved: Readonly<Record<string, string>> = {
@@ -36,6 +36,24 @@ const moved: Readonly<Record<string, string>> = {
   "reward_model.model.trust_remote_code": "",
   "reward_model.use_reward_loop": "",
   "reward_model.launch_reward_fn_async": "",
+  ...Object.fromEntries(
+    // Of the workers that had the reward model in them.
+    [
+      "forward_max_token_len_per_gpu",
+      "max_length",
+      "micro_batch_size",
+      "micro_batch_size_per_gpu",
+      "model.input_tokenizer",
+      "model.use_fused_kernels",
+      "model.use_remove_padding",
+      "model.use_shm",
+      "nccl_timeout",
+      "load_weight",
+      "strategy",
+      "ulysses_sequence_parallel_size",
+      "use_dynamic_bsz",
+    ].map((key) => [`reward_model.${key}`, ""]),
+  ),
 };
 
 /** With all that is inside. */
@@ -43,6 +61,13 @@ const whole: Readonly<Record<string, string>> = {
   "reward_model.reward_kwargs": "reward_kwargs",
   "reward_model.rollout": "reward_model.rollout",
   "reward_model.sandbox_fusion": "sandbox_fusion",
+  // Of the recipe DAPO.
+  "reward_model.overlong_buffer": "reward_kwargs.overlong_buffer_cfg",
+  "reward_model.megatron": "",
+  "reward_model.model.fsdp_config": "",
+  "reward_model.model.override_config": "",
+  "reward_model.profiler": "",
+  reward_manager: "reward_manager",
   custom_reward_function: "custom_reward_function",
   sandbox_fusion: "sandbox_fusion",
 };
@@ -53,6 +78,10 @@ const ofSandbox = ["url", "max_concurrent", "memory_limit_mb"];
 export const legacyKeys: ConfigTree = [
   ...Object.keys(moved),
   ...Object.keys(whole),
+  "reward_manager.source",
+  "reward_manager.name",
+  "reward_manager.module.path",
+  "reward_manager.module.name",
   "custom_reward_function.path",
   "custom_reward_function.name",
   ...ofSandbox.map((key) => `sandbox_fusion.${key}`),
@@ -60,7 +89,28 @@ export const legacyKeys: ConfigTree = [
   ...rolloutKeys.map((key) => `reward_model.rollout.${key}`),
 ].reduce<ConfigTree>((tree, key) => withValue(tree, key.split("."), null), {});
 
-const roots = ["reward_model", "custom_reward_function", "sandbox_fusion"];
+/** Sections of the engines that had a reward model in them, and of the recipe. */
+const free = [
+  "reward_model.megatron",
+  "reward_model.model.fsdp_config",
+  "reward_model.model.override_config",
+  "reward_model.overlong_buffer",
+  "reward_model.profiler",
+];
+
+/** Whether it may be given without being anywhere. */
+export function isFreeLegacyKey(key: string): boolean {
+  return free.some((one) => key.startsWith(`${one}.`));
+}
+
+const roots = ["reward_model", "reward_manager", "custom_reward_function", "sandbox_fusion"];
+
+/** Of the manager's section, which verl 0.7 has in its files, and which its own keys of before win over. */
+const managerDefaults: ConfigTree = {
+  source: "register",
+  name: "naive",
+  module: { path: null, name: "custom_reward_manager" },
+};
 
 /** The same without them. Throws RewardConfigError for one that is not known, and for two that contradict each other. */
 export function withoutLegacyKeys(tree: ConfigTree): ConfigTree {
@@ -71,7 +121,7 @@ export function withoutLegacyKeys(tree: ConfigTree): ConfigTree {
     result = withoutValue(result, [root]);
     if (value === null) continue;
     if (!isTree(value)) throw new RewardConfigError(root, "must hold keys", value);
-    result = moveAll(result, root, root === "reward_model" ? withOneName(value, tree) : value);
+    result = moveAll(result, root, saidIn(root, value, tree));
   }
   return result;
 }
@@ -89,6 +139,21 @@ export function writtenKey(tree: ConfigTree, key: string): string | undefined {
   return [key, ...old].find((one) => (valueAt(tree, one.split(".")) ?? null) !== null);
 }
 
+function saidIn(root: string, value: ConfigTree, tree: ConfigTree): ConfigTree {
+  if (root === "reward_model") return withOneName(value, tree);
+  return root === "reward_manager" ? otherThan(managerDefaults, value) : value;
+}
+
+function otherThan(defaults: ConfigTree, tree: ConfigTree): ConfigTree {
+  return Object.fromEntries(
+    Object.entries(tree).flatMap(([key, value]): [string, ConfigValue][] => {
+      const usual = defaults[key];
+      if (isTree(value) && isTree(usual)) return [[key, otherThan(usual, value)]];
+      return value === usual ? [] : [[key, value]];
+    }),
+  );
+}
+
 /** 0.7 has a name for each source: that of a class counts with importlib only, and then that of a registered manager, which is never null there, does not. */
 function withOneName(model: ConfigTree, tree: ConfigTree): ConfigTree {
   const given =
@@ -102,7 +167,7 @@ function withOneName(model: ConfigTree, tree: ConfigTree): ConfigTree {
 function moveAll(tree: ConfigTree, key: string, value: ConfigValue): ConfigTree {
   const target = whole[key] ?? moved[key];
   if (target !== undefined && !(isTree(value) && whole[key] === undefined)) {
-    return value === null || target === "" ? tree : put(tree, key, `reward.${target}`, value);
+    return value === null || target === "" ? tree : put(tree, `reward.${target}`, value);
   }
   if (isTree(value) && isInner(key)) {
     return Object.entries(value).reduce(
@@ -123,22 +188,12 @@ function isInner(key: string): boolean {
   return [...Object.keys(moved), ...Object.keys(whole)].some((one) => one.startsWith(`${key}.`));
 }
 
-function put(tree: ConfigTree, from: string, to: string, value: ConfigValue): ConfigTree {
+function put(tree: ConfigTree, to: string, value: ConfigValue): ConfigTree {
   if (isTree(value)) {
     return Object.entries(value).reduce(
-      (result, [name, inside]) =>
-        inside === null ? result : put(result, `${from}.${name}`, `${to}.${name}`, inside),
+      (result, [name, inside]) => (inside === null ? result : put(result, `${to}.${name}`, inside)),
       tree,
     );
   }
-  const path = to.split(".");
-  const there = valueAt(tree, path);
-  if (there !== undefined && there !== null && JSON.stringify(there) !== JSON.stringify(value)) {
-    throw new RewardConfigError(
-      from,
-      `is ${JSON.stringify(value)}, and ${to}, which is where it stands now, is ${JSON.stringify(there)}`,
-      value,
-    );
-  }
-  return withValue(tree, path, value);
+  return withValue(tree, to.split("."), value);
 }

@@ -1,6 +1,6 @@
 /** The settings of a manager by verl's names as its options here: `overlong_buffer_cfg` is `overlongBuffer`, and so on. */
 
-import { isTree } from "./tree.ts";
+import { isTree } from "@rayling/config-tree";
 
 /** What is null is none. */
 export function managerOptionsOf(

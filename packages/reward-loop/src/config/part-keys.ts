@@ -21,7 +21,7 @@ import {
   rewardFunction,
   rewardOf,
 } from "./policy-keys.ts";
-import { RewardConfigError } from "./tree.ts";
+import { RewardConfigError } from "./reward-config-error.ts";
 
 export interface PartConfig extends PartPolicyConfig {
   readonly custom_reward_function: FunctionConfig;

@@ -8,7 +8,7 @@ import { z } from "zod";
 import type { RewardLoopOptions, RewardPart, SpendOptions } from "../compose/loop-options.ts";
 import type { FailureClass } from "../faults/failure-class.ts";
 import type { RewardLimits } from "../policy-settings.ts";
-import { RewardConfigError } from "./tree.ts";
+import { RewardConfigError } from "./reward-config-error.ts";
 
 interface PricesConfig {
   readonly per_million_input_tokens: number | null;

@@ -3,13 +3,19 @@
  * that is missing.
  */
 
-import { readFile } from "node:fs/promises";
-import { parseDocument } from "yaml";
+import {
+  applyOverrides,
+  isTree,
+  keysOf,
+  nearestOf,
+  readYamlFile,
+  valueAt,
+} from "@rayling/config-tree";
+import type { ConfigTree } from "@rayling/config-tree";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { rolloutKeys } from "./engine-flags.ts";
 import { refuseIdleKeys } from "./idle/refuse.ts";
-import { legacyKeys, withoutLegacyKeys } from "./legacy.ts";
-import { applyOverrides } from "./overrides.ts";
+import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { managerOptionsOf } from "./manager-options.ts";
 import { checkParts, functionPartsOf, partsOptionsOf } from "./part-keys.ts";
 import { checkPolicyKeys, policyOptionsOf, rewardOf } from "./policy-keys.ts";
@@ -23,7 +29,7 @@ import {
 import type { RewardConfig } from "./reward-keys.ts";
 import { rewardModelUseOf, rolloutDefaults } from "./reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
-import { type ConfigTree, isTree, keysOf, nearestOf, RewardConfigError, valueAt } from "./tree.ts";
+import { asRewardError, RewardConfigError } from "./reward-config-error.ts";
 
 /**
  * The rewards of a configuration, as YAML reads it: today's keys under `reward`, or those of verl 0.7 at the root; of the rest only what rewards take from it (run-keys) is looked at.
@@ -34,13 +40,23 @@ export function readRewardConfig(
   tree: Readonly<Record<string, unknown>>,
   overrides: readonly string[] = [],
 ): RewardConfig {
+  return asRewardError(() => configOf(tree, overrides));
+}
+
+function configOf(
+  tree: Readonly<Record<string, unknown>>,
+  overrides: readonly string[],
+): RewardConfig {
   const rewards = Object.entries(tree).filter(([key]) => rewardRoots.has(key));
   const own = withoutTargets({
     ...(Object.fromEntries(rewards) as ConfigTree),
     ...onlyRunKeys(tree as ConfigTree),
   });
   // Only what is given: a default is nobody's word, and contradicts none that is given at the old place.
-  const given = applyOverrides(own, overrides, { ...knownRewardKeys, ...runKeys });
+  const given = applyOverrides(own, overrides, {
+    known: { ...knownRewardKeys, ...runKeys },
+    isFree: isFreeLegacyKey,
+  });
   const { reward = {} } = withoutLegacyKeys(given);
   if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
   const config = checked(withRunKeys(reward, given));
@@ -58,6 +74,7 @@ function withoutTargets(tree: ConfigTree): ConfigTree {
 
 const rewardRoots: ReadonlySet<string> = new Set([
   "reward",
+  "reward_manager",
   "reward_model",
   "custom_reward_function",
   "sandbox_fusion",
@@ -130,19 +147,7 @@ export async function loadRewardConfig(
   path: string,
   overrides: readonly string[] = [],
 ): Promise<RewardConfig> {
-  let text: string;
-  try {
-    text = await readFile(path, "utf8");
-  } catch (error) {
-    throw new RewardConfigError(path, `cannot be read: ${(error as Error).message}`);
-  }
-  const document = parseDocument(text);
-  const [error] = document.errors;
-  if (error !== undefined) {
-    throw new RewardConfigError(path, `is no YAML: ${error.message.split("\n", 1)[0] ?? ""}`);
-  }
-  const tree: unknown = document.toJS() ?? {};
-  if (!isTree(tree)) throw new RewardConfigError(path, "must hold keys");
+  const tree = asRewardError(() => readYamlFile(path));
   return readRewardConfig(tree, overrides);
 }
 

@@ -7,8 +7,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { RewardModelUse } from "../settings.ts";
 import { flagsOf } from "./engine-flags.ts";
-import { RewardConfigError } from "./tree.ts";
-import type { ConfigValue } from "./tree.ts";
+import { RewardConfigError } from "./reward-config-error.ts";
+import { type ConfigValue } from "@rayling/config-tree";
 
 type Engine = RewardModelUse["engine"];
 

@@ -2,8 +2,8 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { isTree, valueAt, withValue } from "./tree.ts";
-import type { ConfigTree, ConfigValue } from "./tree.ts";
+import { isTree, valueAt, withValue } from "@rayling/config-tree";
+import { type ConfigTree, type ConfigValue } from "@rayling/config-tree";
 
 /** Where they stand in verl; null. */
 export const runKeys: ConfigTree = {

@@ -28,6 +28,9 @@ import { RewardLoopOptionError } from "../errors.ts";
 import type { DiscriminativeUse, PipelineSettings } from "../settings.ts";
 import type { RunTracker } from "./run-tracker.ts";
 
+/** Puts functions of the user on the clock, and knows the signal of the run that calls one. */
+export type UserCode = Pick<RunTracker, "timed" | "signal">;
+
 export interface Pipeline
   extends
     RewardManager,
@@ -40,7 +43,7 @@ export interface Pipeline
 /** Rejects as the loaders of reward-manager-registry do. */
 export async function loadPipeline(
   settings: PipelineSettings,
-  tracker: RunTracker,
+  tracker: UserCode,
 ): Promise<Pipeline> {
   const { reward, discriminative, baseDirectory } = settings;
   const { rewardRouterAddress, rewardRouterToken } = settings;
@@ -107,7 +110,7 @@ type PlacedScores = ReturnType<NonNullable<RewardManagerClass["assembleRmScores"
 /** The reward model scores by itself; its requests are on the clock as a function's. */
 async function discriminativePipeline(
   use: DiscriminativeUse,
-  tracker: RunTracker,
+  tracker: UserCode,
 ): Promise<Pipeline> {
   const [{ DiscriminativeReward }, { createTokenizer }] = await Promise.all([
     import("../reward-model/discriminative.ts"),
@@ -128,7 +131,7 @@ async function discriminativePipeline(
 function withSignal(
   computeScore: ComputeScore,
   rewardKwargs: Readonly<Record<string, unknown>>,
-  tracker: RunTracker,
+  tracker: UserCode,
 ): ComputeScore {
   // On the prototype: an accessor of its own would cost each input more than all else.
   class LoopInput {
@@ -155,7 +158,7 @@ async function managerOf({
 
 async function loadTokenizer(
   { tokenizer: spec, baseDirectory }: PipelineSettings,
-  tracker: RunTracker,
+  tracker: UserCode,
 ): Promise<Tokenizer | undefined> {
   if (spec === undefined) return undefined;
   const { path, name, rewardKwargs = {} }: RewardSpec = spec;

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { RewardConfigError } from "../../src/config/tree.ts";
+import { RewardConfigError } from "../../src/config/reward-config-error.ts";
 
 /** What a configuration is refused with. */
 export function refusal(run: () => unknown): RewardConfigError {

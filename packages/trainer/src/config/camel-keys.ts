@@ -1,7 +1,7 @@
 /** verl's keys, ppo_mini_batch_size, and those that they have in TypeScript, ppoMiniBatchSize: the one from the other. */
 
-import { isTree } from "@rayling/reward-loop/config";
-import type { ConfigTree, ConfigValue } from "@rayling/reward-loop/config";
+import { isTree } from "@rayling/config-tree";
+import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
 
 export function camelKey(key: string): string {
   return key.replaceAll(/_([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase());

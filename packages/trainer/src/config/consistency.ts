@@ -1,17 +1,17 @@
 /** What each key allows, and all of them together do not. verl's own checks (`validate_config`) that have a meaning here, and those of ours. */
 
-import { nearestOf, RewardConfigError } from "@rayling/reward-loop/config";
+import { ConfigError, nearestOf } from "@rayling/config-tree";
 import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
 import { isBatchNormalized, misfitOf } from "../fit/schedule-needs.ts";
 import type { TrainerConfig } from "./trainer-config.ts";
 
-/** Throws RewardConfigError at the first. */
+/** Throws ConfigError at the first. */
 export function checkTogether(config: TrainerConfig): void {
   const { data, trainer, rayling, algorithm, critic } = config;
-  const { actor, rollout } = config.actorRolloutRef;
+  const { actor } = config.actorRolloutRef;
   const refuse = (key: string, problem: string, value: unknown): never => {
-    throw new RewardConfigError(key, problem, value);
+    throw new ConfigError(key, problem, value);
   };
   if (data.trainBatchSize < actor.ppoMiniBatchSize) {
     refuse(
@@ -45,13 +45,6 @@ export function checkTogether(config: TrainerConfig): void {
       true,
     );
   }
-  if (rollout.valKwargs.n > 1 && !samples(config)) {
-    refuse(
-      "actor_rollout_ref.rollout.val_kwargs.n",
-      `is ${rollout.valKwargs.n}, and without do_sample and a temperature all of them would be the same`,
-      rollout.valKwargs.n,
-    );
-  }
   if (critic.enable === false && algorithm.advEstimator === "gae") {
     refuse("critic.enable", "is false, and algorithm.adv_estimator gae needs a critic", false);
   }
@@ -63,14 +56,6 @@ export function checkTogether(config: TrainerConfig): void {
     refuse(
       "trainer.resume_from_path",
       `is ${resumeFromPath}: must be the path of a folder global_step_N`,
-      resumeFromPath,
-    );
-  }
-  // verl passes the path over.
-  if (resumeFromPath !== null && trainer.resumeMode === "auto") {
-    refuse(
-      "trainer.resume_from_path",
-      `is ${resumeFromPath}, and trainer.resume_mode is auto, which goes on with the latest of trainer.default_local_dir: it must be resume_path`,
       resumeFromPath,
     );
   }
@@ -98,12 +83,12 @@ function checkNames({ algorithm, actorRolloutRef }: TrainerConfig): void {
   for (const [key, value, names] of named) {
     if (names.includes(value)) continue;
     const problem = `is "${value}": there is none of that name; there are ${names.join(", ")}`;
-    throw new RewardConfigError(key, problem, value, nearestOf(value, names));
+    throw new ConfigError(key, problem, value, nearestOf(value, names));
   }
   if (algorithm.advEstimator === "gdpo" && algorithm.gdpoRewardKeys === null) {
     const problem =
       "is null, and algorithm.adv_estimator gdpo needs the rewards that it is made of";
-    throw new RewardConfigError("algorithm.gdpo_reward_keys", problem, null);
+    throw new ConfigError("algorithm.gdpo_reward_keys", problem, null);
   }
 }
 
@@ -132,7 +117,7 @@ function checkSchedule({ algorithm, rayling }: TrainerConfig): void {
       adaptiveMiniBatch: true,
       stalenessLimit: staleness.limit,
     }[part];
-    throw new RewardConfigError(
+    throw new ConfigError(
       keyOf[part],
       `is ${String(value)}, which needs rayling.schedule ${schedules.join(" or ")}, ${why}; it is ${schedule}`,
       value,
@@ -141,16 +126,10 @@ function checkSchedule({ algorithm, rayling }: TrainerConfig): void {
   }
   const { limit, numWarmupBatches } = staleness;
   if (numWarmupBatches === null || numWarmupBatches <= limit) return;
-  throw new RewardConfigError(
+  throw new ConfigError(
     "rayling.staleness.num_warmup_batches",
     `is ${numWarmupBatches}, more than rayling.staleness.limit, ${limit}`,
     numWarmupBatches,
     `rayling.staleness.num_warmup_batches=${limit}`,
   );
-}
-
-/** Whether validation draws. */
-function samples({ actorRolloutRef }: TrainerConfig): boolean {
-  const { doSample, temperature } = actorRolloutRef.rollout.valKwargs;
-  return doSample && temperature > 0;
 }

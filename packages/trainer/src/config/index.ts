@@ -4,7 +4,7 @@ export { TrainerConfigError } from "../errors.ts";
 export type { ConfigErrorPlace } from "../errors.ts";
 export { expectedStepSeconds, rewardMakespan } from "./expected-time.ts";
 export type { RewardLoad, StepTiming } from "./expected-time.ts";
-export { presetNames } from "./config-files.ts";
+export { presetNames } from "./presets.ts";
 export { printConfig } from "./print-config.ts";
 export { loadTrainerConfig, readTrainerConfig } from "./read-config.ts";
 export type { LoadConfigOptions } from "./read-config.ts";

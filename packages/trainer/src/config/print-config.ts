@@ -1,12 +1,13 @@
 /** A configuration back as YAML, by verl's names: read again, it is the same. */
 
 import { stringify } from "yaml";
-import type { ConfigTree, ConfigValue } from "@rayling/reward-loop/config";
+import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
+import { withValue } from "@rayling/config-tree";
 import { snakeTree } from "./camel-keys.ts";
 import type { TrainerConfig } from "./trainer-config.ts";
 
 export function printConfig(config: TrainerConfig): string {
-  const { reward, ignored: _ignored, rayling, ...rest } = config;
+  const { reward, ignored: _ignored, notes: _notes, notDone, rayling, ...rest } = config;
   const { policyKwargs, taskKwargs, ...own } = rayling;
   // Else it would stay as it was when the trainer's is changed.
   const isTrainers = reward.experiment_name === config.trainer.experimentName;
@@ -20,5 +21,7 @@ export function printConfig(config: TrainerConfig): string {
       task_kwargs: taskKwargs as ConfigTree,
     },
   };
-  return stringify(tree);
+  return stringify(
+    notDone.reduce((result, { key, value }) => withValue(result, key.split("."), value), tree),
+  );
 }

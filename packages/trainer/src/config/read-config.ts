@@ -7,34 +7,34 @@
 
 import {
   applyOverrides,
+  ConfigError,
   isTree,
   keysOf,
-  knownRewardKeys,
   merged,
   nearestOf,
   parseOverride,
-  readRewardConfig,
-  RewardConfigError,
+  resolveReferences,
   valueAt,
   withoutValue,
   withValue,
-} from "@rayling/reward-loop/config";
-import type { ConfigTree, ConfigValue } from "@rayling/reward-loop/config";
+} from "@rayling/config-tree";
+import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
+import { isFreeLegacyKey, knownRewardKeys, readRewardConfig } from "@rayling/reward-loop/config";
 import type { z } from "zod";
 import { TrainerConfigError } from "../errors.ts";
 import { camelTree, snakeKey } from "./camel-keys.ts";
 import { checkTogether } from "./consistency.ts";
-import { readConfigFile } from "./config-files.ts";
-import {
-  isEngineKey,
-  isOptimiserKey,
-  unsupportedKeys,
-  withoutUnsupported,
-  withSchedulerType,
-} from "./engine-keys.ts";
-import { resolveReferences } from "./interpolation.ts";
+import { composePreset } from "./presets.ts";
 import { configSchema } from "./schema.ts";
 import type { TrainerConfig } from "./trainer-config.ts";
+import {
+  choosesEngine,
+  engineDefaults,
+  isEngineKey,
+  withEngineDefaults,
+} from "./verl/engine-keys.ts";
+import { notDoneIn, notDoneKeys } from "./verl/not-done.ts";
+import { otherNames, respelt } from "./verl/spellings.ts";
 
 export interface LoadConfigOptions {
   /** Of a file in `folder` or of a preset, with .yaml or without; one with a "/" is a path. Default "ppo_trainer". */
@@ -51,7 +51,11 @@ export function loadTrainerConfig({
   folder,
   overrides = [],
 }: LoadConfigOptions = {}): TrainerConfig {
-  return asTrainerError(() => configOf(readConfigFile(name, folder), overrides));
+  return asTrainerError(() => {
+    const { tree, overrides: values } = composePreset(name, folder, overrides);
+    const engine = /^ppo_veomni_trainer(\.ya?ml)?$/.test(name) ? { model_engine: "veomni" } : {};
+    return configOf({ ...engine, ...tree }, values);
+  });
 }
 
 /** The same from keys as YAML reads them: verl's names, over verl's defaults. */
@@ -62,7 +66,13 @@ export function readTrainerConfig(
   return asTrainerError(() => configOf(tree as ConfigTree, overrides));
 }
 
-const rewardRoots = ["reward", "reward_model", "custom_reward_function", "sandbox_fusion"];
+const rewardRoots = [
+  "reward",
+  "reward_manager",
+  "reward_model",
+  "custom_reward_function",
+  "sandbox_fusion",
+];
 
 /** Its mini-batch pipeline, by the names that it had one after the other. */
 const recipeKeys = [
@@ -88,22 +98,53 @@ const freeKeys = [
 ];
 
 function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig {
-  const defaults = readConfigFile("ppo_trainer", undefined);
-  const known = [knownRewardKeys, addedKeys, unsupportedKeys].reduce(merged, defaults);
-  const given = applyOverrides(tree, overrides.map(inOurGrammar), known);
-  const ignored = keysOf(given)
-    .filter((key) => isEngineKey(key) && !isTree(valueAt(given, key.split("."))))
-    .filter((key) => !key.endsWith("_target_"))
-    .toSorted();
-  const used = { max_concurrency: null, ...merged(defaults, withoutEngineKeys(given, "")) };
-  const complete = withoutUnsupported(withSchedulerType(resolveReferences(withRecipeKeys(used))));
+  const defaults = composePreset("ppo_trainer", undefined, []).tree;
+  const known = [knownRewardKeys, addedKeys].reduce(merged, defaults);
+  const isEngine = (key: string): boolean => isEngineKey(key, known) && !otherNames.includes(key);
+  const choices = overrides.filter((text) => {
+    const { key, package: place } = parseOverride(text);
+    return choosesEngine(key, place);
+  });
+  const engine = choices.map(parseOverride).findLast(({ key }) => key === "model_engine");
+  const given = applyOverrides(
+    withEngineDefaults(tree, defaults, engine?.value ?? tree["model_engine"]),
+    overrides.filter((text) => !choices.includes(text)),
+    { known, isFree: (key) => isEngine(key) || isFree(key) },
+  );
+  const among = [engineDefaults(), defaults, given].reduce(merged);
+  const used = merged(defaults, withoutEngineKeys(given, "", isEngine));
+  const resolved = resolveReferences(withRecipeKeys({ max_concurrency: null, ...used }), { among });
+  const { tree: complete, notes } = respelt(resolved);
+  const notDone = notDoneIn(resolveReferences(onlyKeys(given, notDoneKeys), { among }));
   const own = Object.fromEntries(
     Object.entries(complete).filter(([key]) => !rewardRoots.includes(key)),
   );
-  const config = { ...checked(own, known), reward: readRewardConfig(complete), ignored };
+  const config = {
+    ...checked(own, known),
+    reward: readRewardConfig(complete),
+    ignored: [...choices.map((text) => parseOverride(text).key), ...engineKeysOf(given, isEngine)]
+      .filter((key) => !notDone.some((one) => one.key === key))
+      .toSorted(),
+    notes,
+    notDone,
+  };
   checkTogether(config);
   if (config.rayling.task !== null) refuseFiles(used, defaults, config.rayling.task);
   return frozen(config);
+}
+
+/** Those that say something: not of a section alone, nor what verl's own classes are called. */
+function engineKeysOf(given: ConfigTree, isEngine: (key: string) => boolean): string[] {
+  return keysOf(given).filter(
+    (key) => isEngine(key) && !isTree(valueAt(given, key.split("."))) && !key.endsWith("_target_"),
+  );
+}
+
+function onlyKeys(tree: ConfigTree, keys: readonly string[]): ConfigTree {
+  return keys.reduce<ConfigTree>((result, key) => {
+    const value = valueAt(tree, key.split("."));
+    return value === undefined ? result : withValue(result, key.split("."), value);
+  }, {});
 }
 
 /** A task makes prompts of its own: files would be read by nobody. */
@@ -116,29 +157,34 @@ function refuseFiles(given: ConfigTree, defaults: ConfigTree, task: string): voi
     const isDefault = listAt(given, name) === listAt(defaults, name);
     if (isDefault) continue;
     const problem = `is ${JSON.stringify(value)}, and rayling.task ${task} makes its own prompts`;
-    throw new RewardConfigError(`data.${name}`, problem, value, "rayling.task=null");
+    throw new ConfigError(`data.${name}`, problem, value, "rayling.task=null");
   }
 }
 
-/** What is not known here key by key may be changed, and added, and changed again. */
 const kwargs = ["policy_kwargs", "task_kwargs"];
 
-function inOurGrammar(text: string): string {
-  const { sign, path } = parseOverride(text);
-  const key = path.join(".");
-  const isFree =
-    isEngineKey(key) || isOptimiserKey(key) || freeKeys.some((one) => key.startsWith(`${one}.`));
-  return isFree && sign !== "~" ? `++${text.slice(sign.length)}` : text;
+/** What is not known here key by key may be changed, and added, and changed again. */
+function isFree(key: string): boolean {
+  return (
+    otherNames.includes(key) ||
+    isFreeLegacyKey(key) ||
+    notDoneKeys.some((one) => key === one || key.startsWith(`${one}.`)) ||
+    freeKeys.some((one) => key.startsWith(`${one}.`))
+  );
 }
 
-function withoutEngineKeys(tree: ConfigTree, prefix: string): ConfigTree {
+function withoutEngineKeys(
+  tree: ConfigTree,
+  prefix: string,
+  isEngine: (key: string) => boolean,
+): ConfigTree {
   return Object.fromEntries(
     Object.entries(tree).flatMap(([key, value]): [string, ConfigValue][] => {
-      const isEngine = isEngineKey(prefix + key);
-      if (!isTree(value)) return isEngine ? [] : [[key, value]];
-      // One that is refused may stand below it.
-      const inside = withoutEngineKeys(value, `${prefix}${key}.`);
-      return isEngine && Object.keys(inside).length === 0 ? [] : [[key, inside]];
+      const isOut = isEngine(prefix + key) || notDoneKeys.includes(prefix + key);
+      if (!isTree(value)) return isOut ? [] : [[key, value]];
+      // One with another name may stand below it.
+      const inside = withoutEngineKeys(value, `${prefix}${key}.`, isEngine);
+      return isOut && Object.keys(inside).length === 0 ? [] : [[key, inside]];
     }),
   );
 }
@@ -151,7 +197,7 @@ function withRecipeKeys(tree: ConfigTree): ConfigTree {
     const value = valueAt(result, path);
     if (value === undefined) continue;
     if (typeof value !== "boolean" && value !== null) {
-      throw new RewardConfigError(key, `is ${JSON.stringify(value)}: must be true or false`, value);
+      throw new ConfigError(key, `is ${JSON.stringify(value)}: must be true or false`, value);
     }
     result = withoutValue(result, path);
     if (value !== true) continue;
@@ -172,14 +218,14 @@ function checked(tree: ConfigTree, known: ConfigTree): ReturnType<typeof configS
   const result = configSchema.safeParse(camelTree(tree, kwargs));
   if (result.success) return result.data;
   const [outer] = result.error.issues;
-  if (outer === undefined) throw new RewardConfigError("configuration", "cannot be read");
+  if (outer === undefined) throw new ConfigError("configuration", "cannot be read");
   const issue = innermostOf(outer);
   const keys = issue.path.filter((one) => typeof one === "string");
   const path = keys.map(snakeKey);
   if (issue.code === "unrecognized_keys") {
     const wrong = [...path, snakeKey(issue.keys[0] ?? "")];
     const key = wrong.join(".");
-    throw new RewardConfigError(
+    throw new ConfigError(
       key,
       "there is no such key",
       valueAt(tree, wrong),
@@ -187,7 +233,7 @@ function checked(tree: ConfigTree, known: ConfigTree): ReturnType<typeof configS
     );
   }
   const value = valueAt(tree, path);
-  throw new RewardConfigError(
+  throw new ConfigError(
     path.join("."),
     `is ${JSON.stringify(value)}: ${issue.message}`,
     value,
@@ -226,7 +272,7 @@ function refuseCamel(tree: ConfigTree, prefix: string): void {
     const place = prefix + key;
     if (freeKeys.includes(place)) continue;
     if (snakeKey(key) !== key) {
-      throw new RewardConfigError(place, "there is no such key", value, prefix + snakeKey(key));
+      throw new ConfigError(place, "there is no such key", value, prefix + snakeKey(key));
     }
     if (isTree(value)) refuseCamel(value, `${place}.`);
   }
@@ -236,7 +282,7 @@ function asTrainerError<Value>(read: () => Value): Value {
   try {
     return read();
   } catch (error) {
-    if (!(error instanceof RewardConfigError)) throw error;
+    if (!(error instanceof ConfigError)) throw error;
     const { key, value, nearest, message } = error;
     throw new TrainerConfigError(message, { key, value, nearest }, { cause: error });
   }

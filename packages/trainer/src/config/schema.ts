@@ -12,6 +12,7 @@ import type {
   RunConfig,
   TrainerConfig,
 } from "./trainer-config.ts";
+import { loggerNames } from "./verl/spellings.ts";
 
 const whole = z.number().int();
 const count = whole.min(1);
@@ -168,6 +169,9 @@ const data: z.ZodType<DataConfig> = z.strictObject({
   valMaxSamples: countOrNot,
   promptKey: text,
   rewardFnKey: text,
+  imageKey: text,
+  videoKey: text,
+  audioKey: text,
   maxPromptLength: count,
   maxResponseLength: count,
   trainBatchSize: count,
@@ -177,8 +181,7 @@ const data: z.ZodType<DataConfig> = z.strictObject({
   truncation: z.enum(["error", "left", "right", "middle"]),
 });
 
-/** Written again here, because loading those loggers takes time. */
-const logger = z.enum(["console", "file", "tensorboard", "prometheus", "report", "trace"]);
+const logger = z.enum(loggerNames);
 
 const run: z.ZodType<RunConfig> = z.strictObject({
   totalEpochs: count,
@@ -245,7 +248,9 @@ const rayling: z.ZodType<RaylingConfig> = z.strictObject({
 });
 
 /** All but what is read elsewhere. */
-export const configSchema: z.ZodType<Omit<TrainerConfig, "reward" | "ignored">> = z.strictObject({
+export const configSchema: z.ZodType<
+  Omit<TrainerConfig, "reward" | "ignored" | "notes" | "notDone">
+> = z.strictObject({
   actorRolloutRef: z.strictObject({ actor, rollout }),
   critic,
   algorithm,

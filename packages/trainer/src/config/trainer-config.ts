@@ -9,6 +9,7 @@ import type { LossAggMode } from "../algorithms/losses/aggregation.ts";
 import type { Truncation } from "../data/prompt-lengths.ts";
 import type { ScheduleName } from "../fit/options.ts";
 import type { LoggerName } from "../tracking/loggers.ts";
+import type { NotDone } from "./verl/not-done.ts";
 
 export interface TrainerConfig {
   readonly actorRolloutRef: {
@@ -26,6 +27,10 @@ export interface TrainerConfig {
   readonly rayling: RaylingConfig;
   /** verl's keys that were given and have no meaning here. */
   readonly ignored: readonly string[];
+  /** What is done otherwise than it says, without a change of the training, in words. */
+  readonly notes: readonly string[];
+  /** What it asks for and cannot be had: a run refuses the first. */
+  readonly notDone: readonly NotDone[];
 }
 
 /** verl `actor_rollout_ref.actor`. */
@@ -158,6 +163,10 @@ export interface DataConfig {
   readonly valMaxSamples: number;
   readonly promptKey: string;
   readonly rewardFnKey: string;
+  /** Rows with something in one of these are refused: prompts are texts. */
+  readonly imageKey: string;
+  readonly videoKey: string;
+  readonly audioKey: string;
   readonly maxPromptLength: number;
   readonly maxResponseLength: number;
   readonly trainBatchSize: number;

@@ -41,6 +41,7 @@ export function rehearse(settings: AlgorithmSettings, parts: RehearsedParts): vo
   const mask = asTensor(new Int32Array(rows * width).fill(1), [rows, width]);
   const { advEstimator, advantage, klCtrl } = algorithm;
   const estimator = parts.advantages.get(advEstimator);
+  const isBypassed = advantage.rolloutCorrection?.bypassMode === true;
   const own = createAdvantageRegistry();
   const isOurs = own.names().some((name) => own.get(name) === estimator);
   const computed: Estimated = isOurs
@@ -55,7 +56,8 @@ export function rehearse(settings: AlgorithmSettings, parts: RehearsedParts): vo
           oldLogProbs: matrix(-1),
           refLogProb: matrix(-1),
           rolloutLogProbs: matrix(-1),
-          sumPiSquared: matrix(0.5),
+          // In the bypass no policy is asked for it.
+          ...(isBypassed ? {} : { sumPiSquared: matrix(0.5) }),
           rewardComponents: Object.fromEntries(
             (advantage.gdpoRewardKeys ?? []).map((key) => [key, valid.map((_, row) => row % 2)]),
           ),

@@ -1,5 +1,6 @@
 /** What the algorithms of a configuration refuse, by its key: before data, policies and warm start. */
 
+import { ConfigError } from "@rayling/config-tree";
 import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
 import { snakeKey } from "../config/camel-keys.ts";
@@ -11,6 +12,12 @@ import { trainerOptionsOf } from "./trainer-options.ts";
 
 /** Throws TrainerConfigError. */
 export function checkAlgorithms(config: TrainerConfig): void {
+  const [first] = config.notDone;
+  if (first !== undefined) {
+    const { key, value, hint } = first;
+    const place = { key, value, nearest: undefined };
+    throw new TrainerConfigError(`${key}: is ${JSON.stringify(value)}, and ${hint}`, place);
+  }
   try {
     const options = trainerOptionsOf(config, "");
     const settings = readAlgorithmSettings(options, config.data.trainBatchSize);
@@ -19,6 +26,10 @@ export function checkAlgorithms(config: TrainerConfig): void {
       policyLoss: createPolicyLossRegistry().get(settings.actor.lossMode),
     });
   } catch (error) {
+    if (error instanceof ConfigError) {
+      const { key, value, nearest, message } = error;
+      throw new TrainerConfigError(message, { key, value, nearest }, { cause: error });
+    }
     if (!(error instanceof TrainerInputError)) throw error;
     const [key, value] = placeOf(config, error.input.split(".").at(-1) as string);
     throw new TrainerConfigError(`${key}: ${error.message}`, { key, value, nearest: undefined });
@@ -26,7 +37,11 @@ export function checkAlgorithms(config: TrainerConfig): void {
 }
 
 /** What algorithms call otherwise than the configuration. */
-const renamed: Readonly<Record<string, string>> = { groups: "n" };
+const renamed: Readonly<Record<string, string>> = {
+  groups: "n",
+  // What no policy is asked for in the bypass.
+  sumPiSquared: "advEstimator",
+};
 
 /** The key of that name, and what it is. */
 function placeOf(config: TrainerConfig, input: string): [string, unknown] {

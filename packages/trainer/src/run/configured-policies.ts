@@ -41,13 +41,12 @@ interface Kind {
   readonly warmStart?: (policy: PolicyHandle) => Promise<void>;
 }
 
-/** Rejects with TrainerConfigError, and with what the actors fail to start with. */
-export async function openPolicies(
+/** What makes the actors, none of which is there yet. Loads the modules of the user's. Rejects with TrainerConfigError. */
+export async function planPolicies(
   config: TrainerConfig,
   context: PolicyContext,
-): Promise<ConfiguredPolicies> {
+): Promise<{ readonly kind: Kind; readonly critic: (() => CriticHandle) | undefined }> {
   const { algorithm, rayling } = config;
-  const { actor } = config.actorRolloutRef;
   const make = Object.hasOwn(kinds, rayling.policy) ? kinds[rayling.policy] : undefined;
   const kind = await (make ?? ofModule)(config, context);
   const hasCritic = needsCritic(config);
@@ -59,6 +58,17 @@ export async function openPolicies(
       rayling.critic,
     );
   }
+  return { kind, critic: hasCritic ? critic : undefined };
+}
+
+/** Rejects with TrainerConfigError, and with what the actors fail to start with. */
+export async function openPolicies(
+  config: TrainerConfig,
+  context: PolicyContext,
+): Promise<ConfiguredPolicies> {
+  const { algorithm } = config;
+  const { actor } = config.actorRolloutRef;
+  const { kind, critic } = await planPolicies(config, context);
   const made: (PolicyHandle | CriticHandle)[] = [];
   const kept = <Handle extends PolicyHandle | CriticHandle>(handle: Handle): Handle => {
     made.push(handle);
@@ -74,7 +84,7 @@ export async function openPolicies(
     if (referencePolicy !== undefined && referencePolicy !== policy) {
       await handOver(policy, referencePolicy, config.trainer);
     }
-    return { policy, referencePolicy, critic: hasCritic ? critic?.() : undefined };
+    return { policy, referencePolicy, critic: critic?.() };
   } catch (error) {
     await Promise.all(made.map((handle) => kill(handle)));
     throw error;
@@ -114,8 +124,10 @@ async function tiny(config: TrainerConfig, context: PolicyContext): Promise<Kind
   const { rayling, critic } = config;
   const { actor, rollout } = config.actorRolloutRef;
   checkKwargs("rayling.policy_kwargs", rayling.policyKwargs, tinyKwargs);
-  const { alphabet = rayling.task === null ? undefined : arithmeticAlphabet, ...kwargs } =
-    rayling.policyKwargs as { readonly alphabet?: string };
+  const { alphabet: given, ...kwargs } = rayling.policyKwargs as {
+    readonly alphabet?: string | null;
+  };
+  const alphabet = given ?? (rayling.task === null ? undefined : arithmeticAlphabet);
   if (alphabet === undefined) {
     throw wrong(
       "rayling.policy_kwargs.alphabet",

@@ -1,8 +1,9 @@
 /** A configured run as a whole, for `@rayling/trainer/run`: public names. */
 
-export { checkAlgorithms } from "./check-algorithms.ts";
 export { openPrompts } from "./prompt-files.ts";
 export type { ConfiguredPrompts } from "./prompt-files.ts";
+export { rehearseRun } from "./rehearse-run.ts";
+export type { RehearseOptions } from "./rehearse-run.ts";
 export { runTraining } from "./run-training.ts";
 export type { RunTrainingOptions, TrainingRun } from "./run-training.ts";
 export { trainerOptionsOf } from "./trainer-options.ts";

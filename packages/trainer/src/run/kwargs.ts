@@ -1,6 +1,6 @@
 /** Settings that go to somebody else, whose names are known: one that is misspelt is an error, as any other key is. */
 
-import { nearestOf } from "@rayling/reward-loop/config";
+import { nearestOf } from "@rayling/config-tree";
 import { snakeKey } from "../config/camel-keys.ts";
 import { TrainerConfigError } from "../errors.ts";
 

@@ -1,6 +1,7 @@
 /** The prompts of a configuration: verl's files, or a task's that are made here. */
 
 import type { TrainerConfig } from "../config/trainer-config.ts";
+import { TrainerConfigError } from "../errors.ts";
 import { PromptDataset } from "../data/prompt-dataset.ts";
 import type { PromptDatasetOptions } from "../data/prompt-dataset.ts";
 import { arithmeticTask } from "../tasks/arithmetic.ts";
@@ -13,7 +14,7 @@ export interface ConfiguredPrompts {
   readonly validation: PromptDataset | undefined;
 }
 
-/** As they are, however long. Rejects with DatasetError, TrainerInputError. */
+/** As they are, however long. Rejects with DatasetError, TrainerInputError, and TrainerConfigError for prompts that are more than text. */
 export async function openPrompts(config: TrainerConfig): Promise<ConfiguredPrompts> {
   const { data, rayling } = config;
   const { trainMaxSamples, valMaxSamples, promptKey, rewardFnKey, shuffle } = data;
@@ -34,13 +35,30 @@ export async function openPrompts(config: TrainerConfig): Promise<ConfiguredProm
     return { train: own, validation: tested.length === 0 ? undefined : tested };
   }
   const train = await PromptDataset.load(data.trainFiles, options(trainMaxSamples));
-  const hasValidation = data.valFiles.length > 0;
-  return {
-    train,
-    validation: hasValidation
-      ? await PromptDataset.load(data.valFiles, options(valMaxSamples))
-      : undefined,
-  };
+  refuseMedia("data.train_files", train, config);
+  if (data.valFiles.length === 0) return { train, validation: undefined };
+  const validation = await PromptDataset.load(data.valFiles, options(valMaxSamples));
+  refuseMedia("data.val_files", validation, config);
+  return { train, validation };
+}
+
+/** A picture that nobody looks at would be planned, and trained on, as text. */
+function refuseMedia(files: string, { rows }: PromptDataset, { data }: TrainerConfig): void {
+  const keys = { image_key: data.imageKey, video_key: data.videoKey, audio_key: data.audioKey };
+  for (const [name, column] of Object.entries(keys)) {
+    const row = rows.find(({ columns }) => isSomething(columns[column]));
+    if (row === undefined) continue;
+    const key = `data.${name}`;
+    throw new TrainerConfigError(
+      `${key}: is ${column}, and rows of ${files} have something there (row ${row.index}), which is not done: prompts are texts`,
+      { key, value: column, nearest: undefined },
+    );
+  }
+}
+
+function isSomething(value: unknown): boolean {
+  if (value === undefined || value === null) return false;
+  return !(Array.isArray(value) && value.length === 0);
 }
 
 /** What their values may be, the task says. */

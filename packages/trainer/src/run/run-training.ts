@@ -4,11 +4,9 @@ import { resolve } from "node:path";
 import * as ray from "@rayling/core";
 import { rewardPathsOf } from "@rayling/reward-loop/config";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
-import { trainingPlanOf } from "../config/training-plan.ts";
 import type { TrainerConfig } from "../config/trainer-config.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
-import { TrainerConfigError } from "../errors.ts";
 import { answerOf } from "../fit/policy-answers.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
 import type { TrainingReport } from "../ppo-trainer.ts";
@@ -18,7 +16,9 @@ import { checkAlgorithms } from "./check-algorithms.ts";
 import { openPolicies } from "./configured-policies.ts";
 import type { ConfiguredPolicies } from "./configured-policies.ts";
 import { openPrompts } from "./prompt-files.ts";
+import { checkLoggers } from "./rehearse-run.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
+import { totalStepsOf } from "./total-steps.ts";
 import { trainerOptionsOf } from "./trainer-options.ts";
 
 export interface RunTrainingOptions {
@@ -46,6 +46,7 @@ export async function runTraining(
 ): Promise<TrainingRun> {
   // What is not there, and what does not fit, is told before anything takes its time.
   checkAlgorithms(config);
+  checkLoggers(config);
   for (const path of rewardPathsOf(config.reward)) resolveRewardModule(path, baseDirectory);
   const prompts = await openPrompts(config);
   const policies = await openPolicies(config, {
@@ -118,25 +119,4 @@ function lengthsOf(config: TrainerConfig, { policy }: ConfiguredPolicies): Promp
     filterOverlongPrompts: data.filterOverlongPrompts,
     truncation: data.truncation,
   };
-}
-
-/** Undefined where it hangs on prompts that only the policy can count, and nobody needs to know. */
-function totalStepsOf(config: TrainerConfig, prompts: ConfiguredPrompts): number | undefined {
-  const { data, trainer, critic } = config;
-  const { actor } = config.actorRolloutRef;
-  if (!data.filterOverlongPrompts || trainer.totalTrainingSteps !== null) {
-    // What the learning rate follows, also of a run that only validates.
-    const whole = { ...config, trainer: { ...trainer, valOnly: false } };
-    return trainingPlanOf(whole, { train: prompts.train.length, validation: 0 }).totalSteps;
-  }
-  const wanting = [actor.optim, critic.optim].find(
-    ({ lrSchedulerType, lrWarmupStepsRatio }) =>
-      lrSchedulerType !== "constant" || lrWarmupStepsRatio > 0,
-  );
-  if (wanting === undefined) return undefined;
-  const key = "trainer.total_training_steps";
-  throw new TrainerConfigError(
-    `${key}: is needed where the learning rate follows the length of the run and overlong prompts are left out`,
-    { key, value: null, nearest: undefined },
-  );
 }

@@ -13,6 +13,7 @@ import {
   TrainerConfigError,
   trainingPlanOf,
 } from "../../src/config/index.ts";
+import { rehearseRun } from "../../src/run/rehearse-run.ts";
 import { settings as quickstart } from "../../src/quickstart/quickstart.ts";
 import { loggerNames } from "../../src/index.ts";
 
@@ -206,7 +207,6 @@ describe("overrides", () => {
       "data.trainBatchSize: there is no such key; did you mean data.train_batch_size?",
     ],
     ["reward.num_worker=4", "reward.num_worker: there is no such key"],
-    ["+data.train_batch_size=4", "is there already, as 1024; data.train_batch_size=4 changes it"],
     ["mini_batch_pipeline=maybe", 'mini_batch_pipeline: is "maybe": must be true or false'],
     ["data.train_batch_size=four", 'data.train_batch_size: is "four": Invalid input'],
     ["data.train_batch_size=0", "data.train_batch_size: is 0: Too small"],
@@ -225,47 +225,16 @@ describe("overrides", () => {
     ],
     ["data.train_max_samples=0", "data.train_max_samples: is 0: must be -1 or at least 1"],
     ["data.train_files=null", "data.train_files: are needed where there is no rayling.task"],
-    ["trainer.logger=[console,wandb]", 'trainer.logger: is ["console","wandb"]'],
+    [
+      "trainer.logger=[console,wandbb,wandb]",
+      'trainer.logger: has "wandbb": there is no such logger',
+    ],
     ["trainer.resume_mode=resume_path", "trainer.resume_from_path: is needed"],
-    [
-      "trainer.resume_from_path=/a/b",
-      "trainer.resume_from_path: is /a/b: must be the path of a folder global_step_N",
-    ],
-    [
-      "trainer.resume_from_path=/a/global_step_4",
-      "trainer.resume_from_path: is /a/global_step_4, and trainer.resume_mode is auto, which goes on with the latest of trainer.default_local_dir: it must be resume_path",
-    ],
-    [
-      "actor_rollout_ref.actor.shuffle=True",
-      "actor_rollout_ref.actor.shuffle: is true, and can only be false here",
-    ],
     [
       "actor_rollout_ref.actor.optim.warmup_style=wsd",
       'optim.warmup_style: is "wsd", and can only be "constant" or "cosine" or "linear" here',
     ],
-    [
-      "+critic.optim.min_lr=1e-6",
-      "critic.optim.min_lr: is 0.000001, and can only be null or 0 here: min_lr_ratio",
-    ],
-    [
-      "actor_rollout_ref.actor.optim.lr_decay_steps=100",
-      "optim.lr_decay_steps: is 100, and can only be null here",
-    ],
-    [
-      "actor_rollout_ref.actor.optim.optimizer=SGD",
-      'actor.optim.optimizer: is "SGD", and can only be null or "AdamW"',
-    ],
-    [
-      "+actor_rollout_ref.actor.optim.override_optimizer_config.eps=1e-5",
-      'optim.override_optimizer_config: is {"eps":0.00001}, and can only be null here',
-    ],
-    [
-      "actor_rollout_ref.rollout.multi_turn.enable=True",
-      "can only be false here: a rollout has one turn",
-    ],
     ["actor_rollout_ref.rollout.do_sample=False", "must be true"],
-    ["actor_rollout_ref.rollout.val_kwargs.n=4", "all of them would be the same"],
-    ["data.gen_batch_size=64", "data.gen_batch_size: is 64, and can only be null here"],
     [
       "rayling.staleness.limit=2",
       /is 2, which needs rayling\.schedule streaming, which alone generates further ahead .*; it is sync; did you mean rayling\.schedule=streaming\?/,
@@ -415,10 +384,7 @@ describe("files", () => {
   });
 
   test("of verl's recipes are read, and what they say of engines is told", () => {
-    expect(load("recipe").ignored).toEqual([
-      "actor_rollout_ref.actor.megatron.seed",
-      "hydra.searchpath",
-    ]);
+    expect(load("recipe").ignored).toEqual(["actor_rollout_ref.actor.megatron.seed"]);
     expect(load("legacy", "reward.num_workers=3").reward).toMatchObject({
       reward_manager: { name: "dapo" },
       num_workers: 3,
@@ -427,9 +393,9 @@ describe("files", () => {
 
   test.each([
     ["mime", /^mime: there is no such configuration; there are .*grpo.*; did you mean mine\?$/],
-    ["./no/such.yaml", /no\/such\.yaml: cannot be read: ENOENT/],
-    ["circle", /^circle: stands on itself/],
-    ["group", /only names of files are known here, not groups/],
+    ["./no/such.yaml", /no\/such\.yaml: cannot be read: there is no file/],
+    ["circle", /circle\.yaml: stands on itself/],
+    ["group", /^data\/legacy: there is no such configuration/],
     ["broken", /broken\.yaml: is no YAML/],
     ["list", /list\.yaml: must hold keys/],
     [
@@ -542,6 +508,148 @@ test("files that a task would leave unread are refused, with what reads them", (
   ]);
 });
 
+describe("what does not change the training is told, never refused", () => {
+  test.each([
+    [
+      "trainer.logger=[console,wandb]",
+      "trainer.logger: wandb is not here; the run is logged to console, file",
+    ],
+    ["trainer.logger=swanlab", "trainer.logger: swanlab is not here; the run is logged to file"],
+    [
+      "trainer.resume_from_path=checkpoints/",
+      'trainer.resume_from_path is "checkpoints/", and nothing reads it: trainer.resume_mode is "auto"',
+    ],
+    [
+      "actor_rollout_ref.rollout.val_kwargs.n=4",
+      "actor_rollout_ref.rollout.val_kwargs.n is 4, and without do_sample all of them are the same",
+    ],
+  ])("%s", (override, note) => {
+    expect(withOverrides(override).notes).toEqual([note]);
+  });
+
+  test.each([
+    ["trainer.test_freq=false", { trainer: { testFreq: -1 } }],
+    ["trainer.save_freq=null", { trainer: { saveFreq: -1 } }],
+    ["trainer.experiment_name=0125", { trainer: { experimentName: "0125" } }],
+    ["trainer.project_name=17", { trainer: { projectName: "17" } }],
+    ["critic.optim.lr_warmup_steps=null", { critic: { optim: { lrWarmupSteps: -1 } } }],
+    ["+data.train_batch_size=512", { data: { trainBatchSize: 512 } }],
+  ])("%s is what it means", (override, config) => {
+    expect(withOverrides(override)).toMatchObject({ ...config, notes: [] });
+  });
+
+  test.each([
+    ["model_engine=megatron", "model_engine"],
+    ["optim@critic.optim=megatron", "optim"],
+    [
+      "+actor_rollout_ref.actor.fsdp_config.of_next_year=1",
+      "actor_rollout_ref.actor.fsdp_config.of_next_year",
+    ],
+    [
+      "actor_rollout_ref.rollout.agent.num_workers=8",
+      "actor_rollout_ref.rollout.agent.num_workers",
+    ],
+    ["ray_init.num_cpus=4", "ray_init.num_cpus"],
+  ])("%s is told", (override, key) => {
+    expect(withOverrides(override).ignored).toEqual([key]);
+  });
+
+  test("a worker's key of verl 0.7 says nothing", () => {
+    const { reward } = withOverrides(
+      "reward_model.micro_batch_size_per_gpu=4",
+      "+reward_model.model.fsdp_config.x=1",
+    );
+    expect(reward).toEqual(loadTrainerConfig().reward);
+  });
+
+  test("an old key wins over one at the new place, as in verl", () => {
+    const overrides = ["reward.num_workers=2", "reward_model.num_workers=4"];
+    expect(withOverrides(...overrides).reward.num_workers).toBe(4);
+    expect(
+      loadTrainerConfig({ name: "grpo", overrides: ["reward_model.num_workers=4"] }).reward
+        .num_workers,
+    ).toBe(4);
+  });
+
+  test("the engine has its own default of the schedule, which anybody may change", () => {
+    const schedule = (...overrides: string[]) => {
+      const { actorRolloutRef, critic } = withOverrides(...overrides);
+      return [actorRolloutRef.actor.optim.lrSchedulerType, critic.optim.lrSchedulerType];
+    };
+    expect(schedule("model_engine=veomni")).toEqual(["cosine", "cosine"]);
+    expect(schedule("model_engine=veomni", "critic.optim.lr_scheduler_type=linear")).toEqual([
+      "cosine",
+      "linear",
+    ]);
+    expect(schedule("model_engine=megatron")).toEqual(["constant", "constant"]);
+    expect(loadTrainerConfig({ name: "ppo_veomni_trainer" }).critic.optim.lrSchedulerType).toBe(
+      "cosine",
+    );
+  });
+});
+
+describe("what changes the training and is not done", () => {
+  test.each([
+    ["actor_rollout_ref.model.lora_rank=32", "can only be 0"],
+    ["actor_rollout_ref.model.lora.rank=32", "can only be 0"],
+    ["actor_rollout_ref.rollout.multi_turn.enable=True", "a rollout has one turn"],
+    ["actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent", "a rollout has one turn"],
+    ["+data.apply_chat_template_kwargs.enable_thinking=False", "the policy knows its own template"],
+    ["data.custom_cls.path=mine.py", "is given to PPOTrainer.create as prompts"],
+    ["data.sampler.class_name=Mine", "prompts come in their order, or shuffled"],
+    ["data.gen_batch_size=64", "batches are generated as they are trained"],
+    ["distillation.enabled=True", "there is no distillation"],
+    ["actor_rollout_ref.actor.shuffle=True", "trained on in their order"],
+    ["+critic.optim.min_lr=1e-6", "min_lr_ratio says what is left"],
+    [
+      "actor_rollout_ref.actor.optim.lr_decay_steps=100",
+      "total_training_steps says where the decay ends",
+    ],
+    ["actor_rollout_ref.actor.optim.optimizer=SGD", "can only be AdamW"],
+    [
+      "+actor_rollout_ref.actor.optim.override_optimizer_config.eps=1e-5",
+      "the settings beside it and no others",
+    ],
+  ])("%s is read, printed and read again, and refused by a rehearsal", async (override, hint) => {
+    const config = withOverrides(override);
+    expect(config.notDone).toHaveLength(1);
+    const printed = parse(printConfig(config)) as Record<string, unknown>;
+    expect(readTrainerConfig(printed).notDone).toEqual(config.notDone);
+    const key = config.notDone[0]?.key;
+    await expect(rehearseRun(config)).rejects.toMatchObject({
+      code: "TRAINER_CONFIG",
+      key,
+      message: expect.stringContaining(hint) as string,
+    });
+  });
+
+  test("what says that it is not wanted is nothing", () => {
+    const config = withOverrides(
+      "actor_rollout_ref.model.lora_rank=0",
+      "actor_rollout_ref.rollout.multi_turn.enable=False",
+      "data.custom_cls.path=null",
+      "+actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_cpu_offload=True",
+      "actor_rollout_ref.actor.optim.optimizer=AdamW",
+    );
+    expect(config.notDone).toEqual([]);
+  });
+});
+
+describe("references into keys that are not used", () => {
+  test.each([
+    ["actor_rollout_ref.model.path=/models/mine", "/models/mine"],
+    ["trainer.nnodes=1", "~/models/deepseek-llm-7b-chat"],
+  ])("resolve to what stands there, or to verl's default (%s)", (override, path) => {
+    const config = withOverrides(
+      override,
+      "reward.reward_model.enable=True",
+      "reward.reward_model.rollout.name=vllm",
+      "reward.reward_model.model_path=${actor_rollout_ref.model.path}",
+    );
+    expect(config.reward.reward_model.model_path).toBe(path);
+  });
+});
+
 describe("references", () => {
   const read = (tree: Record<string, unknown>) => readTrainerConfig(tree).trainer;
 
@@ -570,8 +678,8 @@ describe("references", () => {
     expect(refusal(() => read(missing)).message).toBe(
       "trainer.project_name: wants the environment's RAYLING_NOT_SET, which is not set",
     );
-    const other = { trainer: { project_name: "${oc.decode:1}" } };
-    expect(refusal(() => read(other)).message).toContain("there is no resolver oc.decode");
+    const other = { trainer: { project_name: "${oc.encode:1}" } };
+    expect(refusal(() => read(other)).message).toContain("there is no resolver oc.encode");
   });
 });
 

@@ -50,7 +50,11 @@ test("rewards at once are those of the reward that has least room", () => {
   const one = { custom_reward_function: { path: "one.ts" } };
   const limited = (most: number) => ({ ...one, limits: { max_concurrent: most } });
   const slots = (reward: object): number =>
-    planOf(`++reward=${JSON.stringify(reward)}`, "max_concurrency=null").plan.rewardSlots;
+    // In Hydra's grammar keys have no quotes.
+    planOf(
+      `++reward=${JSON.stringify(reward).replaceAll(/"(\w+)":/g, "$1:")}`,
+      "max_concurrency=null",
+    ).plan.rewardSlots;
   const all = slots({ num_workers: 8 });
   expect(slots({ num_workers: 8, rewards: { one, other: one } })).toBe(all / 2);
   expect(slots({ rewards: { one: limited(3), other: limited(5) } })).toBe(3);

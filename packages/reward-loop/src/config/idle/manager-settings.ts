@@ -3,8 +3,8 @@
 import { managerOptionsOf, optionOf } from "../manager-options.ts";
 import { registeredManagerOf } from "../reward-keys.ts";
 import type { RewardConfig } from "../reward-keys.ts";
-import { keysOf, nearestOf, valueAt } from "../tree.ts";
-import type { ConfigTree } from "../tree.ts";
+import { keysOf, nearestOf, valueAt } from "@rayling/config-tree";
+import { type ConfigTree } from "@rayling/config-tree";
 import type { IdleKey } from "./idle-key.ts";
 
 /** Of each registered manager (DapoOptions and GdpoOptions of reward-manager-registry); those of rate_limited stand under `reward` itself. */

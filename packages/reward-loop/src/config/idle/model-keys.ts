@@ -7,8 +7,8 @@ import { isOff, isOfTexts } from "../engine-flags.ts";
 import { defaultRewardConfig } from "../reward-keys.ts";
 import { rolloutDefaults } from "../reward-model-use.ts";
 import type { RewardModelConfig } from "../reward-model-use.ts";
-import { isTree } from "../tree.ts";
-import type { ConfigValue } from "../tree.ts";
+import { isTree } from "@rayling/config-tree";
+import { type ConfigValue } from "@rayling/config-tree";
 import type { IdleKey } from "./idle-key.ts";
 
 const at = "reward.reward_model";

@@ -12,8 +12,8 @@ import {
   registeredManagerOf,
 } from "../reward-keys.ts";
 import type { RewardConfig } from "../reward-keys.ts";
-import { RewardConfigError } from "../tree.ts";
-import type { ConfigTree } from "../tree.ts";
+import { RewardConfigError } from "../reward-config-error.ts";
+import { type ConfigTree } from "@rayling/config-tree";
 import type { IdleKey } from "./idle-key.ts";
 import { idleManagerSettings } from "./manager-settings.ts";
 import { idleModelKeys } from "./model-keys.ts";

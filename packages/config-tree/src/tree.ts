@@ -1,7 +1,5 @@
 /** A configuration as it is written: keys in keys, as YAML reads them. Nothing here knows what keys there are. */
 
-import leven from "leven";
-
 export type ConfigValue =
   | null
   | boolean
@@ -12,33 +10,18 @@ export type ConfigValue =
 
 export type ConfigTree = { [key: string]: ConfigValue };
 
-/** A configuration that cannot be used: what is wrong with which key. Code "REWARD_CONFIG". */
-export class RewardConfigError extends Error {
-  override readonly name = "RewardConfigError";
-  readonly code = "REWARD_CONFIG";
-  /** With dots: `reward.reward_manager.name`. */
-  readonly key: string;
-  /** What stands there, if anything does. */
-  readonly value: unknown;
-  /** One that there is, and that is written much alike. */
-  readonly nearest: string | undefined;
-
-  constructor(key: string, problem: string, value?: unknown, nearest?: string) {
-    super(`${key}: ${problem}${nearest === undefined ? "" : `; did you mean ${nearest}?`}`);
-    this.key = key;
-    this.value = value;
-    this.nearest = nearest;
-  }
-}
-
 export function isTree(value: unknown): value is ConfigTree {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Undefined where there is nothing; null is something. */
+/** Undefined where there is nothing; null is something. Items of lists have numbers. */
 export function valueAt(tree: ConfigTree, path: readonly string[]): ConfigValue | undefined {
   let at: ConfigValue | undefined = tree;
   for (const key of path) {
+    if (Array.isArray(at)) {
+      at = /^\d+$/.test(key) ? (at as readonly ConfigValue[])[Number(key)] : undefined;
+      continue;
+    }
     if (!isTree(at) || !Object.hasOwn(at, key)) return undefined;
     at = at[key];
   }
@@ -90,17 +73,4 @@ export function keysOf(tree: ConfigTree, prefix = ""): string[] {
     prefix + key,
     ...(isTree(value) ? keysOf(value, `${prefix}${key}.`) : []),
   ]);
-}
-
-/** The known one that is written most alike, if one is at all. */
-export function nearestOf(key: string, known: readonly string[]): string | undefined {
-  let nearest: string | undefined;
-  let least = Math.max(2, Math.floor(key.length / 3)) + 1;
-  for (const one of known) {
-    // A key that was put in the wrong place is alike, too.
-    const isMoved = one.split(".").at(-1) === key.split(".").at(-1);
-    const distance = isMoved ? 1 : leven(key, one);
-    if (distance < least) [nearest, least] = [one, distance];
-  }
-  return nearest;
 }

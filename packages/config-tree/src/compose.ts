@@ -1,0 +1,324 @@
+/**
+ * A configuration of several files, as Hydra puts it together: a file lists under `defaults` what it stands on, each over those before, and itself where `_self_` stands, or at the end. An entry
+ * names a file (`base`, `db/pg`), or a file of a group (`db: pg`), with the place where its keys go (`db@source: pg`); overrides of a command line may choose another (`db=my`), add (`+db=my`) and
+ * take away (`~db`).
+ */
+
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { ConfigError } from "./config-error.ts";
+import {
+  type ConfigSearch,
+  configNames,
+  findConfig,
+  isGroup,
+  noSuchConfig,
+  readConfigFile,
+} from "./files.ts";
+import { type Override, parseOverride } from "./grammar.ts";
+import { type ConfigTree, type ConfigValue, isTree, merged, withValue } from "./tree.ts";
+
+export interface ComposedConfig {
+  readonly tree: ConfigTree;
+  /** Those that change values, and choose no file. */
+  readonly overrides: readonly string[];
+}
+
+/**
+ * @param name of a file; one with a "/" that is none of the search is a path
+ *
+ * Throws ConfigError.
+ */
+export function composeConfig(
+  name: string,
+  search: ConfigSearch,
+  overrides: readonly string[] = [],
+): ComposedConfig {
+  for (const folder of search.folders) configNames(folder);
+  const path = findConfig(name, search) ?? (/[/\\]/.test(name) ? resolve(name) : undefined);
+  if (path === undefined || !existsSync(path)) {
+    if (path !== undefined) throw new ConfigError(name, `cannot be read: there is no file ${path}`);
+    return noSuchConfig(name, search);
+  }
+  const composer = new Composer(withSearchPath(path, search), overrides);
+  const tree = composer.file(path, "", "", []);
+  composer.checkUsed();
+  return { tree, overrides: composer.values };
+}
+
+/** `hydra.searchpath` of the first file: folders that are there. */
+function withSearchPath(path: string, search: ConfigSearch): ConfigSearch {
+  const { hydra } = readConfigFile(path).tree;
+  const listed = isTree(hydra) && Array.isArray(hydra["searchpath"]) ? hydra["searchpath"] : [];
+  const more = (listed as readonly ConfigValue[])
+    .filter((one) => typeof one === "string")
+    .map((one) => resolve(one.replace(/^file:\/\//, "")))
+    .filter((folder) => existsSync(folder));
+  return { ...search, folders: [...search.folders, ...more] };
+}
+
+/** An entry of `defaults`. */
+interface Entry {
+  /** With slashes, from the folder that is searched; undefined for a file by its own name. */
+  readonly group: string | undefined;
+  /** Of a file, or of several of the group; none: nothing. */
+  readonly names: readonly string[];
+  /** As it is written behind "@". */
+  readonly place: string | undefined;
+  readonly isOverride: boolean;
+  readonly isOptional: boolean;
+}
+
+class Composer {
+  readonly values: readonly string[];
+  readonly #search: ConfigSearch;
+  /** What the command line chooses, by group and place; undefined: none. */
+  readonly #chosen: Map<string, Override> = new Map();
+  readonly #added: Override[] = [];
+  readonly #used: Set<string> = new Set();
+  /** Choices of files, by group and place; those that are read first come first, and win. */
+  readonly #overriding: Map<string, readonly string[]> = new Map();
+  /** By group, for ${group} in an entry. */
+  readonly #choices: Map<string, string> = new Map();
+
+  constructor(search: ConfigSearch, overrides: readonly string[]) {
+    this.#search = search;
+    const values: string[] = [];
+    for (const text of overrides) {
+      const override = parseOverride(text);
+      const isChoice = isGroup(override.key, search) && !override.key.includes(".");
+      if (!isChoice) values.push(text);
+      else if (override.sign === "+" || override.sign === "++") this.#added.push(override);
+      else this.#chosen.set(keyOf(override.key, override.package), override);
+    }
+    this.values = values;
+  }
+
+  /** Throws ConfigError for a choice that chose nothing. */
+  checkUsed(): void {
+    for (const [key, { text }] of this.#chosen) {
+      if (!this.#used.has(key)) {
+        throw new ConfigError(
+          key,
+          `nothing in the lists of defaults chooses one of ${key}; +${text} would add it`,
+        );
+      }
+    }
+  }
+
+  /**
+   * @param group of the file, with slashes
+   * @param place where its keys go, with dots
+   */
+  file(path: string, group: string, place: string, open: readonly string[]): ConfigTree {
+    if (open.includes(path)) {
+      throw new ConfigError(path, `stands on itself: ${[...open, path].join(" -> ")}`);
+    }
+    const { defaults = [], ...own } = readConfigFile(path).tree;
+    const listed = isTree(defaults)
+      ? Object.entries(defaults).map(([key, value]) => ({ [key]: value }))
+      : defaults;
+    if (!Array.isArray(listed)) {
+      throw new ConfigError(`${path}: defaults`, "must be a list of names", defaults);
+    }
+    const list = listed as readonly ConfigValue[];
+    const entries = list
+      .filter((one) => one !== "_self_")
+      .map((one) => this.#entry(one, path, group));
+    for (const entry of entries) {
+      if (entry.isOverride) this.#override(entry, place);
+    }
+    const self = list.indexOf("_self_");
+    const before = self < 0 ? entries : entries.slice(0, self);
+    const isFirst = open.length === 0;
+    const inside = [...open, path];
+    const parts = [
+      ...before.map((entry) => this.#part(entry, group, place, inside)),
+      isFirst ? withoutHydra(own) : placed(own, place),
+      ...(self < 0 ? [] : entries.slice(self)).map((entry) =>
+        this.#part(entry, group, place, inside),
+      ),
+      ...(isFirst ? this.#added.map((override) => this.#addition(override, inside)) : []),
+    ];
+    return parts.reduce(merged, {});
+  }
+
+  #entry(written: ConfigValue, path: string, group: string): Entry {
+    const wrong = (): never => {
+      throw new ConfigError(
+        `${path}: defaults`,
+        `has ${JSON.stringify(written)}, which is neither a name nor a group with one`,
+        written,
+      );
+    };
+    if (typeof written === "string") {
+      const [name = "", place] = written.split("@");
+      const whole = inGroup(name, group);
+      const slash = whole.lastIndexOf("/");
+      return {
+        group: slash < 0 ? undefined : whole.slice(0, slash),
+        names: [whole.slice(slash + 1)],
+        place,
+        isOverride: false,
+        isOptional: false,
+      };
+    }
+    const [only] = isTree(written) ? Object.entries(written) : [];
+    if (only === undefined) return wrong();
+    const [key, value] = only;
+    const [, words = "", name = "", , place] =
+      /^((?:(?:override|optional)\s+)*)([^@\s]+)(@(\S+))?$/.exec(key) ?? [];
+    const names = value === null ? [] : Array.isArray(value) ? value : [value];
+    if (name === "" || !names.every((one) => typeof one === "string")) return wrong();
+    const isOverride = words.includes("override");
+    return {
+      group: isOverride ? name.replace(/^\//, "") : inGroup(name, group),
+      names,
+      place,
+      isOverride,
+      isOptional: words.includes("optional"),
+    };
+  }
+
+  #override(entry: Entry, place: string): void {
+    const key = keyOf(
+      entry.group as string,
+      entry.place === undefined ? undefined : absolute(entry.place, place),
+    );
+    if (!this.#overriding.has(key)) this.#overriding.set(key, entry.names);
+  }
+
+  #part(entry: Entry, group: string, parent: string, open: readonly string[]): ConfigTree {
+    if (entry.isOverride) return {};
+    const { group: own } = entry;
+    if (own === undefined) return this.#named(entry, entry.names, group, parent, open);
+    const place = entry.place === undefined ? undefined : absolute(entry.place, parent);
+    const key = keyOf(own, place);
+    const names = this.#namesOf(key, entry.names);
+    const [first] = names;
+    if (first !== undefined) this.#choices.set(own, first);
+    return this.#named(entry, names, group, parent, open);
+  }
+
+  /** What was chosen in place of what is written. */
+  #namesOf(key: string, written: readonly string[]): readonly string[] {
+    const override = this.#chosen.get(key);
+    const names = (this.#overriding.get(key) ?? written).map((name) => this.#filled(name));
+    if (override === undefined) return names;
+    this.#used.add(key);
+    const value = override.value ?? null;
+    if (override.sign === "~") {
+      if (override.value === undefined || namesIn(value, key).every((one) => names.includes(one)))
+        return [];
+      throw new ConfigError(
+        key,
+        `is ${names.join(", ")}, not ${JSON.stringify(value)}, and is not taken away`,
+      );
+    }
+    return namesIn(value, key);
+  }
+
+  #named(
+    entry: Entry,
+    names: readonly string[],
+    group: string,
+    parent: string,
+    open: readonly string[],
+  ): ConfigTree {
+    return names.reduce<ConfigTree>((result, name) => {
+      const whole = entry.group === undefined ? name : `${entry.group}/${name}`;
+      const path = findConfig(whole, this.#search);
+      if (path === undefined) {
+        if (entry.isOptional) return result;
+        return noSuchConfig(whole, this.#search);
+      }
+      const place = this.#placeOf(path, entry, group, parent);
+      return merged(result, this.file(path, entry.group ?? "", place, open));
+    }, {});
+  }
+
+  /** What the entry says, else what the file says, else its group, from where the group of the file that names it is. */
+  #placeOf(path: string, entry: Entry, group: string, parent: string): string {
+    if (entry.place !== undefined) return absolute(entry.place, parent);
+    const said = readConfigFile(path).package;
+    if (said !== undefined) return said === "_global_" ? "" : said.replace(/^_global_\./, "");
+    const own = entry.group ?? "";
+    const isInside = own === group || own.startsWith(`${group}/`);
+    const below = group === "" || !isInside ? own : own.slice(group.length + 1);
+    return joined(parent, below.replaceAll("/", "."));
+  }
+
+  #addition({ key, package: place, value = null }: Override, open: readonly string[]): ConfigTree {
+    if (this.#choices.has(key) && place === undefined) {
+      throw new ConfigError(
+        key,
+        `is chosen already: ${key}=${namesIn(value, key).join(",")} chooses another`,
+      );
+    }
+    const entry: Entry = {
+      group: key,
+      names: namesIn(value, key),
+      place,
+      isOverride: false,
+      isOptional: false,
+    };
+    return this.#named(entry, entry.names, "", "", open);
+  }
+
+  /** `${engine}_actor`: by what was chosen of a group. */
+  #filled(name: string): string {
+    return name.replaceAll(/\$\{([^}]+)\}/g, (_match, group: string) => {
+      const chosen = this.#chosenOf(group.trim());
+      if (chosen !== undefined) return chosen;
+      throw new ConfigError(
+        name,
+        `wants what is chosen of ${group}, of which nothing is before it`,
+      );
+    });
+  }
+
+  #chosenOf(group: string): string | undefined {
+    const override = this.#chosen.get(group);
+    const value = override?.sign === "" ? override.value : undefined;
+    return typeof value === "string" ? value : this.#choices.get(group);
+  }
+}
+
+function namesIn(value: ConfigValue, key: string): readonly string[] {
+  if (value === null) return [];
+  const names = Array.isArray(value) ? (value as readonly ConfigValue[]) : [value];
+  return names.map((name) => {
+    if (typeof name === "object") throw new ConfigError(key, "must be the name of a file", value);
+    return String(name);
+  });
+}
+
+/** From the group of the file that names it: `db`, `../db`; `/db` from the folder that is searched. */
+function inGroup(name: string, group: string): string {
+  if (name.startsWith("/")) return name.slice(1);
+  return join("/", group, name).slice(1);
+}
+
+/** `_here_` and names from where the file goes that names it, `_global_` from the root. */
+function absolute(place: string, parent: string): string {
+  if (place === "_global_") return "";
+  if (place.startsWith("_global_.")) return place.slice("_global_.".length);
+  return joined(parent, place === "_here_" ? "" : place.replace(/^_here_\./, ""));
+}
+
+function joined(parent: string, place: string): string {
+  return [parent, place].filter((part) => part !== "").join(".");
+}
+
+function placed(tree: ConfigTree, place: string): ConfigTree {
+  return place === "" ? tree : withValue({}, place.split("."), tree);
+}
+
+/** Settings of the program that Hydra starts. */
+function withoutHydra({ hydra: _hydra, ...tree }: ConfigTree): ConfigTree {
+  return tree;
+}
+
+function keyOf(group: string, place: string | undefined): string {
+  return place === undefined ? group : `${group}@${place}`;
+}

@@ -1,0 +1,149 @@
+/**
+ * Changes of a configuration as they are given on a command line, in Hydra's grammar (grammar.ts): `a.b=c` changes what is there, `+a.b=c` adds what is not, `++a.b=c` does either,
+ * `~a.b` takes it away (`~a.b=c` only if that is its value). Keys in braces are changed, and what else stands there stays.
+ */
+
+import { ConfigError } from "./config-error.ts";
+import { type Override, parseOverride } from "./grammar.ts";
+import { nearestOf } from "./nearest.ts";
+import {
+  type ConfigTree,
+  type ConfigValue,
+  isTree,
+  keysOf,
+  merged,
+  valueAt,
+  withoutValue,
+  withValue,
+} from "./tree.ts";
+
+export interface OverrideRules {
+  /** Keys with their defaults: they may be changed without being in the tree; null there is as good as nothing. */
+  readonly known?: ConfigTree | undefined;
+  /** Keys that may be changed without being anywhere, added again, and taken away. Default: none. */
+  readonly isFree?: ((key: string) => boolean) | undefined;
+}
+
+/** Throws ConfigError at the first that cannot be. */
+export function applyOverrides(
+  tree: ConfigTree,
+  overrides: readonly string[],
+  { known = {}, isFree = () => false }: OverrideRules = {},
+): ConfigTree {
+  return overrides.reduce(
+    (result, text) => applyOverride(result, parseOverride(text), { known, isFree }),
+    tree,
+  );
+}
+
+function applyOverride(
+  tree: ConfigTree,
+  override: Override,
+  rules: Required<OverrideRules> & { readonly known: ConfigTree },
+): ConfigTree {
+  const { sign, key, value } = override;
+  const path = key.split(".");
+  if (key.includes("/") || override.package !== undefined) {
+    throw new ConfigError(
+      key,
+      `there is no such group; ${override.text} would choose one of its files`,
+    );
+  }
+  if (sign === "~" || value === undefined) return withoutKey(tree, override, rules);
+  const own = valueAt(tree, path);
+  const there = own === undefined ? valueAt(rules.known, path) : own;
+  const isFree = rules.isFree?.(key) === true;
+  if (sign === "" && there === undefined && !isFree) {
+    throw new ConfigError(
+      key,
+      `there is no such key; +${override.text} would add it`,
+      value,
+      nearestOf(key, keysOf(merged(rules.known, tree))),
+    );
+  }
+  // Keys and items can be added to what is there, and a default is nobody's word.
+  const isAddition = isTree(value) || Array.isArray(value) || isFree;
+  const isSaid = own !== undefined && own !== null && !isSame(own, valueAt(rules.known, path));
+  if (sign === "+" && isSaid && !isAddition) {
+    throw new ConfigError(
+      key,
+      `is there already, as ${JSON.stringify(own)}; ${override.text.slice(1)} changes it`,
+      own,
+    );
+  }
+  if ((isTree(own) && Array.isArray(value)) || (Array.isArray(own) && isTree(value))) {
+    const [is, would] = isTree(own) ? ["a section", "a list"] : ["a list", "a section"];
+    throw new ConfigError(key, `is ${is}, and ${override.text} would make ${would} of it`, own);
+  }
+  const [list, index] = listOn(tree, path);
+  if (list !== undefined) return withItem(tree, path, list, index, value);
+  return withValue(tree, path, isTree(value) && isTree(own) ? merged(own, value) : value);
+}
+
+function isSame(one: ConfigValue, other: ConfigValue | undefined): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** The first list on the way to it, and the index of what comes behind. */
+function listOn(tree: ConfigTree, path: readonly string[]): [ConfigValue[] | undefined, number] {
+  for (let index = 1; index < path.length; index++) {
+    const value = valueAt(tree, path.slice(0, index));
+    if (Array.isArray(value)) return [value as ConfigValue[], index];
+  }
+  return [undefined, 0];
+}
+
+/** Items of lists have numbers. */
+function withItem(
+  tree: ConfigTree,
+  path: readonly string[],
+  list: readonly ConfigValue[],
+  index: number,
+  value: ConfigValue,
+): ConfigTree {
+  const [number = "", ...rest] = path.slice(index);
+  const item = list[Number(number)];
+  if (!/^\d+$/.test(number) || item === undefined || (rest.length > 0 && !isTree(item))) {
+    const place = path.slice(0, index).join(".");
+    throw new ConfigError(
+      path.join("."),
+      `names an item of ${place}, a list of ${list.length}, that there is not`,
+      list,
+    );
+  }
+  const changed = isTree(item) && rest.length > 0 ? withValue(item, rest, value) : value;
+  return withValue(tree, path.slice(0, index), list.with(Number(number), changed));
+}
+
+function withoutKey(
+  tree: ConfigTree,
+  { key, value, text }: Override,
+  { known = {}, isFree = () => false }: OverrideRules,
+): ConfigTree {
+  const path = key.split(".");
+  const own = valueAt(tree, path);
+  const there: ConfigValue | undefined = own === undefined ? valueAt(known, path) : own;
+  if (there === undefined && !isFree(key)) {
+    throw new ConfigError(
+      key,
+      "there is no such key to take away",
+      undefined,
+      nearestOf(key, keysOf(merged(known, tree))),
+    );
+  }
+  if (isTree(valueAt(known, path))) {
+    throw new ConfigError(
+      key,
+      `is a section, of which nothing can be missing; ${text} may name a key of it`,
+      there,
+    );
+  }
+  if (value !== undefined && !isSame(value, there)) {
+    throw new ConfigError(
+      key,
+      `is ${JSON.stringify(there)}, not ${JSON.stringify(value)}, and is not taken away`,
+      there,
+    );
+  }
+  return withoutValue(tree, path);
+}

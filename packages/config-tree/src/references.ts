@@ -1,0 +1,281 @@
+/**
+ * OmegaConf's references in a configuration: `${trainer.project_name}` is the value at that key, `${.name}` one beside it, `${..name}` one beside what holds it; `${oc.select:key,default}` too
+ * if there is one, `${oc.env:NAME,default}` a variable of the environment, `${oc.decode:text}` what the text says. A text that is nothing but a reference becomes the value itself; else its text
+ * stands in it. `\${` is no reference.
+ */
+
+import { ConfigError } from "./config-error.ts";
+import { parseValue } from "./grammar.ts";
+import { type ConfigTree, type ConfigValue, isTree } from "./tree.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ReferenceRules {
+  /** What references may name besides the tree, which wins. */
+  readonly among?: ConfigTree | undefined;
+  /** Default `process.env`. */
+  readonly environment?: Environment | undefined;
+}
+
+/** So many values, and characters of one text, a configuration may have when its references stand for what they name. */
+const mostValues = 100_000;
+const mostCharacters = 1_000_000;
+
+/** Throws ConfigError for one that names nothing, for those that go round in a circle, and for those that make more and more of one value. */
+export function resolveReferences(tree: ConfigTree, rules: ReferenceRules = {}): ConfigTree {
+  return new References(tree, rules).value(tree, []) as ConfigTree;
+}
+
+type Path = readonly string[];
+
+/** What stands there, and how many values it is. */
+interface Resolved {
+  readonly value: ConfigValue;
+  readonly size: number;
+}
+
+class References {
+  readonly #tree: ConfigTree;
+  readonly #among: ConfigTree;
+  readonly #environment: Environment;
+  readonly #known: Map<string, Resolved> = new Map();
+  readonly #open: string[] = [];
+  #size = 0;
+
+  constructor(tree: ConfigTree, { among = {}, environment = process.env }: ReferenceRules) {
+    this.#tree = tree;
+    this.#among = among;
+    this.#environment = environment;
+  }
+
+  value(value: ConfigValue, path: Path): ConfigValue {
+    this.#size += 1;
+    if (this.#size > mostValues) {
+      throw new ConfigError(
+        nameOf(path),
+        `is more than ${mostValues} values: its references make more and more of them`,
+      );
+    }
+    if (typeof value === "string") return this.#text(value, path);
+    if (Array.isArray(value)) {
+      return (value as readonly ConfigValue[]).map((one, index) =>
+        this.value(one, [...path, String(index)]),
+      );
+    }
+    if (!isTree(value)) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, inside]) => [key, this.value(inside, [...path, key])]),
+    );
+  }
+
+  #text(text: string, path: Path): ConfigValue {
+    if (!text.includes("${")) return text;
+    const parts: ConfigValue[] = [];
+    let plain = "";
+    let at = 0;
+    while (at < text.length) {
+      const start = text.indexOf("${", at);
+      if (start < 0) break;
+      // Half of the backslashes before it stay; one that is left over makes it text.
+      const before = text.slice(at, start);
+      const slashes = before.length - before.replace(/\\+$/, "").length;
+      plain += before.slice(0, before.length - slashes) + "\\".repeat(Math.floor(slashes / 2));
+      if (slashes % 2 === 1) {
+        plain += "${";
+        at = start + 2;
+        continue;
+      }
+      const end = endOf(text, start);
+      if (end === undefined) throw new ConfigError(nameOf(path), "has a ${ without its }", text);
+      if (plain !== "") parts.push(plain);
+      plain = "";
+      parts.push(this.#reference(text.slice(start + 2, end), path));
+      at = end + 1;
+    }
+    plain += text.slice(at);
+    if (plain !== "") parts.push(plain);
+    const [only = ""] = parts;
+    if (parts.length < 2) return only;
+    const whole = parts.map(textOf).join("");
+    if (whole.length > mostCharacters) {
+      throw new ConfigError(
+        nameOf(path),
+        `is a text of more than ${mostCharacters} characters: its references make more and more of it`,
+      );
+    }
+    return whole;
+  }
+
+  #reference(inside: string, path: Path): ConfigValue {
+    const [, resolver, rest = ""] = /^\s*([A-Za-z_][\w.]*)\s*:([^]*)$/.exec(inside) ?? [];
+    if (resolver !== undefined) return this.#call(resolver, argumentsOf(rest), path);
+    // Its key may have references itself.
+    const name = textOf(this.#text(inside, path)).trim();
+    const target = targetOf(name, path);
+    if (target === undefined)
+      throw new ConfigError(nameOf(path), `has \${${inside}}, which names no key`);
+    const found = this.#at(target, path);
+    if (found !== undefined) return found;
+    throw new ConfigError(nameOf(path), `wants ${nameOf(target)}, which there is not`);
+  }
+
+  #call(resolver: string, given: readonly string[], path: Path): ConfigValue {
+    const name = (): string => textOf(this.#argument(given[0] ?? "", path));
+    const fallback = (): ConfigValue | undefined =>
+      given[1] === undefined ? undefined : this.#argument(given.slice(1).join(","), path);
+    switch (resolver) {
+      case "oc.env": {
+        const variable = name();
+        const value = this.#environment[variable];
+        if (value !== undefined) return value;
+        const other = fallback();
+        if (other === undefined) {
+          throw new ConfigError(
+            nameOf(path),
+            `wants the environment's ${variable}, which is not set`,
+          );
+        }
+        return other === null ? null : textOf(other);
+      }
+      case "oc.select": {
+        const target = targetOf(name(), path);
+        const found = target === undefined ? undefined : this.#at(target, path);
+        return found ?? fallback() ?? null;
+      }
+      case "oc.decode": {
+        const text = name();
+        return this.value(parseValue(nameOf(path), text), path);
+      }
+      case "oc.dict.keys":
+      case "oc.dict.values": {
+        const key = name();
+        const target = targetOf(key, path);
+        const found = target === undefined ? undefined : this.#at(target, path);
+        if (!isTree(found))
+          throw new ConfigError(nameOf(path), `wants the keys of ${key}, which has none`);
+        return resolver === "oc.dict.keys" ? Object.keys(found) : Object.values(found);
+      }
+      default:
+        throw new ConfigError(nameOf(path), `there is no resolver ${resolver}`, resolver);
+    }
+  }
+
+  #argument(text: string, path: Path): ConfigValue {
+    const bare = text.trim();
+    if (!bare.includes("${")) return bare === "" ? "" : parseValue(nameOf(path), bare);
+    const [, quote, inside = ""] = /^(['"])([^]*)\1$/.exec(bare) ?? [];
+    return this.#text(quote === undefined ? bare : inside, path);
+  }
+
+  /** Undefined where nothing stands. */
+  #at(target: Path, from: Path): ConfigValue | undefined {
+    const name = nameOf(target);
+    const known = this.#known.get(name);
+    if (known !== undefined) {
+      this.#size += known.size;
+      return known.value;
+    }
+    // What holds the key that asks would hold itself.
+    const isAround = target.every((part, index) => from[index] === part);
+    if (this.#open.includes(name) || isAround) {
+      throw new ConfigError(
+        nameOf(from),
+        `goes round in a circle: ${[...(this.#open.length === 0 ? [nameOf(from)] : this.#open), name].join(" -> ")}`,
+      );
+    }
+    const written = this.#written(target);
+    if (written === undefined) return undefined;
+    this.#open.push(name);
+    const before = this.#size;
+    const value = this.value(written, target);
+    this.#open.pop();
+    this.#known.set(name, { value, size: this.#size - before });
+    return value;
+  }
+
+  /** Where the way to it goes through another reference, what that one names. */
+  #written(target: Path): ConfigValue | undefined {
+    for (const root of [this.#tree, this.#among]) {
+      let at: ConfigValue | undefined = root;
+      for (const [index, part] of target.entries()) {
+        if (typeof at === "string" && at.includes("${"))
+          at = this.#at(target.slice(0, index), target);
+        at = partOf(at, part);
+      }
+      if (at !== undefined) return at;
+    }
+    return undefined;
+  }
+}
+
+function partOf(value: ConfigValue | undefined, part: string): ConfigValue | undefined {
+  if (Array.isArray(value))
+    return /^\d+$/.test(part) ? (value as readonly ConfigValue[])[Number(part)] : undefined;
+  return isTree(value) && Object.hasOwn(value, part) ? value[part] : undefined;
+}
+
+/** `a.b[1]`, or, with dots before it, from where the reference stands. Undefined where it is no key. */
+function targetOf(name: string, path: Path): Path | undefined {
+  const [, dots = "", key = ""] = /^(\.*)([^]*)$/.exec(name) ?? [];
+  if (key === "" && dots === "") return undefined;
+  const parts =
+    key === ""
+      ? []
+      : key
+          .replaceAll(/\[([^[\]]*)\]/g, ".$1")
+          .replace(/^\./, "")
+          .split(".");
+  if (parts.includes("") || /[[\]{}\s]/.test(parts.join(""))) return undefined;
+  if (dots === "") return parts;
+  const base = path.slice(0, path.length - dots.length);
+  return dots.length > path.length ? undefined : [...base, ...parts];
+}
+
+/** The } of the ${ that is there. */
+function endOf(text: string, start: number): number | undefined {
+  let depth = 0;
+  for (let at = start; at < text.length; at++) {
+    if (text[at] === "{") depth += 1;
+    if (text[at] === "}" && --depth === 0) return at;
+  }
+  return undefined;
+}
+
+/** Between commas that stand in no brackets and no quotes. */
+function argumentsOf(text: string): string[] {
+  const found: string[] = [];
+  let [depth, from, quote] = [0, 0, ""];
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at] as string;
+    if (quote !== "") {
+      if (character === "\\") at += 1;
+      else if (character === quote) quote = "";
+    } else if (character === "'" || character === '"') quote = character;
+    else if ("{[(".includes(character)) depth += 1;
+    else if ("}])".includes(character)) depth -= 1;
+    else if (character === "," && depth === 0) {
+      found.push(text.slice(from, at));
+      from = at + 1;
+    }
+  }
+  return [...found, text.slice(from)];
+}
+
+/** As Python writes it, which OmegaConf is written in. */
+function textOf(value: ConfigValue): string {
+  if (typeof value === "string") return value;
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  return typeof value === "number" ? pythonNumber(value) : JSON.stringify(value);
+}
+
+/** JavaScript has 0.000001 and 1e-7 where Python has 1e-06 and 1e-07. */
+function pythonNumber(value: number): string {
+  if (Number.isInteger(value) || !Number.isFinite(value)) return String(value);
+  const text = Math.abs(value) < 1e-4 ? value.toExponential() : String(value);
+  return text.replace(/e([+-])(\d)$/, "e$10$2");
+}
+
+function nameOf(path: Path): string {
+  return path.join(".");
+}

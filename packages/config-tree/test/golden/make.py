@@ -1,0 +1,252 @@
+"""What real Hydra and OmegaConf make of texts, overrides, references and lists of defaults: hydra.json, beside this file.
+
+    python3 -m venv /tmp/hydra && /tmp/hydra/bin/pip install hydra-core==1.3.2
+    /tmp/hydra/bin/python packages/config-tree/test/golden/make.py
+"""
+
+import json
+import math
+import os
+import random
+import tempfile
+import warnings
+from pathlib import Path
+
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import QuotedString
+from omegaconf import OmegaConf
+
+warnings.filterwarnings("ignore")
+chance = random.Random(20260731)
+parser = OverridesParser.create()
+
+
+def plain(value):
+    """JSON has no infinity and no NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$number": "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"}
+    if isinstance(value, QuotedString):
+        return value.text
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name(key): plain(one) for key, one in value.items()}
+    return value
+
+
+def name(key):
+    return "null" if key is None else str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def parsed(text):
+    try:
+        override = parser.parse_override("a=" + text)
+        if override.is_sweep_override():
+            return {"text": text, "refused": True}
+        return {"text": text, "value": plain(override._value)}
+    except Exception:
+        return {"text": text, "refused": True}
+
+
+said = r"""
+1|0|-1|+1|1_024|1__0|0125|007|-0|00|1.|.5|1.5|-.5e3|1e-6|1E5|1_0.5|1e|e5|1.2.3|0x10|1,5|inf|-inf|Inf|nan|NaN|info|infinity
+true|True|TRUE|tRuE|truefalse|True_x|yes|no|on|off|null|Null|NULL|none|None|nullable|~|~/data
+abc|a b|a  b|a b |a-b|a_b|a.b|a/b|/a/b.ts|./a|../a|a+b|a@b|a?b|a|b|a%b|a*b|$a|a$b|a\b|\\|a\\b|C:\dir|a:b|a: b|a : b|http://x:8/v1|s3://b/k|x=y|a#b|a;b|a!b|a&b|a<b|a~b|a^b|a"b|a'b|ä|a_1|1a|1-2|2026-08-01|-a|--a|-|+|.|..|...|*|?|%|@|/|:|::
+''|""|'a'|"a"|'a b'|'a,b'|'it\'s'|"it's"|'it"s'|"say \"x\""|'a\\'|'a\\\'b'|'a\b'|'\n'|'1'|"true"|'null'|' a '|'a''b'|'a'b|a'b'|'${y}'|"${y}"|'\${y}'|'[1]'|'
+\,|a\,b|a\ b|a\:b|a\=b|a\[b\]|a\{b\}|a\(b\)|a\'b|a\"b|a\nb|\ a|a\ |a\	b|\\\,|a\\,b
+[]|[1]|[1,2]|[ 1 , 2 ]|[a,b c]|['a','b']|["a",1,true,null,1.5]|[[1],[2,3]]|[1,]|[,]|[1|1]|[a=b]|[a:b]|[{a:1}]|[${x},b]|[1_0,0125]|['a b',c d]|[/a/b.parquet,/c/d.parquet]
+{}|{a:1}|{a: 1}|{a:1,b:2}|{ a : 1 , b : 2 }|{a:{b:{c:1}}}|{a:[1,2]}|{a:'x y'}|{'a':1}|{"a":1}|{a b:1}|{1:2}|{true:1}|{null:1}|{a:b:c}|{a\{b:1}|{a\:b:1}|{a:}|{a}|{:1}|{a:1,}|{a-b:1}|{a.b:1}|{a/b:1}|{$a:1}|{${a}:1}|{a:${b}}|{1.5:a}|{a:1,a:2}
+${a}|${a.b}|${a}b|b${a}|${a}${b}|${oc.env:HOME}|${oc.env:X,y}|${a:${b}}|${}|${a|$|${ a }|x/${a}/y
+int(1)|int(1.9)|int(-1.9)|int('3')|int(3)|int('x')|int(true)|int(1_0)|float(1)|float('1e3')|float('inf')|str('a')|str(a)|str(true)|str(12)|str(abc def)|bool(1)|bool(0)|bool('true')|bool('FALSE')|bool(x)|bool([1,0])|int([1,'2'])|float({a:1,b:'2'})|int(null)|str()|int(1,2)|choice(1,2)|range(1,5)|interval(0,1)|glob(*)|foo(1)|f (1)|int (2)|int( 2 )|int(value=2)|int(x=2)|str([a,true])|shuffle(1,2)|tag(a,choice(1,2))
+"""
+
+pieces = ["a", "b1", "true", "null", "1", "0", "1_0", "1.5", "e5", "inf", "-", "+", ".", "/", "$", "@", " ", "  ", ":", "\\,", "\\ ", "\\\\", "\\[", ",", "=", "[", "]", "{", "}",
+          "'", '"', "'x y'", '"z"', "${k}", "(", ")", "a:1", "k: ", "int(", "\\'"]
+
+
+def values():
+    texts = [text for line in said.strip().split("\n") for text in split(line)]
+    texts += ["a|b", "a\\|b", " a", "a\t"]
+    while len(texts) < 900:
+        texts.append("".join(chance.choice(pieces) for _ in range(chance.randint(1, 6))))
+    cases = [parsed(text) for text in dict.fromkeys(texts)]
+    # A half of random texts are refused: enough of them.
+    refused = [case for case in cases if "refused" in case]
+    return [case for case in cases if "refused" not in case] + refused[:150]
+
+
+def split(line):
+    return line.split("|")
+
+
+def tree(depth):
+    keys = ["a", "b", "c", "d"]
+    return {key: leaf(depth) for key in chance.sample(keys, chance.randint(1, 3))}
+
+
+def leaf(depth):
+    kind = chance.random()
+    if depth > 0 and kind < 0.55:
+        return tree(depth - 1)
+    return chance.choice([1, 2.5, True, None, "x", "y z", [1, 2], [], {}])
+
+
+def override():
+    key = ".".join(chance.choice("abcd") for _ in range(chance.randint(1, 3)))
+    sign = chance.choice(["", "", "", "+", "++", "~"])
+    value = chance.choice(["1", "x", "null", "[3]", "{a:5}", "{b:{c:6}}", "'1'", "2.5", "[]", "{}", "true"])
+    return sign + key + ("" if sign == "~" and chance.random() < 0.7 else "=" + value)
+
+
+def compositions():
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        while len(found) < 400:
+            base = tree(2)
+            Path(folder, "base.yaml").write_text(OmegaConf.to_yaml(OmegaConf.create(base)))
+            overrides = [override() for _ in range(chance.randint(1, 4))]
+            try:
+                with initialize_config_dir(folder, version_base="1.3"):
+                    result = OmegaConf.to_container(compose("base", overrides), resolve=False)
+                found.append({"base": base, "overrides": overrides, "result": result})
+            except Exception as error:
+                if sum("refused" in one for one in found) < 150:
+                    found.append({"base": base, "overrides": overrides, "refused": type(error).__name__})
+    return found
+
+
+os.environ["RAYLING_GOLDEN"] = "from outside"
+
+referring = [
+    {"a": 1, "b": "${a}"},
+    {"a": {"x": 1}, "b": "${a}"},
+    {"a": {"x": 1}, "b": "${a.x}"},
+    {"a": [1, 2], "b": "${a}"},
+    {"a": [1, 2], "b": "${a.1}"},
+    {"a": [1, 2], "b": "${a[1]}"},
+    {"a": {"x": 5}, "b": "${a[x]}"},
+    {"a": 1, "b": "x${a}y"},
+    {"a": True, "b": "x${a}"},
+    {"a": None, "b": "${a}"},
+    {"a": None, "b": "x${a}"},
+    {"a": 1.5, "b": "v${a}"},
+    {"a": 1e-6, "b": "v${a}"},
+    {"a": "t", "b": "${a}/${a}"},
+    {"a": "${b}", "b": "${c}", "c": 3},
+    {"a": "${b}", "b": "${a}"},
+    {"a": "${a}"},
+    {"a": "${nothing}"},
+    {"a": {"b": "${.c}", "c": 4}},
+    {"a": {"b": {"c": "${..d}"}, "d": 5}},
+    {"a": {"b": {"c": "${...d}"}}, "d": 6},
+    {"a": {"b": "${a.c}", "c": "${a.d}", "d": 7}},
+    {"a": "${oc.env:RAYLING_GOLDEN}"},
+    {"a": "${oc.env:RAYLING_NOT_THERE}"},
+    {"a": "${oc.env:RAYLING_NOT_THERE,fallback}"},
+    {"a": "${oc.env:RAYLING_NOT_THERE,null}"},
+    {"a": "${oc.env:RAYLING_NOT_THERE,1}"},
+    {"a": "${oc.env:RAYLING_NOT_THERE,${b}}", "b": "x"},
+    {"a": "${oc.env:RAYLING_NOT_THERE,'a b'}"},
+    {"a": "${oc.select:b,5}"},
+    {"a": "${oc.select:b,5}", "b": 6},
+    {"a": "${oc.select:b.c,null}", "b": {}},
+    {"a": "${oc.select:b.c}"},
+    {"a": "${oc.select:b,${c}}", "c": 7},
+    {"a": "${oc.select:b,[1,2]}"},
+    {"a": "${oc.select:b,''}"},
+    {"a": "${oc.decode:'1'}"},
+    {"a": "${oc.decode:'[1,2]'}"},
+    {"a": "${oc.dict.keys:b}", "b": {"x": 1, "y": 2}},
+    {"a": "${oc.dict.values:b}", "b": {"x": 1, "y": 2}},
+    {"a": "${b.${c}}", "b": {"x": 8}, "c": "x"},
+    {"a": "${unknown:1}"},
+    {"a": "${"},
+    {"a": "${}"},
+    {"a": "$a"},
+    {"a": "$"},
+    {"a": "\\${b}", "b": 1},
+    {"a": "\\\\${b}", "b": 1},
+    {"a": "x\\${b}y${b}", "b": 1},
+    {"a": "'${b}'", "b": 1},
+    {"a": "{b}", "b": 1},
+    {"a": "${ b }", "b": 1},
+    {"a": ["${b}", {"c": "${b}"}], "b": 2},
+    {"a": "${b.c.d}", "b": {"c": {"d": "${e}"}}, "e": "deep"},
+    {"a": "${b}", "b": {"c": "${d}"}, "d": 9},
+    {"a-b": 1, "c": "${a-b}"},
+    {"a": {"b c": 1}, "d": "${a.b c}"},
+    {"a": "${b:1}", "b": 1},
+]
+
+
+def references():
+    found = []
+    for source in referring:
+        try:
+            result = OmegaConf.to_container(OmegaConf.create(source), resolve=True, throw_on_missing=False)
+            found.append({"tree": source, "result": plain(result)})
+        except Exception as error:
+            found.append({"tree": source, "refused": type(error).__name__})
+    return found
+
+
+layouts = [
+    ("list", {"main.yaml": "defaults: [one, two, _self_]\na: {x: main}\n", "one.yaml": "a: {x: one, y: one}\n", "two.yaml": "a: {y: two, z: two}\n"}, [[]]),
+    ("self first", {"main.yaml": "defaults: [_self_, one]\na: {x: main}\n", "one.yaml": "a: {x: one, y: one}\n"}, [[]]),
+    ("self missing", {"main.yaml": "defaults: [one]\na: {x: main}\n", "one.yaml": "a: {x: one, y: one}\n"}, [[]]),
+    ("group", {"main.yaml": "defaults: [{db: mysql}, _self_]\nport: 1\n", "db/mysql.yaml": "name: mysql\n", "db/pg.yaml": "name: pg\nuser: me\n"},
+     [[], ["db=pg"], ["db.name=x"], ["db=pg", "db.name=x"], ["db=none"], ["+db=pg"], ["~db"], ["~db=mysql"], ["~db=pg"]]),
+    ("group null", {"main.yaml": "defaults: [{db: null}, _self_]\nport: 1\n", "db/pg.yaml": "name: pg\n"}, [[], ["db=pg"]]),
+    ("group added", {"main.yaml": "port: 1\n", "db/pg.yaml": "name: pg\n"}, [["+db=pg"], ["db=pg"]]),
+    ("package", {"main.yaml": "defaults: [{db@source: pg}, {db@target: my}, _self_]\n", "db/pg.yaml": "name: pg\n", "db/my.yaml": "name: my\n"},
+     [[], ["db@source=my"], ["source.name=z"], ["+db@extra.deep=my"]]),
+    ("global package", {"main.yaml": "defaults: [{db: pg}, _self_]\n", "db/pg.yaml": "# @package _global_\nname: pg\ninner: {a: 1}\n"}, [[]]),
+    ("named package", {"main.yaml": "defaults: [{db: pg}, _self_]\n", "db/pg.yaml": "# @package other.place\nname: pg\n"}, [[]]),
+    ("group package", {"main.yaml": "defaults: [{a/b: pg}, _self_]\n", "a/b/pg.yaml": "# @package _group_\nname: pg\n"}, [[]]),
+    ("nested", {"main.yaml": "defaults: [{server: big}, _self_]\n", "server/big.yaml": "defaults: [base, {db: pg}, _self_]\nsize: 9\n", "server/base.yaml": "size: 1\nname: base\n", "server/db/pg.yaml": "driver: pg\n"}, [[], ["server/db=pg"]]),
+    ("relative", {"main.yaml": "defaults: [{server: big}, _self_]\n", "server/big.yaml": "defaults: [{../db@storage: pg}, _self_]\nsize: 9\n", "db/pg.yaml": "driver: pg\n"}, [[]]),
+    ("absolute", {"main.yaml": "defaults: [{server: big}, _self_]\n", "server/big.yaml": "defaults: [{/db@storage: pg}, _self_]\nsize: 9\n", "db/pg.yaml": "driver: pg\n"}, [[]]),
+    ("here", {"main.yaml": "defaults: [{server: big}, _self_]\n", "server/big.yaml": "defaults: [{/db@_here_: pg}, _self_]\nsize: 9\n", "db/pg.yaml": "driver: pg\n"}, [[]]),
+    ("to global", {"main.yaml": "defaults: [{server: big}, _self_]\n", "server/big.yaml": "defaults: [{/db@_global_.top: pg}, _self_]\nsize: 9\n", "db/pg.yaml": "driver: pg\n"}, [[]]),
+    ("override", {"main.yaml": "defaults: [base, {override db: pg}, _self_]\n", "base.yaml": "defaults: [{db: my}]\nx: 1\n", "db/pg.yaml": "name: pg\n", "db/my.yaml": "name: my\n"}, [[]]),
+    ("optional", {"main.yaml": "defaults: [{optional db: nothing}, _self_]\nx: 1\n", "db/pg.yaml": "name: pg\n"}, [[]]),
+    ("missing", {"main.yaml": "defaults: [{db: nothing}, _self_]\nx: 1\n", "db/pg.yaml": "name: pg\n"}, [[]]),
+    ("chosen by another", {"main.yaml": "defaults: [{engine: dp}, {actor: '${engine}_actor'}, _self_]\n", "engine/dp.yaml": "# @package _global_\nkind: dp\n", "engine/mega.yaml": "# @package _global_\nkind: mega\n", "actor/dp_actor.yaml": "a: 1\n", "actor/mega_actor.yaml": "a: 2\n"}, [[], ["engine=mega"]]),
+    ("list of a group", {"main.yaml": "defaults: [{db: [pg, my]}, _self_]\n", "db/pg.yaml": "a: pg\n", "db/my.yaml": "b: my\n"}, [[], ["db=[my]"]]),
+    ("path", {"main.yaml": "defaults: [db/pg, _self_]\nx: 1\n", "db/pg.yaml": "a: pg\n"}, [[]]),
+    ("path with package", {"main.yaml": "defaults: [db/pg@src, _self_]\nx: 1\n", "db/pg.yaml": "a: pg\n"}, [[]]),
+    ("circle", {"main.yaml": "defaults: [one, _self_]\n", "one.yaml": "defaults: [main]\n"}, [[]]),
+    ("interpolation", {"main.yaml": "defaults: [{db: pg}, _self_]\nport: 1\nuser: '${db.name}'\n", "db/pg.yaml": "name: pg\nport: '${port}'\nown: '${.name}'\n"}, [[]]),
+]
+
+
+def defaults():
+    found = []
+    for title, files, all_overrides in layouts:
+        for overrides in all_overrides:
+            with tempfile.TemporaryDirectory() as folder:
+                for path, text in files.items():
+                    Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
+                    Path(folder, path).write_text(text)
+                case = {"title": title, "files": files, "overrides": overrides}
+                try:
+                    with initialize_config_dir(folder, version_base="1.3"):
+                        result = OmegaConf.to_container(compose("main", overrides), resolve=True)
+                    found.append({**case, "result": result})
+                except BaseException as error:
+                    found.append({**case, "refused": type(error).__name__})
+    return found
+
+
+golden = {
+    "made": "by make.py, of hydra-core 1.3.2 and omegaconf 2.3",
+    "values": values(),
+    "compositions": compositions(),
+    "references": references(),
+    "defaults": defaults(),
+}
+Path(__file__).with_name("hydra.json").write_text(json.dumps(golden, indent=0, ensure_ascii=False) + "\n")
+for part, cases in golden.items():
+    if part != "made":
+        print(part, len(cases), "refused", sum("refused" in case for case in cases))

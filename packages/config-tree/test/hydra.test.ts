@@ -1,0 +1,166 @@
+/** What real Hydra and OmegaConf make of values, overrides, references and lists of defaults (golden/make.py asked them), and what we do. */
+
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  applyOverrides,
+  ConfigError,
+  type ConfigTree,
+  composeConfig,
+  parseOverride,
+  resolveReferences,
+} from "@rayling/config-tree";
+
+interface Golden {
+  readonly values: readonly {
+    readonly text: string;
+    readonly value?: unknown;
+    readonly refused?: true;
+  }[];
+  readonly compositions: readonly {
+    readonly base: ConfigTree;
+    readonly overrides: readonly string[];
+    readonly result?: ConfigTree;
+    readonly refused?: string;
+  }[];
+  readonly references: readonly {
+    readonly tree: ConfigTree;
+    readonly result?: ConfigTree;
+    readonly refused?: string;
+  }[];
+  readonly defaults: readonly {
+    readonly title: string;
+    readonly files: Readonly<Record<string, string>>;
+    readonly overrides: readonly string[];
+    readonly result?: ConfigTree;
+    readonly refused?: string;
+  }[];
+}
+
+const golden = JSON.parse(
+  readFileSync(new URL("golden/hydra.json", import.meta.url), "utf8"),
+  // JSON has neither infinity nor NaN.
+  (_key, value: unknown) =>
+    typeof value === "object" && value !== null && "$number" in value
+      ? Number(value.$number)
+      : value,
+) as Golden;
+
+/** Whatever else is thrown is a fault. */
+function answerOf(run: () => unknown): { readonly value: unknown } | "refused" {
+  try {
+    return { value: run() };
+  } catch (error) {
+    if (error instanceof ConfigError) return "refused";
+    throw error;
+  }
+}
+
+describe("values", () => {
+  test("are read as Hydra reads them", () => {
+    const wrong = golden.values.flatMap(({ text, value, refused }) => {
+      const ours = answerOf(() => parseOverride(`a=${text}`).value);
+      const theirs = refused === true ? "refused" : { value };
+      try {
+        expect(ours).toEqual(theirs);
+        return [];
+      } catch {
+        return [{ text, ours, theirs }];
+      }
+    });
+    expect(wrong).toEqual([]);
+    expect(golden.values.length).toBeGreaterThan(400);
+  });
+});
+
+describe("overrides", () => {
+  test("change what they change in Hydra", () => {
+    const wrong = golden.compositions.flatMap(({ base, overrides, result, refused }) => {
+      const ours = answerOf(() => applyOverrides(base, overrides));
+      const theirs = refused === undefined ? { value: result } : "refused";
+      try {
+        expect(ours).toEqual(theirs);
+        return [];
+      } catch {
+        return [{ base, overrides, ours, theirs, refused }];
+      }
+    });
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("references", () => {
+  test.each(golden.references)("$tree", ({ tree, result, refused }) => {
+    const environment = { RAYLING_GOLDEN: "from outside" };
+    const ours = answerOf(() => resolveReferences(tree, { environment }));
+    expect(ours).toEqual(refused === undefined ? { value: result } : "refused");
+  });
+});
+
+describe("lists of defaults", () => {
+  test.each(golden.defaults)("$title $overrides", async ({ files, overrides, result, refused }) => {
+    const folder = await mkdtemp(join(tmpdir(), "config-tree-"));
+    try {
+      for (const [path, text] of Object.entries(files)) {
+        await mkdir(dirname(join(folder, path)), { recursive: true });
+        await writeFile(join(folder, path), text);
+      }
+      const ours = answerOf(() => {
+        const { tree, overrides: rest } = composeConfig("main", { folders: [folder] }, overrides);
+        return resolveReferences(applyOverrides(tree, rest));
+      });
+      expect(ours).toEqual(refused === undefined ? { value: result } : "refused");
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
+
+describe("what never ends", () => {
+  test("a text that doubles forty times is refused by its key", () => {
+    const tree: ConfigTree = { k0: "some text" };
+    for (let index = 1; index <= 40; index++)
+      tree[`k${index}`] = `\${k${index - 1}}\${k${index - 1}}`;
+    expect(() => resolveReferences(tree)).toThrow(
+      /^k\d+: is more than 100000 values|is a text of more than/,
+    );
+  });
+
+  test("a section that doubles forty times is refused by its key", () => {
+    const tree: ConfigTree = { k0: { x: 1 } };
+    for (let index = 1; index <= 40; index++) {
+      tree[`k${index}`] = { a: `\${k${index - 1}}`, b: `\${k${index - 1}}` };
+    }
+    expect(() => resolveReferences(tree)).toThrow(/^k\d+\S*: is more than 100000 values/);
+  });
+
+  test.each([
+    ["a: &x\n  b:\n    c: *x\n", "its key a.b.c contains itself"],
+    ["a: &x [1, *x]\n", "its key a.1 contains itself"],
+    [
+      `a0: &a0 [1, 2]\n${Array.from({ length: 30 }, (_, index) => `a${index + 1}: &a${index + 1} [*a${index}, *a${index}]\n`).join("")}`,
+      "is no configuration: Excessive alias count",
+    ],
+  ])("a file of %j", async (text, problem) => {
+    const folder = await mkdtemp(join(tmpdir(), "config-tree-"));
+    try {
+      const path = join(folder, "main.yaml");
+      await writeFile(path, text);
+      const message = (() => {
+        try {
+          composeConfig("main", { folders: [folder] });
+        } catch (error) {
+          return (error as Error).message;
+        }
+        return "";
+      })();
+      expect(message).toContain(path);
+      expect(message).toContain(problem);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});

@@ -1,0 +1,31 @@
+/** What a reward loop would refuse before its first sample, found without a loop: modules and managers are loaded in this thread, and nothing is asked. */
+
+import { loadPipeline, type UserCode } from "../executor/pipeline.ts";
+import { withRewardModel } from "../settings.ts";
+import type { RewardLoopSettings } from "../settings.ts";
+import type { RewardLoopOptions } from "./loop-options.ts";
+import { readLogs, readPlan } from "./read-plan.ts";
+import { mapPlan } from "./reward-plan.ts";
+
+/** Nothing runs. */
+const nobody: UserCode = {
+  timed:
+    (work) =>
+    (...args) => {
+      const result = work(...args);
+      return result instanceof Promise ? result : (result as Awaited<typeof result>);
+    },
+  signal: new AbortController().signal,
+};
+
+/** Rejects as `RewardLoopManager.create` does for its options, for modules that cannot be loaded and for what they export. Runs the top level of the user's modules in this thread. */
+export async function checkRewardLoop(options: RewardLoopOptions): Promise<void> {
+  const { rewardModel } = options;
+  const found: RewardLoopSettings[] = [];
+  mapPlan(readPlan(options), (settings) => {
+    found.push(rewardModel === undefined ? settings : withRewardModel(settings, rewardModel, ""));
+    return settings;
+  });
+  readLogs(options);
+  for (const { pipeline } of found) await loadPipeline(pipeline, nobody);
+}

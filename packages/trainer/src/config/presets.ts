@@ -1,0 +1,32 @@
+/** The configurations that the package has. */
+
+import { fileURLToPath } from "node:url";
+import { composeConfig, configNames } from "@rayling/config-tree";
+import type { ComposedConfig } from "@rayling/config-tree";
+
+/** Beside src and dist alike. */
+const presetFolder: string = fileURLToPath(new URL("../../presets/", import.meta.url));
+
+/** verl's own names for what differs in its engines alone. */
+const aliases: Readonly<Record<string, string>> = {
+  ppo_megatron_trainer: "ppo_trainer",
+  ppo_veomni_trainer: "ppo_trainer",
+};
+
+export function presetNames(): readonly string[] {
+  return configNames(presetFolder);
+}
+
+/**
+ * A preset, or a file of the user's, with all that it stands on, and the overrides that change values.
+ *
+ * @param folder is looked through before the presets. Throws ConfigError.
+ */
+export function composePreset(
+  name: string,
+  folder: string | undefined,
+  overrides: readonly string[],
+): ComposedConfig {
+  const folders = folder === undefined ? [presetFolder] : [folder, presetFolder];
+  return composeConfig(name, { folders, aliases }, overrides);
+}

@@ -1,0 +1,97 @@
+/**
+ * verl's keys that have no meaning here, because they are about its engines, its GPUs or its processes. A configuration of verl's may have them: references may name them, and they are told
+ * once. Which they are, with verl's defaults, is data: verl/engine-keys.yaml, made of verl's own files.
+ */
+
+import { fileURLToPath } from "node:url";
+import { isTree, readYamlFile, valueAt, withValue } from "@rayling/config-tree";
+import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
+
+/** Beside src and dist alike. */
+const file: string = fileURLToPath(new URL("../../../verl/engine-keys.yaml", import.meta.url));
+
+/** In no file of verl's that is made of all others: of its recipes, of Hydra, of versions before. */
+const others: readonly string[] = [
+  "async_training",
+  "hydra",
+  "model_engine",
+  "ray_init",
+  "rollout",
+  "actor_rollout_ref.actor.megatron",
+  "actor_rollout_ref.actor.profile",
+  "actor_rollout_ref.actor.calculate_entropy",
+  "actor_rollout_ref.actor.engine",
+  "actor_rollout_ref.actor.entropy_from_logits_chunk_size",
+  "actor_rollout_ref.actor.mindspeed",
+  "actor_rollout_ref.rollout.max_inflight_gen_batches",
+  "algorithm.filter_groups.max_inflight_gen_batches",
+  "critic.megatron",
+];
+
+/** Groups of files that choose an engine. */
+const groups: ReadonlySet<string> = new Set([
+  "actor",
+  "critic",
+  "engine",
+  "model",
+  "model_engine",
+  "npu_profile",
+  "optim",
+  "profiler",
+  "ref",
+  "rollout",
+]);
+
+let read: ConfigTree | undefined;
+
+/** With verl's defaults; some are references themselves. */
+export function engineDefaults(): ConfigTree {
+  read ??= readYamlFile(file);
+  return read;
+}
+
+/** Whether a key has no meaning here: it is one of them, or stands below one, or in a section that has none that is used. */
+export function isEngineKey(key: string, used: ConfigTree): boolean {
+  if (key.endsWith("_target_")) return true;
+  const isBelow = (one: string): boolean => key === one || key.startsWith(`${one}.`);
+  if (others.some(isBelow)) return true;
+  let engine: ConfigValue | undefined = engineDefaults();
+  let own: ConfigValue | undefined = used;
+  for (const part of key.split(".")) {
+    engine = isTree(engine) ? engine[part] : undefined;
+    own = isTree(own) ? own[part] : undefined;
+    if (engine === undefined) return false;
+    // What is below is free where nothing of it is used here.
+    if (own === undefined) return true;
+  }
+  return false;
+}
+
+/** Whether an override chooses a file of one of verl's groups: `model_engine=megatron`, `optim@critic.optim=fsdp`. */
+export function choosesEngine(key: string, place: string | undefined): boolean {
+  return key === "model_engine" || (place !== undefined && groups.has(key));
+}
+
+/** Where an engine has another default than the others. */
+const ofEngines: Readonly<Record<string, Readonly<Record<string, ConfigValue>>>> = {
+  veomni: {
+    "actor_rollout_ref.actor.optim.lr_scheduler_type": "cosine",
+    "critic.optim.lr_scheduler_type": "cosine",
+  },
+};
+
+/** With the defaults of the engine that is chosen, where there are those of all engines. */
+export function withEngineDefaults(
+  tree: ConfigTree,
+  defaults: ConfigTree,
+  engine: unknown,
+): ConfigTree {
+  const own =
+    typeof engine === "string" && Object.hasOwn(ofEngines, engine) ? ofEngines[engine] : {};
+  return Object.entries(own ?? {}).reduce((result, [key, value]) => {
+    const path = key.split(".");
+    const there = valueAt(tree, path);
+    const isUsual = there === undefined || there === valueAt(defaults, path);
+    return isUsual ? withValue(result, path, value) : result;
+  }, tree);
+}

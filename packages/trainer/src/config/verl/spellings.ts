@@ -1,0 +1,142 @@
+/** Ways in which verl's command lines say what has one way here: the value as it is here, and a note where somebody may miss something. */
+
+import { ConfigError, nearestOf, valueAt, withoutValue, withValue } from "@rayling/config-tree";
+import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
+
+export interface Respelt {
+  readonly tree: ConfigTree;
+  /** What is done otherwise than it says, or not at all. */
+  readonly notes: readonly string[];
+}
+
+/** verl's loggers that are not here. */
+const otherLoggers = [
+  "wandb",
+  "mlflow",
+  "swanlab",
+  "trackio",
+  "vemlp_wandb",
+  "clearml",
+  "rl_insight",
+] as const;
+
+/** Ours. Written again here, because loading them takes time. */
+export const loggerNames = [
+  "console",
+  "file",
+  "tensorboard",
+  "prometheus",
+  "report",
+  "trace",
+] as const;
+
+/** Never, in verl's words. */
+const frequencies = ["save_freq", "test_freq"] as const;
+
+const optimisers = ["actor_rollout_ref.actor.optim", "critic.optim"] as const;
+
+/** Older names of lr_scheduler_type, and Megatron's: the one that comes last counts. */
+const schedulerNames = ["lr_decay_style", "warmup_style"] as const;
+
+const schedulers: readonly ConfigValue[] = ["constant", "cosine", "linear"];
+
+/** Other names, which verl's files have and not: they may be given with + and without. */
+export const otherNames: readonly string[] = optimisers.flatMap((place) =>
+  schedulerNames.map((name) => `${place}.${name}`),
+);
+
+/** @param given with its references resolved. Throws ConfigError. */
+export function respelt(given: ConfigTree): Respelt {
+  const notes: string[] = [];
+  let tree = withSchedulerType(given);
+  const change = (key: string, by: (value: ConfigValue) => ConfigValue): void => {
+    const path = key.split(".");
+    const value = valueAt(tree, path);
+    if (value !== undefined) tree = withValue(tree, path, by(value));
+  };
+  change("trainer.logger", (value) => loggersOf(value, notes));
+  for (const name of frequencies) {
+    change(`trainer.${name}`, (value) => (value === false || value === null ? -1 : value));
+  }
+  for (const place of optimisers) {
+    change(`${place}.lr_warmup_steps`, (value) => value ?? -1);
+    change(`${place}.lr_warmup_steps_ratio`, (value) => value ?? 0);
+  }
+  for (const name of ["project_name", "experiment_name"]) {
+    change(`trainer.${name}`, (value) => (typeof value === "number" ? String(value) : value));
+  }
+  change("trainer.resume_from_path", (value) => (value === false || value === "" ? null : value));
+  change("trainer.resume_mode", (value) => (value === false ? "disable" : value));
+  const [mode, path] = ["resume_mode", "resume_from_path"].map((name) =>
+    valueAt(tree, ["trainer", name]),
+  );
+  if (mode !== "resume_path" && path !== undefined && path !== null) {
+    notes.push(
+      `trainer.resume_from_path is ${JSON.stringify(path)}, and nothing reads it: trainer.resume_mode is ${JSON.stringify(mode ?? "auto")}`,
+    );
+    tree = withValue(tree, ["trainer", "resume_from_path"], null);
+  }
+  const validation = "actor_rollout_ref.rollout.val_kwargs";
+  const [n, draws, temperature] = ["n", "do_sample", "temperature"].map((name) =>
+    valueAt(tree, [...validation.split("."), name]),
+  );
+  if (typeof n === "number" && n > 1 && (draws !== true || temperature === 0)) {
+    notes.push(
+      `${validation}.n is ${n}, and without ${draws === true ? "a temperature" : "do_sample"} all of them are the same`,
+    );
+  }
+  return { tree, notes };
+}
+
+/** Of those that are not here there is a note. */
+function loggersOf(value: ConfigValue, notes: string[]): ConfigValue {
+  const names = (Array.isArray(value) ? value : [value]) as readonly ConfigValue[];
+  const isOther = (name: ConfigValue): name is string => isOneOf(otherLoggers, name);
+  const isOwn = (name: ConfigValue): name is string => isOneOf(loggerNames, name);
+  const missing = names.filter(isOther);
+  if (missing.length === 0) return value;
+  const wrong = names.find((name) => !isOwn(name) && !isOther(name));
+  if (wrong !== undefined) {
+    const problem = `has ${JSON.stringify(wrong)}: there is no such logger; there are ${loggerNames.join(", ")}`;
+    throw new ConfigError(
+      "trainer.logger",
+      problem,
+      wrong,
+      typeof wrong === "string" ? nearestOf(wrong, loggerNames) : undefined,
+    );
+  }
+  const here = names.filter(isOwn);
+  const kept = here.includes("file") ? here : [...here, "file"];
+  notes.push(
+    `trainer.logger: ${missing.join(", ")} is not here; the run is logged to ${kept.join(", ")}`,
+  );
+  return kept;
+}
+
+function isOneOf(known: readonly string[], name: ConfigValue): boolean {
+  return typeof name === "string" && known.includes(name);
+}
+
+/** The learning rate's schedule by the one name that it has here. */
+function withSchedulerType(given: ConfigTree): ConfigTree {
+  let tree = given;
+  for (const place of optimisers) {
+    for (const name of schedulerNames) {
+      const path = [...place.split("."), name];
+      const value = valueAt(tree, path);
+      if (value === undefined) continue;
+      tree = withoutValue(tree, path);
+      if (value === null) continue;
+      if (!schedulers.includes(value)) {
+        const only = schedulers.map((one) => JSON.stringify(one)).join(" or ");
+        throw new ConfigError(
+          path.join("."),
+          `is ${JSON.stringify(value)}, and can only be ${only} here: it stands for lr_scheduler_type`,
+          value,
+        );
+      }
+      tree = withValue(tree, [...place.split("."), "lr_scheduler_type"], value);
+    }
+  }
+  return tree;
+}

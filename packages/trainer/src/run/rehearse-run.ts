@@ -1,0 +1,67 @@
+/** What a run would refuse before its first step, found without one: no actor is started, nothing is generated and nobody is asked. */
+
+import { checkRewardLoop } from "@rayling/reward-loop";
+import type { TrainerConfig } from "../config/trainer-config.ts";
+import { TrainerConfigError } from "../errors.ts";
+import { checkAlgorithms } from "./check-algorithms.ts";
+import { planPolicies } from "./configured-policies.ts";
+import { openPrompts } from "./prompt-files.ts";
+import type { ConfiguredPrompts } from "./prompt-files.ts";
+import { totalStepsOf } from "./total-steps.ts";
+import { rewardOptionsOf } from "./trainer-options.ts";
+
+export interface RehearseOptions {
+  /** Where relative paths of modules start. Default: the current directory. */
+  readonly baseDirectory?: string | undefined;
+}
+
+/**
+ * Loads the user's modules in this thread, and reads the prompts. Resolves to them.
+ *
+ * Rejects as `runTraining` would: TrainerConfigError for what the configuration asks for and cannot be had, for algorithms, policies and loggers that lack something; DatasetError; and why a
+ * reward function, its module or its manager cannot be had.
+ */
+export async function rehearseRun(
+  config: TrainerConfig,
+  { baseDirectory = process.cwd() }: RehearseOptions = {},
+): Promise<ConfiguredPrompts> {
+  checkAlgorithms(config);
+  checkLoggers(config);
+  const prompts = await openPrompts(config);
+  const totalSteps = totalStepsOf(config, prompts);
+  await planPolicies(config, { baseDirectory, totalSteps, train: prompts.train });
+  await withKeys(() => checkRewardLoop(rewardOptionsOf(config, baseDirectory)));
+  return prompts;
+}
+
+/** Errors of modules name the module; here they name the key that does, too. */
+async function withKeys(check: () => Promise<void>): Promise<void> {
+  try {
+    await check();
+  } catch (error) {
+    const { code, message } = error as Error & { readonly code?: unknown };
+    const key = typeof code === "string" ? keyOf[code] : undefined;
+    if (key === undefined) throw error;
+    const place = { key, value: undefined, nearest: undefined };
+    throw new TrainerConfigError(`${key}: ${message}`, place, { cause: error });
+  }
+}
+
+const keyOf: Readonly<Record<string, string>> = {
+  UNKNOWN_REWARD_MANAGER: "reward.reward_manager.name",
+  INVALID_MANAGER_OPTION: "reward.reward_kwargs",
+  REWARD_MODULE_NOT_FOUND: "reward.custom_reward_function.path",
+  REWARD_MODULE_IMPORT: "reward.custom_reward_function.path",
+  REWARD_EXPORT_NOT_FOUND: "reward.custom_reward_function.name",
+  REWARD_EXPORT_TYPE: "reward.custom_reward_function.name",
+};
+
+/** Throws TrainerConfigError. */
+export function checkLoggers({ trainer, rayling }: TrainerConfig): void {
+  if (!trainer.logger.includes("prometheus") || rayling.metricsPort !== null) return;
+  const key = "rayling.metrics_port";
+  throw new TrainerConfigError(
+    `${key}: is null, and trainer.logger has prometheus: nobody could ask for its metrics; 0 is any port that is free`,
+    { key, value: null, nearest: undefined },
+  );
+}

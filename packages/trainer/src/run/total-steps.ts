@@ -1,0 +1,30 @@
+/** How many steps a run has, where that can be known before its policy is. */
+
+import { trainingPlanOf } from "../config/training-plan.ts";
+import type { TrainerConfig } from "../config/trainer-config.ts";
+import { TrainerConfigError } from "../errors.ts";
+import type { ConfiguredPrompts } from "./prompt-files.ts";
+
+/** Undefined where it hangs on prompts that only the policy can count, and nobody needs to know. Throws TrainerConfigError where somebody does. */
+export function totalStepsOf(
+  config: TrainerConfig,
+  prompts: ConfiguredPrompts,
+): number | undefined {
+  const { data, trainer, critic } = config;
+  const { actor } = config.actorRolloutRef;
+  if (!data.filterOverlongPrompts || trainer.totalTrainingSteps !== null) {
+    // What the learning rate follows, also of a run that only validates.
+    const whole = { ...config, trainer: { ...trainer, valOnly: false } };
+    return trainingPlanOf(whole, { train: prompts.train.length, validation: 0 }).totalSteps;
+  }
+  const wanting = [actor.optim, critic.optim].find(
+    ({ lrSchedulerType, lrWarmupStepsRatio }) =>
+      lrSchedulerType !== "constant" || lrWarmupStepsRatio > 0,
+  );
+  if (wanting === undefined) return undefined;
+  const key = "trainer.total_training_steps";
+  throw new TrainerConfigError(
+    `${key}: is needed where the learning rate follows the length of the run and overlong prompts are left out`,
+    { key, value: null, nearest: undefined },
+  );
+}

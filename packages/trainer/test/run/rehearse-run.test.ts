@@ -1,0 +1,129 @@
+/** A rehearsal refuses what a run would refuse before its first step, by the key that says it. */
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { loadTrainerConfig } from "../../src/config/index.ts";
+import { rehearseRun } from "../../src/run/index.ts";
+
+let folder: string;
+const row = (more: object = {}): string =>
+  JSON.stringify({
+    prompt: [{ role: "user", content: "1 + 1?" }],
+    data_source: "openai/gsm8k",
+    reward_model: { ground_truth: "2" },
+    ...more,
+  });
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "rehearse-"));
+  await writeFile(join(folder, "train.jsonl"), `${row()}\n`.repeat(8));
+  await writeFile(
+    join(folder, "none.jsonl"),
+    `${row({ images: [] })}\n${row({ images: null })}\n`.repeat(4),
+  );
+  await writeFile(
+    join(folder, "images.jsonl"),
+    `${row()}\n${row({ images: ["a.png"] })}\n`.repeat(4),
+  );
+  await writeFile(join(folder, "broken.jsonl"), `${row({ reward_model: 7 })}\n`);
+  await writeFile(
+    join(folder, "reward.ts"),
+    "export function computeScore() { return 1; }\nexport const five = 5;\n",
+  );
+  await writeFile(join(folder, "throws.ts"), "throw new Error('at the top');\n");
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const rehearse = (...overrides: string[]) =>
+  rehearseRun(
+    loadTrainerConfig({
+      overrides: [
+        "algorithm.adv_estimator=grpo",
+        `data.train_files=${join(folder, "train.jsonl")}`,
+        "data.val_files=null",
+        "data.train_batch_size=8",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=8",
+        ...(overrides.some((one) => one.startsWith("rayling.policy="))
+          ? []
+          : ["rayling.policy_kwargs={alphabet:'0123456789+= ?'}"]),
+        ...overrides,
+      ],
+    }),
+    { baseDirectory: folder },
+  );
+
+test("what would begin resolves to its prompts", async () => {
+  const { train, validation } = await rehearse(
+    "reward.custom_reward_function.path=./reward.ts",
+    "data.val_files=${data.train_files}",
+  );
+  expect([train.length, validation?.length]).toEqual([8, 8]);
+  await expect(rehearse(`data.train_files=${folder}/none.jsonl`)).resolves.toBeDefined();
+});
+
+test.each([
+  [
+    "rayling.policy_kwargs.alphabet",
+    "is needed",
+    ["rayling.policy_kwargs={}", "rayling.policy_kwargs.alphabet=null"],
+  ],
+  ["rayling.policy", "is none of tiny, openai, timed", ["rayling.policy=./nothing.ts"]],
+  [
+    "rayling.critic",
+    "is needed",
+    [
+      "algorithm.adv_estimator=gae",
+      "rayling.policy=openai",
+      "rayling.policy_kwargs={baseUrl:'http://localhost:1',model:m}",
+    ],
+  ],
+  [
+    "reward.custom_reward_function.path",
+    "was not found",
+    ["reward.custom_reward_function.path=./nothing.ts"],
+  ],
+  [
+    "reward.custom_reward_function.path",
+    "at the top",
+    ["reward.custom_reward_function.path=./throws.ts"],
+  ],
+  [
+    "reward.custom_reward_function.name",
+    "no export nope",
+    ["reward.custom_reward_function.path=./reward.ts", "reward.custom_reward_function.name=nope"],
+  ],
+  [
+    "reward.custom_reward_function.name",
+    "five",
+    ["reward.custom_reward_function.path=./reward.ts", "reward.custom_reward_function.name=five"],
+  ],
+  ["reward.reward_manager.name", "nosuch", ["reward.reward_manager.name=nosuch"]],
+  ["data.image_key", "have something there (row 1)", ["IMAGES"]],
+  [
+    "algorithm.adv_estimator",
+    "sumPiSquared",
+    [
+      "algorithm.adv_estimator=optimal_token_baseline",
+      "algorithm.rollout_correction.bypass_mode=true",
+    ],
+  ],
+  ["rayling.metrics_port", "nobody could ask", ["trainer.logger=[prometheus]"]],
+])("%s: %s", async (key, problem, overrides) => {
+  const given = overrides.map((one) =>
+    one === "IMAGES" ? `data.train_files=${folder}/images.jsonl` : one,
+  );
+  await expect(rehearse(...given)).rejects.toMatchObject({
+    code: "TRAINER_CONFIG",
+    key,
+    message: expect.stringContaining(problem) as string,
+  });
+});
+
+test("data that is wrong is refused with its place", async () => {
+  await expect(rehearse(`data.train_files=${folder}/broken.jsonl`)).rejects.toMatchObject({
+    code: "DATASET",
+    message: expect.stringContaining("reward_model must be") as string,
+  });
+});
