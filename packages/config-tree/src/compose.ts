@@ -22,6 +22,13 @@ export interface ComposedConfig {
   readonly tree: ConfigTree;
   /** Those that change values, and choose no file. */
   readonly overrides: readonly string[];
+  /** The files, each over those before, with their keys where they go. */
+  readonly files: readonly ComposedFile[];
+}
+
+export interface ComposedFile {
+  readonly path: string;
+  readonly tree: ConfigTree;
 }
 
 /**
@@ -43,7 +50,7 @@ export function composeConfig(
   const composer = new Composer(withSearchPath(path, search), overrides);
   const tree = composer.file(path, "", "", []);
   composer.checkUsed();
-  return { tree, overrides: composer.values };
+  return { tree, overrides: composer.values, files: composer.files };
 }
 
 /** `hydra.searchpath` of the first file: folders that are there. */
@@ -71,6 +78,7 @@ interface Entry {
 
 class Composer {
   readonly values: readonly string[];
+  readonly files: ComposedFile[] = [];
   readonly #search: ConfigSearch;
   /** What the command line chooses, by group and place; undefined: none. */
   readonly #chosen: Map<string, Override> = new Map();
@@ -132,9 +140,14 @@ class Composer {
     const before = self < 0 ? entries : entries.slice(0, self);
     const isFirst = open.length === 0;
     const inside = [...open, path];
+    const keep = (): ConfigTree => {
+      const tree = isFirst ? withoutHydra(own) : placed(own, place);
+      this.files.push({ path, tree });
+      return tree;
+    };
     const parts = [
       ...before.map((entry) => this.#part(entry, group, place, inside)),
-      isFirst ? withoutHydra(own) : placed(own, place),
+      keep(),
       ...(self < 0 ? [] : entries.slice(self)).map((entry) =>
         this.#part(entry, group, place, inside),
       ),

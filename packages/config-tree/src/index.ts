@@ -2,7 +2,7 @@
 
 export { ConfigError } from "./config-error.ts";
 export { composeConfig } from "./compose.ts";
-export type { ComposedConfig } from "./compose.ts";
+export type { ComposedConfig, ComposedFile } from "./compose.ts";
 export { configNames, readYamlFile } from "./files.ts";
 export type { ConfigSearch } from "./files.ts";
 export { nearestOf } from "./nearest.ts";

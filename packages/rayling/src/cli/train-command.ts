@@ -24,13 +24,18 @@ async function dryRun(config: TrainerConfig): Promise<string> {
   const { rehearseRun } = await import("@rayling/trainer/run");
   const prompts = await rehearseRun(config);
   const sizes = { train: prompts.train.length, validation: prompts.validation?.length ?? 0 };
-  tellUnused(config);
   return planText(config, trainingPlanOf(config, sizes));
 }
 
 async function train(config: TrainerConfig): Promise<void> {
   const { metricsPort } = config.rayling;
   tellUnused(config);
+  const { warmStartSteps, task } = config.rayling;
+  if (warmStartSteps > 0 && task === null) {
+    tell(
+      `warm start: ${warmStartSteps} steps on the answers of ${plain(config.data.trainFiles.join(", "))}\n`,
+    );
+  }
   const stop = stopSignal();
   const startedAt = performance.now();
   const { runTraining } = await import("@rayling/trainer/run");

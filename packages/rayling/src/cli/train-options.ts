@@ -31,7 +31,11 @@ export function addTrainCommand(
     )
     .option("--config-name <name>", "a file of --config-dir, a preset, or a path", "ppo_trainer")
     .option("--config-dir <folder>", "is looked through before the presets")
-    .option("--config-path <folder>", "the same, by Hydra's other name")
+    .addOption(
+      new Option("--config-path <folder>", "the same, by Hydra's other name").conflicts(
+        "configDir",
+      ),
+    )
     .addOption(
       new Option("--print-config", "print the whole configuration as YAML, and end").default(false),
     )

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { composeConfig, configNames } from "@rayling/config-tree";
-import type { ComposedConfig } from "@rayling/config-tree";
+import type { ComposedConfig, ComposedFile } from "@rayling/config-tree";
 
 /** Beside src and dist alike. */
 const presetFolder: string = fileURLToPath(new URL("../../presets/", import.meta.url));
@@ -15,6 +15,11 @@ const aliases: Readonly<Record<string, string>> = {
 
 export function presetNames(): readonly string[] {
   return configNames(presetFolder);
+}
+
+/** Whether the package says it, and not a file of the user's. */
+export function isPreset({ path }: ComposedFile): boolean {
+  return path.startsWith(presetFolder);
 }
 
 /**

@@ -18,13 +18,13 @@ import {
   withoutValue,
   withValue,
 } from "@rayling/config-tree";
-import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
+import type { ComposedFile, ConfigTree, ConfigValue } from "@rayling/config-tree";
 import { isFreeLegacyKey, knownRewardKeys, readRewardConfig } from "@rayling/reward-loop/config";
 import type { z } from "zod";
 import { TrainerConfigError } from "../errors.ts";
 import { camelTree, snakeKey } from "./camel-keys.ts";
 import { checkTogether } from "./consistency.ts";
-import { composePreset } from "./presets.ts";
+import { composePreset, isPreset } from "./presets.ts";
 import { configSchema } from "./schema.ts";
 import type { TrainerConfig } from "./trainer-config.ts";
 import {
@@ -52,10 +52,28 @@ export function loadTrainerConfig({
   overrides = [],
 }: LoadConfigOptions = {}): TrainerConfig {
   return asTrainerError(() => {
-    const { tree, overrides: values } = composePreset(name, folder, overrides);
+    const { tree: composed, overrides: values, files } = composePreset(name, folder, overrides);
+    const tree = withoutWarmStart(composed, values, files);
     const engine = /^ppo_veomni_trainer(\.ya?ml)?$/.test(name) ? { model_engine: "veomni" } : {};
     return configOf({ ...engine, ...tree }, values);
   });
+}
+
+/** The warm start of a preset is of its task: on data of the user's there is one where the user says so. */
+function withoutWarmStart(
+  tree: ConfigTree,
+  overrides: readonly string[],
+  files: readonly ComposedFile[],
+): ConfigTree {
+  const said = (key: string): ConfigValue | undefined =>
+    overrides.map(parseOverride).findLast((one) => one.key === key)?.value;
+  const path = ["rayling", "warm_start_steps"];
+  const task = said("rayling.task");
+  const hasTask = (task === undefined ? valueAt(tree, ["rayling", "task"]) : task) !== null;
+  const file = files.findLast((one) => valueAt(one.tree, path) !== undefined);
+  const isUsers =
+    said("rayling.warm_start_steps") !== undefined || (file !== undefined && !isPreset(file));
+  return hasTask || isUsers ? tree : withValue(tree, path, 0);
 }
 
 /** The same from keys as YAML reads them: verl's names, over verl's defaults. */

@@ -167,7 +167,7 @@ function totalOf(
 
 /** For people. */
 export function planText(config: TrainerConfig, plan: TrainingPlan): string {
-  const { rayling, trainer, data, algorithm, ignored } = config;
+  const { rayling, trainer, data, algorithm, ignored, notes, reward } = config;
   const { rollout } = config.actorRolloutRef;
   const source = rayling.task ?? data.trainFiles.join(", ");
   const epochs = plan.stepsPerEpoch === undefined ? "" : ` (${plan.stepsPerEpoch} in an epoch)`;
@@ -182,14 +182,36 @@ export function planText(config: TrainerConfig, plan: TrainingPlan): string {
     ],
     ["step", `${plan.promptsPerStep} prompts x ${rollout.n} = ${plan.samplesPerStep} samples`],
     ["updates", `${plan.updatesPerStep} in a step, of ${plan.samplesPerUpdate} samples`],
-    ["rewards", `${plan.rewardSlots} at once`],
+    ["rewards", `${rewardText(reward, rayling)}, ${plan.rewardSlots} at once`],
+    ...(rayling.warmStartSteps === 0
+      ? []
+      : [
+          ["warm start", `${rayling.warmStartSteps} steps on the answers of ${source}`] as [
+            string,
+            string,
+          ],
+        ]),
     ["validation", validationText(plan)],
     ["checkpoints", checkpointText(plan, trainer.defaultLocalDir)],
     ...expectedLines(plan.expected),
+    ...notes.map((note): [string, string] => ["note", note]),
     ...(ignored.length === 0 ? [] : [["not used", ignored.join(", ")] as [string, string]]),
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
   return `${lines.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n")}\n`;
+}
+
+/** Who scores. */
+function rewardText(reward: RewardConfig, { task }: TrainerConfig["rayling"]): string {
+  const { custom_reward_function: custom, reward_manager: manager, rewards, cascade } = reward;
+  const several = { ...rewards, ...cascade };
+  if (Object.keys(several).length > 0) return Object.keys(several).join(", ");
+  const scorer = reward.reward_model.enable
+    ? `the reward model ${reward.reward_model.model_path}`
+    : task === null
+      ? "the scorers by data source"
+      : `the task ${task}`;
+  return `${custom.path ?? scorer} by ${manager.name}`;
 }
 
 /** The bypass has its own. */

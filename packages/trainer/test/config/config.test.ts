@@ -412,6 +412,33 @@ describe("files", () => {
   });
 });
 
+describe("the warm start of a preset", () => {
+  const stepsWith = (...overrides: string[]): number =>
+    loadTrainerConfig({ name: "grpo", overrides }).rayling.warmStartSteps;
+  const own = ["rayling.task=null", "data.train_files=mine.jsonl"];
+
+  test("is of its own task, and of data of the user's where the user says so", () => {
+    expect(stepsWith()).toBe(425);
+    expect(stepsWith("rayling.warm_start_steps=3")).toBe(3);
+    expect(stepsWith(...own)).toBe(0);
+    expect(stepsWith(...own, "rayling.warm_start_steps=7")).toBe(7);
+  });
+
+  test("is said by a file of the user's that stands on one", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "rayling-warm-"));
+    try {
+      const text =
+        "defaults: [grpo, _self_]\nrayling: { task: null, warm_start_steps: 9 }\ndata: { train_files: a.jsonl }\n";
+      await writeFile(join(folder, "said.yaml"), text);
+      await writeFile(join(folder, "unsaid.yaml"), text.replace(", warm_start_steps: 9", ""));
+      const steps = (name: string) => loadTrainerConfig({ name, folder }).rayling.warmStartSteps;
+      expect([steps("said"), steps("unsaid")]).toEqual([9, 0]);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
+
 describe("presets", () => {
   test.each(presetNames())("%s is a configuration", (name) => {
     expect(loadTrainerConfig({ name }).ignored).toEqual([]);
