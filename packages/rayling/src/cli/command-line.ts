@@ -5,10 +5,10 @@
 
 import { Command, CommanderError } from "commander";
 import { addCertCommand } from "./cert-options.ts";
-import { CliError } from "./cli-error.ts";
 import { addDataCommand } from "./data-options.ts";
 import { addDriverCommands } from "./driver-commands.ts";
 import { addNodeCommand } from "./node-options.ts";
+import { exitCodeOf } from "./exit-codes.ts";
 import { plain, tell as tellUser } from "./output.ts";
 import { addQuickstartCommand } from "./quickstart-options.ts";
 import { addRunCommand } from "./run-options.ts";
@@ -25,7 +25,7 @@ const manifest = new URL("../../package.json", import.meta.url);
  *
  * @param args the arguments behind `rayling`
  * @param tell receives each error as one line
- * @returns the exit code: 0 done (also with invalid samples, they are counted), 1 the run failed, 2 the input was wrong, 130 and 143 a signal stopped it.
+ * @returns the exit code (exit-codes.ts); 0 also with invalid samples, which are counted.
  *   `rayling run` ends as its script does, which process.exitCode says.
  */
 export async function runCommandLine(
@@ -37,10 +37,10 @@ export async function runCommandLine(
     await program.parseAsync(args, { from: "user" });
     return 0;
   } catch (error) {
-    // Commander has said what was wrong by then; asking for help is not wrong.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    tell(oneLine(`rayling: ${error instanceof Error ? error.message : String(error)}`));
-    return error instanceof CliError ? error.exitCode : 1;
+    if (!(error instanceof CommanderError)) {
+      tell(oneLine(`rayling: ${error instanceof Error ? error.message : String(error)}`));
+    }
+    return exitCodeOf(error);
   }
 }
 

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import { CliError } from "./cli-error.ts";
+import { exitHelp } from "./exit-codes.ts";
 import { count, settings } from "./flag-values.ts";
 import { addPolicyFlags, policyOf } from "./policy-flags.ts";
 import type { Policy, PolicyFlags } from "./policy-flags.ts";
@@ -191,7 +192,7 @@ Ctrl-C finishes what is in flight, a second one stops at once; --resume goes on 
 It refuses scores that another version of the reward functions gave (their modules' texts, settings and weights), unless it is
 told by --rescore-stale or --keep-stale what is to become of them. A sample is the same wherever its file lies and whatever it is
 called: by its place in the file and by what it says.
-Exit codes: 0 done, 1 the run failed, 2 wrong input, 130 stopped by Ctrl-C. Rewards written so far always stay.
+${exitHelp} Rewards written so far always stay.
 
 Examples:
   rayling score --solutions solutions.jsonl --reward ./reward.ts

@@ -1,6 +1,7 @@
 /** Flags that the commands which speak to a driver have in common. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { DriverChoice } from "./drivers.ts";
+import { exitHelp } from "./exit-codes.ts";
 import { count } from "./flag-values.ts";
 import { type Format, formats } from "./formats.ts";
 
@@ -53,7 +54,7 @@ export function filter(text: string, others: readonly FilterFlag[]): readonly Fi
 
 const choiceHelp = `
 Without --address and --pid it is the one driver of this user that runs; where several do, they are listed.
-Exit codes: 0 done, 1 it failed or no driver runs, 2 wrong input or several drivers run.`;
+${exitHelp} No driver is 1, several are 2.`;
 
 /** How long a driver may take whose hosts have so long. */
 export function answerLimitMs(timeoutMs: number): number {

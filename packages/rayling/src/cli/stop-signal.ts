@@ -1,6 +1,7 @@
 /** Ctrl-C and SIGTERM as an AbortSignal: the first asks the run to stop in order, the second ends the process at once. */
 
 import { CliError } from "./cli-error.ts";
+import { exitCodes } from "./exit-codes.ts";
 
 export interface StopSignal {
   /** Its reason is the CliError to end with. */
@@ -10,13 +11,10 @@ export interface StopSignal {
   close(): void;
 }
 
-/** 128 and the signal's number, as shells count. */
-const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
-
 export function stopSignal(): StopSignal {
   const controller = new AbortController();
   const onSignal = (name: NodeJS.Signals): void => {
-    const exitCode = name === "SIGTERM" ? EXIT_CODES.SIGTERM : EXIT_CODES.SIGINT;
+    const exitCode = name === "SIGTERM" ? exitCodes.terminated : exitCodes.interrupted;
     if (controller.signal.aborted) process.exit(exitCode);
     controller.abort(new CliError(exitCode, name === "SIGTERM" ? "terminated" : "stopped"));
   };

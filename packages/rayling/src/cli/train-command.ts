@@ -5,19 +5,16 @@ import * as ray from "@rayling/core";
 import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayling/trainer/config";
 import type { TrainerConfig } from "@rayling/trainer/config";
 import type { TrainingRun } from "@rayling/trainer/run";
-import { CliError } from "./cli-error.ts";
 import { plain, say, sayData, tell } from "./output.ts";
 import { stopSignal } from "./stop-signal.ts";
 import type { TrainOptions } from "./train-options.ts";
 
 export async function runTrain(options: TrainOptions): Promise<void> {
-  await withWords(async () => {
-    const { configName: name, configDir: folder, overrides } = options;
-    const config = loadTrainerConfig({ name, folder, overrides });
-    if (options.printConfig) await sayData(printConfig(config));
-    else if (options.dryRun) say(await dryRun(config));
-    else await train(config);
-  });
+  const { configName: name, configDir: folder, overrides } = options;
+  const config = loadTrainerConfig({ name, folder, overrides });
+  if (options.printConfig) await sayData(printConfig(config));
+  else if (options.dryRun) say(await dryRun(config));
+  else await train(config);
 }
 
 async function dryRun(config: TrainerConfig): Promise<string> {
@@ -93,32 +90,3 @@ async function endText(
   const width = Math.max(...lines.map(([name]) => name.length));
   return `${lines.map(([name, value]) => `${plain(name).padEnd(width)}  ${plain(value)}`).join("\n")}\n`;
 }
-
-/** Wrong input ends with 2, and what failed on the way with 1. */
-async function withWords(work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    const { code } = error as { readonly code?: unknown };
-    if (!(error instanceof Error) || !inputCodes.has(code)) throw error;
-    throw new CliError(2, error.message, { cause: error });
-  }
-}
-
-/** Of errors that say what is wrong with a configuration, with what it names, or with data. */
-const inputCodes: ReadonlySet<unknown> = new Set([
-  "TRAINER_CONFIG",
-  "TRAINER_INPUT",
-  "DATASET",
-  "CHECKPOINT_BAD_PATH",
-  "CHECKPOINT_NOT_FOUND",
-  "CHECKPOINT_DAMAGED",
-  "TRACKING_OPEN",
-  "INVALID_REWARD_SPEC",
-  "REWARD_MODULE_NOT_FOUND",
-  "REWARD_EXPORT_NOT_FOUND",
-  "REWARD_EXPORT_TYPE",
-  "UNKNOWN_REWARD_MANAGER",
-  "INVALID_MANAGER_OPTION",
-  "REWARD_LOOP_OPTION",
-]);

@@ -1,6 +1,7 @@
 /** The flags of `rayling train`: their texts and checks. The command itself is loaded only when it runs. */
 import { Option } from "commander";
 import type { Command } from "commander";
+import { exitHelp } from "./exit-codes.ts";
 
 export interface TrainOptions {
   /** Of a file or preset; one with a "/" is a path. */
@@ -61,7 +62,7 @@ const help = `
 Presets: ppo_trainer (verl's defaults), grpo and ppo (the quickstarts), sync, one-step-off, pipeline, both, streaming (the quickstart under each schedule).
 
 Ctrl-C stops; what is in trainer.default_local_dir is gone on with (trainer.resume_mode=auto, trainer.save_freq).
-Exit codes: 0 done, 1 the run failed, 2 wrong input, 130 stopped by Ctrl-C.
+${exitHelp}
 
 Examples:
   rayling train --config-name grpo

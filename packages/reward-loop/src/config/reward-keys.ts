@@ -92,9 +92,13 @@ export const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
 /** Without what is null everywhere: verl's own defaults. */
 export const defaultRewardConfig: RewardConfig = rewardSchema.parse({});
 
+/** verl's managers of before 0.7, which gave all samples of a batch to the function, or to processes: here many are at work at once anyway. */
+export const oldManagers: readonly string[] = ["batch", "prime"];
+
 /** The name of a manager that is registered; undefined for a class of the user's. */
 export function registeredManagerOf({ reward_manager: manager }: RewardConfig): string | undefined {
-  return manager.source === "register" ? manager.name : undefined;
+  if (manager.source !== "register") return undefined;
+  return oldManagers.includes(manager.name) ? "naive" : manager.name;
 }
 
 /** By either of its names. */

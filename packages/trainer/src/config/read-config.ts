@@ -19,7 +19,13 @@ import {
   withValue,
 } from "@rayling/config-tree";
 import type { ComposedFile, ConfigTree, ConfigValue } from "@rayling/config-tree";
-import { isFreeLegacyKey, knownRewardKeys, readRewardConfig } from "@rayling/reward-loop/config";
+import {
+  isFreeLegacyKey,
+  knownRewardKeys,
+  oldManagers,
+  readRewardConfig,
+} from "@rayling/reward-loop/config";
+import type { RewardConfig } from "@rayling/reward-loop/config";
 import type { z } from "zod";
 import { TrainerConfigError } from "../errors.ts";
 import { camelTree, snakeKey } from "./camel-keys.ts";
@@ -132,14 +138,16 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
   const among = [engineDefaults(), defaults, given].reduce(merged);
   const used = merged(defaults, withoutEngineKeys(given, "", isEngine));
   const resolved = resolveReferences(withRecipeKeys({ max_concurrency: null, ...used }), { among });
-  const { tree: complete, notes } = respelt(resolved);
+  const { tree: complete, notes: spelt } = respelt(resolved);
+  const reward = readRewardConfig(complete);
+  const notes = [...spelt, ...managerNotes(reward)];
   const notDone = notDoneIn(resolveReferences(onlyKeys(given, notDoneKeys), { among }));
   const own = Object.fromEntries(
     Object.entries(complete).filter(([key]) => !rewardRoots.includes(key)),
   );
   const config = {
     ...checked(own, known),
-    reward: readRewardConfig(complete),
+    reward,
     ignored: [...choices.map((text) => parseOverride(text).key), ...engineKeysOf(given, isEngine)]
       .filter((key) => !notDone.some((one) => one.key === key))
       .toSorted(),
@@ -149,6 +157,12 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
   checkTogether(config);
   if (config.rayling.task !== null) refuseFiles(used, defaults, config.rayling.task);
   return frozen(config);
+}
+
+function managerNotes({ reward_manager: manager }: RewardConfig): string[] {
+  if (manager.source !== "register" || !oldManagers.includes(manager.name)) return [];
+  const instead = "the function scores one sample, and many are at work at once";
+  return [`reward.reward_manager.name is ${manager.name}, and naive does its work: ${instead}`];
 }
 
 /** Those that say something: not of a section alone, nor what verl's own classes are called. */

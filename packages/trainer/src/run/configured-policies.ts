@@ -29,6 +29,7 @@ export interface PolicyContext {
   /** Undefined: only constant learning rates are possible. */
   readonly totalSteps: number | undefined;
   readonly train: PromptDataset;
+  readonly validation: PromptDataset | undefined;
 }
 
 interface Kind {
@@ -127,14 +128,7 @@ async function tiny(config: TrainerConfig, context: PolicyContext): Promise<Kind
   const { alphabet: given, ...kwargs } = rayling.policyKwargs as {
     readonly alphabet?: string | null;
   };
-  const alphabet = given ?? (rayling.task === null ? undefined : arithmeticAlphabet);
-  if (alphabet === undefined) {
-    throw wrong(
-      "rayling.policy_kwargs.alphabet",
-      "is needed: the policy tiny reads and writes characters, and there is no rayling.task that has them",
-      null,
-    );
-  }
+  const alphabet = given ?? (rayling.task === null ? alphabetOf(context) : arithmeticAlphabet);
   const settings = {
     contextLength: rollout.promptLength + rollout.responseLength,
     seed: rayling.seed,
@@ -159,6 +153,24 @@ async function tiny(config: TrainerConfig, context: PolicyContext): Promise<Kind
       await answerOf("the policy, asked for its warm start,", answer, config.trainer);
     },
   };
+}
+
+/** A table of more characters than that is no tiny policy's. */
+const mostCharacters = 4096;
+
+/** Those of the prompts and of what is to be answered. */
+function alphabetOf({ train, validation }: PolicyContext): string {
+  const found = new Set<string>();
+  for (const { rawPrompt, groundTruth } of [...train.rows, ...(validation?.rows ?? [])]) {
+    for (const { content } of rawPrompt) for (const character of content) found.add(character);
+    for (const character of String(groundTruth)) found.add(character);
+  }
+  if (found.size <= mostCharacters) return [...found].toSorted().join("");
+  throw wrong(
+    "rayling.policy_kwargs.alphabet",
+    `is needed: the policy tiny reads and writes characters, and the data have ${found.size} different ones, more than ${mostCharacters}`,
+    null,
+  );
 }
 
 const timedKwargs: readonly (keyof TimedPolicySettings)[] = [

@@ -29,7 +29,7 @@ export async function rehearseRun(
   checkLoggers(config);
   const prompts = await openPrompts(config);
   const totalSteps = totalStepsOf(config, prompts);
-  await planPolicies(config, { baseDirectory, totalSteps, train: prompts.train });
+  await planPolicies(config, { baseDirectory, totalSteps, ...prompts });
   await withKeys(() => checkRewardLoop(rewardOptionsOf(config, baseDirectory)));
   return prompts;
 }

@@ -52,7 +52,7 @@ export async function runTraining(
   const policies = await openPolicies(config, {
     baseDirectory,
     totalSteps: totalStepsOf(config, prompts),
-    train: prompts.train,
+    ...prompts,
   });
   try {
     return await train(config, prompts, policies, { baseDirectory, loggers });

@@ -27,6 +27,11 @@ beforeAll(async () => {
     join(folder, "images.jsonl"),
     `${row()}\n${row({ images: ["a.png"] })}\n`.repeat(4),
   );
+  const many = String.fromCodePoint(...Array.from({ length: 5000 }, (_, index) => 0x4e00 + index));
+  await writeFile(
+    join(folder, "many.jsonl"),
+    `${row({ reward_model: { ground_truth: many } })}\n`.repeat(8),
+  );
   await writeFile(join(folder, "broken.jsonl"), `${row({ reward_model: 7 })}\n`);
   await writeFile(
     join(folder, "reward.ts"),
@@ -45,9 +50,6 @@ const rehearse = (...overrides: string[]) =>
         "data.val_files=null",
         "data.train_batch_size=8",
         "actor_rollout_ref.actor.ppo_mini_batch_size=8",
-        ...(overrides.some((one) => one.startsWith("rayling.policy="))
-          ? []
-          : ["rayling.policy_kwargs={alphabet:'0123456789+= ?'}"]),
         ...overrides,
       ],
     }),
@@ -64,11 +66,7 @@ test("what would begin resolves to its prompts", async () => {
 });
 
 test.each([
-  [
-    "rayling.policy_kwargs.alphabet",
-    "is needed",
-    ["rayling.policy_kwargs={}", "rayling.policy_kwargs.alphabet=null"],
-  ],
+  ["rayling.policy_kwargs.alphabet", "is needed", ["data.train_files={folder}/many.jsonl"]],
   ["rayling.policy", "is none of tiny, openai, timed", ["rayling.policy=./nothing.ts"]],
   [
     "rayling.critic",
@@ -100,7 +98,7 @@ test.each([
     ["reward.custom_reward_function.path=./reward.ts", "reward.custom_reward_function.name=five"],
   ],
   ["reward.reward_manager.name", "nosuch", ["reward.reward_manager.name=nosuch"]],
-  ["data.image_key", "have something there (row 1)", ["IMAGES"]],
+  ["data.image_key", "have something there (row 1)", ["data.train_files={folder}/images.jsonl"]],
   [
     "algorithm.adv_estimator",
     "sumPiSquared",
@@ -111,9 +109,7 @@ test.each([
   ],
   ["rayling.metrics_port", "nobody could ask", ["trainer.logger=[prometheus]"]],
 ])("%s: %s", async (key, problem, overrides) => {
-  const given = overrides.map((one) =>
-    one === "IMAGES" ? `data.train_files=${folder}/images.jsonl` : one,
-  );
+  const given = overrides.map((one) => one.replace("{folder}", folder));
   await expect(rehearse(...given)).rejects.toMatchObject({
     code: "TRAINER_CONFIG",
     key,
