@@ -35,6 +35,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   "reward-manager-registry": [],
   trainer: [
     "@rayling/config-tree",
+    "@rayling/config-tree/options",
     "@rayling/core",
     "@rayling/core/terminal",
     "@rayling/data-proto",
@@ -47,6 +48,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   ],
   "reward-loop": [
     "@rayling/config-tree",
+    "@rayling/config-tree/options",
     "@rayling/core",
     "@rayling/core/http",
     "@rayling/core/terminal",

@@ -84,7 +84,7 @@ export class World {
   /** Runs it so much later, in the context of who asks. Returns what takes it back. */
   later(ms: number, run: Run): Event {
     const context = new AsyncResource("later");
-    return this.after(ms, () => void context.runInAsyncScope(run), currentProcess());
+    return this.after(ms, () => context.runInAsyncScope(run), currentProcess());
   }
 
   /** Runs it so much later, in the context of that process alone. */

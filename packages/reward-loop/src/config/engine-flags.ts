@@ -98,6 +98,22 @@ const onlyOff = [
 /** All that verl's files have below `rollout`. */
 export const rolloutKeys: readonly string[] = [...Object.keys(flags.vllm), ...ofOthers, ...onlyOff];
 
+/** Of verl's reward.yaml; `name` must be set. */
+export const rolloutDefaults: Readonly<Record<string, ConfigValue>> = {
+  name: null,
+  dtype: "bfloat16",
+  gpu_memory_utilization: 0.5,
+  enforce_eager: true,
+  free_cache_engine: true,
+  tensor_model_parallel_size: 2,
+  data_parallel_size: 1,
+  pipeline_model_parallel_size: 1,
+  max_num_batched_tokens: 8192,
+  max_num_seqs: 1024,
+  load_format: "auto",
+  seed: 42,
+};
+
 /** Whether it is one of these; `engine_kwargs` are flags themselves. */
 export function isOfTexts(key: string): boolean {
   return ofOthers.has(key) && key !== "engine_kwargs";

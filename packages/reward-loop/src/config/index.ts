@@ -1,6 +1,6 @@
 /** verl's configuration of rewards, for `@rayling/reward-loop/config`: by itself, because what reads it takes time to load. */
 
-export { defaultRewardConfig, hasOwnReward, oldManagers } from "./reward-keys.ts";
+export { defaultRewardConfig, hasOwnReward, oldManagers, rewardOptions } from "./reward-keys.ts";
 export type { RewardConfig } from "./reward-keys.ts";
 export {
   knownRewardKeys,

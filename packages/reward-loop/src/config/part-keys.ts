@@ -3,6 +3,7 @@
  * as verl names one, and policies of its own; what it does not say it has from `reward`.
  */
 
+import { type Frozen, option } from "@rayling/config-tree/options";
 import { z } from "zod";
 import type {
   CascadeStage,
@@ -13,7 +14,6 @@ import type {
 import {
   checkPolicyKeys,
   type FunctionConfig,
-  type Keys,
   orNull,
   type PartPolicyConfig,
   partPolicyKeys,
@@ -23,66 +23,59 @@ import {
 } from "./policy-keys.ts";
 import { RewardConfigError } from "./reward-config-error.ts";
 
-export interface PartConfig extends PartPolicyConfig {
-  readonly custom_reward_function: FunctionConfig;
-  /** Null: its share of those of `reward`. */
-  readonly num_workers: number | null;
-}
-
-export interface StageConfig extends PartConfig {
-  /** When the next one is asked. */
-  readonly pass_on: "cannot_tell" | "invalid";
-}
-
-interface ComponentConfig extends PartConfig {
-  readonly weight: number;
-  /** What a sample is worth where this one is invalid; a number: that score in its place. */
-  readonly on_invalid: "mask" | "leave_out" | number;
-  /** In place of its function. */
-  readonly cascade: Readonly<Record<string, StageConfig>>;
-}
-
-export interface RewardPartsConfig {
-  readonly rewards: Readonly<Record<string, ComponentConfig>>;
-  /** Null: sum. */
-  readonly combine: "sum" | "mean" | null;
-  readonly cascade: Readonly<Record<string, StageConfig>>;
-}
-
-const part: Keys<PartConfig> = {
-  ...partPolicyKeys,
-  custom_reward_function: rewardFunction,
-  num_workers: orNull(z.number().int().min(1)),
-};
-
 /** Names become parts of columns, of actors' names and of records. */
 const name = z
   .string()
   .regex(/^[A-Za-z_][\w-]*$/, "must be named by letters, digits, _ and -, no digit first");
 
-const cascade = z
-  .record(
-    name,
-    z.strictObject({ ...part, pass_on: z.enum(["cannot_tell", "invalid"]).default("cannot_tell") }),
-  )
-  .default({});
-
-/** For the schema of `reward`. */
-export const partsKeys: Keys<RewardPartsConfig> = {
-  rewards: z
-    .record(
-      name,
-      z.strictObject({
-        ...part,
-        weight: z.number().default(1),
-        on_invalid: z.union([z.enum(["mask", "leave_out"]), z.number()]).default("mask"),
-        cascade,
-      }),
-    )
-    .default({}),
-  combine: orNull(z.enum(["sum", "mean"])),
-  cascade,
+const part = {
+  ...partPolicyKeys,
+  custom_reward_function: rewardFunction,
+  num_workers: orNull(z.number().int().min(1), "null: its share of those of reward."),
 };
+
+const stageTable = z.record(
+  name,
+  z.strictObject({
+    ...part,
+    pass_on: option(
+      z.enum(["cannot_tell", "invalid"]),
+      "cannot_tell",
+      "When the next one is asked: when it cannot tell, or has no score for whatever reason.",
+    ),
+  }),
+);
+
+const component = z.strictObject({
+  ...part,
+  weight: option(z.number(), 1, "How much it counts."),
+  on_invalid: option(
+    z.union([z.enum(["mask", "leave_out"]), z.number()]),
+    "mask",
+    "What a sample is worth where this one is invalid; a number: that score in its place.",
+  ),
+  cascade: option(stageTable, {}, "In place of its function."),
+});
+
+/** For the table of `reward`. */
+export const partsKeys = {
+  rewards: option(
+    z.record(name, component),
+    {},
+    "In place of custom_reward_function several, by name: each has one of its own, weight (1), on_invalid (mask, leave_out, or a score in its place), or a cascade in place of its function, and what it has differently of the policies beside this (limits belong to each by itself), and num_workers, which else are shared by all.",
+  ),
+  combine: orNull(z.enum(["sum", "mean"]), "How the rewards become one score; null: sum."),
+  cascade: option(
+    stageTable,
+    {},
+    "Functions that are asked in order, by name: the next one only when the one before cannot tell (pass_on: cannot_tell), or has no score for whatever reason (invalid; not of the last one).",
+  ),
+};
+
+export type RewardPartsConfig = Frozen<z.output<z.ZodObject<typeof partsKeys>>>;
+type ComponentConfig = RewardPartsConfig["rewards"][string];
+export type StageConfig = RewardPartsConfig["cascade"][string];
+export type PartConfig = Omit<StageConfig, "pass_on">;
 
 /** What it scores with, besides. */
 interface Whole extends RewardPartsConfig, PartPolicyConfig {

@@ -4,220 +4,194 @@
  */
 
 import type { RewardSpec } from "@rayling/reward-manager-registry";
+import { type Frozen, nested, option, read } from "@rayling/config-tree/options";
 import { z } from "zod";
 import type { RewardLoopOptions, RewardPart, SpendOptions } from "../compose/loop-options.ts";
-import type { FailureClass } from "../faults/failure-class.ts";
 import type { RewardLimits } from "../policy-settings.ts";
 import { RewardConfigError } from "./reward-config-error.ts";
 
-interface PricesConfig {
-  readonly per_million_input_tokens: number | null;
-  readonly per_million_output_tokens: number | null;
-  readonly per_call: number | null;
-}
-
-/** What each of several functions may have of its own. */
-export interface PartPolicyConfig {
-  /** Of a worker: threads, or processes, in which score functions run. */
-  readonly executors: number | null;
-  readonly executor_isolation: "thread" | "process" | null;
-  /** Of one try of a sample. Null: as long as it takes; with the rate_limited manager its `timeout`. */
-  readonly attempt_timeout_ms: number | null;
-  /** Of a sample, with its waiting and all of its tries. */
-  readonly total_timeout_ms: number | null;
-  /** Of the user's modules, to load. */
-  readonly start_timeout_ms: number | null;
-  readonly limits: {
-    readonly endpoint: string | null;
-    readonly max_rpm: number | null;
-    readonly max_tpm: number | null;
-    readonly estimated_tokens_per_request: number | null;
-    readonly max_concurrent: number | "auto" | null;
-    /** Of max_concurrent auto. */
-    readonly adaptive: {
-      readonly min: number | null;
-      readonly max: number | null;
-      readonly initial: number | null;
-      readonly latency_tolerance: number | null;
-    };
-    /** By lane. */
-    readonly shares: Readonly<Record<string, number>>;
-    readonly breaker: {
-      readonly enable: boolean;
-      readonly window: number | null;
-      readonly threshold: number | null;
-      readonly open_ms: number | null;
-      readonly probes: number | null;
-    };
-    readonly minute_ms: number | null;
-  };
-  readonly retry: {
-    readonly enable: boolean;
-    readonly attempts: number | null;
-    readonly base_ms: number | null;
-    readonly max_ms: number | null;
-    readonly max_retry_after_ms: number | null;
-    readonly classes: readonly FailureClass[] | null;
-    readonly budget: number | null;
-  };
-  readonly hedge: {
-    readonly enable: boolean;
-    readonly quantile: number | null;
-    readonly budget: number | null;
-  };
-  /** A file. */
-  readonly cache: string | null;
-  readonly join_same: boolean | null;
-  readonly spend: {
-    readonly prices: PricesConfig;
-    readonly cap: number | null;
-    readonly warn_at: number | null;
-    /** The judge that takes over at the cap; without a path no sample is begun any more. */
-    readonly when_reached: FunctionConfig & { readonly prices: PricesConfig };
-  };
-}
-
-export interface RewardPolicyConfig extends PartPolicyConfig {
-  readonly on_failure: {
-    readonly fallback: number | null;
-    readonly again: boolean;
-    readonly fail_above: number | null;
-  };
-  /** A reward log of an earlier part of the run, whose costs count towards the cap. */
-  readonly spent_before: string | null;
-  /** A reward log to which every outcome is appended. */
-  readonly record: string | null;
-}
-
 const failureClass = z.enum(["infrastructure", "rate-limit", "timeout", "data", "user-code"]);
 
-const count = orNull(z.number().int().min(1));
-const positive = orNull(z.number().positive());
-const amount = orNull(z.number().min(0));
-const share = orNull(z.number().min(0).max(1));
-const shareAbove = orNull(z.number().gt(0).max(1));
+const wholeNumber = z.number().int();
 /** What a timer can take. */
-const milliseconds = orNull(
-  z
-    .number()
-    .positive()
-    .max(2 ** 31 - 1),
-);
-const text = orNull(z.string().min(1));
+const timerMs = z
+  .number()
+  .positive()
+  .max(2 ** 31 - 1);
+const text = z.string().min(1);
+const from0 = z.number().min(0);
+const above0 = z.number().positive();
 
-const prices = z
-  .strictObject({
-    per_million_input_tokens: amount,
-    per_million_output_tokens: amount,
-    per_call: amount,
-  })
-  .prefault({});
+/** Null is not set: then the loop's own default holds. */
+export function orNull<Value extends z.ZodType>(
+  type: Value,
+  help: string,
+): z.ZodPrefault<z.ZodNullable<Value>> {
+  return option(type.nullable(), null, help);
+}
+
+const prices = nested({
+  per_million_input_tokens: orNull(from0, "The price of a million tokens of prompts."),
+  per_million_output_tokens: orNull(from0, "The price of a million tokens of answers."),
+  per_call: orNull(from0, "The price of a call."),
+});
 
 /** A function of the user's, as verl names one. */
-export interface FunctionConfig {
-  readonly path: string | null;
-  readonly name: string;
-  readonly reward_kwargs: Readonly<Record<string, unknown>>;
-}
-
-/** A schema for each key, with its default. */
-export type Keys<Config> = { readonly [Key in keyof Config]: z.ZodType<Config[Key]> };
-
 const functionKeys = {
-  path: text,
-  name: z.string().min(1).default("compute_score"),
-  reward_kwargs: z.record(z.string(), z.unknown()).default({}),
+  path: orNull(text, "The module of a score function; null: none."),
+  name: option(text, "compute_score", "Which of its exports."),
+  reward_kwargs: option(z.record(z.string(), z.unknown()), {}, "What it gets with each sample."),
 };
 
-export const rewardFunction: z.ZodType<FunctionConfig> = z.strictObject(functionKeys).prefault({});
+export const rewardFunction = nested(functionKeys);
+
+/** What each of several functions may have of its own. */
+export const partPolicyKeys = {
+  executors: orNull(
+    wholeNumber.min(1),
+    "Threads, or processes, of each worker in which score functions run; null: 2.",
+  ),
+  executor_isolation: orNull(
+    z.enum(["thread", "process"]),
+    "null: threads, and processes with the manager remote.",
+  ),
+  attempt_timeout_ms: orNull(
+    timerMs,
+    "How long a score function may take for one try; null: as long as it takes, with the manager rate_limited its timeout.",
+  ),
+  total_timeout_ms: orNull(
+    timerMs,
+    "How long a sample may take from when a worker takes it on, with its waiting and all of its tries; null: as long as it takes.",
+  ),
+  start_timeout_ms: orNull(timerMs, "How long the modules may take to load; null: a minute."),
+  limits: nested({
+    endpoint: orNull(
+      text,
+      "Whose limits these are: they hold for all workers of all reward loops that name it, and win over those of the manager rate_limited; null: the path of the function.",
+    ),
+    max_rpm: orNull(above0, "Calls a minute."),
+    max_tpm: orNull(above0, "Tokens a minute."),
+    estimated_tokens_per_request: orNull(
+      from0,
+      "Until a score tells its usage; null: 2000 with max_tpm.",
+    ),
+    max_concurrent: orNull(
+      z.union([wholeNumber.min(1), z.literal("auto")]),
+      "Calls at once; auto finds out how many the endpoint takes.",
+    ),
+    adaptive: nested({
+      min: orNull(wholeNumber.min(1), "Used by auto: the bound; null: 1."),
+      max: orNull(wholeNumber.min(1), "Used by auto: the bound; null: 4096."),
+      initial: orNull(wholeNumber.min(1), "Used by auto: where it begins; null: 16."),
+      latency_tolerance: orNull(
+        z.number().gt(1),
+        "Used by auto: an answer that takes so many times as long as the quickest did is slow.",
+      ),
+    }),
+    shares: option(
+      z.record(z.string(), above0),
+      {},
+      "The shares of lanes that wait at the same time (training, validation, recovery); 1 each.",
+    ),
+    breaker: nested({
+      enable: option(
+        z.boolean(),
+        false,
+        "Whether an endpoint that fails is not called for a while.",
+      ),
+      window: orNull(wholeNumber.min(2), "How many of the last calls are looked at; null: 50."),
+      threshold: orNull(z.number().gt(0).max(1), "The share that failed; null: 0.5."),
+      open_ms: orNull(above0, "For so long; null: 5000."),
+      probes: orNull(wholeNumber.min(1), "Calls that must go well then; null: 3."),
+    }),
+    minute_ms: orNull(
+      above0,
+      "How long its minute is, where time goes faster (a replay); with max_rpm or max_tpm.",
+    ),
+  }),
+  retry: nested({
+    enable: option(
+      z.boolean(),
+      false,
+      "Whether what failed and may go better later is scored again.",
+    ),
+    attempts: orNull(wholeNumber.min(1), "Tries in all; null: 3."),
+    base_ms: orNull(from0, "The first pause; null: 500."),
+    max_ms: orNull(from0, "The longest pause; null: 30000."),
+    max_retry_after_ms: orNull(from0, "The longest retry-after that is waited for; null: 120000."),
+    classes: orNull(
+      z.array(failureClass),
+      "Which failures; null: infrastructure, rate-limit and timeout.",
+    ),
+    budget: orNull(from0, "Further tries for each first one; null: 0.2."),
+  }),
+  hedge: nested({
+    enable: option(
+      z.boolean(),
+      false,
+      "Whether a call that takes long is begun a second time beside it.",
+    ),
+    quantile: orNull(
+      z.number().gt(0).lt(1),
+      "Longer than that quantile of the last ones; null: 0.95.",
+    ),
+    budget: orNull(above0, "For so many of all; null: 0.1."),
+  }),
+  cache: orNull(text, "A file of scores that were given before, and are not paid for again."),
+  join_same: orNull(
+    z.boolean(),
+    "Whether samples that say the same are asked for once; null: with a cache.",
+  ),
+  spend: nested({
+    prices,
+    cap: orNull(from0, "When judging ends, by prices and the usage that scores tell."),
+    warn_at: orNull(
+      z.number().gt(0).max(1),
+      "The share of the cap at which there is a warning; null: 0.8.",
+    ),
+    when_reached: nested({
+      ...functionKeys,
+      path: orNull(
+        text,
+        "A cheaper function that takes over then; null: no sample is begun any more.",
+      ),
+      prices,
+    }),
+  }),
+};
+
+/** For the table of `reward`. */
+export const policyKeys = {
+  ...partPolicyKeys,
+  on_failure: nested({
+    fallback: orNull(
+      z.number(),
+      "The score of samples that cannot be scored; null: they are invalid, and masked.",
+    ),
+    again: option(
+      z.boolean(),
+      false,
+      "Whether they are scored once more when all others of a step are done.",
+    ),
+    fail_above: orNull(
+      z.number().min(0).max(1),
+      "The share of a step's samples without a score at which the run fails.",
+    ),
+  }),
+  spent_before: orNull(
+    text,
+    "A reward log of an earlier part of the run, whose costs count towards the cap.",
+  ),
+  record: orNull(text, "A reward log (JSON Lines) to which every outcome is appended."),
+};
+
+export type FunctionConfig = Frozen<z.output<typeof rewardFunction>>;
+export type PartPolicyConfig = Frozen<z.output<z.ZodObject<typeof partPolicyKeys>>>;
+export type RewardPolicyConfig = Frozen<z.output<z.ZodObject<typeof policyKeys>>>;
+type PricesConfig = Frozen<z.output<typeof prices>>;
 
 /** What is there where none is named: verl's defaults. */
-export const noFunction: FunctionConfig = rewardFunction.parse({});
-
-/** For the schema of a part. */
-export const partPolicyKeys: Keys<PartPolicyConfig> = {
-  executors: count,
-  executor_isolation: orNull(z.enum(["thread", "process"])),
-  attempt_timeout_ms: milliseconds,
-  total_timeout_ms: milliseconds,
-  start_timeout_ms: milliseconds,
-  limits: z
-    .strictObject({
-      endpoint: text,
-      max_rpm: positive,
-      max_tpm: positive,
-      estimated_tokens_per_request: amount,
-      max_concurrent: orNull(z.union([z.number().int().min(1), z.literal("auto")])),
-      adaptive: z
-        .strictObject({
-          min: count,
-          max: count,
-          initial: count,
-          latency_tolerance: orNull(z.number().gt(1)),
-        })
-        .prefault({}),
-      shares: z.record(z.string(), z.number().positive()).default({}),
-      breaker: z
-        .strictObject({
-          enable: z.boolean().default(false),
-          window: orNull(z.number().int().min(2)),
-          threshold: shareAbove,
-          open_ms: positive,
-          probes: count,
-        })
-        .prefault({}),
-      minute_ms: positive,
-    })
-    .prefault({}),
-  retry: z
-    .strictObject({
-      enable: z.boolean().default(false),
-      attempts: count,
-      base_ms: amount,
-      max_ms: amount,
-      max_retry_after_ms: amount,
-      classes: orNull(z.array(failureClass)),
-      budget: amount,
-    })
-    .prefault({}),
-  hedge: z
-    .strictObject({
-      enable: z.boolean().default(false),
-      quantile: orNull(z.number().gt(0).lt(1)),
-      budget: positive,
-    })
-    .prefault({}),
-  cache: text,
-  join_same: orNull(z.boolean()),
-  spend: z
-    .strictObject({
-      prices,
-      cap: amount,
-      warn_at: shareAbove,
-      when_reached: z.strictObject({ ...functionKeys, prices }).prefault({}),
-    })
-    .prefault({}),
-};
-
-/** For the schema of `reward`. */
-export const policyKeys: Keys<RewardPolicyConfig> = {
-  ...partPolicyKeys,
-  on_failure: z
-    .strictObject({
-      fallback: orNull(z.number()),
-      again: z.boolean().default(false),
-      fail_above: share,
-    })
-    .prefault({}),
-  spent_before: text,
-  record: text,
-};
-
-export function orNull<Value>(
-  type: z.ZodType<Value>,
-): z.ZodDefault<z.ZodNullable<z.ZodType<Value>>> {
-  return type.nullable().default(null);
-}
+export const noFunction: FunctionConfig = read(rewardFunction, {});
 
 /**
  * Throws RewardConfigError for what would do nothing, or would be refused when the loop is made.

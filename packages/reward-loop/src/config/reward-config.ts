@@ -13,7 +13,7 @@ import {
 } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
-import { rolloutKeys } from "./engine-flags.ts";
+import { rolloutDefaults, rolloutKeys } from "./engine-flags.ts";
 import { refuseIdleKeys } from "./idle/refuse.ts";
 import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { managerOptionsOf } from "./manager-options.ts";
@@ -24,10 +24,10 @@ import {
   hasOwnReward,
   isRateLimited,
   registeredManagerOf,
-  rewardSchema,
+  rewardOptions,
 } from "./reward-keys.ts";
 import type { RewardConfig } from "./reward-keys.ts";
-import { rewardModelUseOf, rolloutDefaults } from "./reward-model-use.ts";
+import { rewardModelUseOf } from "./reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
 import { asRewardError, RewardConfigError } from "./reward-config-error.ts";
 
@@ -101,7 +101,7 @@ export const knownRewardKeys: ConfigTree = {
 };
 
 function checked(reward: unknown): RewardConfig {
-  const result = rewardSchema.safeParse(reward);
+  const result = rewardOptions.safeParse(reward);
   if (result.success) return consistent(result.data);
   const [issue] = result.error.issues;
   if (issue === undefined) throw new RewardConfigError("reward", "cannot be read");

@@ -1,96 +1,91 @@
 /** The keys of `reward` in verl's configuration, with verl's defaults, and ours besides: what each may be, not yet what they say together. */
 
+import { type Frozen, nested, option, read } from "@rayling/config-tree/options";
 import { z } from "zod";
-import { hasParts, partsKeys, type RewardPartsConfig } from "./part-keys.ts";
-import { policyKeys, rewardFunction } from "./policy-keys.ts";
-import type { FunctionConfig, RewardPolicyConfig } from "./policy-keys.ts";
-import { rolloutDefaults } from "./reward-model-use.ts";
-import type { RewardModelConfig } from "./reward-model-use.ts";
+import { hasParts, partsKeys } from "./part-keys.ts";
+import { orNull, policyKeys, rewardFunction } from "./policy-keys.ts";
+import { rolloutDefaults } from "./engine-flags.ts";
 
-/** `reward` of verl's configuration, by its own names. What is null is not set. */
-export interface RewardConfig extends RewardPolicyConfig, RewardPartsConfig {
-  readonly num_workers: number;
-  readonly custom_reward_function: FunctionConfig;
-  /** Of verl's own scorers: ours have none, and any is refused. */
-  readonly compute_score_kwargs: Readonly<Record<string, unknown>>;
-  readonly reward_manager: {
-    readonly source: "register" | "importlib";
-    readonly name: string;
-    readonly module: { readonly path: string | null; readonly name: string };
-  };
-  readonly reward_model: RewardModelConfig;
-  readonly sandbox_fusion: {
-    readonly url: string | null;
-    readonly max_concurrent: number;
-    readonly memory_limit_mb: number;
-  };
-  readonly reward_kwargs: Readonly<Record<string, unknown>>;
-  /** Of the rate_limited manager, as the next four: with another one they are verl's defaults. */
-  readonly max_concurrent: number;
-  readonly max_rpm: number | null;
-  readonly max_tpm: number | null;
-  readonly estimated_tokens_per_request: number;
-  /** Seconds. */
-  readonly timeout: number;
-  /** Ours, of the manager gdpo. Null: `trainer.experiment_name`. */
-  readonly experiment_name: string | null;
-  /** Ours: a folder. Null: `actor_rollout_ref.model.tokenizer_path`, or its `path`, where that is a folder with a tokenizer.json; else responses have to be texts. */
-  readonly policy_tokenizer: string | null;
-}
-
-const wholeNumber = z.number().int();
-const counted = wholeNumber.min(1);
+const counted = z.number().int().min(1);
+const fromZero = z.number().int().min(0);
+const text = z.string().min(1);
+const flag = z.boolean();
 const free = z.record(z.string(), z.unknown());
 
-export const rewardSchema: z.ZodType<RewardConfig> = z.strictObject({
-  num_workers: counted.default(8),
+/** The table of `reward`, by verl's own names. What is null is not set. */
+export const rewardOptions = z.strictObject({
+  num_workers: option(counted, 8, "Threads that score; several functions share them."),
   custom_reward_function: rewardFunction,
-  compute_score_kwargs: free.default({}),
-  reward_manager: z
-    .strictObject({
-      source: z.enum(["register", "importlib"]).default("register"),
-      name: z.string().min(1).default("naive"),
-      module: z
-        .strictObject({
-          path: z.string().min(1).nullable().default(null),
-          name: z.string().min(1).default("custom_reward_manager"),
-        })
-        .prefault({}),
-    })
-    .prefault({}),
-  reward_model: z
-    .strictObject({
-      enable: z.boolean().default(false),
-      enable_resource_pool: z.boolean().default(false),
-      n_gpus_per_node: wholeNumber.min(0).default(8),
-      nnodes: wholeNumber.min(0).default(0),
-      model_path: z.string().min(1).nullable().default(null),
-      servers: z.array(z.string().min(1)).default([]),
-      allowed_paths: z.array(z.string().min(1)).default([]),
-      rollout: free.default({ ...rolloutDefaults }),
-    })
-    .prefault({}),
-  sandbox_fusion: z
-    .strictObject({
-      url: z.string().min(1).nullable().default(null),
-      max_concurrent: counted.default(64),
-      memory_limit_mb: counted.default(1024),
-    })
-    .prefault({}),
-  reward_kwargs: free.default({}),
-  max_concurrent: counted.default(1),
-  max_rpm: z.number().positive().nullable().default(null),
-  max_tpm: z.number().positive().nullable().default(null),
-  estimated_tokens_per_request: wholeNumber.min(0).default(2000),
-  timeout: z.number().positive().default(300),
-  experiment_name: z.string().nullable().default(null),
-  policy_tokenizer: z.string().min(1).nullable().default(null),
+  compute_score_kwargs: option(
+    free,
+    {},
+    "Settings of verl's own scorers: ours have none, and any is refused.",
+  ),
+  reward_manager: nested({
+    source: option(
+      z.enum(["register", "importlib"]),
+      "register",
+      "Whether name is that of a manager, or of a class in module.",
+    ),
+    name: option(text, "naive", "naive, dapo, gdpo, rate_limited, remote; or a class of yours."),
+    module: nested({
+      path: orNull(text, "With importlib."),
+      name: option(text, "custom_reward_manager", "verl's name for the class; nothing reads it."),
+    }),
+  }),
+  reward_model: nested({
+    enable: option(flag, false, "Whether a reward model scores, or is asked by the function."),
+    enable_resource_pool: option(flag, false, "Whether the reward model has GPUs of its own."),
+    n_gpus_per_node: option(fromZero, 8, "GPUs of this machine for the reward model."),
+    nnodes: option(fromZero, 0, "Machines for the reward model: 1 is this one."),
+    model_path: orNull(text, "The reward model: its folder, or its name."),
+    servers: option(z.array(text), [], "host:port of servers that run already. (Ours.)"),
+    allowed_paths: option(
+      z.array(text),
+      [],
+      "Paths of the servers that the router lets through besides those of inference. (Ours.)",
+    ),
+    rollout: option(
+      free,
+      { ...rolloutDefaults },
+      "verl's settings of the engine, as flags of the servers.",
+    ),
+  }),
+  sandbox_fusion: nested({
+    url: orNull(text, "A service that runs programs, for the scorers by data source."),
+    max_concurrent: option(counted, 64, "Programs at once."),
+    memory_limit_mb: option(counted, 1024, "The memory that each program may take."),
+  }),
+  reward_kwargs: option(free, {}, "Settings of the manager."),
+  max_concurrent: option(counted, 1, "Used by the manager rate_limited: calls at once."),
+  max_rpm: orNull(z.number().positive(), "Used by the manager rate_limited: calls a minute."),
+  max_tpm: orNull(z.number().positive(), "Used by the manager rate_limited: tokens a minute."),
+  estimated_tokens_per_request: option(
+    fromZero,
+    2000,
+    "Used by the manager rate_limited: tokens of a call.",
+  ),
+  timeout: option(
+    z.number().positive(),
+    300,
+    "Used by the manager rate_limited: seconds that a call may take.",
+  ),
+  experiment_name: orNull(
+    z.string(),
+    "Used by the manager gdpo; null: trainer.experiment_name. (Ours.)",
+  ),
+  policy_tokenizer: orNull(
+    text,
+    "A folder; null: actor_rollout_ref.model.tokenizer_path, or its path, where that is a folder with a tokenizer.json; else responses have to be texts. (Ours.)",
+  ),
   ...policyKeys,
   ...partsKeys,
 });
 
+export type RewardConfig = Frozen<z.output<typeof rewardOptions>>;
+
 /** Without what is null everywhere: verl's own defaults. */
-export const defaultRewardConfig: RewardConfig = rewardSchema.parse({});
+export const defaultRewardConfig: RewardConfig = read(rewardOptions, {});
 
 /** verl's managers of before 0.7, which gave all samples of a batch to the function, or to processes: here many are at work at once anyway. */
 export const oldManagers: readonly string[] = ["batch", "prime"];

@@ -6,7 +6,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { RewardModelUse } from "../settings.ts";
-import { flagsOf } from "./engine-flags.ts";
+import { flagsOf, rolloutDefaults } from "./engine-flags.ts";
+import type { RewardConfig } from "./reward-keys.ts";
 import { RewardConfigError } from "./reward-config-error.ts";
 import { type ConfigValue } from "@rayling/config-tree";
 
@@ -14,44 +15,13 @@ type Engine = RewardModelUse["engine"];
 
 const at = "reward.reward_model";
 
-/** `reward.reward_model` of verl's configuration. */
-export interface RewardModelConfig {
-  readonly enable: boolean;
-  readonly enable_resource_pool: boolean;
-  readonly n_gpus_per_node: number;
-  readonly nnodes: number;
-  readonly model_path: string | null;
-  /** Ours: host:port of servers that run already. */
-  readonly servers: readonly string[];
-  /** Ours: paths of the servers that the router lets through besides those of inference. */
-  readonly allowed_paths: readonly string[];
-  /** Settings of the engine. */
-  readonly rollout: Readonly<Record<string, unknown>>;
-}
-
-/** Of verl's reward.yaml; `name` must be set. */
-export const rolloutDefaults: Readonly<Record<string, ConfigValue>> = {
-  name: null,
-  dtype: "bfloat16",
-  gpu_memory_utilization: 0.5,
-  enforce_eager: true,
-  free_cache_engine: true,
-  tensor_model_parallel_size: 2,
-  data_parallel_size: 1,
-  pipeline_model_parallel_size: 1,
-  max_num_batched_tokens: 8192,
-  max_num_seqs: 1024,
-  load_format: "auto",
-  seed: 42,
-};
-
 /**
  * Undefined where it is not enabled. Throws RewardConfigError.
  *
  * @param scoresItself there is no score function that would ask it
  */
 export function rewardModelUseOf(
-  config: RewardModelConfig,
+  config: RewardConfig["reward_model"],
   scoresItself: boolean,
 ): RewardModelUse | undefined {
   const { enable, enable_resource_pool: isApart, servers, model_path: path } = config;
@@ -78,7 +48,7 @@ export function rewardModelUseOf(
 type Rollout = Readonly<Record<string, ConfigValue>>;
 
 /** With verl's defaults, and without what is null. */
-function settingsOf({ rollout }: RewardModelConfig): Rollout {
+function settingsOf({ rollout }: RewardConfig["reward_model"]): Rollout {
   const all = Object.entries({ ...rolloutDefaults, ...rollout }) as [string, ConfigValue][];
   return Object.fromEntries(all.filter(([, value]) => value !== null));
 }
@@ -95,7 +65,7 @@ interface Launching {
 }
 
 function launchOf(
-  config: RewardModelConfig,
+  config: RewardConfig["reward_model"],
   { engine, rollout, scoresItself }: Launching,
 ): NonNullable<RewardModelUse["launch"]> {
   const gpusPerReplica = gpusOf(rollout);
@@ -138,7 +108,7 @@ function sizeOf(rollout: Rollout, key: string): number {
   throw new RewardConfigError(`${at}.rollout.${key}`, "must be a whole number above 0", size);
 }
 
-function replicasOf(config: RewardModelConfig, gpusPerReplica: number): number {
+function replicasOf(config: RewardConfig["reward_model"], gpusPerReplica: number): number {
   const { n_gpus_per_node: gpus, nnodes } = config;
   if (nnodes === 0) {
     throw new RewardConfigError(

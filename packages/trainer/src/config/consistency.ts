@@ -4,7 +4,7 @@ import { ConfigError, nearestOf } from "@rayling/config-tree";
 import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
 import { isBatchNormalized, misfitOf } from "../fit/schedule-needs.ts";
-import type { TrainerConfig } from "./trainer-config.ts";
+import type { TrainerConfig } from "./options/index.ts";
 
 /** Throws ConfigError at the first. */
 export function checkTogether(config: TrainerConfig): void {

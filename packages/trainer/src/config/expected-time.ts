@@ -10,7 +10,7 @@
  */
 
 import type { ScheduleName } from "../fit/options.ts";
-import type { ExpectedSeconds } from "./trainer-config.ts";
+import type { ExpectedSeconds } from "./options/index.ts";
 
 export interface RewardLoad {
   /** Samples of a step. */

@@ -19,6 +19,6 @@ export type {
   RolloutConfig,
   RunConfig,
   TrainerConfig,
-} from "./trainer-config.ts";
+} from "./options/index.ts";
 export { planText, trainingPlanOf } from "./training-plan.ts";
 export type { DatasetSizes, ExpectedRun, TrainingPlan } from "./training-plan.ts";

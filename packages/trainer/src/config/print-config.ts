@@ -4,7 +4,7 @@ import { stringify } from "yaml";
 import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
 import { withValue } from "@rayling/config-tree";
 import { snakeTree } from "./camel-keys.ts";
-import type { TrainerConfig } from "./trainer-config.ts";
+import type { TrainerConfig } from "./options/index.ts";
 
 export function printConfig(config: TrainerConfig): string {
   const { reward, ignored: _ignored, notes: _notes, notDone, rayling, ...rest } = config;
@@ -13,7 +13,7 @@ export function printConfig(config: TrainerConfig): string {
   const isTrainers = reward.experiment_name === config.trainer.experimentName;
   const ownName = isTrainers ? null : reward.experiment_name;
   const tree: ConfigTree = {
-    ...snakeTree(rest as unknown as ConfigValue),
+    ...snakeTree(rest),
     reward: { ...(reward as unknown as ConfigTree), experiment_name: ownName },
     rayling: {
       ...snakeTree(own as unknown as ConfigValue),

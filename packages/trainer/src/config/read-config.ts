@@ -18,6 +18,7 @@ import {
   withoutValue,
   withValue,
 } from "@rayling/config-tree";
+import { defaultsOf } from "@rayling/config-tree/options";
 import type { ComposedFile, ConfigTree, ConfigValue } from "@rayling/config-tree";
 import {
   isFreeLegacyKey,
@@ -31,8 +32,8 @@ import { TrainerConfigError } from "../errors.ts";
 import { camelTree, snakeKey } from "./camel-keys.ts";
 import { checkTogether } from "./consistency.ts";
 import { composePreset, isPreset } from "./presets.ts";
-import { configSchema } from "./schema.ts";
-import type { TrainerConfig } from "./trainer-config.ts";
+import { trainerOptions } from "./options/index.ts";
+import type { TrainerConfig } from "./options/index.ts";
 import {
   choosesEngine,
   engineDefaults,
@@ -109,7 +110,6 @@ const recipeKeys = [
 const addedKeys: ConfigTree = {
   mini_batch_pipeline: null,
   update_pipeline: null,
-  max_concurrency: null,
   actor_rollout_ref: { actor: { update_pipeline: null } },
 };
 
@@ -122,7 +122,7 @@ const freeKeys = [
 ];
 
 function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig {
-  const defaults = composePreset("ppo_trainer", undefined, []).tree;
+  const defaults = defaultsOf(trainerOptions, snakeKey);
   const known = [knownRewardKeys, addedKeys].reduce(merged, defaults);
   const isEngine = (key: string): boolean => isEngineKey(key, known) && !otherNames.includes(key);
   const choices = overrides.filter((text) => {
@@ -137,7 +137,7 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
   );
   const among = [engineDefaults(), defaults, given].reduce(merged);
   const used = merged(defaults, withoutEngineKeys(given, "", isEngine));
-  const resolved = resolveReferences(withRecipeKeys({ max_concurrency: null, ...used }), { among });
+  const resolved = resolveReferences(withRecipeKeys(used), { among });
   const { tree: complete, notes: spelt } = respelt(resolved);
   const reward = readRewardConfig(complete);
   const notes = [...spelt, ...managerNotes(reward)];
@@ -245,9 +245,9 @@ const withPipeline: Readonly<Record<string, string>> = {
   "one-step-off-policy": "one-step-pipeline",
 };
 
-function checked(tree: ConfigTree, known: ConfigTree): ReturnType<typeof configSchema.parse> {
+function checked(tree: ConfigTree, known: ConfigTree): ReturnType<typeof trainerOptions.parse> {
   refuseCamel(tree, "");
-  const result = configSchema.safeParse(camelTree(tree, kwargs));
+  const result = trainerOptions.safeParse(camelTree(tree, kwargs));
   if (result.success) return result.data;
   const [outer] = result.error.issues;
   if (outer === undefined) throw new ConfigError("configuration", "cannot be read");

@@ -2,7 +2,7 @@
 
 import type { RewardConfig } from "@rayling/reward-loop/config";
 import { expectedStepSeconds, rewardMakespan } from "./expected-time.ts";
-import type { TrainerConfig } from "./trainer-config.ts";
+import type { TrainerConfig } from "./options/index.ts";
 
 export interface DatasetSizes {
   /** Rows to train on; undefined where nobody has looked. */

@@ -4,7 +4,7 @@ import { ConfigError } from "@rayling/config-tree";
 import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
 import { snakeKey } from "../config/camel-keys.ts";
-import type { TrainerConfig } from "../config/trainer-config.ts";
+import type { TrainerConfig } from "../config/options/index.ts";
 import { TrainerConfigError, TrainerInputError } from "../errors.ts";
 import { rehearse } from "../fit/rehearsal.ts";
 import { readAlgorithmSettings } from "../fit/settings.ts";

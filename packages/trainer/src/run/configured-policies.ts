@@ -3,7 +3,7 @@
 import { kill } from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
-import type { TrainerConfig } from "../config/trainer-config.ts";
+import type { TrainerConfig } from "../config/options/index.ts";
 import { TrainerConfigError } from "../errors.ts";
 import { answerOf } from "../fit/policy-answers.ts";
 import type { PolicyPatience } from "../fit/policy-answers.ts";

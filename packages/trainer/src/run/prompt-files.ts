@@ -1,6 +1,6 @@
 /** The prompts of a configuration: verl's files, or a task's that are made here. */
 
-import type { TrainerConfig } from "../config/trainer-config.ts";
+import type { TrainerConfig } from "../config/options/index.ts";
 import { TrainerConfigError } from "../errors.ts";
 import { PromptDataset } from "../data/prompt-dataset.ts";
 import type { PromptDatasetOptions } from "../data/prompt-dataset.ts";

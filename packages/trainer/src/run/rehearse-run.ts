@@ -1,7 +1,7 @@
 /** What a run would refuse before its first step, found without one: no actor is started, nothing is generated and nobody is asked. */
 
 import { checkRewardLoop } from "@rayling/reward-loop";
-import type { TrainerConfig } from "../config/trainer-config.ts";
+import type { TrainerConfig } from "../config/options/index.ts";
 import { TrainerConfigError } from "../errors.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
 import { planPolicies } from "./configured-policies.ts";

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import * as ray from "@rayling/core";
 import { rewardPathsOf } from "@rayling/reward-loop/config";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
-import type { TrainerConfig } from "../config/trainer-config.ts";
+import type { TrainerConfig } from "../config/options/index.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
 import { answerOf } from "../fit/policy-answers.ts";

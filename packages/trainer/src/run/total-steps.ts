@@ -1,7 +1,7 @@
 /** How many steps a run has, where that can be known before its policy is. */
 
 import { trainingPlanOf } from "../config/training-plan.ts";
-import type { TrainerConfig } from "../config/trainer-config.ts";
+import type { TrainerConfig } from "../config/options/index.ts";
 import { TrainerConfigError } from "../errors.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
 

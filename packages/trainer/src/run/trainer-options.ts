@@ -3,7 +3,7 @@
 import { hasOwnReward, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { rewardBoundOf } from "../config/training-plan.ts";
-import type { OptimConfig, TrainerConfig } from "../config/trainer-config.ts";
+import type { OptimConfig, TrainerConfig } from "../config/options/index.ts";
 import type { PPOTrainerOptions } from "../ppo-trainer.ts";
 import type { AlgorithmOptions, RolloutOptions } from "../fit/options.ts";
 import { arithmeticReward } from "../tasks/arithmetic-reward.ts";

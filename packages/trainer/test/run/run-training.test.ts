@@ -326,7 +326,10 @@ describe("a run", () => {
       ["algorithm.adv_estimator=gae", `rayling.policy='${bandit}:BanditActor'`],
       "rayling.critic: is needed",
     ],
-    [["rayling.policy=tiny"], "rayling.policy_kwargs.alphabet: is needed"],
+    [
+      ["rayling.policy=tiny", "rayling.policy_kwargs.alphabets=ab"],
+      "rayling.policy_kwargs.alphabets: there is no such key; did you mean rayling.policy_kwargs.alphabet?",
+    ],
     [
       ["rayling.policy=timed", "rayling.policy_kwargs.row_per_step=1"],
       "rayling.policy_kwargs.row_per_step: there is no such key; did you mean rayling.policy_kwargs.rows_per_step?",

@@ -5,8 +5,8 @@
 
 import { isOff, isOfTexts } from "../engine-flags.ts";
 import { defaultRewardConfig } from "../reward-keys.ts";
-import { rolloutDefaults } from "../reward-model-use.ts";
-import type { RewardModelConfig } from "../reward-model-use.ts";
+import { rolloutDefaults } from "../engine-flags.ts";
+import type { RewardConfig } from "../reward-keys.ts";
 import { isTree } from "@rayling/config-tree";
 import { type ConfigValue } from "@rayling/config-tree";
 import type { IdleKey } from "./idle-key.ts";
@@ -23,7 +23,10 @@ const otherDefaults: Readonly<Record<string, ConfigValue>> = {
 };
 
 /** @param isSwitched somebody has said whether it is enabled */
-export function idleModelKeys(config: RewardModelConfig, isSwitched: boolean): IdleKey[] {
+export function idleModelKeys(
+  config: RewardConfig["reward_model"],
+  isSwitched: boolean,
+): IdleKey[] {
   const { enable, servers, allowed_paths: paths, rollout } = config;
   const settings = Object.entries(rollout)
     .filter(([key, value]) => !isDefault(key, value as ConfigValue))

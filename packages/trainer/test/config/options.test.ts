@@ -1,0 +1,60 @@
+/** The table of options, and what is made of it: the preset, the page and the schema are current (vitest -u writes them anew), and every entry says what it must. */
+
+import { optionsFile, optionsOf, optionsPage, optionsSchema } from "@rayling/config-tree/options";
+import { rewardOptions } from "@rayling/reward-loop/config";
+import { expect, test } from "vitest";
+import { snakeKey } from "../../src/config/camel-keys.ts";
+import { trainerOptions } from "../../src/config/options/index.ts";
+
+const own = optionsOf(trainerOptions, snakeKey);
+const entries = [...own, ...optionsOf(rewardOptions, undefined, "reward.")];
+
+test("the preset ppo_trainer is the table's defaults", async () => {
+  const title =
+    "verl's configuration of PPO (ppo_trainer of its main branch, 2026-08): its keys, with its defaults. Every other configuration stands on this one. Where a default is another one than verl's, a comment says so. " +
+    "Those of reward, and what may stand at each key, are in docs/options.md.\nMade of packages/trainer/src/config/options.";
+  await expect(optionsFile(trainerOptions, title, snakeKey)).toMatchFileSnapshot(
+    "../../presets/ppo_trainer.yaml",
+  );
+});
+
+test("the page of all options is current", async () => {
+  const page = `# Options
+
+All keys of a configuration (\`rayling train --config-name FILE key=value\`), with verl's names: the trainer's, and under \`reward\` those of the reward loop. null is not set; \`\${key}\` is what that key says. Made of the tables in
+packages/trainer/src/config/options and packages/reward-loop/src/config.
+
+${optionsPage(entries)}
+`;
+  await expect(page).toMatchFileSnapshot("../../../../docs/options.md");
+});
+
+test("the schema for editors is current", async () => {
+  const { $schema, ...trainer } = optionsSchema(trainerOptions, snakeKey);
+  const { $schema: _same, ...reward } = optionsSchema(rewardOptions);
+  const schema = {
+    $schema,
+    title: "A configuration of rayling train",
+    ...trainer,
+    properties: { ...(trainer["properties"] as object), reward },
+    // verl's keys of engines may stand anywhere.
+    additionalProperties: true,
+  };
+  const text = JSON.stringify(
+    schema,
+    (key, value: unknown) => (key === "additionalProperties" && value === false ? true : value),
+    1,
+  );
+  await expect(`${text}\n`).toMatchFileSnapshot("../../presets/schema.json");
+});
+
+test("every option has help, a type and a default, and stands once", () => {
+  const keys = entries.map(({ key }) => key);
+  expect(new Set(keys).size).toBe(keys.length);
+  expect(keys.length).toBeGreaterThan(200);
+  for (const { key, type, default: value, help } of entries) {
+    expect(help, key).not.toBe("");
+    expect(type, key).not.toBe("");
+    expect(value, key).toBeDefined();
+  }
+});
