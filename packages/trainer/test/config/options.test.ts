@@ -2,6 +2,8 @@
 
 import { optionsFile, optionsOf, optionsPage, optionsSchema } from "@rayling/config-tree/options";
 import { rewardOptions } from "@rayling/reward-loop/config";
+import { globSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { snakeKey } from "../../src/config/camel-keys.ts";
 import { trainerOptions } from "../../src/config/options/index.ts";
@@ -57,4 +59,27 @@ test("every option has help, a type and a default, and stands once", () => {
     expect(type, key).not.toBe("");
     expect(value, key).toBeDefined();
   }
+});
+
+/** The code beside the tables. */
+const packages = fileURLToPath(new URL("../../../", import.meta.url));
+const code = globSync("{trainer,reward-loop}/src/**/*.ts", { cwd: packages })
+  .filter((path) => !/config\/(options\/|(reward|policy|part)-keys\.ts)/.test(path))
+  .map((path) => readFileSync(`${packages}${path}`, "utf8"))
+  .join("\n");
+const tables = ["reward", "policy", "part"]
+  .map((name) => readFileSync(`${packages}reward-loop/src/config/${name}-keys.ts`, "utf8"))
+  .join("\n");
+
+test("somebody reads every option", () => {
+  const camel = (key: string): string =>
+    key.replaceAll(/_([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase());
+  const unread = entries.filter(({ key }) => {
+    const name = key.split(".").at(-1) ?? "";
+    const isRead = (text: string, one: string): boolean => new RegExp(`\\b${one}\\b`).test(text);
+    // What is read of rewards stands beside their tables, in the same files.
+    return !isRead(code, camel(name)) && !isRead(code, name) && !isRead(tables, camel(name));
+  });
+  // verl's settings of the optimiser go to the policy as they are.
+  expect(unread.map(({ key }) => key)).toMatchInlineSnapshot(`[]`);
 });
