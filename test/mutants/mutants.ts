@@ -215,8 +215,8 @@ const core: readonly Row[] = [
   [
     "link-flapping",
     "core/src/transport/link",
-    "    this.#leftMs = this.#times.reconnectTimeoutMs;\n    this.#attachedAt",
-    "    this.#attachedAt",
+    "    this.#patience.renew();\n    this.#attachedAt",
+    "    this.#patience.stop();\n    this.#attachedAt",
     "an actor dies on a way that comes and goes, though no outage is long",
     "packages/cluster/test/simulation.test.ts",
   ],

@@ -1,5 +1,5 @@
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
-import { deadline } from "../src/transport/deadline.ts";
+import { deadline, Patience } from "../src/transport/deadline.ts";
 
 const over = vi.fn<() => void>();
 afterEach(() => void over.mockClear());
@@ -55,4 +55,47 @@ test("who was waited for while this thread was held gets its time once more", as
   expect(over).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(1000);
   expect(over).toHaveBeenCalledTimes(1);
+});
+
+test("patience passes only while it runs, and is whole again when it is renewed", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const patience = new Patience(1000, over);
+  patience.run();
+  await vi.advanceTimersByTimeAsync(900);
+  patience.stop();
+  await vi.advanceTimersByTimeAsync(10_000);
+  patience.renew();
+  patience.run();
+  await vi.advanceTimersByTimeAsync(900);
+  patience.stop();
+  expect(over).not.toHaveBeenCalled();
+  patience.run();
+  await vi.advanceTimersByTimeAsync(201);
+  expect(over).toHaveBeenCalledTimes(1);
+  // It has passed: none is left.
+  await vi.advanceTimersByTimeAsync(10_000);
+  patience.stop();
+  patience.run();
+  await vi.advanceTimersByTimeAsync(101);
+  expect(over).toHaveBeenCalledTimes(2);
+  patience.stop();
+});
+
+test("patience that ran while this thread was held is not used up by that", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const now = vi.spyOn(performance, "now").mockReturnValue(0);
+  onTestFinished(() => {
+    vi.useRealTimers();
+    now.mockRestore();
+  });
+  const patience = new Patience(1000, over);
+  patience.run();
+  now.mockReturnValue(2500);
+  // The other side was reached meanwhile, which this thread hears first.
+  patience.stop();
+  patience.run();
+  await vi.advanceTimersByTimeAsync(999);
+  expect(over).not.toHaveBeenCalled();
+  patience.stop();
 });

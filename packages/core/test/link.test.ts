@@ -1,4 +1,5 @@
-import { connect, type AddressInfo } from "node:net";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Batch } from "../src/protocol/messages.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
@@ -337,6 +338,40 @@ describe("a link", () => {
       message: `nobody could not be reached for 0.05 s: connect ECONNREFUSED 127.0.0.1:${port}`,
     });
     expect(link.isOpen).toBe(false);
+  });
+
+  test("to somebody who is reached and says nothing for longer than a cut may last is made when that connection is cut", async () => {
+    const network = { reconnectTimeoutMs: 700 };
+    const place = { host: "127.0.0.1", port: 0 };
+    const held: Socket[] = [];
+    // It takes connections, as the system does for a thread that computes.
+    const busy = createServer((socket) => void held.push(socket.on("error", () => undefined)));
+    busy.listen(place);
+    await once(busy, "listening");
+    const { port } = busy.address() as AddressInfo;
+    const address = { place: { ...place, port }, token };
+    const dialling = dial(address, hello, {
+      peerId: "the listener",
+      explain: never,
+      network,
+      mayBeBusy: true,
+    });
+    dialling.catch(() => undefined);
+    // The second one comes 800 ms after the first.
+    while (held.length < 2) await once(busy, "connection");
+    busy.close();
+    for (const socket of held) socket.resetAndDestroy();
+    await once(busy, "close");
+    const listener = await listen({
+      address,
+      explain: never,
+      onChannel: () => undefined,
+      network,
+    });
+    ends.push(() => listener.close());
+    const link = await dialling;
+    ends.push(() => link.close(died));
+    expect(link.isOpen).toBe(true);
   });
 
   test("to somebody with another token ends at once, and says that", async () => {

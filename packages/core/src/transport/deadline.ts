@@ -3,6 +3,8 @@
  */
 
 export interface Deadline {
+  /** How much of its time is left, in ms. */
+  readonly leftMs: number;
   /** It is not waited for any longer. Idempotent. */
   end(): void;
 }
@@ -17,14 +19,62 @@ const lookMs = 100;
 /** Calls back once so much time has passed, in ms, unless it is ended first. Does not keep the process alive. */
 export function deadline(ms: number, onOver: () => void): Deadline {
   let timer: NodeJS.Timeout;
+  let dueAt = 0;
+  let isOver = false;
+  const heldMs = Math.min(ms, graceMs);
+  const isLate = (): boolean => performance.now() > dueAt + lateMs;
   const wait = (waitMs: number, onTime: () => void): void => {
-    const dueAt = performance.now() + waitMs;
+    dueAt = performance.now() + waitMs;
     timer = setTimeout(() => {
-      if (performance.now() > dueAt + lateMs) limit(Math.min(ms, graceMs));
+      if (isLate()) limit(heldMs);
       else onTime();
     }, waitMs).unref();
   };
-  const limit = (limitMs: number): void => wait(limitMs, () => wait(lookMs, onOver));
+  const end = (): void => {
+    isOver = true;
+    onOver();
+  };
+  const limit = (limitMs: number): void => wait(limitMs, () => wait(lookMs, end));
   limit(ms);
-  return { end: () => clearTimeout(timer) };
+  return {
+    get leftMs() {
+      if (isOver) return 0;
+      return isLate() ? heldMs : Math.max(0, dueAt - performance.now());
+    },
+    end: () => clearTimeout(timer),
+  };
+}
+
+/** Time that somebody has in all: it passes only while it runs. */
+export class Patience {
+  readonly #ms: number;
+  readonly #onOver: () => void;
+  #leftMs: number;
+  #running: Deadline | undefined;
+
+  /** @param onOver called once all of it has passed, as `deadline` does */
+  constructor(ms: number, onOver: () => void) {
+    this.#ms = ms;
+    this.#leftMs = ms;
+    this.#onOver = onOver;
+  }
+
+  /** Idempotent, also when all of it has passed. */
+  run(): void {
+    this.#running ??= deadline(this.#leftMs, this.#onOver);
+  }
+
+  /** Idempotent. */
+  stop(): void {
+    if (this.#running === undefined) return;
+    this.#leftMs = this.#running.leftMs;
+    this.#running.end();
+    this.#running = undefined;
+  }
+
+  /** Stops, and is whole again. */
+  renew(): void {
+    this.stop();
+    this.#leftMs = this.#ms;
+  }
 }

@@ -16,7 +16,7 @@ import { type Address, cutOff, type Hello, keepAlive, type NetworkSettings } fro
 import { answerTimes } from "./answer-times.ts";
 import type { Channel } from "./channel.ts";
 import type { Credentials } from "./credentials.ts";
-import { type Deadline, deadline } from "./deadline.ts";
+import { type Deadline, deadline, Patience } from "./deadline.ts";
 import { sayGoodbyeAtExit } from "./farewell.ts";
 import { peerLimits } from "./framing.ts";
 import { handshakeMs, introduce, TurnedAwayError } from "./handshake.ts";
@@ -61,7 +61,11 @@ export async function dialLink(
   const isGone = (): void => void deadline(explainMs, () => gone.abort());
   // Who cannot say why says nothing.
   options.explain().then(isGone, () => undefined);
-  const first = await insist(() => redial(0, () => undefined, gone.signal), options, gone.signal);
+  const first = await insist(
+    (onReached) => redial(0, onReached, gone.signal),
+    options,
+    gone.signal,
+  );
   const link = linkBy(redial, options);
   link.attach(first);
   if (options.endsWithProcess === true) sayGoodbyeAtExit(link);
@@ -114,33 +118,41 @@ const insistMs = { first: 50, longest: 500, agent: 2000, host: standardTimes.rec
 
 /**
  * As often as it is turned away, until it has paused for as long as there is patience with the other side. A way to somebody who may be busy may be away for as long as
- * one that was there before.
+ * one that was there before: who was reached and does not answer yet is busy, and that time does not count.
  *
  * @param over nobody is there any more
  */
 async function insist<T>(
-  attempt: () => Promise<T>,
+  attempt: (onReached: () => void) => Promise<T>,
   { mayBeBusy, network, peerId }: DialOptions,
   over?: AbortSignal,
 ): Promise<T> {
   const isPatient = mayBeBusy === true && over !== undefined;
   const mostMs =
     mayBeBusy === true ? (network?.reconnectTimeoutMs ?? insistMs.host) : insistMs.agent;
-  const sinceMs = performance.now();
+  let isOver = false;
+  const patience = new Patience(mostMs, () => (isOver = true));
+  const onReached = (): void => patience.stop();
   let pausedMs = 0;
-  for (let ms = insistMs.first; ; ms = Math.min(2 * ms, insistMs.longest)) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (over?.aborted === true) throw new RaySystemError(`${peerId} is gone`, { cause: error });
-      const mayPass = isPatient ? !isFinal(error) : error instanceof TurnedAwayError;
-      const spentMs = isPatient ? performance.now() - sinceMs : pausedMs;
-      if (!mayPass || spentMs >= mostMs) throw error;
+  patience.run();
+  try {
+    for (let ms = insistMs.first; ; ms = Math.min(2 * ms, insistMs.longest)) {
+      try {
+        return await attempt(onReached);
+      } catch (error) {
+        if (over?.aborted === true) throw new RaySystemError(`${peerId} is gone`, { cause: error });
+        const mayPass = isPatient ? !isFinal(error) : error instanceof TurnedAwayError;
+        const isSpent = isPatient ? isOver : pausedMs >= mostMs;
+        if (!mayPass || isSpent) throw error;
+      }
+      patience.run();
+      // Not the same for all who were turned away.
+      const pauseMs = ms * (0.5 + Math.random());
+      pausedMs += pauseMs;
+      await new Promise<void>((resolve) => deadline(pauseMs, resolve));
     }
-    // Not the same for all who were turned away.
-    const pauseMs = ms * (0.5 + Math.random());
-    pausedMs += pauseMs;
-    await new Promise<void>((resolve) => deadline(pauseMs, resolve));
+  } finally {
+    patience.stop();
   }
 }
 

@@ -16,7 +16,7 @@ import {
 import { Fifo } from "../shared/fifo.ts";
 import { warn } from "../shared/warning.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";
-import { type Deadline, deadline } from "./deadline.ts";
+import { deadline, Patience } from "./deadline.ts";
 import { maxUnreadBytes, type SocketChannel, unreadBytesOf } from "./socket.ts";
 
 /** A connection over which a link goes on, and how much of ours the peer has. */
@@ -96,10 +96,8 @@ export class Link implements Channel {
   #acknowledged = 0;
   #unacknowledgedBytes = 0;
   #acknowledgeTimer: NodeJS.Timeout | undefined;
-  /** How long it may still be cut. */
-  #leftMs: number;
-  /** Runs while it is cut and its peer is not reached. */
-  #limit: { readonly since: number; readonly deadline: Deadline } | undefined;
+  /** How long it may be cut: runs while it is, and its peer is not reached. */
+  readonly #patience: Patience;
   #attachedAt = 0;
   /** When something came last. */
   #heardAt = 0;
@@ -134,7 +132,7 @@ export class Link implements Channel {
       reconnectTimeoutMs: reconnectTimeoutMs ?? standardTimes.reconnectTimeoutMs,
       explainMs: explainMs ?? standardTimes.explainMs,
     };
-    this.#leftMs = this.#times.reconnectTimeoutMs;
+    this.#patience = new Patience(this.#times.reconnectTimeoutMs, () => void this.#giveUpPeer());
     options.explain().then(
       (cause) => this.#peerGone(cause),
       // Who cannot say why says nothing; the connection tells.
@@ -183,8 +181,7 @@ export class Link implements Channel {
     const last = this.#wire;
     this.#wire = wire;
     last?.close(replaced);
-    this.#stopLimit();
-    this.#leftMs = this.#times.reconnectTimeoutMs;
+    this.#patience.renew();
     this.#attachedAt = performance.now();
     this.#heardAt = this.#attachedAt;
     this.#saidAt = this.#attachedAt;
@@ -305,7 +302,7 @@ export class Link implements Channel {
   #end(reason: DeathCause): void {
     if (!this.#open) return;
     this.#open = false;
-    this.#stopLimit();
+    this.#patience.stop();
     clearTimeout(this.#goneTimer);
     clearTimeout(this.#acknowledgeTimer);
     this.#wakeRedial?.();
@@ -394,7 +391,7 @@ export class Link implements Channel {
     this.#options.onCut?.();
     if (performance.now() - this.#attachedAt >= pauseMs.longest) this.#pauseMs = 0;
     this.#warnOfFlapping();
-    this.#limitCut();
+    if (this.#open) this.#patience.run();
     const { redial } = this.#options;
     if (redial !== undefined) void this.#redial(redial);
   }
@@ -409,14 +406,6 @@ export class Link implements Channel {
     );
   }
 
-  #limitCut(): void {
-    if (this.#limit !== undefined || !this.#open) return;
-    this.#limit = {
-      since: performance.now(),
-      deadline: deadline(this.#leftMs, () => void this.#giveUpPeer()),
-    };
-  }
-
   /** For how long, and why, if this side dialled. */
   #notReached(): string {
     const { peer } = this.#options;
@@ -424,14 +413,6 @@ export class Link implements Channel {
     if (this.#failure === undefined) return message;
     const why = this.#failure.message.replace(`${peer} cannot be reached: `, "");
     return `${message}: ${why}`;
-  }
-
-  #stopLimit(): void {
-    if (this.#limit === undefined) return;
-    const { since, deadline: running } = this.#limit;
-    this.#limit = undefined;
-    running.end();
-    this.#leftMs = Math.max(0, this.#leftMs - (performance.now() - since));
   }
 
   async #redial(redial: Redial): Promise<void> {
@@ -442,7 +423,7 @@ export class Link implements Channel {
       this.#pauseMs = Math.min(Math.max(pauseMs.first, 2 * this.#pauseMs), pauseMs.longest);
       try {
         const { signal } = this.#attempts;
-        const resumed = await redial(this.#received, () => this.#stopLimit(), signal);
+        const resumed = await redial(this.#received, () => this.#patience.stop(), signal);
         if (this.#owesGoodbye) {
           resumed.wire.sendWord(Uint8Array.of(words.goodbye));
           return resumed.wire.close(replaced);
@@ -458,7 +439,7 @@ export class Link implements Channel {
         this.#failure = error instanceof Error ? error : new Error(String(error));
         if (isFinal(error)) return void this.#finish(this.#failure.message, this.#failure);
         // The first connection has its limit from the first failure on.
-        this.#limitCut();
+        if (this.#open) this.#patience.run();
       }
     }
   }
