@@ -446,6 +446,36 @@ describe("a link", () => {
     await expect.poll(() => left.cuts).toBe(1);
   });
 
+  test("that is cut has its whole time again where its dialler makes a heart, which proves that it lives", async () => {
+    const accepted = Promise.withResolvers<Channel>();
+    const listener = await listen({
+      address: { place: { host: "127.0.0.1", port: 0 }, token },
+      explain: never,
+      onChannel: (channel) => accepted.resolve(channel),
+      network: { reconnectTimeoutMs: 1000, explainMs: 10 },
+    });
+    const { port } = listener.address as AddressInfo;
+    const wire = await introduced(port, { linkId: "way-1" });
+    const link = (await accepted.promise) as Link;
+    ends.push(
+      () => link.close(died),
+      () => listener.close(),
+    );
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    ends.push(() => vi.useRealTimers());
+    wire.close(died);
+    // The listener hears of it over the socket, whose time is not the test's.
+    while (link.cuts === 0) await new Promise((resolve) => setImmediate(resolve));
+    await vi.advanceTimersByTimeAsync(900);
+    await introduced(port, { heartOf: "way-1" });
+    await vi.advanceTimersByTimeAsync(900);
+    expect(link.isOpen).toBe(true);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(await link.closed).toMatchObject({
+      message: "dialler could not be reached for 1 s",
+    });
+  });
+
   test("takes no heart of a link that it does not know, and says so; ends one that speaks, and its own connection with it", async () => {
     const { port } = await pair();
     const ofNothing = await introduced(port, { heartOf: "way-1" });

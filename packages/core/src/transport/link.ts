@@ -269,6 +269,13 @@ export class Link implements Channel {
     wire.drainNow(until);
   }
 
+  /** Its peer proved itself over another connection, and is about to make a new one for it: a cut may last as long as at its beginning. */
+  provedBeside(): void {
+    if (!this.isOpen || this.#wire !== undefined) return;
+    this.#patience.renew();
+    this.#patience.run();
+  }
+
   /** What the other side says beside it. @throws RaySystemError on what is no goodbye */
   hearGoodbye(word: Uint8Array): void {
     if (word[0] !== words.goodbye || word.length !== 1) {

@@ -121,6 +121,7 @@ async function answer(
         return channel.close(cutOff);
       }
       welcome({});
+      link.provedBeside();
       return watchHeart(link, channel);
     }
     channel.setLimits(options.limits ?? peerLimits);
