@@ -26,7 +26,8 @@ export class SimulatedDriver {
   readonly #launcher: Launcher;
   readonly #joined: JoinedNodes;
 
-  constructor(addresses: readonly string[], reconnectTimeoutMs: number) {
+  /** @param onLost called when a host has ended, or was given up */
+  constructor(addresses: readonly string[], reconnectTimeoutMs: number, onLost: () => void) {
     const driverId = newId("driver");
     const network = { reconnectTimeoutMs };
     const budget = newBudget(2 ** 30);
@@ -91,6 +92,7 @@ export class SimulatedDriver {
       controlFor: (hostId) => this.directory.controlFor(hostId),
       onLaunch: (host) => {
         this.directory.addHost(host);
+        void host.exited.then(onLost);
         void this.caller
           .addSession(host.id, host.channel)
           .closed.then((cause) => host.terminate(cause));

@@ -43,6 +43,19 @@ export interface Weather {
   readonly windowBytes: number;
 }
 
+/** From the dialling of a connection to its end or its first fault. */
+interface Span {
+  readonly beganMs: number;
+  endedMs: number;
+}
+
+/** The connections from one process to the port of another. */
+interface Pair {
+  readonly spans: Span[];
+  /** When a fault hit one of them that still carried something. */
+  readonly strokes: number[];
+}
+
 export class Network {
   readonly world: World;
   readonly weather: Weather;
@@ -52,6 +65,8 @@ export class Network {
   door: (port: number) => Door = () => "open";
   /** Of connections that there were. */
   count = 0;
+  /** By the name of the dialling process and the port. */
+  readonly #pairs: Map<string, Pair> = new Map();
   #ports = 1000;
 
   constructor(world: World, weather: Weather) {
@@ -69,6 +84,34 @@ export class Network {
       if (server.process === process) this.servers.delete(port);
     }
     for (const connection of this.connections) connection.processEnded(process, isSilent);
+  }
+
+  pair(dialler: Process | undefined, port: number): Pair {
+    const key = `${dialler?.name} ${port}`;
+    const known = this.#pairs.get(key) ?? { spans: [], strokes: [] };
+    this.#pairs.set(key, known);
+    return known;
+  }
+
+  /**
+   * Whether faults kept two processes apart for `forMs`, from one of the faults on and before now. No connection between them lasted for `leastMs` within that time, and
+   * the faults left no gap of `leastMs` for a new one.
+   */
+  keptApart(leastMs: number, forMs: number): boolean {
+    const { nowMs } = this.world;
+    return [...this.#pairs.values()].some(({ spans, strokes }) =>
+      strokes.some((fromMs, index) => {
+        const toMs = fromMs + forMs;
+        const moments = [...strokes.slice(index).filter((atMs) => atMs < toMs), toMs];
+        const lasted = ({ beganMs, endedMs }: Span): boolean =>
+          Math.min(endedMs, toMs) - Math.max(beganMs, fromMs) >= leastMs;
+        return (
+          toMs <= nowMs &&
+          moments.every((atMs, at) => atMs - (moments[at - 1] ?? atMs) < leastMs) &&
+          !spans.some(lasted)
+        );
+      }),
+    );
   }
 
   install(): void {
@@ -131,6 +174,7 @@ export class Connection {
   readonly number: number;
   far: SimulatedSocket | undefined;
   readonly #network: Network;
+  readonly #span: Span;
   readonly #ways: { readonly near: Direction; readonly far: Direction } = {
     near: newDirection(),
     far: newDirection(),
@@ -140,10 +184,12 @@ export class Connection {
     this.#network = of;
     this.port = port;
     this.number = of.count++;
+    this.#span = { beganMs: of.world.nowMs, endedMs: Infinity };
     this.near = new SimulatedSocket(this);
     // What is left of the turn in which a process ended.
     if (this.near.process?.isAlive === false) return;
     of.connections.add(this);
+    of.pair(this.near.process, port).spans.push(this.#span);
     this.#knock(0);
   }
 
@@ -248,6 +294,7 @@ export class Connection {
   /** That end is gone, for whatever reason. */
   closed(end: SimulatedSocket): void {
     const other = this.#other(end);
+    this.#ended();
     this.#network.world.tell(
       () =>
         `connection ${this.number}: ${end.process?.name} closes it (${end.errored?.message ?? ""})`,
@@ -278,9 +325,19 @@ export class Connection {
     inProcess(end.process as Process, () => end.destroy(failure(code)));
   }
 
+  /** One fault hits this connection alone. @param ms how long, where it passes */
+  strike(fault: Fault, ms: number): void {
+    const isLost = this.#ways.near.isLost && this.#ways.far.isLost;
+    if (!isLost) {
+      this.#network.pair(this.near.process, this.port).strokes.push(this.#network.world.nowMs);
+    }
+    this.suffer(fault, ms);
+  }
+
   /** @param ms how long, where it passes */
   suffer(fault: Fault, ms: number): void {
     const { world } = this.#network;
+    this.#ended();
     const [left, right] = world.random.chance(0.5) ? [this.near, this.far] : [this.far, this.near];
     switch (fault) {
       case "cut":
@@ -312,6 +369,10 @@ export class Connection {
         this.#fail(left, "ERR_SSL_SSL/TLS_ALERT_BAD_RECORD_MAC");
         break;
     }
+  }
+
+  #ended(): void {
+    this.#span.endedMs = Math.min(this.#span.endedMs, this.#network.world.nowMs);
   }
 
   #lose(): void {
