@@ -215,6 +215,35 @@ describe("a link", () => {
     await expect.poll(() => arrived).toEqual([1, 2]);
   });
 
+  test("that is cut again while it is still to be explained why it was lost has its whole time for that cut", async () => {
+    const asked = Promise.withResolvers<void>();
+    const heard = Promise.withResolvers<void>();
+    const { left, right, way } = await pair({
+      network: { reconnectTimeoutMs: 1000, explainMs: 0 },
+      listening: { reconnectTimeoutMs: 60_000 },
+      whenExplainable: () => {
+        asked.resolve();
+        return heard.promise;
+      },
+    });
+    const arrived: number[] = [];
+    right.onMessage((batch) => arrived.push(numberOf(batch)));
+    way.closed = true;
+    await asked.promise;
+    way.closed = false;
+    left.send(numbered(1));
+    await expect.poll(() => arrived).toEqual([1]);
+    const { cuts } = left;
+    way.closed = true;
+    await expect.poll(() => left.cuts).toBe(cuts + 1);
+    heard.resolve();
+    // The explanation of the first cut is over in one of the first turns.
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setTimeout(resolve));
+    way.closed = false;
+    left.send(numbered(2));
+    await expect.poll(() => arrived).toEqual([1, 2]);
+  });
+
   test("that is lost is not explained any more, a while after who could do so was heard", async () => {
     const heard = Promise.withResolvers<void>();
     const { left, right, way } = await pair({

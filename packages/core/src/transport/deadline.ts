@@ -50,13 +50,22 @@ export class Patience {
   readonly #ms: number;
   readonly #onOver: () => void;
   #leftMs: number;
+  #isOver = false;
   #running: Deadline | undefined;
 
   /** @param onOver called once all of it has passed, as `deadline` does */
   constructor(ms: number, onOver: () => void) {
     this.#ms = ms;
     this.#leftMs = ms;
-    this.#onOver = onOver;
+    this.#onOver = () => {
+      this.#isOver = true;
+      onOver();
+    };
+  }
+
+  /** All of it has passed, and it was not renewed since. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   /** Idempotent, also when all of it has passed. */
@@ -76,5 +85,6 @@ export class Patience {
   renew(): void {
     this.stop();
     this.#leftMs = this.#ms;
+    this.#isOver = false;
   }
 }

@@ -130,8 +130,7 @@ async function insist<T>(
   const isPatient = mayBeBusy === true && over !== undefined;
   const mostMs =
     mayBeBusy === true ? (network?.reconnectTimeoutMs ?? insistMs.host) : insistMs.agent;
-  let isOver = false;
-  const patience = new Patience(mostMs, () => (isOver = true));
+  const patience = new Patience(mostMs, () => undefined);
   const onReached = (): void => patience.stop();
   let pausedMs = 0;
   patience.run();
@@ -142,7 +141,7 @@ async function insist<T>(
       } catch (error) {
         if (over?.aborted === true) throw new RaySystemError(`${peerId} is gone`, { cause: error });
         const mayPass = isPatient ? !isFinal(error) : error instanceof TurnedAwayError;
-        const isSpent = isPatient ? isOver : pausedMs >= mostMs;
+        const isSpent = isPatient ? patience.isOver : pausedMs >= mostMs;
         if (!mayPass || isSpent) throw error;
       }
       patience.run();

@@ -460,9 +460,9 @@ export class Link implements Channel {
     clearTimeout(timer);
   }
 
-  /** It cannot be reached: if that is still so when its end could be explained, it is lost. */
+  /** It cannot be reached: if nothing was heard of it until its end could be explained, it is lost. Another cut meanwhile has its own time. */
   async #giveUpPeer(): Promise<void> {
-    await this.#finish(this.#notReached(), this.#failure, () => this.#wire === undefined);
+    await this.#finish(this.#notReached(), this.#failure, () => this.#patience.isOver);
   }
 
   /** It is lost; why is asked, for a while. */
