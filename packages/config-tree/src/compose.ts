@@ -242,7 +242,8 @@ class Composer {
       const whole = entry.group === undefined ? name : `${entry.group}/${name}`;
       const path = findConfig(whole, this.#search);
       if (path === undefined) {
-        if (entry.isOptional) return result;
+        const isIgnored = this.#search.ignoredGroups?.has(entry.group ?? "") === true;
+        if (entry.isOptional || isIgnored) return result;
         return noSuchConfig(whole, this.#search);
       }
       const place = this.#placeOf(path, entry, group, parent);

@@ -12,6 +12,8 @@ export interface ConfigSearch {
   readonly folders: readonly string[];
   /** Names that stand for others, where there is no file of that name. */
   readonly aliases?: Readonly<Record<string, string>> | undefined;
+  /** Groups whose files are nothing here: they may be chosen among without being there. */
+  readonly ignoredGroups?: ReadonlySet<string> | undefined;
 }
 
 /** One file: its keys, and where they go if it says so itself (`# @package a.b` in its head). */

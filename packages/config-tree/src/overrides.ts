@@ -56,7 +56,9 @@ function applyOverride(
   if (sign === "" && there === undefined && !isFree) {
     throw new ConfigError(
       key,
-      `there is no such key; +${override.text} would add it`,
+      mayAdd(path, rules.known)
+        ? `there is no such key; +${override.text} would add it`
+        : "there is no such key",
       value,
       nearestOf(key, keysOf(merged(rules.known, tree))),
     );
@@ -78,6 +80,17 @@ function applyOverride(
   const [list, index] = listOn(tree, path);
   if (list !== undefined) return withItem(tree, path, list, index, value);
   return withValue(tree, path, isTree(value) && isTree(own) ? merged(own, value) : value);
+}
+
+/** Whether "+" would be taken: nothing is known, or what is known there is a section without keys of its own. */
+function mayAdd(path: readonly string[], known: ConfigTree): boolean {
+  let at: ConfigValue | undefined = known;
+  for (const part of path) {
+    if (!isTree(at)) return false;
+    if (Object.keys(at).length === 0) return true;
+    at = at[part];
+  }
+  return false;
 }
 
 function isSame(one: ConfigValue, other: ConfigValue | undefined): boolean {

@@ -143,7 +143,7 @@ describe("rayling train", () => {
     [["--config-dir", "/no/such"], /\/no\/such: cannot be read/],
     [
       ["--dry-run", "+mini_batch_pipeline=True"],
-      /algorithm\.adv_estimator: is gae, which needs .*; did you mean rayling\.schedule=sync\?/,
+      /algorithm\.adv_estimator: is gae, which needs .*; did you mean algorithm\.adv_estimator=grpo\?/,
     ],
     [
       ["--config-name", "grpo", "--dry-run", "algorithm.rollout_correction.rollout_rs=token_k9"],

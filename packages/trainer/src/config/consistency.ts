@@ -121,7 +121,10 @@ function checkSchedule({ algorithm, rayling }: TrainerConfig): void {
       keyOf[part],
       `is ${String(value)}, which needs rayling.schedule ${schedules.join(" or ")}, ${why}; it is ${schedule}`,
       value,
-      `rayling.schedule=${schedules[0]}`,
+      // gae is what stands there where nobody has said anything, a pipeline is what somebody wanted.
+      algorithm.advEstimator === "gae" && part === "advEstimator"
+        ? "algorithm.adv_estimator=grpo"
+        : `rayling.schedule=${schedules[0]}`,
     );
   }
   const { limit, numWarmupBatches } = staleness;

@@ -3,6 +3,7 @@
 import { fileURLToPath } from "node:url";
 import { composeConfig, configNames } from "@rayling/config-tree";
 import type { ComposedConfig, ComposedFile } from "@rayling/config-tree";
+import { engineGroups } from "./verl/engine-keys.ts";
 
 /** Beside src and dist alike. */
 const presetFolder: string = fileURLToPath(new URL("../../presets/", import.meta.url));
@@ -33,5 +34,5 @@ export function composePreset(
   overrides: readonly string[],
 ): ComposedConfig {
   const folders = folder === undefined ? [presetFolder] : [folder, presetFolder];
-  return composeConfig(name, { folders, aliases }, overrides);
+  return composeConfig(name, { folders, aliases, ignoredGroups: engineGroups }, overrides);
 }

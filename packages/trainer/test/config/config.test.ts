@@ -3,6 +3,8 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { readYamlFile } from "@rayling/config-tree";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import {
@@ -195,7 +197,7 @@ describe("overrides", () => {
   test.each([
     [
       "data.train_batchsize=4",
-      "data.train_batchsize: there is no such key; +data.train_batchsize=4 would add it; did you mean data.train_batch_size?",
+      "data.train_batchsize: there is no such key; did you mean data.train_batch_size?",
     ],
     [
       "+data.train_batchsize=4",
@@ -253,7 +255,7 @@ describe("overrides", () => {
     ],
     [
       "+mini_batch_pipeline=True",
-      /^algorithm\.adv_estimator: is gae, .*; it is mini-batch-pipeline; did you mean rayling\.schedule=sync\?/,
+      /^algorithm\.adv_estimator: is gae, .*; it is mini-batch-pipeline; did you mean algorithm\.adv_estimator=grpo\?/,
     ],
     [
       "rayling.adaptive_mini_batch=True",
@@ -287,12 +289,17 @@ describe("overrides", () => {
     ["trainer.project_name='a ${x'", "trainer.project_name: has a ${ without its }"],
     ["data", "data: has no value; write key=value"],
     [
+      "reward.reward_kwargs.x=5",
+      "reward.reward_kwargs.x: there is no such key; +reward.reward_kwargs.x=5 would add it",
+    ],
+    ["~trainer", "trainer: is a section, of which nothing can be missing"],
+    [
       "+reward.retry.atempts=5",
       "reward.retry.atempts: there is no such key; did you mean reward.retry.attempts?",
     ],
     [
       "reward.limits.max_rmp=5",
-      "reward.limits.max_rmp: there is no such key; +reward.limits.max_rmp=5 would add it; did you mean reward.limits.max_rpm?",
+      "reward.limits.max_rmp: there is no such key; did you mean reward.limits.max_rpm?",
     ],
     ["reward.retry.attempts=0", "reward.retry.attempts: is 0: Too small"],
     ["reward.retry.classes=[timeot]", "reward.retry.classes.0: is"],
@@ -381,6 +388,14 @@ describe("files", () => {
     expect(load("mine.yaml", "data.train_batch_size=96").data.trainBatchSize).toBe(96);
     expect(load("over").data).toMatchObject({ trainBatchSize: 64, seed: null });
     expect(load(join(folder, "mine.yaml")).data.trainBatchSize).toBe(64);
+  });
+
+  test("may choose among verl's engines, which are nothing here", async () => {
+    await file(
+      "engine.yaml",
+      "defaults: [ppo_trainer, { model_engine: dp }, { optim@critic.optim: fsdp }, _self_]\ndata: { seed: 3 }\n",
+    );
+    expect(load("engine").data.seed).toBe(3);
   });
 
   test("of verl's recipes are read, and what they say of engines is told", () => {
@@ -660,6 +675,13 @@ describe("what changes the training and is not done", () => {
     );
     expect(config.notDone).toEqual([]);
   });
+});
+
+test("all keys of verl's own files are read at once, and told", () => {
+  const path = fileURLToPath(new URL("../../verl/engine-keys.yaml", import.meta.url));
+  const { ignored, notDone } = readTrainerConfig(readYamlFile(path));
+  expect(ignored.length).toBeGreaterThan(800);
+  expect(notDone).toEqual([]);
 });
 
 describe("references into keys that are not used", () => {

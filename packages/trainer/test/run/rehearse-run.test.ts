@@ -117,6 +117,30 @@ test.each([
   });
 });
 
+/** The recipe's and the reward loop's own command lines, with what a user puts in their place. */
+const own = ["custom_reward_function.path=./reward.ts", "custom_reward_function.name=computeScore"];
+const recipe = [
+  "reward_model.reward_manager=batch",
+  "reward_model.launch_reward_fn_async=True",
+  ...own,
+];
+const ofLoop = ["reward_model.use_reward_loop=true", "reward_model.reward_manager=naive"];
+
+test.each([
+  ["actor_rollout_ref.actor.strategy=fsdp2", ...recipe, "+update_pipeline=True"],
+  ["actor_rollout_ref.actor.strategy=fsdp2", ...recipe, "+mini_batch_pipeline=True"],
+  [
+    "actor_rollout_ref.actor.strategy=megatron",
+    ...recipe,
+    "+mini_batch_pipeline=True",
+    "+max_concurrency=256",
+  ],
+  [...ofLoop, "reward_model.enable=false", "reward_model.num_workers=4"],
+])("verl's recipe begins: %s", async (...overrides) => {
+  const { train } = await rehearse(...overrides);
+  expect(train.length).toBe(8);
+});
+
 test("data that is wrong is refused with its place", async () => {
   await expect(rehearse(`data.train_files=${folder}/broken.jsonl`)).rejects.toMatchObject({
     code: "DATASET",

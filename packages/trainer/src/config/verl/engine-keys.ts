@@ -29,7 +29,7 @@ const others: readonly string[] = [
 ];
 
 /** Groups of files that choose an engine. */
-const groups: ReadonlySet<string> = new Set([
+export const engineGroups: ReadonlySet<string> = new Set([
   "actor",
   "critic",
   "engine",
@@ -69,7 +69,7 @@ export function isEngineKey(key: string, used: ConfigTree): boolean {
 
 /** Whether an override chooses a file of one of verl's groups: `model_engine=megatron`, `optim@critic.optim=fsdp`. */
 export function choosesEngine(key: string, place: string | undefined): boolean {
-  return key === "model_engine" || (place !== undefined && groups.has(key));
+  return key === "model_engine" || (place !== undefined && engineGroups.has(key));
 }
 
 /** Where an engine has another default than the others. */
