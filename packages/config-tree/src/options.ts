@@ -131,7 +131,7 @@ export function optionsSchema(
 ): Readonly<Record<string, unknown>> {
   const renamed = (schema: JsonSchema): JsonSchema => {
     const { required: _required, properties, additionalProperties, ...rest } = schema;
-    if (properties === undefined) return schema;
+    if (properties === undefined) return withReferences(schema);
     return {
       ...rest,
       properties: Object.fromEntries(
@@ -143,8 +143,15 @@ export function optionsSchema(
   return renamed(z.toJSONSchema(table, { io: "input", unrepresentable: "any" }) as JsonSchema);
 }
 
+/** In a file a reference may stand wherever a value may. */
+function withReferences(schema: JsonSchema): JsonSchema {
+  const { description, default: value, ...type } = schema;
+  if (type.type === "string" && type["enum"] === undefined) return schema;
+  return { description, default: value, anyOf: [type, { type: "string", pattern: "\\$\\{" }] };
+}
+
 interface JsonSchema {
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly [key: string]: unknown;
 }
@@ -173,6 +180,9 @@ function typeText(type: z.ZodType): string {
 
 function wordsOf(schema: JsonSchema): string {
   const { anyOf, enum: values, const: only, type, items, prefixItems } = schema;
+  if (Array.isArray(type)) {
+    return (type as string[]).map((one) => wordsOf({ ...schema, type: one })).join(", or ");
+  }
   if (Array.isArray(anyOf)) return (anyOf as JsonSchema[]).map(wordsOf).join(", or ");
   if (Array.isArray(values)) return values.map(String).join(", ");
   if (only !== undefined) return JSON.stringify(only);
@@ -184,7 +194,7 @@ function wordsOf(schema: JsonSchema): string {
   return [kindOf(type), rangeOf(schema)].filter((part) => part !== "").join(" ");
 }
 
-function kindOf(type: string | undefined): string {
+function kindOf(type: unknown): string {
   switch (type) {
     case "integer":
       return "a whole number";
