@@ -43,14 +43,16 @@ export interface Weather {
   readonly windowBytes: number;
 }
 
-/** From the dialling of a connection to its end or its first fault. */
+/** Of a connection: from the dialling (at a time when somebody can be reached) to its end or its first fault. Of an outage: all of it. */
 interface Span {
   readonly beganMs: number;
-  endedMs: number;
+  readonly endedMs: number;
 }
 
 /** The connections from one process to the port of another. */
 interface Pair {
+  /** When the first was dialled: before, nobody was kept from anybody. */
+  readonly sinceMs: number;
   readonly spans: Span[];
   /** When a fault hit one of them that still carried something. */
   readonly strokes: number[];
@@ -67,6 +69,8 @@ export class Network {
   count = 0;
   /** By the name of the dialling process and the port. */
   readonly #pairs: Map<string, Pair> = new Map();
+  /** When nobody reached anybody, in order. */
+  readonly #outages: Span[] = [];
   #ports = 1000;
 
   constructor(world: World, weather: Weather) {
@@ -88,30 +92,46 @@ export class Network {
 
   pair(dialler: Process | undefined, port: number): Pair {
     const key = `${dialler?.name} ${port}`;
-    const known = this.#pairs.get(key) ?? { spans: [], strokes: [] };
+    const known = this.#pairs.get(key) ?? { sinceMs: this.world.nowMs, spans: [], strokes: [] };
     this.#pairs.set(key, known);
     return known;
   }
 
+  /** From now on, nobody reaches anybody for so long. */
+  away(fault: Fault, door: Door, forMs: number): void {
+    const { nowMs } = this.world;
+    this.#outages.push({ beganMs: nowMs, endedMs: nowMs + forMs });
+    this.door = () => door;
+    for (const connection of this.connections) connection.suffer(fault, forMs);
+  }
+
   /**
-   * Whether faults kept two processes apart for `forMs`, from one of the faults on and before now. No connection between them lasted for `leastMs` within that time, and
-   * the faults left no gap of `leastMs` for a new one.
+   * Whether what went wrong kept two processes apart for `forMs`, from one fault or outage on and before now. No connection between them lasted for `leastMs` within that
+   * time, and faults and outages together left no gap of `leastMs` for a new one. Without a fault within that time the answer is no, however little the outages left: a
+   * network that only flaps must cost nothing.
    */
   keptApart(leastMs: number, forMs: number): boolean {
-    const { nowMs } = this.world;
-    return [...this.#pairs.values()].some(({ spans, strokes }) =>
-      strokes.some((fromMs, index) => {
+    return [...this.#pairs.values()].some(({ sinceMs, spans, strokes }) => {
+      const outages = this.#outages.filter(({ endedMs }) => endedMs > sinceMs);
+      const blows = [
+        ...outages.map((outage) => ({ ...outage, beganMs: Math.max(outage.beganMs, sinceMs) })),
+        ...strokes.map((atMs) => ({ beganMs: atMs, endedMs: atMs })),
+      ];
+      blows.sort((left, right) => left.beganMs - right.beganMs);
+      return blows.some(({ beganMs: fromMs }) => {
         const toMs = fromMs + forMs;
-        const moments = [...strokes.slice(index).filter((atMs) => atMs < toMs), toMs];
+        const isWithin = (atMs: number): boolean => fromMs <= atMs && atMs < toMs;
         const lasted = ({ beganMs, endedMs }: Span): boolean =>
           Math.min(endedMs, toMs) - Math.max(beganMs, fromMs) >= leastMs;
-        return (
-          toMs <= nowMs &&
-          moments.every((atMs, at) => atMs - (moments[at - 1] ?? atMs) < leastMs) &&
-          !spans.some(lasted)
-        );
-      }),
-    );
+        if (toMs > this.world.nowMs || !strokes.some(isWithin) || spans.some(lasted)) return false;
+        let quietSinceMs = fromMs;
+        for (const { beganMs, endedMs } of blows.filter((blow) => isWithin(blow.beganMs))) {
+          if (beganMs - quietSinceMs >= leastMs) return false;
+          quietSinceMs = Math.max(quietSinceMs, endedMs);
+        }
+        return toMs - quietSinceMs < leastMs;
+      });
+    });
   }
 
   install(): void {
@@ -174,7 +194,8 @@ export class Connection {
   readonly number: number;
   far: SimulatedSocket | undefined;
   readonly #network: Network;
-  readonly #span: Span;
+  /** What was dialled in an outage may be made after it, and begins then. */
+  readonly #span = { beganMs: Infinity, endedMs: Infinity };
   readonly #ways: { readonly near: Direction; readonly far: Direction } = {
     near: newDirection(),
     far: newDirection(),
@@ -184,7 +205,6 @@ export class Connection {
     this.#network = of;
     this.port = port;
     this.number = of.count++;
-    this.#span = { beganMs: of.world.nowMs, endedMs: Infinity };
     this.near = new SimulatedSocket(this);
     // What is left of the turn in which a process ended.
     if (this.near.process?.isAlive === false) return;
@@ -214,6 +234,7 @@ export class Connection {
       }
       return;
     }
+    if (door === "open") this.#span.beganMs = world.nowMs;
     world.after(this.#latencyMs(), () => this.#answered(door), this.near.process);
   }
 
