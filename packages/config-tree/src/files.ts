@@ -100,7 +100,7 @@ function textOf(path: string): string {
 }
 
 function treeOf(path: string, text: string): ConfigTree {
-  const document = parseDocument(text, { stringKeys: true });
+  const document = parseDocument(text);
   const [error] = document.errors;
   if (error !== undefined) {
     throw new ConfigError(path, `is no YAML: ${error.message.split("\n", 1)[0] ?? ""}`);

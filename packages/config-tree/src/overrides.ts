@@ -24,6 +24,11 @@ export interface OverrideRules {
   readonly isFree?: ((key: string) => boolean) | undefined;
 }
 
+interface Rules {
+  readonly known: ConfigTree;
+  readonly isFree: (key: string) => boolean;
+}
+
 /** Throws ConfigError at the first that cannot be. */
 export function applyOverrides(
   tree: ConfigTree,
@@ -36,11 +41,7 @@ export function applyOverrides(
   );
 }
 
-function applyOverride(
-  tree: ConfigTree,
-  override: Override,
-  rules: Required<OverrideRules> & { readonly known: ConfigTree },
-): ConfigTree {
+function applyOverride(tree: ConfigTree, override: Override, rules: Rules): ConfigTree {
   const { sign, key, value } = override;
   const path = key.split(".");
   if (key.includes("/") || override.package !== undefined) {
@@ -52,7 +53,7 @@ function applyOverride(
   if (sign === "~" || value === undefined) return withoutKey(tree, override, rules);
   const own = valueAt(tree, path);
   const there = own === undefined ? valueAt(rules.known, path) : own;
-  const isFree = rules.isFree?.(key) === true;
+  const isFree = rules.isFree(key);
   if (sign === "" && there === undefined && !isFree) {
     throw new ConfigError(
       key,
@@ -131,7 +132,7 @@ function withItem(
 function withoutKey(
   tree: ConfigTree,
   { key, value, text }: Override,
-  { known = {}, isFree = () => false }: OverrideRules,
+  { known, isFree }: Rules,
 ): ConfigTree {
   const path = key.split(".");
   const own = valueAt(tree, path);

@@ -119,6 +119,17 @@ describe("lists of defaults", () => {
   });
 });
 
+test("a key that is a number is a text, as every key", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "config-tree-"));
+  try {
+    await writeFile(join(folder, "main.yaml"), "a: { 1: one, true: yes }\n");
+    const { tree } = composeConfig("main", { folders: [folder] });
+    expect(tree).toEqual({ a: { "1": "one", true: "yes" } });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
 describe("what never ends", () => {
   test("a text that doubles forty times is refused by its key", () => {
     const tree: ConfigTree = { k0: "some text" };
