@@ -93,6 +93,31 @@ async function introduced(
   return Object.assign(channel, { welcome });
 }
 
+/** The listener's link to somebody who says nothing unless the test does, just cut; its time is the test's. */
+async function cutByTest() {
+  const accepted = Promise.withResolvers<Channel>();
+  const listener = await listen({
+    address: { place: { host: "127.0.0.1", port: 0 }, token },
+    explain: never,
+    onChannel: (channel) => accepted.resolve(channel),
+    network: { reconnectTimeoutMs: 1000, explainMs: 10 },
+  });
+  const { port } = listener.address as AddressInfo;
+  const wire = await introduced(port, { linkId: "way-1" });
+  const link = (await accepted.promise) as Link;
+  ends.push(
+    () => link.close(died),
+    () => listener.close(),
+  );
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  ends.push(() => vi.useRealTimers());
+  wire.close(died);
+  // The listener hears of it over the socket, whose time is not the test's.
+  while (link.cuts === 0) await new Promise((resolve) => setImmediate(resolve));
+  const tick = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+  return { port, link, tick };
+}
+
 const numbered = (index: number, length = 4): Batch => {
   const bytes = new Uint8Array(length);
   new DataView(bytes.buffer).setUint32(0, index);
@@ -475,34 +500,31 @@ describe("a link", () => {
     await expect.poll(() => left.cuts).toBe(1);
   });
 
-  test("that is cut has its whole time again where its dialler makes a heart, which proves that it lives", async () => {
-    const accepted = Promise.withResolvers<Channel>();
-    const listener = await listen({
-      address: { place: { host: "127.0.0.1", port: 0 }, token },
-      explain: never,
-      onChannel: (channel) => accepted.resolve(channel),
-      network: { reconnectTimeoutMs: 1000, explainMs: 10 },
-    });
-    const { port } = listener.address as AddressInfo;
-    const wire = await introduced(port, { linkId: "way-1" });
-    const link = (await accepted.promise) as Link;
-    ends.push(
-      () => link.close(died),
-      () => listener.close(),
-    );
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
-    ends.push(() => vi.useRealTimers());
-    wire.close(died);
-    // The listener hears of it over the socket, whose time is not the test's.
-    while (link.cuts === 0) await new Promise((resolve) => setImmediate(resolve));
-    await vi.advanceTimersByTimeAsync(900);
-    await introduced(port, { heartOf: "way-1" });
-    await vi.advanceTimersByTimeAsync(900);
+  test("that is cut is waited for while its dialler has a heart, which proves that it lives, and then as long as at first", async () => {
+    const { port, link, tick } = await cutByTest();
+    await tick(900);
+    const heart = await introduced(port, { heartOf: "way-1" });
+    // A dialler that computes, for many times as long as a cut may last.
+    await tick(20_500);
     expect(link.isOpen).toBe(true);
-    await vi.advanceTimersByTimeAsync(300);
-    expect(await link.closed).toMatchObject({
-      message: "dialler could not be reached for 1 s",
-    });
+    heart.close(died);
+    const endsAt = performance.now();
+    while (link.isOpen) {
+      // The listener hears of it over the socket, too.
+      await new Promise((resolve) => setImmediate(resolve));
+      await tick(50);
+    }
+    expect(performance.now() - endsAt).toBeGreaterThanOrEqual(1000);
+    expect(await link.closed).toMatchObject({ message: "dialler could not be reached for 1 s" });
+  });
+
+  test("that is cut is not waited for longer than half an hour, whatever its dialler's heart says", async () => {
+    const { port, link, tick } = await cutByTest();
+    const heart = await introduced(port, { heartOf: "way-1" });
+    await tick(29 * 60_000);
+    expect([link.isOpen, heart.isOpen]).toEqual([true, true]);
+    await tick(2 * 60_000);
+    expect(await link.closed).toMatchObject({ kind: "unreachable" });
   });
 
   test("takes no heart of a link that it does not know, and says so; ends one that speaks, and its own connection with it", async () => {

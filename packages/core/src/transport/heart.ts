@@ -13,7 +13,7 @@
  * One word may be said on it, by a process that ends: goodbye (Link.sayGoodbyeNow).
  */
 import type { DeathCause } from "../shared/errors.ts";
-import type { Link } from "./link.ts";
+import { type Link, longestSilenceMs } from "./link.ts";
 import type { Watch } from "./lost-way.ts";
 import type { SocketChannel } from "./socket.ts";
 
@@ -127,9 +127,6 @@ async function endSilence(
 /** For an answer that comes over the link's own connection to come before that is given up. */
 const graceMs = 100;
 
-/** A dialler that says nothing for so long, though its machine answers, is gone: it asks every few seconds unless its thread is held. */
-const longestSilenceMs = 30 * 60 * 1000;
-
 /** The part of the side that was dialled, for a link without a heart or with one: it gives up a connection over which nothing came for very long. */
 export async function watchSilence(link: Link): Promise<void> {
   const ended = new AbortController();
@@ -148,9 +145,10 @@ export function watchHeart(link: Link, heart: SocketChannel): void {
   hearts.set(link, heart);
   if (last === undefined) void link.closed.then(() => hearts.get(link)?.close(over));
   else last.close(replaced);
+  link.heldBeside();
   void heart.closed.then(() => {
     // The end of an earlier one is no news.
-    if (hearts.get(link) === heart) link.cut();
+    if (hearts.get(link) === heart) link.lostBeside();
   });
   heart.onWord((word) => link.hearGoodbye(word));
   hearNothing(heart);

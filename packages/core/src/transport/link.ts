@@ -4,7 +4,7 @@
  * Both sides count batches. What was sent is kept until the other side says that it has it; after a cut, the side that dialled dials again, each says
  * how much it has, and the rest is sent once more: nothing is lost, nothing comes twice. A peer that cannot be reached for `reconnectTimeoutMs` is
  * lost, and so is one of which is known otherwise that it is gone (`explain`). One that was reached and does not answer yet is busy: its time does not
- * count. Connections that break before anything came over them save nobody: their cuts count together.
+ * count, nor does that of a dialler that has a connection beside the link, for half an hour. Connections that break before anything came over them save nobody: their cuts count together.
  */
 import type { Batch } from "../protocol/messages.ts";
 import {
@@ -67,6 +67,8 @@ const pauseMs = { first: 50, longest: 500 };
 const flapping = { cuts: 5, ms: 60_000 };
 /** Whoever receives something says so at least as often. */
 const sayMs = 1000;
+/** A dialler that says nothing for so long, though its machine answers, is gone: it asks every few seconds unless its thread is held. */
+export const longestSilenceMs: number = 30 * 60 * 1000;
 /** What has arrived is acknowledged after so many batches or bytes, or so many ms. */
 const acknowledge = { batches: 64, bytes: 256 * 1024, ms: 50 };
 
@@ -120,6 +122,8 @@ export class Link implements Channel {
   #drainWaiters: (() => void)[] = [];
   /** The connection beside it (transport/heart.ts), while it is there, of the side that dialled. */
   heart: SocketChannel | undefined;
+  /** Of the side that was dialled: its peer proved itself over a connection beside it, which is there. */
+  #isHeldBeside = false;
 
   constructor(options: LinkOptions) {
     const { promise, resolve } = Promise.withResolvers<DeathCause>();
@@ -269,9 +273,21 @@ export class Link implements Channel {
     wire.drainNow(until);
   }
 
-  /** Its peer proved itself over another connection, and is about to make a new one for it: a cut may last as long as at its beginning. */
-  provedBeside(): void {
-    if (!this.isOpen || this.#wire !== undefined) return;
+  /** Its peer proved itself over another connection: a cut may last as long as that is there, and then as long as at its beginning. */
+  heldBeside(): void {
+    this.#isHeldBeside = true;
+    if (this.#wire === undefined) this.#renew();
+  }
+
+  /** That connection is gone, and so is the way that both had. */
+  lostBeside(): void {
+    this.#isHeldBeside = false;
+    if (this.#wire === undefined) this.#renew();
+    else this.cut();
+  }
+
+  #renew(): void {
+    if (!this.isOpen) return;
     this.#patience.renew();
     this.#patience.run();
   }
@@ -462,6 +478,10 @@ export class Link implements Channel {
 
   /** It cannot be reached: if nothing was heard of it until its end could be explained, it is lost. Another cut meanwhile has its own time. */
   async #giveUpPeer(): Promise<void> {
+    // It computes, and dials when it has time.
+    if (this.#isHeldBeside && performance.now() - this.#heardAt < longestSilenceMs) {
+      return this.#renew();
+    }
     await this.#finish(this.#notReached(), this.#failure, () => this.#patience.isOver);
   }
 

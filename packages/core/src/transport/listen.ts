@@ -121,7 +121,6 @@ async function answer(
         return channel.close(cutOff);
       }
       welcome({});
-      link.provedBeside();
       return watchHeart(link, channel);
     }
     channel.setLimits(options.limits ?? peerLimits);
