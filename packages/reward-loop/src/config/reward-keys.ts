@@ -37,7 +37,15 @@ export const rewardOptions = z.strictObject({
     enable: option(flag, false, "Whether a reward model scores, or is asked by the function."),
     enable_resource_pool: option(flag, false, "Whether the reward model has GPUs of its own."),
     n_gpus_per_node: option(fromZero, 8, "GPUs of this machine for the reward model."),
-    nnodes: option(fromZero, 0, "Machines for the reward model: 1 is this one."),
+    nnodes: option(
+      fromZero,
+      0,
+      "Machines for the reward model: 1 is this one; 0: it shares the GPUs of the policy.",
+    ),
+    shared_gpus: orNull(
+      counted,
+      "The GPUs of the policy, which a reward model with nnodes 0 shares; null: trainer.n_gpus_per_node, or 8. (Ours.)",
+    ),
     model_path: orNull(text, "The reward model: its folder, or its name."),
     servers: option(z.array(text), [], "host:port of servers that run already. (Ours.)"),
     allowed_paths: option(
@@ -48,7 +56,7 @@ export const rewardOptions = z.strictObject({
     rollout: option(
       free,
       { ...rolloutDefaults },
-      "verl's settings of the engine, as flags of the servers.",
+      "verl's settings of the engine, as flags of the servers; its name: vllm (null) or sglang.",
     ),
   }),
   sandbox_fusion: nested({

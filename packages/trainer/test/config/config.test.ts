@@ -684,6 +684,21 @@ test("all keys of verl's own files are read at once, and told", () => {
   expect(notDone).toEqual([]);
 });
 
+test("rewards take the policy's tokenizer, and its GPUs, from where verl has them; else these are told as not used", () => {
+  const model = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
+  const own = [`actor_rollout_ref.model.path=${model}`, "trainer.n_gpus_per_node=4"];
+  const alone = withOverrides(...own);
+  expect(alone.reward).toMatchObject({ policy_tokenizer: model });
+  expect(alone.ignored).toEqual(["trainer.n_gpus_per_node"]);
+  const shared = withOverrides(
+    ...own,
+    "reward_model.enable=true",
+    "reward_model.model.path=${actor_rollout_ref.model.path}",
+  );
+  expect(shared.reward.reward_model).toMatchObject({ model_path: model, shared_gpus: 4 });
+  expect(shared.ignored).toEqual([]);
+});
+
 describe("references into keys that are not used", () => {
   test.each([
     ["actor_rollout_ref.model.path=/models/mine", "/models/mine"],
