@@ -221,6 +221,14 @@ const core: readonly Row[] = [
     "packages/cluster/test/simulation.test.ts",
   ],
   [
+    "link-beside",
+    "core/src/transport/link",
+    "if (this.#isHeldBeside && performance.now()",
+    "if (performance.now() < 0 && performance.now()",
+    "a host that computes while its link is cut is given up, though it is there",
+    "packages/core/test/link.test.ts",
+  ],
+  [
     "link-given-up",
     "core/src/transport/link",
     "if (explained !== cause || isStillSo()) this.#end(explained);",
