@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { MessageChannel } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Batch } from "../src/protocol/messages.ts";
+import type { Batch } from "../src/protocol/message.ts";
 import { AuthenticationError, type DeathCause, RaySystemError } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
 import type { Address, Hello } from "../src/transport/address.ts";

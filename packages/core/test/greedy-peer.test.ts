@@ -5,7 +5,7 @@ import { body, messages, pack } from "../../../test/fixtures/wire.ts";
 import type { ObjectExchange } from "../src/caller/object-exchange.ts";
 import { Pulls } from "../src/caller/pulls.ts";
 import { Sessions } from "../src/caller/sessions.ts";
-import { BatchReader } from "../src/protocol/messages.ts";
+import { BatchReader } from "../src/protocol/frames/batch-reader.ts";
 import { Ledger } from "../src/rpc/ledger.ts";
 import { type CallMessage, Session, type SessionReceiver } from "../src/rpc/session.ts";
 import type { Directory } from "../src/rpc/directory.ts";

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { Batch } from "../src/protocol/messages.ts";
+import type { Batch } from "../src/protocol/message.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import { listen, type ListenOptions } from "../src/transport/listen.ts";
 import { dial } from "../src/transport/dial.ts";

@@ -8,7 +8,7 @@
  * argument: what it waits for may come of them.
  */
 import type { FailureData } from "../protocol/failure.ts";
-import type { Route } from "../protocol/messages.ts";
+import type { Route } from "../protocol/message.ts";
 import {
   type ActorIdentity,
   actorDeath,

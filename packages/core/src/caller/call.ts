@@ -6,7 +6,7 @@
  */
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
-import type { Route } from "../protocol/messages.ts";
+import type { Route } from "../protocol/message.ts";
 import type { Demand } from "../rpc/demand.ts";
 import type { ActorInfo } from "../rpc/directory.ts";
 import type { CallSignals } from "./call-signals.ts";

@@ -5,7 +5,7 @@
  * chain only to name a method that does not exist. A handle knows method names, not the class, and so travels anywhere.
  */
 import { inspect } from "node:util";
-import type { CallShape, Route } from "../protocol/messages.ts";
+import type { CallShape, Route } from "../protocol/message.ts";
 import { InvalidOptionError, MethodNotFoundError } from "../shared/errors.ts";
 import { builtInMethods } from "../shared/methods.ts";
 import {

@@ -8,7 +8,7 @@
 import { inspect } from "node:util";
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
-import { noMoreItems, unlimitedItems } from "../protocol/messages.ts";
+import { noMoreItems, unlimitedItems } from "../protocol/message.ts";
 import { StreamingGeneratorReplayInconsistentError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { refuseJson } from "../shared/no-json.ts";

@@ -8,7 +8,7 @@
 import type { Caller } from "../caller/caller.ts";
 import type { ActorScope, Stop, TaskScope } from "../caller/task-scope.ts";
 import type { Encoded } from "../protocol/codec.ts";
-import { noMoreItems, unlimitedItems } from "../protocol/messages.ts";
+import { noMoreItems, unlimitedItems } from "../protocol/message.ts";
 import type { Assignment } from "../rpc/demand.ts";
 import type { CallMessage, Running, Session } from "../rpc/session.ts";
 import type { TaskEvents } from "../inside/task-events.ts";

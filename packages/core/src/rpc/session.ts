@@ -7,14 +7,9 @@
  */
 import type { Encoded } from "../protocol/codec.ts";
 import { warnOfCopies } from "../protocol/live-memory.ts";
-import {
-  type Batch,
-  BatchReader,
-  BatchWriter,
-  type Message,
-  type Part,
-  type Route,
-} from "../protocol/messages.ts";
+import type { Batch, Message, Part, Route } from "../protocol/message.ts";
+import { BatchReader } from "../protocol/frames/batch-reader.ts";
+import { BatchWriter } from "../protocol/frames/batch-writer.ts";
 import { assertNever, type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { Lane } from "./lane.ts";

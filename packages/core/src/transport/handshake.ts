@@ -13,7 +13,7 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { AuthenticationError, ProtocolVersionError, RaySystemError } from "../shared/errors.ts";
-import type { Batch } from "../protocol/messages.ts";
+import type { Batch } from "../protocol/message.ts";
 import type { FrameLimits } from "./framing.ts";
 import { SlowFrameError } from "./pace.ts";
 import { type SocketChannel, unreadByPeer } from "./socket.ts";

@@ -6,7 +6,7 @@
  * lost, and so is one of which is known otherwise that it is gone (`explain`). One that was reached and does not answer yet is busy: its time does not
  * count, nor does that of a dialler that has a connection beside the link, for half an hour. Connections that break before anything came over them save nobody: their cuts count together.
  */
-import type { Batch } from "../protocol/messages.ts";
+import type { Batch } from "../protocol/message.ts";
 import {
   AuthenticationError,
   type DeathCause,

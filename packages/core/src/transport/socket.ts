@@ -9,7 +9,7 @@
  */
 import { readSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
-import type { Batch } from "../protocol/messages.ts";
+import type { Batch } from "../protocol/message.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { warn } from "../shared/warning.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";

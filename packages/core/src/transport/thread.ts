@@ -5,7 +5,7 @@
  * A port closes when its other end closes or its thread dies; why is asked of `explain`, for a port cannot know.
  */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
-import type { Batch } from "../protocol/messages.ts";
+import type { Batch } from "../protocol/message.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Endpoint } from "comlink";
 import type { Listener } from "./endpoint.ts";
