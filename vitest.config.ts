@@ -21,7 +21,7 @@ const pure = [
   "packages/rayling/test/cli-parts.test.ts",
   "test/bench/python.test.ts",
   "test/examples/rewards.test.ts",
-  "test/workspace/{documents,golden,house,layers,parity,public-names,suites,terminals}.test.ts",
+  "test/workspace/{golden,house,layers,parity,public-names,suites,terminals}.test.ts",
 ];
 
 /** The core battery runs on threads, and on these. */
