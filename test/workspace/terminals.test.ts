@@ -20,7 +20,7 @@ test("the process is warned in one way", () => {
 
 test("stdout and stderr are written to by the command's output, and by the driver for its hosts", () => {
   expect(filesWith(/process(?:\.std(?:out|err)|\[stream\])\.write\(/)).toEqual([
-    "packages/core/src/runtime/driver.ts",
+    "packages/core/src/runtime/host-logs.ts",
     "packages/rayling/src/cli/output.ts",
   ]);
 });

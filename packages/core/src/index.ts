@@ -67,7 +67,7 @@ export type {
 } from "./rpc/directory.ts";
 export { ObjectRefGenerator } from "./caller/stream.ts";
 export type { CallOptions } from "./caller/handle.ts";
-export type { InitOptions } from "./runtime/driver.ts";
+export type { InitOptions } from "./runtime/init-options.ts";
 export {
   ActorAlreadyExistsError,
   ActorDiedError,

@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { expose, wrap } from "comlink";
 import { type LauncherControl, dialled } from "../../../core/src/host/control.ts";
 import { Door, type DoorParts } from "../../../core/src/host/door.ts";
-import { type ComposedHost, composeHost } from "../../../core/src/host/host-runtime.ts";
+import { HostRuntime } from "../../../core/src/host/host-runtime.ts";
 import type { DeathCause } from "../../../core/src/shared/errors.ts";
 import { newBudget } from "../../../core/src/store/budget.ts";
 import type { Channel } from "../../../core/src/transport/channel.ts";
@@ -136,7 +136,7 @@ export class SimulatedHost implements AgentHost {
   readonly id: string;
   readonly process: Process;
   readonly machine: SimulatedMachine;
-  composed: ComposedHost | undefined;
+  composed: HostRuntime | undefined;
   readonly #resolveExited: (cause: DeathCause) => void;
   readonly #world: World;
   readonly #network: Network;
@@ -229,7 +229,7 @@ export class SimulatedHost implements AgentHost {
     });
     const endpoint = channelEndpoint(control);
     const driver = wrap<LauncherControl>(endpoint);
-    this.composed = composeHost(
+    this.composed = new HostRuntime(
       {
         identity: settings,
         driver,

@@ -1,7 +1,7 @@
 /** The nodes and what they have; and more nodes in this process, for tests of what happens on several. */
 import type { NodeInfo } from "../rpc/cluster.ts";
 import type { Amounts } from "../rpc/demand.ts";
-import { nodeAmounts } from "../runtime/driver.ts";
+import { nodeAmounts } from "../runtime/init-options.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { checkOptions, count, text } from "../shared/options.ts";
 import { show } from "../shared/show.ts";

@@ -14,7 +14,8 @@ import {
 } from "../caller/current.ts";
 import { closeCounts } from "../host/registry.ts";
 import type { Directory, RuntimeEnv } from "../rpc/directory.ts";
-import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
+import { Driver } from "../runtime/driver.ts";
+import { type InitOptions, readInitOptions } from "../runtime/init-options.ts";
 import { hasSettings } from "../runtime/host.ts";
 import { InvalidOptionError, RaySystemError, SessionEndedError } from "../shared/errors.ts";
 import { refusePlace } from "../shared/refuse-place.ts";
@@ -232,7 +233,7 @@ function start(options: InitOptions): Driver {
     throw slot.hasEnded ? new SessionEndedError(message) : new RaySystemError(message);
   }
   refusePlace();
-  const driver = startDriver(options);
+  const driver = new Driver(readInitOptions(options));
   slot.driver = driver;
   setCurrentCaller(driver.caller, driver.namespace);
   return driver;

@@ -8,12 +8,14 @@ import { newId } from "../shared/ids.ts";
 import { detach, detachArguments, type DriverControl } from "./control.ts";
 import type { Ways } from "./ways.ts";
 
+export type RemoteDirectory = Directory & { readonly registered: () => Promise<void> };
+
 export function remoteDirectory(
   driver: Remote<DriverControl>,
   hostId: string,
   ways: Ways,
   onExport: (values: readonly Encoded[]) => void,
-): Directory & { readonly registered: () => Promise<void> } {
+): RemoteDirectory {
   const registrations = new Set<Promise<void>>();
   // A driver that cannot be told anything is ending, and this host with it.
   const tell = (sent: Promise<void>): void => void sent.catch(() => undefined);
