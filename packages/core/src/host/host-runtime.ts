@@ -5,13 +5,13 @@
  * come to their channels and in how they end, which their entry points give in as the wiring.
  */
 import type { Remote } from "comlink";
-import { Call } from "../caller/call.ts";
+import { Call } from "../caller/calls/call.ts";
 import { Caller } from "../caller/caller.ts";
 import { setCurrentCaller } from "../caller/current.ts";
-import { CycleWatch } from "../caller/cycle-watch.ts";
-import type { TaskScope } from "../caller/task-scope.ts";
-import type { Waitable } from "../caller/waitable.ts";
-import { Waiting } from "../caller/waiting.ts";
+import { CycleWatch } from "../caller/waits/cycle-watch.ts";
+import type { TaskScope } from "../caller/waits/task-scope.ts";
+import type { Waitable } from "../caller/waits/waitable.ts";
+import { Waiting } from "../caller/waits/waiting.ts";
 import { TaskEvents } from "../inside/task-events.ts";
 import { causeFromData } from "../protocol/cause.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
@@ -22,26 +22,26 @@ import { ImmutabilityCheck } from "../store/immutability.ts";
 import { ObjectEntry } from "../store/object-entry.ts";
 import { SpillFiles } from "../store/spill-files.ts";
 import type { Channel } from "../transport/channel.ts";
-import { renew } from "../transport/credentials.ts";
+import { renew } from "../transport/tls/credentials.ts";
 import { drainAll } from "../transport/drain.ts";
-import { Arrivals } from "./arrivals.ts";
+import { PendingArguments } from "./calls/pending-arguments.ts";
 import type { DriverControl, HostControl, HostIdentity, HostStats } from "./control.ts";
-import type { Door, DoorParts } from "./door.ts";
-import { errorClasses } from "./error-classes.ts";
-import { Execution } from "./execution.ts";
-import { HostedActors } from "./hosted-actors.ts";
-import { HostedTasks } from "./hosted-tasks.ts";
-import { Idleness } from "./idleness.ts";
-import { Instance } from "./instance.ts";
-import { guardDriverCode, Loader } from "./loader.ts";
-import { takeProgram } from "./program.ts";
+import type { HostListener, HostListenerParts } from "./ways/host-listener.ts";
+import { errorClasses } from "./code/error-classes.ts";
+import { Execution } from "./calls/execution.ts";
+import { HostedActors } from "./calls/hosted-actors.ts";
+import { HostedTasks } from "./calls/hosted-tasks.ts";
+import { Idleness } from "./calls/idleness.ts";
+import { Instance } from "./calls/instance.ts";
+import { guardDriverCode, Loader } from "./code/loader.ts";
+import { takeProgram } from "./code/program.ts";
 import { type RemoteDirectory, remoteDirectory } from "./remote-directory.ts";
 import { Reporter } from "./reporter.ts";
-import { runTask, taskTarget } from "./task-runner.ts";
-import { warnOfServers } from "./top-level.ts";
+import { runTask, taskTarget } from "./calls/task-runner.ts";
+import { warnOfServers } from "./code/top-level.ts";
 import { viewHost } from "./view.ts";
 import { foundCycle, taskNodeId, waitNodesOf } from "./wait-nodes.ts";
-import { Ways } from "./ways.ts";
+import { DirectChannels } from "./ways/direct-channels.ts";
 
 export interface HostWiring {
   readonly identity: HostIdentity;
@@ -49,7 +49,7 @@ export interface HostWiring {
   /** The channel to the driver; `explain` resolves when the driver is known to be gone. */
   readonly data: (explain: () => Promise<DeathCause>) => Channel;
   /** Where other hosts can dial it, if they are to. */
-  readonly door?: (parts: Pick<DoorParts, "death" | "onChannel">) => Door;
+  readonly door?: (parts: Pick<HostListenerParts, "death" | "onChannel">) => HostListener;
   readonly objectStore: {
     readonly budget: Budget;
     readonly spillDirectory: string;
@@ -89,11 +89,11 @@ export class HostRuntime {
   readonly #loader: Pick<Loader, "find">;
   readonly #driver: Remote<DriverControl>;
   readonly #directory: RemoteDirectory;
-  readonly #ways: Ways;
+  readonly #direct: DirectChannels;
   readonly #data: Channel;
   readonly #reporter: Reporter;
   readonly #idleness: Idleness = new Idleness();
-  readonly #arrivals: Arrivals;
+  readonly #pending: PendingArguments;
   readonly #actors: HostedActors;
   readonly #tasks: HostedTasks;
   /** It ends soon, and starts nothing more. */
@@ -109,10 +109,10 @@ export class HostRuntime {
     const death = (peerId: string): Promise<DeathCause> => this.#death(peerId);
     const door = wiring.door?.({
       death,
-      onChannel: (peerId, channel) => this.#begin(peerId, this.#ways.keep(channel)),
+      onChannel: (peerId, channel) => this.#begin(peerId, this.#direct.keep(channel)),
     });
-    this.#ways = new Ways({ hostId, door, death, network: identity.network });
-    this.#directory = remoteDirectory(driver, hostId, this.#ways, (values) => {
+    this.#direct = new DirectChannels({ hostId, door, death, network: identity.network });
+    this.#directory = remoteDirectory(driver, hostId, this.#direct, (values) => {
       for (const value of values) this.caller.exportReferences(value.references ?? [], driverId);
     });
     const events = identity.inside.taskEvents ? new TaskEvents() : undefined;
@@ -122,7 +122,7 @@ export class HostRuntime {
     });
     const waiting = new Waiting(() => this.#tasks.look());
     this.caller = this.#newCaller(waiting, events);
-    this.#arrivals = new Arrivals(this.caller, (call, session) => this.#run(call, session));
+    this.#pending = new PendingArguments(this.caller, (call, session) => this.#run(call, session));
     this.#actors = new HostedActors({
       caller: this.caller,
       driver,
@@ -132,7 +132,7 @@ export class HostRuntime {
     this.#tasks = new HostedTasks({
       waiting,
       idleness: this.#idleness,
-      awaitsArguments: () => !this.#arrivals.isEmpty,
+      awaitsArguments: () => !this.#pending.isEmpty,
       onBlocked: (isBlocked) => this.#directory.setBlocked(hostId, isBlocked),
     });
     const cycles = new CycleWatch(this.caller.stuck, {
@@ -189,9 +189,9 @@ export class HostRuntime {
       terminate: (target, cause) => actors.terminate(target, cause),
       discard: (targets) => actors.discard(targets),
       accept: async (peerId, way, wayId) => {
-        this.#begin(peerId, await this.#ways.open(way, peerId, wayId));
+        this.#begin(peerId, await this.#direct.open(way, peerId, wayId));
       },
-      address: () => this.#ways.address(),
+      address: () => this.#direct.address(),
       stats: () => this.#stats(),
       view: () => viewHost(caller),
       waitNodes: (ids) => waitNodesOf(caller, this.#idleness, ids),
@@ -210,7 +210,7 @@ export class HostRuntime {
   }
 
   #channels(): Channel[] {
-    return [this.#data, ...this.#ways.channels];
+    return [this.#data, ...this.#direct.channels];
   }
 
   #begin(peerId: string, channel: Channel): void {
@@ -223,8 +223,8 @@ export class HostRuntime {
     const instance = this.#actors.get(target);
     // An actor that is not here is not waited for.
     const isHere = target === taskTarget || instance !== undefined;
-    if (isHere && (call.dependencies.length > 0 || !this.#arrivals.isEmpty)) {
-      if (this.#arrivals.takes(call, session, instance?.info.isOrdered ?? false)) return;
+    if (isHere && (call.dependencies.length > 0 || !this.#pending.isEmpty)) {
+      if (this.#pending.takes(call, session, instance?.info.isOrdered ?? false)) return;
     }
     this.#run(call, session);
   }

@@ -6,14 +6,14 @@ import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { standardMemory } from "../shared/machine-memory.ts";
 import { isolationKind } from "../shared/options.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 import type { NetworkSettings } from "../transport/address.ts";
 import {
   type CredentialFiles,
   findCredentials,
   type FoundCredentials,
-} from "../transport/credential-files.ts";
-import { checkMinNodes } from "./joined-nodes.ts";
+} from "../transport/tls/credential-files.ts";
+import { checkMinNodes } from "./nodes/joined-nodes.ts";
 
 /** Options of `init`. */
 export interface InitOptions {

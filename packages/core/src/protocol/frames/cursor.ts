@@ -1,7 +1,7 @@
 /** Reads the bytes of a batch, none of which is believed. */
 import { RaySystemError } from "../../shared/errors.ts";
 import type { Encoded } from "../codec.ts";
-import { outOfBandBytes } from "../encodable.ts";
+import { outOfBandBytes } from "../values/encodable.ts";
 import type { Batch } from "../message.ts";
 import { adoptShared } from "../shared-memory.ts";
 import { leastBodyBytes, liveBit, locatedBit, signalBit, sizeBytes } from "./layout.ts";

@@ -4,7 +4,7 @@
  * they follow as shared buffers, in order.
  */
 import type { Encoded } from "../codec.ts";
-import { outOfBandBytes } from "../encodable.ts";
+import { outOfBandBytes } from "../values/encodable.ts";
 import type { Batch } from "../message.ts";
 import { headRoom, liveBit, locatedBit, signalBit, sizeBytes } from "./layout.ts";
 
