@@ -64,8 +64,7 @@ export class FrameBuffer {
       // A loop beats subarray + set on small bodies.
       const { bytes, start } = encoded;
       const at = this.#length;
-      for (let index = 0; index < size; index++)
-        this.#bytes[at + index] = bytes[start + index] as number;
+      for (let index = 0; index < size; index++) this.#bytes[at + index] = bytes[start + index]!;
       this.#length += size;
     } else {
       this.#bytes.set(encoded.bytes.subarray(encoded.start, encoded.end), this.#length);
