@@ -5,7 +5,7 @@
  */
 
 import { RewardLoopOptionError } from "./errors.ts";
-import { checkKeys } from "./option-checks.ts";
+import { checkKeys } from "./options/read.ts";
 
 /** What it reads of a loop's options. */
 interface ManagerAndIsolation {

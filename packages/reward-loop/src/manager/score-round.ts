@@ -6,12 +6,12 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
-import type { OnFailure } from "../policy-settings.ts";
+import type { FailureSettings } from "../policy-settings.ts";
 import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
 
 /** Of the loop. */
 export interface RoundScorer {
-  readonly onFailure: OnFailure;
+  readonly onFailure: FailureSettings;
   /** The next place in the reward log, if there is one. */
   readonly takeIndex: () => number | undefined;
   /** Once, without fallback. */

@@ -1,7 +1,7 @@
 /** Options of the router: what they are, what they are by default, and what they may be. */
 
-import { between, checkKeys, notAnOption } from "../option-checks.ts";
-import type { Range } from "../option-checks.ts";
+import { between, checkKeys, notAnOption } from "../options/read.ts";
+import type { Range } from "../options/table.ts";
 import type { RouterStrategy } from "./upstreams.ts";
 
 export interface RouterOptions {
@@ -117,7 +117,7 @@ const others: readonly Exclude<keyof RouterOptions, NumberOption>[] = [
 
 /** @param at what they are options of. Throws RewardLoopOptionError, which shows no token and no key */
 export function checkRouterOptions(at: string, options: RouterOptions): void {
-  checkKeys<RouterOptions>(at, options, [...(Object.keys(ranges) as NumberOption[]), ...others]);
+  checkKeys(at, options, [...(Object.keys(ranges) as NumberOption[]), ...others]);
   for (const [name, range] of Object.entries(ranges) as [NumberOption, Range][]) {
     between(`${at}.${name}`, options[name], range);
   }

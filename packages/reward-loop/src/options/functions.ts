@@ -1,0 +1,307 @@
+/** Options of a reward function, and of a loop of one or several: a table for each. */
+
+import { availableParallelism } from "node:os";
+import type { ResourceLimits } from "@rayling/core";
+import type { RewardModelUse } from "../reward-model/reward-model-use.ts";
+import type {
+  HedgeTable,
+  LimitsTable,
+  OnFailureTable,
+  PricesTable,
+  RetryTable,
+} from "./policies.ts";
+import {
+  hedgeOptions,
+  limitsOptions,
+  onFailureOptions,
+  pricesOptions,
+  purseOptions,
+  retryOptions,
+} from "./policies.ts";
+import {
+  byName,
+  choice,
+  choiceOr,
+  flag,
+  inherited,
+  judge,
+  module,
+  number,
+  option,
+  otherwise,
+  own,
+  parts,
+  section,
+  switched,
+  text,
+  timer,
+  url,
+  whole,
+} from "./table.ts";
+import type { OptionTable } from "./table.ts";
+
+/** verl's own section says it in files. */
+const elsewhere = { key: null };
+
+export const spendOptions = {
+  ...purseOptions,
+  whenReached: option(
+    judge<PricesTable>(partTable, pricesOptions),
+    "stop",
+    "What then: no sample is begun any more, or a cheaper function takes over; it costs nothing unless it has prices of its own.",
+    { needs: { names: ["cap"], why: "which has to be reached" } },
+  ),
+};
+export interface SpendTable extends Readonly<typeof spendOptions> {}
+
+/** verl `reward.sandbox_fusion`. */
+export const sandboxFusionOptions = {
+  url: option(url, undefined, "Of the `run_code` of a service that runs programs.", {
+    isRequired: true,
+  }),
+  maxConcurrent: option(
+    whole(1),
+    64,
+    "Programs at once, for all loops that name the service; one that {limits} names counts, too.",
+    { needs: { names: ["url"], why: "of a service that it is for" } },
+  ),
+  memoryLimitMb: option(whole(1), 1024, "The memory that each program may take.", {
+    needs: { names: ["url"], why: "of a service that it is for" },
+  }),
+};
+export interface SandboxFusionTable extends Readonly<typeof sandboxFusionOptions> {}
+
+/** Options of the manager rate_limited, which are limits of the loop. */
+export const rateLimitedOptions = {
+  maxConcurrent: option(whole(1), 1, "Used by the manager rate_limited: calls at once."),
+  maxRpm: option(
+    number({ above: 0 }),
+    undefined,
+    "Used by the manager rate_limited: calls a minute.",
+  ),
+  maxTpm: option(
+    number({ above: 0 }),
+    undefined,
+    "Used by the manager rate_limited: tokens a minute.",
+  ),
+  estimatedTokensPerRequest: option(
+    whole(0),
+    2000,
+    "Used by the manager rate_limited: tokens of a call.",
+  ),
+};
+
+/** What each of several functions may have of its own. */
+export const partOptions = {
+  workers: option(
+    whole(1),
+    otherwise("one per CPU, at least 2, at most 8", defaultWorkers),
+    "Reward loop workers, which several functions share.",
+    { key: "num_workers" },
+  ),
+  concurrency: option(
+    whole(1),
+    inherited(16),
+    "Samples at work per worker; a quarter more stand ready where they are next.",
+    elsewhere,
+  ),
+  executors: option(
+    whole(1),
+    inherited(2),
+    "Threads, or processes, of each worker in which score functions run: while one is blocked, another goes on.",
+  ),
+  executorIsolation: option(
+    choice("thread", "process"),
+    otherwise("threads, and processes with the manager remote", () => "thread" as const),
+    "What an executor is: a thread, or a process of its own for code that may crash (native add-ons, process.abort, memory beyond any limit), which costs its own sample then. A process takes longer to start and some 50 MB.",
+  ),
+  timeoutMs: option(
+    timer,
+    // What may not go on for longer than all of its tries together is ended then.
+    otherwise(
+      "as long as it takes, with the manager rate_limited its timeout",
+      ({ totalTimeoutMs }) => totalTimeoutMs as number | undefined,
+    ),
+    "How long a score function may take for one try, from its start.",
+    { key: "attempt_timeout_ms" },
+  ),
+  totalTimeoutMs: option(
+    timer,
+    otherwise("as long as it takes"),
+    "How long a sample may take from when a worker takes it on, with its waiting and all of its tries; its time in the loop's own line does not count.",
+  ),
+  startTimeoutMs: option(timer, inherited(60_000), "How long the modules may take to load."),
+  reward: option(
+    module,
+    otherwise("verl's scorers by data source"),
+    "The score function: PATH[:name], or with rewardKwargs.",
+    { key: "custom_reward_function" },
+  ),
+  limits: option(
+    section<LimitsTable>(limitsOptions),
+    undefined,
+    "Limits of the endpoint that the function calls.",
+  ),
+  retry: option(
+    switched<RetryTable>(retryOptions),
+    false,
+    "Whether what failed and may go better later is scored again.",
+  ),
+  hedge: option(
+    switched<HedgeTable>(hedgeOptions),
+    false,
+    "Whether a call that takes longer than most is begun a second time beside it.",
+  ),
+  cache: option(
+    text,
+    otherwise("none"),
+    "A file (SQLite) of scores that were given before, and are not paid for again; :memory: is kept for this loop alone.",
+  ),
+  joinSame: option(
+    flag,
+    otherwise("with a cache", ({ cache }) => cache !== undefined),
+    "Whether samples that say the same and come together are asked for once.",
+  ),
+  spend: option(
+    section<SpendTable>(spendOptions),
+    undefined,
+    "Prices by what scores say they used, and what may be spent.",
+  ),
+  sandboxFusion: option(
+    section<SandboxFusionTable>(sandboxFusionOptions),
+    otherwise("they run on this machine, a few at a time"),
+    "The service in which programs are tested (verl's data sources codecontests, apps, codeforces, taco).",
+    elsewhere,
+  ),
+  manager: option(module, "naive", "A manager's name, or the path of its class.", elsewhere),
+  managerOptions: option(
+    byName(own<unknown>()),
+    {},
+    "The manager's own settings; others than it reads are refused, but for a class of yours.",
+    elsewhere,
+  ),
+  tokenizer: option(
+    module,
+    undefined,
+    "A model's folder, or a module that exports a function that makes the tokenizer (default name createTokenizer); it gets `rewardKwargs`.",
+    elsewhere,
+  ),
+  rewardRouterAddress: option(
+    text,
+    otherwise("that of {rewardModel}"),
+    "host:port of a reward model's router, handed to the score function.",
+    elsewhere,
+  ),
+  rewardRouterToken: option(
+    own<string>(),
+    otherwise("that of {rewardModel}"),
+    "The router demands this token. The score function gets it beside the address, and `@rayling/reward-loop/client` sends it by itself.",
+    elsewhere,
+  ),
+  baseDirectory: option(
+    text,
+    otherwise("the current directory", () => process.cwd()),
+    "Where relative paths start.",
+    elsewhere,
+  ),
+  resourceLimits: option(
+    own<ResourceLimits>(),
+    undefined,
+    "Heap limits of an executor: a score function that reaches one is reported, the others go on.",
+    elsewhere,
+  ),
+};
+
+export const functionOptions = {
+  ...partOptions,
+  onFailure: option(
+    section<OnFailureTable>(onFailureOptions),
+    {},
+    "What becomes of samples that cannot be scored.",
+  ),
+  rewardModel: option(
+    own<RewardModelUse>(),
+    undefined,
+    "A reward model, for score functions of yours that ask it, or without one to score by itself.",
+    elsewhere,
+  ),
+  name: option(
+    text,
+    otherwise("reward_loop_worker, with a suffix where that is taken"),
+    "Workers are named `{name}_{i}`.",
+    elsewhere,
+  ),
+};
+
+export const stageOptions = {
+  ...partOptions,
+  passOn: option(
+    choice("cannotTell", "invalid"),
+    "cannotTell",
+    "When the next one is asked: when this one cannot tell (it returns null, or a score of null), or has no score for whatever reason; not of the last one, which nobody comes after.",
+  ),
+};
+
+export const componentOptions = {
+  ...partOptions,
+  weight: option(
+    number(),
+    1,
+    "How much it counts; 0 or below may be: a score that is only looked at, a penalty.",
+  ),
+  onInvalid: option(
+    choiceOr("score", "mask", "leaveOut"),
+    "mask",
+    "What a sample is worth where this one is invalid: it is invalid, too; what the others say, and invalid if none is left; or that score in its place.",
+  ),
+  cascade: option(parts(stageOptions), undefined, "In place of its function."),
+};
+
+export const loopOptions = {
+  ...functionOptions,
+  rewards: option(
+    parts(componentOptions),
+    undefined,
+    "Several rewards of each sample, by name, in place of one function: each has a function or a cascade, a weight, and what it has differently of the policies beside this; limits belong to each by itself. Their scores are put together.",
+  ),
+  combine: option(
+    choice("sum", "mean"),
+    "sum",
+    "How the rewards become one score: the sum of weight x score, or that divided by the sum of the weights.",
+  ),
+  cascade: option(
+    parts(stageOptions),
+    undefined,
+    "Functions that are asked in order, by name, in place of one: the next one only when the one before cannot tell.",
+  ),
+  spentBefore: option(
+    text,
+    undefined,
+    "The reward log of an earlier part of the run: what its scores have cost is spent, of the caps; a file that is not there says that nothing is.",
+  ),
+  record: option(text, undefined, "A reward log (JSON Lines) to which every outcome is appended."),
+  replay: option(
+    own<string | object>(),
+    undefined,
+    "The reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started.",
+    elsewhere,
+  ),
+};
+
+export const replayOptions = {
+  log: option(text, undefined, "The file.", { isRequired: true }),
+  missing: option(
+    choice("fail", "ask"),
+    "fail",
+    "What becomes of samples that are not in there: they are invalid (NOT_IN_LOG), or the functions are asked.",
+  ),
+};
+
+function partTable(): OptionTable {
+  return partOptions;
+}
+
+/** One per CPU, at least 2, at most 8 (verl: 8). */
+export function defaultWorkers(): number {
+  return Math.min(8, Math.max(2, availableParallelism()));
+}
