@@ -32,9 +32,7 @@ import type { ComponentPlan, RewardPlan, StagePlan } from "./reward-plan.ts";
 export function readPlan(options: RewardLoopOptions): RewardPlan {
   checkOptions(loopOptions, options);
   const { rewards, combine, cascade, limits, ...loop } = options;
-  if (rewards === undefined && combine !== undefined) {
-    notAnOption("combine", "left out without rewards", combine);
-  }
+  checkNeeds({ combine: loopOptions.combine }, options);
   const inherited = only(functionOptions, loop);
   if (rewards === undefined && cascade === undefined) {
     const own = { ...inherited, limits };

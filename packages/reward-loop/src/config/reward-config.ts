@@ -13,12 +13,12 @@ import {
 } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
+import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
 import { rolloutDefaults, rolloutKeys } from "./engine-flags.ts";
 import { refuseIdleKeys } from "./idle/refuse.ts";
 import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { managerOptionsOf } from "./manager-options.ts";
-import { checkParts, functionPartsOf, partsOptionsOf } from "./part-keys.ts";
-import { checkPolicyKeys, policyOptionsOf, rewardOf } from "./policy-keys.ts";
+import { checkParts, functionPartsOf, hasParts } from "./part-keys.ts";
 import {
   defaultRewardConfig,
   hasOwnReward,
@@ -29,6 +29,7 @@ import {
 import type { RewardConfig } from "./reward-keys.ts";
 import { rewardModelUseOf } from "./reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
+import { optionsOf } from "./table-options.ts";
 import { asRewardError, RewardConfigError } from "./reward-config-error.ts";
 
 /**
@@ -102,7 +103,7 @@ export const knownRewardKeys: ConfigTree = {
 
 function checked(reward: unknown): RewardConfig {
   const result = rewardOptions.safeParse(reward);
-  if (result.success) return consistent(result.data);
+  if (result.success) return consistent(result.data as RewardConfig);
   const [issue] = result.error.issues;
   if (issue === undefined) throw new RewardConfigError("reward", "cannot be read");
   const path = ["reward", ...issue.path.map(String)];
@@ -137,7 +138,6 @@ function consistent(config: RewardConfig): RewardConfig {
       null,
     );
   }
-  checkPolicyKeys("reward", config);
   checkParts(config);
   return config;
 }
@@ -153,47 +153,35 @@ export async function loadRewardConfig(
 
 /** The same as options of a reward loop. What the loop has no option for is the manager's. Throws RewardConfigError for a reward model whose servers cannot be had so. */
 export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
-  const { custom_reward_function: custom, reward_manager: manager, reward_kwargs: kwargs } = config;
+  const { reward_manager: manager, reward_kwargs: kwargs } = config;
+  const { policy_tokenizer: policyTokenizer, experiment_name: experimentName } = config;
   const isLimited = isRateLimited(config);
   const registered = registeredManagerOf(config);
-  const {
-    url,
-    max_concurrent: maxConcurrent,
-    memory_limit_mb: memoryLimitMb,
-  } = config.sandbox_fusion;
-  const { policy_tokenizer: policyTokenizer, experiment_name: experimentName } = config;
-  const reward = rewardOf(custom);
-  const isOwn = hasOwnReward(config);
-  const rewardModel = rewardModelUseOf(config.reward_model, !isOwn);
-  const isRemote = registered === "remote";
+  const rewardModel = rewardModelUseOf(config.reward_model, !hasOwnReward(config));
+  const sandboxFusion = optionsOf(sandboxFusionOptions, config.sandbox_fusion);
+  const functions = functionPartsOf(config).length;
   return {
-    workers: config.num_workers,
     // In verl each worker has a pool of as many processes as there are workers.
-    ...(isRemote ? { executors: config.num_workers } : {}),
-    ...(reward === undefined ? {} : { reward }),
+    ...(registered === "remote" ? { executors: config.num_workers } : {}),
     ...(policyTokenizer === null ? {} : { tokenizer: policyTokenizer }),
     ...(rewardModel === undefined
       ? {}
       : {
           rewardModel: policyTokenizer === null ? rewardModel : { ...rewardModel, policyTokenizer },
         }),
-    ...(url === null ? {} : { sandboxFusion: { url, maxConcurrent, memoryLimitMb } }),
+    ...(sandboxFusion.url === undefined ? {} : { sandboxFusion }),
     manager: registered ?? { path: manager.module.path ?? "", name: manager.name },
-    managerOptions: managerOptionsOf(
-      isLimited
-        ? {
-            max_concurrent: config.max_concurrent,
-            max_rpm: config.max_rpm,
-            max_tpm: config.max_tpm,
-            estimated_tokens_per_request: config.estimated_tokens_per_request,
-          }
-        : registered === "gdpo"
-          ? { experiment_name: experimentName, ...kwargs }
-          : kwargs,
-    ),
+    managerOptions: isLimited
+      ? optionsOf(rateLimitedOptions, config)
+      : managerOptionsOf(
+          registered === "gdpo" ? { experiment_name: experimentName, ...kwargs } : kwargs,
+        ),
     ...(isLimited ? { timeoutMs: 1000 * config.timeout } : {}),
-    ...policyOptionsOf(config),
-    ...partsOptionsOf(config),
+    ...(optionsOf(loopOptions, config) as RewardLoopOptions),
+    // For all of them together, where they do not say their own.
+    ...(hasParts(config)
+      ? { workers: Math.max(1, Math.floor(config.num_workers / functions)) }
+      : {}),
   };
 }
 

@@ -268,6 +268,7 @@ export const loopOptions = {
     choice("sum", "mean"),
     "sum",
     "How the rewards become one score: the sum of weight x score, or that divided by the sum of the weights.",
+    { needs: { names: ["rewards"], why: "which it puts together" } },
   ),
   cascade: option(
     parts(stageOptions),

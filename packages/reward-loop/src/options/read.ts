@@ -38,10 +38,9 @@ export function checkOptions(table: OptionTable, given: object, at: string = "")
 /** What needs another option to mean anything has it. Throws RewardLoopOptionError. */
 export function checkNeeds(table: OptionTable, given: object, at: string = ""): void {
   const options = given as Given;
-  for (const [name, { kind, needs, standard }] of Object.entries(table)) {
+  for (const [name, { kind, needs }] of Object.entries(table)) {
     const value = options[name];
-    // A default says nothing.
-    if (value === undefined || value === standard) continue;
+    if (value === undefined || (kind.is === "judge" && value === "stop")) continue;
     const place = placeOf(at, name);
     if (needs?.names.every((one) => options[one] === undefined) === true) {
       notAnOption(

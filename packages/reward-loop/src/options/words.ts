@@ -78,3 +78,8 @@ export function camel(key: string): string {
 export function snake(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
+
+/** By which key an option stands in files; null: by none. */
+export function keyOf(name: string, { key }: Option): string | null {
+  return key === undefined ? snake(name) : key;
+}

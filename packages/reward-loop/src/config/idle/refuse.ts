@@ -3,6 +3,7 @@
  * with what to set instead: who sets one believes that it works. What is as verl's defaults have it says nothing, so that verl's own files are read as they stand.
  */
 
+import { sandboxFusionOptions } from "../../options/functions.ts";
 import { writtenKey } from "../legacy.ts";
 import { functionPartsOf, hasParts, partsOf } from "../part-keys.ts";
 import {
@@ -18,6 +19,7 @@ import type { IdleKey } from "./idle-key.ts";
 import { idleManagerSettings } from "./manager-settings.ts";
 import { idleModelKeys } from "./model-keys.ts";
 import { idlePartKeys } from "./part-keys.ts";
+import { idleKeysOf } from "./table-keys.ts";
 
 /**
  * Throws RewardConfigError for the first, by the place where it is written: today's, or that of verl 0.7.
@@ -118,15 +120,7 @@ function idleScoreSettings(config: RewardConfig): IdleKey[] {
 function idleSandboxKeys(config: RewardConfig): IdleKey[] {
   const at = "reward.sandbox_fusion";
   const { url } = config.sandbox_fusion;
-  if (url === null) {
-    return (["max_concurrent", "memory_limit_mb"] as const)
-      .filter((key) => config.sandbox_fusion[key] !== defaultRewardConfig.sandbox_fusion[key])
-      .map((key) => ({
-        key: `${at}.${key}`,
-        value: config.sandbox_fusion[key],
-        why: `and there is no ${at}.url of a service that it is for`,
-      }));
-  }
+  if (url === null) return idleKeysOf(sandboxFusionOptions, config.sandbox_fusion, at);
   const functions = hasParts(config) ? functionPartsOf(config).map(([, part]) => part) : [config];
   const areOwn = functions.every((one) => one.custom_reward_function.path !== null);
   if (!areOwn && !config.reward_model.enable) return [];
