@@ -8,7 +8,7 @@ import { z } from "zod";
 import { isUrl, partName, partNameWords } from "../options/read.ts";
 import { isOtherwise } from "../options/table.ts";
 import type { FileOf, Form, FunctionFile, Option, OptionTable } from "../options/table.ts";
-import { defaultWords, keyOf, snake, withNames } from "../options/words.ts";
+import { defaultWords, helpOf, keyOf, snake } from "../options/words.ts";
 
 type Keys = Record<string, z.ZodType>;
 
@@ -49,8 +49,8 @@ function keysIn(table: OptionTable): Keys {
 
 function keysAt(key: string, one: Option, table: OptionTable): [string, z.ZodType][] {
   const { kind } = one;
-  const named = (words: string): string => withNames(words, (name) => keyNameOf(table, name));
-  const help = named(one.help);
+  const nameOf = (name: string): string => keyNameOf(table, name);
+  const help = helpOf(one, nameOf);
   switch (kind.is) {
     case "section":
       return [[key, nested(keysIn(kind.table))]];
@@ -62,8 +62,8 @@ function keysAt(key: string, one: Option, table: OptionTable): [string, z.ZodTyp
       return [[key, nested({ ...functionKeys(help), prices: nested(keysIn(kind.prices)) })]];
     default: {
       const value = fileDefaultOf(one);
-      const words = value === null ? defaultWords(one) : undefined;
-      const said = words === undefined ? help : `${help} null: ${named(words)}.`;
+      const words = value === null ? defaultWords(one, nameOf) : undefined;
+      const said = words === undefined ? help : `${help} null: ${words}.`;
       const own: [string, z.ZodType] = [
         key,
         option(orDefault(typeOf(kind), value), value as never, said),

@@ -48,7 +48,7 @@ export const spendOptions = {
   whenReached: option(
     judge<PricesTable>(partTable, pricesOptions),
     "stop",
-    "What then: no sample is begun any more, or a cheaper function takes over; it costs nothing unless it has prices of its own.",
+    "A cheaper function that takes over when the cap is reached; without one no sample is begun any more. It costs nothing unless it has prices of its own.",
     { needs: { names: ["cap"], why: "which has to be reached" } },
   ),
 };
@@ -56,9 +56,14 @@ export interface SpendTable extends Readonly<typeof spendOptions> {}
 
 /** verl `reward.sandbox_fusion`. */
 export const sandboxFusionOptions = {
-  url: option(url, undefined, "Of the `run_code` of a service that runs programs.", {
-    isRequired: true,
-  }),
+  url: option(
+    url,
+    undefined,
+    "The `run_code` of a service that runs programs, for the scorers by data source.",
+    {
+      isRequired: true,
+    },
+  ),
   maxConcurrent: option(
     whole(1),
     64,
@@ -96,7 +101,7 @@ export const partOptions = {
   workers: option(
     whole(1),
     otherwise("one per CPU, at least 2, at most 8", defaultWorkers),
-    "Reward loop workers, which several functions share.",
+    "Reward loop workers; where nobody says how many, several functions share those of one.",
     { key: "num_workers" },
   ),
   concurrency: option(
@@ -228,7 +233,7 @@ export const functionOptions = {
   name: option(
     text,
     otherwise("reward_loop_worker, with a suffix where that is taken"),
-    "Workers are named `{name}_{i}`.",
+    "What workers are called, with _ and their number behind it.",
     elsewhere,
   ),
 };

@@ -125,10 +125,11 @@ export const retryOptions = {
     ["infrastructure", "rate-limit", "timeout"],
     "Which failures are tried again.",
   ),
+  // Infinity: as many as there are failures.
   budget: option(
     number({ least: 0, infinite: true }),
     0.2,
-    "Further tries that are allowed for each first one, over time; Infinity: as many as there are failures.",
+    "Further tries that are allowed for each first one, over time.",
   ),
 };
 export interface RetryTable extends Readonly<typeof retryOptions> {}

@@ -2,7 +2,7 @@
 
 import { RewardLoopOptionError } from "../errors.ts";
 import { isOtherwise } from "./table.ts";
-import type { Form, Given, OptionsOf, OptionTable, Range, SettingsOf } from "./table.ts";
+import type { Form, Given, Option, OptionsOf, OptionTable, Range, SettingsOf } from "./table.ts";
 import { listed, rangeWords, wordsOf } from "./words.ts";
 
 /** @param at what they are options of; "" for the loop itself. Throws RewardLoopOptionError. */
@@ -70,6 +70,28 @@ export function withDefaults<Table extends object>(
     return [name, settled(kind, value ?? standard)];
   });
   return Object.fromEntries(settings) as SettingsOf<Table>;
+}
+
+/** What may stand there. */
+export function isAllowed(kind: Form, value: unknown): boolean {
+  try {
+    checkValue(kind, value, "");
+    return true;
+  } catch (error) {
+    if (error instanceof RewardLoopOptionError) return false;
+    throw error;
+  }
+}
+
+/** An entry by the names of its sections and its own: `limits.requestsPerMinute`. Throws for one that there is not. */
+export function optionAt(table: OptionTable, path: string): Option {
+  const [name = "", ...inside] = path.split(".");
+  const found = table[name];
+  if (found === undefined) throw new Error(`There is no option ${path}.`);
+  if (inside.length === 0) return found;
+  const { kind } = found;
+  if (kind.is !== "section" && kind.is !== "switch") throw new Error(`${name} is no section.`);
+  return optionAt(kind.table, inside.join("."));
 }
 
 function settled(kind: Form, value: unknown): unknown {

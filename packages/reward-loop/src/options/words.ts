@@ -52,16 +52,25 @@ export function rangeWords({ least, above, most, below, whole }: Range): string 
 }
 
 /** Its default; undefined where there is none, or it says nothing. */
-export function defaultWords({ standard }: Option): string | undefined {
+export function defaultWords(
+  { standard }: Option,
+  nameOf: (option: string) => string,
+): string | undefined {
   if (standard === undefined) return undefined;
   if (typeof standard === "string" || typeof standard === "number") return String(standard);
   if (Array.isArray(standard)) return listed(standard as string[], "and");
-  if (isOtherwise(standard)) return standard.words;
+  if (isOtherwise(standard)) return withNames(standard.words, nameOf);
   return typeof standard === "boolean" ? String(standard) : undefined;
 }
 
+/** What it means, and with which others, by the names that the reader knows. */
+export function helpOf({ help, needs }: Option, nameOf: (option: string) => string): string {
+  const others = needs === undefined ? "" : ` With ${listed(needs.names.map(nameOf), "or")}.`;
+  return withNames(help, nameOf) + others;
+}
+
 /** Texts of a table have names of other options in braces. */
-export function withNames(text: string, nameOf: (option: string) => string): string {
+function withNames(text: string, nameOf: (option: string) => string): string {
   return text.replaceAll(/\{(\w+)\}/g, (_match, name: string) => nameOf(name));
 }
 
