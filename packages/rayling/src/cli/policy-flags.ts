@@ -112,7 +112,7 @@ function spendOf(
 
 function prices(text: string): Prices {
   const parts = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
-  const [perMillionInputTokens = 0, perMillionOutputTokens = 0, perCall = 0] = parts;
+  const [perMillionInputTokens, perMillionOutputTokens, perCall] = parts;
   const isPrice = parts.length >= 2 && parts.length <= 3 && parts.every((one) => one >= 0);
   if (isPrice) return { perMillionInputTokens, perMillionOutputTokens, perCall };
   throw new InvalidArgumentError("It must be IN,OUT or IN,OUT,CALL, each at least 0.");

@@ -31,7 +31,7 @@ import type { ComponentPlan, RewardPlan, StagePlan } from "./reward-plan.ts";
 /** Throws RewardLoopOptionError, InvalidRewardSpecError. */
 export function readPlan(options: RewardLoopOptions): RewardPlan {
   checkOptions(loopOptions, options);
-  const { rewards, combine, cascade, limits, ...loop } = options;
+  const { rewards, cascade, limits, ...loop } = options;
   checkNeeds({ combine: loopOptions.combine }, options);
   const inherited = only(functionOptions, loop);
   if (rewards === undefined && cascade === undefined) {
@@ -54,7 +54,7 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
       ? { kind: "cascade", stages: stagesOf(cascade ?? {}, outer, "") }
       : {
           kind: "rewards",
-          combine: withDefaults({ combine: loopOptions.combine }, { combine }).combine,
+          combine: withDefaults(loopOptions, options).combine,
           components: componentsOf(rewards, outer),
         };
   if (sandboxFusion !== undefined && areAllOwn(parts)) {
@@ -65,12 +65,9 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
 }
 
 /** Throws RewardLoopOptionError. */
-export function readLogs({
-  record,
-  replay,
-  spentBefore,
-  baseDirectory = process.cwd(),
-}: RewardLoopOptions): LogPlan {
+export function readLogs(options: RewardLoopOptions): LogPlan {
+  const { record, spentBefore, baseDirectory } = withDefaults(loopOptions, options);
+  const { replay } = options;
   const pathOf = (path: string | undefined): string | undefined =>
     path === undefined ? undefined : resolve(baseDirectory, path);
   const recorded = pathOf(record);
@@ -175,8 +172,9 @@ function functionPlan(
   option: string,
 ): RewardPlan {
   const settings = { ...at(option, () => settingsOf(own)), part: partName(option) };
-  const { prices = {}, cap = 0 } = spend ?? {};
-  if (cap > 0 && Object.values(prices).every((price) => price === undefined)) {
+  const { prices, cap } = spend ?? {};
+  const isPriced = Object.values(prices ?? {}).some((price) => price !== undefined);
+  if (cap !== undefined && cap > 0 && !isPriced) {
     const wanted = "left out without prices, by which it would be reached";
     notAnOption(placeOf(option, "spend.cap"), wanted, cap);
   }

@@ -64,7 +64,7 @@ export class ScoreRound {
       // Not the second time itself: it waits for others, and keeps nothing awake for that long.
       const { first, again } = await awake(async () => {
         const outcome = await submit(sample, this.#lane, index);
-        const isAgain = onFailure.again === true && isWorthAgain(outcome);
+        const isAgain = onFailure.again && isWorthAgain(outcome);
         const second = isAgain ? this.#again(sample, index) : undefined;
         this.#arrived();
         return { first: outcome, again: second };

@@ -66,7 +66,7 @@ export function withDefaults<Table extends object>(
 ): SettingsOf<Table> {
   const settings = Object.entries(table).map(([name, { kind, standard }]) => {
     const value = given[name as keyof Table] as unknown;
-    if (value === undefined && isOtherwise(standard)) return [name, standard.of(given as Given)];
+    if (value === undefined && isOtherwise(standard)) return [name, standard.of(given)];
     return [name, settled(kind, value ?? standard)];
   });
   return Object.fromEntries(settings) as SettingsOf<Table>;

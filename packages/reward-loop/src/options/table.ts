@@ -95,7 +95,7 @@ export type Option<
 
 export type OptionTable = Readonly<Record<string, Option>>;
 
-type Settled<Out, Standard> = [Standard] extends [undefined]
+type Resolved<Out, Standard> = [Standard] extends [undefined]
   ? Out | undefined
   : Standard extends Otherwise<infer Value>
     ? Out | Value
@@ -121,7 +121,7 @@ export function option<
   standard: Standard,
   help: string,
   more: Omit<Entry, "kind" | "standard" | "help" | "key"> & { readonly key?: Key } = {},
-): Option<In, Settled<Out, Standard>, InFile<File, Standard>, Key, Beside> {
+): Option<In, Resolved<Out, Standard>, InFile<File, Standard>, Key, Beside> {
   return { kind, standard, help, ...more };
 }
 

@@ -36,8 +36,8 @@ export function wordsOf(kind: Form): string {
       return "a text or { path, name?, rewardKwargs? }";
     case "judge":
       return '"stop" or the options of a judge';
-    case "own":
-      return "what it stands for";
+    default:
+      return "as its type says";
   }
 }
 

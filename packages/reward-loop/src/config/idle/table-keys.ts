@@ -100,11 +100,12 @@ function idleAlone(
   return isLess ? [{ ...said, why: `less than ${placeOf(atLeast)}, ${least}` }] : [];
 }
 
-function saidIn(table: OptionTable, values: Values, at: string): Said[] {
+/** All that is otherwise than where nobody says anything. */
+export function saidIn(table: OptionTable, config: object, at: string): Said[] {
+  const values = config as Values;
   return fileEntries(table).flatMap(([key, one]) => saidAt(key, one, values, at));
 }
 
-/** What is otherwise than where nobody says anything. */
 function saidAt(key: string, one: Option, values: Values, at: string): Said[] {
   const place = `${at}.${key}`;
   const value = values[key];
