@@ -51,8 +51,8 @@ function flagOf(
 ): Flag {
   const entry = optionAt(loopOptions, option);
   const section = option.slice(0, option.lastIndexOf(".") + 1);
-  const nameOf = (name: string): string =>
-    all.find((one) => one.option === section + name)?.flags.split(" ")[0] ?? name;
+  const nameOf = (name: string): string | undefined =>
+    all.find((one) => one.option === section + name)?.flags.split(" ")[0];
   const help = helpOf(entry, nameOf).replace(/\.$/, "");
   const extra = [
     ...(orNone === true ? ["0 for no limit"] : []),

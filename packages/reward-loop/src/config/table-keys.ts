@@ -5,10 +5,12 @@
 
 import { nested, option } from "@rayling/config-tree/options";
 import { z } from "zod";
+import { loopOptions } from "../options/functions.ts";
+import { helpOf } from "../options/help.ts";
 import { isUrl, partName, partNameWords } from "../options/read.ts";
 import { isOtherwise } from "../options/table.ts";
 import type { FileOf, Form, FunctionFile, Option, OptionTable } from "../options/table.ts";
-import { defaultWords, helpOf, keyOf, snake } from "../options/words.ts";
+import { defaultWords, keyOf, snake } from "../options/words.ts";
 
 type Keys = Record<string, z.ZodType>;
 
@@ -49,7 +51,10 @@ function keysIn(table: OptionTable): Keys {
 
 function keysAt(key: string, one: Option, table: OptionTable): [string, z.ZodType][] {
   const { kind } = one;
-  const nameOf = (name: string): string => keyNameOf(table, name);
+  const nameOf = (name: string): string | undefined =>
+    Object.hasOwn(table, name) || Object.hasOwn(loopOptions, name)
+      ? keyNameOf(table, name)
+      : undefined;
   const help = helpOf(one, nameOf);
   switch (kind.is) {
     case "section":

@@ -2,6 +2,7 @@
 
 export { defaultWorkers, loopOptions } from "./functions.ts";
 export { onFailureOptions } from "./policies.ts";
+export { helpOf } from "./help.ts";
 export { isAllowed, optionAt, withDefaults } from "./read.ts";
 export type { Form, Option, OptionTable } from "./table.ts";
-export { defaultWords, helpOf, wordsOf } from "./words.ts";
+export { defaultWords, wordsOf } from "./words.ts";

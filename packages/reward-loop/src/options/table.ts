@@ -66,8 +66,6 @@ interface Entry {
   readonly kind: Form;
   /** As the user would give it; undefined: none. */
   readonly standard: unknown;
-  /** What it means. Another option of the table stands in braces, as files and flags have names of their own. */
-  readonly help: string;
   /** In files, unless it is the name in snake_case; null: sections of verl's say it there, or nobody. */
   readonly key?: string | null | undefined;
   /** One of these has to be given, too; why stands after a comma. */
@@ -108,7 +106,7 @@ type InFile<File, Standard> = [Standard] extends [undefined]
 /** Sections are always there. */
 type Filed<File> = File extends Section ? File : File | null;
 
-/** An entry. @param standard its default; a value, which files have too, or `otherwise` */
+/** An entry. The comment on it is what editors, pages and flags say of it (help.ts). @param standard its default; a value, which files have too, or `otherwise` */
 export function option<
   In,
   Out,
@@ -119,10 +117,9 @@ export function option<
 >(
   kind: Kind<In, Out, File, Beside>,
   standard: Standard,
-  help: string,
-  more: Omit<Entry, "kind" | "standard" | "help" | "key"> & { readonly key?: Key } = {},
+  more: Omit<Entry, "kind" | "standard" | "key"> & { readonly key?: Key } = {},
 ): Option<In, Resolved<Out, Standard>, InFile<File, Standard>, Key, Beside> {
-  return { kind, standard, help, ...more };
+  return { kind, standard, ...more };
 }
 
 /** @param of left out: there is none */

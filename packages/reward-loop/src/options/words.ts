@@ -54,7 +54,7 @@ export function rangeWords({ least, above, most, below, whole }: Range): string 
 /** Its default; undefined where there is none, or it says nothing. */
 export function defaultWords(
   { standard }: Option,
-  nameOf: (option: string) => string,
+  nameOf: (option: string) => string | undefined,
 ): string | undefined {
   if (standard === undefined) return undefined;
   if (typeof standard === "string" || typeof standard === "number") return String(standard);
@@ -63,15 +63,9 @@ export function defaultWords(
   return typeof standard === "boolean" ? String(standard) : undefined;
 }
 
-/** What it means, and with which others, by the names that the reader knows. */
-export function helpOf({ help, needs }: Option, nameOf: (option: string) => string): string {
-  const others = needs === undefined ? "" : ` With ${listed(needs.names.map(nameOf), "or")}.`;
-  return withNames(help, nameOf) + others;
-}
-
-/** Texts of a table have names of other options in braces. */
-function withNames(text: string, nameOf: (option: string) => string): string {
-  return text.replaceAll(/\{(\w+)\}/g, (_match, name: string) => nameOf(name));
+/** With the names of options, which stand between backquotes, as the reader knows them. @param nameOf undefined where it is no option */
+export function withNames(text: string, nameOf: (option: string) => string | undefined): string {
+  return text.replaceAll(/`(\w+)`/g, (quoted, name: string) => nameOf(name) ?? quoted);
 }
 
 export function listed(names: readonly string[], word: "and" | "or"): string {

@@ -239,7 +239,7 @@ export class ScoreAttempts {
   /** Whether it was ended by us for what is not its endpoint's fault: nobody needs it any more, or it had less than half of the time that its sample has in all. */
   #isGivenUp(signal: AbortSignal | undefined, sentMs: number): boolean {
     if (signal?.aborted !== true) return false;
-    const { totalTimeoutMs = 0 } = this.#settings;
+    const totalTimeoutMs = this.#settings.totalTimeoutMs ?? 0;
     const tookMs = performance.now() - sentMs;
     return signal.reason === isNeedless || 2 * tookMs < totalTimeoutMs;
   }

@@ -6,10 +6,11 @@ import { describe, expect, test } from "vitest";
 import { readRewardConfig } from "../../src/config/reward-config.ts";
 import * as functions from "../../src/options/functions.ts";
 import * as policies from "../../src/options/policies.ts";
-import { checkOptions, optionAt, withDefaults } from "../../src/options/read.ts";
+import { helpOf } from "../../src/options/help.ts";
+import { checkOptions, withDefaults } from "../../src/options/read.ts";
 import { isOtherwise } from "../../src/options/table.ts";
 import type { Form, Option, OptionTable } from "../../src/options/table.ts";
-import { defaultWords, helpOf, keyOf } from "../../src/options/words.ts";
+import { defaultWords, keyOf } from "../../src/options/words.ts";
 import { readSettings } from "../../src/settings.ts";
 import { refusal } from "../config/refusal.ts";
 
@@ -21,28 +22,47 @@ const tables = Object.entries({ ...policies, ...functions }).flatMap(([name, one
 );
 const names = [...new Set(tables.flatMap(([, table]) => Object.keys(table)))];
 
+/** Where the tables stand. */
+const files = ["policies", "functions"];
+const pathOf = (file: string): string => `${packages}reward-loop/src/options/${file}.ts`;
+const sourceOf = (file: string): string => readFileSync(pathOf(file), "utf8");
+
 /** All code but the tables, and what they are read by. */
 const code = globSync("{reward-loop,rayling}/src/**/*.ts", { cwd: packages })
   .filter((path) => !path.startsWith("reward-loop/src/options/"))
   .map((path) => ({ path, text: read(path) }));
 
 describe("an entry", () => {
-  test.each(["policies", "functions"])(
-    "of %s has a comment, for editors, that says what its help and its default say (vitest -u writes it)",
+  test.each(files)(
+    "of %s has a comment, which says what it means and its default (vitest -u writes the default)",
     async (file) => {
-      const path = `${packages}reward-loop/src/options/${file}.ts`;
-      await expect(withComments(readFileSync(path, "utf8"))).toMatchFileSnapshot(path);
+      const entries = entriesIn(sourceOf(file)).map(({ text }) => text);
+      for (const text of entries) expect(text).toMatch(/^[A-Z].*\.$/);
+      expect(entries.length).toBeGreaterThan(25);
+      await expect(withDefaultsIn(sourceOf(file))).toMatchFileSnapshot(pathOf(file));
     },
   );
 
-  test("has help, which ends as sentences do, and names options that there are", () => {
+  test("has that comment as its help", async () => {
+    const texts: Record<string, Record<string, string>> = {};
+    for (const { table, name, text } of files.flatMap((file) => entriesIn(sourceOf(file)))) {
+      (texts[table] ??= {})[name] = text;
+    }
+    const head =
+      "/** Made of the comments in policies.ts and functions.ts: `vitest run packages/reward-loop/test/options -u`. */";
+    const lines = Object.entries(texts).flatMap(([table, entries]) => [
+      `  ${table}: {`,
+      ...Object.entries(entries).map(([name, text]) => `    ${name}: ${JSON.stringify(text)},`),
+      "  },",
+    ]);
+    const made = [head, "", "// oxfmt-ignore", "export const helpTexts = {", ...lines, "};", ""];
+    await expect(made.join("\n")).toMatchFileSnapshot(pathOf("help-texts"));
     for (const [where, table] of tables) {
       for (const [name, one] of Object.entries(table)) {
-        expect(one.help, `${where}.${name}`).toMatch(/^[A-Z].*\.$/);
-        const said: string[] = [...(one.needs?.names ?? []), one.atLeast ?? name];
-        helpOf(one, (other) => `${said.push(other)}`);
-        defaultWords(one, (other) => `${said.push(other)}`);
-        expect(names, `${where}.${name}`).toEqual(expect.arrayContaining(said));
+        expect(helpOf(one, String), `${where}.${name}`).not.toBe("");
+        expect(names).toEqual(
+          expect.arrayContaining([...(one.needs?.names ?? []), one.atLeast ?? name]),
+        );
       }
     }
   });
@@ -213,23 +233,32 @@ function refusalOf(act: () => unknown): unknown {
   return undefined;
 }
 
-/** The text of a file of tables, with the comments that its entries ought to have. */
-function withComments(text: string): string {
-  const lines: string[] = [];
-  let table: OptionTable = {};
-  for (const line of text.split("\n")) {
-    const [, opened] = /^export const (\w+) = \{$/.exec(line) ?? [];
-    table = tables.find(([name]) => name === opened)?.[1] ?? table;
-    const [, name = ""] = /^ {2}(\w+): option\(/.exec(line) ?? [];
-    const one = name === "" ? undefined : optionAt(table, name);
-    if (one !== undefined) {
-      if (/^ {2}\/\*\* .* \*\/$/.test(lines.at(-1) ?? "")) lines.pop();
-      const quoted = (other: string): string => `\`${other}\``;
-      const words = defaultWords(one, quoted);
-      const said = words === undefined ? "" : ` Default: ${words}.`;
-      lines.push(`  /** ${helpOf(one, quoted)}${said} */`);
-    }
-    lines.push(line);
+interface Entry {
+  readonly line: number;
+  readonly table: string;
+  readonly name: string;
+  /** Its comment, without the default. */
+  readonly text: string;
+}
+
+/** Entries of tables, which stand two spaces in, below a comment of one line. */
+function entriesIn(source: string): Entry[] {
+  let table = "";
+  return source.split("\n").flatMap((text, line, lines) => {
+    table = /^export const (\w+) = \{$/.exec(text)?.[1] ?? table;
+    const [, name] = /^ {2}(\w+): option\(/.exec(text) ?? [];
+    if (name === undefined) return [];
+    const [, comment = ""] = /^ {2}\/\*\* (.*) \*\/$/.exec(lines[line - 1] ?? "") ?? [];
+    return [{ line, table, name, text: comment.replace(/ Default: .*\.$/, "") }];
+  });
+}
+
+function withDefaultsIn(source: string): string {
+  const lines = source.split("\n");
+  for (const { line, table, name, text } of entriesIn(source)) {
+    const one = tables.find(([known]) => known === table)?.[1][name] as Option;
+    const words = defaultWords(one, () => undefined);
+    lines[line - 1] = `  /** ${text}${words === undefined ? "" : ` Default: ${words}.`} */`;
   }
   return lines.join("\n");
 }
