@@ -193,10 +193,7 @@ test("samples of a stream are taken in by whoever is asked then, and progress sa
 });
 
 test.each([
-  [
-    { prices: {}, whenReached: { reward: "x" } },
-    "spend.whenReached must be left out without cap",
-  ],
+  [{ prices: {}, whenReached: { reward: "x" } }, "spend.whenReached must be left out without cap"],
   [
     { prices: {}, cap: 1, whenReached: "degrade" },
     'spend.whenReached must be "stop" or the options',

@@ -1,4 +1,4 @@
-/** Made of the comments in policies.ts and functions.ts: `vitest run packages/reward-loop/test/options -u`. */
+/** Made of the comments in policies.ts, functions.ts and reward-model.ts: `vitest run packages/reward-loop/test/options -u`. */
 
 // oxfmt-ignore
 export const helpTexts = {
@@ -115,5 +115,27 @@ export const helpTexts = {
   replayOptions: {
     log: "The file.",
     missing: "What becomes of samples that are not in there. fail: they are invalid (NOT_IN_LOG); ask: the functions are asked.",
+  },
+  routerOptions: {
+    host: "Where it listens. Beyond the loopback the token is all that guards it, and what it sends can be read on the way.",
+    port: "The port; 0: any that is free.",
+    token: "A request must have it as `Authorization: Bearer <token>`. 32 characters at least. It is not passed on.",
+    apiKey: "The servers demand it as `Authorization: Bearer <key>` (`--api-key` of vLLM and SGLang).",
+    allowedPaths: "Paths that are let through besides those of inference, as `/v1/audio/transcriptions`; one that ends in `/*` stands for all below it.",
+    allowedHosts: "Names of this machine that a request may have in its Host header, besides localhost and the address that it came to.",
+    strategy: "Which server a request goes to.",
+    attempts: "Servers that a request is tried on.",
+    timeoutMs: "How long a server may take until its answer begins, and between two parts of it; a client that takes none of it for twice as long has gone.",
+    connectTimeoutMs: "How long a connection to a server may take.",
+    connections: "Connections to each server.",
+    maxConnections: "Connections from clients. Beyond it one that does nothing is cut for the new one, or the new one is answered 503.",
+    maxRequests: "Requests under way; beyond it 503.",
+    maxBodyBytes: "Largest body of a request, in bytes: it is kept to be sent again.",
+    maxBufferedBytes: "All bodies together of the requests under way, in bytes; beyond it 503.",
+    headersTimeoutMs: "How long the head of a request may take to arrive, and a connection may say nothing.",
+    requestTimeoutMs: "How long a whole request may take to arrive.",
+    healthPath: "Where servers say how they are.",
+    healthEveryMs: "How often servers are asked for it.",
+    deterministic: "Equal servers are told apart by the body, so that the same requests go to the same servers (verl `full_determinism`).",
   },
 };

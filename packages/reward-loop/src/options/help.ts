@@ -3,10 +3,11 @@
 import * as functions from "./functions.ts";
 import { helpTexts } from "./help-texts.ts";
 import * as policies from "./policies.ts";
+import * as rewardModel from "./reward-model.ts";
 import type { Option } from "./table.ts";
 import { withNames } from "./words.ts";
 
-const tables = { ...policies, ...functions } as Readonly<Record<string, object>>;
+const tables = { ...policies, ...functions, ...rewardModel } as Readonly<Record<string, object>>;
 
 const texts: ReadonlyMap<unknown, string> = new Map(
   Object.entries(helpTexts as Readonly<Record<string, Readonly<Record<string, string>>>>).flatMap(

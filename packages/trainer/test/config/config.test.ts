@@ -312,7 +312,10 @@ describe("overrides", () => {
     ["reward.limits.adaptive.max=9", "did you mean reward.limits.max_concurrent=auto?"],
     ["reward.limits.max_concurrent=many", 'reward.limits.max_concurrent: is "many": Invalid input'],
     ["reward.spend.cap=5", "without reward.spend.prices nobody knows what is spent"],
-    ["reward.spend.when_reached.path=a.ts", "there is no reward.spend.cap, which has to be reached"],
+    [
+      "reward.spend.when_reached.path=a.ts",
+      "there is no reward.spend.cap, which has to be reached",
+    ],
     ["reward.on_failure.fail_above=2", "reward.on_failure.fail_above: is 2: Too big"],
     ["trainer.policy_timeout_ms=0", "trainer.policy_timeout_ms: is 0: Too small"],
     ["trainer.overlap_validation=perhaps", 'trainer.overlap_validation: is "perhaps"'],
