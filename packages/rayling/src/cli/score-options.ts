@@ -52,23 +52,17 @@ export interface ScoreOptions extends Threads {
 }
 
 /** As they were given; those of a command that lacks one have its default. */
-export interface ScoreFlags extends PolicyFlags {
+export interface ScoreFlags
+  extends
+    PolicyFlags,
+    Pick<ScoreOptions, "manager" | "resume" | "rescoreStale" | "keepStale" | "out" | "seed">,
+    Partial<
+      Pick<ScoreOptions, "solutions" | "judge" | "rewards" | "replay" | "reward" | "baseline">
+    > {
   readonly demo: boolean;
-  readonly solutions?: string;
-  readonly judge?: string;
-  readonly rewards?: string;
-  readonly replay?: string;
-  readonly rewardKwarg: Readonly<Record<string, unknown>>;
-  readonly manager: string;
-  readonly managerOption: Readonly<Record<string, unknown>>;
-  readonly resume: boolean;
-  readonly rescoreStale: boolean;
-  readonly keepStale: boolean;
-  readonly reward?: string;
+  readonly rewardKwarg: ScoreOptions["rewardKwargs"];
+  readonly managerOption: ScoreOptions["managerOptions"];
   readonly latency?: readonly [number, number];
-  readonly out: string;
-  readonly seed: number;
-  readonly baseline?: number;
 }
 
 const loopFlags: readonly LoopFlag[] = [

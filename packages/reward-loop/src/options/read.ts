@@ -66,8 +66,8 @@ export function withDefaults<Table extends object>(
 ): SettingsOf<Table> {
   const settings = Object.entries(table).map(([name, { kind, standard }]) => {
     const value = given[name as keyof Table] as unknown;
-    if (value === undefined && isOtherwise(standard)) return [name, standard.of(given)];
-    return [name, settled(kind, value ?? standard)];
+    if (value !== undefined) return [name, settled(kind, value)];
+    return [name, isOtherwise(standard) ? standard.of(given) : settled(kind, standard)];
   });
   return Object.fromEntries(settings) as SettingsOf<Table>;
 }

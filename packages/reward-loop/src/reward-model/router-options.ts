@@ -1,6 +1,6 @@
 /** Options of the router (options/reward-model.ts), and what secrets, addresses and paths may be. */
 
-import { checkOptions, notAnOption } from "../options/read.ts";
+import { checkOptions, notAnOption, withDefaults } from "../options/read.ts";
 import { routerOptions, type RouterTable } from "../options/reward-model.ts";
 import type { OptionsOf, SettingsOf } from "../options/table.ts";
 
@@ -22,7 +22,10 @@ export function checkRouterOptions(at: string, options: RouterOptions): void {
       maxBufferedBytes,
     );
   }
-  const { token, apiKey, allowedPaths = [], allowedHosts = [], healthPath } = options;
+  const { token, apiKey, allowedPaths, allowedHosts, healthPath } = withDefaults(
+    routerOptions,
+    options,
+  );
   checkToken(`${at}.token`, token);
   checkKey(`${at}.apiKey`, apiKey);
   checkList(
@@ -34,9 +37,7 @@ export function checkRouterOptions(at: string, options: RouterOptions): void {
   checkList(`${at}.allowedHosts`, allowedHosts, /^(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*)$/i, [
     "names or addresses without a port",
   ]);
-  if (healthPath !== undefined) {
-    checkList(`${at}.healthPath`, [healthPath], /^\/[\w.~:@/-]*$/, ["a path like /health"]);
-  }
+  checkList(`${at}.healthPath`, [healthPath], /^\/[\w.~:@/-]*$/, ["a path like /health"]);
 }
 
 /** Throws RewardLoopOptionError, which does not show it. */

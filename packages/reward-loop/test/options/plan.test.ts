@@ -1,0 +1,70 @@
+/** What parts of a loop have of it, by the tables of options; and that an error names the place where something was said. */
+
+import { describe, expect, test } from "vitest";
+import { readRewardConfig, rewardLoopOptionsOf } from "../../src/config/reward-config.ts";
+import { readPlan } from "../../src/compose/read-plan.ts";
+import type { RewardLoopOptions } from "../../src/compose/loop-options.ts";
+import type { RewardLoopSettings } from "../../src/settings.ts";
+
+function partsOf(options: RewardLoopOptions): RewardLoopSettings[] {
+  const plan = readPlan(options);
+  if (plan.kind !== "rewards") throw new TypeError("there are no rewards");
+  return plan.components.flatMap(({ plan: part }) =>
+    part.kind === "function" ? [part.settings] : [],
+  );
+}
+
+describe("a part", () => {
+  test("has of the loop what it does not say, also where it says undefined", () => {
+    const reward = "./a.ts";
+    const [silent, empty, own] = partsOf({
+      timeoutMs: 5,
+      retry: { attempts: 7 },
+      rewards: {
+        silent: { reward },
+        empty: { reward, timeoutMs: undefined, retry: undefined },
+        own: { reward, timeoutMs: 6, retry: true },
+      },
+    });
+    for (const part of [silent, empty]) {
+      expect(part).toMatchObject({ timeoutMs: 5, policy: { retry: { attempts: 7 } } });
+    }
+    expect(own).toMatchObject({ timeoutMs: 6, policy: { retry: { attempts: 3 } } });
+  });
+
+  test.each([
+    [{ retry: { tries: 3 } }, "retry.tries"],
+    [{ onFailure: { failAbove: 2 } }, "onFailure.failAbove"],
+    [{ timeoutMs: 0 }, "timeoutMs"],
+    [{ spend: { prices: { perCall: -1 } } }, "spend.prices.perCall"],
+  ])("is not blamed for %j of the loop", (options, option) => {
+    const rewards = { a: { reward: "./a.ts" } };
+    expect(() => readPlan({ ...options, rewards } as RewardLoopOptions)).toThrow(
+      expect.objectContaining({ code: "REWARD_LOOP_OPTION", option }) as Error,
+    );
+  });
+});
+
+test("limits that are undefined leave those of rate_limited and of a service as they are", () => {
+  const limits = { concurrency: undefined, endpoint: undefined, requestsPerMinute: undefined };
+  const limited = readPlan({
+    manager: "rate_limited",
+    managerOptions: { maxConcurrent: 3, maxRpm: 60 },
+    limits,
+  });
+  expect(limited).toMatchObject({
+    settings: { policy: { limits: { settings: { concurrency: 3, requestsPerMinute: 60 } } } },
+  });
+  const url = "http://sandbox/run_code";
+  expect(readPlan({ sandboxFusion: { url }, limits })).toMatchObject({
+    settings: { policy: { limits: { endpoint: url, settings: { concurrency: 64 } } } },
+  });
+});
+
+test("in a configuration null is the default, and so is the default itself", () => {
+  const retry = (attempts: number | null): unknown =>
+    rewardLoopOptionsOf(readRewardConfig({ reward: { retry: { enable: true, attempts } } })).retry;
+  expect(retry(null)).toEqual({});
+  expect(retry(3)).toEqual({});
+  expect(retry(4)).toEqual({ attempts: 4 });
+});
