@@ -56,6 +56,8 @@ test("holders share its limits, and who waited longest is next", async () => {
 test("settings that contradict others' are refused, and taken when nobody is left", async () => {
   const { endpoint, limiter, client } = limited({ concurrency: 1 });
   await client("one").ready();
+  // The same in other words.
+  await new LimiterClient(limiter, "same", { concurrency: 1, minuteMs: 60_000 }).ready();
   const other = { concurrency: 2 };
   expect(rewardLimiterOf(endpoint, other)).toBeDefined();
   await expect(new LimiterClient(limiter, "two", other).ready()).rejects.toMatchObject({

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { readRewardConfig } from "../../src/config/reward-config.ts";
 import * as functions from "../../src/options/functions.ts";
-import * as rewardModel from "../../src/options/reward-model.ts";
+import * as models from "../../src/options/reward-model.ts";
 import * as policies from "../../src/options/policies.ts";
 import { helpOf } from "../../src/options/help.ts";
 import { checkOptions, withDefaults } from "../../src/options/read.ts";
@@ -18,8 +18,8 @@ import { refusal } from "../config/refusal.ts";
 const packages = fileURLToPath(new URL("../../../", import.meta.url));
 const read = (path: string): string => readFileSync(`${packages}${path}`, "utf8");
 
-const tables = Object.entries({ ...policies, ...functions, ...rewardModel }).flatMap(
-  ([name, one]) => (typeof one === "object" ? [[name, one as OptionTable] as const] : []),
+const tables = Object.entries({ ...policies, ...functions, ...models }).flatMap(([name, one]) =>
+  typeof one === "object" ? [[name, one as OptionTable] as const] : [],
 );
 const names = [...new Set(tables.flatMap(([, table]) => Object.keys(table)))];
 
