@@ -266,6 +266,9 @@ describe("bad input", () => {
     const settings = { gdpoRewardKeys: ["a", "b"], gdpoRewardWeights: [1] };
     const components = { rewardComponents: { a: [1, 2, 3, 4, 5, 6], b: [1, 2, 3, 4, 5, 6] } };
     expect(run("gdpo", components, settings).input).toBe("gdpoRewardWeights");
+    expect(run("gdpo", components, { gdpoRewardKeys: [] }).input).toBe("gdpoRewardKeys");
+    expect(run("gdpo", components).input).toBe("gdpoRewardKeys");
+    expect(run("gdpo", {}, { gdpoRewardKeys: ["a"] }).input).toBe("rewardComponents");
   });
 
   test("a registry knows its names, and keeps them", () => {

@@ -125,6 +125,16 @@ test("KL is taken off first, then rollouts are corrected, then the estimator see
   expect(klController.value).not.toBe(0.5);
 });
 
+test.each([
+  ["horizon", { horizon: 0 }],
+  ["targetKl", { targetKl: 0 }],
+  ["targetKl", { targetKl: Number.NaN }],
+])("an adaptive KL controller with such a %s is refused", (input, settings) => {
+  expect(() => createKlController({ type: "adaptive", klCoef: 0.1, ...settings })).toThrow(
+    expect.objectContaining({ input }),
+  );
+});
+
 test("in the bypass, and without what the rollout said, nothing is corrected", () => {
   const settings = { advEstimator: "grpo" };
   const bypass = {

@@ -242,6 +242,12 @@ describe("bad input", () => {
       "droBeta must be above 0 for dro; it is missing",
     );
     expect(() => registry.get("kl_cov")(whole, { klCovRatio: 0 })).toThrow("klCovRatio");
+    for (const rolloutCorrection of [undefined, null]) {
+      const settings = { rolloutCorrection } as object;
+      expect(() => registry.get("bypass_mode")(whole, settings)).toThrow(
+        "rolloutCorrection is missing",
+      );
+    }
     expect(() => registry.get("gpg")(whole, { lossAggMode: "mean" as never })).toThrow(
       'loss_agg_mode "mean"',
     );

@@ -129,6 +129,9 @@ export function createKlController(settings: KlControllerSettings): KlController
   >;
   if (!(horizon > 0))
     throw new TrainerInputError("horizon", `horizon must be above 0; it is ${horizon}`);
+  // verl divides by it at the first update, and fails there.
+  if (targetKl === 0 || Number.isNaN(targetKl))
+    throw new TrainerInputError("targetKl", `targetKl must be a number but 0; it is ${targetKl}`);
   let value = klCoef;
   return {
     get value() {

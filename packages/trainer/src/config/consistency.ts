@@ -85,10 +85,11 @@ function checkNames({ algorithm, actorRolloutRef }: TrainerConfig): void {
     const problem = `is "${value}": there is none of that name; there are ${names.join(", ")}`;
     throw new ConfigError(key, problem, value, nearestOf(value, names));
   }
-  if (algorithm.advEstimator === "gdpo" && algorithm.gdpoRewardKeys === null) {
-    const problem =
-      "is null, and algorithm.adv_estimator gdpo needs the rewards that it is made of";
-    throw new ConfigError("algorithm.gdpo_reward_keys", problem, null);
+  const { gdpoRewardKeys } = algorithm;
+  if (algorithm.advEstimator === "gdpo" && (gdpoRewardKeys ?? []).length === 0) {
+    const value = gdpoRewardKeys === null ? "null" : "empty";
+    const problem = `is ${value}, and algorithm.adv_estimator gdpo needs the rewards that it is made of`;
+    throw new ConfigError("algorithm.gdpo_reward_keys", problem, gdpoRewardKeys);
   }
 }
 

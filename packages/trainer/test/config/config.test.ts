@@ -326,6 +326,14 @@ describe("overrides", () => {
     expect(error).toMatchObject({ code: "TRAINER_CONFIG", key: expect.any(String) as string });
   });
 
+  test("gdpo without the rewards that it is made of is refused", () => {
+    const none = ["algorithm.adv_estimator=gdpo", "algorithm.gdpo_reward_keys=[]"];
+    expect(refusal(() => withOverrides(...none))).toMatchObject({
+      key: "algorithm.gdpo_reward_keys",
+      message: expect.stringContaining("is empty") as string,
+    });
+  });
+
   test("of an estimator that whitens over a batch are refused with the value and what would do", () => {
     const gdpo = ["algorithm.adv_estimator=gdpo", "algorithm.gdpo_reward_keys=[score]"];
     expect(refusal(() => withOverrides(...gdpo, "rayling.schedule=streaming"))).toMatchObject({

@@ -154,8 +154,20 @@ function componentsOf(
   { gdpoRewardKeys, gdpoRewardWeights }: AdvantageSettings,
   rows: Rows,
 ): { readonly scores: Float64Array; readonly weight: number }[] {
-  if (rewardComponents === undefined || gdpoRewardKeys === undefined) {
+  if (rewardComponents === undefined && gdpoRewardKeys === undefined) {
     return [{ scores: rows.scores, weight: 1 }];
+  }
+  if (gdpoRewardKeys === undefined || gdpoRewardKeys.length === 0) {
+    throw new TrainerInputError(
+      "gdpoRewardKeys",
+      `gdpoRewardKeys must name components of the reward; there are ${Object.keys(rewardComponents ?? {}).join(", ")}`,
+    );
+  }
+  if (rewardComponents === undefined) {
+    throw new TrainerInputError(
+      "rewardComponents",
+      `rewardComponents are missing, which gdpoRewardKeys name: ${gdpoRewardKeys.join(", ")}`,
+    );
   }
   if (gdpoRewardWeights !== undefined && gdpoRewardWeights.length !== gdpoRewardKeys.length) {
     throw new TrainerInputError(

@@ -11,7 +11,8 @@ import { dualClip, policyGradient } from "./tokenwise.ts";
 
 /** `oldLogProb` is the rollout's. Weights that come with the batch are not looked at. Where only invalid rows are there, nothing is corrected, and nothing told of it. */
 export const bypassMode: PolicyLoss = (batch, settings = {}) => {
-  const { rolloutCorrection } = settings;
+  // null where it comes from a configuration.
+  const rolloutCorrection = settings.rolloutCorrection ?? undefined;
   if (rolloutCorrection === undefined) {
     throw new TrainerInputError(
       "rolloutCorrection",
