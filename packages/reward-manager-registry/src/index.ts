@@ -52,7 +52,7 @@ export type { SearchR1Options } from "./scorers/search-r1.ts";
 export { scoreGeo3k } from "./scorers/geo3k.ts";
 export type { Geo3kOptions } from "./scorers/geo3k.ts";
 export { scorePrimeMath } from "./scorers/prime-math.ts";
-export type { PrimeMathScore } from "./scorers/prime-math.ts";
+export type { PrimeMathOptions, PrimeMathScore } from "./scorers/prime-math.ts";
 export { routeDataSource } from "./scorers/routes.ts";
 export type { RouteSettings, ScorerName, ScorerRoute } from "./scorers/routes.ts";
 

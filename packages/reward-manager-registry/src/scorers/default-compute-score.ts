@@ -2,7 +2,7 @@
  * verl's default_compute_score: the score function of a user who gave none, chosen by data source.
  */
 
-import { InvalidSampleError } from "../errors.ts";
+import { InvalidSampleError, InvalidScorerOptionError } from "../errors.ts";
 import type { SandboxIsolation } from "../sandbox/isolation/isolation.ts";
 import { LocalSandbox } from "../sandbox/local-sandbox.ts";
 import type { ComputeScore, ScoreInput, ScoreOutput } from "../scoring/compute-score.ts";
@@ -18,8 +18,10 @@ import { routeDataSource } from "./routes.ts";
 import type { ScorerName } from "./routes.ts";
 import { scoreSearchR1 } from "./search-r1.ts";
 
-/** How programs are tested: verl's data sources codecontests, apps, codeforces and taco. */
+/** How programs are tested (verl's data sources codecontests, apps, codeforces and taco), and answers of mathematics. */
 export interface DefaultScoreOptions {
+  /** Of prime_math and geo3k: more ways of writing the right answer than verl takes for it (PrimeMathOptions). Default false. */
+  readonly lenient?: boolean | undefined;
   /** verl `sandbox_fusion.url`: programs are run by this service. Default: on this machine. */
   readonly sandboxFusionUrl?: string | undefined;
   /** verl `sandbox_fusion.memory_limit_mb`. Default 1,024. */
@@ -32,7 +34,10 @@ export interface DefaultScoreOptions {
 
 /** The same function with settings of its own. Throws InvalidScorerOptionError. */
 export function createDefaultComputeScore(options: DefaultScoreOptions = {}): ComputeScore {
-  const { sandboxFusionUrl, memoryLimitMb, maxConcurrent, isolation } = options;
+  const { sandboxFusionUrl, memoryLimitMb, maxConcurrent, isolation, lenient = false } = options;
+  if (typeof lenient !== "boolean") {
+    throw new InvalidScorerOptionError("lenient", "true or false", describeValue(lenient));
+  }
   const memory = memoryLimitMb === undefined ? {} : { memoryLimitMb };
   const sandbox = new LocalSandbox({
     ...memory,
@@ -50,7 +55,7 @@ export function createDefaultComputeScore(options: DefaultScoreOptions = {}): Co
         return scoreOf(scoreSandboxFusion(solutionStr, groundTruth, { url, ...memory, signal }));
       }
       default:
-        return scoreByRule(scorer, input);
+        return scoreByRule(scorer, input, lenient);
     }
   };
 }
@@ -70,6 +75,7 @@ async function scoreOf(tested: ReturnType<typeof scorePrimeCode>): Promise<numbe
 function scoreByRule(
   scorer: Exclude<ScorerName, "prime_code" | "sandbox_fusion">,
   input: ScoreInput,
+  lenient: boolean,
 ): ScoreOutput {
   const { solutionStr } = input;
   switch (scorer) {
@@ -80,9 +86,9 @@ function scoreByRule(
     case "math_dapo":
       return scoreMathDapo(solutionStr, textOf(input));
     case "prime_math":
-      return scorePrimeMath(solutionStr, textOf(input)).correct ? 1 : 0;
+      return scorePrimeMath(solutionStr, textOf(input), { lenient }).correct ? 1 : 0;
     case "geo3k":
-      return scoreGeo3k(solutionStr, textOf(input));
+      return scoreGeo3k(solutionStr, textOf(input), { lenient });
     default:
       return scoreSearchR1(solutionStr, targetOf(input));
   }

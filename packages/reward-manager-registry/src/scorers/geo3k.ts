@@ -5,9 +5,10 @@
 
 import { lastBoxed } from "./math/boxed.ts";
 import { gradeAnswer, mathRulerGrader } from "./math/grade-answer.ts";
+import type { GraderOptions } from "./math/grade-answer.ts";
 import { strip } from "./python-text.ts";
 
-export interface Geo3kOptions {
+export interface Geo3kOptions extends GraderOptions {
   /** The answer is what the last box holds, else the whole text. Default true. */
   readonly useBoxed?: boolean;
   /** The share of the form. Default 0.1. */
@@ -17,12 +18,12 @@ export interface Geo3kOptions {
 export function scoreGeo3k(
   solutionStr: string,
   groundTruth: string,
-  { useBoxed = true, formatScore = 0.1 }: Geo3kOptions = {},
+  { useBoxed = true, formatScore = 0.1, lenient }: Geo3kOptions = {},
 ): number {
   // As mathruler: who has no box has said "None".
   const boxed = lastBoxed(solutionStr);
   const answer = useBoxed ? (boxed === null ? "None" : strip(boxed)) : solutionStr;
-  const accuracy = gradeAnswer(answer, groundTruth, mathRulerGrader) ? 1 : 0;
+  const accuracy = gradeAnswer(answer, groundTruth, mathRulerGrader, { lenient }) ? 1 : 0;
   return (1 - formatScore) * accuracy + formatScore * (hasForm(solutionStr) ? 1 : 0);
 }
 

@@ -2,14 +2,15 @@
  * verl's scorer of PRIME's math questions (verl/utils/reward_score/prime_math, 0.10.0.dev): the answer is looked for in several ways, and compared as text, as
  * expressions and as numbers.
  *
- * What differs: expressions are compared at points of the complex plane instead of by sympy, which finds the same equalities of sums, products, powers and roots and
- * knows no functions; matrices are compared as text. In verl itself answers that only sympy's LaTeX parser could read are never equal.
+ * Expressions are compared by value instead of by sympy (math/expression/equality.ts); the README says where the two differ. In verl itself answers that only sympy's
+ * LaTeX parser could read are never equal.
  */
 
 import { hasDigit, strip, toFloat } from "./python-text.ts";
 import { lastBalanced } from "./math/boxed.ts";
-import { evaluateArithmetic } from "./math/expression.ts";
+import { evaluateArithmetic } from "./math/expression/equality.ts";
 import { gradeAnswer, primeGrader } from "./math/grade-answer.ts";
+import type { GraderOptions } from "./math/grade-answer.ts";
 
 export interface PrimeMathScore {
   readonly correct: boolean;
@@ -19,9 +20,15 @@ export interface PrimeMathScore {
   readonly extracted: string;
 }
 
-export function scorePrimeMath(modelOutput: string, groundTruth: string): PrimeMathScore {
+export type PrimeMathOptions = GraderOptions;
+
+export function scorePrimeMath(
+  modelOutput: string,
+  groundTruth: string,
+  options: PrimeMathOptions = {},
+): PrimeMathScore {
   const extracted = extractAnswer(modelOutput);
-  if (gradeAnswer(extracted, groundTruth, primeGrader)) {
+  if (gradeAnswer(extracted, groundTruth, primeGrader, options)) {
     return { correct: true, formatCorrect: true, extracted };
   }
   const formatCorrect = modelOutput.includes("Step 2:") && modelOutput.includes(String.raw`\box`);
@@ -162,7 +169,24 @@ function withPi(text: string, pi: number): Value {
     before = part === "" ? String(pi) : part;
   }
   const arithmetic = all.join("");
-  return evaluateArithmetic(arithmetic) ?? arithmetic;
+  return evaluateArithmetic(arithmetic) ?? evaluateSequence(arithmetic) ?? arithmetic;
+}
+
+/** A tuple, list or set of arithmetic, as Python's `eval` works it out, written as Python writes it: a set without repetitions and in an order of its own. */
+function evaluateSequence(text: string): string | undefined {
+  const whole = strip(text);
+  const [first = "", last = ""] = [whole.at(0), whole.at(-1)];
+  const isEnclosed = ["()", "[]", "{}"].includes(first + last);
+  const items = (isEnclosed ? whole.slice(1, -1) : whole).split(",");
+  const isTuple = !isEnclosed || first === "(";
+  if (isTuple && items.length === 1) return undefined;
+  // A comma may end it.
+  if (items.length > 1 && strip(items.at(-1) as string) === "") items.pop();
+  const values = items.map((item) => evaluateArithmetic(strip(item)));
+  if (!values.every((value) => value !== undefined)) return undefined;
+  const listed = first === "{" ? [...new Set(values)].toSorted((a, b) => a - b) : values;
+  const [open, close] = isTuple ? ["(", ")"] : [first, last];
+  return `${open}${listed.join(", ")}${isTuple && listed.length === 1 ? "," : ""}${close}`;
 }
 
 function numberOf(value: Value): number | undefined {

@@ -64,13 +64,18 @@ export function hasDigit(text: string): boolean {
 
 /** `float(text)`: undefined where that is an error. */
 export function toFloat(text: string): number | undefined {
-  const plain = strip(text)
-    .replaceAll(/(?<=\p{Nd})_(?=\p{Nd})/gu, "")
-    .replaceAll(/\p{Nd}/gu, asciiDigit);
+  const plain = withAsciiDigits(strip(text));
   if (/^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(plain)) return Number(plain);
   const [, sign = "", name] = /^([+-]?)(?:(inf(?:inity)?)|nan)$/i.exec(plain) ?? [];
   if (name !== undefined) return sign === "-" ? -Infinity : Infinity;
   return /^[+-]?nan$/i.test(plain) ? Number.NaN : undefined;
+}
+
+/** Without underscores between digits. */
+function withAsciiDigits(text: string): string {
+  const whole = text.includes("_") ? text.replaceAll(/(?<=\p{Nd})_(?=\p{Nd})/gu, "") : text;
+  // Most texts have no other digits, and looking for those takes longer than all the rest.
+  return /[^\0-\x7f]/.test(whole) ? whole.replaceAll(/\p{Nd}/gu, asciiDigit) : whole;
 }
 
 /** Decimal digits stand in runs of ten, zero first. */

@@ -1,18 +1,20 @@
 /**
  * The grader of prm800k as verl's scorers carry it: an answer is right if it is the ground truth in another way of writing, or part by part the same expression.
  *
- * prime_math and geo3k have it in two versions. What sympy simplifies there is compared at points here (expression.ts).
+ * prime_math and geo3k have it in two versions. What sympy simplifies there is compared by value here (expression/equality.ts).
  */
 
 import { strip, toFloat } from "../python-text.ts";
-import { areEqualExpressions } from "./expression.ts";
-import { latexToText } from "./latex-text.ts";
+import { areEqualExpressions } from "./expression/equality.ts";
+import { latexToText } from "./latex/text.ts";
 import { stripMathString } from "./strip-math-string.ts";
 
 export interface GraderVersion {
   readonly units: readonly string[];
   /** Spaces and braces that are left are dropped. */
   readonly dropsBraces: boolean;
+  /** A percent sign counts for nothing where texts are compared, too. */
+  readonly dropsPercent: boolean;
 }
 
 const units =
@@ -20,13 +22,43 @@ const units =
     " ",
   );
 
-export const primeGrader: GraderVersion = { units: [...units, "liter"], dropsBraces: false };
-export const mathRulerGrader: GraderVersion = { units, dropsBraces: true };
+export const primeGrader: GraderVersion = {
+  units: [...units, "liter"],
+  dropsBraces: false,
+  dropsPercent: false,
+};
+export const mathRulerGrader: GraderVersion = { units, dropsBraces: true, dropsPercent: true };
 
-export function gradeAnswer(given: string, groundTruth: string, version: GraderVersion): boolean {
-  if (spelled(groundTruth) === spelled(given)) return true;
-  const truth = normalized(groundTruth, version);
-  const answer = normalized(given, version);
+export interface GraderOptions {
+  /**
+   * Also right: numbers with a point that are equal up to rounding, as 0.333333333333333 and 1/3, and commands that verl's reader of LaTeX does not know, as `\ne` and
+   * `\texttt{…}`. Default false.
+   */
+  readonly lenient?: boolean | undefined;
+}
+
+export function gradeAnswer(
+  given: string,
+  groundTruth: string,
+  version: GraderVersion,
+  { lenient = false }: GraderOptions = {},
+): boolean {
+  // What verl takes for right is right anyway.
+  return (
+    isRight(given, groundTruth, version, false) ||
+    (lenient && isRight(given, groundTruth, version, true))
+  );
+}
+
+function isRight(
+  given: string,
+  groundTruth: string,
+  version: GraderVersion,
+  lenient: boolean,
+): boolean {
+  if (spelled(groundTruth, version) === spelled(given, version)) return true;
+  const truth = normalized(groundTruth, version, lenient);
+  const answer = normalized(given, version, lenient);
   if (truth === answer) return true;
   if (answer === "") return false;
   const wanted = partsOf(truth);
@@ -34,19 +66,23 @@ export function gradeAnswer(given: string, groundTruth: string, version: GraderV
   if (wanted.length !== parts.length) return false;
   // An interval is open or closed as the truth is.
   if (wanted.length > 1 && edges(truth) !== edges(answer)) return false;
-  return wanted.every((part, index) => areSameParts(part, parts[index] as string));
+  return wanted.every((part, index) => areSameParts(part, parts[index] as string, lenient));
 }
+
+const unitPatterns: ReadonlyMap<string, RegExp> = new Map(
+  primeGrader.units.map((unit) => [unit, new RegExp(`${unit}(?:es)?s? *(?:\\^[0-9]+)?`, "g")]),
+);
 
 function edges(text: string): string {
   return `${text.at(0) ?? ""}${text.at(-1) ?? ""}`;
 }
 
 /** Texts as the MATH data set compares them. */
-function spelled(text: string): string {
+function spelled(text: string, version: GraderVersion): string {
   const whole = strip(text);
   const answer = textIn(whole) === undefined ? whole : strip(textIn(whole) ?? "");
   try {
-    return stripMathString(answer);
+    return stripMathString(answer, version);
   } catch (error) {
     if (error instanceof RangeError) return answer;
     throw error;
@@ -70,18 +106,19 @@ const words: readonly (readonly [string, string])[] = [
   ["trillion", "*10^12"],
 ];
 
-function normalized(text: string, version: GraderVersion): string {
+function normalized(text: string, version: GraderVersion, lenient: boolean): string {
   let answer = textIn(text) ?? text;
   for (const [written, meant] of words) answer = answer.replaceAll(written, meant);
   for (const unit of version.units) {
-    answer = answer.replaceAll(new RegExp(`${unit}(?:es)?s? *(?:\\^[0-9]+)?`, "g"), "");
+    // Most answers have none, and looking for a word is faster than an expression of it.
+    if (answer.includes(unit)) answer = answer.replaceAll(unitPatterns.get(unit) as RegExp, "");
   }
   answer = answer.replaceAll(/\^ *\\circ/g, "");
   if (answer.startsWith("{") && answer.endsWith("}")) answer = answer.slice(1, -1);
   answer = answer.replaceAll(/,\\! */g, "");
   const number = toFloat(answer);
   if (number !== undefined && isWhole(number)) answer = BigInt(Math.round(number)).toString();
-  if (answer.includes("\\")) answer = asText(answer) ?? answer;
+  if (answer.includes("\\")) answer = asText(answer, lenient) ?? answer;
   answer = answer.replaceAll(/- */g, "-").replaceAll(/([0-9]) +([0-9])/g, "$1+$2");
   if (version.dropsBraces) answer = answer.replaceAll(/[ {}]/g, "");
   answer = answer.toLowerCase();
@@ -91,13 +128,14 @@ function normalized(text: string, version: GraderVersion): string {
 }
 
 /** As sympy reads it. */
-function asText(latex: string): string | undefined {
+function asText(latex: string, lenient: boolean): string | undefined {
   const text = latexToText(
-    latex
+    (lenient ? latex.replaceAll("\\cfrac", "\\frac") : latex)
       .replaceAll("\\tfrac", "\\frac")
       .replaceAll("\\dfrac", "\\frac")
       // "1 1/2" is a mixed number.
       .replaceAll("\\frac", " \\frac"),
+    { lenient },
   );
   if (text === undefined) return undefined;
   return strip(
@@ -121,6 +159,7 @@ function isWholeText(text: string): boolean {
 
 /** "1,000,000", and not the commas of a tuple. */
 function withoutThousands(text: string): string {
+  if (!text.includes(",")) return text;
   for (let before = text; ;) {
     const after = before.replaceAll(/(\p{Nd}),(\p{Nd}{3})($|\P{Nd})/gu, "$1$2$3");
     if (after === before) return after;
@@ -137,11 +176,11 @@ function partsOf(text: string): readonly string[] {
   return isTuple && !/[()[\]]/.test(inside) ? inside.split(",").map(strip) : [plain];
 }
 
-function areSameParts(wanted: string, given: string): boolean {
+function areSameParts(wanted: string, given: string, lenient: boolean): boolean {
   // Fractions are to be reduced, and a whole number is to be given as one.
   if (isFraction(wanted) && isFraction(given)) return wanted === given;
   if (isWholeText(wanted) !== isWholeText(given)) return false;
-  return isSimple(`(${wanted})-(${given})`) && areEqualExpressions(wanted, given);
+  return isSimple(`(${wanted})-(${given})`) && areEqualExpressions(wanted, given, { lenient });
 }
 
 function isFraction(text: string): boolean {

@@ -1,11 +1,19 @@
 /** An answer of the MATH data set in one way of writing, as its authors compare them: LaTeX lets people write the same in several ways. */
 
+export interface StripOptions {
+  /** A bare "%" goes, too, as in mathruler. Default false. */
+  readonly dropsPercent?: boolean;
+}
+
 /** The answer in one way of writing. @throws RangeError for `\frac` or `\sqrt` at the very end, and for two units */
-export function stripMathString(text: string): string {
+export function stripMathString(text: string, { dropsPercent = false }: StripOptions = {}): string {
   let answer = text;
   for (const [written, meant] of spellings) answer = answer.replaceAll(written, meant);
   answer = withoutUnit(answer);
-  for (const [written, meant] of marks) answer = answer.replaceAll(written, meant);
+  for (const written of dropsPercent ? allPercents : percents) {
+    answer = answer.replaceAll(written, "");
+  }
+  for (const [written, meant] of points) answer = answer.replaceAll(written, meant);
   if (answer === "") return answer;
   if (answer.startsWith(".")) answer = `0${answer}`;
   const [name = "", value, ...more] = answer.split("=");
@@ -30,9 +38,10 @@ const spellings: readonly (readonly [string, string])[] = [
   [String.raw`\$`, ""],
 ];
 
-const marks: readonly (readonly [string, string])[] = [
-  [String.raw`\\%`, ""],
-  [String.raw`\%`, ""],
+const percents: readonly string[] = [String.raw`\\%`, String.raw`\%`];
+const allPercents: readonly string[] = [String.raw`\%`, "%"];
+
+const points: readonly (readonly [string, string])[] = [
   [" .", " 0."],
   ["{.", "{0."],
 ];

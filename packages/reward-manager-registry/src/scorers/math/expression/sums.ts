@@ -1,0 +1,108 @@
+/** Sums of products of letters with numbers before them, and ratios of two such sums. Data alone: terms.ts multiplies. */
+
+import { added, isZero, multiplied, rounded, whole } from "./coefficient.ts";
+import type { Coefficient } from "./coefficient.ts";
+
+/** How often each factor is there, none of them zero times. */
+export type Factors = ReadonlyMap<string, number>;
+
+export interface Term {
+  readonly coefficient: Coefficient;
+  readonly factors: Factors;
+}
+
+/** By their factors, as text. */
+export type Sum = ReadonlyMap<string, Term>;
+
+export interface Ratio {
+  readonly above: Sum;
+  readonly below: Sum;
+}
+
+export function constant(coefficient: Coefficient): Sum {
+  return termSum({ coefficient, factors: new Map() });
+}
+
+export function letter(name: string): Sum {
+  return termSum({ coefficient: whole(1n), factors: new Map([[name, 1]]) });
+}
+
+export function termSum(term: Term): Sum {
+  return isZero(term.coefficient) ? new Map() : new Map([[keyOf(term.factors), term]]);
+}
+
+export function over1(above: Sum): Ratio {
+  return { above, below: constant(whole(1n)) };
+}
+
+function keyOf(factors: Factors): string {
+  if (factors.size === 0) return "";
+  return [...factors]
+    .map(([name, count]) => `${name}:${count}`)
+    .toSorted()
+    .join(" ");
+}
+
+/** Terms of the same factors as one, from left to right. */
+export function sumOf(sums: readonly Sum[]): Sum {
+  if (sums.length === 1) return sums[0] as Sum;
+  const all = new Map<string, Term>();
+  for (const [key, term] of sums.flatMap((sum) => [...sum])) {
+    const before = all.get(key);
+    const coefficient =
+      before === undefined ? term.coefficient : added(before.coefficient, term.coefficient);
+    if (isZero(coefficient)) all.delete(key);
+    else all.set(key, { coefficient, factors: term.factors });
+  }
+  return all;
+}
+
+export function times(sum: Sum, by: Coefficient): Sum {
+  return new Map(
+    [...sum].map(([key, term]) => [
+      key,
+      { ...term, coefficient: multiplied(term.coefficient, by) },
+    ]),
+  );
+}
+
+/** Its fractions; whole numbers stay what they are. */
+export function roundedSum(sum: Sum): Sum {
+  return new Map(
+    [...sum].map(([key, term]) => {
+      const { coefficient } = term;
+      const isWhole = typeof coefficient !== "number" && coefficient.below === 1n;
+      return [key, isWhole ? term : { ...term, coefficient: rounded(coefficient) }];
+    }),
+  );
+}
+
+/** The number that it is, if it is one. */
+export function numberIn({ above, below }: Ratio): Coefficient | undefined {
+  if (!isOne(below) || above.size > 1) return undefined;
+  const [only] = above.values();
+  if (only === undefined) return whole(0n);
+  return only.factors.size === 0 ? only.coefficient : undefined;
+}
+
+export function isOne(sum: Sum): boolean {
+  const [only] = sum.values();
+  if (sum.size !== 1 || only === undefined || only.factors.size > 0) return false;
+  const { coefficient } = only;
+  return typeof coefficient !== "number" && coefficient.above === 1n && coefficient.below === 1n;
+}
+
+export function print({ above, below }: Ratio): string {
+  return isOne(below) ? printSum(above) : `(${printSum(above)}/${printSum(below)})`;
+}
+
+export function printSum(sum: Sum): string {
+  const terms = [...sum].map(([key, { coefficient }]) => {
+    const number =
+      typeof coefficient === "number"
+        ? `${coefficient}.`
+        : `${coefficient.above}/${coefficient.below}`;
+    return `${number}*${key}`;
+  });
+  return `(${terms.toSorted().join("+")})`;
+}
