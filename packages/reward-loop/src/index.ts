@@ -19,6 +19,7 @@ export { extractReward } from "./batch/rewards.ts";
 export type { ExtractedReward } from "./batch/rewards.ts";
 export { RewardLoopWorker, RewardLoopWorkerActor } from "./worker/reward-loop-worker.ts";
 export type {
+  ComputeScoreKwargs,
   ExecutorSettings,
   PipelineSettings,
   RewardFunctionOptions,

@@ -14,7 +14,7 @@ import { routerTokenOf } from "./reward-model/router-options.ts";
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import type { DefaultScoreOptions, RewardSpec } from "@rayling/reward-manager-registry";
 import { checkManagerOptions } from "./options/managers.ts";
-import { functionOptions } from "./options/functions.ts";
+import { computeScoreOptions, functionOptions } from "./options/functions.ts";
 import { checkNeeds, checkOptions, notAnOption, withDefaults } from "./options/read.ts";
 import type { OptionsOf } from "./options/table.ts";
 import { policyOf } from "./policy-settings.ts";
@@ -27,6 +27,9 @@ export type { RewardModelUse } from "./reward-model/reward-model-use.ts";
 
 /** Of one reward function: what it is, and how it is called. */
 export type RewardFunctionOptions = OptionsOf<typeof functionOptions>;
+
+/** verl `reward.compute_score_kwargs`; these are keys of ours. */
+export type ComputeScoreKwargs = OptionsOf<typeof computeScoreOptions>;
 
 /** Where a score comes from if there is no function. */
 export interface DiscriminativeUse extends DiscriminativeSettings {
@@ -102,6 +105,7 @@ export function settingsOf(given: RewardFunctionOptions): RewardLoopSettings {
     pipeline: {
       reward,
       defaultScore: {
+        lenient: lenientOf(options),
         sandboxFusionUrl: sandboxFusion?.url,
         memoryLimitMb: sandboxFusion?.memoryLimitMb,
         // Programs are processes, and each executor starts its own.
@@ -117,6 +121,15 @@ export function settingsOf(given: RewardFunctionOptions): RewardLoopSettings {
       baseDirectory,
     },
   };
+}
+
+/** Throws RewardLoopOptionError. */
+function lenientOf({ computeScoreKwargs, reward }: RewardFunctionOptions): boolean {
+  if (computeScoreKwargs !== undefined && reward !== undefined) {
+    const wanted = "left out with a `reward` of your own, which has rewardKwargs";
+    notAnOption("computeScoreKwargs", wanted, computeScoreKwargs);
+  }
+  return withDefaults(computeScoreOptions, computeScoreKwargs ?? {}).lenient;
 }
 
 function specOf(spec: string | RewardSpec | undefined): RewardSpec | undefined {

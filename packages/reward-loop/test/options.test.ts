@@ -48,6 +48,19 @@ test.each([
     { manager: "limited", managerOptions: { maxRpm: 0 } },
     "managerOptions.maxRpm must be a number above 0",
   ],
+  [
+    { computeScoreKwargs: { method: "flexible" } },
+    "computeScoreKwargs.method must be one of lenient",
+  ],
+  [{ computeScoreKwargs: { lenient: "yes" } }, "computeScoreKwargs.lenient must be true or false"],
+  [
+    { reward: "./reward.ts", computeScoreKwargs: { lenient: true } },
+    "computeScoreKwargs must be left out with a `reward` of your own",
+  ],
+  [
+    { rewards: { a: { reward: "./a.ts" } }, computeScoreKwargs: { lenient: true } },
+    "computeScoreKwargs must be left out where each has a `reward` of your own",
+  ],
   [{ sandboxFusion: { url: "sandbox:8080" } }, "sandboxFusion.url must be the URL of a service"],
   [
     { sandboxFusion: { url: "http://s/run_code", concurrency: 3 } },

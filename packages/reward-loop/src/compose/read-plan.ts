@@ -47,7 +47,7 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
     notAnOption("limits", `options of each of the ${which}: they belong to an endpoint`, "given");
   }
   const parts: Readonly<Record<string, RewardComponent>> = rewards ?? cascade ?? {};
-  const { spend, sandboxFusion } = inherited;
+  const { spend } = inherited;
   const outer = { ...inherited, workers: loop.workers ?? shared(parts), spend: undefined };
   const tree: Tree =
     rewards === undefined
@@ -57,9 +57,15 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
           combine: withDefaults(loopOptions, options).combine,
           components: componentsOf(rewards, outer),
         };
-  if (sandboxFusion !== undefined && areAllOwn(parts)) {
+  const { sandboxFusion, computeScoreKwargs } = inherited;
+  const areOwn = areAllOwn(parts);
+  if (sandboxFusion !== undefined && areOwn) {
     const wanted = "left out where each has a `reward` of your own, which says where programs run";
     notAnOption("sandboxFusion", wanted, sandboxFusion.url);
+  }
+  if (computeScoreKwargs !== undefined && areOwn) {
+    const wanted = "left out where each has a `reward` of your own, which has rewardKwargs";
+    notAnOption("computeScoreKwargs", wanted, computeScoreKwargs);
   }
   return { ...tree, ...spendOf(spend, outer, "") };
 }
@@ -160,10 +166,10 @@ function stagesOf(
 }
 
 function partPlan(option: string, part: RewardPart, inherited: Inherited): RewardPlan {
-  const { onFailure: _, rewardModel: __, sandboxFusion, ...own } = inherited;
+  const { onFailure: _, rewardModel: __, sandboxFusion, computeScoreKwargs, ...own } = inherited;
   // For those without a function of their own.
-  const service = part.reward === undefined ? { sandboxFusion } : {};
-  return functionPlan(over({ ...own, ...service }, only(partOptions, part)), inherited, option);
+  const ofScorers = part.reward === undefined ? { sandboxFusion, computeScoreKwargs } : {};
+  return functionPlan(over({ ...own, ...ofScorers }, only(partOptions, part)), inherited, option);
 }
 
 function functionPlan(

@@ -170,6 +170,9 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
           rewardModel: policyTokenizer === null ? rewardModel : { ...rewardModel, policyTokenizer },
         }),
     ...(sandboxFusion.url === undefined ? {} : { sandboxFusion }),
+    ...(config.compute_score_kwargs["lenient"] === true
+      ? { computeScoreKwargs: { lenient: true } }
+      : {}),
     manager: registered ?? { path: manager.module.path ?? "", name: manager.name },
     managerOptions: isLimited
       ? optionsOf(rateLimitedOptions, config)

@@ -32,7 +32,7 @@ export const rewardOptions = z.strictObject({
   compute_score_kwargs: option(
     free,
     {},
-    "Settings of verl's own scorers: ours have none, and any is refused.",
+    "Settings of the scorers by data source: lenient=true takes more ways of writing for the right answer (ours); any other is refused.",
   ),
   reward_manager: nested({
     source: option(

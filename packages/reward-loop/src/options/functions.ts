@@ -69,6 +69,13 @@ export const sandboxFusionOptions = {
 };
 export interface SandboxFusionTable extends Readonly<typeof sandboxFusionOptions> {}
 
+/** verl `reward.compute_score_kwargs`. */
+export const computeScoreOptions = {
+  /** Whether an answer counts that says the right one in a way that verl's scorers do not take. Default: false. */
+  lenient: option(flag, false),
+};
+export interface ComputeScoreTable extends Readonly<typeof computeScoreOptions> {}
+
 /** Options of the manager rate_limited, which are limits of the loop. */
 export const rateLimitedOptions = {
   /** Used by the manager rate_limited: calls at once. Default: 1. */
@@ -135,6 +142,8 @@ export const partOptions = {
     otherwise("they run on this machine, a few at a time"),
     elsewhere,
   ),
+  /** Settings of verl's scorers by data source, where there is no function. */
+  computeScoreKwargs: option(section<ComputeScoreTable>(computeScoreOptions), undefined, elsewhere),
   /** A manager's name, or the path of its class. Default: naive. */
   manager: option(module, "naive", elsewhere),
   /** The manager's own settings; others than it reads are refused, but for a class of yours. */

@@ -62,7 +62,7 @@ function scorerOf({ reward, discriminative, defaultScore }: PipelineSettings): u
     return [discriminative.tokenizer, discriminative.policyTokenizer];
   }
   if (reward !== undefined) return undefined;
-  return [defaultScore.sandboxFusionUrl, defaultScore.memoryLimitMb];
+  return [defaultScore.sandboxFusionUrl, defaultScore.memoryLimitMb, defaultScore.lenient];
 }
 
 async function textOf(spec: RewardSpec | undefined, baseDirectory: string): Promise<string> {

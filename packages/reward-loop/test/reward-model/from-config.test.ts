@@ -201,6 +201,19 @@ test("settings of verl's own scorers are an error, where these would be asked an
   );
 });
 
+test("lenient is the setting of the scorers by data source that there is", () => {
+  const reward = { compute_score_kwargs: { lenient: true } };
+  expect(rewardLoopOptionsOf(readRewardConfig({ reward }))).toMatchObject({
+    computeScoreKwargs: { lenient: true },
+  });
+  expect(rewardLoopOptionsOf(readRewardConfig({}))).not.toHaveProperty("computeScoreKwargs");
+  const key = "reward.compute_score_kwargs.lenient";
+  const own = { ...reward, custom_reward_function: { path: "mine.ts" } };
+  expect(() => readRewardConfig({ reward: own })).toThrow(expect.objectContaining({ key }));
+  const odd = { compute_score_kwargs: { lenient: "yes" } };
+  expect(() => readRewardConfig({ reward: odd })).toThrow(expect.objectContaining({ key }));
+});
+
 /** A program by the name of vLLM's, which answers as vLLM does. */
 test("the servers of a configuration start, score, sleep, and end with the loop", async () => {
   const folder = await mkdtemp(join(tmpdir(), "vllm-"));

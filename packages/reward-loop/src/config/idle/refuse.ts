@@ -102,19 +102,38 @@ function idleManagerKeys(config: RewardConfig, given: ConfigTree): IdleKey[] {
 
 /** verl hands them to the scorers by data source, and only where there is no function of one's own. */
 function idleScoreSettings(config: RewardConfig): IdleKey[] {
-  const isOwn = config.custom_reward_function.path !== null;
-  return Object.entries(config.compute_score_kwargs).map(([key, value]) => ({
+  const given = Object.entries(config.compute_score_kwargs);
+  const functions = hasParts(config) ? functionPartsOf(config).map(([, part]) => part) : [config];
+  const areOwn = functions.every((one) => one.custom_reward_function.path !== null);
+  const isAsked = !areOwn && !scoresAlone(config);
+  const idle = given.filter(([key, value]) => !(isAsked && isScoreSetting(key, value)));
+  return idle.map(([key, value]) => ({
     key: `reward.compute_score_kwargs.${key}`,
     value,
-    ...(isOwn
-      ? {
-          why: "and it is of the scorers by data source, which a function of yours stands in for",
-          instead: `reward.custom_reward_function.reward_kwargs.${key}`,
-        }
-      : {
-          why: "and the scorers by data source have no settings here; give a function that calls the one you want",
-        }),
+    ...whyIdle(key, areOwn, isAsked),
   }));
+}
+
+/** The one that there is. */
+function isScoreSetting(key: string, value: unknown): boolean {
+  return key === "lenient" && typeof value === "boolean";
+}
+
+function whyIdle(key: string, areOwn: boolean, isAsked: boolean): Pick<IdleKey, "why" | "instead"> {
+  if (areOwn) {
+    return {
+      why: "and it is of the scorers by data source, which a function of yours stands in for",
+      instead: `reward.custom_reward_function.reward_kwargs.${key}`,
+    };
+  }
+  if (!isAsked) {
+    return {
+      why: "and it is of the scorers by data source, which are not asked where a reward model scores by itself",
+    };
+  }
+  return {
+    why: "and the scorers by data source have no such setting here, only lenient, true or false; give a function that calls the one you want",
+  };
 }
 
 function idleSandboxKeys(config: RewardConfig): IdleKey[] {
