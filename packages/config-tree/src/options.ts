@@ -33,12 +33,12 @@ export interface OptionEntry {
  * An entry.
  *
  * @param value its default, as a file has it: also a reference, `${data.seed}`
- * @param help what it means, for people; "" where its name says all
+ * @param help what it means, for people; "" where its name says all, or the comment above it
  */
 export function option<Type extends z.ZodType>(
   type: Type,
   value: ConfigValue,
-  help: string,
+  help = "",
 ): z.ZodPrefault<Type> {
   // A reference is no value of the type: it has been resolved before anything is checked.
   return type.prefault(value as never).meta({ default: value, description: help });
@@ -60,34 +60,40 @@ export function read<Type extends z.ZodType>(table: Type, keys: unknown): z.outp
 type Name = (key: string) => string;
 const same: Name = (key) => key;
 
-/** All entries, in their order. */
-export function optionsOf(table: OptionTable, name: Name = same, prefix = ""): OptionEntry[] {
-  return Object.entries(table.shape).flatMap(([own, type]) => {
+/** All entries by their keys, in their order. Two tables that are made of the same entry have it by two keys. */
+export function entriesOf(
+  table: OptionTable,
+  name: Name = same,
+  prefix = "",
+): [string, z.ZodType][] {
+  return Object.entries(table.shape).flatMap(([own, entry]): [string, z.ZodType][] => {
     const key = prefix + name(own);
-    const inside = sectionOf(type as z.ZodType);
-    if (inside !== undefined) return optionsOf(inside, name, `${key}.`);
-    return [
-      {
-        key,
-        type: typeText(type as z.ZodType),
-        default: defaultOf(type as z.ZodType),
-        help: (type as z.ZodType).description ?? "",
-      },
-    ];
+    const inside = sectionOf(entry as z.ZodType);
+    return inside === undefined ? [[key, entry as z.ZodType]] : entriesOf(inside, name, `${key}.`);
   });
+}
+
+/** What is to be read of them, in words. */
+export function optionsOf(table: OptionTable, name: Name = same, prefix = ""): OptionEntry[] {
+  return entriesOf(table, name, prefix).map(([key, entry]) => ({
+    key,
+    type: typeOf(entry),
+    default: defaultOf(entry) ?? null,
+    help: entry.description ?? "",
+  }));
 }
 
 /** The tree of all defaults, by the names that files have. */
 export function defaultsOf(table: OptionTable, name: Name = same): ConfigTree {
-  return optionsOf(table, name).reduce<ConfigTree>(
-    (tree, entry) => withValue(tree, entry.key.split("."), entry.default),
+  return entriesOf(table, name).reduce<ConfigTree>(
+    (tree, [key, entry]) => withValue(tree, key.split("."), defaultOf(entry) ?? null),
     {},
   );
 }
 
 /** A file with all defaults, and above each what it means. */
 export function optionsFile(table: OptionTable, title: string, name: Name = same): string {
-  const document = new Document(defaultsOf(table, name));
+  const document = new Document(defaultsOf(table, name), { aliasDuplicateObjects: false });
   for (const { key, help } of optionsOf(table, name)) {
     if (help === "") continue;
     const path = key.split(".");
@@ -157,24 +163,25 @@ interface JsonSchema {
 }
 
 /** What stands inside of it, if it is a section and no value. */
-function sectionOf(type: z.ZodType): OptionTable | undefined {
+export function sectionOf(type: z.ZodType): OptionTable | undefined {
   if (type.meta()?.["default"] !== undefined) return undefined;
   if (type instanceof z.ZodObject) return type;
   const { innerType } = type.def as { readonly innerType?: z.ZodType };
-  return type instanceof z.ZodPrefault && innerType !== undefined
-    ? sectionOf(innerType)
-    : undefined;
+  const mayLack = type instanceof z.ZodPrefault || type instanceof z.ZodOptional;
+  return mayLack && innerType !== undefined ? sectionOf(innerType) : undefined;
 }
 
-function defaultOf(type: z.ZodType): ConfigValue {
-  return (type.meta()?.["default"] ?? null) as ConfigValue;
+/** As a file has it; undefined for a type that is no entry. */
+export function defaultOf(type: z.ZodType): ConfigValue | undefined {
+  return type.meta()?.["default"] as ConfigValue | undefined;
 }
 
 function valueText(value: ConfigValue): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function typeText(type: z.ZodType): string {
+/** What may stand there, in words: "a whole number of at least 1, or null". */
+export function typeOf(type: z.ZodType): string {
   return wordsOf(z.toJSONSchema(type, { io: "input", unrepresentable: "any" }) as JsonSchema);
 }
 

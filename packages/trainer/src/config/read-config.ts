@@ -310,7 +310,8 @@ function refuseCamel(tree: ConfigTree, prefix: string): void {
   }
 }
 
-function asTrainerError<Value>(read: () => Value): Value {
+/** A configuration's errors are the trainer's, whichever package finds them. */
+export function asTrainerError<Value>(read: () => Value): Value {
   try {
     return read();
   } catch (error) {

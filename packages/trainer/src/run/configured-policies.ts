@@ -3,6 +3,7 @@
 import { kill } from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
+import { needsCritic } from "../config/consistency.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { TrainerConfigError } from "../errors.ts";
 import { answerOf } from "../fit/policy-answers.ts";
@@ -16,7 +17,7 @@ import { arithmeticAlphabet } from "../tasks/arithmetic.ts";
 import type { PromptDataset } from "../data/prompt-dataset.ts";
 import type { TinySettings } from "../policy/tiny/settings.ts";
 import { checkKwargs } from "./kwargs.ts";
-import { needsCritic, optimSettingsOf } from "./trainer-options.ts";
+import { optimSettingsOf } from "./trainer-options.ts";
 
 export interface ConfiguredPolicies {
   readonly policy: PolicyHandle;

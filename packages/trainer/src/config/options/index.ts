@@ -12,7 +12,7 @@ import { algorithm } from "./algorithm.ts";
 import { data } from "./data.ts";
 import { count } from "./kinds.ts";
 import { actor, critic, rollout } from "./policies.ts";
-import { rayling, run } from "./run.ts";
+import { rayling, trainer } from "./run.ts";
 
 /** All but `reward`, which the reward loop has a table of. */
 export const trainerOptions = z.strictObject({
@@ -20,12 +20,9 @@ export const trainerOptions = z.strictObject({
   critic,
   algorithm,
   data,
-  maxConcurrency: option(
-    count.nullable(),
-    null,
-    "The recipe's: rewards at once, over all workers; null: as many as they have places.",
-  ),
-  trainer: run,
+  /** The recipe's: rewards at once, over all workers; null: as many as they have places. */
+  maxConcurrency: option(count.nullable(), null),
+  trainer,
   rayling,
 });
 
