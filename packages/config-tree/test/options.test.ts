@@ -11,7 +11,7 @@ import {
   optionsOf,
   optionsPage,
   optionsSchema,
-  read,
+  readOptions,
 } from "@rayling/config-tree/options";
 
 const table = z.strictObject({
@@ -48,7 +48,7 @@ describe("a table", () => {
   });
 
   test("fills in what is missing, and refuses what may not stand there", () => {
-    expect(read(table, { log: { copy: true } })).toEqual({
+    expect(readOptions(table, { log: { copy: true } })).toEqual({
       portNumber: 8,
       log: { file: null, levels: ["warn"], copy: true },
       free: {},

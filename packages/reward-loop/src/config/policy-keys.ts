@@ -4,7 +4,7 @@
  */
 
 import type { RewardSpec } from "@rayling/reward-manager-registry";
-import { type Frozen, nested, option, read } from "@rayling/config-tree/options";
+import { type Frozen, nested, option, readOptions } from "@rayling/config-tree/options";
 import { z } from "zod";
 import type { RewardLoopOptions, RewardPart, SpendOptions } from "../compose/loop-options.ts";
 import type { RewardLimits } from "../policy-settings.ts";
@@ -191,7 +191,7 @@ export type RewardPolicyConfig = Frozen<z.output<z.ZodObject<typeof policyKeys>>
 type PricesConfig = Frozen<z.output<typeof prices>>;
 
 /** What is there where none is named: verl's defaults. */
-export const noFunction: FunctionConfig = read(rewardFunction, {});
+export const noFunction: FunctionConfig = readOptions(rewardFunction, {});
 
 /**
  * Throws RewardConfigError for what would do nothing, or would be refused when the loop is made.

@@ -12,6 +12,7 @@ import {
   valueAt,
 } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
+import { readOptions } from "@rayling/config-tree/options";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { rolloutDefaults, rolloutKeys } from "./engine-flags.ts";
 import { refuseIdleKeys } from "./idle/refuse.ts";
@@ -59,7 +60,9 @@ function configOf(
   });
   const { reward = {} } = withoutLegacyKeys(given);
   if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
-  const config = checked(withRunKeys(reward, given));
+  const config = consistent(
+    readOptions(rewardOptions, withRunKeys(reward, given), { prefix: "reward." }),
+  );
   refuseIdleKeys(config, given);
   return config;
 }
@@ -99,26 +102,6 @@ export const knownRewardKeys: ConfigTree = {
     },
   },
 };
-
-function checked(reward: unknown): RewardConfig {
-  const result = rewardOptions.safeParse(reward);
-  if (result.success) return consistent(result.data);
-  const [issue] = result.error.issues;
-  if (issue === undefined) throw new RewardConfigError("reward", "cannot be read");
-  const path = ["reward", ...issue.path.map(String)];
-  const known = keysOf({ reward: defaultRewardConfig as unknown as ConfigTree });
-  if (issue.code === "unrecognized_keys") {
-    const key = [...path, issue.keys[0] ?? ""].join(".");
-    const value = valueAt({ reward: reward as ConfigTree }, key.split("."));
-    throw new RewardConfigError(key, "there is no such key", value, nearestOf(key, known));
-  }
-  const value = isTree(reward) ? valueAt({ reward }, path) : reward;
-  throw new RewardConfigError(
-    path.join("."),
-    `is ${JSON.stringify(value)}: ${issue.message}`,
-    value,
-  );
-}
 
 function consistent(config: RewardConfig): RewardConfig {
   const { source, module } = config.reward_manager;

@@ -1,6 +1,6 @@
 /** The keys of `reward` in verl's configuration, with verl's defaults, and ours besides: what each may be, not yet what they say together. */
 
-import { type Frozen, nested, option, read } from "@rayling/config-tree/options";
+import { type Frozen, nested, option, readOptions } from "@rayling/config-tree/options";
 import { z } from "zod";
 import { hasParts, partsKeys } from "./part-keys.ts";
 import { orNull, policyKeys, rewardFunction } from "./policy-keys.ts";
@@ -85,7 +85,7 @@ export const rewardOptions = z.strictObject({
 export type RewardConfig = Frozen<z.output<typeof rewardOptions>>;
 
 /** Without what is null everywhere: verl's own defaults. */
-export const defaultRewardConfig: RewardConfig = read(rewardOptions, {});
+export const defaultRewardConfig: RewardConfig = readOptions(rewardOptions, {});
 
 /** verl's managers of before 0.7, which gave all samples of a batch to the function, or to processes: here many are at work at once anyway. */
 export const oldManagers: readonly string[] = ["batch", "prime"];

@@ -5,8 +5,9 @@ import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
 import { snakeKey } from "./camel-keys.ts";
 import type { TrainerConfig } from "./options/index.ts";
-import { misfitOf } from "./together.ts";
 import { keys, valuesOf } from "./options/training-options.ts";
+import { checkFit } from "./together.ts";
+import type { Whole } from "./together.ts";
 
 /** What is no option of a program. */
 const otherKeys: Readonly<Record<string, string>> = {
@@ -15,7 +16,7 @@ const otherKeys: Readonly<Record<string, string>> = {
 };
 
 /** verl's key of an option of a program. */
-export function verlKeyOf(option: string): string {
+function verlKeyOf(option: string): string {
   return snakeKey(keys.get(option) ?? otherKeys[option] ?? option);
 }
 
@@ -28,10 +29,10 @@ export function needsCritic({
 }
 
 /** What its settings hang on beside their values. A configuration has no estimators, losses and schedules of its own. */
-export function contextOf(config: TrainerConfig) {
+export function contextOf(config: TrainerConfig): Omit<Whole, "values"> {
   return {
     trainBatchSize: config.data.trainBatchSize,
-    critic: needsCritic(config),
+    hasCritic: needsCritic(config),
     hasOwnSchedule: false,
     estimators: createAdvantageRegistry().names(),
     losses: createPolicyLossRegistry().names(),
@@ -40,11 +41,7 @@ export function contextOf(config: TrainerConfig) {
 
 /** Throws ConfigError at the first. */
 export function checkTogether(config: TrainerConfig): void {
-  const misfit = misfitOf({ values: valuesOf(config), ...contextOf(config) }, verlKeyOf);
-  if (misfit !== undefined) {
-    const { option, problem, value, nearest } = misfit;
-    throw new ConfigError(verlKeyOf(option), problem, value, nearest);
-  }
+  checkFit({ values: valuesOf(config), ...contextOf(config) }, verlKeyOf);
   const { data, rayling } = config;
   const { lrWarmupSteps, lrWarmupStepsRatio } = config.actorRolloutRef.actor.optim;
   if (lrWarmupSteps > 0 && lrWarmupStepsRatio > 0) {

@@ -11,14 +11,13 @@ import {
   isTree,
   keysOf,
   merged,
-  nearestOf,
   parseOverride,
   resolveReferences,
   valueAt,
   withoutValue,
   withValue,
 } from "@rayling/config-tree";
-import { defaultsOf } from "@rayling/config-tree/options";
+import { defaultsOf, readOptions } from "@rayling/config-tree/options";
 import type { ComposedFile, ConfigTree, ConfigValue } from "@rayling/config-tree";
 import {
   isFreeLegacyKey,
@@ -27,7 +26,6 @@ import {
   readRewardConfig,
 } from "@rayling/reward-loop/config";
 import type { RewardConfig } from "@rayling/reward-loop/config";
-import type { z } from "zod";
 import { TrainerConfigError } from "../errors.ts";
 import { camelTree, snakeKey } from "./camel-keys.ts";
 import { checkTogether } from "./consistency.ts";
@@ -145,8 +143,10 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
   const own = Object.fromEntries(
     Object.entries(complete).filter(([key]) => !rewardRoots.includes(key)),
   );
+  refuseCamel(own, "");
+  const rules = { name: snakeKey, known: keysOf(known) };
   const config = {
-    ...checked(own, known),
+    ...readOptions(trainerOptions, camelTree(own, kwargs), rules),
     reward,
     ignored: [...choices.map((text) => parseOverride(text).key), ...engineKeysOf(given, isEngine)]
       .filter((key) => !notDone.some((one) => one.key === key))
@@ -244,59 +244,6 @@ const withPipeline: Readonly<Record<string, string>> = {
   sync: "mini-batch-pipeline",
   "one-step-off-policy": "one-step-pipeline",
 };
-
-function checked(tree: ConfigTree, known: ConfigTree): ReturnType<typeof trainerOptions.parse> {
-  refuseCamel(tree, "");
-  const result = trainerOptions.safeParse(camelTree(tree, kwargs));
-  if (result.success) return result.data;
-  const [outer] = result.error.issues;
-  if (outer === undefined) throw new ConfigError("configuration", "cannot be read");
-  const issue = innermostOf(outer);
-  const keys = issue.path.filter((one) => typeof one === "string");
-  const path = keys.map(snakeKey);
-  if (issue.code === "unrecognized_keys") {
-    const wrong = [...path, snakeKey(issue.keys[0] ?? "")];
-    const key = wrong.join(".");
-    throw new ConfigError(
-      key,
-      "there is no such key",
-      valueAt(tree, wrong),
-      nearestOf(key, keysOf(known)),
-    );
-  }
-  const value = valueAt(tree, path);
-  throw new ConfigError(
-    path.join("."),
-    `is ${JSON.stringify(value)}: ${issue.message}`,
-    value,
-    issue.code === "invalid_value" ? nearestValue(issue, value) : undefined,
-  );
-}
-
-type Issue = z.core.$ZodIssue;
-
-/** Where one of several things may stand: what is wrong with the one that it is most like, which is the one that got furthest. */
-function innermostOf(issue: Issue): Issue {
-  if (issue.code !== "invalid_union") return issue;
-  const inside = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first]));
-  const [furthest] = inside.map(innermostOf).toSorted((a, b) => b.path.length - a.path.length);
-  if (furthest === undefined) return issue;
-  return { ...furthest, path: [...issue.path, ...furthest.path] };
-}
-
-/** Of those that may stand there; of a list the item that is wrong. */
-function nearestValue(
-  { path, values }: Extract<Issue, { code: "invalid_value" }>,
-  value: ConfigValue | undefined,
-): string | undefined {
-  const index = path.at(-1);
-  const wrong = typeof index === "number" && Array.isArray(value) ? value[index] : value;
-  if (typeof wrong !== "string") return undefined;
-  return nearestOf(
-    wrong,
-    values.filter((one) => typeof one === "string"),
-  );
-}
 
 /** In camelCase they would be taken for the same, and two names for one setting are one too many. Settings of a policy have that policy's names. */
 function refuseCamel(tree: ConfigTree, prefix: string): void {

@@ -3,15 +3,14 @@
  * call options by their own names.
  */
 
-import { nearestOf } from "@rayling/config-tree";
+import { ConfigError, nearestOf } from "@rayling/config-tree";
 import type { TrainingValues } from "./options/training-options.ts";
 
 export interface Whole {
   readonly values: TrainingValues;
   /** Prompts of a batch. */
   readonly trainBatchSize: number;
-  /** Nothing, or false: there is none. */
-  readonly critic: unknown;
+  readonly hasCritic: boolean;
   /** One of the user's own knows what it can do. */
   readonly hasOwnSchedule: boolean;
   /** Names that there are. */
@@ -22,22 +21,23 @@ export interface Whole {
 /** How an option is called, by its name in a program; `critic` and `prompts.batchSize` are no options there. */
 export type Naming = (option: string) => string;
 
-export interface Misfit {
+interface Misfit {
   readonly option: string;
   readonly value: unknown;
-  /** Begins with "is", or goes on as if: stands behind the option's name. */
+  /** Stands behind the option's name. */
   readonly problem: string;
   /** What would do: a value, or an option with its value. */
   readonly nearest?: string | undefined;
 }
 
-/** The first that does not fit. */
-export function misfitOf(whole: Whole, name: Naming): Misfit | undefined {
+/** Throws ConfigError at the first that does not fit, by its name. */
+export function checkFit(whole: Whole, name: Naming): void {
   for (const rule of rules) {
     const misfit = rule(whole, name);
-    if (misfit !== undefined) return misfit;
+    if (misfit === undefined) continue;
+    const { option, problem, value, nearest } = misfit;
+    throw new ConfigError(name(option), problem, value, nearest);
   }
-  return undefined;
 }
 
 type Rule = (whole: Whole, name: Naming) => Misfit | undefined;
@@ -60,11 +60,10 @@ const miniBatches: Rule = ({ values, trainBatchSize }, name) => {
   return undefined;
 };
 
-const critic: Rule = ({ values, critic: value }, name) => {
-  const { advEstimator } = values.algorithm;
-  if (advEstimator !== "gae" || (value ?? false) !== false) return undefined;
-  const problem = `is ${String(value)}, and ${name("algorithm.advEstimator")} gae needs a critic`;
-  return { option: "critic", value, problem };
+const critic: Rule = ({ values, hasCritic }, name) => {
+  if (values.algorithm.advEstimator !== "gae" || hasCritic) return undefined;
+  const problem = `${name("algorithm.advEstimator")} gae needs a critic, and there is none`;
+  return { option: "critic", value: false, problem };
 };
 
 const resuming: Rule = ({ values: { checkpoints } }, name) => {

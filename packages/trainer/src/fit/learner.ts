@@ -166,7 +166,7 @@ export class Learner {
     const critic = this.#critic;
     if (critic === undefined) return;
     const { run } = this.#settings;
-    const { ppoMiniBatchSize, ppoEpochs } = this.#settings.critic;
+    const { ppoMiniBatchSize, ppoEpochs } = this.#settings.criticOptions;
     const rows = miniBatchRows(data.length, ppoMiniBatchSize * this.#settings.rollout.n, ppoEpochs);
     for (const [index, { start, stop }] of rows.entries()) {
       const part = data.slice(start, stop);
@@ -241,8 +241,7 @@ export class Learner {
     tokens: TokenRows & { readonly account: Account },
     metrics: CollectedMetrics,
   ): Promise<Tensor> {
-    const { critic, run } = this.#settings;
-    const { cliprangeValue, lossAggMode, lossScaleFactor } = critic;
+    const { criticOptions, run } = this.#settings;
     const asked = (this.#critic as CriticHandle).values.remote(tokens);
     const vpreds = await answerOf("the critic, asked for values,", asked, run);
     const { loss, clipfrac, gradVpreds } = valueLoss(
@@ -253,7 +252,7 @@ export class Learner {
         valid: validIn(part),
         responseMask: tensorIn(part, "response_mask"),
       },
-      { cliprangeValue, lossAggMode, lossScaleFactor },
+      criticOptions,
     );
     metrics.addAll({
       "critic/vf_loss": loss,

@@ -22,14 +22,20 @@ export interface ActorOptions extends Given<"actor"> {}
 /** verl `critic`; what is not given is the actor's. */
 export interface CriticOptions extends Given<"criticOptions"> {}
 /** verl `actor_rollout_ref.rollout`, and of validation `val_kwargs`. */
-export interface RolloutOptions extends Given<"rollout", "maxResponseLength"> {}
+export interface RolloutOptions extends Given<"rollout"> {
+  /** In tokens. */
+  readonly maxResponseLength: number;
+}
 export type ValidationOptions = NonNullable<RolloutOptions["validation"]>;
 /** How rewards are asked for. */
 export interface RewardArrangement extends Given<"rewardArrangement"> {}
 /** verl `trainer`. */
 export interface RunOptions extends Given<"run"> {}
 /** verl `trainer.default_local_dir`, how many stay there, and what is gone on with. */
-export interface CheckpointOptions extends Given<"checkpoints", "folder"> {}
+export interface CheckpointOptions extends Given<"checkpoints"> {
+  /** Made if it is not there. */
+  readonly folder: string;
+}
 /** With `streaming`: how old rollouts may be. */
 export interface StalenessOptions extends Given<"staleness"> {}
 

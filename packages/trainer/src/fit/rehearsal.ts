@@ -32,7 +32,7 @@ const width = 2;
 
 /** Throws TrainerInputError. */
 export function rehearse(
-  { algorithm, actor, critic, rollout }: TrainingSettings,
+  { algorithm, actor, criticOptions, rollout }: TrainingSettings,
   parts: RehearsedParts,
 ): void {
   const { n } = rollout;
@@ -91,5 +91,5 @@ export function rehearse(
     );
   }
   const values = { vpreds: matrix(0), values: matrix(0), returns, responseMask, valid };
-  valueLoss(values, critic);
+  valueLoss(values, criticOptions);
 }

@@ -1,21 +1,22 @@
 /** The settings of a training: its options as they are used, with what follows from several of them. What does not fit together is refused: TrainerInputError names the option. */
 
+import { ConfigError } from "@rayling/config-tree";
 import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
 import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
-import { readTrainingOptions } from "../config/read-training.ts";
-import { misfitOf } from "../config/together.ts";
-import type { Whole } from "../config/together.ts";
 import { ownDefaults } from "../config/options/training-options.ts";
 import type { GivenOptions, TrainingValues } from "../config/options/training-options.ts";
+import { readTrainingOptions } from "../config/read-training.ts";
+import { checkFit } from "../config/together.ts";
+import type { Whole } from "../config/together.ts";
 import { TrainerInputError } from "../errors.ts";
 import type { ScheduleName, TrainingOptions } from "./options.ts";
 
 type Values = TrainingValues;
 
-export interface TrainingSettings extends Pick<
+export interface TrainingSettings extends Omit<
   Values,
-  "adaptiveMiniBatch" | "checkpoints" | "rewardArrangement" | "rolloutDataDir" | "validationDataDir"
+  "schedule" | "algorithm" | "actor" | "staleness" | "run"
 > {
   /** Undefined for one of the user's own. */
   readonly schedule: ScheduleName | undefined;
@@ -23,13 +24,10 @@ export interface TrainingSettings extends Pick<
     /** Undefined: no group is left out. */
     readonly filterGroups: FilterSettings | undefined;
   };
-  readonly actor: Known<Values["actor"]> &
-    Pick<PolicyLossSettings, "globalBatchInfo" | "rolloutCorrection">;
-  readonly critic: Values["criticOptions"] & { readonly lossScaleFactor: number };
-  readonly rollout: Omit<Values["rollout"], "validation">;
-  readonly validation: Values["rollout"]["validation"];
+  readonly actor: Known<Values["actor"]> & PolicyLossSettings;
+  readonly criticOptions: Values["criticOptions"] & { readonly lossScaleFactor: number };
   readonly staleness: Values["staleness"] & { readonly numWarmupBatches: number };
-  readonly run: Omit<Values["run"], "totalEpochs" | "totalTrainingSteps"> & {
+  readonly run: Values["run"] & {
     readonly overlapValidation: boolean;
     readonly totalSteps: number;
   };
@@ -53,66 +51,61 @@ export function readTrainingSettings(
   options: TrainingOptions & { readonly schedule?: unknown },
 ): TrainingSettings {
   const { policy: _policy, referencePolicy, critic, prompts, validationPrompts, ...more } = options;
-  const { reward: _reward, tracking: _tracking, now: _now, ...named } = more;
-  const { advantageRegistry = createAdvantageRegistry() } = named;
-  const { policyLossRegistry = createPolicyLossRegistry() } = named;
-  const { advantageRegistry: _estimators, policyLossRegistry: _losses, schedule, ...given } = named;
+  const { reward: _reward, tracking: _tracking, now: _now, ...registries } = more;
+  const { advantageRegistry = createAdvantageRegistry(), ...others } = registries;
+  const { policyLossRegistry = createPolicyLossRegistry(), schedule, ...given } = others;
   const hasOwnSchedule = typeof schedule === "function";
-  const own =
-    hasOwnSchedule || schedule === undefined ? {} : { schedule: schedule as ScheduleName };
-  const settings = settingsOf(
-    { ...given, ...own },
-    {
-      trainBatchSize: prompts.positionOf(0).batchSize,
-      batchesPerEpoch: prompts.batchesPerEpoch,
-      hasValidation: validationPrompts !== undefined,
-      critic,
-      hasOwnSchedule,
-      estimators: advantageRegistry.names(),
-      losses: policyLossRegistry.names(),
-    },
-  );
+  const named = { ...given, ...(hasOwnSchedule ? {} : { schedule: schedule as ScheduleName }) };
+  const context = {
+    trainBatchSize: prompts.positionOf(0).batchSize,
+    batchesPerEpoch: prompts.batchesPerEpoch,
+    hasValidation: validationPrompts !== undefined,
+    hasCritic: critic !== undefined,
+    hasOwnSchedule,
+    estimators: advantageRegistry.names(),
+    losses: policyLossRegistry.names(),
+  };
+  const settings = asInputError(() => settingsOf(named, context));
   const { algorithm, actor, run, checkpoints } = settings;
   if ((algorithm.useKlInReward || actor.useKlLoss) && referencePolicy === undefined) {
     const option = algorithm.useKlInReward ? "algorithm.useKlInReward" : "actor.useKlLoss";
-    refuse("referencePolicy", `must be a policy, which ${option} needs; it is undefined`);
+    const message = `referencePolicy: is undefined, and ${option} needs one`;
+    throw new TrainerInputError("referencePolicy", message);
   }
   if (run.saveFreq > 0 && checkpoints === undefined) {
-    refuse("checkpoints", "must have a folder, which run.saveFreq needs; it is undefined");
+    const message = "checkpoints: are undefined, and run.saveFreq needs a folder";
+    throw new TrainerInputError("checkpoints", message);
   }
   return settings;
 }
 
-/** Throws TrainerInputError. */
-export function settingsOf(given: GivenOptions, context: SettingsContext): TrainingSettings {
-  const { trainBatchSize, critic, hasOwnSchedule } = context;
-  const hasCritic = (critic ?? false) !== false;
-  const { resumePath } = given.checkpoints ?? {};
-  const values = readTrainingOptions(given, ownDefaults({ hasCritic, trainBatchSize, resumePath }));
-  const misfit = misfitOf({ values, ...context }, (option) => option);
-  if (misfit !== undefined) {
-    const { option, problem, nearest } = misfit;
-    refuse(option, `${problem}${nearest === undefined ? "" : `; did you mean ${nearest}?`}`);
+function asInputError<Value>(read: () => Value): Value {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new TrainerInputError(error.key, error.message, { cause: error });
   }
-  const { adaptiveMiniBatch, checkpoints, rewardArrangement, rolloutDataDir, validationDataDir } =
-    values;
-  const { algorithm, actor, criticOptions, staleness, schedule } = values;
-  const { filterGroups, ...ofAlgorithm } = known(algorithm);
-  const { totalTrainingSteps, totalEpochs, ...run } = values.run;
-  const { validation, ...rollout } = values.rollout;
-  const { maxResponseLength } = rollout;
-  const { rolloutCorrection } = ofAlgorithm;
+}
+
+/** Throws ConfigError, which names the option. */
+export function settingsOf(given: GivenOptions, context: SettingsContext): TrainingSettings {
+  const { trainBatchSize, hasOwnSchedule } = context;
+  const { resumePath } = given.checkpoints ?? {};
+  const values = readTrainingOptions(given, ownDefaults({ ...context, resumePath }));
+  checkFit({ values, ...context }, (option) => option);
+  const { actor, rollout, staleness, run } = values;
+  const schedule = hasOwnSchedule ? undefined : values.schedule;
+  const { filterGroups, ...algorithm } = known(values.algorithm);
+  const { rolloutCorrection } = algorithm;
   const isBypassed = rolloutCorrection?.bypassMode === true;
+  const { maxResponseLength, validation } = rollout;
   const draws = validation.doSample && validation.temperature > 0;
   return {
-    adaptiveMiniBatch,
-    checkpoints,
-    rewardArrangement,
-    rolloutDataDir,
-    validationDataDir,
-    schedule: hasOwnSchedule ? undefined : schedule,
+    ...values,
+    schedule,
     algorithm: {
-      ...ofAlgorithm,
+      ...algorithm,
       filterGroups:
         filterGroups?.enable === true
           ? { ...filterGroups, metric: filterGroups.metric ?? "score" }
@@ -126,12 +119,14 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
       globalBatchInfo: { lossScaleFactor: actor.lossScaleFactor ?? maxResponseLength },
       ...(isBypassed ? { lossMode: "bypass_mode", rolloutCorrection } : {}),
     },
-    critic: { ...criticOptions, lossScaleFactor: maxResponseLength },
-    rollout,
-    // Of the likeliest token there is no temperature.
-    validation: draws
-      ? validation
-      : { ...validation, doSample: false, temperature: rollout.temperature },
+    criticOptions: { ...values.criticOptions, lossScaleFactor: maxResponseLength },
+    rollout: {
+      ...rollout,
+      // Of the likeliest token there is no temperature.
+      validation: draws
+        ? validation
+        : { ...validation, doSample: false, temperature: rollout.temperature },
+    },
     staleness: {
       ...staleness,
       numWarmupBatches: staleness.numWarmupBatches ?? Math.min(1, staleness.limit),
@@ -139,8 +134,8 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
     run: {
       ...run,
       valBeforeTrain: run.valBeforeTrain && context.hasValidation,
-      overlapValidation: run.overlapValidation ?? (hasOwnSchedule || schedule !== "sync"),
-      totalSteps: totalTrainingSteps ?? totalEpochs * context.batchesPerEpoch,
+      overlapValidation: run.overlapValidation ?? schedule !== "sync",
+      totalSteps: run.totalTrainingSteps ?? run.totalEpochs * context.batchesPerEpoch,
     },
     trainBatchSize,
   };
@@ -159,8 +154,4 @@ type IsUnset<Value, Yes, No> = null extends Value ? Yes : undefined extends Valu
 function known<Section extends object>(section: Section): Known<Section> {
   const set = Object.entries(section).filter(([, value]) => (value ?? null) !== null);
   return Object.fromEntries(set) as Known<Section>;
-}
-
-function refuse(option: string, problem: string): never {
-  throw new TrainerInputError(option, `${option} ${problem}`);
 }

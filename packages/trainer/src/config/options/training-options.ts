@@ -62,16 +62,6 @@ type Sections = typeof trainingOptions.shape;
 /** As they are used: each with its value. */
 export type TrainingValues = { readonly [Name in keyof Sections]: Value<Sections[Name]> };
 
-/** As they may be given. */
-export type GivenOptions = { readonly [Name in keyof Sections]?: Giving<Sections[Name]> };
-
-/** A section as it may be given: what is `Needed` must be there. */
-export type Given<Name extends keyof Sections, Needed extends string = never> = Giving<
-  Sections[Name],
-  Needed
-> &
-  object;
-
 type Value<Entry> =
   Entry extends z.ZodOptional<infer Own>
     ? Value<Own> | undefined
@@ -81,17 +71,17 @@ type Value<Entry> =
         ? Own
         : Frozen<z.output<Entry>>;
 
-type Giving<Entry, Needed extends string = never> =
+/** As they may be given. */
+export type GivenOptions = { readonly [Name in keyof Sections]?: Giving<Sections[Name]> };
+
+/** A section as it may be given. Mapped so that editors show the comments of the table. */
+export type Given<Name extends keyof Sections> = NonNullable<Giving<Sections[Name]>>;
+
+type Giving<Entry> =
   Entry extends z.ZodOptional<infer Own>
-    ? Giving<Own, Needed> | undefined
+    ? Giving<Own> | undefined
     : Entry extends z.ZodObject<infer Shape>
-      ?
-          | ({
-              readonly [Name in keyof Shape & Needed]: Exclude<Giving<Shape[Name]>, undefined>;
-            } & {
-              readonly [Name in Exclude<keyof Shape, Needed>]?: Giving<Shape[Name]>;
-            })
-          | undefined
+      ? { readonly [Name in keyof Shape]?: Giving<Shape[Name]> } | undefined
       : Entry extends z.ZodCustom<infer Own>
         ? Own | undefined
         : Frozen<z.input<Entry>>;
