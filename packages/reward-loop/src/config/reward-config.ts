@@ -3,14 +3,7 @@
  * that is missing.
  */
 
-import {
-  applyOverrides,
-  isTree,
-  keysOf,
-  nearestOf,
-  readYamlFile,
-  valueAt,
-} from "@rayling/config-tree";
+import { applyOverrides, isTree, readYamlFile } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
 import { readOptions } from "@rayling/config-tree/options";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";

@@ -26,10 +26,10 @@ import {
   readRewardConfig,
 } from "@rayling/reward-loop/config";
 import type { RewardConfig } from "@rayling/reward-loop/config";
-import { TrainerConfigError } from "../errors.ts";
 import { camelTree, snakeKey } from "./camel-keys.ts";
 import { checkTogether } from "./consistency.ts";
 import { composePreset, isPreset } from "./presets.ts";
+import { asTrainerError } from "./refusal.ts";
 import { trainerOptions } from "./options/index.ts";
 import type { TrainerConfig } from "./options/index.ts";
 import {
@@ -105,11 +105,10 @@ const recipeKeys = [
 ];
 
 /** verl's files lack them, so that there they are added, with "+". */
-const addedKeys: ConfigTree = {
-  mini_batch_pipeline: null,
-  update_pipeline: null,
-  actor_rollout_ref: { actor: { update_pipeline: null } },
-};
+const addedKeys = recipeKeys.reduce<ConfigTree>(
+  (tree, key) => withValue(tree, key.split("."), null),
+  {},
+);
 
 /** Whatever is below them is somebody else's: it may be changed without being there. */
 const freeKeys = [
@@ -254,17 +253,6 @@ function refuseCamel(tree: ConfigTree, prefix: string): void {
       throw new ConfigError(place, "there is no such key", value, prefix + snakeKey(key));
     }
     if (isTree(value)) refuseCamel(value, `${place}.`);
-  }
-}
-
-/** A configuration's errors are the trainer's, whichever package finds them. */
-export function asTrainerError<Value>(read: () => Value): Value {
-  try {
-    return read();
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    const { key, value, nearest, message } = error;
-    throw new TrainerConfigError(message, { key, value, nearest }, { cause: error });
   }
 }
 

@@ -8,8 +8,8 @@ import { snakeKey } from "../config/camel-keys.ts";
 import { contextOf } from "../config/consistency.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { keys, valuesOf } from "../config/options/training-options.ts";
-import { asTrainerError } from "../config/read-config.ts";
-import { TrainerConfigError, TrainerInputError } from "../errors.ts";
+import { asTrainerError, refusal } from "../config/refusal.ts";
+import { TrainerInputError } from "../errors.ts";
 import { rehearse } from "../fit/rehearsal.ts";
 import { settingsOf } from "../fit/settings.ts";
 import { rewardOptionsOf } from "./trainer-options.ts";
@@ -19,8 +19,7 @@ export function checkAlgorithms(config: TrainerConfig): void {
   const [first] = config.notDone;
   if (first !== undefined) {
     const { key, value, hint } = first;
-    const place = { key, value, nearest: undefined };
-    throw new TrainerConfigError(`${key}: is ${JSON.stringify(value)}, and ${hint}`, place);
+    throw refusal(key, `is ${JSON.stringify(value)}, and ${hint}`, value);
   }
   asTrainerError(() => rewardOptionsOf(config, ""));
   try {
@@ -34,8 +33,7 @@ export function checkAlgorithms(config: TrainerConfig): void {
     if (!(error instanceof TrainerInputError)) throw error;
     const key = keyOf(error.input);
     const value = valueAt(config as unknown as ConfigTree, key.split("."));
-    const place = { key: snakeKey(key), value, nearest: undefined };
-    throw new TrainerConfigError(`${place.key}: ${error.message}`, place, { cause: error });
+    throw refusal(snakeKey(key), error.message, value, { cause: error });
   }
 }
 

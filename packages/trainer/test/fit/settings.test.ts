@@ -79,7 +79,7 @@ describe("settings", () => {
     const others = [...keys.keys()].filter((option) => {
       const standard = defaultOf(entries.get(option) as ZodType);
       // What another key says.
-      const [, key = ""] = /^\$\{(.*)\}$/.exec(String(standard)) ?? [];
+      const [, key = ""] = /^"\$\{(.*)\}"$/.exec(JSON.stringify(standard)) ?? [];
       const other = optionAt.get(camelKey(key));
       const wanted = other === undefined ? standard : valueAt(tree, other.split("."));
       return !isDeepStrictEqual(valueAt(tree, option.split(".")) ?? null, wanted);
