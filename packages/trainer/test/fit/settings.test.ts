@@ -1,6 +1,7 @@
 /** What PPOTrainer.create makes of its options: the table's defaults, what follows from several options, and what is refused. */
 
-import { isDeepStrictEqual } from "node:util";
+import { execFile } from "node:child_process";
+import { isDeepStrictEqual, promisify } from "node:util";
 import { fileURLToPath } from "node:url";
 import { valueAt } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
@@ -14,6 +15,7 @@ import type { ZodType } from "zod";
 import { camelKey } from "../../src/config/camel-keys.ts";
 import { keys, trainingOptions } from "../../src/config/options/training-options.ts";
 
+const run = promisify(execFile);
 let loop: RewardLoopManager;
 let dataset: PromptDataset;
 let policy: PolicyHandle;
@@ -183,4 +185,23 @@ describe("settings", () => {
   ])("that are none are refused before anything is done: %s", async (input, more) => {
     await expect(settingsOf(more)).rejects.toMatchObject({ name: "TrainerInputError", input });
   });
+});
+
+test("the package loads nothing of the table, nor what reads it, before a trainer is made", async () => {
+  const program = `
+    import { registerHooks } from "node:module";
+    const loaded = [];
+    registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+    const { PPOTrainer } = await import("@rayling/trainer");
+    const before = loaded.length;
+    await PPOTrainer.create({ prompts: { positionOf: () => ({ batchSize: 8 }) } }).catch((error) => {
+      const isOfTable = (url) => /\\/(zod|yaml)\\/|\\/config\\/options\\//.test(url);
+      const [first, then] = [loaded.slice(0, before), loaded.slice(before)];
+      console.log(error.input, first.some(isOfTable), then.some(isOfTable));
+    });
+  `;
+  const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", program], {
+    cwd: import.meta.dirname,
+  });
+  expect(stdout.trim()).toBe("rollout.maxResponseLength false true");
 });

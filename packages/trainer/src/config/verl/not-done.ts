@@ -43,7 +43,7 @@ const ofOptimisers = (key: string): readonly string[] => [
 ];
 
 // One row for each, however long.
-// oxfmt-ignore
+// prettier-ignore
 const rules: readonly Rule[] = [
   [ofOptimisers("lr_decay_steps"), [null], "can only be null: total_training_steps says where the decay ends"],
   [ofOptimisers("lr_warmup_init"), [null, 0], "can only be 0: a warm-up begins with 0"],
