@@ -39,20 +39,7 @@ export interface CheckpointOptions extends Given<"checkpoints"> {
 /** With `streaming`: how old rollouts may be. */
 export interface StalenessOptions extends Given<"staleness"> {}
 
-/** The options of a training that are settings, and no parts of it. */
-export interface TrainingSettingOptions extends GivenOptions {
-  readonly rollout: RolloutOptions;
-  readonly algorithm?: AlgorithmOptions | undefined;
-  readonly actor?: ActorOptions | undefined;
-  readonly criticOptions?: CriticOptions | undefined;
-  readonly staleness?: StalenessOptions | undefined;
-  readonly rewardArrangement?: RewardArrangement | undefined;
-  readonly run?: RunOptions | undefined;
-  /** Where a run is kept, and gone on with. Needed for `run.saveFreq`. */
-  readonly checkpoints?: CheckpointOptions | undefined;
-}
-
-export interface TrainingOptions extends Omit<TrainingSettingOptions, "schedule"> {
+export interface TrainingOptions extends Omit<GivenOptions, "schedule"> {
   readonly policy: PolicyHandle;
   /** Needed for a KL loss and for KL in the reward. */
   readonly referencePolicy?: PolicyHandle | undefined;
@@ -62,6 +49,15 @@ export interface TrainingOptions extends Omit<TrainingSettingOptions, "schedule"
   readonly validationPrompts?: PromptDataset | undefined;
   /** The reward loop, or how to make one. It is closed with the training if it was made by it. */
   readonly reward: RewardLoopManager | RewardLoopOptions;
+  readonly rollout: RolloutOptions;
+  readonly algorithm?: AlgorithmOptions | undefined;
+  readonly actor?: ActorOptions | undefined;
+  readonly criticOptions?: CriticOptions | undefined;
+  readonly staleness?: StalenessOptions | undefined;
+  readonly rewardArrangement?: RewardArrangement | undefined;
+  readonly run?: RunOptions | undefined;
+  /** Where a run is kept, and gone on with. Needed for `run.saveFreq`. */
+  readonly checkpoints?: CheckpointOptions | undefined;
   /** Is told what goes on, such as a Tracking; it is not closed with the training. */
   readonly tracking?: StepTracker | undefined;
   /** Milliseconds, by which waits for rewards and updates are measured. Default `performance.now`. */
