@@ -578,6 +578,12 @@ describe("what does not change the training is told, never refused", () => {
     expect(withOverrides(override).notes).toEqual([note]);
   });
 
+  test("of both divergences at once", () => {
+    const both = ["algorithm.use_kl_in_reward", "actor_rollout_ref.actor.use_kl_loss"];
+    const { notes } = withOverrides(...both.map((key) => `${key}=True`));
+    expect(notes).toEqual([`${both.join(" and ")} are both true: the divergence counts twice`]);
+  });
+
   test.each([
     ["trainer.test_freq=false", { trainer: { testFreq: -1 } }],
     ["trainer.save_freq=null", { trainer: { saveFreq: -1 } }],

@@ -38,6 +38,31 @@ test.each<[string, readonly string[]]>([
   ["config/print-config.ts", ["experimentName", "policyKwargs", "taskKwargs"]],
   // What must be given has no default to come from the table.
   ["fit/options.ts", ["maxResponseLength"]],
+  // What follows from several of them: null is another option, the batch, or the schedule; the bypass has a loss of its own.
+  [
+    "fit/settings.ts",
+    [
+      "bypassMode",
+      "clipRatio",
+      "clipRatioHigh",
+      "clipRatioLow",
+      "doSample",
+      "lossMode",
+      "lossScaleFactor",
+      "maxNumGenBatches",
+      "maxResponseLength",
+      "numWarmupBatches",
+      "overlapValidation",
+      "resumePath",
+      "saveFreq",
+      "totalEpochs",
+      "totalTrainingSteps",
+      "trainBatchSize",
+      "useKlInReward",
+      "useKlLoss",
+      "valBeforeTrain",
+    ],
+  ],
   // Their use: one checkpoint holds actor and critic, the bound of rewards is shared by the workers, the schedule of the learning rate ends with the run.
   [
     "run/trainer-options.ts",
