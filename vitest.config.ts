@@ -6,12 +6,12 @@ const report = process.env["RAYLING_TEST_REPORT"];
 
 /** Pure functions and values: they start nothing and leave nothing behind, so that their files share a process. */
 const pure = [
-  "packages/core/test/{arrivals,codec,counts,depth,failure,framing,inside,lane,line,lineage,lists,live-memory,logs,machine-memory,messages,pending-table,placement*,session,terminal-text,values-property,vigil,wait-graph}.test.ts",
+  "packages/core/test/{arrivals,codec,counts,depth,failure,framing,inside,lane,line,lineage,lists,live-memory,logs,machine-memory,messages,pending-table,placement*,session,spin-wait,terminal-text,values-property,wait-graph}.test.ts",
   "packages/cluster/test/host-output.test.ts",
   "packages/config-tree/test/*.test.ts",
   "packages/data-proto/test/**/*.test.ts",
   "packages/reward-manager-registry/test/{dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
-  "packages/reward-loop/test/{config,travel}/*.test.ts",
+  "packages/reward-loop/test/{config,options,travel}/*.test.ts",
   "packages/reward-loop/test/{faults/faults,limits/limits,page,record/reward-version,worker/score-attempts}.test.ts",
   "packages/trainer/test/*.test.ts",
   "packages/trainer/test/{config,data,tasks}/*.test.ts",
@@ -21,7 +21,7 @@ const pure = [
   "packages/rayling/test/cli-parts.test.ts",
   "test/bench/python.test.ts",
   "test/examples/rewards.test.ts",
-  "test/workspace/{golden,layers,parity,public-names,suites,terminals}.test.ts",
+  "test/workspace/{golden,house,layers,parity,public-names,suites,terminals}.test.ts",
 ];
 
 /** The core battery runs on threads, and on these. */

@@ -86,7 +86,7 @@ const core: readonly Row[] = [
   ],
   [
     "group-limit",
-    "core/src/host/instance",
+    "core/src/host/calls/instance",
     "if (group.running < group.limit) this.#start",
     "if (group.running <= group.limit) this.#start",
     "one call more runs than maxConcurrency",
@@ -95,7 +95,7 @@ const core: readonly Row[] = [
   ],
   [
     "move-loses-queue",
-    "core/src/host/instance",
+    "core/src/host/calls/instance",
     "        if (livesOn(cause)) execution.answerAbsent();\n        else execution.answerGone();",
     "        execution.answerGone();",
     "calls that wait for an actor that moves are lost",
@@ -165,7 +165,7 @@ const core: readonly Row[] = [
   ],
   [
     "get-first-failure",
-    "core/src/caller/get",
+    "core/src/caller/waits/get",
     "        for (const other of entries) other.overlook();\n      } else if (unsettled",
     "      } else if (unsettled",
     "failures that a get has seen are told as unhandled",
@@ -173,7 +173,7 @@ const core: readonly Row[] = [
   ],
   [
     "wait-count",
-    "core/src/caller/get",
+    "core/src/caller/waits/get",
     "if (!over && count >= numReturns) finish();",
     "if (!over && count > numReturns) finish();",
     "wait answers one ref too late",
@@ -181,7 +181,7 @@ const core: readonly Row[] = [
   ],
   [
     "timer-overflow",
-    "core/src/caller/get",
+    "core/src/caller/waits/get",
     "return Math.min(timeoutMs, 2 ** 31 - 1);",
     "return timeoutMs;",
     "a get with a very long timeout fails at once",
@@ -206,7 +206,7 @@ const core: readonly Row[] = [
   ],
   [
     "link-explained",
-    "core/src/transport/link",
+    "core/src/transport/link/link",
     "    if (whenExplainable === undefined) wait();\n    else void whenExplainable().then(wait, wait);",
     "    wait();",
     "what died with a machine is told unreachable",
@@ -214,15 +214,23 @@ const core: readonly Row[] = [
   ],
   [
     "link-flapping",
-    "core/src/transport/link",
+    "core/src/transport/link/link",
     "    this.#patience.renew();\n    this.#attachedAt",
     "    this.#patience.stop();\n    this.#attachedAt",
     "an actor dies on a way that comes and goes, though no outage is long",
     "packages/cluster/test/simulation.test.ts",
   ],
   [
+    "link-beside",
+    "core/src/transport/link/link",
+    "if (this.#isHeldBeside && performance.now()",
+    "if (performance.now() < 0 && performance.now()",
+    "a host that computes while its link is cut is given up, though it is there",
+    "packages/core/test/link.test.ts",
+  ],
+  [
     "link-given-up",
-    "core/src/transport/link",
+    "core/src/transport/link/link",
     "if (explained !== cause || isStillSo()) this.#end(explained);",
     "this.#end(explained);",
     "a host that was reached again in time is given up",
@@ -230,7 +238,7 @@ const core: readonly Row[] = [
   ],
   [
     "link-broken-pipe",
-    "core/src/transport/link",
+    "core/src/transport/link/link",
     "    return this.#wire !== undefined;\n  }\n\n  /** Asks",
     "    return this.#wire?.isOpen === true;\n  }\n\n  /** Asks",
     "calls over a connection that cannot be written to wait for ever",
@@ -238,7 +246,7 @@ const core: readonly Row[] = [
   ],
   [
     "retry-behind",
-    "core/src/caller/actor-client",
+    "core/src/caller/calls/actor-client",
     '    if (this.#state.kind === "dead") return call.fail(this.#state.failure);\n    if (call.isAgain) place(call);',
     '    if (this.#state.kind === "dead") return call.fail(this.#state.failure);\n    if (call.isAgain && call.unresolved < 0) place(call);',
     "a call that is tried again waits for the one that waits for it",

@@ -64,6 +64,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core/terminal",
     "@rayling/data-proto",
     "@rayling/reward-loop",
+    "@rayling/reward-loop/options",
     "@rayling/reward-loop/page",
     "@rayling/reward-manager-registry",
     "@rayling/trainer",

@@ -12,7 +12,7 @@ const filesWith = (wanted: RegExp): string[] =>
 
 test("the process is warned in one way", () => {
   expect(filesWith(/process\.emitWarning\(/)).toEqual([
-    "packages/core/src/shared/warning.ts",
+    "packages/core/src/shared/text/warning.ts",
     // Knows nothing of core, and says nothing that others wrote.
     "packages/reward-manager-registry/src/sandbox/program-run.ts",
   ]);
@@ -20,7 +20,7 @@ test("the process is warned in one way", () => {
 
 test("stdout and stderr are written to by the command's output, and by the driver for its hosts", () => {
   expect(filesWith(/process(?:\.std(?:out|err)|\[stream\])\.write\(/)).toEqual([
-    "packages/core/src/runtime/driver.ts",
+    "packages/core/src/runtime/observe/host-logs.ts",
     "packages/rayling/src/cli/output.ts",
   ]);
 });

@@ -1,6 +1,6 @@
 /**
  * How a driver notices that an agent does not answer: it asks every few seconds. An agent does nothing that takes long, so one that is silent is gone, also
- * where its machine is not (which the link's heart notices, core's transport/heart.ts).
+ * where its machine is not (which the link's heartbeat notices, core's transport/link/heartbeat.ts).
  *
  * An agent cannot ask in turn: a driver that does not answer may be busy with what it is there for.
  */

@@ -195,7 +195,7 @@ test.runIf(process.platform === "linux")(
     await hold();
     link.send({ bytes: Uint8Array.of(1), buffers: [] });
     await fill(ways.tcp);
-    // Longer than its heart is waited for, which cannot be made.
+    // Longer than its heartbeat is waited for, which cannot be made.
     for (let times = 0; times < 2; times++) {
       await expect(dialOnce(ways.tcp, hello, toListener)).rejects.toThrow("nothing is heard");
     }

@@ -190,7 +190,7 @@ describe.skipIf(reason !== undefined)(
     test
       .runIf(
         inFull(
-          "they wait for hearts of 15 s; packages/core/test/link.test.ts cuts and holds connections by itself",
+          "they wait for heartbeats of 15 s; packages/core/test/link.test.ts cuts and holds connections by itself",
         ),
       )
       .each<[string, (machine: Machine) => void, (machine: Machine) => void]>([
@@ -206,7 +206,7 @@ describe.skipIf(reason !== undefined)(
       await ray.get(results[1000] as ray.ObjectRef<number>);
       cut(machine);
       const settled = timer();
-      // Their hearts break after some 15 s: what was sent goes on over other connections.
+      // Their heartbeats break after some 15 s: what was sent goes on over other connections.
       setTimeout(() => heal(machine), 20_000);
       expect(await ray.get(results)).toEqual(
         Array.from({ length: count }, (_, index) => index + 1),

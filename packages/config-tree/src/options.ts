@@ -1,4 +1,7 @@
-/** `@rayling/config-tree/options`: tables of options, and what is made of them. By itself, because zod takes time to load. */
+/**
+ * `@rayling/config-tree/options`: tables of options, and what is made of them. By itself, because
+ * zod takes time to load.
+ */
 
 export { readOptions } from "./read-options.ts";
 export type { ReadRules } from "./read-options.ts";

@@ -1,4 +1,6 @@
-/** What a table of options makes of keys, or what is wrong with the first that may not stand there. */
+/**
+ * What a table of options makes of keys, or what is wrong with the first that may not stand there.
+ */
 
 import type { z } from "zod";
 import { ConfigError } from "./config-error.ts";
@@ -16,7 +18,10 @@ export interface ReadRules {
   readonly known?: readonly string[];
 }
 
-/** @param table one, or a type of its own. Throws ConfigError, which names the key, its value and the nearest that there is. */
+/**
+ * @param table one, or a type of its own. Throws ConfigError, which names the key, its value and
+ * the nearest that there is.
+ */
 export function readOptions<Table extends z.ZodType>(
   table: Table,
   keys: unknown,
@@ -45,7 +50,10 @@ export function readOptions<Table extends z.ZodType>(
 
 type Issue = z.core.$ZodIssue;
 
-/** Where one of several things may stand: what is wrong with the one that it is most like, which is the one that got furthest. */
+/**
+ * Where one of several things may stand: what is wrong with the one that it is most like, which is
+ * the one that got furthest.
+ */
 function innermostOf(issue: Issue): Issue {
   if (issue.code !== "invalid_union") return issue;
   const inside = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first]));
@@ -54,7 +62,7 @@ function innermostOf(issue: Issue): Issue {
   return { ...furthest, path: [...issue.path, ...furthest.path] };
 }
 
-/** Of what may stand there. */
+/** Returns the schema of what may stand at the path. */
 function schemaAt(schema: JsonSchema, [key, ...rest]: readonly string[]): JsonSchema {
   if (key === undefined) return schema;
   const inside = [schema, ...alternativesOf(schema)]

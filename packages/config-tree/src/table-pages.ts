@@ -1,4 +1,7 @@
-/** What is made of a table for people and editors: a file of its defaults with comments, a page, a JSON Schema. */
+/**
+ * What is made of a table for people and editors: a file of its defaults with comments, a page, a
+ * JSON Schema.
+ */
 
 import { Document, type Pair, type Scalar } from "yaml";
 import { defaultOf, defaultsOf, entriesOf, type Name, type OptionTable, same } from "./table.ts";
@@ -15,7 +18,7 @@ export interface OptionEntry {
   readonly help: string;
 }
 
-/** What is to be read of them, in words. */
+/** Entries as people read them, in words. */
 export function optionsOf(table: OptionTable, name: Name = same, prefix = ""): OptionEntry[] {
   return entriesOf(table, name, prefix).map(([key, entry]) => ({
     key,

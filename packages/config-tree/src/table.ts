@@ -1,6 +1,8 @@
 /**
- * Tables of options: one entry says what may stand at a key, its default and what it means. A table is a zod object, so that its type and its checks are zod's; the tree of defaults, a file with comments, a page
- * and a JSON Schema come from it, too (`table-pages`), and what is read by it (`read-options`).
+ * Tables of options: one entry says what may stand at a key, its default and what it means. A table
+ * is a zod object, so that its type and its checks are zod's; the tree of defaults, a file with
+ * comments, a page and a JSON Schema come from it, too (`table-pages`), and what is read by it
+ * (`read-options`).
  */
 
 import { z } from "zod";
@@ -45,7 +47,10 @@ export type Name = (key: string) => string;
 /** As in the table. */
 export const same: Name = (key) => key;
 
-/** All entries by their keys, in their order. Two tables that are made of the same entry have it by two keys. */
+/**
+ * All entries by their keys, in their order. Two tables that are made of the same entry have it by
+ * two keys.
+ */
 export function entriesOf(
   table: OptionTable,
   name: Name = same,

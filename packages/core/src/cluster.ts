@@ -1,6 +1,6 @@
 /** What `@rayling/cluster` stands on: the parts that start hosts and connect to them. Not for others; it changes with any release. */
-export { amount, bytes, offered } from "./api/amounts.ts";
-export { labels } from "./api/labels.ts";
+export { amount, bytes, offered } from "./api/scheduling/amounts.ts";
+export { labels } from "./api/scheduling/labels.ts";
 export {
   dialled,
   type DriverControl,
@@ -10,20 +10,20 @@ export {
   type PortRange,
   type ProcessSettings,
 } from "./host/control.ts";
-export { registeredModules } from "./host/registry.ts";
+export { registeredModules } from "./host/code/registry.ts";
 export type { OutputStream } from "./host/output.ts";
 export { type CauseData, causeFromData, causeToData } from "./protocol/cause.ts";
 export type { Amounts } from "./rpc/demand.ts";
 export type { RuntimeEnv } from "./rpc/directory.ts";
-export { Guard } from "./runtime/guard.ts";
+export { Guard } from "./runtime/launch/guard.ts";
 export {
   controlUntil,
   type Host,
   type HostRequest,
   identityOf,
   type LauncherOptions,
-} from "./runtime/host.ts";
-export { HostProcess } from "./runtime/host-process.ts";
+} from "./runtime/launch/host.ts";
+export { HostProcess } from "./runtime/launch/host-process.ts";
 export {
   type JoinedNode,
   type JoinRequest,
@@ -32,7 +32,7 @@ export {
   type NodeRefusal,
   provideLocalNode,
   provideNodes,
-} from "./runtime/joined-node.ts";
+} from "./runtime/nodes/joined-node.ts";
 export type { CodeRoot } from "./shared/code-roots.ts";
 export {
   AuthenticationError,
@@ -44,7 +44,7 @@ export {
   RaySystemError,
 } from "./shared/errors.ts";
 export { newId } from "./shared/ids.ts";
-export { warn } from "./shared/warning.ts";
+export { warn } from "./shared/text/warning.ts";
 export { standardMemory, standardObjectStoreMemory } from "./shared/machine-memory.ts";
 export {
   type Checks,
@@ -59,18 +59,18 @@ export {
 export type { Channel } from "./transport/channel.ts";
 export { type Deadline, deadline } from "./transport/deadline.ts";
 export type { Address, NetworkSettings } from "./transport/address.ts";
-export { listen, type Listener } from "./transport/listen.ts";
-export { dialLater, dialLink, dialOnce } from "./transport/dial.ts";
+export { listen, type Listener } from "./transport/link/listen.ts";
+export { dialLater, dialLink, dialOnce } from "./transport/link/dial.ts";
 export { channelEndpoint } from "./transport/endpoint.ts";
-export { Link } from "./transport/link.ts";
-export { type Watch, watchMachine } from "./transport/lost-way.ts";
-export { newToken } from "./transport/handshake.ts";
-export { readLines } from "./runtime/lines.ts";
+export { Link } from "./transport/link/link.ts";
+export { type Watch, watchMachine } from "./transport/link/peer-probe.ts";
+export { newToken } from "./transport/link/handshake.ts";
+export { readLines } from "./runtime/observe/lines.ts";
 export {
   certificatesIn,
   type CredentialFiles,
   defaultCredentialFolder,
   findCredentials,
-} from "./transport/credential-files.ts";
-export { type Credentials, namesOf } from "./transport/credentials.ts";
-export { watchCredentials } from "./transport/credential-watch.ts";
+} from "./transport/tls/credential-files.ts";
+export { type Credentials, namesOf } from "./transport/tls/credentials.ts";
+export { watchCredentials } from "./transport/tls/credential-watch.ts";

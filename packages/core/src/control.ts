@@ -33,5 +33,5 @@ export {
   DriverSilentError,
   findDrivers,
   type FoundDriver,
-} from "./runtime/control-client.ts";
-export { controlDirectory } from "./runtime/control-files.ts";
+} from "./runtime/control/control-client.ts";
+export { controlDirectory } from "./runtime/control/control-files.ts";

@@ -8,5 +8,5 @@ export {
 export type { HttpLimits } from "./transport/http/limits.ts";
 export type { HttpRoute } from "./transport/http/guard.ts";
 export { HttpRefusal } from "./transport/http/refusal.ts";
-export { withoutTokens } from "./runtime/host-env.ts";
-export { newToken } from "./transport/handshake.ts";
+export { withoutTokens } from "./runtime/launch/host-env.ts";
+export { newToken } from "./transport/link/handshake.ts";

@@ -3,7 +3,7 @@ export { getActor, kill, listNamedActors, registerSerializer } from "./api/actor
 export type { KillOptions } from "./api/actors.ts";
 export { availableResources, Cluster, clusterResources, drainNode, nodes } from "./api/cluster.ts";
 export type { DrainOptions, NodeOptions } from "./api/cluster.ts";
-export type { LabelSelector } from "./api/labels.ts";
+export type { LabelSelector } from "./api/scheduling/labels.ts";
 export { get, put, wait } from "./api/objects.ts";
 export type { GetOptions, WaitOptions, WaitResult } from "./api/objects.ts";
 export {
@@ -13,20 +13,20 @@ export {
   placementGroup,
   placementGroupTable,
   removePlacementGroup,
-} from "./api/placement-group.ts";
-export type { PlacementGroupOptions } from "./api/placement-group.ts";
-export { map, mapUnordered } from "./api/map.ts";
-export type { Mapped, MapOptions } from "./api/map.ts";
-export { ActorPool } from "./api/pool.ts";
-export type { PoolCall, PoolGetOptions, PoolOptions, PoolValue } from "./api/pool.ts";
-export { Queue } from "./api/queue.ts";
-export type { QueueOptions, QueueShutdownOptions, QueueWaitOptions } from "./api/queue.ts";
+} from "./api/scheduling/placement-group.ts";
+export type { PlacementGroupOptions } from "./api/scheduling/placement-group.ts";
+export { map, mapUnordered } from "./api/patterns/map.ts";
+export type { Mapped, MapOptions } from "./api/patterns/map.ts";
+export { ActorPool } from "./api/patterns/pool.ts";
+export type { PoolCall, PoolGetOptions, PoolOptions, PoolValue } from "./api/patterns/pool.ts";
+export { Queue } from "./api/patterns/queue.ts";
+export type { QueueOptions, QueueShutdownOptions, QueueWaitOptions } from "./api/patterns/queue.ts";
 export { exitActor, getRuntimeContext } from "./api/context.ts";
 export type { RuntimeContext } from "./api/context.ts";
 export { cancel } from "./api/tasks.ts";
 export type { CancelOptions } from "./api/tasks.ts";
 export { remote } from "./api/remote.ts";
-export { registerError } from "./host/error-classes.ts";
+export { registerError } from "./host/code/error-classes.ts";
 export type {
   ActorClass,
   ActorOptions,
@@ -35,7 +35,11 @@ export type {
   RemoteName,
   TaskOptions,
 } from "./api/remote.ts";
-export type { FallbackStrategy, SchedulingOptions, SchedulingStrategy } from "./api/scheduling.ts";
+export type {
+  FallbackStrategy,
+  SchedulingOptions,
+  SchedulingStrategy,
+} from "./api/scheduling/scheduling.ts";
 import * as metrics from "./api/metrics.ts";
 import * as state from "./api/state.ts";
 
@@ -54,7 +58,7 @@ export type {
   ResultRef,
   ShapedResult,
 } from "./api/types.ts";
-export type { Serializer } from "./protocol/encodable.ts";
+export type { Serializer } from "./protocol/values/encodable.ts";
 export type { GroupInfo, GroupState, GroupStrategy, NodeInfo } from "./rpc/cluster.ts";
 export type { Amounts, LabelCondition, LabelConditions } from "./rpc/demand.ts";
 export type {
@@ -67,7 +71,7 @@ export type {
 } from "./rpc/directory.ts";
 export { ObjectRefGenerator } from "./caller/stream.ts";
 export type { CallOptions } from "./caller/handle.ts";
-export type { InitOptions } from "./runtime/driver.ts";
+export type { InitOptions } from "./runtime/init-options.ts";
 export {
   ActorAlreadyExistsError,
   ActorDiedError,

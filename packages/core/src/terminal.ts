@@ -6,5 +6,5 @@ export {
   terminalJson,
   terminalLine,
   terminalText,
-} from "./shared/terminal-text.ts";
-export { warn } from "./shared/warning.ts";
+} from "./shared/text/terminal-text.ts";
+export { warn } from "./shared/text/warning.ts";

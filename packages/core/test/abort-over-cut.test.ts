@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { Session } from "../src/rpc/session.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
-import { dial } from "../src/transport/dial.ts";
-import { listen } from "../src/transport/listen.ts";
+import { dial } from "../src/transport/link/dial.ts";
+import { listen } from "../src/transport/link/listen.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
 import { codec, network, never, receiverOf, token } from "./fixtures/owner.ts";
 

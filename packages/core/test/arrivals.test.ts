@@ -2,7 +2,7 @@
 import { MessageChannel } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
 import type { Caller } from "../src/caller/caller.ts";
-import { Arrivals } from "../src/host/arrivals.ts";
+import { PendingArguments } from "../src/host/calls/pending-arguments.ts";
 import { Session, type SessionReceiver } from "../src/rpc/session.ts";
 import { threadChannel } from "../src/transport/thread.ts";
 import { codec, never, receiverOf } from "./fixtures/owner.ts";
@@ -41,7 +41,7 @@ test.each([true, false])(
       settle: () => undefined,
       bringHere: () => new Promise(() => undefined),
     } as unknown as Caller;
-    const arrivals = new Arrivals(runtime, (call, session) =>
+    const arrivals = new PendingArguments(runtime, (call, session) =>
       session.answer(call.id, call.arguments),
     );
     const receiver: SessionReceiver = {

@@ -7,14 +7,14 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { MessageChannel } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Batch } from "../src/protocol/messages.ts";
+import type { Batch } from "../src/protocol/message.ts";
 import { AuthenticationError, type DeathCause, RaySystemError } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
 import type { Address, Hello } from "../src/transport/address.ts";
-import { listen, type Listener } from "../src/transport/listen.ts";
-import { dial, type DialOptions } from "../src/transport/dial.ts";
+import { listen, type Listener } from "../src/transport/link/listen.ts";
+import { dial, type DialOptions } from "../src/transport/link/dial.ts";
 import { frameOf } from "../src/transport/framing.ts";
-import { introduce, protocolVersion, TurnedAwayError } from "../src/transport/handshake.ts";
+import { introduce, protocolVersion, TurnedAwayError } from "../src/transport/link/handshake.ts";
 import { SocketChannel } from "../src/transport/socket.ts";
 import { threadChannel } from "../src/transport/thread.ts";
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { difference } from "../../../test/fixtures/same-value.ts";
 import { Codec } from "../src/protocol/codec.ts";
-import { addSerializer, serializers } from "../src/protocol/serializers.ts";
+import { addSerializer, serializers } from "../src/protocol/values/serializers.ts";
 import { NotEncodableError } from "../src/shared/errors.ts";
 
 class Ref {

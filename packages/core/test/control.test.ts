@@ -4,11 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { init, shutdown } from "../src/api/session.ts";
-import { findDrivers, type DriverClient } from "../src/runtime/control-client.ts";
-import { controlDirectory, type FoundRecord, readRecords } from "../src/runtime/control-files.ts";
-import { LogLines } from "../src/runtime/log-lines.ts";
+import { findDrivers, type DriverClient } from "../src/runtime/control/control-client.ts";
+import {
+  controlDirectory,
+  type FoundRecord,
+  readRecords,
+} from "../src/runtime/control/control-files.ts";
+import { LogLines } from "../src/runtime/observe/log-lines.ts";
 import { type Channel } from "../src/transport/channel.ts";
-import { dial } from "../src/transport/dial.ts";
+import { dial } from "../src/transport/link/dial.ts";
 
 describe("lines that are kept", () => {
   const texts = (lines: LogLines, from = 0): readonly string[] =>

@@ -1,8 +1,8 @@
 /** What a borrower tells an owner of references, as the owner hears it: a count that is lowered never before one that was raised. */
 import { MessageChannel } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
-import { ObjectExchange } from "../src/caller/object-exchange.ts";
-import { Sessions } from "../src/caller/sessions.ts";
+import { ObjectExchange } from "../src/caller/objects/object-exchange.ts";
+import { Sessions } from "../src/caller/objects/sessions.ts";
 import { Session } from "../src/rpc/session.ts";
 import { Store } from "../src/store/store.ts";
 import type { Channel } from "../src/transport/channel.ts";

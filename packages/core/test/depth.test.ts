@@ -1,7 +1,7 @@
 import { Packr } from "msgpackr/pack";
 import { describe, expect, test } from "vitest";
 import { Codec, type Encoded } from "../src/protocol/codec.ts";
-import { checkDepth, maxPackedDepth } from "../src/protocol/depth.ts";
+import { checkDepth, maxPackedDepth } from "../src/protocol/values/depth.ts";
 import { RaySystemError } from "../src/shared/errors.ts";
 
 const codec = new Codec({

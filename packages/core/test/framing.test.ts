@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Batch } from "../src/protocol/messages.ts";
+import type { Batch } from "../src/protocol/message.ts";
 import { type FrameLimits, FrameReader, frameOf, peerLimits } from "../src/transport/framing.ts";
 
 const bytesOf = (length: number, seed = 1): Uint8Array =>

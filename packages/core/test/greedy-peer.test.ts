@@ -2,10 +2,10 @@
 import { MessageChannel } from "node:worker_threads";
 import { afterEach, describe, expect, test } from "vitest";
 import { body, messages, pack } from "../../../test/fixtures/wire.ts";
-import type { ObjectExchange } from "../src/caller/object-exchange.ts";
-import { Pulls } from "../src/caller/pulls.ts";
-import { Sessions } from "../src/caller/sessions.ts";
-import { BatchReader } from "../src/protocol/messages.ts";
+import type { ObjectExchange } from "../src/caller/objects/object-exchange.ts";
+import { Pulls } from "../src/caller/objects/pulls.ts";
+import { Sessions } from "../src/caller/objects/sessions.ts";
+import { BatchReader } from "../src/protocol/frames/batch-reader.ts";
 import { Ledger } from "../src/rpc/ledger.ts";
 import { type CallMessage, Session, type SessionReceiver } from "../src/rpc/session.ts";
 import type { Directory } from "../src/rpc/directory.ts";

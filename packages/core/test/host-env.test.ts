@@ -29,7 +29,7 @@ afterEach(() => {
 });
 
 async function envOf(env?: Readonly<Record<string, string>>): Promise<NodeJS.ProcessEnv> {
-  const { hostEnv } = await import("../src/runtime/host-env.ts");
+  const { hostEnv } = await import("../src/runtime/launch/host-env.ts");
   return hostEnv(env);
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Metrics, type MetricInfo } from "../src/inside/metrics.ts";
 import { type TaskEvent, TaskEvents } from "../src/inside/task-events.ts";
-import { toTrace } from "../src/runtime/trace.ts";
+import { toTrace } from "../src/runtime/observe/trace.ts";
 
 const settle = (sequence: number): TaskEvent => ({
   kind: "settle",

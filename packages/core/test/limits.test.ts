@@ -2,14 +2,14 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { Batch } from "../src/protocol/messages.ts";
+import type { Batch } from "../src/protocol/message.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
-import { listen, type ListenOptions } from "../src/transport/listen.ts";
-import { dial } from "../src/transport/dial.ts";
+import { listen, type ListenOptions } from "../src/transport/link/listen.ts";
+import { dial } from "../src/transport/link/dial.ts";
 import { frameOf, FrameReader } from "../src/transport/framing.ts";
-import { protocolVersion } from "../src/transport/handshake.ts";
-import { Link } from "../src/transport/link.ts";
-import type { Pace } from "../src/transport/pace.ts";
+import { protocolVersion } from "../src/transport/link/handshake.ts";
+import { Link } from "../src/transport/link/link.ts";
+import type { PeerLimits } from "../src/transport/slow-peers.ts";
 import { SocketChannel, type SocketOptions } from "../src/transport/socket.ts";
 
 const lost: DeathCause = { kind: "exited", exitCode: 1, message: "the other side went away" };
@@ -54,7 +54,12 @@ const write = (socket: Socket, bytes: Uint8Array): Promise<void> =>
   );
 
 describe("a peer that is slow", () => {
-  const pace: Pace = { graceMs: 100, leastBytesPerSecond: 10_000, gapMs: 50, silentMs: 60_000 };
+  const pace: PeerLimits = {
+    graceMs: 100,
+    leastBytesPerSecond: 10_000,
+    gapMs: 50,
+    silentMs: 60_000,
+  };
 
   test("in the middle of a frame, a byte now and then, is hung up on", async () => {
     const [raw, channel] = await pair({ pace });

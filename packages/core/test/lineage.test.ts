@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { Codec, sizeOf } from "../src/protocol/codec.ts";
 import { Fifo } from "../src/shared/fifo.ts";
-import { Call, type CallOwner } from "../src/caller/call.ts";
-import { Lineage, type LineageLink } from "../src/caller/lineage.ts";
+import { Call, type CallOwner } from "../src/caller/calls/call.ts";
+import { Lineage, type LineageLink } from "../src/caller/objects/lineage.ts";
 import { ObjectLostError } from "../src/shared/errors.ts";
 import { ObjectEntry } from "../src/store/object-entry.ts";
 

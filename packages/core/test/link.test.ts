@@ -1,16 +1,16 @@
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { Batch } from "../src/protocol/messages.ts";
+import type { Batch } from "../src/protocol/message.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
 import type { Hello, NetworkSettings } from "../src/transport/address.ts";
-import { listen } from "../src/transport/listen.ts";
-import { dial, dialLater } from "../src/transport/dial.ts";
+import { listen } from "../src/transport/link/listen.ts";
+import { dial, dialLater } from "../src/transport/link/dial.ts";
 import { drainAll } from "../src/transport/drain.ts";
-import { introduce } from "../src/transport/handshake.ts";
-import { type HeartWay, holdHeart } from "../src/transport/heart.ts";
-import type { Link } from "../src/transport/link.ts";
+import { introduce } from "../src/transport/link/handshake.ts";
+import { type HeartbeatWay, holdHeartbeat } from "../src/transport/link/heartbeat.ts";
+import type { Link } from "../src/transport/link/link.ts";
 import { SocketChannel } from "../src/transport/socket.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
 
@@ -72,8 +72,8 @@ async function pair({
   return { left, right, way, port };
 }
 
-/** A heart that is made by the test. */
-const unwatched: Omit<HeartWay, "dial"> = {
+/** A heartbeat that is made by the test. */
+const unwatched: Omit<HeartbeatWay, "dial"> = {
   watch: () => ({ isOver: false, end: () => undefined }),
   isLoss: () => false,
 };
@@ -91,6 +91,31 @@ async function introduced(
   ends.push(() => channel.close(died));
   const welcome = await introduce(channel, withToken, { ...hello, ...words }, "the listener");
   return Object.assign(channel, { welcome });
+}
+
+/** The listener's link to somebody who says nothing unless the test does, just cut; its time is the test's. */
+async function cutByTest() {
+  const accepted = Promise.withResolvers<Channel>();
+  const listener = await listen({
+    address: { place: { host: "127.0.0.1", port: 0 }, token },
+    explain: never,
+    onChannel: (channel) => accepted.resolve(channel),
+    network: { reconnectTimeoutMs: 1000, explainMs: 10 },
+  });
+  const { port } = listener.address as AddressInfo;
+  const wire = await introduced(port, { linkId: "way-1" });
+  const link = (await accepted.promise) as Link;
+  ends.push(
+    () => link.close(died),
+    () => listener.close(),
+  );
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  ends.push(() => vi.useRealTimers());
+  wire.close(died);
+  // The listener hears of it over the socket, whose time is not the test's.
+  while (link.cuts === 0) await new Promise((resolve) => setImmediate(resolve));
+  const tick = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+  return { port, link, tick };
 }
 
 const numbered = (index: number, length = 4): Batch => {
@@ -417,35 +442,35 @@ describe("a link", () => {
     });
   });
 
-  test("whose heart breaks goes on over another connection", async () => {
+  test("whose heartbeat breaks goes on over another connection", async () => {
     const { left, right, port } = await pair();
     left.onMessage(() => undefined);
     const arrived = new Promise<number>((resolve) => {
       right.onMessage((batch) => resolve(numberOf(batch)));
     });
     // One that the test can break; the link has its own as well.
-    const heart = Promise.withResolvers<SocketChannel>();
-    void holdHeart(left, {
+    const heartbeat = Promise.withResolvers<SocketChannel>();
+    void holdHeartbeat(left, {
       ...unwatched,
       dial: () => {
-        heart.resolve(introduced(port, { linkId: "way-1" }));
-        return heart.promise;
+        heartbeat.resolve(introduced(port, { linkId: "way-1" }));
+        return heartbeat.promise;
       },
     });
-    (await heart.promise).close(died);
+    (await heartbeat.promise).close(died);
     await expect.poll(() => left.cuts).toBe(1);
     left.send(numbered(7));
     expect(await arrived).toBe(7);
   });
 
-  test("whose heart cannot be made keeps its connection, and gives it up where that proves that nobody is there", async () => {
+  test("whose heartbeat cannot be made keeps its connection, and gives it up where that proves that nobody is there", async () => {
     const { left } = await pair();
     left.onMessage(() => undefined);
     let count = 0;
     const cutsBefore: number[] = [];
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     ends.push(() => vi.useRealTimers());
-    void holdHeart(left, {
+    void holdHeartbeat(left, {
       watch: unwatched.watch,
       dial: async () => {
         cutsBefore.push(left.cuts);
@@ -453,7 +478,7 @@ describe("a link", () => {
       },
       isLoss: () => (count += 1) === 2,
     });
-    // The heart is tried after its first pause, and again after a longer one.
+    // The heartbeat is tried after its first pause, and again after a longer one.
     for (let seconds = 0; seconds < 10 && left.cuts === 0; seconds++) {
       await vi.advanceTimersByTimeAsync(1000);
     }
@@ -461,10 +486,10 @@ describe("a link", () => {
     expect(cutsBefore.slice(0, 2)).toEqual([0, 0]);
   });
 
-  test("gives its connection up when the other machine is lost before there is a heart", async () => {
+  test("gives its connection up when the other machine is lost before there is a heartbeat", async () => {
     const { left } = await pair();
     left.onMessage(() => undefined);
-    void holdHeart(left, {
+    void holdHeartbeat(left, {
       ...unwatched,
       dial: () => new Promise(() => undefined),
       watch: (onLost) => {
@@ -475,45 +500,42 @@ describe("a link", () => {
     await expect.poll(() => left.cuts).toBe(1);
   });
 
-  test("that is cut has its whole time again where its dialler makes a heart, which proves that it lives", async () => {
-    const accepted = Promise.withResolvers<Channel>();
-    const listener = await listen({
-      address: { place: { host: "127.0.0.1", port: 0 }, token },
-      explain: never,
-      onChannel: (channel) => accepted.resolve(channel),
-      network: { reconnectTimeoutMs: 1000, explainMs: 10 },
-    });
-    const { port } = listener.address as AddressInfo;
-    const wire = await introduced(port, { linkId: "way-1" });
-    const link = (await accepted.promise) as Link;
-    ends.push(
-      () => link.close(died),
-      () => listener.close(),
-    );
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
-    ends.push(() => vi.useRealTimers());
-    wire.close(died);
-    // The listener hears of it over the socket, whose time is not the test's.
-    while (link.cuts === 0) await new Promise((resolve) => setImmediate(resolve));
-    await vi.advanceTimersByTimeAsync(900);
-    await introduced(port, { heartOf: "way-1" });
-    await vi.advanceTimersByTimeAsync(900);
+  test("that is cut is waited for while its dialler has a heartbeat, which proves that it lives, and then as long as at first", async () => {
+    const { port, link, tick } = await cutByTest();
+    await tick(900);
+    const heartbeat = await introduced(port, { heartbeatOf: "way-1" });
+    // A dialler that computes, for many times as long as a cut may last.
+    await tick(20_500);
     expect(link.isOpen).toBe(true);
-    await vi.advanceTimersByTimeAsync(300);
-    expect(await link.closed).toMatchObject({
-      message: "dialler could not be reached for 1 s",
-    });
+    heartbeat.close(died);
+    const endsAt = performance.now();
+    while (link.isOpen) {
+      // The listener hears of it over the socket, too.
+      await new Promise((resolve) => setImmediate(resolve));
+      await tick(50);
+    }
+    expect(performance.now() - endsAt).toBeGreaterThanOrEqual(1000);
+    expect(await link.closed).toMatchObject({ message: "dialler could not be reached for 1 s" });
   });
 
-  test("takes no heart of a link that it does not know, and says so; ends one that speaks, and its own connection with it", async () => {
+  test("that is cut is not waited for longer than half an hour, whatever its dialler's heartbeat says", async () => {
+    const { port, link, tick } = await cutByTest();
+    const heartbeat = await introduced(port, { heartbeatOf: "way-1" });
+    await tick(29 * 60_000);
+    expect([link.isOpen, heartbeat.isOpen]).toEqual([true, true]);
+    await tick(2 * 60_000);
+    expect(await link.closed).toMatchObject({ kind: "unreachable" });
+  });
+
+  test("takes no heartbeat of a link that it does not know, and says so; ends one that speaks, and its own connection with it", async () => {
     const { port } = await pair();
-    const ofNothing = await introduced(port, { heartOf: "way-1" });
+    const ofNothing = await introduced(port, { heartbeatOf: "way-1" });
     expect(ofNothing.welcome).toEqual({ isUnknown: true });
     await ofNothing.closed;
     const wire = await introduced(port, { linkId: "way-1" });
-    const heart = await introduced(port, { heartOf: "way-1" });
-    heart.send(numbered(0));
-    await Promise.all([heart.closed, wire.closed]);
+    const heartbeat = await introduced(port, { heartbeatOf: "way-1" });
+    heartbeat.send(numbered(0));
+    await Promise.all([heartbeat.closed, wire.closed]);
   });
 
   test("is not taken over by who knows its name and not the token, nor by who asks for what was never sent", async () => {

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { notePath, warnOfCopies } from "../src/protocol/live-memory.ts";
+import { notePath, warnOfCopies } from "../src/protocol/values/live-memory.ts";
 import { allocateShared } from "../src/protocol/shared-memory.ts";
 
 afterEach(() => void vi.unstubAllEnvs());

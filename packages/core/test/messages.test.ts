@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { Codec, type Encoded } from "../src/protocol/codec.ts";
-import { type Batch, BatchReader, BatchWriter, type Message } from "../src/protocol/messages.ts";
+import type { Batch, Message } from "../src/protocol/message.ts";
+import { BatchReader } from "../src/protocol/frames/batch-reader.ts";
+import { BatchWriter } from "../src/protocol/frames/batch-writer.ts";
 
 const codec = new Codec({
   isReference: () => false,

@@ -1,6 +1,6 @@
 /** Room for what other runtimes send, where some of them send no more. */
 import { expect, test } from "vitest";
-import { Pulls } from "../src/caller/pulls.ts";
+import { Pulls } from "../src/caller/objects/pulls.ts";
 import type { Room } from "../src/rpc/session.ts";
 
 /** What `take` gave, when it did. */

@@ -1,7 +1,8 @@
 import { MessageChannel } from "node:worker_threads";
 import { afterEach, describe, expect, test } from "vitest";
 import { Codec } from "../src/protocol/codec.ts";
-import { type Batch, BatchWriter, type Route } from "../src/protocol/messages.ts";
+import type { Batch, Route } from "../src/protocol/message.ts";
+import { BatchWriter } from "../src/protocol/frames/batch-writer.ts";
 import { type CallMessage, type CreditLimits, Session } from "../src/rpc/session.ts";
 import type { Pending } from "../src/rpc/pending-table.ts";
 import type { DeathCause } from "../src/shared/errors.ts";

@@ -1,8 +1,8 @@
 import { afterEach, expect, test, vi } from "vitest";
-import type { Host, LauncherOptions } from "../src/runtime/host.ts";
-import type { NodeLauncher } from "../src/runtime/joined-node.ts";
-import { Launcher } from "../src/runtime/launch.ts";
-import { StartTurns } from "../src/runtime/start-turns.ts";
+import type { Host, LauncherOptions } from "../src/runtime/launch/host.ts";
+import type { NodeLauncher } from "../src/runtime/nodes/joined-node.ts";
+import { Launcher } from "../src/runtime/launch/launcher.ts";
+import { StartTurns } from "../src/runtime/launch/start-turns.ts";
 
 afterEach(() => vi.useRealTimers());
 

@@ -1,14 +1,14 @@
 /** What a terminal would obey does not come to it: by tables, and by all characters that there are. */
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test, vi } from "vitest";
-import { LogPrinter } from "../src/runtime/logs.ts";
+import { LogPrinter } from "../src/runtime/observe/logs.ts";
 import {
   takesColours,
   terminalJson,
   terminalLine,
   terminalText,
-} from "../src/shared/terminal-text.ts";
-import { warn } from "../src/shared/warning.ts";
+} from "../src/shared/text/terminal-text.ts";
+import { warn } from "../src/shared/text/warning.ts";
 
 const esc = "\u001b";
 

@@ -338,7 +338,7 @@ describe("flags that do not go together", () => {
     [["--reward", "y", "--at-budget", "x"], "--at-budget needs --budget"],
     [["--reward", "y", "--cheaper-price", "1,1"], "--cheaper-price needs --at-budget"],
     [["--reward", "y", "--max-retry-after", "9"], "--max-retry-after needs --retries"],
-    [["--reward", "y", "--fail-above", "2"], "It must be a number from 0 to 1."],
+    [["--reward", "y", "--fail-above", "2"], "It must be a number of at least 0 and of at most 1."],
     [["--reward", "y", "--fallback", "none"], "It must be a number."],
     [["--reward", `${parts}:rule`, "--judge", "/no/such/judge.ts"], "judge.ts"],
     [["--replay", "/no/such/log"], "/no/such/log"],
@@ -360,7 +360,7 @@ describe("flags that do not go together", () => {
     ["cascade: { a: { passOn: invalid } }", "cascade.a.passOn must be left out of the last stage"],
     [
       "rewards: { a: { spend: { prices: { perCall: 1 }, warnAt: 0.5 } } }",
-      "rewards.a.spend.warnAt must be left out without a cap",
+      "rewards.a.spend.warnAt must be left out without cap",
     ],
     [
       "rewards: { a: { managerOptions: { penalty: 1 } } }",

@@ -93,6 +93,21 @@ export class RewardChunkError extends RangeError {
   }
 }
 
+/** A folder has no tokenizer of Hugging Face's format that can be read. */
+export class TokenizerFolderError extends Error {
+  override readonly name = "TokenizerFolderError";
+  readonly code = "TOKENIZER_FOLDER";
+  readonly path: string;
+
+  constructor(path: string, problem: string, options?: ErrorOptions) {
+    super(
+      `There is no tokenizer in ${path}: ${problem}. It must be a folder of this machine with tokenizer.json and tokenizer_config.json.`,
+      options,
+    );
+    this.path = path;
+  }
+}
+
 /** A reward-model server that was to be started is not there. */
 export class RewardModelStartError extends Error {
   override readonly name = "RewardModelStartError";

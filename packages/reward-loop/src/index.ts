@@ -81,4 +81,5 @@ export {
   RewardLoopClosedError,
   RewardLoopOptionError,
   RewardLoopWorkerLostError,
+  TokenizerFolderError,
 } from "./errors.ts";

@@ -3,7 +3,8 @@
  * times as much; here they are the loop's own limits, which hold for all workers. A timeout or an error is an invalid sample there as here, not a score of 0.
  */
 
-import { checkKeys } from "./option-checks.ts";
+import { rateLimitedOptions } from "./options/functions.ts";
+import { over, readOptions } from "./options/read.ts";
 import type { RewardLimits } from "./policy-settings.ts";
 
 /** What it reads of a loop's options. */
@@ -13,37 +14,16 @@ interface ManagerAndLimits {
   readonly limits?: RewardLimits | undefined;
 }
 
-/** The manager's options. */
-export interface RateLimitedOptions {
-  /** verl `max_concurrent`. Default 1. */
-  readonly maxConcurrent?: number;
-  /** verl `max_rpm`. */
-  readonly maxRpm?: number;
-  /** verl `max_tpm`. */
-  readonly maxTpm?: number;
-  /** verl `estimated_tokens_per_request`. Default 2,000. */
-  readonly estimatedTokensPerRequest?: number;
-}
-
-/** The same loop without that manager: its options are limits, which win over nothing that is said in `limits` itself. */
+/** The same loop without that manager: its options are limits, which win over nothing that is said in `limits` itself. Throws RewardLoopOptionError. */
 export function withoutRateLimited<Options extends ManagerAndLimits>(options: Options): Options {
   const { manager, managerOptions = {}, limits } = options;
   if (manager !== "rate_limited" && manager !== "limited") return options;
-  const own = managerOptions as RateLimitedOptions;
-  checkKeys<RateLimitedOptions>("managerOptions", own, [
-    "maxConcurrent",
-    "maxRpm",
-    "maxTpm",
-    "estimatedTokensPerRequest",
-  ]);
-  const { maxConcurrent = 1, maxRpm, maxTpm, estimatedTokensPerRequest } = own;
+  const own = readOptions(rateLimitedOptions, managerOptions, "managerOptions");
   const given: RewardLimits = {
-    concurrency: maxConcurrent,
-    ...(maxRpm === undefined ? {} : { requestsPerMinute: maxRpm }),
-    ...(maxTpm === undefined ? {} : { tokensPerMinute: maxTpm }),
-    ...(estimatedTokensPerRequest === undefined
-      ? {}
-      : { tokensPerRequest: estimatedTokensPerRequest }),
+    concurrency: own.maxConcurrent,
+    requestsPerMinute: own.maxRpm,
+    tokensPerMinute: own.maxTpm,
+    tokensPerRequest: own.estimatedTokensPerRequest,
   };
-  return { ...options, manager: "naive", managerOptions: {}, limits: { ...given, ...limits } };
+  return { ...options, manager: "naive", managerOptions: {}, limits: over(given, limits) };
 }

@@ -5,7 +5,7 @@
  */
 
 import { RewardLoopOptionError } from "./errors.ts";
-import { checkKeys } from "./option-checks.ts";
+import { checkKeys } from "./options/read.ts";
 
 /** What it reads of a loop's options. */
 interface ManagerAndIsolation {
@@ -16,15 +16,15 @@ interface ManagerAndIsolation {
 
 /** The same loop without that manager, which has no options of its own: `executors` says how many processes a worker has. Throws RewardLoopOptionError. */
 export function withoutRemote<Options extends ManagerAndIsolation>(options: Options): Options {
-  const { manager, managerOptions = {}, executorIsolation = "process" } = options;
+  const { manager, managerOptions = {}, executorIsolation } = options;
   if (manager !== "remote") return options;
   checkKeys("managerOptions", managerOptions, []);
-  if (executorIsolation !== "process") {
+  if (executorIsolation === "thread") {
     throw new RewardLoopOptionError(
       "executorIsolation",
       'left out, or "process", with the manager remote',
       executorIsolation,
     );
   }
-  return { ...options, manager: "naive", executorIsolation };
+  return { ...options, manager: "naive", executorIsolation: "process" };
 }

@@ -4,21 +4,16 @@
  */
 
 import { RewardLoopOptionError } from "./errors.ts";
-import { between, checkKeys, notAnOption } from "./option-checks.ts";
+import { sandboxFusionOptions, type SandboxFusionTable } from "./options/functions.ts";
+import { withDefaults } from "./options/read.ts";
+import type { OptionsOf } from "./options/table.ts";
 import type { RewardLimits } from "./policy-settings.ts";
 
-export interface SandboxFusionUse {
-  /** Of its `run_code`. */
-  readonly url: string;
-  /** verl `max_concurrent`: requests at once. Default 64; one that `limits` names counts, too. */
-  readonly maxConcurrent?: number;
-  /** verl `memory_limit_mb`. Default 1,024. */
-  readonly memoryLimitMb?: number;
-}
+export type SandboxFusionUse = OptionsOf<SandboxFusionTable> & { readonly url: string };
 
 /** What it reads of a loop's options. */
 interface SandboxAndLimits {
-  readonly sandboxFusion?: SandboxFusionUse | undefined;
+  readonly sandboxFusion?: OptionsOf<SandboxFusionTable> | undefined;
   readonly reward?: unknown;
   readonly limits?: RewardLimits | undefined;
 }
@@ -27,17 +22,7 @@ interface SandboxAndLimits {
 export function withSandboxLimits<Options extends SandboxAndLimits>(options: Options): Options {
   const { sandboxFusion, reward, limits } = options;
   if (sandboxFusion === undefined) return options;
-  checkKeys<SandboxFusionUse>("sandboxFusion", sandboxFusion, [
-    "url",
-    "maxConcurrent",
-    "memoryLimitMb",
-  ]);
-  const { url, maxConcurrent = 64, memoryLimitMb } = sandboxFusion;
-  if (typeof url !== "string" || !/^https?:$/.test(URL.parse(url)?.protocol ?? "")) {
-    notAnOption("sandboxFusion.url", "the URL of a service", url);
-  }
-  between("sandboxFusion.maxConcurrent", maxConcurrent, { least: 1, whole: true });
-  between("sandboxFusion.memoryLimitMb", memoryLimitMb, { above: 0 });
+  const { url, maxConcurrent } = withDefaults(sandboxFusionOptions, sandboxFusion);
   if (reward !== undefined) {
     const wanted = "left out with a `reward` of your own, which says itself where programs run";
     throw new RewardLoopOptionError("sandboxFusion", wanted, url);
@@ -46,6 +31,10 @@ export function withSandboxLimits<Options extends SandboxAndLimits>(options: Opt
   const least = typeof concurrency === "number" ? Math.min(concurrency, maxConcurrent) : undefined;
   return {
     ...options,
-    limits: { endpoint: url, ...limits, concurrency: least ?? concurrency ?? maxConcurrent },
+    limits: {
+      ...limits,
+      endpoint: limits?.endpoint ?? url,
+      concurrency: least ?? concurrency ?? maxConcurrent,
+    },
   };
 }

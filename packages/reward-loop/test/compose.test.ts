@@ -391,7 +391,7 @@ describe("options of parts", () => {
     ],
     [
       { rewards: { a: { ...rule, spend: { prices: { perCall: 1 }, warnAt: 0.5 } } } },
-      "rewards.a.spend.warnAt must be left out without a cap",
+      "rewards.a.spend.warnAt must be left out without cap",
     ],
     [
       { cascade: { a: { ...rule, spend: { prices: { x: 1 } } } } },

@@ -193,10 +193,7 @@ test("samples of a stream are taken in by whoever is asked then, and progress sa
 });
 
 test.each([
-  [
-    { prices: {}, whenReached: { reward: "x" } },
-    "spend.whenReached must be left out without a cap",
-  ],
+  [{ prices: {}, whenReached: { reward: "x" } }, "spend.whenReached must be left out without cap"],
   [
     { prices: {}, cap: 1, whenReached: "degrade" },
     'spend.whenReached must be "stop" or the options',
@@ -206,7 +203,7 @@ test.each([
     "spend.whenReached.rewards must be one of",
   ],
   [{ prices: {}, cap: 1 }, "spend.cap must be left out without prices"],
-  [{ prices: { perCall: 1 }, warnAt: 0.5 }, "spend.warnAt must be left out without a cap"],
+  [{ prices: { perCall: 1 }, warnAt: 0.5 }, "spend.warnAt must be left out without cap"],
   [{ prices: {}, cap: 1, warnAt: 2 }, "spend.warnAt must be a number above 0 and of at most 1"],
 ])("%j is refused", async (spend, message) => {
   await expect(create({ reward: "x", spend } as unknown as RewardLoopOptions)).rejects.toThrow(

@@ -46,7 +46,7 @@ test.each([
   ],
   [
     { manager: "limited", managerOptions: { maxRpm: 0 } },
-    "limits.requestsPerMinute must be a number above 0",
+    "managerOptions.maxRpm must be a number above 0",
   ],
   [{ sandboxFusion: { url: "sandbox:8080" } }, "sandboxFusion.url must be the URL of a service"],
   [

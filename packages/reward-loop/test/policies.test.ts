@@ -19,7 +19,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import type { LimiterClient, RemoteLease } from "../src/limits/limiter-client.ts";
 import { timeoutFailure } from "../src/outcome.ts";
 import type { AttemptOutcome } from "../src/outcome.ts";
-import { readPolicy } from "../src/policy-settings.ts";
+import { readSettings } from "../src/settings.ts";
 import { ScoreAttempts } from "../src/worker/score-attempts.ts";
 import { fixture, numbers, sampleOf } from "./loop.ts";
 
@@ -293,7 +293,7 @@ describe("calls that we give up ourselves", () => {
       latencyMs: 1,
       attempts: 1,
     };
-    const attempts = new ScoreAttempts(readPolicy({}, "an endpoint"), {
+    const attempts = new ScoreAttempts(readSettings({}).policy, {
       limiter: { acquire: async () => lease } as unknown as LimiterClient,
       inSlot: (work) => work(),
       onPause: () => undefined,
@@ -326,7 +326,7 @@ describe("calls that we give up ourselves", () => {
       latencyMs: 1,
       attempts: 1,
     };
-    const attempts = new ScoreAttempts(readPolicy({ totalTimeoutMs }, "an endpoint"), {
+    const attempts = new ScoreAttempts(readSettings({ totalTimeoutMs }).policy, {
       limiter: { acquire: async () => lease } as unknown as LimiterClient,
       inSlot: (work) => work(),
       onPause: () => undefined,

@@ -234,7 +234,7 @@ describe("a log", () => {
   test.each([
     [{ replay: "/no/such/log" }, "/no/such/log"],
     [{ replay: { log: "x", missing: "skip" } }, 'replay.missing must be "fail" or "ask"'],
-    [{ replay: {} }, "replay must be the path of a reward log"],
+    [{ replay: {} }, "replay.log must be a text that is not empty"],
     [{ replay: { file: "x" } }, "replay.file must be one of log, missing"],
     [{ replay: "x", record: "./x" }, "record must be another file than that of replay"],
     [{ record: "/no/such/folder/x" }, "/no/such/folder/x"],

@@ -1,13 +1,13 @@
 /** The driver of a simulated world: what a session is made of (core's runtime/driver.ts), without what belongs to a real process. */
-import { provideNodes } from "../../../core/src/runtime/joined-node.ts";
+import { provideNodes } from "../../../core/src/runtime/nodes/joined-node.ts";
 import { Caller } from "../../../core/src/caller/caller.ts";
-import { Waiting } from "../../../core/src/caller/waiting.ts";
+import { Waiting } from "../../../core/src/caller/waits/waiting.ts";
 import { Scheduler } from "../../../core/src/placement/scheduler.ts";
 import { makeDemand } from "../../../core/src/rpc/demand.ts";
 import type { ActorInfo, ActorSpec } from "../../../core/src/rpc/directory.ts";
 import { LocalDirectory } from "../../../core/src/runtime/directory.ts";
-import { JoinedNodes } from "../../../core/src/runtime/joined-nodes.ts";
-import { Launcher } from "../../../core/src/runtime/launch.ts";
+import { JoinedNodes } from "../../../core/src/runtime/nodes/joined-nodes.ts";
+import { Launcher } from "../../../core/src/runtime/launch/launcher.ts";
 import { Seats } from "../../../core/src/runtime/seats.ts";
 import type { Supervisor } from "../../../core/src/runtime/supervisor.ts";
 import { type DeathCause, RaySystemError } from "../../../core/src/shared/errors.ts";

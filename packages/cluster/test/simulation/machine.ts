@@ -2,14 +2,14 @@
 import { PassThrough } from "node:stream";
 import { expose, wrap } from "comlink";
 import { type LauncherControl, dialled } from "../../../core/src/host/control.ts";
-import { Door, type DoorParts } from "../../../core/src/host/door.ts";
-import { type ComposedHost, composeHost } from "../../../core/src/host/host-runtime.ts";
+import { HostListener, type HostListenerParts } from "../../../core/src/host/ways/host-listener.ts";
+import { HostRuntime } from "../../../core/src/host/host-runtime.ts";
 import type { DeathCause } from "../../../core/src/shared/errors.ts";
 import { newBudget } from "../../../core/src/store/budget.ts";
 import type { Channel } from "../../../core/src/transport/channel.ts";
 import { channelEndpoint } from "../../../core/src/transport/endpoint.ts";
-import { Link } from "../../../core/src/transport/link.ts";
-import { listen } from "../../../core/src/transport/listen.ts";
+import { Link } from "../../../core/src/transport/link/link.ts";
+import { listen } from "../../../core/src/transport/link/listen.ts";
 import { type AgentHost, DriverSession, type Machine } from "../../src/driver-session.ts";
 import type { Network } from "./network.ts";
 import { inProcess, type Process, type World } from "./world.ts";
@@ -136,7 +136,7 @@ export class SimulatedHost implements AgentHost {
   readonly id: string;
   readonly process: Process;
   readonly machine: SimulatedMachine;
-  composed: ComposedHost | undefined;
+  composed: HostRuntime | undefined;
   readonly #resolveExited: (cause: DeathCause) => void;
   readonly #world: World;
   readonly #network: Network;
@@ -205,9 +205,9 @@ export class SimulatedHost implements AgentHost {
 
   async #main({ settings }: HostOrder, classOf: ClassOf): Promise<void> {
     const { hostId, driverId, network, door: address } = settings;
-    let known: Pick<DoorParts, "death" | "onChannel"> | undefined;
+    let known: Pick<HostListenerParts, "death" | "onChannel"> | undefined;
     const early: [string, Channel][] = [];
-    const door = new Door({
+    const door = new HostListener({
       hostId,
       address,
       network,
@@ -229,7 +229,7 @@ export class SimulatedHost implements AgentHost {
     });
     const endpoint = channelEndpoint(control);
     const driver = wrap<LauncherControl>(endpoint);
-    this.composed = composeHost(
+    this.composed = new HostRuntime(
       {
         identity: settings,
         driver,

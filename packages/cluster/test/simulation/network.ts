@@ -31,7 +31,7 @@ interface Direction {
 }
 
 /** What becomes of connections that are made from now on: `reset` takes them and ends them, `mute` takes them and says nothing, `silent` does not take them. */
-export type Door = "open" | "refused" | "reset" | "silent" | "mute";
+export type HostListener = "open" | "refused" | "reset" | "silent" | "mute";
 
 /** When a system asks again that gets no answer, after the beginning. */
 const againMs = [1000, 3000, 7000];
@@ -64,7 +64,7 @@ export class Network {
   readonly servers: Map<number, SimulatedServer> = new Map();
   readonly connections: Set<Connection> = new Set();
   /** What happens to who dials: by the port, or all. */
-  door: (port: number) => Door = () => "open";
+  door: (port: number) => HostListener = () => "open";
   /** Of connections that there were. */
   count = 0;
   /** By the name of the dialling process and the port. */
@@ -98,7 +98,7 @@ export class Network {
   }
 
   /** From now on, nobody reaches anybody for so long. */
-  away(fault: Fault, door: Door, forMs: number): void {
+  away(fault: Fault, door: HostListener, forMs: number): void {
     const { nowMs } = this.world;
     this.#outages.push({ beganMs: nowMs, endedMs: nowMs + forMs });
     this.door = () => door;
@@ -238,7 +238,7 @@ export class Connection {
     world.after(this.#latencyMs(), () => this.#answered(door), this.near.process);
   }
 
-  #answered(door: Door): void {
+  #answered(door: HostListener): void {
     const { port, near } = this;
     const { world, servers } = this.#network;
     if (near.destroyed) return;

@@ -5,7 +5,7 @@
  * there is patience; in the others what is lost is told so, once, and nothing waits for ever.
  */
 import { finalized } from "./no-finalization.ts";
-import { getValues } from "../../../core/src/caller/get.ts";
+import { getValues } from "../../../core/src/caller/waits/get.ts";
 import { type ObjectRefGenerator } from "../../../core/src/caller/stream.ts";
 import type { ActorInfo } from "../../../core/src/rpc/directory.ts";
 import { threadSlot } from "../../../core/src/shared/thread-slot.ts";
@@ -14,7 +14,7 @@ import type { Caller } from "../../../core/src/caller/caller.ts";
 import { SimulatedDriver } from "./driver.ts";
 import { type ClassOf, type SimulatedHost, SimulatedMachine } from "./machine.ts";
 import { bigValue, digest, type Kind, Model, sizeFrom, type Told } from "./model.ts";
-import { type Door, type Fault, Network } from "./network.ts";
+import { type HostListener, type Fault, Network } from "./network.ts";
 import type { Random } from "./random.ts";
 import { inProcess, World } from "./world.ts";
 
@@ -66,7 +66,7 @@ const faults: readonly Fault[] = ["cut", "half-open", "broken-pipe", "hold", "on
 
 /** Nobody waits for longer, after the last fault, whatever it was. */
 const longestMs = 10 * 60 * 1000;
-/** And nothing is kept for longer for a peer that says nothing (core's transport/heart.ts). */
+/** And nothing is kept for longer for a peer that says nothing (core's transport/link/heartbeat.ts). */
 const longestSilenceMs = 40 * 60 * 1000;
 
 export async function runSeed(seed: number, trace?: (line: string) => void): Promise<Result> {
@@ -513,7 +513,7 @@ class Story {
   #down(atMs: number, forMs: number): void {
     const { random } = this.#world;
     const network = this.#network;
-    const door = random.pick<Door>(["refused", "reset", "silent", "mute"]);
+    const door = random.pick<HostListener>(["refused", "reset", "silent", "mute"]);
     const fault = random.pick<Fault>(["cut", "cut", "hold", "half-open"]);
     this.#at(atMs, () => {
       this.#world.tell(

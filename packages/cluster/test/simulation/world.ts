@@ -231,7 +231,7 @@ class Timer {
   }
 }
 
-/** What a turn of an event loop takes. Who only waits awake (transport/vigil.ts) does it for so long, and a shorter turn gives it nothing to do but more of them. */
+/** What a turn of an event loop takes. Who only waits awake (transport/spin-wait.ts) does it for so long, and a shorter turn gives it nothing to do but more of them. */
 const turnMs = 0.05;
 
 const simulated = {

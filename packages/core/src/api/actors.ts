@@ -1,10 +1,10 @@
 /** Finding and ending actors, and classes that travel by a serializer of their own. */
-import { addSerializer } from "../protocol/serializers.ts";
-import type { Serializer } from "../protocol/encodable.ts";
+import { addSerializer } from "../protocol/values/serializers.ts";
+import type { Serializer } from "../protocol/values/encodable.ts";
 import { currentNamespace } from "../caller/current.ts";
 import { insideOf } from "../caller/handle.ts";
 import { ActorNotFoundError, InvalidOptionError } from "../shared/errors.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 import { checkOptions, flag, text } from "../shared/options.ts";
 import { asked, isDriverCode, never, useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";

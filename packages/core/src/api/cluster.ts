@@ -1,12 +1,12 @@
 /** The nodes and what they have; and more nodes in this process, for tests of what happens on several. */
 import type { NodeInfo } from "../rpc/cluster.ts";
 import type { Amounts } from "../rpc/demand.ts";
-import { nodeAmounts } from "../runtime/driver.ts";
+import { nodeAmounts } from "../runtime/init-options.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { checkOptions, count, text } from "../shared/options.ts";
-import { show } from "../shared/show.ts";
-import { amount, bytes, gpus, resources } from "./amounts.ts";
-import { labels } from "./labels.ts";
+import { show } from "../shared/text/show.ts";
+import { amount, bytes, gpus, resources } from "./scheduling/amounts.ts";
+import { labels } from "./scheduling/labels.ts";
 import { asked, isDriverCode, letGo, never } from "./session.ts";
 
 /** All nodes, the dead ones too: Ray's fields in camelCase. */

@@ -1,6 +1,6 @@
 /** What running code can know about itself, by Ray's names. */
 import { currentCaller, currentNamespace } from "../caller/current.ts";
-import { currentTask, type TaskScope } from "../caller/task-scope.ts";
+import { currentTask, type TaskScope } from "../caller/waits/task-scope.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { useCaller } from "./session.ts";

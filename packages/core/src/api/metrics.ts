@@ -6,7 +6,7 @@
 import { type MetricInfo, threadMetrics } from "../inside/metrics.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { type Check, checkOptions, type Checks, text as isText } from "../shared/options.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 import { asked, isDriverCode, never } from "./session.ts";
 
 export interface MetricOptions {

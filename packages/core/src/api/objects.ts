@@ -1,12 +1,12 @@
 /** `get`, `put` and `wait`: from refs to values and back. */
 import { appendLocalStack } from "../protocol/failure.ts";
-import { type Asked, getValues, waitReady } from "../caller/get.ts";
-import { checkInterrupted } from "../caller/task-scope.ts";
-import type { Waitable } from "../caller/waitable.ts";
+import { type Asked, getValues, waitReady } from "../caller/waits/get.ts";
+import { checkInterrupted } from "../caller/waits/task-scope.ts";
+import type { Waitable } from "../caller/waits/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { live, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 import { checkOptions, count } from "../shared/options.ts";
 import { isDriverCode, never, useCaller } from "./session.ts";
 import type { RefValue, RefValues } from "./types.ts";

@@ -3,8 +3,8 @@
  */
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
-import { noteSame, noteTarget, type Registration, registerRemote } from "../host/registry.ts";
-import { taskTarget } from "../host/task-runner.ts";
+import { noteSame, noteTarget, type Registration, registerRemote } from "../host/code/registry.ts";
+import { taskTarget } from "../host/calls/task-runner.ts";
 import { assignmentOf, type Demand } from "../rpc/demand.ts";
 import type {
   ActorInfo,
@@ -17,9 +17,9 @@ import type {
   TaskIsolation,
   WorkerRequest,
 } from "../rpc/directory.ts";
-import type { CallPlan } from "../caller/call.ts";
-import { currentTask } from "../caller/task-scope.ts";
-import { noteFunctionRef, setFunctionMaker } from "../caller/function-ref.ts";
+import type { CallPlan } from "../caller/calls/call.ts";
+import { currentTask } from "../caller/waits/task-scope.ts";
+import { noteFunctionRef, setFunctionMaker } from "../caller/calls/function-ref.ts";
 import type { CallOptions } from "../caller/handle.ts";
 import { driversOf } from "../shared/code-roots.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../shared/errors.ts";
@@ -46,14 +46,14 @@ import {
   text,
 } from "../shared/options.ts";
 import { environment } from "../shared/runtime-env.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 import {
   actorDemand,
   inCurrentGroup,
   schedulingChecks,
   type SchedulingOptions,
   taskDemand,
-} from "./scheduling.ts";
+} from "./scheduling/scheduling.ts";
 import { useCaller } from "./session.ts";
 import type {
   ActorHandle,

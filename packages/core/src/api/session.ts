@@ -12,14 +12,15 @@ import {
   DriverCodeStopped,
   setCurrentCaller,
 } from "../caller/current.ts";
-import { closeCounts } from "../host/registry.ts";
+import { closeCounts } from "../host/code/registry.ts";
 import type { Directory, RuntimeEnv } from "../rpc/directory.ts";
-import { type Driver, type InitOptions, startDriver } from "../runtime/driver.ts";
-import { hasSettings } from "../runtime/host.ts";
+import { Driver } from "../runtime/driver.ts";
+import { type InitOptions, readInitOptions } from "../runtime/init-options.ts";
+import { hasSettings } from "../runtime/launch/host.ts";
 import { InvalidOptionError, RaySystemError, SessionEndedError } from "../shared/errors.ts";
 import { refusePlace } from "../shared/refuse-place.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
-import { newToken } from "../transport/handshake.ts";
+import { newToken } from "../transport/link/handshake.ts";
 import {
   atMost,
   type Check,
@@ -35,8 +36,8 @@ import {
   writableDirectory,
 } from "../shared/options.ts";
 import { environment } from "../shared/runtime-env.ts";
-import { amount, bytes, gpus, resources } from "./amounts.ts";
-import { labels } from "./labels.ts";
+import { amount, bytes, gpus, resources } from "./scheduling/amounts.ts";
+import { labels } from "./scheduling/labels.ts";
 import { withWholePath } from "./working-dir.ts";
 
 interface DriverSlot {
@@ -232,7 +233,7 @@ function start(options: InitOptions): Driver {
     throw slot.hasEnded ? new SessionEndedError(message) : new RaySystemError(message);
   }
   refusePlace();
-  const driver = startDriver(options);
+  const driver = new Driver(readInitOptions(options));
   slot.driver = driver;
   setCurrentCaller(driver.caller, driver.namespace);
   return driver;

@@ -23,7 +23,7 @@ import {
   summaryOf,
 } from "../rpc/state-query.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 import { asked, isDriverCode, never } from "./session.ts";
 
 export type { ListOptions, Summary } from "../rpc/state-query.ts";

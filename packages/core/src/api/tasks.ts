@@ -2,7 +2,7 @@
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { checkOptions, flag } from "../shared/options.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 import { live, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import { useCaller } from "./session.ts";
 

@@ -1,7 +1,7 @@
 /** The trace of a session. */
 import { writeFile } from "node:fs/promises";
 import { InvalidOptionError } from "../shared/errors.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 import type { TraceEvent } from "../rpc/state.ts";
 import { asked, isDriverCode, never } from "./session.ts";
 

@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import type { RuntimeEnv } from "../rpc/directory.ts";
 import { driversOf, hasCodeRoots } from "../shared/code-roots.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 
 /**
  * The same with the whole path of the folder, as the driver knows it. On a machine where the code was brought to, there is nothing to look at: whether

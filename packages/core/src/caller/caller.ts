@@ -5,7 +5,7 @@
  */
 import { Codec, compact, type Encoded, isBig, sizeOf } from "../protocol/codec.ts";
 import { type ErrorClasses, type FailureData, isOfClass } from "../protocol/failure.ts";
-import { slot } from "../protocol/special.ts";
+import { slot } from "../protocol/values/special.ts";
 import { type DeathCause, PendingCallsLimitExceeded, SessionEndedError } from "../shared/errors.ts";
 import { cameBy } from "../protocol/shared-memory.ts";
 import {
@@ -20,35 +20,41 @@ import { entryOf, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import { Store } from "../store/store.ts";
 import type { Channel } from "../transport/channel.ts";
 import type { ActorInfo, Directory, StartArguments, WorkerRequest } from "../rpc/directory.ts";
-import { ActorClient } from "./actor-client.ts";
+import { ActorClient } from "./calls/actor-client.ts";
 import {
   type FunctionData,
   functionDataOf,
   isFunctionRef,
   makeFunctionRef,
-} from "./function-ref.ts";
-import { Call, type CallPlan, type Returns } from "./call.ts";
-import { CallSignals, SignalSlots } from "./call-signals.ts";
-import { currentTask, type TaskScope } from "./task-scope.ts";
+} from "./calls/function-ref.ts";
+import { Call, type CallPlan, type Returns } from "./calls/call.ts";
+import { CallSignals, SignalSlots } from "./calls/call-signals.ts";
+import { currentTask, type TaskScope } from "./waits/task-scope.ts";
 import { type HandleCaller, insideOf, isHandle, lifeOf, makeHandle } from "./handle.ts";
-import type { ClientLink } from "./link.ts";
-import { Lives } from "./lives.ts";
-import { ManyReturns } from "./many-returns.ts";
+import type { ClientLink } from "./calls/client-link.ts";
+import { HandleCounts } from "./objects/handle-counts.ts";
+import { ManyReturns } from "./calls/many-returns.ts";
 import { ObjectRefGenerator, StreamState } from "./stream.ts";
-import { ObjectExchange } from "./object-exchange.ts";
-import { Pulls } from "./pulls.ts";
+import { ObjectExchange } from "./objects/object-exchange.ts";
+import { Pulls } from "./objects/pulls.ts";
 import type { CallMessage, Session } from "../rpc/session.ts";
-import { Sessions } from "./sessions.ts";
-import { describeStuck } from "./explain.ts";
-import { StuckWatch, type Wait } from "./stuck.ts";
+import { Sessions } from "./objects/sessions.ts";
+import { describeStuck } from "./waits/explain.ts";
+import { StuckWatch, type Wait } from "./waits/stuck.ts";
 import type { TaskEvents } from "../inside/task-events.ts";
 import { clockMs } from "../shared/clock.ts";
-import { warn } from "../shared/warning.ts";
-import { noteSubmit } from "./note-events.ts";
-import { TaskClient } from "./task-client.ts";
-import type { Waiting } from "./waiting.ts";
-import { Lineage, type LineageLink } from "./lineage.ts";
-import { inlineBytes, Located, type LocatedLink, type StandIn, standInOf } from "./located.ts";
+import { warn } from "../shared/text/warning.ts";
+import { noteSubmit } from "./calls/note-events.ts";
+import { TaskClient } from "./calls/task-client.ts";
+import type { Waiting } from "./waits/waiting.ts";
+import { Lineage, type LineageLink } from "./objects/lineage.ts";
+import {
+  inlineBytes,
+  Located,
+  type LocatedLink,
+  type StandIn,
+  standInOf,
+} from "./objects/located.ts";
 
 export interface CallerOptions {
   readonly id: string;
@@ -99,7 +105,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
   readonly #exchange: ObjectExchange;
   readonly #actors: Map<string, ActorClient> = new Map();
   readonly #tasks: TaskClient;
-  readonly #lives: Lives = new Lives({
+  readonly #handleCounts: HandleCounts = new HandleCounts({
     borrowedCount: () => this.store.borrowedCount,
     onReleased: (actorId) => {
       if (this.#ended === undefined) this.directory.outOfScope(actorId);
@@ -342,14 +348,14 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     this.#actors.set(info.actorId, new ActorClient(info, this, registered));
     if (!isCounted) return this.weakHandle(info);
     const life = this.store.create(`actor ${info.className}`);
-    this.#lives.watch(life, info.actorId, true);
+    this.#handleCounts.watch(life, info.actorId, true);
     return makeHandle(info, this, life);
   }
 
   /** One that does not keep its actor alive. */
   weakHandle(info: ActorInfo): object {
     const handle = makeHandle(info, this, undefined);
-    this.#lives.watchWeak(handle, info.actorId);
+    this.#handleCounts.watchWeak(handle, info.actorId);
     return handle;
   }
 
@@ -560,7 +566,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
 
   /** Whether it stands for the handles of an actor, and has no value. */
   isLife(entry: ObjectEntry): boolean {
-    return this.#lives.has(entry);
+    return this.#handleCounts.has(entry);
   }
 
   /** Living ones. */
@@ -580,7 +586,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     runtimeEnded();
     this.waiting.end(reason.message);
     this.stuck.close();
-    this.#lives.close();
+    this.#handleCounts.close();
     this.#sessions.close(reason);
   }
 
@@ -654,10 +660,10 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
       const [, info, owner, sequence] = data;
       if (owner === undefined || sequence === undefined) return this.weakHandle(info);
       const life = this.store.importReference(owner, sequence, `actor ${info.className}`);
-      this.#lives.watch(life, info.actorId, owner === this.id);
+      this.#handleCounts.watch(life, info.actorId, owner === this.id);
       return makeHandle(info, this, life);
     }
-    this.#lives.arm();
+    this.#handleCounts.arm();
     return new ObjectRef(this.store.importReference(data[1], data[2], data[3]));
   }
 

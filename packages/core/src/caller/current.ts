@@ -2,7 +2,7 @@
  * The runtime of this thread, which the API speaks to.
  *
  * The driver's is set by `init`, a host's by its entry point. Code that runs because a host imports a module is driver code: it is
- * recognised by its async context, however late it runs, and must not get a runtime (see host/loader.ts).
+ * recognised by its async context, however late it runs, and must not get a runtime (see host/code/loader.ts).
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { threadSlot } from "../shared/thread-slot.ts";

@@ -5,7 +5,7 @@
  * chain only to name a method that does not exist. A handle knows method names, not the class, and so travels anywhere.
  */
 import { inspect } from "node:util";
-import type { CallShape, Route } from "../protocol/messages.ts";
+import type { CallShape, Route } from "../protocol/message.ts";
 import { InvalidOptionError, MethodNotFoundError } from "../shared/errors.ts";
 import { builtInMethods } from "../shared/methods.ts";
 import {
@@ -19,12 +19,12 @@ import {
   retryPolicy,
   nameText,
 } from "../shared/options.ts";
-import { refuseJson } from "../shared/no-json.ts";
-import { show } from "../shared/show.ts";
+import { refuseJson } from "../shared/text/no-json.ts";
+import { show } from "../shared/text/show.ts";
 import type { ActorInfo, Directory, MethodOptions } from "../rpc/directory.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
-import type { CallPlan } from "./call.ts";
-import type { Waiting } from "./waiting.ts";
+import type { CallPlan } from "./calls/call.ts";
+import type { Waiting } from "./waits/waiting.ts";
 
 /** Per-call options, stronger than those of the method and of the actor. */
 export interface CallOptions {

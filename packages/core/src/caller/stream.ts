@@ -8,17 +8,17 @@
 import { inspect } from "node:util";
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
-import { noMoreItems, unlimitedItems } from "../protocol/messages.ts";
+import { noMoreItems, unlimitedItems } from "../protocol/message.ts";
 import { StreamingGeneratorReplayInconsistentError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
-import { refuseJson } from "../shared/no-json.ts";
+import { refuseJson } from "../shared/text/no-json.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { ObjectRef } from "../store/object-ref.ts";
 import type { Session } from "../rpc/session.ts";
-import type { Returns } from "./call.ts";
-import type { ClientLink } from "./link.ts";
-import { checkInterrupted } from "./task-scope.ts";
-import type { Waiting } from "./waiting.ts";
+import type { Returns } from "./calls/call.ts";
+import type { ClientLink } from "./calls/client-link.ts";
+import { checkInterrupted } from "./waits/task-scope.ts";
+import type { Waiting } from "./waits/waiting.ts";
 
 export class StreamState implements Returns {
   readonly completion: ObjectEntry;

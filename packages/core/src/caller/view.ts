@@ -1,7 +1,7 @@
 /** What one runtime knows of its calls and objects, for the state API: looked up when somebody asks, nothing is kept for it. */
 import type { CallView, ObjectView, RuntimeView, TaskState } from "../rpc/state.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
-import type { Call, Stage } from "./call.ts";
+import type { Call, Stage } from "./calls/call.ts";
 import type { Caller } from "./caller.ts";
 
 /** More rows of one kind are not sent around. */

@@ -33,7 +33,7 @@ import type {
 import type { WaitNode } from "../rpc/wait-graph.ts";
 import type { HostReport, RuntimeView, StateAnswer, StateQuery, TraceEvent } from "../rpc/state.ts";
 import type { CodeRoot } from "../shared/code-roots.ts";
-import type { Credentials } from "../transport/credentials.ts";
+import type { Credentials } from "../transport/tls/credentials.ts";
 import type { Address, NetworkSettings } from "../transport/address.ts";
 
 /** What every host is told about itself. */

@@ -6,7 +6,7 @@
  */
 import { writeSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
-import { currentTask } from "../caller/task-scope.ts";
+import { currentTask } from "../caller/waits/task-scope.ts";
 import { shortId } from "../shared/ids.ts";
 
 export type OutputStream = "stdout" | "stderr";

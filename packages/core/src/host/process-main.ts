@@ -14,10 +14,10 @@ import { newBudget } from "../store/budget.ts";
 import type { Channel } from "../transport/channel.ts";
 import { drainAll } from "../transport/drain.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
-import { renew } from "../transport/credentials.ts";
+import { renew } from "../transport/tls/credentials.ts";
 import { inheritedSocket, SocketChannel } from "../transport/socket.ts";
 import { dialled, inherited, type LauncherControl } from "./control.ts";
-import { Door, type DoorParts } from "./door.ts";
+import { HostListener, type HostListenerParts } from "./ways/host-listener.ts";
 import { startHost } from "./host-runtime.ts";
 import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";
 import { readCredentialsFrom, readSettings } from "./settings.ts";
@@ -26,7 +26,7 @@ import { readCredentialsFrom, readSettings } from "./settings.ts";
 interface Lines {
   readonly control: Channel;
   readonly data: (explain: () => Promise<DeathCause>) => Channel;
-  readonly door: (parts: Pick<DoorParts, "death" | "onChannel">) => Door;
+  readonly door: (parts: Pick<HostListenerParts, "death" | "onChannel">) => HostListener;
   /** Tells the agent, too: what is said to the driver may not leave any more. */
   readonly dying?: (cause: CauseData) => void;
 }
@@ -97,16 +97,16 @@ function inheritedLines(): Lines {
     }),
     data: (explain) =>
       new SocketChannel(inheritedSocket(inherited.data), { peer: "the driver", explain }),
-    door: (parts) => new Door({ hostId, network, address, ...parts }),
+    door: (parts) => new HostListener({ hostId, network, address, ...parts }),
   };
 }
 
 /** Tells the agent where it can be dialled, and waits for the driver. */
 async function dialledLines(): Promise<Lines> {
   const { hostId, driverId, network, door: address, publicHost, ports } = settings;
-  let known: Pick<DoorParts, "death" | "onChannel"> | undefined;
+  let known: Pick<HostListenerParts, "death" | "onChannel"> | undefined;
   const early: [string, Channel][] = [];
-  const door = new Door({
+  const door = new HostListener({
     hostId,
     address,
     ...(publicHost === undefined ? {} : { publicHost }),

@@ -6,14 +6,16 @@ import type { Directory } from "../rpc/directory.ts";
 import type { Channel } from "../transport/channel.ts";
 import { newId } from "../shared/ids.ts";
 import { detach, detachArguments, type DriverControl } from "./control.ts";
-import type { Ways } from "./ways.ts";
+import type { DirectChannels } from "./ways/direct-channels.ts";
+
+export type RemoteDirectory = Directory & { readonly registered: () => Promise<void> };
 
 export function remoteDirectory(
   driver: Remote<DriverControl>,
   hostId: string,
-  ways: Ways,
+  ways: DirectChannels,
   onExport: (values: readonly Encoded[]) => void,
-): Directory & { readonly registered: () => Promise<void> } {
+): RemoteDirectory {
   const registrations = new Set<Promise<void>>();
   // A driver that cannot be told anything is ending, and this host with it.
   const tell = (sent: Promise<void>): void => void sent.catch(() => undefined);

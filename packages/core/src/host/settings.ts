@@ -6,7 +6,7 @@
  */
 import { readSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
-import type { Credentials } from "../transport/credentials.ts";
+import type { Credentials } from "../transport/tls/credentials.ts";
 import { inherited, type ProcessSettings } from "./control.ts";
 
 const lengthBytes = 4;

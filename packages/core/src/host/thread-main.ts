@@ -1,7 +1,7 @@
 /**
  * Entry point of a host thread: a host whose channels are the ports it was started with.
  *
- * Owner, with runtime/launch-thread.ts, of worker_threads' Worker side.
+ * Owner, with runtime/launch/launch-thread.ts, of worker_threads' Worker side.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { expose, wrap } from "comlink";

@@ -1,9 +1,9 @@
 /** What a host knows of the calls that have arrived in it, for the state API. */
 import type { Caller } from "../caller/caller.ts";
 import { maxViewed, viewCalls, viewObjects, viewStored } from "../caller/view.ts";
-import type { TaskScope } from "../caller/task-scope.ts";
+import type { TaskScope } from "../caller/waits/task-scope.ts";
 import type { ExecutionView, RuntimeView, TaskState } from "../rpc/state.ts";
-import { Execution } from "./execution.ts";
+import { Execution } from "./calls/execution.ts";
 
 export function viewHost(caller: Caller): RuntimeView {
   return {

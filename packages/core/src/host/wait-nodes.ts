@@ -3,17 +3,17 @@
  *
  * An execution is stuck only if all that it waits for is, and nothing else in this host could wake its code.
  */
-import { warn } from "../shared/warning.ts";
+import { warn } from "../shared/text/warning.ts";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Caller } from "../caller/caller.ts";
-import type { Wait } from "../caller/stuck.ts";
-import type { TaskScope } from "../caller/task-scope.ts";
-import { WaitNodes } from "../caller/wait-nodes.ts";
+import type { Wait } from "../caller/waits/stuck.ts";
+import type { TaskScope } from "../caller/waits/task-scope.ts";
+import { WaitNodes } from "../caller/waits/wait-nodes.ts";
 import { freeNode, nodeId, partsOfNode, type WaitNode } from "../rpc/wait-graph.ts";
 import { DeadlockError } from "../shared/errors.ts";
-import { Execution } from "./execution.ts";
-import type { Idleness } from "./idleness.ts";
-import { Instance } from "./instance.ts";
+import { Execution } from "./calls/execution.ts";
+import type { Idleness } from "./calls/idleness.ts";
+import { Instance } from "./calls/instance.ts";
 
 /** What this host does itself because of a message, such as a look at what comes next, is over by then. */
 const settleMs = 2;

@@ -5,7 +5,7 @@
  * value counts, whoever set it.
  */
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 
 export interface MetricInfo {

@@ -6,8 +6,8 @@
  * something; it goes by the order of request, and what does not fit is overtaken by what does.
  */
 import type { Amounts } from "../rpc/demand.ts";
-import { Line as Queue } from "../shared/line.ts";
-import { warn } from "../shared/warning.ts";
+import { Line as Queue } from "../shared/text/line.ts";
+import { warn } from "../shared/text/warning.ts";
 
 /** Why somebody has to wait; `feasible` false: no node has as much even when idle. */
 export interface Why {

@@ -9,15 +9,15 @@
  */
 import { Packr, REUSE_BUFFER_MODE } from "msgpackr/pack";
 import { NotEncodableError, RaySystemError, type RemoteSite } from "../shared/errors.ts";
-import { checkDepth } from "./depth.ts";
-import { isFlat, isFlatList, outOfBandBytes, survey, type Survey } from "./encodable.ts";
+import { checkDepth } from "./values/depth.ts";
+import { isFlat, isFlatList, outOfBandBytes, survey, type Survey } from "./values/encodable.ts";
 import { type FailureData, type FindClass, fromFailure, isFailure, toFailure } from "./failure.ts";
-import { notePath } from "./live-memory.ts";
-import { pathOf, refusalAt, refusalOf } from "./refusal.ts";
-import { type SignalPlaces, Writing, type WritingRules } from "./replace.ts";
-import { serializers } from "./serializers.ts";
+import { notePath } from "./values/live-memory.ts";
+import { pathOf, refusalAt, refusalOf } from "./values/refusal.ts";
+import { type SignalPlaces, Writing, type WritingRules } from "./values/replace.ts";
+import { serializers } from "./values/serializers.ts";
 import { allocateShared } from "./shared-memory.ts";
-import { type Reviver, reviving, Special } from "./special.ts";
+import { type Reviver, reviving, Special } from "./values/special.ts";
 
 /** A packed value: a window of `bytes`, the buffers that travel beside it, and the refs and handles inside it. */
 export interface Encoded {

@@ -9,15 +9,15 @@ import { inspect } from "node:util";
 import { driversText } from "../shared/code-roots.ts";
 import * as known from "../shared/errors.ts";
 import { namesOwnFile } from "../shared/own-files.ts";
-import { isError } from "./kinds.ts";
-import { defineOwn } from "./lists.ts";
+import { isError } from "./values/kinds.ts";
+import { defineOwn } from "./values/lists.ts";
 import {
   markRemote,
   type RemoteSite,
   TaskError,
   UnserializableException,
 } from "../shared/errors.ts";
-import { terminalLine, terminalText } from "../shared/terminal-text.ts";
+import { terminalLine, terminalText } from "../shared/text/terminal-text.ts";
 
 export interface FailureData {
   readonly name: string;

@@ -16,7 +16,7 @@ export type RemoteKey = { readonly name: string } & (RemotePlace | ExportName);
 
 export interface RemotePlace {
   readonly moduleUrl: string;
-  /** Where the call stands, and who called that, outwards to the module (host/call-chain.ts). */
+  /** Where the call stands, and who called that, outwards to the module (host/code/call-chain.ts). */
   readonly site: string;
   /** Hashes of the files of `site`, in its order. */
   readonly files: string;
@@ -49,7 +49,7 @@ export interface ActorInfo {
   readonly maxPendingCalls: number;
   /** The runtime that created it. */
   readonly owner: string;
-  /** Lives whether anybody holds it or not. */
+  /** HandleCounts whether anybody holds it or not. */
   readonly isDetached: boolean;
   /** Retries of a call after the loss of the host; -1 without limit. */
   readonly maxTaskRetries: number;

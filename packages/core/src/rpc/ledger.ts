@@ -5,7 +5,7 @@
  * be unanswered for who asked, never the other way round: nobody is hung up on who counts rightly.
  */
 import { type Encoded, sizeOf } from "../protocol/codec.ts";
-import type { Message } from "../protocol/messages.ts";
+import type { Message } from "../protocol/message.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { freeCalls } from "./lane.ts";
 

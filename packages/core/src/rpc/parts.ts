@@ -5,7 +5,7 @@
  * An answer is a batch with one result in it. It goes first, without its buffers; these follow in order, each in pieces of `maxPartBytes`, and are read into the
  * memory that they will have.
  */
-import type { Batch, Part } from "../protocol/messages.ts";
+import type { Batch, Part } from "../protocol/message.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { maxPartBytes } from "../transport/framing.ts";
 

@@ -6,15 +6,10 @@
  * unanswered; the caller keeps the rest. Knows nothing of actors, retries or values.
  */
 import type { Encoded } from "../protocol/codec.ts";
-import { warnOfCopies } from "../protocol/live-memory.ts";
-import {
-  type Batch,
-  BatchReader,
-  BatchWriter,
-  type Message,
-  type Part,
-  type Route,
-} from "../protocol/messages.ts";
+import { warnOfCopies } from "../protocol/values/live-memory.ts";
+import type { Batch, Message, Part, Route } from "../protocol/message.ts";
+import { BatchReader } from "../protocol/frames/batch-reader.ts";
+import { BatchWriter } from "../protocol/frames/batch-writer.ts";
 import { assertNever, type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { Lane } from "./lane.ts";

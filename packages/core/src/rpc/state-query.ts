@@ -1,7 +1,7 @@
 /** Questions about the state as people put them, checked and with their defaults; and the counts that a summary is. */
 import { InvalidOptionError } from "../shared/errors.ts";
 import { type Check, checkOptions, count, flag } from "../shared/options.ts";
-import { show } from "../shared/show.ts";
+import { show } from "../shared/text/show.ts";
 import {
   type Filter,
   filterKeys,

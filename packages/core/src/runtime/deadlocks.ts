@@ -7,7 +7,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Caller } from "../caller/caller.ts";
-import { WaitNodes } from "../caller/wait-nodes.ts";
+import { WaitNodes } from "../caller/waits/wait-nodes.ts";
 import {
   cyclesOf,
   freeNode,
@@ -18,8 +18,8 @@ import {
   type WaitNode,
 } from "../rpc/wait-graph.ts";
 import type { LocalDirectory } from "./directory.ts";
-import type { Host } from "./host.ts";
-import { answerOf } from "./status.ts";
+import type { Host } from "./launch/host.ts";
+import { answerOf } from "./observe/status.ts";
 
 export interface DeadlocksParts {
   readonly driverId: string;

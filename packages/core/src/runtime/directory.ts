@@ -39,9 +39,9 @@ import type {
 import type { Channel } from "../transport/channel.ts";
 import { ActorRegistry, forgotten } from "./actor-registry.ts";
 import { LocalCluster } from "./cluster.ts";
-import { type Host, HostLostError } from "./host.ts";
-import { joinHosts } from "./join-hosts.ts";
-import { statusOf } from "./status.ts";
+import { type Host, HostLostError } from "./launch/host.ts";
+import { joinHosts } from "./nodes/join-hosts.ts";
+import { statusOf } from "./observe/status.ts";
 import type { Supervisor, SupervisorParts } from "./supervisor.ts";
 import { Workers } from "./workers.ts";
 

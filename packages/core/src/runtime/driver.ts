@@ -1,411 +1,266 @@
 /**
  * The composition root of a driver: makes the parts, joins them, ends them.
  *
- * Nothing it starts keeps the process alive except while somebody waits for an answer; ending leaves no thread, process, timer, port or file.
+ * Nothing that it starts keeps the process alive, except while somebody waits for an answer; its
+ * end leaves no thread, process, timer, port or file.
  */
-import { availableParallelism } from "node:os";
-import type { InsideSettings } from "../host/control.ts";
-import { errorClasses } from "../host/error-classes.ts";
-import type { DriverAbout } from "../rpc/commands.ts";
-import type { Amounts } from "../rpc/demand.ts";
-import { Scheduler } from "../placement/scheduler.ts";
 import { Caller } from "../caller/caller.ts";
 import { viewCalls, viewObjects, viewStored } from "../caller/view.ts";
+import { Waiting } from "../caller/waits/waiting.ts";
+import { errorClasses } from "../host/code/error-classes.ts";
 import { TaskEvents } from "../inside/task-events.ts";
-import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
-import { Waiting } from "../caller/waiting.ts";
-import {
-  type DeathCause,
-  InvalidOptionError,
-  RaySystemError,
-  SessionEndedError,
-} from "../shared/errors.ts";
+import { Scheduler } from "../placement/scheduler.ts";
+import type { DriverAbout } from "../rpc/commands.ts";
+import type { RuntimeView } from "../rpc/state.ts";
+import { type DeathCause, RaySystemError, SessionEndedError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
-import { standardMemory } from "../shared/machine-memory.ts";
-import { isolationKind } from "../shared/options.ts";
-import { show } from "../shared/show.ts";
-import { takesColours } from "../shared/terminal-text.ts";
-import { warn } from "../shared/warning.ts";
+import { warn } from "../shared/text/warning.ts";
 import { tellUnhandled } from "../store/unhandled.ts";
-import type { NetworkSettings } from "../transport/address.ts";
-import { watchCredentials } from "../transport/credential-watch.ts";
-import {
-  type CredentialFiles,
-  findCredentials,
-  type FoundCredentials,
-} from "../transport/credential-files.ts";
+import { watchCredentials } from "../transport/tls/credential-watch.ts";
+import { ControlSocket, endProcess } from "./control/control-socket.ts";
 import { Deadlocks } from "./deadlocks.ts";
 import { LocalDirectory } from "./directory.ts";
-import { localNode } from "./joined-node.ts";
-import { checkMinNodes, JoinedNodes } from "./joined-nodes.ts";
-import { Launcher } from "./launch.ts";
-import type { HostOutput } from "./host.ts";
-import { Inspector } from "./inspector.ts";
-import { ControlSocket, endProcess } from "./control-socket.ts";
-import { LogLines } from "./log-lines.ts";
-import { LogPrinter } from "./logs.ts";
+import type { Host } from "./launch/host.ts";
+import { HostLogs } from "./observe/host-logs.ts";
+import type { DriverSettings } from "./init-options.ts";
+import { Inspector } from "./observe/inspector.ts";
+import { localNode } from "./nodes/joined-node.ts";
+import { JoinedNodes } from "./nodes/joined-nodes.ts";
+import { KeepAlive } from "./keep-alive.ts";
+import { Launcher } from "./launch/launcher.ts";
+import { type MetricsServer, serveMetrics } from "./observe/metrics-server.ts";
 import { Seats } from "./seats.ts";
-import { type MetricsServer, serveMetrics } from "./metrics-server.ts";
 import { SessionStore } from "./session-store.ts";
 
-/** Options of `init`. */
-export interface InitOptions {
-  /** CPUs of this node, as the scheduler counts them. Default: what the machine has. */
-  readonly numCpus?: number;
-  /** GPUs of this node: the scheduler counts them, nothing more. Default 0. */
-  readonly numGpus?: number;
-  /** Bytes of memory that may be asked for. Default: 70 % of what the machine has. */
-  readonly memory?: number;
-  /** Amounts of anything else: `{ license: 2 }`. */
-  readonly resources?: Amounts;
-  /** What this node is like, for those who choose by it: `{ zone: "a" }`. */
-  readonly labels?: Readonly<Record<string, string>>;
-  /** Agents of other machines, `rayling://token@host:port`, which become nodes of this session. Default: the environment variable RAYLING_NODES, by commas. */
-  readonly nodes?: readonly string[];
-  /**
-   * So many of `nodes` must be there for the session to start; the others become nodes when they can be reached, and a warning names them. One that refuses us
-   * (another token, release or certificate) fails the start in any case. Default: all of them.
-   */
-  readonly minNodes?: number;
-  /** How long the connection to another machine may be cut before what runs there counts as lost. Default 30,000. */
-  readonly reconnectTimeoutMs?: number;
-  /**
-   * Settings of all threads and processes of the session; those of an actor or a task are stronger, part by part, and variables of `env` one by one.
-   * `permissions` are for a certain actor or task, because they depend on its module. Default of its `workingDir`: the environment variable RAYLING_WORKING_DIR, "true" or a folder.
-   */
-  readonly runtimeEnv?: Omit<RuntimeEnv, "permissions">;
-  /**
-   * What this machine shows to agents at `raylings://` addresses: a folder with `ca.pem`, `cert.pem` and `key.pem`, as `rayling cert` makes it, or the path of each.
-   * Default: the environment variable RAYLING_TLS, which names a folder; where an address needs it, `~/.rayling/tls`.
-   */
-  readonly tls?: CredentialFiles;
-  /** Where names of actors live. Default: one of its own for each session, as in Ray. */
-  readonly namespace?: string;
-  /** Worker threads started ahead of need. Default: one for each of `numCpus`, at most 4 and no more than the machine has CPUs; one if `isolation` is "shared", none if it is "process". */
-  readonly prewarm?: number;
-  /**
-   * Bytes of big values (of 64 KiB and more) that this process keeps in memory: results and puts of all its threads together. Above 80 % of it those
-   * unused for longest go to disk, and come back when they are used. A host that is a process of its own has a limit of its own, which is as large.
-   * Default: 30 % of the machine's memory.
-   */
-  readonly objectStoreMemory?: number;
-  /** Where values go that do not fit: a directory, in which each session makes one of its own and removes it at its end. Default: the system's for temporary files. */
-  readonly spillDirectory?: string;
-  /**
-   * Watches big values, which all who get them read in place, for changes: a `get` of one that was changed rejects with ObjectMutatedError, and one that
-   * was changed and dropped is warned of. Costs a pass over the value each time. Default: whether the environment has RAYLING_DEV=1.
-   */
-  readonly development?: boolean;
-  /** What actors and tasks run in unless they say otherwise. Default: the environment variable RAYLING_ISOLATION, or "thread". */
-  readonly isolation?: Isolation;
-  /** A `get` or `wait` that waits for longer than this says once, as a warning of the process, what it waits for. Default 10,000; 0: never. */
-  readonly stuckWarningMs?: number;
-  /**
-   * What becomes of a `get`, a `wait` or the next of a stream in an actor or a task that is proved to wait for itself, through calls that wait for each other: "reject" it
-   * with DeadlockError, or "warn" of it once, as a warning of the process, and leave it. Default "reject".
-   */
-  readonly deadlocks?: "reject" | "warn";
-  /**
-   * What actors and tasks write to stdout and stderr goes to those of this process, line by line, with who wrote it: `(Counter actor-1a2b3c host-9z8y7x) line`. Equal lines
-   * of several hosts within 5 seconds are counted: `line [repeated 12x across cluster]`. Default true; false: it is dropped; "raw": as it is written.
-   */
-  readonly logToDriver?: boolean | "raw";
-  /** Note what happens to each call, for `timeline` and for finished tasks in `state`: the last 100,000 events of each thread. Costs time and memory for each call. Default false. */
-  readonly taskEvents?: boolean;
-  /** Serve the metrics to Prometheus at `http://127.0.0.1:<port>/metrics`; 0: on a free port, which the session info tells. Default: they are not served. */
-  readonly metricsPort?: number;
-  /** What whoever asks for the metrics must send: `Authorization: Bearer <token>`; 32 characters at least. Default: a new one, which the session info tells. */
-  readonly metricsToken?: string;
-  /**
-   * Open a socket for commands like `rayling status`, which only this user can connect to: a moment after the start, in a directory for temporary files
-   * that is the user's alone, or in that of the environment variable RAYLING_CONTROL_DIRECTORY. Default true.
-   */
-  readonly controlSocket?: boolean;
-  /** Do not mind if the runtime is started already; its options stay as they were. */
-  readonly ignoreReinitError?: boolean;
-}
-
-export interface Driver {
+export class Driver {
   readonly caller: Caller;
   readonly namespace: string;
+  readonly #settings: DriverSettings;
+  readonly #about: DriverAbout;
+  readonly #nodeId: string;
+  readonly #logs: HostLogs;
+  readonly #events: TaskEvents | undefined;
+  readonly #objectStore: SessionStore;
+  readonly #keepAlive: KeepAlive = new KeepAlive();
+  readonly #scheduler: Scheduler = new Scheduler();
+  readonly #inspector: Inspector;
+  readonly #directory: LocalDirectory;
+  readonly #deadlocks: Deadlocks;
+  readonly #launcher: Launcher;
+  readonly #joined: JoinedNodes;
+  readonly #control: ControlSocket | undefined;
+  readonly #endWatch: (() => void) | undefined;
+  #metricsServer: MetricsServer | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(settings: DriverSettings) {
+    this.#settings = settings;
+    this.#about = aboutThisProcess(settings.namespace);
+    const { driverId, namespace } = this.#about;
+    this.namespace = namespace;
+    const { inside, network } = settings;
+    this.#logs = new HostLogs(inside.logToDriver);
+    this.#events = inside.taskEvents ? new TaskEvents() : undefined;
+    this.#objectStore = new SessionStore({
+      driverId,
+      limitBytes: settings.objectStoreMemory,
+      root: settings.spillDirectory,
+      isDevelopment: settings.isDevelopment,
+    });
+    this.#inspector = this.#newInspector();
+    this.#directory = this.#newDirectory();
+    const { cluster } = this.#directory;
+    const { resources, labels } = settings;
+    const node = cluster.addNode({ nodeName: undefined, resources, labels });
+    this.#nodeId = node.nodeId;
+    this.caller = this.#newCaller(node.labels);
+    this.#deadlocks = new Deadlocks({
+      driverId,
+      caller: () => this.caller,
+      directory: () => this.#directory,
+      rejects: settings.rejectsDeadlocks,
+    });
+    this.#launcher = this.#newLauncher();
+    this.#endWatch =
+      settings.credentials &&
+      watchCredentials(settings.credentials, {
+        tell: warn,
+        onRenewed: (renewed) => this.#launcher.renew(renewed),
+      });
+    const local = localNode({ driverId, network });
+    if (local !== undefined) this.#launcher.addNode(this.#nodeId, local);
+    this.#joined = new JoinedNodes({
+      addresses: settings.nodes,
+      minNodes: settings.minNodes,
+      request: { driverId, network },
+      cluster,
+      launcher: this.#launcher,
+    });
+    this.#control = this.#newControlSocket();
+  }
+
   /** Serves the metrics to who has the token; resolves with the port. Rejects with RaySystemError when it cannot listen there. */
-  serveMetrics(port: number, token: string): Promise<number>;
+  async serveMetrics(port: number, token: string): Promise<number> {
+    this.#metricsServer = await serveMetrics(port, token, () => this.#inspector.metricsText());
+    return this.#metricsServer.port;
+  }
+
   /** Makes the machines that `nodes` names nodes of this session. Rejects when one refuses us, or fewer than must be are there. */
-  join(): Promise<void>;
+  join(): Promise<void> {
+    return this.#joined.join();
+  }
+
   /** Resolves when no thread, process or file is left. Idempotent. */
-  close(): Promise<void>;
+  close(): Promise<void> {
+    this.#closing ??= this.#end({ kind: "shutdown", message: "the runtime was shut down" });
+    return this.#closing;
+  }
+
+  async #end(cause: DeathCause): Promise<void> {
+    // Threads that are ending still need this process to turn.
+    this.#keepAlive.set(true);
+    this.#endWatch?.();
+    this.#joined.close();
+    this.#deadlocks.close();
+    // Who waits hears of it before what it waits for fails one by one.
+    this.caller.end(cause);
+    this.#directory.end(cause);
+    this.#scheduler.close(
+      new SessionEndedError(`no place is given out any more: ${cause.message}`),
+    );
+    await this.#metricsServer?.close();
+    await this.#launcher.close(cause);
+    this.#logs.close();
+    await this.#control?.close(cause);
+    tellUnhandled();
+    await this.caller.memory.close();
+    await this.#objectStore.close();
+    this.#keepAlive.close();
+  }
+
+  #newInspector(): Inspector {
+    return new Inspector({
+      driverId: this.#about.driverId,
+      nodeId: () => this.#nodeId,
+      directory: () => this.#directory,
+      viewDriver: () => viewDriver(this.caller),
+      usedBytes: () => this.caller.memory.bytesOfProcess,
+      limitBytes: this.#objectStore.budget.limitBytes,
+      about: this.#about,
+      ownEvents: this.#events,
+    });
+  }
+
+  #newDirectory(): LocalDirectory {
+    const { numCpus, isolation, graceMs } = this.#settings;
+    const { driverId, namespace } = this.#about;
+    return new LocalDirectory(
+      {
+        driverId,
+        namespace,
+        maxIdleWorkers: Math.max(8, 2 * Math.ceil(numCpus)),
+        inside: () => this.#inspector,
+        suspect: (ids) => this.#deadlocks.suspect(ids),
+      },
+      {
+        caller: () => this.caller,
+        launcher: () => this.#launcher,
+        scheduler: this.#scheduler,
+        seats: new Seats(
+          () => this.#launcher,
+          (nodeId) => Math.max(1, this.#directory.cluster.cpus(nodeId)),
+        ),
+        isolation,
+        graceMs,
+      },
+    );
+  }
+
+  #newCaller(nodeLabels: Readonly<Record<string, string>>): Caller {
+    const { driverId, jobId } = this.#about;
+    const waiting = new Waiting(() => this.#keepAlive.set(waiting.isWaiting));
+    return new Caller({
+      id: driverId,
+      jobId,
+      nodeId: this.#nodeId,
+      nodeLabels,
+      objectStore: this.#objectStore,
+      directory: this.#directory,
+      errorClasses,
+      waiting,
+      stuckWarningMs: this.#settings.inside.stuckWarningMs,
+      events: this.#events,
+      onCall: (call, session) => {
+        const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
+        session.answerFailure(call.id, this.caller.codec.encodeFailure(error));
+      },
+    });
+  }
+
+  #newLauncher(): Launcher {
+    const { driverId, jobId, namespace } = this.#about;
+    const { inside, runtimeEnv, network, prewarm, objectStoreMemory } = this.#settings;
+    return new Launcher({
+      driverId,
+      jobId,
+      namespace,
+      nodeId: this.#nodeId,
+      labelsOf: (of) => this.#directory.cluster.labels(of),
+      inside,
+      runtimeEnv,
+      network,
+      output: this.#logs.output,
+      prewarm,
+      objectStoreMemory,
+      objectStoreFor: (hostId) => this.#objectStore.shareFor(hostId),
+      controlFor: (hostId) => this.#directory.controlFor(hostId),
+      onLaunch: (host) => this.#launched(host),
+    });
+  }
+
+  #launched(host: Host): void {
+    this.#directory.addHost(host);
+    void host.exited.then((cause) => {
+      this.#logs.hostEnded(host.id);
+      this.#inspector.hostEnded(host, cause);
+      return this.#objectStore.hostGone(host.id);
+    });
+    // A host that cannot be talked to any more is of no use to anybody.
+    const session = this.caller.addSession(host.id, host.channel);
+    void session.closed.then((cause) => host.terminate(cause));
+  }
+
+  #newControlSocket(): ControlSocket | undefined {
+    if (!this.#settings.hasControlSocket) return undefined;
+    return new ControlSocket(this.#about, {
+      inspector: this.#inspector,
+      lines: this.#logs.lines,
+      hasEvents: this.#settings.inside.taskEvents,
+      stop: () => void endProcess(() => this.close()),
+    });
+  }
 }
 
-export function startDriver(options: InitOptions): Driver {
-  const { nodes = nodesOfEnvironment() } = options;
-  checkMinNodes(options.minNodes, nodes);
-  const driverId = newId("driver");
+/** @param namespace default: one of its own, which is named as the job */
+function aboutThisProcess(namespace: string | undefined): DriverAbout {
   const jobId = newId("job");
-  const namespace = options.namespace ?? jobId;
-  const isolation = options.isolation ?? isolationOfEnvironment();
-  const numCpus = options.numCpus ?? availableParallelism();
-  const inside: InsideSettings = {
-    stuckWarningMs: options.stuckWarningMs ?? 10_000,
-    logToDriver: options.logToDriver ?? true,
-    taskEvents: options.taskEvents ?? false,
-  };
-  const { network, found } = networkOf(options, nodes);
-  const lines = inside.logToDriver === true ? new LogLines() : undefined;
-  const logs = new LogPrinter({
-    write: (stream, text) => void process[stream].write(text),
-    takesColours: (stream) => takesColours(process[stream]),
-    onLine: lines?.add.bind(lines),
-  });
-  // What was counted is shown by a driver, too, that ends without shutdown.
-  const onExit = (): void => logs.close();
-  process.once("exit", onExit);
-  const ownEvents = inside.taskEvents ? new TaskEvents() : undefined;
-  const objectStore = new SessionStore({
-    driverId,
-    limitBytes: options.objectStoreMemory,
-    root: options.spillDirectory,
-    isDevelopment: options.development ?? process.env["RAYLING_DEV"] === "1",
-  });
-  const about: DriverAbout = {
-    driverId,
+  return {
+    driverId: newId("driver"),
     jobId,
-    namespace,
+    namespace: namespace ?? jobId,
     pid: process.pid,
     script: process.argv[1] ?? "node",
     startTimeMs: Date.now(),
   };
-  const inspector = new Inspector({
-    driverId,
-    nodeId: () => nodeId,
-    directory: () => directory,
-    viewDriver: () => ({
-      calls: viewCalls(caller),
-      executions: [],
-      objects: viewObjects(caller),
-      stored: viewStored(caller),
-      pid: process.pid,
-    }),
-    usedBytes: () => caller.memory.bytesOfProcess,
-    limitBytes: objectStore.budget.limitBytes,
-    about,
-    ownEvents,
-  });
-  const keepAlive = aliveWhileWaiting();
-  const waiting = new Waiting(() => keepAlive.set(waiting.isWaiting));
-  const scheduler = new Scheduler();
-  const directory = new LocalDirectory(
-    {
-      driverId,
-      namespace,
-      maxIdleWorkers: Math.max(8, 2 * Math.ceil(numCpus)),
-      inside: () => inspector,
-      suspect: (ids) => deadlocks.suspect(ids),
-    },
-    {
-      caller: () => caller,
-      launcher: () => launcher,
-      scheduler,
-      seats: new Seats(
-        () => launcher,
-        (nodeId) => Math.max(1, directory.cluster.cpus(nodeId)),
-      ),
-      isolation,
-      graceMs: graceOfEnvironment(),
-    },
-  );
-  const { nodeId, labels } = directory.cluster.addNode({
-    nodeName: undefined,
-    resources: nodeAmounts({ ...options, numCpus }),
-    labels: options.labels ?? {},
-  });
-  const caller: Caller = new Caller({
-    id: driverId,
-    jobId,
-    nodeId,
-    nodeLabels: labels,
-    objectStore,
-    directory,
-    errorClasses,
-    waiting,
-    stuckWarningMs: inside.stuckWarningMs,
-    events: ownEvents,
-    onCall: (call, session) => {
-      const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
-      session.answerFailure(call.id, caller.codec.encodeFailure(error));
-    },
-  });
-  const deadlocks = new Deadlocks({
-    driverId,
-    caller: () => caller,
-    directory: () => directory,
-    rejects: options.deadlocks !== "warn",
-  });
-  const launcher = new Launcher({
-    driverId,
-    jobId,
-    namespace,
-    nodeId,
-    labelsOf: (of) => directory.cluster.labels(of),
-    inside,
-    runtimeEnv: options.runtimeEnv,
-    network,
-    output: outputFor(inside.logToDriver, logs),
-    prewarm: options.prewarm ?? standardPrewarm(isolation, numCpus),
-    objectStoreMemory: options.objectStoreMemory,
-    objectStoreFor: (hostId) => objectStore.shareFor(hostId),
-    controlFor: (hostId) => directory.controlFor(hostId),
-    onLaunch: (host) => {
-      directory.addHost(host);
-      void host.exited.then((cause) => {
-        logs.hostEnded(host.id);
-        inspector.hostEnded(host, cause);
-        return objectStore.hostGone(host.id);
-      });
-      // A host that cannot be talked to any more is of no use to anybody.
-      void caller.addSession(host.id, host.channel).closed.then((cause) => host.terminate(cause));
-    },
-  });
-  const endWatch =
-    found &&
-    watchCredentials(found, {
-      tell: warn,
-      onRenewed: (credentials) => launcher.renew(credentials),
-    });
-  const local = localNode({ driverId, network });
-  if (local !== undefined) launcher.addNode(nodeId, local);
-  const joined = new JoinedNodes({
-    addresses: nodes.map((address) => address.trim()),
-    minNodes: options.minNodes,
-    request: { driverId, network },
-    cluster: directory.cluster,
-    launcher,
-  });
-  let closing: Promise<void> | undefined;
-  let server: MetricsServer | undefined;
-  const control =
-    // Windows has none that are a user's alone.
-    options.controlSocket === false || process.platform === "win32"
-      ? undefined
-      : new ControlSocket(about, {
-          inspector,
-          lines,
-          hasEvents: inside.taskEvents,
-          stop: () => void endProcess(() => driver.close()),
-        });
-  const driver: Driver = {
-    caller,
-    namespace,
-    async serveMetrics(port, token) {
-      server = await serveMetrics(port, token, () => inspector.metricsText());
-      return server.port;
-    },
-    join: () => joined.join(),
-    close: () => {
-      closing ??= (async () => {
-        const cause: DeathCause = { kind: "shutdown", message: "the runtime was shut down" };
-        // Threads that are ending still need this process to turn.
-        keepAlive.set(true);
-        endWatch?.();
-        joined.close();
-        deadlocks.close();
-        // Who waits hears of it before what it waits for fails one by one.
-        caller.end(cause);
-        directory.end(cause);
-        scheduler.close(new SessionEndedError(`no place is given out any more: ${cause.message}`));
-        await server?.close();
-        await launcher.close(cause);
-        process.off("exit", onExit);
-        logs.close();
-        await control?.close(cause);
-        tellUnhandled();
-        await caller.memory.close();
-        await objectStore.close();
-        keepAlive.close();
-      })();
-      return closing;
-    },
-  };
-  return driver;
 }
 
-/** @throws CertificateError */
-function networkOf(
-  { reconnectTimeoutMs, tls }: InitOptions,
-  nodes: readonly string[],
-): { readonly network: NetworkSettings; readonly found: FoundCredentials | undefined } {
-  const isNeeded = nodes.some((address) => address.trim().startsWith("raylings:"));
-  const found = findCredentials(tls, isNeeded);
-  const network = {
-    ...(reconnectTimeoutMs === undefined ? {} : { reconnectTimeoutMs }),
-    ...(found === undefined ? {} : { credentials: found.credentials }),
-  };
-  return { network, found };
-}
-
-/** As many as soon find work, and can start at once: none where all that is started is a process. */
-function standardPrewarm(isolation: Isolation, numCpus: number): number {
-  const most: Readonly<Record<Isolation, number>> = { thread: 4, shared: 1, process: 0 };
-  return Math.min(numCpus, availableParallelism(), most[isolation]);
-}
-
-function nodesOfEnvironment(): string[] {
-  return (process.env["RAYLING_NODES"] ?? "").split(",").filter((one) => one.trim() !== "");
-}
-
-/** @throws InvalidOptionError */
-function isolationOfEnvironment(): Isolation {
-  const isolation = process.env["RAYLING_ISOLATION"] ?? "thread";
-  const problem = isolationKind(isolation);
-  if (problem === undefined) return isolation as Isolation;
-  throw new InvalidOptionError(
-    "isolation",
-    `the environment variable RAYLING_ISOLATION ${problem}, not ${show(isolation)}`,
-  );
-}
-
-/** Ray's grace for what runs and for the hook of an actor that ends, and Ray's name for it. @throws InvalidOptionError */
-function graceOfEnvironment(): number {
-  const given = process.env["RAYLING_ACTOR_GRACEFUL_SHUTDOWN_TIMEOUT_MS"] ?? "";
-  const graceMs = given === "" ? 30_000 : Number(given);
-  if (graceMs >= 0 && graceMs < 2 ** 31) return graceMs;
-  throw new InvalidOptionError(
-    "RAYLING_ACTOR_GRACEFUL_SHUTDOWN_TIMEOUT_MS",
-    `the environment variable RAYLING_ACTOR_GRACEFUL_SHUTDOWN_TIMEOUT_MS must be milliseconds, not ${show(given)}`,
-  );
-}
-
-function outputFor(logToDriver: boolean | "raw", logs: LogPrinter): HostOutput {
-  if (logToDriver === true) return logs;
-  // Threads write to this process by themselves then, or not at all.
-  const isRaw = logToDriver === "raw";
+/** It runs nothing itself. */
+function viewDriver(caller: Caller): RuntimeView {
   return {
-    text: () => undefined,
-    line: (_hostId, stream, _owner, line) => void (isRaw && process[stream].write(`${line}\n`)),
-  };
-}
-
-/** What a node has, by Ray's names. */
-export function nodeAmounts(
-  options: Pick<InitOptions, "numCpus" | "numGpus" | "memory" | "resources">,
-): Amounts {
-  return {
-    ...options.resources,
-    CPU: options.numCpus ?? 1,
-    ...(options.numGpus === undefined ? {} : { GPU: options.numGpus }),
-    memory: options.memory ?? standardMemory(),
-  };
-}
-
-/** A timer that never fires holds the process while it is referenced. */
-function aliveWhileWaiting(): {
-  readonly set: (alive: boolean) => void;
-  readonly close: () => void;
-} {
-  const longest = 2 ** 31 - 1;
-  const timer = setInterval(() => undefined, longest);
-  timer.unref();
-  return {
-    set: (alive) => void (alive ? timer.ref() : timer.unref()),
-    close: () => clearInterval(timer),
+    calls: viewCalls(caller),
+    executions: [],
+    objects: viewObjects(caller),
+    stored: viewStored(caller),
+    pid: process.pid,
   };
 }

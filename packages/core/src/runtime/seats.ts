@@ -7,8 +7,8 @@
 import type { CreateRequest, CreateResult } from "../host/control.ts";
 import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import type { DeathCause } from "../shared/errors.ts";
-import { type Host, HostLostError } from "./host.ts";
-import type { Launcher } from "./launch.ts";
+import { type Host, HostLostError } from "./launch/host.ts";
+import type { Launcher } from "./launch/launcher.ts";
 
 export interface SeatRequest {
   readonly nodeId: string;

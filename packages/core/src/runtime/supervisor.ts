@@ -19,8 +19,8 @@ import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
 import { detach, detachArguments } from "../host/control.ts";
 import { assertNever, type DeathCause } from "../shared/errors.ts";
-import { hasSettings, type Host, HostLostError } from "./host.ts";
-import type { Launcher } from "./launch.ts";
+import { hasSettings, type Host, HostLostError } from "./launch/host.ts";
+import type { Launcher } from "./launch/launcher.ts";
 import type { Seat, Seats } from "./seats.ts";
 
 export type ActorState = "registered" | "pending" | "alive" | "restarting" | "dead";

@@ -5,8 +5,8 @@ import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
 import { scopeOf } from "../rpc/demand.ts";
 import type { Isolation, WorkerLease, WorkerRequest } from "../rpc/directory.ts";
 import type { DeathCause } from "../shared/errors.ts";
-import { type Host, HostLostError } from "./host.ts";
-import type { Launcher } from "./launch.ts";
+import { type Host, HostLostError } from "./launch/host.ts";
+import type { Launcher } from "./launch/launcher.ts";
 
 interface Lease {
   readonly host: Host;

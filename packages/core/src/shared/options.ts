@@ -1,7 +1,7 @@
 /** Checks of options at the edge: an unknown name, a wrong type or a wrong range is a typed error that names it. */
 import { accessSync, constants, statSync } from "node:fs";
 import { InvalidOptionError } from "./errors.ts";
-import { show, showKind } from "./show.ts";
+import { show, showKind } from "./text/show.ts";
 
 /** Says what is wrong with a value, or nothing. */
 export interface Check {

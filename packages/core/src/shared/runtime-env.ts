@@ -1,6 +1,6 @@
 /** Checks of `runtimeEnv`: everything that can be known to be wrong is refused where the options are given, before a host is started with it. */
 import type { Check } from "./options.ts";
-import { show } from "./show.ts";
+import { show } from "./text/show.ts";
 
 type Part = (value: unknown) => string | undefined;
 

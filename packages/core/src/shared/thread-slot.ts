@@ -5,7 +5,7 @@
  * told, because refs and handles of one copy are nothing to the other.
  */
 import { ownFolder } from "./own-files.ts";
-import { warn } from "./warning.ts";
+import { warn } from "./text/warning.ts";
 
 const key: unique symbol = Symbol.for("rayling.thread.v1") as never;
 

@@ -7,7 +7,7 @@
 import zlib from "node:zlib";
 import type { Encoded } from "../protocol/codec.ts";
 import { ObjectMutatedError } from "../shared/errors.ts";
-import { warn } from "../shared/warning.ts";
+import { warn } from "../shared/text/warning.ts";
 import type { ObjectEntry } from "./object-entry.ts";
 import { partsOf } from "./value-parts.ts";
 

@@ -15,7 +15,7 @@ import {
   uncollectedBytes,
 } from "../protocol/shared-memory.ts";
 import { ObjectLostError, ObjectStoreFullError, OutOfDiskError } from "../shared/errors.ts";
-import { warn } from "../shared/warning.ts";
+import { warn } from "../shared/text/warning.ts";
 import type { Budget } from "./budget.ts";
 import type { ImmutabilityCheck } from "./immutability.ts";
 import type { Away, ObjectEntry } from "./object-entry.ts";

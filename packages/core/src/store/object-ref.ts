@@ -4,7 +4,7 @@
  * It is not thenable: an async function may return one without awaiting it. Only this package makes them and looks inside.
  */
 import { inspect } from "node:util";
-import { refuseJson } from "../shared/no-json.ts";
+import { refuseJson } from "../shared/text/no-json.ts";
 import { SessionEndedError } from "../shared/errors.ts";
 import type { ObjectEntry } from "./object-entry.ts";
 

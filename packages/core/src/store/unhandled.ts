@@ -7,7 +7,7 @@
  */
 import type { FailureData } from "../protocol/failure.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
-import { warn } from "../shared/warning.ts";
+import { warn } from "../shared/text/warning.ts";
 
 /** More are counted, not kept: this many messages are enough to see what is wrong. */
 const maxKept = 1000;

@@ -1,6 +1,6 @@
 /** A value taken apart: its big memory, which can go elsewhere, and what remains of it, from which it is put together again. */
 import { compact, type Encoded } from "../protocol/codec.ts";
-import { outOfBandBytes } from "../protocol/encodable.ts";
+import { outOfBandBytes } from "../protocol/values/encodable.ts";
 
 /** All of a value but its big memory. */
 export interface Remains {

@@ -1,7 +1,7 @@
 /** Where somebody can be dialled, what opens it, and how this side takes part in a network of machines. */
 import type { DeathCause } from "../shared/errors.ts";
-import type { Credentials } from "./credentials.ts";
-import type { LinkTimes } from "./link.ts";
+import type { Credentials } from "./tls/credentials.ts";
+import type { LinkTimes } from "./link/link.ts";
 
 /** Where somebody listens: on this machine, or on any. */
 export type Place = { readonly path: string } | { readonly host: string; readonly port: number };

@@ -4,7 +4,7 @@
  * Batches arrive in order and at most once. `closed` resolves once, with the reason, and after that `send` throws and the
  * receiver is never called. A channel does not look inside a batch.
  */
-import type { Batch } from "../protocol/messages.ts";
+import type { Batch } from "../protocol/message.ts";
 import type { DeathCause } from "../shared/errors.ts";
 
 /** The place for the data of a part, of exactly that size. */

@@ -7,8 +7,8 @@
  */
 import type { Endpoint } from "comlink";
 import { addExtension, Packr } from "msgpackr/pack";
-import { checkDepth } from "../protocol/depth.ts";
-import type { Batch } from "../protocol/messages.ts";
+import { checkDepth } from "../protocol/values/depth.ts";
+import type { Batch } from "../protocol/message.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
 

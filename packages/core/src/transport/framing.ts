@@ -8,7 +8,7 @@
  * sees what it sees between threads. Lengths are checked before anything is allocated for them, and what is said to be long is not believed: memory is
  * taken as bytes arrive.
  */
-import type { Batch, Part } from "../protocol/messages.ts";
+import type { Batch, Part } from "../protocol/message.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import type { PlaceOfPart } from "./channel.ts";
 

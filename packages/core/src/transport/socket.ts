@@ -1,17 +1,17 @@
 /**
  * The channel over a socket: unix sockets and inherited pipes between processes of one machine.
  *
- * Owner, with transport/dial.ts, listen.ts and lost-way.ts, of node:net. Never keeps the process alive unless told to. A socket that closes says nothing about why: `explain` is
+ * Owner, with transport/link/dial.ts, listen.ts and peer-probe.ts, of node:net. Never keeps the process alive unless told to. A socket that closes says nothing about why: `explain` is
  * asked, and waited for at most `explainMs`. When a write finds the peer gone, what the peer sent before is still read.
  * One write is under way at a time and the rest waits here, so that a process which ends can still send all of it (`drainNow`).
  * Credit bounds what waits (rpc/session.ts); past `warnBytes`, and at every doubling, a warning says who does not read, and past `maxUnreadBytes` the
- * connection ends. So it does with a peer that is too slow in the middle of a frame (transport/pace.ts).
+ * connection ends. So it does with a peer that is too slow in the middle of a frame (transport/slow-peers.ts).
  */
 import { readSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
-import type { Batch } from "../protocol/messages.ts";
+import type { Batch } from "../protocol/message.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
-import { warn } from "../shared/warning.ts";
+import { warn } from "../shared/text/warning.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";
 import { type Deadline, deadline } from "./deadline.ts";
 import {
@@ -22,8 +22,8 @@ import {
   peerLimits,
   wordFrame,
 } from "./framing.ts";
-import { FramePace, type Pace, peerPace, SlowFrameError } from "./pace.ts";
-import { Vigil } from "./vigil.ts";
+import { FrameRate, type PeerLimits, peerPace, SlowFrameError } from "./slow-peers.ts";
+import { SpinWait } from "./spin-wait.ts";
 
 export interface SocketOptions {
   /** Why the other end is gone; asked when the socket closes. */
@@ -34,7 +34,7 @@ export interface SocketOptions {
   readonly keepsAlive?: boolean;
   readonly limits?: FrameLimits;
   /** How slow the peer may be. */
-  readonly pace?: Pace;
+  readonly pace?: PeerLimits;
   /** What may wait for it to read. Default `maxUnreadBytes`. */
   readonly maxUnreadBytes?: number;
 }
@@ -77,10 +77,10 @@ export class SocketChannel implements Channel {
   readonly #peer: string;
   #explain: () => Promise<DeathCause>;
   readonly #reader: FrameReader;
-  readonly #vigil: Vigil = new Vigil();
-  readonly #pace: Pace;
+  readonly #spinWait: SpinWait = new SpinWait();
+  readonly #pace: PeerLimits;
   readonly #maxUnreadBytes: number;
-  #framePace: FramePace | undefined;
+  #frameRate: FrameRate | undefined;
   #silenceTimer: NodeJS.Timeout | undefined;
   readonly #resolveClosed: (reason: DeathCause) => void;
   #open = true;
@@ -109,7 +109,7 @@ export class SocketChannel implements Channel {
     tolerateFailedWrites(socket, (error) => this.#written(error));
     socket.on("data", (chunk: Buffer) => {
       if (!this.#open) return;
-      this.#vigil.end();
+      this.#spinWait.end();
       this.#onBytes?.();
       this.#reader.push(chunk);
       let bytes = chunk.length;
@@ -146,7 +146,7 @@ export class SocketChannel implements Channel {
       return this.close(brokenChannel(error));
     }
     this.#post(pieces);
-    this.#vigil.begin();
+    this.#spinWait.begin();
   }
 
   /** A word to the other end of this very connection, in order with the batches. */
@@ -317,9 +317,9 @@ export class SocketChannel implements Channel {
   #unfinished(bytes: number): void {
     // What waits for a receiver is our own delay.
     if (!this.#open || this.#receiver === undefined) return;
-    this.#framePace ??= new FramePace(this.#pace);
+    this.#frameRate ??= new FrameRate(this.#pace);
     try {
-      this.#framePace.came(this.#reader.frames, bytes);
+      this.#frameRate.came(this.#reader.frames, bytes);
     } catch (error) {
       return this.close(brokenChannel(error));
     }
@@ -330,7 +330,7 @@ export class SocketChannel implements Channel {
   #lookForSilence(): void {
     this.#silenceTimer = undefined;
     if (!this.#open || this.#reader.isBetweenFrames) return;
-    const { silentMs } = this.#framePace ?? { silentMs: 0 };
+    const { silentMs } = this.#frameRate ?? { silentMs: 0 };
     const leftMs =
       this.#receiver === undefined ? this.#pace.silentMs : this.#pace.silentMs - silentMs;
     if (leftMs > 0) {
@@ -339,7 +339,7 @@ export class SocketChannel implements Channel {
     }
     // A thread that was held itself looks at what has arrived meanwhile.
     setImmediate(() => {
-      const isSilent = (this.#framePace?.silentMs ?? 0) >= this.#pace.silentMs;
+      const isSilent = (this.#frameRate?.silentMs ?? 0) >= this.#pace.silentMs;
       if (!isSilent) return this.#lookForSilence();
       this.close(brokenChannel(new SlowFrameError("a frame that was begun and does not go on")));
     });

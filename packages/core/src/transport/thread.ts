@@ -1,16 +1,16 @@
 /**
  * The channel between threads of one process: a MessagePort.
  *
- * Owner of the data ports. It never keeps the process alive by itself; whoever waits for an answer does (`caller/waiting.ts`).
+ * Owner of the data ports. It never keeps the process alive by itself; whoever waits for an answer does (`caller/waits/waiting.ts`).
  * A port closes when its other end closes or its thread dies; why is asked of `explain`, for a port cannot know.
  */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
-import type { Batch } from "../protocol/messages.ts";
+import type { Batch } from "../protocol/message.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Endpoint } from "comlink";
 import type { Listener } from "./endpoint.ts";
 import { brokenChannel, type Channel } from "./channel.ts";
-import { Vigil } from "./vigil.ts";
+import { SpinWait } from "./spin-wait.ts";
 
 const noBuffers: readonly SharedArrayBuffer[] = [];
 
@@ -28,7 +28,7 @@ export function threadChannel(
   peerGone?: Promise<unknown>,
 ): Channel {
   const { promise: closed, resolve } = Promise.withResolvers<DeathCause>();
-  const vigil = new Vigil();
+  const spinWait = new SpinWait();
   let open = true;
   let hasPeer = true;
   void peerGone?.then(() => (hasPeer = false));
@@ -64,7 +64,7 @@ export function threadChannel(
     send(batch) {
       if (!open || !hasPeer) throw new RaySystemError("the channel is closed");
       port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
-      vigil.begin();
+      spinWait.begin();
     },
     poll() {
       const batches: Batch[] = [];
@@ -80,7 +80,7 @@ export function threadChannel(
     onMessage(receiver) {
       port.on("message", (data: Uint8Array | Batch | null) => {
         if (!open) return;
-        vigil.end();
+        spinWait.end();
         if (data === null) return unreadable();
         receiver(read(data));
       });

@@ -13,6 +13,7 @@ import {
   WriterMark,
 } from "@rayling/reward-loop";
 import type { RewardLoopManager, SampleOutcome } from "@rayling/reward-loop";
+import { onFailureOptions, withDefaults } from "@rayling/reward-loop/options";
 import { askedFunctions } from "./asked-functions.ts";
 import type { AskedFunctions } from "./asked-functions.ts";
 import type { BaselineResult } from "./baseline.ts";
@@ -74,7 +75,7 @@ function checkFailures(
   { invalid, invalidCount, done }: RunSummary,
   { policy }: ScoreOptions,
 ): void {
-  const { failAbove = 1 } = policy.onFailure ?? {};
+  const { failAbove } = withDefaults(onFailureOptions, policy.onFailure ?? {});
   if (invalidCount <= failAbove * done) return;
   const counts = Object.fromEntries([...invalid].map(([code, { count }]) => [code, count]));
   const cause = new RewardFailuresError(invalidCount, done, counts);

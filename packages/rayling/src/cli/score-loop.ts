@@ -6,6 +6,7 @@ import * as ray from "@rayling/core";
 import { JsonlError } from "@rayling/data-proto";
 import { RewardCacheError, RewardLogError, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { loopOptions, withDefaults } from "@rayling/reward-loop/options";
 import type { AskedFunctions } from "./asked-functions.ts";
 import { BaselineActor } from "./baseline.ts";
 import { CliError } from "./cli-error.ts";
@@ -92,7 +93,8 @@ export async function refuseInput(
     const file = path.startsWith("file:") ? fileURLToPath(path) : path;
     if (await isSameFile(out, file)) throw new CliError(2, `--out ${out} is the file of ${flag}`);
   }
-  const { rewards, cascade, baseDirectory = "." } = options;
+  const { rewards, cascade } = options;
+  const { baseDirectory } = withDefaults(loopOptions, options);
   for (const cache of cachesIn([rewards, cascade])) {
     if (await isSameFile(out, resolve(baseDirectory, cache))) {
       throw new CliError(2, `--out ${out} is a cache of --rewards`);

@@ -1,17 +1,27 @@
 /** The flags of `rayling score`: their texts, defaults and checks. The command itself is loaded only when it runs. */
 
 import { existsSync } from "node:fs";
-import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
+import { defaultWorkers } from "@rayling/reward-loop/options";
 import { CliError } from "./cli-error.ts";
 import { exitHelp } from "./exit-codes.ts";
 import { count, settings } from "./flag-values.ts";
+import { addLoopFlags, loopOptionsOf } from "./loop-flags.ts";
+import type { LoopFlag } from "./loop-flags.ts";
 import { addPolicyFlags, policyOf } from "./policy-flags.ts";
 import type { Policy, PolicyFlags } from "./policy-flags.ts";
 
-export interface ScoreOptions {
+/** How many threads, and how long each sample may take. */
+interface Threads {
+  readonly workers: number;
+  readonly concurrency: number;
+  readonly executors: number;
+  readonly timeoutMs?: number;
+}
+
+export interface ScoreOptions extends Threads {
   readonly solutions: string;
   /** Undefined with `rewards`, and where a log alone is replayed. */
   readonly reward: string | undefined;
@@ -25,9 +35,6 @@ export interface ScoreOptions {
   /** A manager's name, or the path of its class. */
   readonly manager: string;
   readonly managerOptions: Readonly<Record<string, unknown>>;
-  readonly workers: number;
-  readonly concurrency: number;
-  readonly executors: number;
   readonly policy: Policy;
   /** Go on with what is in `out`. */
   readonly resume: boolean;
@@ -39,7 +46,6 @@ export interface ScoreOptions {
   readonly onlyRecorded: boolean;
   /** Of the simulated judge; undefined for none. */
   readonly latencyMs: readonly [number, number] | undefined;
-  readonly timeoutMs: number | undefined;
   readonly out: string;
   readonly seed: number;
   readonly baseline: number;
@@ -59,18 +65,18 @@ export interface ScoreFlags extends PolicyFlags {
   readonly rescoreStale: boolean;
   readonly keepStale: boolean;
   readonly reward?: string;
-  readonly workers: number;
-  readonly concurrency: number;
-  readonly executors: number;
   readonly latency?: readonly [number, number];
-  readonly timeout: number;
   readonly out: string;
   readonly seed: number;
   readonly baseline?: number;
 }
 
-/** One per CPU, at least two. */
-const DEFAULT_WORKERS: number = Math.min(8, Math.max(2, availableParallelism()));
+const loopFlags: readonly LoopFlag[] = [
+  { flags: "--workers <count>", option: "workers", value: defaultWorkers() },
+  { flags: "--concurrency <count>", option: "concurrency", value: 64 },
+  { flags: "--executors <count>", option: "executors", value: 1 },
+  { flags: "--timeout <ms>", option: "timeoutMs", value: 30_000, orNone: true },
+];
 
 /** The recipe's judge takes 1 to 40 s; at 1:1000. */
 const DEMO_LATENCY_MS: readonly [number, number] = [1, 40];
@@ -154,25 +160,12 @@ export function addFunctionFlags(command: Command): Command {
       "reward manager: naive, dapo, gdpo, rate_limited, remote (score functions in processes of their own) or a class",
       "naive",
     )
-    .option("--manager-option <key=value>", "of the manager; may be repeated", settings, {})
-    .option("--workers <count>", "reward loop workers", count(1), DEFAULT_WORKERS)
-    .option("--concurrency <count>", "samples in flight per worker", count(1), 64)
-    .option(
-      "--executors <count>",
-      "threads (with --manager remote: processes) per worker in which reward functions run",
-      count(1),
-      1,
-    )
+    .option("--manager-option <key=value>", "of the manager; may be repeated", settings, {});
+  addLoopFlags(command, loopFlags)
     .option(
       "--latency <min,max>",
       "ms that a simulated judge takes before the reward is computed; 0 for none (default: 0; demo: 1,40)",
       latency,
-    )
-    .option(
-      "--timeout <ms>",
-      "longest time for one sample, from its start; 0 for no limit",
-      count(0),
-      30_000,
     )
     .option("--seed <number>", "seed of the simulated latency", count(0), 1)
     .option(
@@ -232,6 +225,7 @@ export function readOptions(
     replay,
     onlyRecorded: false,
     baseline: flags.baseline ?? (demo ? DEMO_BASELINE : 0),
+    ...(loopOptionsOf(loopFlags, flags) as unknown as Threads),
     policy: policyOf(flags, rewardKwarg),
     rewardKwargs: rewardKwarg,
     managerOptions: managerOption,
@@ -239,7 +233,6 @@ export function readOptions(
       (named === "-" ? "/dev/stdin" : named) ??
       example("--solutions", demo, "data/arithmetic-solutions.jsonl"),
     ...functionsOf(flags),
-    timeoutMs: flags.timeout === 0 ? undefined : flags.timeout,
   };
 }
 

@@ -2,10 +2,23 @@
 
 import { resolve } from "node:path";
 import { RewardLoopOptionError } from "../errors.ts";
-import { between, checkKeys, notAnOption } from "../option-checks.ts";
-import { readSpend } from "../policy-settings.ts";
-import { defaultWorkers, functionOptionNames, readSettings } from "../settings.ts";
-import type { RewardFunctionOptions } from "../settings.ts";
+import { defaultWorkers, functionOptions, loopOptions, partOptions } from "../options/functions.ts";
+import {
+  componentOptions,
+  replayOptions,
+  spendOptions,
+  stageOptions,
+} from "../options/functions.ts";
+import {
+  checkNeeds,
+  checkOptions,
+  notAnOption,
+  over,
+  placeOf,
+  readOptions,
+  withDefaults,
+} from "../options/read.ts";
+import { settingsOf } from "../settings.ts";
 import type {
   CascadeStage,
   RewardComponent,
@@ -17,74 +30,54 @@ import type { ComponentPlan, RewardPlan, StagePlan } from "./reward-plan.ts";
 
 /** Throws RewardLoopOptionError, InvalidRewardSpecError. */
 export function readPlan(options: RewardLoopOptions): RewardPlan {
-  checkKeys<RewardLoopOptions>("", options, [
-    ...functionOptionNames,
-    "rewards",
-    "combine",
-    "cascade",
-    "record",
-    "replay",
-    "spentBefore",
-  ]);
-  const { record: _record, replay: _replay, spentBefore: _spentBefore, ...functions } = options;
-  const { rewards, combine, cascade, limits, ...rest } = functions;
-  if (rewards === undefined && combine !== undefined) {
-    notAnOption("combine", "left out without rewards", combine);
-  }
+  checkOptions(loopOptions, options);
+  const { rewards, cascade, limits, ...loop } = options;
+  checkNeeds({ combine: loopOptions.combine }, options);
+  const inherited = only(functionOptions, loop);
   if (rewards === undefined && cascade === undefined) {
-    const own = { ...rest, limits };
+    const own = { ...inherited, limits };
     return functionPlan(own, own, "");
   }
   const which = rewards === undefined ? "cascade" : "rewards";
-  const mixed = ["reward", "cascade"].find(
-    (key) => key !== which && options[key as "reward" | "cascade"] !== undefined,
+  const mixed = (["reward", "cascade"] as const).find(
+    (key) => key !== which && options[key] !== undefined,
   );
   if (mixed !== undefined) notAnOption(mixed, `left out with ${which}`, "given");
   if (limits !== undefined) {
     notAnOption("limits", `options of each of the ${which}: they belong to an endpoint`, "given");
   }
-  const workers = rest.workers ?? shared(rewards ?? cascade ?? {});
-  const inherited: Inherited = { ...rest, workers, spend: undefined };
+  const parts: Readonly<Record<string, RewardComponent>> = rewards ?? cascade ?? {};
+  const { spend, sandboxFusion } = inherited;
+  const outer = { ...inherited, workers: loop.workers ?? shared(parts), spend: undefined };
   const tree: Tree =
     rewards === undefined
-      ? { kind: "cascade", stages: stagesOf(cascade ?? {}, inherited, "") }
+      ? { kind: "cascade", stages: stagesOf(cascade ?? {}, outer, "") }
       : {
           kind: "rewards",
-          combine: combineOf(combine),
-          components: componentsOf(rewards, inherited),
+          combine: withDefaults(loopOptions, options).combine,
+          components: componentsOf(rewards, outer),
         };
-  const { sandboxFusion } = rest;
-  if (sandboxFusion !== undefined && areAllOwn(rewards ?? cascade ?? {})) {
+  if (sandboxFusion !== undefined && areAllOwn(parts)) {
     const wanted = "left out where each has a `reward` of your own, which says where programs run";
     notAnOption("sandboxFusion", wanted, sandboxFusion.url);
   }
-  return { ...tree, ...spendOf(rest.spend, inherited, "") };
+  return { ...tree, ...spendOf(spend, outer, "") };
 }
 
 /** Throws RewardLoopOptionError. */
-export function readLogs({
-  record,
-  replay,
-  spentBefore,
-  baseDirectory = process.cwd(),
-}: RewardLoopOptions): LogPlan {
+export function readLogs(options: RewardLoopOptions): LogPlan {
+  const { record, spentBefore, baseDirectory } = withDefaults(loopOptions, options);
+  const { replay } = options;
+  const pathOf = (path: string | undefined): string | undefined =>
+    path === undefined ? undefined : resolve(baseDirectory, path);
+  const recorded = pathOf(record);
+  const own = { record: recorded, spentBefore: pathOf(spentBefore) };
+  if (replay === undefined) return { ...own, replay: undefined };
   const given = typeof replay === "string" ? { log: replay } : replay;
-  if (given !== undefined) checkKeys("replay", given, ["log", "missing"]);
-  const { log, missing = "fail" } = given ?? {};
-  if (missing !== "fail" && missing !== "ask") {
-    notAnOption("replay.missing", '"fail" or "ask"', missing);
-  }
-  const pathOf = (option: string, path: string): string => {
-    if (typeof path === "string" && path.trim() !== "") return resolve(baseDirectory, path);
-    return notAnOption(option, "the path of a reward log", path);
-  };
-  const recorded = record === undefined ? undefined : pathOf("record", record);
-  const before = spentBefore === undefined ? undefined : pathOf("spentBefore", spentBefore);
-  const own = { record: recorded, spentBefore: before };
-  if (given === undefined) return { ...own, replay: undefined };
-  const replayed = pathOf("replay", log as string);
-  if (replayed === recorded) notAnOption("record", "another file than that of replay", replayed);
-  return { ...own, replay: { log: replayed, missing } };
+  const { log: path = "", missing } = readOptions(replayOptions, given, "replay");
+  const log = resolve(baseDirectory, path);
+  if (log === recorded) notAnOption("record", "another file than that of replay", log);
+  return { ...own, replay: { log, missing } };
 }
 
 export interface LogPlan {
@@ -93,10 +86,8 @@ export interface LogPlan {
   readonly replay: { readonly log: string; readonly missing: "fail" | "ask" } | undefined;
 }
 
-type Inherited = Omit<
-  RewardLoopOptions,
-  "rewards" | "combine" | "cascade" | "limits" | "record" | "replay" | "spentBefore"
->;
+/** Of the loop: what its parts have of it. */
+type Inherited = Omit<RewardLoopOptions, "rewards" | "combine" | "cascade">;
 /** What a plan is made of, without what becomes of it at the cap. */
 type Tree =
   | Omit<Extract<RewardPlan, { kind: "cascade" }>, "spend" | "cheaper">
@@ -104,12 +95,11 @@ type Tree =
 
 /** So many threads as one function would have, for all of them together. */
 function shared(parts: Readonly<Record<string, RewardComponent>>): number {
-  if (typeof parts !== "object" || parts === null) return 1;
   const functions = Object.values(parts).reduce(
-    (sum, part) => sum + Object.keys(part?.cascade ?? { itself: 1 }).length,
+    (sum, part) => sum + Object.keys(part.cascade ?? { itself: 1 }).length,
     0,
   );
-  return Math.max(1, Math.floor(defaultWorkers() / Math.max(1, functions)));
+  return Math.max(1, Math.floor(defaultWorkers() / functions));
 }
 
 /** Whether none of them has the scorers by data source, which ask the service. */
@@ -124,10 +114,9 @@ function componentsOf(
   rewards: Readonly<Record<string, RewardComponent>>,
   inherited: Inherited,
 ): ComponentPlan[] {
-  return named("rewards", rewards).map(([name, component]) => {
+  return Object.entries(rewards).map(([name, component]) => {
     const option = `rewards.${name}`;
-    const { weight, onInvalid, cascade, ...part } = objectAt(option, component);
-    between(`${option}.weight`, weight, {});
+    const { cascade, ...part } = component;
     if (cascade !== undefined && part.reward !== undefined) {
       notAnOption(`${option}.reward`, "left out with cascade", "given");
     }
@@ -135,7 +124,8 @@ function componentsOf(
       cascade === undefined
         ? partPlan(option, part, inherited)
         : cascadePlan(option, cascade, part, inherited);
-    return { name, weight: weight ?? 1, onInvalid: onInvalidOf(option, onInvalid), plan };
+    const { weight, onInvalid } = withDefaults(componentOptions, component);
+    return { name, weight, onInvalid, plan };
   });
 }
 
@@ -149,8 +139,7 @@ function cascadePlan(
   if (limits !== undefined) {
     notAnOption(`${option}.limits`, "options of a stage: they belong to an endpoint", "given");
   }
-  checkKeys(option, part, partOptionNames as (keyof typeof part)[]);
-  const own = { ...inherited, ...part };
+  const own = over(inherited, only(partOptions, part));
   const stages = stagesOf(cascade, own, option);
   return { kind: "cascade", stages, ...spendOf(spend, own, option) };
 }
@@ -160,44 +149,36 @@ function stagesOf(
   inherited: Inherited,
   within: string,
 ): StagePlan[] {
-  const option = within === "" ? "cascade" : `${within}.cascade`;
-  return named(option, cascade).map(([name, stage], index, { length }) => {
-    const { passOn = "cannotTell", ...part } = objectAt(`${option}.${name}`, stage);
-    if (passOn !== "cannotTell" && passOn !== "invalid") {
-      notAnOption(`${option}.${name}.passOn`, '"cannotTell" or "invalid"', passOn);
-    }
+  return Object.entries(cascade).map(([name, stage], index, { length }) => {
+    const option = `${placeOf(within, "cascade")}.${name}`;
+    const { passOn } = withDefaults(stageOptions, stage);
     if (passOn === "invalid" && index === length - 1) {
-      notAnOption(`${option}.${name}.passOn`, "left out of the last stage", passOn);
+      notAnOption(`${option}.passOn`, "left out of the last stage", passOn);
     }
-    return { name, passOn, plan: partPlan(`${option}.${name}`, part, inherited) };
+    return { name, passOn, plan: partPlan(option, stage, inherited) };
   });
 }
 
 function partPlan(option: string, part: RewardPart, inherited: Inherited): RewardPlan {
-  checkKeys(option, part, partOptionNames as (keyof typeof part)[]);
-  const { name, onFailure: _, rewardModel: __, sandboxFusion, ...own } = inherited;
+  const { onFailure: _, rewardModel: __, sandboxFusion, ...own } = inherited;
   // For those without a function of their own.
   const service = part.reward === undefined ? { sandboxFusion } : {};
-  return functionPlan(
-    { ...own, ...service, ...part, ...(name === undefined ? {} : { name }) },
-    inherited,
-    option,
-  );
+  return functionPlan(over({ ...own, ...service }, only(partOptions, part)), inherited, option);
 }
 
 function functionPlan(
-  { spend, ...own }: RewardFunctionOptions & { readonly spend?: SpendOptions | undefined },
+  { spend, ...own }: Inherited,
   inherited: Inherited,
   option: string,
 ): RewardPlan {
-  const settings = { ...at(option, () => readSettings(own)), part: partName(option) };
-  const plan: RewardPlan = { kind: "function", settings, ...spendOf(spend, inherited, option) };
-  const { prices = {}, cap = 0 } = spend ?? {};
-  if (cap > 0 && Object.values(prices).every((price) => price === undefined)) {
-    const place = option === "" ? "spend" : `${option}.spend`;
-    notAnOption(`${place}.cap`, "left out without prices, by which it would be reached", cap);
+  const settings = { ...at(option, () => settingsOf(own)), part: partName(option) };
+  const { prices, cap } = spend ?? {};
+  const isPriced = Object.values(prices ?? {}).some((price) => price !== undefined);
+  if (cap !== undefined && cap > 0 && !isPriced) {
+    const wanted = "left out without prices, by which it would be reached";
+    notAnOption(placeOf(option, "spend.cap"), wanted, cap);
   }
-  return plan;
+  return { kind: "function", settings, ...spendOf(spend, inherited, option) };
 }
 
 function spendOf(
@@ -206,65 +187,23 @@ function spendOf(
   within: string,
 ): Pick<RewardPlan, "spend" | "cheaper"> {
   if (spend === undefined) return { spend: undefined, cheaper: undefined };
-  const option = within === "" ? "spend" : `${within}.spend`;
-  const { whenReached = "stop", ...own } = objectAt(option, spend);
-  const settings = at(within, () => readSpend(own));
-  if (whenReached === "stop") return { spend: settings, cheaper: undefined };
-  if (own.cap === undefined) {
-    notAnOption(`${option}.whenReached`, "left out without a cap", "given");
+  const option = placeOf(within, "spend");
+  checkNeeds(spendOptions, spend, option);
+  const { whenReached: _spent, ...settings } = withDefaults(spendOptions, spend);
+  const { whenReached } = spend;
+  if (whenReached === undefined || whenReached === "stop") {
+    return { spend: settings, cheaper: undefined };
   }
-  const part = objectAt(`${option}.whenReached`, whenReached, '"stop" or the options of a judge');
-  const { limits: _, reward: __, ...rest } = inherited as RewardFunctionOptions;
-  const cheaper = partPlan(`${option}.whenReached`, part, {
-    ...rest,
-    workers: 1,
-    spend: undefined,
-  });
+  const { limits: _, reward: __, ...rest } = inherited;
+  const outer = { ...rest, workers: 1, spend: undefined };
+  const cheaper = partPlan(`${option}.whenReached`, whenReached, outer);
   return { spend: settings, cheaper };
 }
 
-const ofTheLoop: ReadonlySet<string> = new Set(["name", "rewardModel", "onFailure"]);
-const partOptionNames: readonly string[] = functionOptionNames.filter(
-  (name) => !ofTheLoop.has(name),
-);
-
-/** Names become parts of columns, of actors' names and of records. */
-function named<Part>(option: string, parts: Readonly<Record<string, Part>>): [string, Part][] {
-  const entries = Object.entries(objectAt(option, parts));
-  if (entries.length === 0) notAnOption(option, "at least one, by name", "none");
-  for (const [name] of entries) {
-    if (!/^[A-Za-z_][\w-]*$/.test(name)) {
-      notAnOption(`${option}.${name}`, "named by letters, digits, _ and -, no digit first", name);
-    }
-  }
-  return entries;
-}
-
-function objectAt<Value>(
-  option: string,
-  value: Value,
-  expected: string = "an object",
-): Value & object {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  return notAnOption(option, expected, value);
-}
-
-function combineOf(combine: "sum" | "mean" = "sum"): "sum" | "mean" {
-  if (combine === "sum" || combine === "mean") return combine;
-  return notAnOption("combine", '"sum" or "mean"', combine);
-}
-
-function onInvalidOf(
-  option: string,
-  onInvalid: RewardComponent["onInvalid"] = "mask",
-): ComponentPlan["onInvalid"] {
-  if (onInvalid === "mask" || onInvalid === "leaveOut") return onInvalid;
-  const expected = '"mask", "leaveOut" or { score }';
-  const { score, ...others } = objectAt(`${option}.onInvalid`, onInvalid, expected);
-  if (Object.keys(others).length > 0)
-    notAnOption(`${option}.onInvalid`, expected, "something else");
-  between(`${option}.onInvalid.score`, score ?? Number.NaN, {});
-  return { score };
+/** Those that stand in the table. */
+function only<Options extends object>(table: object, options: Options): Options {
+  const own = Object.entries(options).filter(([name]) => Object.hasOwn(table, name));
+  return Object.fromEntries(own) as Options;
 }
 
 /** `correct_judge` for `rewards.correct.cascade.judge`. */

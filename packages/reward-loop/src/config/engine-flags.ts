@@ -98,7 +98,7 @@ const onlyOff = [
 /** All that verl's files have below `rollout`. */
 export const rolloutKeys: readonly string[] = [...Object.keys(flags.vllm), ...ofOthers, ...onlyOff];
 
-/** Of verl's reward.yaml; `name` must be set. */
+/** Of verl's reward.yaml, which has no name: it must be set there, and is vllm here. */
 export const rolloutDefaults: Readonly<Record<string, ConfigValue>> = {
   name: null,
   dtype: "bfloat16",

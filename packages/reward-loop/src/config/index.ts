@@ -10,4 +10,5 @@ export {
   rewardPathsOf,
 } from "./reward-config.ts";
 export { isFreeLegacyKey } from "./legacy.ts";
+export { runKeys } from "./run-keys.ts";
 export { RewardConfigError } from "./reward-config-error.ts";

@@ -1,6 +1,7 @@
 /** The settings of a manager by verl's names as its options here: `overlong_buffer_cfg` is `overlongBuffer`, and so on. */
 
 import { isTree } from "@rayling/config-tree";
+import { managerOptionOf } from "../options/managers.ts";
 
 /** What is null is none. */
 export function managerOptionsOf(
@@ -9,12 +10,9 @@ export function managerOptionsOf(
   return Object.fromEntries(
     Object.entries(settings)
       .filter(([, value]) => value !== null)
-      .map(([key, value]) => [optionOf(key), isTree(value) ? managerOptionsOf(value) : value]),
+      .map(([key, value]) => [
+        managerOptionOf(key),
+        isTree(value) ? managerOptionsOf(value) : value,
+      ]),
   );
-}
-
-export function optionOf(key: string): string {
-  return key
-    .replace(/_cfg$/, "")
-    .replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
 }

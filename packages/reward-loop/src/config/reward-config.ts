@@ -7,12 +7,12 @@ import { applyOverrides, isTree, readYamlFile } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
 import { readOptions } from "@rayling/config-tree/options";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
+import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
 import { rolloutDefaults, rolloutKeys } from "./engine-flags.ts";
 import { refuseIdleKeys } from "./idle/refuse.ts";
 import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { managerOptionsOf } from "./manager-options.ts";
-import { checkParts, functionPartsOf, partsOptionsOf } from "./part-keys.ts";
-import { checkPolicyKeys, policyOptionsOf, rewardOf } from "./policy-keys.ts";
+import { checkParts, functionPartsOf, hasParts } from "./part-keys.ts";
 import {
   defaultRewardConfig,
   hasOwnReward,
@@ -23,6 +23,7 @@ import {
 import type { RewardConfig } from "./reward-keys.ts";
 import { rewardModelUseOf } from "./reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
+import { optionsOf } from "./table-options.ts";
 import { asRewardError, RewardConfigError } from "./reward-config-error.ts";
 
 /**
@@ -53,9 +54,7 @@ function configOf(
   });
   const { reward = {} } = withoutLegacyKeys(given);
   if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
-  const config = consistent(
-    readOptions(rewardOptions, withRunKeys(reward, given), { prefix: "reward." }),
-  );
+  const config = checked(withRunKeys(reward, given));
   refuseIdleKeys(config, given);
   return config;
 }
@@ -96,6 +95,10 @@ export const knownRewardKeys: ConfigTree = {
   },
 };
 
+function checked(reward: unknown): RewardConfig {
+  return consistent(readOptions(rewardOptions, reward, { prefix: "reward." }) as RewardConfig);
+}
+
 function consistent(config: RewardConfig): RewardConfig {
   const { source, module } = config.reward_manager;
   if (source === "importlib" && module.path === null) {
@@ -113,7 +116,6 @@ function consistent(config: RewardConfig): RewardConfig {
       null,
     );
   }
-  checkPolicyKeys("reward", config);
   checkParts(config);
   return config;
 }
@@ -129,47 +131,35 @@ export async function loadRewardConfig(
 
 /** The same as options of a reward loop. What the loop has no option for is the manager's. Throws RewardConfigError for a reward model whose servers cannot be had so. */
 export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
-  const { custom_reward_function: custom, reward_manager: manager, reward_kwargs: kwargs } = config;
+  const { reward_manager: manager, reward_kwargs: kwargs } = config;
+  const { policy_tokenizer: policyTokenizer, experiment_name: experimentName } = config;
   const isLimited = isRateLimited(config);
   const registered = registeredManagerOf(config);
-  const {
-    url,
-    max_concurrent: maxConcurrent,
-    memory_limit_mb: memoryLimitMb,
-  } = config.sandbox_fusion;
-  const { policy_tokenizer: policyTokenizer, experiment_name: experimentName } = config;
-  const reward = rewardOf(custom);
-  const isOwn = hasOwnReward(config);
-  const rewardModel = rewardModelUseOf(config.reward_model, !isOwn);
-  const isRemote = registered === "remote";
+  const rewardModel = rewardModelUseOf(config.reward_model, !hasOwnReward(config));
+  const sandboxFusion = optionsOf(sandboxFusionOptions, config.sandbox_fusion);
+  const functions = functionPartsOf(config).length;
   return {
-    workers: config.num_workers,
     // In verl each worker has a pool of as many processes as there are workers.
-    ...(isRemote ? { executors: config.num_workers } : {}),
-    ...(reward === undefined ? {} : { reward }),
+    ...(registered === "remote" ? { executors: config.num_workers } : {}),
     ...(policyTokenizer === null ? {} : { tokenizer: policyTokenizer }),
     ...(rewardModel === undefined
       ? {}
       : {
           rewardModel: policyTokenizer === null ? rewardModel : { ...rewardModel, policyTokenizer },
         }),
-    ...(url === null ? {} : { sandboxFusion: { url, maxConcurrent, memoryLimitMb } }),
+    ...(sandboxFusion.url === undefined ? {} : { sandboxFusion }),
     manager: registered ?? { path: manager.module.path ?? "", name: manager.name },
-    managerOptions: managerOptionsOf(
-      isLimited
-        ? {
-            max_concurrent: config.max_concurrent,
-            max_rpm: config.max_rpm,
-            max_tpm: config.max_tpm,
-            estimated_tokens_per_request: config.estimated_tokens_per_request,
-          }
-        : registered === "gdpo"
-          ? { experiment_name: experimentName, ...kwargs }
-          : kwargs,
-    ),
+    managerOptions: isLimited
+      ? optionsOf(rateLimitedOptions, config)
+      : managerOptionsOf(
+          registered === "gdpo" ? { experiment_name: experimentName, ...kwargs } : kwargs,
+        ),
     ...(isLimited ? { timeoutMs: 1000 * config.timeout } : {}),
-    ...policyOptionsOf(config),
-    ...partsOptionsOf(config),
+    ...(optionsOf(loopOptions, config) as RewardLoopOptions),
+    // For all of them together, where they do not say their own.
+    ...(hasParts(config)
+      ? { workers: Math.max(1, Math.floor(config.num_workers / functions)) }
+      : {}),
   };
 }
 

@@ -2,9 +2,11 @@
 
 import { type Frozen, nested, option, readOptions } from "@rayling/config-tree/options";
 import { z } from "zod";
-import { hasParts, partsKeys } from "./part-keys.ts";
-import { orNull, policyKeys, rewardFunction } from "./policy-keys.ts";
+import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
 import { rolloutDefaults } from "./engine-flags.ts";
+import { hasParts } from "./part-keys.ts";
+import type { RewardPartsConfig } from "./part-keys.ts";
+import { keysOf } from "./table-keys.ts";
 
 const counted = z.number().int().min(1);
 const fromZero = z.number().int().min(0);
@@ -12,10 +14,21 @@ const text = z.string().min(1);
 const flag = z.boolean();
 const free = z.record(z.string(), z.unknown());
 
-/** The table of `reward`, by verl's own names. What is null is not set. */
+/** Null is not set. */
+function orNull<Value extends z.ZodType>(
+  type: Value,
+  help: string,
+): z.ZodPrefault<z.ZodNullable<Value>> {
+  return option(type.nullable(), null, help);
+}
+
+/** verl's number of workers is its own. */
+const { num_workers: _workers, custom_reward_function, ...ours } = keysOf(loopOptions);
+
+/** The table of `reward`, by verl's own names, and what the loop's options are called there (options/). What is null is not set. */
 export const rewardOptions = z.strictObject({
   num_workers: option(counted, 8, "Threads that score; several functions share them."),
-  custom_reward_function: rewardFunction,
+  custom_reward_function,
   compute_score_kwargs: option(
     free,
     {},
@@ -37,7 +50,15 @@ export const rewardOptions = z.strictObject({
     enable: option(flag, false, "Whether a reward model scores, or is asked by the function."),
     enable_resource_pool: option(flag, false, "Whether the reward model has GPUs of its own."),
     n_gpus_per_node: option(fromZero, 8, "GPUs of this machine for the reward model."),
-    nnodes: option(fromZero, 0, "Machines for the reward model: 1 is this one."),
+    nnodes: option(
+      fromZero,
+      0,
+      "Machines for the reward model: 1 is this one; 0: it shares the GPUs of the policy.",
+    ),
+    shared_gpus: orNull(
+      counted,
+      "The GPUs of the policy, which a reward model with nnodes 0 shares; null: trainer.n_gpus_per_node, or 8. (Ours.)",
+    ),
     model_path: orNull(text, "The reward model: its folder, or its name."),
     servers: option(z.array(text), [], "host:port of servers that run already. (Ours.)"),
     allowed_paths: option(
@@ -48,23 +69,12 @@ export const rewardOptions = z.strictObject({
     rollout: option(
       free,
       { ...rolloutDefaults },
-      "verl's settings of the engine, as flags of the servers.",
+      "verl's settings of the engine, as flags of the servers; its name: vllm (null) or sglang.",
     ),
   }),
-  sandbox_fusion: nested({
-    url: orNull(text, "A service that runs programs, for the scorers by data source."),
-    max_concurrent: option(counted, 64, "Programs at once."),
-    memory_limit_mb: option(counted, 1024, "The memory that each program may take."),
-  }),
+  sandbox_fusion: nested(keysOf(sandboxFusionOptions)),
   reward_kwargs: option(free, {}, "Settings of the manager."),
-  max_concurrent: option(counted, 1, "Used by the manager rate_limited: calls at once."),
-  max_rpm: orNull(z.number().positive(), "Used by the manager rate_limited: calls a minute."),
-  max_tpm: orNull(z.number().positive(), "Used by the manager rate_limited: tokens a minute."),
-  estimated_tokens_per_request: option(
-    fromZero,
-    2000,
-    "Used by the manager rate_limited: tokens of a call.",
-  ),
+  ...keysOf(rateLimitedOptions),
   timeout: option(
     z.number().positive(),
     300,
@@ -78,14 +88,14 @@ export const rewardOptions = z.strictObject({
     text,
     "A folder; null: actor_rollout_ref.model.tokenizer_path, or its path, where that is a folder with a tokenizer.json; else responses have to be texts. (Ours.)",
   ),
-  ...policyKeys,
-  ...partsKeys,
+  ...ours,
 });
 
-export type RewardConfig = Frozen<z.output<typeof rewardOptions>>;
+export type RewardConfig = Omit<Frozen<z.output<typeof rewardOptions>>, keyof RewardPartsConfig> &
+  RewardPartsConfig;
 
 /** Without what is null everywhere: verl's own defaults. */
-export const defaultRewardConfig: RewardConfig = readOptions(rewardOptions, {});
+export const defaultRewardConfig: RewardConfig = readOptions(rewardOptions, {}) as RewardConfig;
 
 /** verl's managers of before 0.7, which gave all samples of a batch to the function, or to processes: here many are at work at once anyway. */
 export const oldManagers: readonly string[] = ["batch", "prime"];

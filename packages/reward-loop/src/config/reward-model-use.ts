@@ -53,7 +53,7 @@ function settingsOf({ rollout }: RewardConfig["reward_model"]): Rollout {
   return Object.fromEntries(all.filter(([, value]) => value !== null));
 }
 
-function engineOf(name: ConfigValue | undefined): Engine {
+function engineOf(name: ConfigValue = "vllm"): Engine {
   if (name === "vllm" || name === "sglang") return name;
   throw new RewardConfigError(`${at}.rollout.name`, "must be vllm or sglang", name);
 }
@@ -109,14 +109,7 @@ function sizeOf(rollout: Rollout, key: string): number {
 }
 
 function replicasOf(config: RewardConfig["reward_model"], gpusPerReplica: number): number {
-  const { n_gpus_per_node: gpus, nnodes } = config;
-  if (nnodes === 0) {
-    throw new RewardConfigError(
-      `${at}.nnodes`,
-      `is 0: in verl the model has the trainer's GPUs then, which are not known here; give 1, with ${at}.n_gpus_per_node, or name servers that run in ${at}.servers`,
-      nnodes,
-    );
-  }
+  const { n_gpus_per_node: own, nnodes, shared_gpus: shared } = config;
   if (nnodes > 1) {
     throw new RewardConfigError(
       `${at}.nnodes`,
@@ -124,12 +117,17 @@ function replicasOf(config: RewardConfig["reward_model"], gpusPerReplica: number
       nnodes,
     );
   }
+  const [key, gpus] =
+    nnodes === 0 ? ["shared_gpus", shared ?? defaultGpus] : ["n_gpus_per_node", own];
   if (gpus === 0 || gpus % gpusPerReplica !== 0) {
     throw new RewardConfigError(
-      `${at}.n_gpus_per_node`,
+      `${at}.${key}`,
       `is ${gpus}, which is no multiple of the ${gpusPerReplica} that one server has (tensor, data and pipeline parallel)`,
       gpus,
     );
   }
   return gpus / gpusPerReplica;
 }
+
+/** Of the policy: verl's trainer.n_gpus_per_node. */
+const defaultGpus = 8;

@@ -1,4 +1,4 @@
-/** What rewards take from the rest of verl's configuration: the name of the run, and the policy's tokenizer. Both may be said under `reward`, too, which wins. */
+/** What rewards take from the rest of verl's configuration: the name of the run, the policy's tokenizer, and the GPUs that a reward model shares with the policy. All may be said under `reward`, too, which wins. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { type ConfigTree, type ConfigValue } from "@rayling/config-tree";
 
 /** Where they stand in verl; null. */
 export const runKeys: ConfigTree = {
-  trainer: { experiment_name: null },
+  trainer: { experiment_name: null, n_gpus_per_node: null, nnodes: null },
   actor_rollout_ref: { model: { tokenizer_path: null, path: null } },
 };
 
@@ -32,12 +32,29 @@ export function withRunKeys(reward: ConfigTree, tree: ConfigTree): ConfigTree {
   const said: Readonly<Record<string, ConfigValue | undefined>> = {
     experiment_name: valueAt(tree, ["trainer", "experiment_name"]),
     policy_tokenizer: isHere ? tokenizer : undefined,
+    "reward_model.shared_gpus": sharesGpus(reward) ? sharedGpus(tree) : undefined,
   };
-  return Object.entries(said).reduce(
-    (result, [key, value]) =>
-      value === undefined || (reward[key] ?? null) !== null
-        ? result
-        : withValue(result, [key], value),
-    reward,
+  return Object.entries(said).reduce((result, [key, value]) => {
+    const path = key.split(".");
+    return (value ?? null) === null || (valueAt(reward, path) ?? null) !== null
+      ? result
+      : withValue(result, path, value as ConfigValue);
+  }, reward);
+}
+
+/** It starts servers of its own, beside the policy. */
+function sharesGpus(reward: ConfigTree): boolean {
+  const [isEnabled, nodes, servers] = ["enable", "nnodes", "servers"].map((key) =>
+    valueAt(reward, ["reward_model", key]),
   );
+  const areNamed = Array.isArray(servers) && servers.length > 0;
+  return isEnabled === true && (nodes ?? 0) === 0 && !areNamed;
+}
+
+/** Of all machines of the policy: a run has one. */
+function sharedGpus(tree: ConfigTree): ConfigValue | undefined {
+  const [gpus, nodes = 1] = ["n_gpus_per_node", "nnodes"].map((key) =>
+    valueAt(tree, ["trainer", key]),
+  );
+  return typeof gpus === "number" && typeof nodes === "number" ? gpus * nodes : undefined;
 }

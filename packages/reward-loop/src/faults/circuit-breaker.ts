@@ -5,16 +5,11 @@
  * them succeed it closes, at the first that fails it opens again. Pure: the caller has the clock.
  */
 
-export interface BreakerSettings {
-  /** Calls that are looked at. Default 50; none is judged by fewer than half of them. */
-  readonly window?: number;
-  /** The share of failures at which it opens. Default 0.5. */
-  readonly threshold?: number;
-  /** How long it stays open first. Default 5,000; at most 16 times that. */
-  readonly openMs?: number;
-  /** Probes that have to succeed. Default 3. */
-  readonly probes?: number;
-}
+import { breakerOptions, type BreakerTable } from "../options/policies.ts";
+import { withDefaults } from "../options/read.ts";
+import type { OptionsOf } from "../options/table.ts";
+
+export type BreakerSettings = OptionsOf<BreakerTable>;
 
 export type BreakerState = "closed" | "open" | "half-open";
 
@@ -37,7 +32,8 @@ export class CircuitBreaker {
   #probing = 0;
   #succeeded = 0;
 
-  constructor({ window = 50, threshold = 0.5, openMs = 5000, probes = 3 }: BreakerSettings = {}) {
+  constructor(settings: BreakerSettings = {}) {
+    const { window, threshold, openMs, probes } = withDefaults(breakerOptions, settings);
     this.#window = window;
     this.#threshold = threshold;
     this.#openMs = openMs;

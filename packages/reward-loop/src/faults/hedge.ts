@@ -4,15 +4,13 @@
  */
 
 import { type Clock, realClock } from "../clock.ts";
+import { hedgeOptions, type HedgeTable } from "../options/policies.ts";
+import { withDefaults } from "../options/read.ts";
+import type { OptionsOf } from "../options/table.ts";
 import { LatencyQuantile } from "./latency-quantile.ts";
 
 /** No deadline: a call that hangs and is not begun a second time, as the budget is used up and nothing else is called or too little is known, takes as long as it takes. */
-export interface HedgeSettings {
-  /** Of the latencies of the last calls. Default 0.95. */
-  readonly quantile?: number;
-  /** Second calls for each first one, at most. Default 0.1. */
-  readonly budget?: number;
-}
+export type HedgeSettings = OptionsOf<HedgeTable>;
 
 /** Second calls that may be saved up, or their share of what is under way, if that is more. */
 const most = 20;
@@ -43,7 +41,8 @@ export class HedgePolicy {
   #saved = 1;
   #next: { readonly atMs: number; readonly cancel: () => void } | undefined;
 
-  constructor({ quantile = 0.95, budget = 0.1 }: HedgeSettings = {}, clock: Clock = realClock) {
+  constructor(settings: HedgeSettings = {}, clock: Clock = realClock) {
+    const { quantile, budget } = withDefaults(hedgeOptions, settings);
     this.#latency = new LatencyQuantile(quantile);
     this.#budget = budget;
     this.#clock = clock;

@@ -3,30 +3,18 @@
  * who failed together do not come back together), within a budget for all, so that an endpoint which is down is not called several times as often as one that is up.
  */
 
+import { retryOptions, type RetryTable } from "../options/policies.ts";
+import { withDefaults } from "../options/read.ts";
+import type { OptionsOf } from "../options/table.ts";
 import type { FailureClass } from "./failure-class.ts";
 
-export interface RetrySettings {
-  /** Tries in all. Default 3; 1: none is repeated. */
-  readonly attempts?: number;
-  /** The longest first pause; it doubles with each try. Default 500. */
-  readonly baseMs?: number;
-  /** Default 30,000. */
-  readonly maxMs?: number;
-  /** What an endpoint that names a longer time (`retry-after`) refused is not tried again, and its other calls pause no longer than that. Default 120,000. */
-  readonly maxRetryAfterMs?: number;
-  /** What is tried again. Default: infrastructure, rate-limit, timeout. */
-  readonly classes?: readonly FailureClass[];
-  /** Retries that are allowed for each first try, over time. Default 0.2; Infinity: as many as there are failures. */
-  readonly budget?: number;
-}
+export type RetrySettings = OptionsOf<RetryTable>;
 
-/** Clients of the big APIs wait for a minute at most (openai: 60 s), and limits begin anew after one: twice that. A day's limit that is used up is no matter of a pause. */
-export const maxRetryAfterMs = 120_000;
+/** Where nobody says otherwise. */
+export const { maxRetryAfterMs } = withDefaults(retryOptions, {});
 
 /** What a timer can take; a longer one would be over at once. */
 const longestTimer = 2 ** 31 - 1;
-
-const standardClasses: readonly FailureClass[] = ["infrastructure", "rate-limit", "timeout"];
 
 /** Retries that are always allowed to begin with, and saved up at most. */
 const reserve = { atFirst: 10, most: 100 } as const;
@@ -42,13 +30,13 @@ export class RetryPolicy {
   #saved: number = reserve.atFirst;
 
   constructor(settings: RetrySettings = {}, random: () => number = Math.random) {
-    const { attempts = 3, baseMs = 500, maxMs = 30_000, classes = standardClasses } = settings;
+    const { attempts, baseMs, maxMs, classes, ...rest } = withDefaults(retryOptions, settings);
     this.#attempts = attempts;
     this.#baseMs = baseMs;
     this.#maxMs = maxMs;
-    this.#maxRetryAfterMs = settings.maxRetryAfterMs ?? maxRetryAfterMs;
+    this.#maxRetryAfterMs = rest.maxRetryAfterMs;
     this.#classes = new Set(classes);
-    this.#budget = settings.budget ?? 0.2;
+    this.#budget = rest.budget;
     this.#random = random;
   }
 

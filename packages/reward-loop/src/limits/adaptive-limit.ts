@@ -13,16 +13,11 @@
  * It grows only while it is used up. Pure: knows no calls and no clock.
  */
 
-export interface AdaptiveLimitSettings {
-  /** Default 1. */
-  readonly min?: number;
-  /** Default 4,096. */
-  readonly max?: number;
-  /** To begin with. Default 16. */
-  readonly initial?: number;
-  /** An answer that takes so many times as long as the quickest ones did is slow: for endpoints whose answers all take about as long while they have room. Default: none is. */
-  readonly latencyTolerance?: number;
-}
+import { adaptiveOptions, type AdaptiveTable } from "../options/policies.ts";
+import { withDefaults } from "../options/read.ts";
+import type { OptionsOf } from "../options/table.ts";
+
+export type AdaptiveLimitSettings = OptionsOf<AdaptiveTable>;
 
 export interface Answered {
   /** When it was sent: what `sent` returned. */
@@ -67,16 +62,12 @@ export class AdaptiveLimit {
   /** Of this time of so many round trips, and of the one before it. */
   #quickest = { nowMs: Infinity, beforeMs: Infinity, roundTrips: 0 };
 
-  constructor({
-    min = 1,
-    max = 4096,
-    initial = 16,
-    latencyTolerance = Infinity,
-  }: AdaptiveLimitSettings = {}) {
+  constructor(settings: AdaptiveLimitSettings = {}) {
+    const { min, max, initial, latencyTolerance } = withDefaults(adaptiveOptions, settings);
     this.#min = min;
     this.#max = Math.max(min, max);
     this.#limit = Math.min(this.#max, Math.max(min, initial));
-    this.#latencyTolerance = latencyTolerance;
+    this.#latencyTolerance = latencyTolerance ?? Infinity;
   }
 
   /** Calls that may be under way. */

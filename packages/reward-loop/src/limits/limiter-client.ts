@@ -6,6 +6,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
+import { limiterOptions } from "../options/policies.ts";
+import { withDefaults } from "../options/read.ts";
 import { PATIENT, WHENEVER } from "../patience.ts";
 import { type Clock, realClock } from "../clock.ts";
 import type { LimitReport, LimitRequest } from "./limiter.ts";
@@ -52,7 +54,7 @@ export class LimiterClient {
     this.#holder = holder;
     this.#settings = settings;
     this.#clock = clock;
-    const { requestsPerMinute, tokensPerMinute, minuteMs = 60_000 } = settings;
+    const { requestsPerMinute, tokensPerMinute, minuteMs } = withDefaults(limiterOptions, settings);
     const isRated = requestsPerMinute !== undefined || tokensPerMinute !== undefined;
     this.#past = isRated ? new PastUses(minuteMs) : undefined;
     this.#isOpen = this.#open();

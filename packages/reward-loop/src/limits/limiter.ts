@@ -5,33 +5,19 @@
  * ahead of time, so that whoever is first when there is room is first by its lane and not by when the room was foreseen. Pure but for the clock.
  */
 
-import {
-  type BreakerSettings,
-  type BreakerState,
-  CircuitBreaker,
-} from "../faults/circuit-breaker.ts";
+import { type BreakerState, CircuitBreaker } from "../faults/circuit-breaker.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
-import { AdaptiveLimit, type AdaptiveLimitSettings, type Ticket } from "./adaptive-limit.ts";
+import { limiterOptions, type LimiterTable } from "../options/policies.ts";
+import { withDefaults } from "../options/read.ts";
+import type { OptionsOf } from "../options/table.ts";
+import { AdaptiveLimit, type Ticket } from "./adaptive-limit.ts";
 import { AnnouncedBudget } from "./announced-budget.ts";
 import type { TakenCall } from "./announced-budget.ts";
 import { type Clock, realClock } from "../clock.ts";
 import { Lanes } from "./lanes.ts";
 import { RateLimit, type RateState } from "./rate-limit.ts";
 
-export interface LimiterSettings {
-  /** In any minute, and spread over it. */
-  readonly requestsPerMinute?: number;
-  /** Counted as they are estimated, and put right when it is known what was used. */
-  readonly tokensPerMinute?: number;
-  /** Calls at once. Default: as many as come. */
-  readonly concurrency?: number | AdaptiveLimitSettings;
-  /** How long a minute is, for an endpoint whose time goes faster. Default 60,000. */
-  readonly minuteMs?: number;
-  /** Stops calling an endpoint that fails. Default: it is called on. */
-  readonly breaker?: BreakerSettings;
-  /** Of lanes that wait at the same time: `{ training: 3, validation: 1 }`. Those that are not named have 1. */
-  readonly shares?: Readonly<Record<string, number>>;
-}
+export type LimiterSettings = OptionsOf<LimiterTable>;
 
 export interface LimitRequest {
   /** Default "training". */
@@ -109,8 +95,11 @@ export class Limiter {
   #closed: Error | undefined;
 
   constructor(settings: LimiterSettings, clock: Clock = realClock) {
-    const { requestsPerMinute, tokensPerMinute, minuteMs = 60_000 } = settings;
-    const { concurrency = Infinity, breaker, shares } = settings;
+    const { requestsPerMinute, tokensPerMinute, minuteMs, ...others } = withDefaults(
+      limiterOptions,
+      settings,
+    );
+    const { concurrency = Infinity, breaker, shares } = others;
     this.#clock = clock;
     this.#requests = rateOf(requestsPerMinute, minuteMs);
     this.#tokens = rateOf(tokensPerMinute, minuteMs);

@@ -11,6 +11,9 @@ import { isDeepStrictEqual } from "node:util";
 import * as ray from "@rayling/core";
 import { RewardLimiterConflictError } from "../errors.ts";
 import { type Clock, realClock } from "../clock.ts";
+import { limiterOptions, type LimiterTable } from "../options/policies.ts";
+import { withDefaults } from "../options/read.ts";
+import type { SettingsOf } from "../options/table.ts";
 import { Limiter } from "./limiter.ts";
 import type {
   Lease,
@@ -22,6 +25,9 @@ import type {
 } from "./limiter.ts";
 
 export type RewardLimiterSettings = LimiterSettings;
+/** Loops that say the same in other words do not contradict each other. */
+const whole = (settings: LimiterSettings): SettingsOf<LimiterTable> =>
+  withDefaults(limiterOptions, settings);
 
 /** How long holders have to say what they hold, after a restart: each hears of it at once. */
 const GRACE_MS = 500;
@@ -49,7 +55,7 @@ interface Holder {
 
 export class RewardLimiter {
   readonly #endpoint: string;
-  #settings: RewardLimiterSettings;
+  #settings: SettingsOf<LimiterTable>;
   #limiter: Limiter;
   readonly #holders: Map<string, Holder> = new Map();
   readonly #clock: Clock;
@@ -60,7 +66,7 @@ export class RewardLimiter {
   /** @param clock for tests: by which it is known who was not heard of for long */
   constructor(endpoint: string, settings: RewardLimiterSettings, clock: Clock = realClock) {
     this.#endpoint = endpoint;
-    this.#settings = settings;
+    this.#settings = whole(settings);
     this.#clock = clock;
     this.#limiter = new Limiter(settings, clock);
     if (!ray.getRuntimeContext().wasCurrentActorReconstructed()) return;
@@ -80,10 +86,11 @@ export class RewardLimiter {
     held: readonly (readonly [id: number, tokens: number])[] = [],
     used: readonly PastUse[] = [],
   ): Promise<void> {
-    if (!isDeepStrictEqual(settings, this.#settings)) {
+    const asked = whole(settings);
+    if (!isDeepStrictEqual(asked, this.#settings)) {
       if (this.#holders.size > 0) throw new RewardLimiterConflictError(this.#endpoint);
       const before = this.#limiter;
-      this.#settings = settings;
+      this.#settings = asked;
       this.#limiter = new Limiter(settings, this.#clock);
       this.#limiter.takeOver(before);
     }

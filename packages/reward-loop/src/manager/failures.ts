@@ -2,7 +2,7 @@
 
 import { RewardFailuresError } from "../errors.ts";
 import { classOf } from "../faults/failure-class.ts";
-import type { OnFailure } from "../policy-settings.ts";
+import type { FailureSettings, OnFailure } from "../policy-settings.ts";
 import type { SampleOutcome } from "../outcome.ts";
 
 /** With the fallback value, if there is one: extra info says `fallback` and why. */
@@ -27,7 +27,7 @@ export class FailureTally {
   readonly #counts: Record<string, number> = {};
   #invalid = 0;
 
-  constructor(rows: number, { failAbove = 1 }: OnFailure) {
+  constructor(rows: number, { failAbove }: FailureSettings) {
     this.#rows = rows;
     this.#failAbove = failAbove;
   }
@@ -47,7 +47,10 @@ export class FailureTally {
 }
 
 /** Throws RewardFailuresError if more are invalid than may be. */
-export function checkFailures(outcomes: readonly SampleOutcome[], onFailure: OnFailure): void {
+export function checkFailures(
+  outcomes: readonly SampleOutcome[],
+  onFailure: FailureSettings,
+): void {
   const tally = new FailureTally(outcomes.length, onFailure);
   for (const outcome of outcomes) tally.add(outcome);
   tally.check();

@@ -20,7 +20,9 @@ import type { RewardPlan } from "../compose/reward-plan.ts";
 import { RewardLoopClosedError } from "../errors.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome, ScoredSample } from "../outcome.ts";
-import type { OnFailure } from "../policy-settings.ts";
+import { onFailureOptions } from "../options/policies.ts";
+import { withDefaults } from "../options/read.ts";
+import type { FailureSettings } from "../policy-settings.ts";
 import { OutcomeRecorder } from "../record/outcome-recorder.ts";
 import { RecordedCosts } from "../record/recorded-costs.ts";
 import { RecordedOutcomes } from "../record/recorded-outcomes.ts";
@@ -46,7 +48,7 @@ export class RewardLoopManager implements AsyncDisposable {
   readonly #purses: readonly Purse[];
   /** One for each endpoint. */
   readonly #limiters: readonly SharedLimiter[];
-  readonly #onFailure: OnFailure;
+  readonly #onFailure: FailureSettings;
   /** Of the option `record`. */
   readonly #recorder: OutcomeRecorder | undefined;
   readonly #answers = new AnswerCounts();
@@ -61,7 +63,7 @@ export class RewardLoopManager implements AsyncDisposable {
   private constructor(
     source: RewardSource,
     { purses, limiters }: Pick<SourceContext, "purses" | "limiters">,
-    onFailure: OnFailure,
+    onFailure: FailureSettings,
     model: RewardModelManager | undefined,
     recorder: OutcomeRecorder | undefined,
   ) {
@@ -101,9 +103,10 @@ export class RewardLoopManager implements AsyncDisposable {
   static async #open(
     plan: RewardPlan,
     { record, replay, spentBefore: spentLog }: LogPlan,
-    { onFailure = {}, ...options }: RewardLoopOptions,
+    options: RewardLoopOptions,
     model: RewardModelManager | undefined,
   ): Promise<RewardLoopManager> {
+    const onFailure = withDefaults(onFailureOptions, options.onFailure ?? {});
     const recorded = replay && (await RecordedOutcomes.read(replay.log));
     const spentBefore = await RecordedCosts.read(spentLog);
     const context: SourceContext = { purses: [], limiters: [], warn: warnOfSpending, spentBefore };

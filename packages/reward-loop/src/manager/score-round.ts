@@ -6,12 +6,12 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
-import type { OnFailure } from "../policy-settings.ts";
+import type { FailureSettings } from "../policy-settings.ts";
 import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
 
 /** Of the loop. */
 export interface RoundScorer {
-  readonly onFailure: OnFailure;
+  readonly onFailure: FailureSettings;
   /** The next place in the reward log, if there is one. */
   readonly takeIndex: () => number | undefined;
   /** Once, without fallback. */
@@ -64,7 +64,7 @@ export class ScoreRound {
       // Not the second time itself: it waits for others, and keeps nothing awake for that long.
       const { first, again } = await awake(async () => {
         const outcome = await submit(sample, this.#lane, index);
-        const isAgain = onFailure.again === true && isWorthAgain(outcome);
+        const isAgain = onFailure.again && isWorthAgain(outcome);
         const second = isAgain ? this.#again(sample, index) : undefined;
         this.#arrived();
         return { first: outcome, again: second };

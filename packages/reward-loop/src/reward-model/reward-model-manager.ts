@@ -9,7 +9,7 @@ import type { ActorHandle } from "@rayling/core";
 import { newToken } from "@rayling/core/http";
 import { postText } from "../client/post-json.ts";
 import { RewardLoopClosedError, RewardLoopOptionError } from "../errors.ts";
-import { checkKeys } from "../option-checks.ts";
+import { checkKeys } from "../options/read.ts";
 import { engines } from "./engines.ts";
 import type { EngineName } from "./engines.ts";
 import { RewardModelRouterActor } from "./router-actor.ts";
@@ -231,7 +231,7 @@ function filledOrNone(text: string | undefined): string | undefined {
 }
 
 function checkOptions(options: RewardModelOptions): void {
-  checkKeys<RewardModelOptions>("rewardModel", options, [
+  checkKeys("rewardModel", options, [
     "engine",
     "servers",
     "launch",

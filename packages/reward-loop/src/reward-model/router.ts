@@ -14,15 +14,17 @@ import type { HttpExchange } from "@rayling/core/http";
 import { Agent, request as send } from "undici";
 import type { Dispatcher } from "undici";
 import { inferenceRoutes } from "./inference-paths.ts";
-import { checkRouterOptions, routerDefaults } from "./router-options.ts";
-import type { RouterDefaults, RouterOptions } from "./router-options.ts";
+import { withDefaults } from "../options/read.ts";
+import { routerOptions } from "../options/reward-model.ts";
+import { checkRouterOptions } from "./router-options.ts";
+import type { RouterOptions, RouterSettings } from "./router-options.ts";
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamState } from "./upstreams.ts";
 
 export class RewardModelRouter implements AsyncDisposable {
   /** In the Via header (RFC 9110, 7.6.3) of what it sends, so that it knows its own requests. */
   readonly #name = `rayling-${randomUUID()}`;
-  readonly #options: RouterOptions & RouterDefaults;
+  readonly #options: RouterSettings;
   readonly #upstreams: Upstreams;
   readonly #agent: Agent;
   readonly #endpoint: HttpEndpoint;
@@ -32,7 +34,7 @@ export class RewardModelRouter implements AsyncDisposable {
 
   private constructor(
     servers: readonly string[],
-    options: RouterOptions & RouterDefaults,
+    options: RouterSettings,
     token: string,
     endpoint: HttpEndpoint,
   ) {
@@ -40,7 +42,7 @@ export class RewardModelRouter implements AsyncDisposable {
     this.#options = options;
     this.#token = token;
     this.#endpoint = endpoint;
-    this.#upstreams = new Upstreams(servers, strategy === undefined ? {} : { strategy });
+    this.#upstreams = new Upstreams(servers, { strategy });
     this.#agent = new Agent({
       connections,
       connect: { timeout: connectTimeoutMs },
@@ -59,9 +61,8 @@ export class RewardModelRouter implements AsyncDisposable {
     given: RouterOptions = {},
   ): Promise<RewardModelRouter> {
     checkRouterOptions("router", given);
-    const options = withDefaults(given);
-    const { token = newToken(), healthPath = standardHealthPath, allowedPaths = [] } = options;
-    const { host, allowedHosts } = options;
+    const options = withDefaults(routerOptions, given);
+    const { token = newToken(), healthPath, allowedPaths, host, allowedHosts } = options;
     // Requests come when there is a router, which there is when it listens.
     const parts: { router?: RewardModelRouter } = {};
     const endpoint = await HttpEndpoint.listen(
@@ -71,7 +72,7 @@ export class RewardModelRouter implements AsyncDisposable {
         token,
         tokenHint: "score functions get it as rewardRouterToken",
         routes: inferenceRoutes(healthPath, allowedPaths),
-        ...(allowedHosts === undefined ? {} : { allowedHosts }),
+        allowedHosts,
         holdsProcess: true,
         limits: options,
       },
@@ -101,7 +102,7 @@ export class RewardModelRouter implements AsyncDisposable {
 
   /** Asks every server how it is; those that are not well get no requests until they are. */
   async checkHealth(): Promise<void> {
-    const { healthPath = standardHealthPath } = this.#options;
+    const { healthPath } = this.#options;
     await Promise.all(
       this.#upstreams.states.map(async ({ url }) => {
         try {
@@ -139,7 +140,7 @@ export class RewardModelRouter implements AsyncDisposable {
       throw new HttpRefusal(508, "loop_detected", loop);
     }
     const body = await exchange.body();
-    const { attempts, deterministic = false, timeoutMs } = this.#options;
+    const { attempts, deterministic, timeoutMs } = this.#options;
     const tried = new Set<string>();
     let refusal = new HttpRefusal(503, "no_server", "No available workers");
     while (tried.size < attempts && !signal.aborted) {
@@ -231,19 +232,10 @@ async function passOn(
   }
 }
 
-const standardHealthPath = "/health";
 const healthTimeoutMs = 10_000;
 
 /** Another server may take it. */
 const again: ReadonlySet<number> = new Set([502, 503, 504, 508]);
-
-function withDefaults(given: RouterOptions): RouterOptions & RouterDefaults {
-  const said = Object.entries(given).filter(([, value]) => value !== undefined);
-  const options = { ...routerDefaults, ...(Object.fromEntries(said) as RouterOptions) };
-  // One request may always come.
-  const least = given.maxBufferedBytes === undefined ? options.maxBodyBytes : 0;
-  return { ...options, maxBufferedBytes: Math.max(options.maxBufferedBytes, least) };
-}
 
 /** A bare host:port stands for http. */
 function originOf(server: string): string {

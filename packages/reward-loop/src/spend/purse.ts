@@ -4,24 +4,15 @@
  * A purse may be part of another one: what is paid from it is counted there, too, and when that one is empty so is it.
  */
 
+import { type PricesTable, purseOptions, type PurseTable } from "../options/policies.ts";
+import { withDefaults } from "../options/read.ts";
+import type { OptionsOf, SettingsOf } from "../options/table.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { wholeUsageOf } from "./usage.ts";
 
 /** In any currency. */
-export interface Prices {
-  readonly perMillionInputTokens?: number;
-  readonly perMillionOutputTokens?: number;
-  /** Of a call, whatever it used. */
-  readonly perCall?: number;
-}
-
-export interface SpendSettings {
-  readonly prices: Prices;
-  /** When that much is spent no sample is begun any more: its outcome is SPEND_CAP. What is under way then is finished, and may go beyond it. Default: none. */
-  readonly cap?: number;
-  /** The share of the cap at which a warning is given; with a cap. Default 0.8. */
-  readonly warnAt?: number;
-}
+export type Prices = OptionsOf<PricesTable>;
+export type SpendSettings = OptionsOf<PurseTable>;
 
 export interface SpendState {
   /** Of which rewards: "" for all of them. */
@@ -44,14 +35,14 @@ export interface PursePlace {
 }
 
 export class Purse {
-  readonly #settings: SpendSettings;
+  readonly #settings: SettingsOf<PurseTable>;
   readonly #place: PursePlace;
   #spent: number;
   #told: SpendState["state"] = "free";
 
   /** @param spentBefore in a run that this one goes on with; of what it is counted in, too, and not added there */
   constructor(settings: SpendSettings, place: PursePlace = { name: "" }, spentBefore: number = 0) {
-    this.#settings = settings;
+    this.#settings = withDefaults(purseOptions, settings);
     this.#place = place;
     this.#spent = spentBefore;
   }
@@ -70,7 +61,7 @@ export class Purse {
   }
 
   get state(): SpendState {
-    const { cap, warnAt = 0.8 } = this.#settings;
+    const { cap, warnAt } = this.#settings;
     const share = cap === undefined ? 0 : this.#spent / cap;
     // A cap of 0 is reached before anything is spent.
     const isReached = cap !== undefined && this.#spent >= cap;
@@ -80,11 +71,7 @@ export class Purse {
 
   /** What that cost, which is added to the sum. Attempts that failed cost their call, and the tokens that they said they used. */
   pay(outcome: SampleOutcome): number {
-    const {
-      perMillionInputTokens = 0,
-      perMillionOutputTokens = 0,
-      perCall = 0,
-    } = this.#settings.prices;
+    const { perMillionInputTokens, perMillionOutputTokens, perCall } = this.#settings.prices;
     const usage = wholeUsageOf(outcome);
     const cost =
       perCall * outcome.attempts +

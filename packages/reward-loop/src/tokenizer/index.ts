@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { Template } from "@huggingface/jinja";
 import { Tokenizer as HuggingFace } from "@huggingface/tokenizers";
 import type { Tokenizer } from "@rayling/reward-manager-registry";
+import { TokenizerFolderError } from "../errors.ts";
 
 export interface ChatMessage {
   readonly role: string;
@@ -31,11 +32,11 @@ export interface ChatTokenizer extends Tokenizer {
   readonly bosToken: string | undefined;
 }
 
-/** A folder of a model. What the loop calls for `tokenizer: { path: "pkg:@rayling/reward-loop/tokenizer", rewardKwargs: { path } }`, or for the folder by itself. */
+/** A folder of a model. What the loop calls for `tokenizer: { path: "pkg:@rayling/reward-loop/tokenizer", rewardKwargs: { path } }`, or for the folder by itself. Rejects with TokenizerFolderError. */
 export async function createTokenizer({ path }: { readonly path: string }): Promise<ChatTokenizer> {
   const [model, config] = await Promise.all([
-    jsonOf(join(path, "tokenizer.json")),
-    jsonOf(join(path, "tokenizer_config.json")),
+    jsonOf(path, "tokenizer.json"),
+    jsonOf(path, "tokenizer_config.json"),
   ]);
   const tokenizer = new HuggingFace(model, config);
   const [eosToken, bosToken] = [textOf(config["eos_token"]), textOf(config["bos_token"])];
@@ -62,8 +63,14 @@ export async function createTokenizer({ path }: { readonly path: string }): Prom
   };
 }
 
-async function jsonOf(path: string): Promise<Record<string, unknown>> {
-  return JSON.parse(await readFile(path, "utf8")) as Record<string, unknown>;
+async function jsonOf(folder: string, file: string): Promise<Record<string, unknown>> {
+  try {
+    return JSON.parse(await readFile(join(folder, file), "utf8")) as Record<string, unknown>;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const problem = code === "ENOENT" ? `no ${file} is there` : `${file}: ${message}`;
+    throw new TokenizerFolderError(folder, problem, { cause: error });
+  }
 }
 
 /** A token is a text or { content }. */

@@ -145,8 +145,8 @@ export class ScoreAttempts {
 
   async #call({ sample, lane, tally, signal, askedMs, late, pair }: Call): Promise<AttemptOutcome> {
     const { limiter, run } = this.#parts;
-    const { tokensPerRequest = 0 } = this.#settings.limits ?? {};
-    let lease = await limiter?.acquire({ lane, tokens: tokensPerRequest }, signal);
+    const tokens = this.#settings.limits?.tokensPerRequest ?? 0;
+    let lease = await limiter?.acquire({ lane, tokens }, signal);
     let sentMs = performance.now();
     let isOver = false;
     const at = pair?.length ?? 0;
@@ -169,7 +169,7 @@ export class ScoreAttempts {
       sent?.failed();
       sent = undefined;
       const againMs = performance.now();
-      const next = await limiter?.acquire({ lane: "recovery", tokens: tokensPerRequest }, signal);
+      const next = await limiter?.acquire({ lane: "recovery", tokens }, signal);
       if (isOver) return next?.release({ outcome: "unknown", tokens: 0 });
       lease = next;
       sent = this.#hedge?.sent(ageMs, isLate ? undefined : onLate);
@@ -239,7 +239,7 @@ export class ScoreAttempts {
   /** Whether it was ended by us for what is not its endpoint's fault: nobody needs it any more, or it had less than half of the time that its sample has in all. */
   #isGivenUp(signal: AbortSignal | undefined, sentMs: number): boolean {
     if (signal?.aborted !== true) return false;
-    const { totalTimeoutMs = 0 } = this.#settings;
+    const totalTimeoutMs = this.#settings.totalTimeoutMs ?? 0;
     const tookMs = performance.now() - sentMs;
     return signal.reason === isNeedless || 2 * tookMs < totalTimeoutMs;
   }

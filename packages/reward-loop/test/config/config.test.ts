@@ -140,7 +140,7 @@ describe("a configuration", () => {
       workers: 2,
       reward: { path: "judge.ts", name: "score", rewardKwargs: {} },
       manager: "rate_limited",
-      managerOptions: { maxConcurrent: 1, maxRpm: 120, estimatedTokensPerRequest: 2000 },
+      managerOptions: { maxRpm: 120 },
       timeoutMs: 60_000,
     });
   });
@@ -349,13 +349,12 @@ describe("a configuration", () => {
         correct: {
           cascade: {
             rule: { ...ruled, passOn: "invalid" },
-            judge: { ...judged, passOn: "cannotTell" },
+            judge: judged,
           },
           weight: 3,
-          onInvalid: "mask",
         },
-        style: { ...judged, weight: 1, onInvalid: "leaveOut" },
-        length: { ...ruled, workers: 5, weight: 1, onInvalid: { score: 0 } },
+        style: { ...judged, onInvalid: "leaveOut" },
+        length: { ...ruled, workers: 5, onInvalid: { score: 0 } },
       },
     });
     expect(rewardPathsOf(config).toSorted()).toEqual(["cheap.ts", "judge.ts", "rule.ts"]);

@@ -62,7 +62,7 @@ describe("a key that would do nothing", () => {
       "cascade.rule.custom_reward_function.name",
       "there is no reward.cascade.rule.custom_reward_function.path",
     ],
-    [{ spend: { warn_at: 0.5 } }, "spend.warn_at", "no reward.spend.cap, by reward.spend.prices"],
+    [{ spend: { warn_at: 0.5 } }, "spend.warn_at", "no reward.spend.cap, which it is a share of"],
     [
       { rewards: { a: { ...own, spend: { prices: capped.prices, warn_at: 0.5 } } } },
       "rewards.a.spend.warn_at",

@@ -139,10 +139,25 @@ describe("a reward model of verl's configuration", () => {
     expect(launch?.args.slice(-3)).toEqual(["--scheduling-policy", "fcfs", "--disable-log-stats"]);
   });
 
+  test("without GPUs of its own shares those of the policy, and without the name of an engine it is vLLM's", () => {
+    const read = (tree: object) => rewardLoopOptionsOf(readRewardConfig({ ...tree })).rewardModel;
+    const old = { reward_model: { enable: true, model: { path: "m" } } };
+    expect(read(old)).toMatchObject({ engine: "vllm", launch: { command: "vllm", replicas: 4 } });
+    const shared = (trainer: object) => read({ ...old, trainer })?.launch?.replicas;
+    expect([
+      shared({ n_gpus_per_node: 2 }),
+      shared({ n_gpus_per_node: 2, nnodes: 2 }),
+      shared({ nnodes: 1 }),
+    ]).toEqual([1, 2, 4]);
+    const own = { enable: true, model_path: "m", shared_gpus: 6 };
+    expect(read({ reward: { reward_model: own }, trainer: { n_gpus_per_node: 2 } })).toMatchObject({
+      launch: { replicas: 3 },
+    });
+  });
+
   test.each([
-    [{}, { name: null }, "reward.reward_model.rollout.name", "must be vllm or sglang"],
     [{}, { name: "trtllm" }, "reward.reward_model.rollout.name", "must be vllm or sglang"],
-    [{ nnodes: 0 }, {}, "reward.reward_model.nnodes", "the trainer's GPUs"],
+    [{ nnodes: 0, shared_gpus: 3 }, {}, "reward.reward_model.shared_gpus", "no multiple of the 2"],
     [{ nnodes: 2 }, {}, "reward.reward_model.nnodes", "on this machine only"],
     [{ n_gpus_per_node: 3 }, {}, "reward.reward_model.n_gpus_per_node", "no multiple of the 2"],
     [

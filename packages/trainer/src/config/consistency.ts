@@ -1,4 +1,7 @@
-/** What does not fit together of a configuration: what a program would be refused for, by verl's keys, and what a configuration alone has. */
+/**
+ * What does not fit together of a configuration: what a program would be refused for, by verl's
+ * keys, and what a configuration alone has.
+ */
 
 import { ConfigError } from "@rayling/config-tree";
 import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
@@ -9,7 +12,7 @@ import { keys, valuesOf } from "./options/training-options.ts";
 import { checkFit } from "./together.ts";
 import type { Whole } from "./together.ts";
 
-/** What is no option of a program. */
+/** Keys of what is no option of a program. */
 const otherKeys: Readonly<Record<string, string>> = {
   critic: "critic.enable",
   "prompts.batchSize": "data.trainBatchSize",
@@ -28,7 +31,10 @@ export function needsCritic({
   return critic.enable ?? algorithm.advEstimator === "gae";
 }
 
-/** What its settings hang on beside their values. A configuration has no estimators, losses and schedules of its own. */
+/**
+ * What its settings hang on beside their values. A configuration has no estimators, losses and
+ * schedules of its own.
+ */
 export function contextOf(config: TrainerConfig): Omit<Whole, "values"> {
   return {
     trainBatchSize: config.data.trainBatchSize,

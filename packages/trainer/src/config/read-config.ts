@@ -24,6 +24,7 @@ import {
   knownRewardKeys,
   oldManagers,
   readRewardConfig,
+  runKeys,
 } from "@rayling/reward-loop/config";
 import type { RewardConfig } from "@rayling/reward-loop/config";
 import { camelTree, snakeKey } from "./camel-keys.ts";
@@ -122,6 +123,7 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
   const defaults = defaultsOf(trainerOptions, snakeKey);
   const known = [knownRewardKeys, addedKeys].reduce(merged, defaults);
   const isEngine = (key: string): boolean => isEngineKey(key, known) && !otherNames.includes(key);
+  const isUnread = (key: string): boolean => isEngine(key) && !isRunKey(key);
   const choices = overrides.filter((text) => {
     const { key, package: place } = parseOverride(text);
     return choosesEngine(key, place);
@@ -133,14 +135,16 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
     { known, isFree: (key) => isEngine(key) || isFree(key) },
   );
   const among = [engineDefaults(), defaults, given].reduce(merged);
-  const used = merged(defaults, withoutEngineKeys(given, "", isEngine));
+  const used = merged(defaults, withoutEngineKeys(given, "", isUnread));
   const resolved = resolveReferences(withRecipeKeys(used), { among });
   const { tree: complete, notes: spelt } = respelt(resolved);
   const reward = readRewardConfig(complete);
   const notes = [...spelt, ...managerNotes(reward)];
   const notDone = notDoneIn(resolveReferences(onlyKeys(given, notDoneKeys), { among }));
   const own = Object.fromEntries(
-    Object.entries(complete).filter(([key]) => !rewardRoots.includes(key)),
+    Object.entries(withoutEngineKeys(complete, "", isEngine)).filter(
+      ([key]) => !rewardRoots.includes(key),
+    ),
   );
   refuseCamel(own, "");
   const rules = { name: snakeKey, known: keysOf(known) };
@@ -149,6 +153,7 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
     reward,
     ignored: [...choices.map((text) => parseOverride(text).key), ...engineKeysOf(given, isEngine)]
       .filter((key) => !notDone.some((one) => one.key === key))
+      .filter((key) => !isRunKey(key) || !isReadByRewards(key, complete, reward))
       .toSorted(),
     notes,
     notDone,
@@ -156,6 +161,16 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
   checkTogether(config);
   if (config.rayling.task !== null) refuseFiles(used, defaults, config.rayling.task);
   return frozen(config);
+}
+
+/** verl's engines have it, and rewards may take something from it. */
+function isRunKey(key: string): boolean {
+  return valueAt(runKeys, key.split(".")) === null;
+}
+
+function isReadByRewards(key: string, tree: ConfigTree, reward: RewardConfig): boolean {
+  const without = readRewardConfig(withoutValue(tree, key.split(".")));
+  return JSON.stringify(without) !== JSON.stringify(reward);
 }
 
 function managerNotes({ reward_manager: manager }: RewardConfig): string[] {

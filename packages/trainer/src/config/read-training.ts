@@ -12,7 +12,10 @@ import type { GivenOptions, TrainingValues } from "./options/training-options.ts
 const entries = new Map(entriesOf(trainingOptions));
 const optionAt = new Map([...keys].map(([option, key]) => [key, option]));
 
-/** @param own defaults that are other ones than the table's, by option. Throws ConfigError, which names the option. */
+/**
+ * @param own defaults that are other ones than the table's, by option. Throws ConfigError, which
+ * names the option.
+ */
 export function readTrainingOptions(
   given: GivenOptions,
   own: Readonly<Record<string, unknown>>,

@@ -1,4 +1,4 @@
-/** What is wrong with a configuration, by verl's key. */
+/** Errors of a configuration, by verl's key. */
 
 import { ConfigError } from "@rayling/config-tree";
 import { TrainerConfigError } from "../errors.ts";

@@ -1,6 +1,7 @@
 /**
- * What each option allows, and all of them together do not: verl's own checks (`validate_config`) that have a meaning here, and those of ours. One place for a program and for a configuration, which
- * call options by their own names.
+ * What each option allows, and all of them together do not: verl's own checks (`validate_config`)
+ * that have a meaning here, and those of ours. One place for a program and for a configuration,
+ * which call options by their own names.
  */
 
 import { ConfigError, nearestOf } from "@rayling/config-tree";
@@ -18,7 +19,10 @@ export interface Whole {
   readonly losses: readonly string[];
 }
 
-/** How an option is called, by its name in a program; `critic` and `prompts.batchSize` are no options there. */
+/**
+ * How an option is called, by its name in a program; `critic` and `prompts.batchSize` are no
+ * options there.
+ */
 export type Naming = (option: string) => string;
 
 interface Misfit {
@@ -26,7 +30,7 @@ interface Misfit {
   readonly value: unknown;
   /** Stands behind the option's name. */
   readonly problem: string;
-  /** What would do: a value, or an option with its value. */
+  /** A way out: a value, or an option with its value. */
   readonly nearest?: string | undefined;
 }
 
@@ -111,7 +115,9 @@ const bypass: Rule = ({ values: { algorithm, actor } }, name) => {
   return { option: "actor.lossMode", value, problem };
 };
 
-/** They whiten over the batch, or count over it: of a part of it they would come to something else. */
+/**
+ * They whiten over the batch, or count over it: of a part of it they would come to something else.
+ */
 const perBatch = ["gae", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "gdpo", "gpg"];
 
 /** They train on parts of a batch as their rewards come. */

@@ -1,5 +1,6 @@
 /** What a configuration would do, without doing it: how many steps of what size in which order, and, where the times of phases are known, how long it would take. */
 
+import { rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardConfig } from "@rayling/reward-loop/config";
 import { expectedStepSeconds, rewardMakespan } from "./expected-time.ts";
 import type { TrainerConfig } from "./options/index.ts";
@@ -183,6 +184,7 @@ export function planText(config: TrainerConfig, plan: TrainingPlan): string {
     ["step", `${plan.promptsPerStep} prompts x ${rollout.n} = ${plan.samplesPerStep} samples`],
     ["updates", `${plan.updatesPerStep} in a step, of ${plan.samplesPerUpdate} samples`],
     ["rewards", `${rewardText(reward, rayling)}, ${plan.rewardSlots} at once`],
+    ...serversOf(reward),
     ...(rayling.warmStartSteps === 0
       ? []
       : [
@@ -212,6 +214,16 @@ function rewardText(reward: RewardConfig, { task }: TrainerConfig["rayling"]): s
       ? "the scorers by data source"
       : `the task ${task}`;
   return `${custom.path ?? scorer} by ${manager.name}`;
+}
+
+/** Of a reward model. Throws RewardConfigError where they cannot be had. */
+function serversOf(reward: RewardConfig): [string, string][] {
+  const { rewardModel } = rewardLoopOptionsOf(reward);
+  if (rewardModel === undefined) return [];
+  const { engine, servers, launch } = rewardModel;
+  if (launch === undefined) return [["servers", `${servers?.join(", ")} (${engine})`]];
+  const gpus = `${launch.gpusPerReplica} GPU${launch.gpusPerReplica === 1 ? "" : "s"} each`;
+  return [["servers", `${launch.replicas} x ${engine}, ${gpus}, started by ${launch.command}`]];
 }
 
 /** The bypass has its own. */

@@ -1,4 +1,7 @@
-/** What a training run is made of: parts, and the options of `config/options`, by verl's names in camelCase. */
+/**
+ * What a training run is made of: parts, and the options of `config/options`, by verl's names in
+ * camelCase.
+ */
 
 import type { RewardLoopManager, RewardLoopOptions } from "@rayling/reward-loop";
 import type { AdvantageRegistry } from "../algorithms/advantages/registry.ts";
@@ -17,7 +20,9 @@ export type ScheduleName = TrainingValues["schedule"];
 export interface AlgorithmOptions extends Given<"algorithm"> {}
 /** DAPO: groups that do not differ are left out, and others generated in their place. */
 export type FilterGroups = NonNullable<AlgorithmOptions["filterGroups"]>;
-/** verl `actor_rollout_ref.actor`. `clipRatio` counts for each side that has no ratio of its own. */
+/**
+ * verl `actor_rollout_ref.actor`. `clipRatio` counts for each side that has no ratio of its own.
+ */
 export interface ActorOptions extends Given<"actor"> {}
 /** verl `critic`; what is not given is the actor's. */
 export interface CriticOptions extends Given<"criticOptions"> {}
@@ -60,7 +65,9 @@ export interface TrainingOptions extends Omit<GivenOptions, "schedule"> {
   readonly checkpoints?: CheckpointOptions | undefined;
   /** Is told what goes on, such as a Tracking; it is not closed with the training. */
   readonly tracking?: StepTracker | undefined;
-  /** Milliseconds, by which waits for rewards and updates are measured. Default `performance.now`. */
+  /**
+   * Milliseconds, by which waits for rewards and updates are measured. Default `performance.now`.
+   */
   readonly now?: (() => number) | undefined;
   /** With estimators of your own. */
   readonly advantageRegistry?: AdvantageRegistry | undefined;

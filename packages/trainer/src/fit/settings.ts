@@ -1,4 +1,7 @@
-/** The settings of a training: its options as they are used, with what follows from several of them. What does not fit together is refused: TrainerInputError names the option. */
+/**
+ * The settings of a training: its options as they are used, with what follows from several of them.
+ * What does not fit together is refused: TrainerInputError names the option.
+ */
 
 import { ConfigError } from "@rayling/config-tree";
 import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
@@ -40,7 +43,7 @@ export interface FilterSettings {
   readonly maxNumGenBatches: number;
 }
 
-/** What settings hang on beside options. */
+/** Facts that settings hang on beside options. */
 export interface SettingsContext extends Omit<Whole, "values"> {
   readonly batchesPerEpoch: number;
   readonly hasValidation: boolean;
@@ -113,7 +116,8 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
     },
     actor: {
       ...known(actor),
-      // One for both sides, where they have none of their own: a loss would take its default for these.
+      // One for both sides, where they have none of their own: a loss would take its default for
+      // these.
       clipRatioLow: actor.clipRatioLow ?? actor.clipRatio,
       clipRatioHigh: actor.clipRatioHigh ?? actor.clipRatio,
       globalBatchInfo: { lossScaleFactor: actor.lossScaleFactor ?? maxResponseLength },
@@ -122,7 +126,7 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
     criticOptions: { ...values.criticOptions, lossScaleFactor: maxResponseLength },
     rollout: {
       ...rollout,
-      // Of the likeliest token there is no temperature.
+      // The likeliest token has no temperature.
       validation: draws
         ? validation
         : { ...validation, doSample: false, temperature: rollout.temperature },

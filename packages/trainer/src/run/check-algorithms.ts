@@ -1,4 +1,6 @@
-/** What the algorithms of a configuration refuse, by its key: before data, policies and warm start. */
+/**
+ * What the algorithms of a configuration refuse, by its key: before data, policies and warm start.
+ */
 
 import { valueAt } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
@@ -37,14 +39,14 @@ export function checkAlgorithms(config: TrainerConfig): void {
   }
 }
 
-/** What algorithms call otherwise than options. */
+/** Names that algorithms have for options, where they are others. */
 const renamed: Readonly<Record<string, string>> = {
   groups: "n",
   // What no policy is asked for in the bypass.
   sumPiSquared: "advEstimator",
 };
 
-/** Of what an algorithm calls so; it does not know where that stands. */
+/** Finds the key of what an algorithm calls so; it does not know where that stands. */
 function keyOf(input: string): string {
   const name = renamed[input] ?? input;
   const [, key] = [...keys].find(([option]) => `.${option}`.endsWith(`.${name}`)) ?? [];

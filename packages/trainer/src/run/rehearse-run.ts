@@ -1,5 +1,6 @@
 /** What a run would refuse before its first step, found without one: no actor is started, nothing is generated and nobody is asked. */
 
+import { resolve } from "node:path";
 import { checkRewardLoop } from "@rayling/reward-loop";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { refusal } from "../config/refusal.ts";
@@ -30,17 +31,25 @@ export async function rehearseRun(
   const prompts = await openPrompts(config);
   const totalSteps = totalStepsOf(config, prompts);
   await planPolicies(config, { baseDirectory, totalSteps, ...prompts });
-  await withKeys(() => checkRewardLoop(rewardOptionsOf(config, baseDirectory)));
+  await withKeys(config, baseDirectory, () =>
+    checkRewardLoop(rewardOptionsOf(config, baseDirectory)),
+  );
   return prompts;
 }
 
 /** Errors of modules name the module; here they name the key that does, too. */
-async function withKeys(check: () => Promise<void>): Promise<void> {
+async function withKeys(
+  { reward }: TrainerConfig,
+  baseDirectory: string,
+  check: () => Promise<void>,
+): Promise<void> {
   try {
     await check();
   } catch (error) {
-    const { code, message } = error as Error & { readonly code?: unknown };
-    const key = typeof code === "string" ? keyOf[code] : undefined;
+    const { code = "", message, path } = error as Error & Partial<Record<"code" | "path", string>>;
+    const { policy_tokenizer: policy } = reward;
+    const isPolicys = policy !== null && path === resolve(baseDirectory, policy);
+    const key = isPolicys ? "reward.policy_tokenizer" : keyOf[code];
     if (key === undefined) throw error;
     throw refusal(key, message, undefined, { cause: error });
   }
@@ -53,6 +62,7 @@ const keyOf: Readonly<Record<string, string>> = {
   REWARD_MODULE_IMPORT: "reward.custom_reward_function.path",
   REWARD_EXPORT_NOT_FOUND: "reward.custom_reward_function.name",
   REWARD_EXPORT_TYPE: "reward.custom_reward_function.name",
+  TOKENIZER_FOLDER: "reward.reward_model.model_path",
 };
 
 /** Throws TrainerConfigError. */

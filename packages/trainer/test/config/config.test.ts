@@ -318,7 +318,10 @@ describe("overrides", () => {
     ["reward.limits.adaptive.max=9", "did you mean reward.limits.max_concurrent=auto?"],
     ["reward.limits.max_concurrent=many", 'reward.limits.max_concurrent: is "many": must be '],
     ["reward.spend.cap=5", "without reward.spend.prices nobody knows what is spent"],
-    ["reward.spend.when_reached.path=a.ts", "without reward.spend.cap nothing is reached"],
+    [
+      "reward.spend.when_reached.path=a.ts",
+      "there is no reward.spend.cap, which has to be reached",
+    ],
     ["reward.on_failure.fail_above=2", "reward.on_failure.fail_above: is 2: must be a number"],
     [
       "trainer.policy_timeout_ms=0",
@@ -697,6 +700,21 @@ test("all keys of verl's own files are read at once, and told", () => {
   const { ignored, notDone } = readTrainerConfig(readYamlFile(path));
   expect(ignored.length).toBeGreaterThan(800);
   expect(notDone).toEqual([]);
+});
+
+test("rewards take the policy's tokenizer, and its GPUs, from where verl has them; else these are told as not used", () => {
+  const model = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
+  const own = [`actor_rollout_ref.model.path=${model}`, "trainer.n_gpus_per_node=4"];
+  const alone = withOverrides(...own);
+  expect(alone.reward).toMatchObject({ policy_tokenizer: model });
+  expect(alone.ignored).toEqual(["trainer.n_gpus_per_node"]);
+  const shared = withOverrides(
+    ...own,
+    "reward_model.enable=true",
+    "reward_model.model.path=${actor_rollout_ref.model.path}",
+  );
+  expect(shared.reward.reward_model).toMatchObject({ model_path: model, shared_gpus: 4 });
+  expect(shared.ignored).toEqual([]);
 });
 
 describe("references into keys that are not used", () => {

@@ -1,4 +1,7 @@
-/** What the trainer's options mean stands once, in the comments above their entries: editors show them where a program gives an option. Here they are read for what people look at elsewhere. */
+/**
+ * What the trainer's options mean stands once, in the comments above their entries: editors show
+ * them where a program gives an option. Here they are read for what people look at elsewhere.
+ */
 
 import { readFileSync } from "node:fs";
 import { z } from "zod";
@@ -10,19 +13,24 @@ export async function readHelp(): Promise<void> {
   for (const name of tables) {
     const url = new URL(`../../src/config/options/${name}.ts`, import.meta.url);
     const exports = (await import(url.href)) as Readonly<Record<string, unknown>>;
-    // By their indentation, which the formatter keeps: `export const trainer`, `  run: {`, `    seed: option(`.
+    // By their indentation, which the formatter keeps: `export const trainer`, `  run: {`, `
+    // seed: option(`.
     const path: string[] = [];
-    let comment: string | undefined;
-    for (const line of readFileSync(url, "utf8").split("\n")) {
+    let comment = "";
+    const text = readFileSync(url, "utf8").replaceAll(/^ *\/\*\*[\s\S]*?\*\/$/gm, oneLine);
+    for (const line of text.split("\n")) {
       const [, spaces, key] = /^( *)(?:export const )?(\w+)(?::| =) /.exec(line) ?? [];
       if (spaces !== undefined && key !== undefined) {
         path.splice(spaces.length / 2, Infinity, key);
-        if (comment !== undefined && line.includes(": option("))
-          describe(at(exports, path), comment);
+        if (comment !== "" && line.includes(": option(")) describe(at(exports, path), comment);
       }
-      [, comment] = /^ *\/\*\* (.*) \*\/$/.exec(line) ?? [];
+      comment = /^ *\/\*\* (.*) \*\/$/.exec(line)?.[1] ?? "";
     }
   }
+}
+
+function oneLine(comment: string): string {
+  return comment.replaceAll(/\s*\n\s*(?:\*(?!\/) ?)?/g, " ");
 }
 
 function describe(entry: z.ZodType, description: string): void {

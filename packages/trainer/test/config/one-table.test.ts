@@ -1,4 +1,7 @@
-/** An option stands in its table and where it is used: what passes options on between a file, a program and a training knows none of them by name, and no other file has a default of one. */
+/**
+ * An option stands in its table and where it is used: what passes options on between a file, a
+ * program and a training knows none of them by name, and no other file has a default of one.
+ */
 
 import { defaultOf, entriesOf } from "@rayling/config-tree/options";
 import { globSync, readFileSync } from "node:fs";
@@ -34,11 +37,13 @@ test.each<[string, readonly string[]]>([
   ["config/camel-keys.ts", []],
   ["config/read-training.ts", []],
   ["config/read-config.ts", []],
-  // What else is printed of them as it is: settings of somebody else; and the reward loop's own name of a run.
+  // What else is printed of them as it is: settings of somebody else; and the reward loop's own
+  // name of a run.
   ["config/print-config.ts", ["experimentName", "policyKwargs", "taskKwargs"]],
   // What must be given has no default to come from the table.
   ["fit/options.ts", ["maxResponseLength"]],
-  // What follows from several of them: null is another option, the batch, or the schedule; the bypass has a loss of its own.
+  // What follows from several of them: null is another option, the batch, or the schedule; the
+  // bypass has a loss of its own.
   [
     "fit/settings.ts",
     [
@@ -63,7 +68,8 @@ test.each<[string, readonly string[]]>([
       "valBeforeTrain",
     ],
   ],
-  // Their use: one checkpoint holds actor and critic, the bound of rewards is shared by the workers, the schedule of the learning rate ends with the run.
+  // Their use: one checkpoint holds actor and critic, the bound of rewards is shared by the
+  // workers, the schedule of the learning rate ends with the run.
   [
     "run/trainer-options.ts",
     ["maxActorCkptToKeep", "maxConcurrency", "maxCriticCkptToKeep", "totalTrainingSteps"],

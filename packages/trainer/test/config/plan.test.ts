@@ -158,6 +158,23 @@ describe("a step", () => {
 });
 
 describe("the text", () => {
+  test("says which servers a reward model has", () => {
+    const textOf = (...more: string[]): string => {
+      const { config, plan } = planOf(
+        "reward_model.enable=true",
+        "reward_model.model.path=m",
+        ...more,
+      );
+      return planText(config, plan);
+    };
+    expect(textOf("trainer.n_gpus_per_node=4")).toMatch(
+      /^servers +2 x vllm, 2 GPUs each, started by vllm$/m,
+    );
+    expect(textOf("+reward.reward_model.servers=[a:1,b:2]")).toMatch(
+      /^servers +a:1, b:2 \(vllm\)$/m,
+    );
+  });
+
   test("tells steps, sizes, schedule, time, and what is not used", () => {
     const { config, plan } = planOf("rayling.schedule=one-step-pipeline", "trainer.nnodes=2");
     const text = planText(config, plan);

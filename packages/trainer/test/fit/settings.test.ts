@@ -1,4 +1,7 @@
-/** What PPOTrainer.create makes of its options: the table's defaults, what follows from several options, and what is refused. */
+/**
+ * What PPOTrainer.create makes of its options: the table's defaults, what follows from several
+ * options, and what is refused.
+ */
 
 import { execFile } from "node:child_process";
 import { isDeepStrictEqual, promisify } from "node:util";

@@ -3,9 +3,13 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadTrainerConfig } from "../../src/config/index.ts";
 import { rehearseRun } from "../../src/run/index.ts";
+
+/** Of a reward model: a folder with a tokenizer. */
+const tinyModel = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
 
 let folder: string;
 const row = (more: object = {}): string =>
@@ -97,6 +101,20 @@ test.each([
     "five",
     ["reward.custom_reward_function.path=./reward.ts", "reward.custom_reward_function.name=five"],
   ],
+  [
+    "reward.reward_model.model_path",
+    "There is no tokenizer in",
+    ["reward.reward_model.enable=true", "reward.reward_model.model_path=/nowhere/model"],
+  ],
+  [
+    "reward.policy_tokenizer",
+    "There is no tokenizer in",
+    [
+      "reward.reward_model.enable=true",
+      `reward.reward_model.model_path=${tinyModel}`,
+      "reward.policy_tokenizer=/nowhere/policy",
+    ],
+  ],
   ["reward.reward_manager.name", "nosuch", ["reward.reward_manager.name=nosuch"]],
   ["data.image_key", "have something there (row 1)", ["data.train_files={folder}/images.jsonl"]],
   [
@@ -136,6 +154,12 @@ test.each([
     "+max_concurrency=256",
   ],
   [...ofLoop, "reward_model.enable=false", "reward_model.num_workers=4"],
+  [
+    ...ofLoop,
+    "reward_model.num_workers=8",
+    "reward_model.enable=true",
+    `reward_model.model.path=${tinyModel}`,
+  ],
 ])("verl's recipe begins: %s", async (...overrides) => {
   const { train } = await rehearse(...overrides);
   expect(train.length).toBe(8);

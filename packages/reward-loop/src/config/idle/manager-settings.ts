@@ -1,42 +1,28 @@
 /** Keys of `reward.reward_kwargs`, the settings of a manager, that it would not read. */
 
-import { managerOptionsOf, optionOf } from "../manager-options.ts";
+import { managerKeys, managerOptionOf } from "../../options/managers.ts";
+import { managerOptionsOf } from "../manager-options.ts";
 import { registeredManagerOf } from "../reward-keys.ts";
 import type { RewardConfig } from "../reward-keys.ts";
 import { keysOf, nearestOf, valueAt } from "@rayling/config-tree";
 import { type ConfigTree } from "@rayling/config-tree";
+import { rateLimitedOptions } from "../../options/functions.ts";
+import { fileEntries } from "../table-keys.ts";
 import type { IdleKey } from "./idle-key.ts";
 
-/** Of each registered manager (DapoOptions and GdpoOptions of reward-manager-registry); those of rate_limited stand under `reward` itself. */
-const known: Readonly<Record<string, readonly string[]>> = {
-  naive: [],
-  remote: [],
-  rate_limited: [],
-  limited: [],
-  gdpo: ["experiment_name"],
-  dapo: [
-    "max_resp_len",
-    "overlong_buffer_cfg",
-    "overlong_buffer_cfg.enable",
-    "overlong_buffer_cfg.len",
-    "overlong_buffer_cfg.penalty_factor",
-    "overlong_buffer_cfg.log",
-  ],
-};
-
-const ofRateLimited = ["max_concurrent", "max_rpm", "max_tpm", "estimated_tokens_per_request"];
+const ofRateLimited = fileEntries(rateLimitedOptions).map(([key]) => key);
 
 /** Of a class of the user's none is known. */
 export function idleManagerSettings(config: RewardConfig): IdleKey[] {
   const name = registeredManagerOf(config) ?? "";
-  const own = known[name];
+  const own = managerKeys[name];
   if (own === undefined) return [];
   const at = "reward.reward_kwargs";
   const given = config.reward_kwargs as ConfigTree;
-  const options = own.map(optionPathOf);
+  const options = own.map(managerOptionOf);
   const unread = keysOf(given)
     .filter((key) => valueAt(given, key.split(".")) !== null)
-    .filter((key) => !options.includes(optionPathOf(key)))
+    .filter((key) => !options.includes(managerOptionOf(key)))
     .map((key) => insteadOf(key, name, own));
   const idle = unread.map(({ key, instead }) => ({
     key: `${at}.${key}`,
@@ -61,10 +47,6 @@ function insteadOf(
   }
   const nearest = nearestOf(key, own);
   if (nearest !== undefined) return { key, instead: `reward.reward_kwargs.${nearest}` };
-  const [other] = Object.entries(known).find(([, keys]) => keys.includes(key)) ?? [];
+  const [other] = Object.entries(managerKeys).find(([, keys]) => keys.includes(key)) ?? [];
   return { key, instead: other && `reward.reward_manager.name=${other}` };
-}
-
-function optionPathOf(key: string): string {
-  return key.split(".").map(optionOf).join(".");
 }

@@ -3,6 +3,7 @@
  * with what to set instead: who sets one believes that it works. What is as verl's defaults have it says nothing, so that verl's own files are read as they stand.
  */
 
+import { rateLimitedOptions, sandboxFusionOptions } from "../../options/functions.ts";
 import { writtenKey } from "../legacy.ts";
 import { functionPartsOf, hasParts, partsOf } from "../part-keys.ts";
 import {
@@ -18,6 +19,7 @@ import type { IdleKey } from "./idle-key.ts";
 import { idleManagerSettings } from "./manager-settings.ts";
 import { idleModelKeys } from "./model-keys.ts";
 import { idlePartKeys } from "./part-keys.ts";
+import { idleKeysOf, saidIn } from "./table-keys.ts";
 
 /**
  * Throws RewardConfigError for the first, by the place where it is written: today's, or that of verl 0.7.
@@ -42,21 +44,21 @@ export function refuseIdleKeys(config: RewardConfig, given: ConfigTree): void {
   throw new RewardConfigError(place, `is ${JSON.stringify(value)}, ${why}`, value, instead);
 }
 
-/** Those of the manager rate_limited. */
+/** Those of the manager rate_limited; its limits are called the same where they are those of a function. */
 function idleLimits(config: RewardConfig): IdleKey[] {
   if (isRateLimited(config)) return [];
   const [[place] = ["reward"]] = functionPartsOf(config);
-  const instead = {
-    max_concurrent: `${place}.limits.max_concurrent=${config.max_concurrent}`,
-    max_rpm: `${place}.limits.max_rpm=${config.max_rpm}`,
-    max_tpm: `${place}.limits.max_tpm=${config.max_tpm}`,
-    estimated_tokens_per_request: `${place}.limits.estimated_tokens_per_request=${config.estimated_tokens_per_request}`,
-    timeout: `reward.attempt_timeout_ms=${1000 * config.timeout}`,
-  };
+  const { timeout } = config;
+  const limits = saidIn(rateLimitedOptions, config, "reward").map((said) => ({
+    ...said,
+    instead: `${said.key.replace("reward", `${place}.limits`)}=${String(said.value)}`,
+  }));
+  const instead = `reward.attempt_timeout_ms=${1000 * timeout}`;
+  const isSaid = timeout !== defaultRewardConfig.timeout;
   const why = `and only the manager rate_limited reads it, not ${config.reward_manager.name}`;
-  return (Object.keys(instead) as (keyof typeof instead)[])
-    .filter((key) => config[key] !== defaultRewardConfig[key])
-    .map((key) => ({ key: `reward.${key}`, value: config[key], why, instead: instead[key] }));
+  return [...limits, ...(isSaid ? [{ key: "reward.timeout", value: timeout, instead }] : [])].map(
+    (idle) => ({ ...idle, why }),
+  );
 }
 
 function idleManagerKeys(config: RewardConfig, given: ConfigTree): IdleKey[] {
@@ -118,15 +120,7 @@ function idleScoreSettings(config: RewardConfig): IdleKey[] {
 function idleSandboxKeys(config: RewardConfig): IdleKey[] {
   const at = "reward.sandbox_fusion";
   const { url } = config.sandbox_fusion;
-  if (url === null) {
-    return (["max_concurrent", "memory_limit_mb"] as const)
-      .filter((key) => config.sandbox_fusion[key] !== defaultRewardConfig.sandbox_fusion[key])
-      .map((key) => ({
-        key: `${at}.${key}`,
-        value: config.sandbox_fusion[key],
-        why: `and there is no ${at}.url of a service that it is for`,
-      }));
-  }
+  if (url === null) return idleKeysOf(sandboxFusionOptions, config.sandbox_fusion, at);
   const functions = hasParts(config) ? functionPartsOf(config).map(([, part]) => part) : [config];
   const areOwn = functions.every((one) => one.custom_reward_function.path !== null);
   if (!areOwn && !config.reward_model.enable) return [];

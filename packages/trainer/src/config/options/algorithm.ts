@@ -28,11 +28,17 @@ export const algorithm = z.strictObject({
     targetKl: option(positive, 0.1),
   }),
   filterGroups: z.strictObject({
-    /** DAPO: groups that do not differ in the metric are left out, and others generated in their place. (In a program: true where filter_groups is given.) */
+    /**
+     * DAPO: groups that do not differ in the metric are left out, and others generated in their
+     * place. (In a program: true where filter_groups is given.)
+     */
     enable: option(flag, false),
     /** What groups must differ in: a key of the extra info, such as acc; null: the score. */
     metric: option(text.nullable(), null),
-    /** Batches generated for one step before it is given up; 0: as many as it takes, until no group of two whole epochs, and of ten batches, differs. */
+    /**
+     * Batches generated for one step before it is given up; 0: as many as it takes, until no group
+     * of two whole epochs, and of ten batches, differs.
+     */
     maxNumGenBatches: option(fromZero, 0),
   }),
   rolloutCorrection: z.strictObject({
@@ -46,7 +52,9 @@ export const algorithm = z.strictObject({
     rolloutRs: option(text.nullable(), null),
     /** The bounds outside of which something is rejected. */
     rolloutRsThreshold: option(z.union([positive, text]).nullable(), null),
-    /** Whether the log-probabilities of the rollout stand for those of the policy before the update. */
+    /**
+     * Whether the log-probabilities of the rollout stand for those of the policy before the update.
+     */
     bypassMode: option(flag, false),
     /** The loss of the bypass. */
     lossType: option(z.enum(["ppo_clip", "reinforce"]), "ppo_clip"),
@@ -65,12 +73,15 @@ export const algorithm = z.strictObject({
   gdpoRewardWeights: option(z.array(z.number()).nullable(), null),
 });
 
-/** What verl has as constants of its formulas, and no key for. Each formula knows its own. */
+/** Constants of formulas, which verl has no key for. Each formula knows its own. */
 export const constants = {
   /** Beside the standard deviation of a group. Default 1e-6. */
   epsilon: amount.optional(),
-  /** Of gpg. Default 1. */
+  /** Used by gpg. Default 1. */
   fNorm: positive.optional(),
-  /** Of the optimal token baselines: no baseline where only the longest row of a group goes on. Default true. */
+  /**
+   * Used by the optimal token baselines: no baseline where only the longest row of a group goes on.
+   * Default true.
+   */
   handleZeroTail: flag.optional(),
 };

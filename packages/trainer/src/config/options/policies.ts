@@ -1,4 +1,7 @@
-/** verl `actor_rollout_ref` and `critic`: how policy and critic are trained, and how the policy is asked. */
+/**
+ * verl `actor_rollout_ref` and `critic`: how policy and critic are trained, and how the policy is
+ * asked.
+ */
 
 import { option } from "@rayling/config-tree/options";
 import { z } from "zod";
@@ -35,7 +38,7 @@ export const optimiser = {
   totalTrainingSteps: option(countOrNot, -1),
 };
 
-/** Of the actor, but for its optimiser, which in a program is the policy's own. */
+/** The actor's, but for its optimiser, which in a program is the policy's own. */
 export const learning = {
   /** Prompts of one update; with n rollouts each. (In a program: all of the batch.) */
   ppoMiniBatchSize: option(count, 256),
@@ -55,7 +58,10 @@ export const learning = {
   tauNeg: option(positive, 1.05),
   /** How the losses of tokens become one. */
   lossAggMode: option(lossAggMode, "token-mean"),
-  /** What seq-mean-token-sum-norm divides by; null: data.max_response_length. The same in all batches. */
+  /**
+   * What seq-mean-token-sum-norm divides by; null: data.max_response_length. The same in all
+   * batches.
+   */
   lossScaleFactor: option(count.nullable(), null),
   /** The weight of the entropy in the loss. */
   entropyCoeff: option(z.number(), 0),
@@ -141,7 +147,7 @@ export const rollout = z.strictObject({
   valKwargs,
 });
 
-/** Of the critic, but for its optimiser. */
+/** The critic's, but for its optimiser. */
 export const valueLearning = {
   /** Prompts of one update. */
   ppoMiniBatchSize: option(count, "${actor_rollout_ref.actor.ppo_mini_batch_size}"),

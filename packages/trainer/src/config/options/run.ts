@@ -7,7 +7,7 @@ import { amount, count, flag, frequency, fromZero, kwargs, text } from "./kinds.
 
 const logger = z.enum(loggerNames);
 
-/** What a program has as `run`, with the seed. */
+/** A program has them as `run`, with the seed. */
 export const run = {
   /** How often all prompts are trained on. */
   totalEpochs: option(count, 30),
@@ -15,17 +15,28 @@ export const run = {
   totalTrainingSteps: option(count.nullable(), null),
   /** A checkpoint after every so many steps, and after the last; -1: none. */
   saveFreq: option(frequency, -1),
-  /** A validation after every so many steps, and after the last; -1: none. One is made, too, where a run goes on behind such a step: whether the run before told of it is not known. */
+  /**
+   * A validation after every so many steps, and after the last; -1: none. One is made, too, where a
+   * run goes on behind such a step: whether the run before told of it is not known.
+   */
   testFreq: option(frequency, -1),
-  /** Whether training goes on while a validation is judged, which is told with its step all the same; null: but with the schedule sync. (Ours.) */
+  /**
+   * Whether training goes on while a validation is judged, which is told with its step all the
+   * same; null: but with the schedule sync. (Ours.)
+   */
   overlapValidation: option(flag.nullable(), null),
-  /** Whether there is a validation before the first step, where there is something to validate on. */
+  /**
+   * Whether there is a validation before the first step, where there is something to validate on.
+   */
   valBeforeTrain: option(flag, true),
   /** Whether the run ends after the validation before the first step. */
   valOnly: option(flag, false),
   /** Steps that train the critic alone. */
   criticWarmup: option(fromZero, 0),
-  /** How long a policy or a critic may take for an answer; to generate, for each part of it that comes. Then the run ends: TrainerStateError, POLICY_TIMEOUT. (Ours.) */
+  /**
+   * How long a policy or a critic may take for an answer; to generate, for each part of it that
+   * comes. Then the run ends: TrainerStateError, POLICY_TIMEOUT. (Ours.)
+   */
   policyTimeoutMs: option(count.max(2 ** 31 - 1), 3_600_000),
 };
 
@@ -34,9 +45,12 @@ export const seeds = {
   seed: option(fromZero, 1),
 };
 
-/** What a program has as `checkpoints`, by shorter names. */
+/** A program has them as `checkpoints`, by shorter names. */
 export const checkpoints = {
-  /** Whether the latest checkpoint of default_local_dir is gone on with, none, or that of resume_from_path. (In a program that has such a path: resume_path.) */
+  /**
+   * Whether the latest checkpoint of default_local_dir is gone on with, none, or that of
+   * resume_from_path. (In a program that has such a path: resume_path.)
+   */
   resumeMode: option(z.enum(["auto", "disable", "resume_path"]), "auto"),
   /** A folder global_step_N, with resume_mode=resume_path. */
   resumeFromPath: option(text.nullable(), null),
@@ -107,7 +121,12 @@ export const scheduling = {
     /** What becomes of groups that would be older: they are waited for, or others taken instead. */
     strategy: option(z.enum(["wait", "drop"]), "wait"),
   }),
-  /** Whether the size of each mini-batch follows the exposed wait for the one before: half where it was waited for longer than a tenth of its update's time, else twice as much, between a quarter of ppo_mini_batch_size and all of it; what else is done by then comes along. With the schedules that train as rewards come. */
+  /**
+   * Whether the size of each mini-batch follows the exposed wait for the one before: half where it
+   * was waited for longer than a tenth of its update's time, else twice as much, between a quarter
+   * of ppo_mini_batch_size and all of it; what else is done by then comes along. With the schedules
+   * that train as rewards come.
+   */
   adaptiveMiniBatch: option(flag, false),
 };
 
@@ -130,15 +149,25 @@ export const rayling = z.strictObject({
   task: option(z.enum(["arithmetic"]).nullable(), null),
   /** The settings of the task. */
   taskKwargs: option(kwargs, {}),
-  /** Supervised steps before the first: prompts with their ground truths. Of the policy tiny. A preset's are of its task alone. */
+  /**
+   * Supervised steps before the first: prompts with their ground truths. Of the policy tiny. A
+   * preset's are of its task alone.
+   */
   warmStartSteps: option(fromZero, 0),
   ...scheduling,
   ...arrangement,
   ...seeds,
   /** Where the files of a run are; null: runs/{project_name}/{experiment_name}. */
   directory: option(text.nullable(), null),
-  /** Where rayling train serves its metrics for Prometheus (trainer.logger prometheus), on the loopback; 0: any port that is free. RAYLING_METRICS_TOKEN is what must be sent. */
+  /**
+   * Where rayling train serves its metrics for Prometheus (trainer.logger prometheus), on the
+   * loopback; 0: any port that is free. RAYLING_METRICS_TOKEN is what must be sent.
+   */
   metricsPort: option(fromZero.max(65_535).nullable(), null),
-  /** Seconds that phases are expected to take, for --dry-run: gen, old_log_prob, ref, values, adv, update_actor, update_critic, testing, save_checkpoint; and reward, of one sample: a number, or [least, most]. */
+  /**
+   * Seconds that phases are expected to take, for --dry-run: gen, old_log_prob, ref, values, adv,
+   * update_actor, update_critic, testing, save_checkpoint; and reward, of one sample: a number, or
+   * [least, most].
+   */
   expectedSeconds: option(seconds, {}),
 });

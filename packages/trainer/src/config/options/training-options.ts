@@ -1,6 +1,7 @@
 /**
- * The options of `PPOTrainer.create`: the entries of the configuration's table by the names that a program has for them. They are the same objects, by which the key of an option is found: there is no
- * list of both. What is no entry stands beside them, and has no key.
+ * The options of `PPOTrainer.create`: the entries of the configuration's table by the names that a
+ * program has for them. They are the same objects, by which the key of an option is found: there is
+ * no list of both. What is no entry stands beside them, and has no key.
  */
 
 import { valueAt, withValue } from "@rayling/config-tree";
@@ -35,7 +36,7 @@ export const trainingOptions = z.strictObject({
   actor: z.strictObject({
     ...learning,
     ...policyLoss,
-    /** Of clip_cov: a permutation of so many. Default: by the seed. */
+    /** Used by clip_cov: a permutation of so many. Default: by the seed. */
     permutation: z.custom<NonNullable<PolicyLossSettings["permutation"]>>().optional(),
   }),
   criticOptions: z.strictObject(valueLearning),
@@ -86,7 +87,7 @@ type Giving<Entry> =
         ? Own | undefined
         : Frozen<z.input<Entry>>;
 
-/** What defaults of a program hang on. */
+/** Facts that defaults of a program hang on. */
 export interface DefaultsContext {
   readonly hasCritic: boolean;
   /** Prompts of a batch. */
@@ -99,18 +100,23 @@ export function ownDefaults(context: DefaultsContext): Readonly<Record<string, u
   return {
     // A critic is given or not: without one gae would only be refused.
     ...(context.hasCritic ? {} : { "algorithm.advEstimator": "grpo" }),
-    // verl's 256 are its recipe's; a program says its batch, and one update of all of it is on-policy.
+    // verl's 256 are its recipe's; a program says its batch, and one update of all of it is
+    // on-policy.
     "actor.ppoMiniBatchSize": context.trainBatchSize,
     // A program that says how groups are filtered wants them filtered.
     "algorithm.filterGroups.enable": true,
-    // A program that asks for samples wants them drawn; verl's users say both, or get the likeliest token.
+    // A program that asks for samples wants them drawn; verl's users say both, or get the
+    // likeliest token.
     "rollout.validation.temperature": 1,
     // A program that names a checkpoint wants it.
     ...((context.resumePath ?? null) === null ? {} : { "checkpoints.resumeMode": "resume_path" }),
   };
 }
 
-/** The configuration's key, with dots, of each option that has one: `actor.lossMode` is `actorRolloutRef.actor.policyLoss.lossMode`. */
+/**
+ * The configuration's key, with dots, of each option that has one: `actor.lossMode` is
+ * `actorRolloutRef.actor.policyLoss.lossMode`.
+ */
 export const keys: ReadonlyMap<string, string> = keysOfOptions();
 
 function keysOfOptions(): ReadonlyMap<string, string> {
@@ -123,7 +129,7 @@ function keysOfOptions(): ReadonlyMap<string, string> {
   );
 }
 
-/** What a configuration says of them. */
+/** Returns what a configuration says of them. */
 export function valuesOf(config: TrainerConfig): TrainingValues {
   const tree = config as unknown as ConfigTree;
   const values = [...keys].reduce<ConfigTree>((result, [option, key]) => {

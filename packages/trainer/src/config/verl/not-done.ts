@@ -1,6 +1,7 @@
 /**
- * verl's keys that would change what a training comes to, and that cannot be had here. A configuration may have them, and is read and printed with them; a run, and the rehearsal before it,
- * refuses the first that does not say what is done anyway.
+ * verl's keys that would change what a training comes to, and that cannot be had here. A
+ * configuration may have them, and is read and printed with them; a run, and the rehearsal before
+ * it, refuses the first that does not say what is done anyway.
  */
 
 import { isTree, valueAt } from "@rayling/config-tree";
@@ -69,7 +70,9 @@ const rules: readonly Rule[] = [
 
 export const notDoneKeys: readonly string[] = rules.flatMap(([keys]) => keys);
 
-/** @param given with its references resolved; what is not given has verl's default, which is done */
+/**
+ * @param given with its references resolved; what is not given has verl's default, which is done
+ */
 export function notDoneIn(given: ConfigTree): NotDone[] {
   return rules.flatMap(([keys, allowed, hint]) =>
     keys.flatMap((key) => {

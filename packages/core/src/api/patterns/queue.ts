@@ -1,0 +1,276 @@
+/**
+ * A first-in first-out queue that many actors and tasks share: one async actor with the items, and a `Queue` on each side that travels.
+ *
+ * Built on the public API. All waiting is done inside the actor, in one thread: whether a waiter got its item or ran out of time is decided
+ * there, once, so a call that times out leaves nothing behind. Somebody who waits to get means that there are no items, and somebody
+ * who waits to put means that there is no room.
+ */
+import { Empty, Full, InvalidOptionError } from "../../shared/errors.ts";
+import { Fifo } from "../../shared/fifo.ts";
+import { Line } from "../../shared/text/line.ts";
+import { type Check, checkOptions, count, flag } from "../../shared/options.ts";
+import { show } from "../../shared/text/show.ts";
+import { kill, registerSerializer } from "../actors.ts";
+import { get, wait } from "../objects.ts";
+import { type ActorClass, type ActorOptions, remote } from "../remote.ts";
+import { letGo } from "../session.ts";
+import type { ActorHandle } from "../types.ts";
+
+export interface QueueOptions {
+  /** How many items it holds; who puts more waits. Default 0: as many as come. */
+  readonly maxsize?: number;
+  /** Of the actor behind it: a name, for example. It needs no CPU unless told otherwise; its concurrency is its own affair. */
+  readonly actorOptions?: Omit<ActorOptions, "maxConcurrency">;
+}
+
+export interface QueueWaitOptions {
+  /** False fails at once instead of waiting. Default true. */
+  readonly block?: boolean;
+  /** Wait this long at most. Default: as long as it takes. */
+  readonly timeoutMs?: number;
+}
+
+export interface QueueShutdownOptions {
+  /** Do not wait for calls that are under way. Default false. */
+  readonly force?: boolean;
+  /** How long they may take to finish. Default 5,000. */
+  readonly gracePeriodMs?: number;
+}
+
+interface Waiter {
+  /** What the waiter wants to put. */
+  readonly item: unknown;
+  readonly finish: (item: unknown) => void;
+  timer: NodeJS.Timeout | undefined;
+}
+
+class QueueActor {
+  readonly #maxsize: number;
+  readonly #items: Fifo<unknown> = new Fifo();
+  readonly #getters: Line<Waiter> = new Line();
+  readonly #putters: Line<Waiter> = new Line();
+  #onQuiet: (() => void)[] = [];
+
+  constructor(maxsize: number) {
+    this.#maxsize = maxsize === 0 ? Number.POSITIVE_INFINITY : maxsize;
+  }
+
+  /** The item is wrapped, so that a ref which is put stays a ref. */
+  put([item]: readonly [unknown], timeoutMs: number | undefined): unknown {
+    if (this.#items.size < this.#maxsize) return this.#add(item);
+    const late = (): Error => new Full(`there was no room within ${timeoutMs} ms`, this.#maxsize);
+    return this.#wait(this.#putters, item, timeoutMs, late);
+  }
+
+  get(timeoutMs: number | undefined): unknown {
+    if (this.#items.size > 0) return this.#take();
+    const late = (): Error => new Empty(`no item came within ${timeoutMs} ms`);
+    return this.#wait(this.#getters, undefined, timeoutMs, late);
+  }
+
+  putNowait(items: readonly unknown[]): void {
+    if (this.#items.size + items.length > this.#maxsize) {
+      throw new Full(
+        `${items.length} more do not fit to the ${this.#items.size} in it`,
+        this.#maxsize,
+      );
+    }
+    for (const item of items) this.#add(item);
+  }
+
+  getNowait(wanted: number): unknown[] {
+    if (this.#items.size < wanted) {
+      throw new Empty(`${wanted} were asked for, ${this.#items.size} are in it`);
+    }
+    return Array.from({ length: wanted }, () => this.#take());
+  }
+
+  size(): number {
+    return this.#items.size;
+  }
+
+  /** Resolves when no call waits any more. */
+  async quiet(): Promise<void> {
+    if (this.#getters.size + this.#putters.size === 0) return;
+    await new Promise<void>((resolve) => this.#onQuiet.push(resolve));
+  }
+
+  full(): boolean {
+    return this.#items.size >= this.#maxsize;
+  }
+
+  #add(item: unknown): void {
+    if (!this.#finishFirst(this.#getters, () => item)) this.#items.push(item);
+  }
+
+  #take(): unknown {
+    const item = this.#items.shift();
+    this.#finishFirst(this.#putters, (putter) => this.#items.push(putter.item));
+    return item;
+  }
+
+  #finishFirst(line: Line<Waiter>, give: (waiter: Waiter) => unknown): boolean {
+    const first = line.shift();
+    if (first === undefined) return false;
+    clearTimeout(first.timer);
+    first.finish(give(first));
+    this.#left();
+    return true;
+  }
+
+  #wait(
+    line: Line<Waiter>,
+    item: unknown,
+    timeoutMs: number | undefined,
+    late: () => Error,
+  ): Promise<unknown> {
+    if (timeoutMs === 0) throw late();
+    return new Promise((finish, reject) => {
+      const waiter: Waiter = { item, finish, timer: undefined };
+      const place = line.add(waiter);
+      if (timeoutMs === undefined) return;
+      waiter.timer = setTimeout(
+        () => {
+          line.take(place);
+          reject(late());
+          this.#left();
+        },
+        Math.min(timeoutMs, longestTimerMs),
+      );
+    });
+  }
+
+  #left(): void {
+    if (this.#getters.size + this.#putters.size > 0) return;
+    for (const resolve of this.#onQuiet.splice(0)) resolve();
+  }
+}
+
+/** setTimeout takes a longer time for no time at all. */
+const longestTimerMs = 2 ** 31 - 1;
+
+const QueueActorClass: ActorClass<typeof QueueActor> = remote(QueueActor);
+
+/** Calls that wait hold a place each, and the call that would free them must find one: no limit of practice. */
+const actorDefaults: ActorOptions = { numCpus: 0, maxConcurrency: 1_000_000 };
+
+const ofTheActor: Check = (value) => {
+  if (typeof value !== "object" || value === null) return "must be an object";
+  return "maxConcurrency" in value ? "must leave maxConcurrency to the queue" : undefined;
+};
+
+type QueueHandle = ActorHandle<QueueActor>;
+
+/** A Queue is its actor; one that arrives from elsewhere is made around the handle that came. */
+const actors: WeakMap<object, QueueHandle> = new WeakMap();
+
+/**
+ * A first-in first-out queue between actors, tasks and the driver. Pass it as an argument, put it into values, return it: all speak to the
+ * same queue. Items of one producer keep their order. An item of a class with a serializer of its own can be put only if the module that
+ * registers it is loaded by the queue's host, too: send plain data.
+ *
+ * Calls reject with Full, Empty, InvalidOptionError, NotEncodableError, with ActorDiedError after its `shutdown`, and with SessionEndedError after that of the session.
+ */
+export class Queue<T = unknown> {
+  /** @throws InvalidOptionError, ActorAlreadyExistsError */
+  constructor(options: QueueOptions = {}) {
+    checkOptions("Queue", options, { maxsize: count(0), actorOptions: ofTheActor });
+    const actorClass = QueueActorClass.options({ ...actorDefaults, ...options.actorOptions });
+    actors.set(this, actorClass.remote(options.maxsize ?? 0));
+  }
+
+  /** Resolves when the item is in the queue; waits while it is full. Rejects with Full when it may not wait, or not any longer. */
+  async put(item: T, options: QueueWaitOptions = {}): Promise<void> {
+    if (!waits("Queue.put", options)) return this.putNowait(item);
+    await get(actorOf(this).put.remote([item], options.timeoutMs));
+  }
+
+  /** The oldest item; waits for one. Rejects with Empty when it may not wait, or not any longer; then it takes none later either. */
+  async get(options: QueueWaitOptions = {}): Promise<T> {
+    if (!waits("Queue.get", options)) return this.getNowait();
+    return (await get(actorOf(this).get.remote(options.timeoutMs))) as T;
+  }
+
+  /** Rejects with Full if there is no room. */
+  async putNowait(item: T): Promise<void> {
+    await get(actorOf(this).putNowait.remote([item]));
+  }
+
+  /** Rejects with Empty if there is no item. */
+  async getNowait(): Promise<T> {
+    const [item] = await get(actorOf(this).getNowait.remote(1));
+    return item as T;
+  }
+
+  /** Puts all of them, or rejects with Full and puts none. */
+  async putNowaitBatch(items: Iterable<T>): Promise<void> {
+    if (typeof items !== "object" || items === null || !(Symbol.iterator in items)) {
+      throw new InvalidOptionError(
+        "items",
+        `Queue.putNowaitBatch takes a list, not ${show(items)}`,
+      );
+    }
+    await get(actorOf(this).putNowait.remote([...items]));
+  }
+
+  /** Takes that many, or rejects with Empty and takes none. */
+  async getNowaitBatch(numItems: number): Promise<T[]> {
+    checkOptions("Queue.getNowaitBatch", { numItems }, { numItems: count(0) });
+    return (await get(actorOf(this).getNowait.remote(numItems))) as T[];
+  }
+
+  /** How many items are in it. */
+  async size(): Promise<number> {
+    return get(actorOf(this).size.remote());
+  }
+
+  async empty(): Promise<boolean> {
+    return (await this.size()) === 0;
+  }
+
+  /** Whether a put would have to wait. */
+  async full(): Promise<boolean> {
+    return get(actorOf(this).full.remote());
+  }
+
+  /** Shuts it down, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await letGo(() => this.shutdown());
+  }
+
+  /** Ends the queue for everybody, with the items that are in it; calls that still wait reject with ActorDiedError. Idempotent. */
+  async shutdown(options: QueueShutdownOptions = {}): Promise<void> {
+    checkOptions("Queue.shutdown", options, {
+      force: flag,
+      gracePeriodMs: count(0, "fraction"),
+    });
+    const actor = actorOf(this);
+    if (options.force !== true) {
+      await wait([actor.quiet.remote()], { timeoutMs: options.gracePeriodMs ?? 5_000 });
+    }
+    await kill(actor);
+  }
+}
+
+registerSerializer<Queue>(Queue, {
+  // Of this copy of the package, as the key of the actor class is.
+  id: `Queue of ${import.meta.url}`,
+  write: (queue) => [actorOf(queue)],
+  read: (data) => {
+    const queue = Object.create(Queue.prototype) as Queue;
+    const [actor] = data as readonly [QueueHandle];
+    actors.set(queue, actor);
+    return queue;
+  },
+});
+
+function actorOf(queue: object): QueueHandle {
+  const actor = actors.get(queue);
+  if (actor === undefined) throw new InvalidOptionError("this", `${show(queue)} is not a Queue`);
+  return actor;
+}
+
+function waits(where: string, options: QueueWaitOptions): boolean {
+  checkOptions(where, options, { block: flag, timeoutMs: count(0, "fraction") });
+  return options.block ?? true;
+}

@@ -1,0 +1,71 @@
+/** Amounts of resources as users write them, checked: fractions go down to 0.0001, memory is in whole bytes. */
+import type { Amounts } from "../../rpc/demand.ts";
+import { type Check, count } from "../../shared/options.ts";
+import { show } from "../../shared/text/show.ts";
+
+const smallest = 0.0001;
+
+export const amount: Check = (value) => {
+  const problem = count(0, "fraction")(value);
+  if (problem !== undefined) return problem;
+  return value !== 0 && (value as number) < smallest
+    ? `must be 0 or at least ${smallest}`
+    : undefined;
+};
+
+/** A GPU can be shared, several cannot be shared by halves. */
+export const gpus: Check = (value) =>
+  amount(value) ??
+  ((value as number) > 1 && !Number.isInteger(value)
+    ? "must be a whole number above 1"
+    : undefined);
+
+export const bytes: Check = count(0);
+
+/** Amounts by the user's own names. */
+export const resources: Check = (value) => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return "must map names to amounts";
+  }
+  for (const [name, wanted] of Object.entries(value)) {
+    const option = ownOptions[name];
+    if (option !== undefined) return `must not hold "${name}", which has the option ${option},`;
+    if (name === "" || name.startsWith("node:__")) return `must not hold ${JSON.stringify(name)}`;
+    const problem = amount(wanted);
+    if (problem !== undefined) return `has ${name}: ${show(wanted)}, which ${problem};`;
+  }
+  return undefined;
+};
+
+/** The same for a bundle, where CPU, GPU and memory are named as the others. */
+export const bundle: Check = (value) => {
+  const problem = named(value, { CPU: amount, GPU: amount, memory: bytes });
+  if (problem !== undefined) return problem;
+  return Object.values(value as Amounts).some((wanted) => wanted > 0)
+    ? undefined
+    : "must not be empty";
+};
+
+/** The same for what the agent of a machine offers besides CPUs. */
+export const offered: Check = (value) => named(value, { GPU: gpus, memory: bytes });
+
+/** @param own those that have no options of their own here */
+function named(value: unknown, own: Readonly<Record<string, Check>>): string | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return "must map names of resources to amounts";
+  }
+  const rest: Record<string, unknown> = { ...value };
+  for (const [name, check] of Object.entries(own)) {
+    const wanted = rest[name];
+    delete rest[name];
+    const problem = wanted === undefined ? undefined : check(wanted);
+    if (problem !== undefined) return `has ${name}: ${show(wanted)}, which ${problem};`;
+  }
+  return resources(rest);
+}
+
+const ownOptions: Readonly<Record<string, string | undefined>> = {
+  CPU: "numCpus",
+  GPU: "numGpus",
+  memory: "memory",
+};

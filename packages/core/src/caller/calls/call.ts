@@ -1,0 +1,250 @@
+/**
+ * One call or task from `.remote()` to its answer, as its caller sees it.
+ *
+ * It settles exactly once, whatever comes: a value, several values, a stream's end, a failure, a cancellation, the loss of its host.
+ * Where it is sent and what its loss means is known to its owner (ActorClient or TaskClient).
+ */
+import type { Encoded } from "../../protocol/codec.ts";
+import type { FailureData } from "../../protocol/failure.ts";
+import type { Route } from "../../protocol/message.ts";
+import type { Demand } from "../../rpc/demand.ts";
+import type { ActorInfo } from "../../rpc/directory.ts";
+import type { CallSignals } from "./call-signals.ts";
+import type { ClientLink } from "./client-link.ts";
+import { type DeathCause, TaskCancelledError } from "../../shared/errors.ts";
+import type { Fifo } from "../../shared/fifo.ts";
+import { messageOf, type ObjectEntry, type Producer } from "../../store/object-entry.ts";
+import type { Pending } from "../../rpc/pending-table.ts";
+import type { Session } from "../../rpc/session.ts";
+import { noteSettle } from "./note-events.ts";
+import type { TaskScope } from "../waits/task-scope.ts";
+
+/** What is the same for all calls of one stub. */
+export interface CallPlan {
+  readonly route: Route;
+  /** Retries after the loss of the host, or after an exception if those are retried; -1 without limit. */
+  readonly maxRetries: number;
+  readonly retryExceptions: boolean | readonly string[];
+  /** A stream runs on when nobody takes its items any more. */
+  readonly isDetached?: boolean;
+}
+
+/** Where answers go that are not one value. */
+export interface Returns {
+  resolveAll?(values: readonly Encoded[]): void;
+  item?(index: number, value: Encoded): void;
+  /** The call is answered with its one value: of a stream, how many items there were. Returns what is wrong with that, if anything is. */
+  end?(value: Encoded): Error | undefined;
+  fail(failure: FailureData): void;
+  /** It was sent, perhaps again. */
+  sent?(session: Session, id: number): void;
+}
+
+/** What an unanswered call waits for: its arguments, its actor, a worker, credit, those before it in its queue, or its answer. */
+export type Stage = "arguments" | "actor" | "worker" | "credit" | "turn" | "sent";
+
+export interface CallOwner {
+  readonly link: ClientLink;
+  /** The actor that is called, if one is. */
+  readonly info: ActorInfo | undefined;
+  /** What a call waits for that was not sent, though its arguments are ready. */
+  stageOf(call: Call): Stage;
+  /** What a task asks of its worker. */
+  demandOf(call: Call): Demand | undefined;
+  /** It has its answer. Called once. */
+  settled(call: Call): void;
+  /** It failed and is to be tried again. */
+  again(call: Call): void;
+  lost(call: Call, reason: DeathCause): void;
+  gone(call: Call): void;
+  /** It came to where its actor is not, or not any more, and so never started. */
+  absent(call: Call): void;
+  /** It was cancelled before it was sent. */
+  withdrawn(call: Call): void;
+  /** A call that is cancelled keeps its place on the other side until its code has ended; who waits for the call is told at once. */
+  readonly keepsPlace: boolean;
+  /** Ends its worker. @throws InvalidOptionError where that is not allowed */
+  force(call: Call): void;
+}
+
+export class Call implements Pending, Producer {
+  readonly owner: CallOwner;
+  readonly queue: Fifo<Call>;
+  readonly plan: CallPlan;
+  readonly args: Encoded;
+  readonly dependencies: readonly ObjectEntry[];
+  /** Its value; the first one of several; of a stream, its completion. */
+  readonly entry: ObjectEntry;
+  readonly returns: Returns | undefined;
+  /** The task that made it, if one did. */
+  readonly parent: TaskScope | undefined;
+  /** Kept alive as long as it is unanswered. */
+  hold: unknown;
+  retriesLeft: number;
+  /** Arguments that are not ready. */
+  unresolved = 0;
+  /** Where it was sent, while it is unanswered there. */
+  session: Session | undefined = undefined;
+  id = -1;
+  /** Which life of the actor it was sent to. */
+  incarnation = 0;
+  /** It was sent in vain: it may be sent again without being a retry. */
+  isUnstarted = false;
+  /** It was made before, and failed or lost its result. */
+  isAgain = false;
+  /** Signals among its arguments. */
+  signals: CallSignals | undefined = undefined;
+  isCancelled = false;
+  isSettled = false;
+  /** It is settled, and the other side has not come to its end. */
+  #keepsPlace = false;
+
+  constructor(
+    owner: CallOwner,
+    queue: Fifo<Call>,
+    plan: CallPlan,
+    args: Encoded,
+    dependencies: readonly ObjectEntry[],
+    entry: ObjectEntry,
+    returns: Returns | undefined,
+    parent: TaskScope | undefined,
+    hold: unknown,
+  ) {
+    this.owner = owner;
+    this.queue = queue;
+    this.plan = plan;
+    this.args = args;
+    this.dependencies = dependencies;
+    this.entry = entry;
+    this.returns = returns;
+    this.parent = parent;
+    this.hold = hold;
+    this.retriesLeft = plan.maxRetries;
+    entry.producer = this;
+  }
+
+  get stage(): Stage {
+    if (this.session !== undefined) return "sent";
+    return this.unresolved > 0 ? "arguments" : this.owner.stageOf(this);
+  }
+
+  /** Sends it; its arguments are ready. Or fails it, if one of them failed. */
+  send(session: Session, route: Route, incarnation: number): void {
+    const { signals } = this;
+    const isPlain = this.dependencies.length === 0 && signals === undefined;
+    const dependencies: Encoded[] = isPlain ? none : [];
+    for (const dependency of this.dependencies) {
+      const { outcome } = dependency;
+      if (outcome?.ok === false) return this.fail(outcome.failure);
+      const value = outcome === undefined ? undefined : messageOf(dependency, outcome);
+      if (value !== undefined) dependencies.push(value);
+    }
+    if (signals !== undefined) {
+      dependencies.push(...signals.states());
+      signals.listen((index, reason) => this.session?.abort(this.id, index, reason));
+    }
+    this.session = session;
+    this.incarnation = incarnation;
+    this.id = session.call(route, this.entry.sequence, this.args, dependencies, this);
+    this.returns?.sent?.(session, this.id);
+  }
+
+  resolve(value: Encoded): void {
+    if (this.isCancelled) {
+      this.owner.link.decline(value);
+      return this.cancelled();
+    }
+    const problem = this.returns?.end?.(value);
+    if (problem !== undefined) return this.fail(this.owner.link.describe(problem));
+    this.owner.link.settle(this.entry, value, this);
+    this.#settled();
+  }
+
+  resolveAll(values: readonly Encoded[]): void {
+    if (this.isCancelled) {
+      for (const value of values) this.owner.link.decline(value);
+      return this.cancelled();
+    }
+    this.returns?.resolveAll?.(values);
+    this.#settled();
+  }
+
+  item(index: number, value: Encoded): void {
+    if (this.isSettled) return this.owner.link.decline(value);
+    this.returns?.item?.(index, value);
+  }
+
+  reject(error: Encoded): void {
+    const failure = this.owner.link.readFailure(error);
+    if (this.isCancelled) return this.cancelled();
+    if (this.retriesLeft !== 0 && this.owner.link.retryable(failure, this.plan.retryExceptions)) {
+      this.retriesLeft -= 1;
+      this.owner.again(this);
+    } else {
+      this.fail(failure);
+    }
+  }
+
+  lose(reason: DeathCause): void {
+    if (this.isCancelled) return this.cancelled();
+    this.owner.lost(this, reason);
+  }
+
+  gone(): void {
+    if (this.isCancelled) return this.cancelled();
+    this.owner.gone(this);
+  }
+
+  absent(): void {
+    if (this.isCancelled) return this.cancelled();
+    this.owner.absent(this);
+  }
+
+  cancelled(): void {
+    if (!this.#keepsPlace) return this.#failCancelled();
+    this.#keepsPlace = false;
+    this.entry.producer = undefined;
+    this.owner.settled(this);
+  }
+
+  #failCancelled(): void {
+    this.fail(this.owner.link.describe(new TaskCancelledError(this.entry.id, this.entry.label)));
+  }
+
+  fail(failure: FailureData): void {
+    if (this.isSettled) return;
+    this.entry.reject(failure);
+    this.returns?.fail(failure);
+    this.#settled();
+  }
+
+  /** Ends it early: now, if it was not sent, else when the other side says so. It is not tried again. */
+  cancel(recursive: boolean, force: boolean): void {
+    if (this.isSettled && !this.#keepsPlace) return;
+    if (force) this.owner.force(this);
+    if (this.isSettled) return;
+    this.isCancelled = true;
+    if (this.session === undefined) {
+      this.#failCancelled();
+      return this.owner.withdrawn(this);
+    }
+    this.session.cancel(this.id, recursive);
+    if (!this.owner.keepsPlace) return;
+    this.#keepsPlace = true;
+    this.#failCancelled();
+    // It may still be ended by force.
+    this.entry.producer = this;
+  }
+
+  #settled(): void {
+    this.isSettled = true;
+    const { events } = this.owner.link;
+    if (events !== undefined) noteSettle(events, this);
+    this.hold = undefined;
+    this.signals?.end();
+    if (!this.#keepsPlace) this.owner.settled(this);
+  }
+}
+
+/** Shared by all calls without dependencies; nobody writes to it. */
+const none: Encoded[] = [];

@@ -1,0 +1,28 @@
+/** The refs of a call that returns several values: all are ready at once, or all fail. */
+import type { Encoded } from "../../protocol/codec.ts";
+import type { FailureData } from "../../protocol/failure.ts";
+import type { ObjectEntry } from "../../store/object-entry.ts";
+import type { Returns } from "./call.ts";
+import type { ClientLink } from "./client-link.ts";
+
+export class ManyReturns implements Returns {
+  readonly entries: readonly ObjectEntry[];
+  readonly #link: ClientLink;
+
+  constructor(entries: readonly ObjectEntry[], link: ClientLink) {
+    this.entries = entries;
+    this.#link = link;
+  }
+
+  resolveAll(values: readonly Encoded[]): void {
+    for (const [index, entry] of this.entries.entries()) {
+      const value = values[index];
+      // The host has checked that there are as many.
+      if (value !== undefined) this.#link.settle(entry, value);
+    }
+  }
+
+  fail(failure: FailureData): void {
+    for (const entry of this.entries) entry.reject(failure);
+  }
+}

@@ -1,0 +1,276 @@
+/**
+ * One caller's tasks: each runs once on a leased worker, when its arguments are ready.
+ *
+ * Tasks have no order among each other. A worker is leased from the directory while there is work and given back when there is
+ * none. A worker that dies costs its task one of `maxRetries`; used up, the task fails with WorkerCrashedError.
+ */
+import type { Demand } from "../../rpc/demand.ts";
+import type { WorkerLease, WorkerRequest } from "../../rpc/directory.ts";
+import type { Session } from "../../rpc/session.ts";
+import { type DeathCause, RaySystemError, taskDeath } from "../../shared/errors.ts";
+import { Fifo } from "../../shared/fifo.ts";
+import type { Call, CallOwner, Stage } from "./call.ts";
+import type { ClientLink } from "./client-link.ts";
+
+/** Tasks that need the same of their worker share leases. */
+interface Lane {
+  readonly worker: WorkerRequest;
+  readonly ready: Fifo<Call>;
+  /** Tickets of the leases that it has asked for. */
+  readonly asked: Set<number>;
+  unanswered: number;
+  /** Workers in a row that could not be reached. */
+  unreached: number;
+}
+
+/** Leases asked for at once beyond those running: the directory queues them, and more than this tells it nothing new. */
+const maxAsking = 4;
+
+/** After this it is somebody else's turn, if somebody waits; asking again costs some microseconds. */
+const longestLeaseMs = 100;
+
+const mostUnreached = 5;
+
+/** Ends after which the task has no place to be tried again. */
+const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
+  "shutdown",
+  "unschedulable",
+  "placement-group-removed",
+  "runtime-env-failed",
+]);
+
+export class TaskClient implements CallOwner {
+  readonly link: ClientLink;
+  readonly info: undefined = undefined;
+  readonly keepsPlace: boolean = true;
+  /** Those with unanswered tasks: every placement group, for one, makes new ones. */
+  readonly #lanes: Map<string, Lane> = new Map();
+  readonly #laneOf: WeakMap<Fifo<Call>, Lane> = new WeakMap();
+  /** By leased worker: until when it takes one task after the other, as of performance.now(). */
+  readonly #leasedUntil: Map<string, number> = new Map();
+  /** Those whose arguments are not ready. */
+  readonly #parked: Set<Call> = new Set();
+  #tickets = 0;
+
+  constructor(link: ClientLink) {
+    this.link = link;
+  }
+
+  /** Tasks that wait here: for an argument or for a worker. */
+  get queued(): number {
+    return [...this.#lanes.values()].reduce(
+      (sum, lane) => sum + lane.ready.size,
+      this.#parked.size,
+    );
+  }
+
+  /** Where a task waits that needs this of its worker; asked once for each task. */
+  queueOf(worker: WorkerRequest): Fifo<Call> {
+    let lane = this.#lanes.get(worker.key);
+    if (lane === undefined) {
+      lane = { worker, ready: new Fifo(), asked: new Set(), unanswered: 0, unreached: 0 };
+      this.#lanes.set(worker.key, lane);
+      this.#laneOf.set(lane.ready, lane);
+    }
+    lane.unanswered += 1;
+    return lane.ready;
+  }
+
+  submit(call: Call): void {
+    for (const dependency of call.dependencies) {
+      if (dependency.outcome !== undefined) continue;
+      call.unresolved += 1;
+      dependency.watch(() => {
+        call.unresolved -= 1;
+        if (call.unresolved === 0 && this.#parked.delete(call)) this.#enqueue(call);
+      });
+    }
+    if (call.unresolved === 0) this.#enqueue(call);
+    else this.#parked.add(call);
+  }
+
+  stageOf(): Stage {
+    return "worker";
+  }
+
+  demandOf(call: Call): Demand | undefined {
+    return this.#laneOf.get(call.queue)?.worker.demand;
+  }
+
+  /** Tasks that were not sent. */
+  *calls(): Iterable<Call> {
+    for (const lane of this.#lanes.values()) yield* lane.ready;
+    yield* this.#parked;
+  }
+
+  settled(call: Call): void {
+    const lane = this.#lane(call);
+    const { key } = lane.worker;
+    lane.unanswered -= 1;
+    if (lane.unanswered === 0 && this.#lanes.get(key) === lane) this.#lanes.delete(key);
+    const { session } = call;
+    if (session === undefined) return;
+    call.session = undefined;
+    this.#next(lane, session);
+  }
+
+  again(call: Call): void {
+    const { session } = call;
+    call.session = undefined;
+    call.queue.push(call);
+    if (session !== undefined) this.#next(this.#lane(call), session);
+  }
+
+  lost(call: Call, reason: DeathCause): void {
+    const hostId = call.session?.peerId;
+    call.session = undefined;
+    if (hostId !== undefined) this.#release(hostId);
+    if (call.retriesLeft !== 0 && !finalKinds.has(reason.kind)) {
+      call.retriesLeft -= 1;
+      this.#enqueue(call);
+    } else {
+      call.fail(this.link.describe(taskDeath(call.entry.label, reason)));
+    }
+  }
+
+  gone(call: Call): void {
+    this.lost(call, { kind: "unreachable", message: "its worker takes no more tasks" });
+  }
+
+  absent(call: Call): void {
+    this.gone(call);
+  }
+
+  /** The directory is not to keep room for what nobody will run. */
+  withdrawn(call: Call): void {
+    if (this.#parked.delete(call)) return;
+    const lane = this.#lane(call);
+    while (lane.ready.peek()?.isSettled === true) lane.ready.shift();
+    for (const ticket of [...lane.asked].slice(lane.ready.size)) {
+      lane.asked.delete(ticket);
+      this.link.directory.withdrawWorker(ticket);
+    }
+  }
+
+  /** The worker ends now, and with it the task. */
+  force(call: Call): void {
+    if (call.session !== undefined) void this.link.directory.endWorker(call.session.peerId);
+  }
+
+  #lane(call: Call): Lane {
+    const lane = this.#laneOf.get(call.queue);
+    if (lane === undefined) throw new RaySystemError(`task ${call.entry.label} has no lane`);
+    return lane;
+  }
+
+  #enqueue(call: Call): void {
+    if (call.isSettled) return;
+    for (const { outcome } of call.dependencies) {
+      if (outcome?.ok === false) return call.fail(outcome.failure);
+    }
+    call.queue.push(call);
+    this.#ask(this.#lane(call));
+  }
+
+  #ask(lane: Lane): void {
+    while (lane.asked.size < Math.min(lane.ready.size, maxAsking)) {
+      const ticket = this.#tickets++;
+      lane.asked.add(ticket);
+      void this.#lease(lane, ticket);
+    }
+  }
+
+  async #lease(lane: Lane, ticket: number): Promise<void> {
+    let lease: WorkerLease;
+    try {
+      lease = await this.link.directory.leaseWorker(lane.worker, ticket);
+    } catch (error) {
+      lane.asked.delete(ticket);
+      const failure = this.link.describe(error as Error);
+      for (const call of lane.ready.drain()) call.fail(failure);
+      return;
+    }
+    lane.asked.delete(ticket);
+    if (lease.state === "withdrawn") return this.#ask(lane);
+    if (lease.state === "refused") {
+      for (const call of lane.ready.drain()) {
+        call.fail(this.link.describe(taskDeath(call.entry.label, lease.cause)));
+      }
+      return;
+    }
+    const { hostId } = lease;
+    const oneTask = lane.worker.demand.strategy.kind === "SPREAD";
+    this.#leasedUntil.set(hostId, oneTask ? 0 : performance.now() + longestLeaseMs);
+    let unreached = "";
+    const session = await this.link.session(hostId).catch((error: Error) => {
+      unreached = error.message;
+      return undefined;
+    });
+    if (session === undefined) {
+      this.#release(hostId);
+      this.#outOfReach(lane, unreached);
+    } else {
+      lane.unreached = 0;
+      this.#run(lane, session);
+    }
+    this.#ask(lane);
+  }
+
+  /** One that died meanwhile is no matter; several in a row are no accident. */
+  #outOfReach(lane: Lane, message: string): void {
+    lane.unreached += 1;
+    if (lane.unreached < mostUnreached) return;
+    lane.unreached = 0;
+    const cause: DeathCause = {
+      kind: "unreachable",
+      message: `no worker can be reached from here: ${message}`,
+    };
+    for (const call of lane.ready.drain()) {
+      call.fail(this.link.describe(taskDeath(call.entry.label, cause)));
+    }
+  }
+
+  /** The next task, unless it is others' turn: who waits for the same resources must not wait for all tasks of this caller. */
+  #next(lane: Lane, session: Session): void {
+    if (performance.now() < (this.#leasedUntil.get(session.peerId) ?? 0)) {
+      return this.#run(lane, session);
+    }
+    this.#release(session.peerId);
+    this.#ask(lane);
+  }
+
+  #release(hostId: string): void {
+    this.#leasedUntil.delete(hostId);
+    this.link.directory.releaseWorker(hostId);
+  }
+
+  #run(lane: Lane, session: Session): void {
+    while (session.isOpen) {
+      const call = lane.ready.shift();
+      if (call === undefined) break;
+      if (call.isSettled) continue;
+      if (this.#remaking(call)) continue;
+      if (this.link.bringing(call.dependencies, () => this.#resume(call, lane, session))) return;
+      call.send(session, call.plan.route, 0);
+      if (!call.isSettled) return;
+    }
+    this.#release(session.peerId);
+    this.#ask(lane);
+  }
+
+  /** An argument that has to be made again needs a worker itself: this one is for others meanwhile. */
+  #remaking(call: Call): boolean {
+    if (!call.dependencies.some(({ outcome }) => outcome?.away?.isLost?.() === true)) return false;
+    this.#parked.add(call);
+    return this.link.bringing(call.dependencies, () => {
+      if (this.#parked.delete(call)) this.#enqueue(call);
+    });
+  }
+
+  /** Its arguments had been away, and much may have happened meanwhile. */
+  #resume(call: Call, lane: Lane, session: Session): void {
+    if (!call.isSettled && session.isOpen) call.send(session, call.plan.route, 0);
+    else this.#enqueue(call);
+    if (call.session === undefined) this.#next(lane, session);
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * A big result that stayed on the host that made it, a process of its own: its owner gets what stands for it, and whoever needs the value pulls it from
+ * there, once.
+ *
+ * The value is an object of that host, counted by its ledger like any other: what stands for it holds a ref to it, and so keeps it there. What is
+ * passed on holds a ref to the owner's object too: a holder that finds the host gone asks the owner, which can have it made again.
+ */
+import type { Encoded } from "../../protocol/codec.ts";
+import type { FailureData } from "../../protocol/failure.ts";
+import { ObjectFetchTimedOutError, ObjectLostError, RaySystemError } from "../../shared/errors.ts";
+import type { Away, ObjectEntry, Outcome } from "../../store/object-entry.ts";
+import { entryOf, ObjectRef } from "../../store/object-ref.ts";
+import type { Waiting } from "../waits/waiting.ts";
+
+/** Results above this stay where they were made, as in Ray. */
+export const inlineBytes: number = 100 * 1024;
+
+/** As in Ray. */
+const fetchTimeoutMs: number = 10 * 60 * 1000;
+
+/** What travels in place of the value. */
+export interface StandIn {
+  readonly kept: ObjectRef;
+  readonly byteLength: number;
+  /** The owner's object; the host that made it does not know it. */
+  readonly object?: ObjectRef;
+}
+
+/** @throws RaySystemError for what stands for nothing */
+export function standInOf(value: unknown): StandIn {
+  const { kept, byteLength, object } = (value ?? {}) as Partial<StandIn>;
+  const isSize = Number.isSafeInteger(byteLength) && (byteLength as number) >= 0;
+  if (
+    !(kept instanceof ObjectRef) ||
+    !isSize ||
+    !(object === undefined || object instanceof ObjectRef)
+  ) {
+    throw new RaySystemError("what came in place of a value stands for none");
+  }
+  return value as StandIn;
+}
+
+export interface LocatedLink {
+  readonly waiting: Waiting;
+  encodeStandIn(standIn: StandIn): Encoded;
+  /** The value of somebody else's object, from its owner itself. */
+  fetchWhole(entry: ObjectEntry): Promise<Outcome>;
+  /** Runs the task of `entry` again; it has its value, or has failed, when this resolves. */
+  remake(entry: ObjectEntry, loss: Error): Promise<void>;
+  /** The value of `entry` is in memory from now on. */
+  arrived(entry: ObjectEntry, value: Encoded): void;
+  revive(failure: FailureData): Error;
+  describe(error: Error): FailureData;
+}
+
+export class Located implements Away {
+  readonly kept: ObjectRef;
+  readonly byteLength: number;
+  readonly #link: LocatedLink;
+  readonly #object: ObjectRef | undefined;
+  #standIn: Encoded | undefined;
+  #bringing: Promise<void> | undefined;
+
+  constructor({ kept, byteLength, object }: StandIn, link: LocatedLink) {
+    this.kept = kept;
+    this.byteLength = byteLength;
+    this.#object = object;
+    this.#link = link;
+  }
+
+  /** Undefined when it is known that it is not there any more. */
+  standIn(entry: ObjectEntry): Encoded | undefined {
+    if (this.isLost()) return undefined;
+    this.#standIn ??= this.#link.encodeStandIn({
+      kept: this.kept,
+      byteLength: this.byteLength,
+      object: this.#object ?? new ObjectRef(entry),
+    });
+    return this.#standIn;
+  }
+
+  isLost(): boolean {
+    return entryOf(this.kept).outcome?.ok === false;
+  }
+
+  bring(entry: ObjectEntry): Promise<void> {
+    this.#bringing ??= this.#bring(entry).finally(() => (this.#bringing = undefined));
+    return this.#bringing;
+  }
+
+  async #bring(entry: ObjectEntry): Promise<void> {
+    const found = await settled(entryOf(this.kept));
+    if (found === undefined) {
+      const { owner } = entryOf(this.kept);
+      const late = new ObjectFetchTimedOutError(entry.id, owner, fetchTimeoutMs);
+      return entry.lost(this.#link.describe(late));
+    }
+    if (found.ok && found.value !== undefined) return this.#link.arrived(entry, found.value);
+    const object = this.#object === undefined ? undefined : entryOf(this.#object);
+    if (object === undefined) return this.#link.remake(entry, this.#loss(entry, found));
+    // It may be made again: that takes a CPU, which a task that waits for its argument here must not hold.
+    const endWaiting = this.#link.waiting.begin("the fetch of an argument", [object]);
+    const whole = await this.#link.fetchWhole(object);
+    endWaiting();
+    if (whole.ok && whole.value !== undefined) this.#link.arrived(entry, whole.value);
+    else if (!whole.ok) entry.lost(whole.failure);
+  }
+
+  #loss(entry: ObjectEntry, outcome: Outcome): Error {
+    const why = outcome.ok ? "its value is gone" : this.#link.revive(outcome.failure).message;
+    const { owner } = entryOf(this.kept);
+    return new ObjectLostError(entry.id, `the host that kept it, ${owner}, has lost it: ${why}`);
+  }
+}
+
+/** Undefined when it takes too long. A value that went to disk is brought. */
+function settled(entry: ObjectEntry): Promise<Outcome | undefined> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => {
+      entry.unwatch(onSettled);
+      resolve(undefined);
+    }, fetchTimeoutMs);
+    timer.unref();
+    const onSettled = (): void => {
+      const { outcome } = entry;
+      if (outcome?.ok === true && outcome.away !== undefined) {
+        void outcome.away.bring(entry).then(onSettled);
+        return;
+      }
+      clearTimeout(timer);
+      resolve(outcome);
+    };
+    entry.watch(onSettled);
+  });
+}

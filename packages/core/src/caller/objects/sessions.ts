@@ -1,0 +1,221 @@
+/**
+ * The sessions of a runtime with its peers, made when first needed; what peers ask about objects is answered here.
+ *
+ * A session that ends says nothing of its peer, which may live and be reached again: what it holds it holds until the directory says that it is dead. Of
+ * several sessions with one peer, calls and fetches go over the newest, and counts of references over the first as long as it lives: a count that is lowered
+ * must not overtake one that was raised.
+ */
+import type { Encoded } from "../../protocol/codec.ts";
+import type { FailureData } from "../../protocol/failure.ts";
+import type { Directory } from "../../rpc/directory.ts";
+import { type CallMessage, Session } from "../../rpc/session.ts";
+import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
+import { warn } from "../../shared/text/warning.ts";
+import type { ObjectEntry } from "../../store/object-entry.ts";
+import { peerOf, type Store } from "../../store/store.ts";
+import type { Channel } from "../../transport/channel.ts";
+import type { ObjectExchange } from "./object-exchange.ts";
+import type { Pulls } from "./pulls.ts";
+
+export interface SessionsLink {
+  readonly id: string;
+  readonly directory: Directory;
+  readonly store: Store;
+  readonly exchange: ObjectExchange;
+  readonly pulls: Pulls;
+  readonly onCall: (call: CallMessage, session: Session) => void;
+  readonly concurrencyOf: (target: string) => number | undefined;
+  settle(entry: ObjectEntry, value: Encoded): void;
+  exportReferences(references: readonly object[], peerId: string): void;
+  decline(value: Encoded): void;
+  describe(error: Error): FailureData;
+}
+
+/** Others to whom one peer passes on what it holds: far more than a cluster has runtimes. */
+const maxNamed: number = 2 ** 16;
+
+/** A session, or the wait for it. */
+interface Way {
+  readonly session: Promise<Session>;
+  opened: Session | undefined;
+}
+
+export class Sessions {
+  readonly #link: SessionsLink;
+  /** The newest with each peer. */
+  readonly #known: Map<string, Way> = new Map();
+  /** The one with each peer that counts of references go over. */
+  readonly #counted: Map<string, Way> = new Map();
+  readonly #open: Set<Session> = new Set();
+  /** Peers of whose death the directory is to tell, and who waits for that here. */
+  readonly #followed: Map<string, Set<(cause: DeathCause) => void>> = new Map();
+  #ended: DeathCause | undefined;
+
+  constructor(link: SessionsLink) {
+    this.#link = link;
+  }
+
+  /** The living ones. */
+  get open(): Iterable<Session> {
+    return this.#open;
+  }
+
+  /** A peer opened a channel to us, or the launcher made one. */
+  add(peerId: string, channel: Channel, connected?: Way): Session {
+    const link = this.#link;
+    const { store, exchange, onCall, concurrencyOf } = link;
+    const named = new Set<string>();
+    const session = new Session(peerId, channel, {
+      onCall,
+      concurrencyOf,
+      onFetch: (id, objectId, whole, from) =>
+        exchange.answer(id, objectId, whole, store.exported(objectId), from),
+      onValue: (objectId, value) => {
+        const entry = store.borrowed(objectId);
+        // Nobody speaks for another owner.
+        if (entry?.owner === peerId) link.settle(entry, value);
+        else link.decline(value);
+      },
+      onReference: (objectId, holder, change) => {
+        if (store.changeReference(objectId, holder, change)) this.#named(peerOf(holder), named);
+      },
+      onCancelObject: (objectId, recursive, force) => {
+        try {
+          store.exported(objectId)?.producer?.cancel(recursive, force);
+        } catch (error) {
+          // The one who asked is not there to hear of it.
+          warn(String(error));
+        }
+      },
+      onParts: (bytes, from, begin) => link.pulls.take(from, bytes, begin),
+      onExport: (references) => link.exportReferences(references, peerId),
+      onUnread: (value) => link.decline(value),
+    });
+    const way = connected ?? this.#way(peerId, Promise.resolve(session));
+    way.opened = session;
+    this.#known.set(peerId, way);
+    this.#open.add(session);
+    void session.closed.then(() => this.#closed(session));
+    return session;
+  }
+
+  /**
+   * A peer says that somebody holds an object of ours, of whose end we must hear.
+   *
+   * @param named those that this peer has named and that may live
+   * @throws RaySystemError for more than there are
+   */
+  #named(holder: string, named: Set<string>): void {
+    if (holder === this.#link.id || this.#known.has(holder) || named.has(holder)) return;
+    if (named.size >= maxNamed) {
+      throw new RaySystemError(`more than ${maxNamed} others hold what it was given`);
+    }
+    named.add(holder);
+    this.whenDead(holder, () => void named.delete(holder));
+  }
+
+  /** Counts go over it, too, if there is none yet for them. */
+  #way(peerId: string, session: Promise<Session>): Way {
+    const way: Way = { session, opened: undefined };
+    if (!this.#counted.has(peerId)) this.#counted.set(peerId, way);
+    return way;
+  }
+
+  #closed(session: Session): void {
+    const { peerId } = session;
+    this.#open.delete(session);
+    if (this.#known.get(peerId)?.opened === session) this.#known.delete(peerId);
+    if (this.#counted.get(peerId)?.opened === session) this.#lostCounts(peerId);
+    if (![...this.#open].some((other) => other.peerId === peerId)) this.#follow(peerId);
+  }
+
+  /** What was said of references may not have arrived. */
+  #lostCounts(peerId: string): void {
+    this.#counted.delete(peerId);
+    this.#link.store.wayLost(peerId);
+  }
+
+  /** A peer without a session to us has what it holds until the directory knows of its death, which may be long ago. */
+  #follow(peerId: string): Set<(cause: DeathCause) => void> {
+    const known = this.#followed.get(peerId);
+    if (known !== undefined) return known;
+    const watchers = new Set<(cause: DeathCause) => void>();
+    this.#followed.set(peerId, watchers);
+    this.#link.directory.death(peerId).then(
+      (cause) => {
+        this.#followed.delete(peerId);
+        this.#dropHolder(peerId, cause);
+        for (const watcher of watchers) watcher(cause);
+      },
+      // A directory that does not answer ends with this runtime.
+      () => undefined,
+    );
+    return watchers;
+  }
+
+  /** Calls back when the directory says that the peer is dead, or this runtime ends; at once if it has. Returns the end of that wish. */
+  whenDead(peerId: string, watcher: (cause: DeathCause) => void): () => void {
+    if (this.#ended !== undefined) {
+      watcher(this.#ended);
+      return () => undefined;
+    }
+    const watchers = this.#follow(peerId);
+    watchers.add(watcher);
+    return () => void watchers.delete(watcher);
+  }
+
+  #dropHolder(peerId: string, cause: DeathCause): void {
+    const { store } = this.#link;
+    store.dropHolder(peerId, cause, (error) => this.#link.describe(error));
+  }
+
+  /** The one with that peer, which the directory connects us to if there is none. Rejects when it is gone. */
+  async with(peerId: string): Promise<Session> {
+    const known = this.#known.get(peerId);
+    if (known !== undefined && !isCut(known)) return known.session;
+    const connecting = this.#link.directory
+      .connect(peerId)
+      .then((channel) => this.add(peerId, channel, way));
+    const way = this.#way(peerId, connecting);
+    this.#known.set(peerId, way);
+    try {
+      return await connecting;
+    } catch (error) {
+      if (this.#known.get(peerId) === way) this.#known.delete(peerId);
+      if (this.#counted.get(peerId) === way) this.#lostCounts(peerId);
+      this.#follow(peerId);
+      throw error;
+    }
+  }
+
+  /** The one that counts of references go over. Rejects when the peer cannot be reached, and they are lost. */
+  forCounts(peerId: string): Promise<Session> {
+    const counted = this.#counted.get(peerId);
+    if (counted !== undefined && !isCut(counted)) return counted.session;
+    if (counted !== undefined) this.#lostCounts(peerId);
+    const connected = this.with(peerId);
+    // The promise that whoever comes next is given, too: what waits for another one might be overtaken.
+    const way = this.#known.get(peerId);
+    if (way === undefined) return connected;
+    connected.catch(() => undefined);
+    this.#counted.set(peerId, way);
+    return way.session;
+  }
+
+  /** Sends what is gathered, on every session: the thread is about to end. */
+  flush(): void {
+    for (const session of this.#open) session.flush();
+  }
+
+  close(reason: DeathCause): void {
+    this.#ended ??= reason;
+    for (const watchers of this.#followed.values()) for (const watcher of watchers) watcher(reason);
+    this.#followed.clear();
+    for (const session of this.#open) session.close(reason);
+  }
+}
+
+/** It may take a while to be told why, and to end. */
+function isCut({ opened }: Way): boolean {
+  return opened?.isConnected === false;
+}

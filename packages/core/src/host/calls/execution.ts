@@ -1,0 +1,345 @@
+/**
+ * A call that is under way in this host and did not end in the turn in which it started: queued, awaiting, or streaming.
+ *
+ * It answers once: with its value, its failure, or that it was cancelled. Cancelled, it aborts its signal and stops what its code waits for; the user's
+ * promise goes on until it ends by itself, and keeps its place until then: in the actor, which answers at once, or, of a task, on the worker, which answers
+ * only when it is free (those who wait for the task have not waited for that).
+ */
+import type { Caller } from "../../caller/caller.ts";
+import type { ActorScope, Stop, TaskScope } from "../../caller/waits/task-scope.ts";
+import type { Encoded } from "../../protocol/codec.ts";
+import { noMoreItems, unlimitedItems } from "../../protocol/message.ts";
+import type { Assignment } from "../../rpc/demand.ts";
+import type { CallMessage, Running, Session } from "../../rpc/session.ts";
+import type { TaskEvents } from "../../inside/task-events.ts";
+import { clockMs } from "../../shared/clock.ts";
+import { type RemoteSite, TaskCancelledError } from "../../shared/errors.ts";
+import { countSignals, ReceivedSignals } from "./received-signals.ts";
+
+/** What is known of a call without its arguments: the user's code may keep them, its execution does not. */
+export type CallHead = Pick<CallMessage, "id" | "sequence" | "route">;
+
+/** What runs calls: an actor, or the task runner. */
+export interface ExecutionSite {
+  readonly caller: Caller;
+  readonly actor: ActorScope | undefined;
+  readonly assignment: Assignment;
+  functionName(call: CallHead): string;
+  /** One that waited in its mailbox has its answer, and will not run. */
+  withdrawn?(execution: Execution): void;
+}
+
+export class Execution implements Running, TaskScope, CallHead {
+  readonly id: number;
+  readonly sequence: number;
+  readonly route: CallMessage["route"];
+  readonly session: Session;
+  readonly #site: ExecutionSite;
+  #controller: AbortController | undefined;
+  #isAnswered = false;
+  #isCancelled = false;
+  /** What its code waits for, made when needed. */
+  #waits: Set<Stop> | undefined;
+  #isToInterrupt = false;
+  /** It ended its actor, and so has no value. */
+  #exits = false;
+  /** How many items of a stream its consumer has taken. */
+  #taken = 0;
+  /** It takes no more: nothing that is made from now on is of use to anybody, and the items before stay what they are. */
+  #isLeft = false;
+  #wake: (() => void) | undefined;
+  /** That came among its arguments, made when needed. */
+  #signals: ReceivedSignals | undefined;
+  readonly #signalCount: number;
+  /** While it waits in a mailbox: what it is to run. */
+  queued: CallMessage | undefined;
+  /** When it began and had its arguments, where that is noted. */
+  #startMs = 0;
+  #decodedMs = 0;
+
+  constructor(call: CallMessage, session: Session, site: ExecutionSite) {
+    this.id = call.id;
+    this.sequence = call.sequence;
+    this.route = call.route;
+    this.session = session;
+    this.#site = site;
+    this.#signalCount = countSignals(call.dependencies);
+    session.track(call.id, this);
+  }
+
+  get taskId(): string {
+    return `${this.session.peerId}:${this.sequence}`;
+  }
+
+  get functionName(): string {
+    return this.#site.functionName(this);
+  }
+
+  get taskName(): string {
+    return this.route.shape?.name ?? this.functionName;
+  }
+
+  get actor(): ActorScope | undefined {
+    return this.#site.actor;
+  }
+
+  get assignment(): Assignment {
+    return this.#site.assignment;
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if ((this.#isCancelled || this.#isLeft) && !this.#controller.signal.aborted)
+      this.#controller.abort(this.#reason());
+    return this.#controller.signal;
+  }
+
+  get isQueued(): boolean {
+    return this.queued !== undefined;
+  }
+
+  get isAnswered(): boolean {
+    return this.#isAnswered;
+  }
+
+  /** Whether anything that it makes is of use to anybody. */
+  get isWanted(): boolean {
+    return !this.#isAnswered && !this.#isCancelled && !this.#isLeft;
+  }
+
+  /** The consumer of its items has left it. */
+  get isLeft(): boolean {
+    return this.#isLeft;
+  }
+
+  isCancelled(): boolean {
+    if (!this.#isAnswered) this.session.poll();
+    return this.#isCancelled;
+  }
+
+  cancel(recursive: boolean): void {
+    if (this.#isCancelled) return;
+    this.#isCancelled = true;
+    if (this.actor !== undefined) this.#answerCancelled();
+    if (recursive) this.#site.caller.cancelChildren(this);
+    this.#stop();
+  }
+
+  waits(stop: Stop): () => void {
+    const waits = (this.#waits ??= new Set());
+    waits.add(stop);
+    return () => void waits.delete(stop);
+  }
+
+  takeInterruption(): TaskCancelledError | undefined {
+    if (!this.#isToInterrupt) return undefined;
+    this.#isToInterrupt = false;
+    return this.#reason();
+  }
+
+  /** Its code has come to its end. */
+  ended(): void {
+    if (this.#isCancelled) this.#answerCancelled();
+  }
+
+  exitActor(message: string): void {
+    this.#exits = true;
+    this.actor?.exit({ kind: "exit-actor", message });
+  }
+
+  consumed(count: number): void {
+    if (count === noMoreItems) {
+      if (this.#isLeft) return;
+      this.#isLeft = true;
+      return this.#stop();
+    }
+    this.#taken = count;
+    this.#wake?.();
+  }
+
+  /** Those among its arguments; connected until it is answered. */
+  get signals(): ReceivedSignals {
+    this.#signals ??= new ReceivedSignals(this.#site.caller.codec, this.#signalCount);
+    return this.#signals;
+  }
+
+  /** Whether its caller may still abort one of them. */
+  get hasSignals(): boolean {
+    return this.#signals?.isConnected === true;
+  }
+
+  aborted(index: number, reason: Encoded): void {
+    this.signals.aborted(index, reason);
+  }
+
+  callerLost(): void {
+    this.#wake?.();
+  }
+
+  /** Waits until an item of that index may be made. Returns whether anybody wants it. */
+  async wanted(index: number): Promise<boolean> {
+    const ahead = this.route.shape?.ahead ?? unlimitedItems;
+    const isOver = (): boolean => this.#isCancelled || this.#isLeft || !this.session.isOpen;
+    while (!isOver() && index >= this.#taken + ahead) {
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    this.#wake = undefined;
+    return !isOver();
+  }
+
+  answer(value: unknown): void {
+    if (this.#isAnswered) return;
+    if (this.#isCancelled) return this.#answerCancelled();
+    if (this.#exits) return this.answerGone();
+    answerCall(this, this.session, this.#site, value, (ok) => this.#end(ok));
+  }
+
+  answerFailure(error: unknown): void {
+    if (this.#isAnswered) return;
+    if (this.#isCancelled) return this.#answerCancelled();
+    if (this.#exits) return this.answerGone();
+    this.#end(false);
+    answerFailure(this, this.session, this.#site, error);
+  }
+
+  answerGone(): void {
+    if (this.#isAnswered) return;
+    this.#end(false);
+    this.session.answerGone(this.id);
+  }
+
+  /** It never began. */
+  answerAbsent(): void {
+    if (this.#isAnswered) return;
+    this.#end(false);
+    this.session.answerAbsent(this.id);
+  }
+
+  /** Its actor was ended: the answer is "gone", and what goes on is told to stop. */
+  discard(): void {
+    this.answerGone();
+    this.#isCancelled = true;
+    this.#stop();
+  }
+
+  /** It runs, and began at that time; its arguments are decoded now. */
+  begun(startMs: number): void {
+    this.#startMs = startMs;
+    this.#decodedMs = clockMs();
+  }
+
+  #answerCancelled(): void {
+    if (this.#isAnswered) return;
+    this.#end(false);
+    this.session.answerCancelled(this.id);
+  }
+
+  /** Everybody who may be waiting in it hears that it is to end. */
+  #stop(): void {
+    this.#controller?.abort(this.#reason());
+    this.#wake?.();
+    const waits = [...(this.#waits ?? [])];
+    this.#isToInterrupt = waits.length === 0;
+    for (const stop of waits) stop(this.#reason());
+  }
+
+  #end(ok: boolean): void {
+    const { events } = this.#site.caller;
+    if (events !== undefined && this.#startMs > 0) {
+      noteExecution(
+        events,
+        { call: this, session: this.session, functionName: this.functionName },
+        this.#startMs,
+        this.#decodedMs,
+        ok,
+      );
+    }
+    this.#isAnswered = true;
+    this.#signals?.end();
+    this.session.untrack(this.id);
+    if (this.queued === undefined) return;
+    // Its arguments are no part of its peer's credit any more.
+    this.queued = undefined;
+    this.#site.withdrawn?.(this);
+  }
+
+  #reason(): TaskCancelledError {
+    return new TaskCancelledError(this.taskId, this.taskName);
+  }
+}
+
+/** @param ended called when the answer is certain, before it is sent */
+export function answerCall(
+  call: CallHead,
+  session: Session,
+  site: ExecutionSite,
+  value: unknown,
+  ended?: (ok: boolean) => void,
+): void {
+  const returns = call.route.shape?.returns;
+  const { codec } = site.caller;
+  const label = `result of ${site.functionName(call)}`;
+  let encoded: Encoded | undefined;
+  let several: Encoded[] = [];
+  try {
+    if (returns === undefined || returns === "streaming") encoded = codec.encode(value, label);
+    else {
+      several = severalOf(value, returns, label).map((one, index) =>
+        codec.encode(one, `${label}[${index}]`),
+      );
+    }
+  } catch (error) {
+    ended?.(false);
+    return answerFailure(call, session, site, error);
+  }
+  ended?.(true);
+  if (encoded === undefined) session.answerAll(call.id, several);
+  else session.answer(call.id, site.caller.placed(encoded, site.functionName(call)));
+}
+
+export function answerFailure(
+  call: CallHead,
+  session: Session,
+  site: ExecutionSite,
+  error: unknown,
+): void {
+  const { caller, actor } = site;
+  const where: RemoteSite = {
+    functionName: site.functionName(call),
+    hostId: caller.id,
+    ...(actor === undefined ? {} : { actorId: actor.info.actorId }),
+  };
+  session.answerFailure(call.id, caller.codec.encodeFailure(error, where));
+}
+
+function severalOf(value: unknown, count: number, label: string): readonly unknown[] {
+  if (count === 0) return [];
+  const isIterable =
+    typeof value === "object" &&
+    value !== null &&
+    typeof (value as Iterable<unknown>)[Symbol.iterator] === "function";
+  const values = isIterable ? [...(value as Iterable<unknown>)] : undefined;
+  if (values?.length === count) return values;
+  const found = values === undefined ? typeof value : `${values.length} values`;
+  throw new RangeError(
+    `${label} must be a list of ${count} values, as its numReturns says; it is ${found}`,
+  );
+}
+
+/** What ran, from when to when. */
+export function noteExecution(
+  events: TaskEvents,
+  {
+    call,
+    session,
+    functionName,
+  }: { readonly call: CallHead; readonly session: Session; readonly functionName: string },
+  startMs: number,
+  decodedMs: number,
+  ok: boolean,
+): void {
+  const { sequence, route } = call;
+  const name = route.shape?.name ?? functionName;
+  const owner = session.peerId;
+  events.add({ kind: "execute", owner, sequence, name, startMs, decodedMs, endMs: clockMs(), ok });
+}

@@ -1,0 +1,151 @@
+/** The actors of a host: those that run in it, and those that are being created. */
+import type { Remote } from "comlink";
+import type { Caller } from "../../caller/caller.ts";
+import { type CauseData, causeFromData, causeToData } from "../../protocol/cause.ts";
+import type { Encoded } from "../../protocol/codec.ts";
+import { totalConcurrency } from "../../rpc/directory.ts";
+import { RemoteNotRegisteredError } from "../../shared/errors.ts";
+import type {
+  CreateRequest,
+  CreateResult,
+  DriverControl,
+  FailedCreation,
+  HostStats,
+} from "../control.ts";
+import type { Idleness } from "./idleness.ts";
+import { decodeArguments, Instance } from "./instance.ts";
+import type { Loader } from "../code/loader.ts";
+import { countSignals } from "./received-signals.ts";
+
+type ActorConstructor = new (...args: unknown[]) => object;
+
+export interface HostedActorsParts {
+  readonly caller: Caller;
+  readonly driver: Remote<DriverControl>;
+  readonly idleness: Idleness;
+  /** Finds what actors run. */
+  readonly loader: Pick<Loader, "find">;
+}
+
+export class HostedActors {
+  readonly #parts: HostedActorsParts;
+  readonly #instances: Map<string, Instance> = new Map();
+  readonly #creating: Set<string> = new Set();
+
+  constructor(parts: HostedActorsParts) {
+    this.#parts = parts;
+  }
+
+  get size(): number {
+    return this.#instances.size;
+  }
+
+  get(target: string): Instance | undefined {
+    return this.#instances.get(target);
+  }
+
+  /** How many calls it runs at once; undefined: it is not here. */
+  concurrencyOf(target: string): number | undefined {
+    const info = this.#instances.get(target)?.info;
+    return info === undefined ? undefined : totalConcurrency(info);
+  }
+
+  async create(requests: readonly CreateRequest[]): Promise<readonly CreateResult[]> {
+    for (const { target } of requests) this.#creating.add(target);
+    return Promise.all(requests.map((request) => this.#create(request)));
+  }
+
+  async #create(request: CreateRequest): Promise<CreateResult> {
+    const { caller, idleness, loader } = this.#parts;
+    const { target, key, args } = request;
+    const decline = (): void => {
+      for (const value of [args.values, ...args.dependencies]) caller.decline(value);
+    };
+    idleness.look();
+    let ActorClass: ActorConstructor;
+    try {
+      ActorClass = (await loader.find(key)) as ActorConstructor;
+    } catch (error) {
+      this.#creating.delete(target);
+      decline();
+      const isUnknown = error instanceof RemoteNotRegisteredError;
+      return this.#failed(isUnknown ? "not-registered" : "load-failed", error);
+    }
+    // It was ended while its module was loaded.
+    if (!this.#creating.delete(target)) {
+      decline();
+      return { ok: true };
+    }
+    try {
+      this.#instances.set(target, this.#constructed(request, ActorClass));
+      return { ok: true };
+    } catch (error) {
+      decline();
+      return this.#failed("init-failed", error);
+    }
+  }
+
+  #constructed(request: CreateRequest, ActorClass: ActorConstructor): Instance {
+    const { caller, driver, idleness, loader } = this.#parts;
+    const { target, key: _key, args, ...rest } = request;
+    const { incarnation } = request;
+    const { actorId } = request.info;
+    const { dependencies } = args;
+    const instance = new Instance({
+      ...rest,
+      caller,
+      idleness,
+      signalCount: countSignals(dependencies),
+      findFunction: (functionKey) => loader.find(functionKey),
+      // A driver that cannot be told is ending, and this host with it.
+      onExiting: (cause) => {
+        void driver.exiting(actorId, incarnation, causeToData(cause)).catch(() => undefined);
+      },
+      onExit: (cause) => {
+        this.#instances.delete(target);
+        void driver.exited(actorId, incarnation, causeToData(cause)).catch(() => undefined);
+      },
+    });
+    const given = { arguments: args.values, dependencies };
+    instance.construct(
+      ActorClass,
+      decodeArguments(caller.codec, given, () => instance.signals),
+    );
+    return instance;
+  }
+
+  #failed(kind: FailedCreation["kind"], error: unknown): CreateResult {
+    const { codec } = this.#parts.caller;
+    return { ok: false, kind, failure: codec.decodeFailure(codec.encodeFailure(error)) };
+  }
+
+  /** A signal among the arguments of a constructor is aborted. */
+  abortSignal(target: string, index: number, reason: Encoded): void {
+    const instance = this.#instances.get(target);
+    if (instance === undefined) this.#parts.caller.decline(reason);
+    else instance.signals.aborted(index, reason);
+  }
+
+  /** Its calls in the queue end; the hook runs when what runs has ended. */
+  terminate(target: string, cause: CauseData): void {
+    this.#instances.get(target)?.exit(causeFromData(cause));
+  }
+
+  /** They are gone, whatever they do. */
+  discard(targets: readonly string[]): void {
+    for (const target of targets) {
+      this.#creating.delete(target);
+      this.#instances.get(target)?.discard();
+      this.#instances.delete(target);
+    }
+    this.#parts.caller.flush();
+  }
+
+  stats(): HostStats["actors"] {
+    return [...this.#instances.values()].map((instance) => ({
+      actorId: instance.info.actorId,
+      className: instance.info.className,
+      ...instance.stats,
+    }));
+  }
+}

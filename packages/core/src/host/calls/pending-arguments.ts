@@ -1,0 +1,155 @@
+/**
+ * Calls that arrived with arguments whose values are on another host: they are pulled from there before the call is run.
+ *
+ * Calls of one session to one concurrency group of an actor keep their order: what comes behind such a call waits with it. What comes over another one does
+ * not, be it of the same peer: an old session that was cut may end late. Tasks have no order. One that is cancelled is answered at once and keeps nobody
+ * waiting; what is on its way for it comes in vain.
+ */
+import type { Caller } from "../../caller/caller.ts";
+import type { Encoded } from "../../protocol/codec.ts";
+import type { CallMessage, Running, Session } from "../../rpc/session.ts";
+import { Fifo } from "../../shared/fifo.ts";
+import { brokenChannel } from "../../transport/channel.ts";
+
+/** Runs a call, or answers it. */
+export type RunCall = (call: CallMessage, session: Session) => void;
+
+export class PendingArguments {
+  readonly #caller: Caller;
+  readonly #run: RunCall;
+  readonly #lines: Map<Session, Map<string, Fifo<Arrival>>> = new Map();
+
+  constructor(caller: Caller, run: RunCall) {
+    this.#caller = caller;
+    this.#run = run;
+  }
+
+  /** Whether the call has to wait here; it is run later then. */
+  takes(call: CallMessage, session: Session, isOrdered: boolean): boolean {
+    const { target, shape } = call.route;
+    const place = isOrdered ? JSON.stringify([target, shape?.group]) : String(call.id);
+    let lines = this.#lines.get(session);
+    let line = lines?.get(place);
+    const isAway = call.dependencies.some(({ isLocated }) => isLocated === true);
+    if (line === undefined && !isAway) return false;
+    if (lines === undefined) {
+      lines = new Map();
+      this.#lines.set(session, lines);
+    }
+    if (line === undefined) {
+      line = new Fifo();
+      lines.set(place, line);
+    }
+    // A method may be on the stack that asks whether it was cancelled: nothing starts inside it.
+    const arrival = new Arrival(call, session, () =>
+      queueMicrotask(() => this.#next(session, place)),
+    );
+    line.push(arrival);
+    if (isAway) void this.#pull(arrival, session, place);
+    else arrival.isReady = true;
+    return true;
+  }
+
+  get isEmpty(): boolean {
+    return this.#lines.size === 0;
+  }
+
+  async #pull(arrival: Arrival, session: Session, place: string): Promise<void> {
+    await arrival.pull(this.#caller);
+    this.#next(session, place);
+  }
+
+  #next(session: Session, place: string): void {
+    const lines = this.#lines.get(session);
+    const line = lines?.get(place);
+    if (lines === undefined || line === undefined) return;
+    for (let head = line.peek(); head?.isReady === true; head = line.peek()) {
+      line.shift();
+      head.leave(this.#caller, this.#run);
+    }
+    // Running one may have begun a new line in its place.
+    if (line.size > 0 || lines.get(place) !== line) return;
+    lines.delete(place);
+    if (lines.size === 0 && this.#lines.get(session) === lines) this.#lines.delete(session);
+  }
+}
+
+class Arrival implements Running {
+  readonly #call: CallMessage;
+  readonly #session: Session;
+  #dependencies: readonly Encoded[] = [];
+  #failure: Encoded | undefined;
+  /** It was cancelled, or its caller is gone: it never runs. */
+  #isOver = false;
+  #consumed = 0;
+  readonly #aborted: (readonly [number, Encoded])[] = [];
+  readonly #onOver: () => void;
+  isReady = false;
+
+  constructor(call: CallMessage, session: Session, onOver: () => void) {
+    this.#call = call;
+    this.#session = session;
+    this.#onOver = onOver;
+    session.track(call.id, this);
+  }
+
+  async pull(caller: Caller): Promise<void> {
+    const entries = this.#call.dependencies.map((value) => {
+      const entry = caller.createEntry("an argument");
+      caller.settle(entry, value);
+      return entry;
+    });
+    await caller.bringHere(entries, () => {
+      const failed = entries.find(({ outcome }) => outcome?.ok === false)?.outcome;
+      if (failed?.ok === false) this.#failure = caller.codec.encode(failed.failure, "error");
+      this.#dependencies = entries.flatMap(({ outcome }) => outcome?.value ?? []);
+    });
+    this.isReady = true;
+  }
+
+  leave(caller: Caller, run: RunCall): void {
+    if (this.#isOver) return;
+    const { id } = this.#call;
+    const session = this.#session;
+    session.untrack(id);
+    if (this.#failure !== undefined) return session.answerFailure(id, this.#failure);
+    const isPulled = this.#dependencies.length > 0;
+    try {
+      run(isPulled ? { ...this.#call, dependencies: this.#dependencies } : this.#call, session);
+      if (this.#consumed > 0) session.runningOf(id)?.consumed(this.#consumed);
+      for (const [index, reason] of this.#aborted) session.runningOf(id)?.aborted(index, reason);
+    } catch (error) {
+      // As if it had come just now.
+      session.close(brokenChannel(error));
+    }
+  }
+
+  cancel(): void {
+    this.#end();
+    this.#session.answerCancelled(this.#call.id);
+    this.#onOver();
+  }
+
+  consumed(count: number): void {
+    // It has made nothing yet; it may have been left already.
+    this.#consumed = count;
+  }
+
+  aborted(index: number, reason: Encoded): void {
+    this.#aborted.push([index, reason]);
+  }
+
+  callerLost(): void {
+    this.#end();
+    // Nobody hears it: it ends here for what came with it.
+    this.#session.answerGone(this.#call.id);
+    this.#onOver();
+  }
+
+  /** Its number is given out again from now on. */
+  #end(): void {
+    this.#session.untrack(this.#call.id);
+    this.#isOver = true;
+    this.isReady = true;
+  }
+}

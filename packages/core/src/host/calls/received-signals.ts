@@ -1,0 +1,69 @@
+/**
+ * The AbortSignals that came with one call, or with the constructor of an actor: real ones, which are aborted when those of the caller are.
+ *
+ * What came before anybody looked at them is kept for them. After `end` they are never aborted any more.
+ */
+import type { Codec, Encoded } from "../../protocol/codec.ts";
+
+export class ReceivedSignals {
+  readonly #codec: Codec;
+  readonly #count: number;
+  readonly #controllers: Map<number, AbortController> = new Map();
+  readonly #early: Map<number, unknown> = new Map();
+  #isEnded = false;
+
+  constructor(codec: Codec, count: number) {
+    this.#codec = codec;
+    this.#count = count;
+  }
+
+  /** Whether one of them may still be aborted. */
+  get isConnected(): boolean {
+    return !this.#isEnded && this.#controllers.size > 0;
+  }
+
+  /** @param index among the signals of the call */
+  open(index: number, state: Encoded): AbortSignal {
+    const controller = new AbortController();
+    const [isAborted, reason] = stateOf(this.#codec.decode(state));
+    if (isAborted) controller.abort(reason);
+    else if (this.#early.has(index)) controller.abort(this.#early.get(index));
+    else if (!this.#isEnded) this.#controllers.set(index, controller);
+    return controller.signal;
+  }
+
+  /** There is no such signal, or nobody looks at it any more: then only the refs inside count. */
+  aborted(index: number, reason: Encoded): void {
+    const controller = this.#controllers.get(index);
+    const isNew = index < this.#count && !this.#early.has(index);
+    if (this.#isEnded || !isNew) return this.#codec.decline(reason);
+    this.#early.set(index, this.#read(reason));
+    this.#controllers.delete(index);
+    controller?.abort(this.#early.get(index));
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    this.#controllers.clear();
+    this.#early.clear();
+  }
+
+  #read(reason: Encoded): unknown {
+    try {
+      return this.#codec.decode(reason);
+    } catch (unreadable) {
+      return unreadable;
+    }
+  }
+}
+
+/** How many of the bodies beside the arguments of a call are states of signals. */
+export function countSignals(dependencies: readonly Encoded[]): number {
+  let count = 0;
+  for (const { isSignal } of dependencies) if (isSignal === true) count += 1;
+  return count;
+}
+
+function stateOf(value: unknown): readonly [boolean, unknown] {
+  return Array.isArray(value) ? [value[0] === true, value[1]] : [false, undefined];
+}

@@ -1,0 +1,129 @@
+/**
+ * What a module does at its top level runs again in each worker that loads it. Two things that are meant to happen once are warned of, by their line: a server that is
+ * started, and a file that is begun anew.
+ *
+ * Node tells of servers. Nobody tells of files, so that the functions that open them are others while a module loads, and Node's own again after that.
+ */
+import { subscribe } from "node:diagnostics_channel";
+import fs, { constants } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { fileURLToPath } from "node:url";
+import { currentLoading } from "../../caller/current.ts";
+import { warn } from "../../shared/text/warning.ts";
+import { placeText, userPlace } from "./call-chain.ts";
+
+export const ofTheDriver =
+  "Keep what is the driver's own behind if (import.meta.main), or below await init(), which goes no further in a worker";
+
+export function warnOfServers(): void {
+  subscribe("tracing:net.server.listen:asyncStart", () => warnOf("a server is started"));
+}
+
+type Opens = (path: unknown, ...rest: readonly unknown[]) => unknown;
+type Functions = Record<string, Opens>;
+
+/** Where the flags are among the arguments, and what they are without. */
+interface Flags {
+  readonly at: number;
+  readonly standard: string | number;
+}
+
+const written: Flags = { at: 2, standard: "w" };
+const opened: Flags = { at: 1, standard: "r" };
+const streamed: Flags = { at: 1, standard: "w" };
+const cut: Flags = { at: -1, standard: "w" };
+
+const watched: readonly (readonly [Functions, Readonly<Record<string, Flags>>])[] = [
+  [
+    fs as unknown as Functions,
+    {
+      writeFileSync: written,
+      writeFile: written,
+      openSync: opened,
+      open: opened,
+      createWriteStream: streamed,
+      truncateSync: cut,
+      truncate: cut,
+    },
+  ],
+  [fs.promises as unknown as Functions, { writeFile: written, open: opened, truncate: cut }],
+];
+
+/** Of one thread: the functions are others as long as one module loads. */
+export class FileWatch {
+  #loads = 0;
+  #restore: () => void = () => undefined;
+  /** A stream opens its file by another of these functions. */
+  readonly #warned: Set<string> = new Set();
+
+  /** @returns what ends it, once */
+  begin(): () => void {
+    if (this.#loads === 0) this.#restore = watchFiles((path) => this.#begunAnew(path));
+    this.#loads += 1;
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      this.#loads -= 1;
+      if (this.#loads === 0) this.#restore();
+    };
+  }
+
+  #begunAnew(path: unknown): void {
+    // Whoever has taken the function while the module loaded may call it at any time.
+    if (this.#loads === 0 || (typeof path !== "string" && !(path instanceof URL))) return;
+    const name = path instanceof URL ? fileURLToPath(path) : path;
+    // One that is not there is nobody else's.
+    if (name.startsWith("/dev/") || this.#warned.has(name) || !fs.existsSync(name)) return;
+    if (warnOf(`the file ${name} is begun anew`)) this.#warned.add(name);
+  }
+}
+
+function watchFiles(onBegunAnew: (path: unknown) => void): () => void {
+  const undo: (() => void)[] = [];
+  for (const [owner, functions] of watched) {
+    for (const [name, flags] of Object.entries(functions)) {
+      const original = owner[name] as Opens;
+      const watching: Opens = function watching(this: unknown, path, ...rest) {
+        if (isTruncating(flags, [path, ...rest])) onBegunAnew(path);
+        return Reflect.apply(original, this, [path, ...rest]);
+      };
+      owner[name] = Object.defineProperty(Object.assign(watching, original), "name", {
+        value: name,
+      });
+      undo.push(() => {
+        // What others have put there in the meantime stays.
+        if (owner[name] === watching) owner[name] = original;
+      });
+    }
+  }
+  syncBuiltinESMExports();
+  return () => {
+    for (const one of undo) one();
+    syncBuiltinESMExports();
+  };
+}
+
+function isTruncating({ at, standard }: Flags, given: readonly unknown[]): boolean {
+  const options = given[at];
+  const named = options as { readonly flag?: unknown; readonly flags?: unknown } | null | undefined;
+  const isObject = typeof options === "object" && options !== null;
+  // In the place of flags there may be an encoding, or a callback.
+  const isFlag = at === opened.at && standard === opened.standard && typeof options !== "function";
+  const flag = isObject ? (named?.flag ?? named?.flags) : isFlag ? options : undefined;
+  const chosen = flag ?? standard;
+  if (typeof chosen === "number") return (chosen & constants.O_TRUNC) !== 0;
+  return typeof chosen === "string" && chosen.startsWith("w");
+}
+
+/** Of what the user's own code does, as long as its module loads. */
+function warnOf(what: string): boolean {
+  const loading = currentLoading();
+  if (loading === undefined || loading.isOver()) return false;
+  const place = userPlace();
+  if (place !== undefined && /[\\/]node_modules[\\/]/.test(place.moduleUrl)) return false;
+  warn(
+    `${place === undefined ? loading.moduleUrl : placeText(place)}: ${what} at the top level of a module, which runs in each worker that loads it. ${ofTheDriver}`,
+  );
+  return true;
+}

@@ -1,0 +1,74 @@
+/** The direct channels of one host to others, by the ways that the driver names: a port between threads, else a connection to the door of one of both. */
+import { assertNever, type DeathCause, RaySystemError } from "../../shared/errors.ts";
+import type { Channel } from "../../transport/channel.ts";
+import type { Address, NetworkSettings } from "../../transport/address.ts";
+import { dial } from "../../transport/link/dial.ts";
+import { threadChannel } from "../../transport/thread.ts";
+import type { Way } from "../control.ts";
+import type { HostListener } from "./host-listener.ts";
+
+export interface DirectChannelsOptions {
+  readonly hostId: string;
+  /** Where it can be dialled; undefined for a host that is not. */
+  readonly door: HostListener | undefined;
+  /** Resolves when that host is gone. */
+  readonly death: (hostId: string) => Promise<DeathCause>;
+  readonly network: NetworkSettings;
+}
+
+export class DirectChannels {
+  readonly #options: DirectChannelsOptions;
+  readonly #channels: Set<Channel> = new Set();
+
+  constructor(options: DirectChannelsOptions) {
+    this.#options = options;
+  }
+
+  get channels(): Iterable<Channel> {
+    return this.#channels;
+  }
+
+  /** The answer to a request may be a connection from the other side. */
+  expect(wayId: string): { end(): void } {
+    return this.#options.door?.expect(wayId) ?? { end: () => undefined };
+  }
+
+  async open(way: Way, peerId: string, wayId: string): Promise<Channel> {
+    return this.keep(await this.#open(way, peerId, wayId));
+  }
+
+  keep(channel: Channel): Channel {
+    this.#channels.add(channel);
+    void channel.closed.then(() => this.#channels.delete(channel));
+    return channel;
+  }
+
+  /** Where this host may be dialled. */
+  async address(): Promise<Address> {
+    const { door, hostId } = this.#options;
+    if (door === undefined) throw new RaySystemError(`host ${hostId} cannot be dialled`);
+    return door.address();
+  }
+
+  async #open(way: Way, peerId: string, wayId: string): Promise<Channel> {
+    const { hostId, door, death, network } = this.#options;
+    const explain = (): Promise<DeathCause> => death(peerId);
+    switch (way.kind) {
+      case "port":
+        return threadChannel(way.port, explain);
+      case "dial":
+        return dial(
+          way.address,
+          { peerId: hostId, wayId },
+          { peerId, explain, network, mayBeBusy: true },
+        );
+      case "incoming": {
+        const waiting = door?.expected(wayId);
+        if (waiting === undefined) throw new RaySystemError(`nobody asked for way ${wayId}`);
+        return waiting;
+      }
+      default:
+        return assertNever(way);
+    }
+  }
+}

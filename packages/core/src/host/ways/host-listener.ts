@@ -1,0 +1,110 @@
+/**
+ * Where a host can be dialled: on a path of its machine, by the other hosts there; or on a port, by hosts of other machines and by its driver.
+ *
+ * A connection may be the answer to a request of this host (a way that somebody else opens); any other is from somebody who has calls for it.
+ */
+import type { AddressInfo } from "node:net";
+import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
+import type { Channel } from "../../transport/channel.ts";
+import type { Address, Hello, NetworkSettings } from "../../transport/address.ts";
+import { listen, type Listener } from "../../transport/link/listen.ts";
+import type { PortRange } from "../control.ts";
+
+/** A request whose answer may be a connection from the other side. */
+export interface Expected {
+  readonly channel: Promise<Channel>;
+  /** Nobody waits for it any longer. */
+  end(): void;
+}
+
+export interface HostListenerParts {
+  readonly hostId: string;
+  /** Port 0 becomes the one that it is given. */
+  readonly address: Address;
+  /** What others are to dial in place of the host that it listens on. */
+  readonly publicHost?: string;
+  /** It takes the first of these that is free, in place of the port of its address. */
+  readonly ports?: PortRange;
+  readonly network: NetworkSettings;
+  /** Resolves when that peer is gone. */
+  readonly death: (peerId: string) => Promise<DeathCause>;
+  /** A host dialled that was not asked to. */
+  readonly onChannel: (peerId: string, channel: Channel) => void;
+}
+
+export class HostListener {
+  readonly #parts: HostListenerParts;
+  readonly #expected: Map<string, PromiseWithResolvers<Channel>> = new Map();
+  #address: Promise<Address> | undefined;
+
+  constructor(parts: HostListenerParts) {
+    this.#parts = parts;
+  }
+
+  /** Where it is; it is open from the first question on. */
+  address(): Promise<Address> {
+    this.#address ??= this.#open();
+    return this.#address;
+  }
+
+  expect(wayId: string): Expected {
+    const waiting = Promise.withResolvers<Channel>();
+    this.#expected.set(wayId, waiting);
+    return { channel: waiting.promise, end: () => void this.#expected.delete(wayId) };
+  }
+
+  /** What was asked for by that name. */
+  expected(wayId: string): Promise<Channel> | undefined {
+    return this.#expected.get(wayId)?.promise;
+  }
+
+  async #open(): Promise<Address> {
+    const { address, publicHost, ports } = this.#parts;
+    const { place } = address;
+    if ("path" in place) {
+      await this.#listen(address);
+      return address;
+    }
+    const listener = await (ports === undefined
+      ? this.#listen(address)
+      : this.#listenOnOne(address, place.host, ports));
+    const { port } = listener.address as AddressInfo;
+    return { ...address, place: { host: publicHost ?? place.host, port } };
+  }
+
+  #listen(address: Address): Promise<Listener> {
+    const { death, network } = this.#parts;
+    return listen({
+      address,
+      ...("path" in address.place ? {} : { network }),
+      explain: death,
+      onChannel: (channel, hello) => this.#enter(channel, hello),
+    });
+  }
+
+  async #listenOnOne(
+    address: Address,
+    host: string,
+    { first, last }: PortRange,
+  ): Promise<Listener> {
+    for (let port = first; port <= last; port++) {
+      try {
+        return await this.#listen({ ...address, place: { host, port } });
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+      }
+    }
+    const { hostId } = this.#parts;
+    throw new RaySystemError(
+      `host ${hostId} cannot be reached: no port from ${first} to ${last} (minWorkerPort, maxWorkerPort) is free on ${host}`,
+    );
+  }
+
+  #enter(channel: Channel, { peerId, wayId }: Hello): void {
+    // A host that dials itself has asked for this way, and is on its other end as well.
+    const isOwn = peerId === this.#parts.hostId;
+    const waiting = wayId === undefined || isOwn ? undefined : this.#expected.get(wayId);
+    if (waiting === undefined) this.#parts.onChannel(peerId, channel);
+    else waiting.resolve(channel);
+  }
+}

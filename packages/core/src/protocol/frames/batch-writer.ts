@@ -1,0 +1,89 @@
+/**
+ * Gathers the messages of one turn as one batch. A route (target and method) is named once per
+ * session and by number afterwards.
+ */
+import type { Batch, Message, Route } from "../message.ts";
+import { FrameBuffer } from "./frame-buffer.ts";
+import { codes, frames, writeFrame } from "./frames.ts";
+import { namedRoutes } from "./layout.ts";
+
+type CallMessage = Extract<Message, { kind: "call" }>;
+
+export class BatchWriter {
+  readonly #frame: FrameBuffer = new FrameBuffer();
+  #routes: WeakMap<Route, number> = new WeakMap();
+  #routeCount = namedRoutes;
+  /** Numbers of routes that were collected: new ones get them, so that the peer keeps no more. */
+  readonly #freeRoutes: number[] = [];
+  readonly #droppedRoutes: FinalizationRegistry<number> = new FinalizationRegistry((index) =>
+    this.#freeRoutes.push(index),
+  );
+  readonly #named: Route[] = [];
+  #nextNamed = 0;
+
+  get length(): number {
+    return this.#frame.length;
+  }
+
+  /** The buffers of a value with SharedArrayBuffers of the user, if one is in the batch. */
+  get live(): readonly SharedArrayBuffer[] | undefined {
+    return this.#frame.live;
+  }
+
+  /** Returns how many bytes the message took, in band and out. */
+  write(message: Message): number {
+    const frame = this.#frame;
+    const before = frame.length;
+    let outside: number;
+    // Calls and their results are most of all messages: they are not looked up.
+    if (message.kind === "call") {
+      outside = this.#call(message);
+    } else if (message.kind === "result") {
+      frame.head(frames.result.code, message.id);
+      outside = frame.body(message.value);
+    } else {
+      outside = writeFrame(frame, message);
+    }
+    return frame.length - before + outside;
+  }
+
+  /** Takes what was written. */
+  take(): Batch {
+    return this.#frame.take();
+  }
+
+  #call({ id, sequence, route, arguments: args, dependencies }: CallMessage): number {
+    const index = this.#route(route);
+    const frame = this.#frame;
+    frame.head(codes.call, id);
+    frame.callFields(sequence, index, dependencies.length);
+    let outside = frame.body(args);
+    for (const dependency of dependencies) outside += frame.body(dependency);
+    return outside;
+  }
+
+  #route(route: Route): number {
+    const known = this.#routes.get(route);
+    if (known !== undefined && (known >= namedRoutes || this.#named[known] === route)) return known;
+    const index = route.shape?.name === undefined ? this.#number(route) : this.#name(route);
+    this.#routes.set(route, index);
+    this.#frame.head(codes.route, index);
+    this.#frame.text(route.target);
+    this.#frame.text(route.method);
+    this.#frame.text(route.shape === undefined ? "" : JSON.stringify(route.shape));
+    return index;
+  }
+
+  #number(route: Route): number {
+    const index = this.#freeRoutes.pop() ?? this.#routeCount++;
+    this.#droppedRoutes.register(route, index);
+    return index;
+  }
+
+  #name(route: Route): number {
+    const index = this.#nextNamed;
+    this.#nextNamed = (index + 1) % namedRoutes;
+    this.#named[index] = route;
+    return index;
+  }
+}

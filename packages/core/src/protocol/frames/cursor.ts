@@ -1,0 +1,153 @@
+/** Reads the bytes of a batch, none of which is believed. */
+import { RaySystemError } from "../../shared/errors.ts";
+import type { Encoded } from "../codec.ts";
+import { outOfBandBytes } from "../values/encodable.ts";
+import type { Batch } from "../message.ts";
+import { adoptShared } from "../shared-memory.ts";
+import { leastBodyBytes, liveBit, locatedBit, signalBit, sizeBytes } from "./layout.ts";
+
+const decoder = new TextDecoder();
+const noBuffers: readonly SharedArrayBuffer[] = [];
+
+/** Reads one batch from its first byte to its last. */
+export class Cursor {
+  readonly #bytes: Uint8Array;
+  readonly #view: DataView;
+  readonly #buffers: readonly SharedArrayBuffer[];
+  readonly #isAhead: boolean;
+  #at = 0;
+  #nextBuffer = 0;
+
+  constructor(batch: Batch, isAhead: boolean) {
+    this.#isAhead = isAhead;
+    this.#bytes = batch.bytes;
+    this.#view = new DataView(batch.bytes.buffer, batch.bytes.byteOffset, batch.bytes.byteLength);
+    this.#buffers = batch.buffers;
+  }
+
+  get at(): number {
+    return this.#at;
+  }
+
+  get done(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  uint8(): number {
+    return this.#view.getUint8(this.#at++);
+  }
+
+  float64(): number {
+    const value = this.#view.getFloat64(this.#at, true);
+    this.#at += 8;
+    return value;
+  }
+
+  uint32(): number {
+    const value = this.#view.getUint32(this.#at, true);
+    this.#at += 4;
+    return value;
+  }
+
+  int32(): number {
+    const value = this.#view.getInt32(this.#at, true);
+    this.#at += 4;
+    return value;
+  }
+
+  /** @throws RaySystemError for one that is longer */
+  text(maxBytes: number): string {
+    return decoder.decode(this.bytes(maxBytes));
+  }
+
+  bytes(maxBytes: number = Infinity): Uint8Array {
+    const size = this.uint32();
+    if (size > maxBytes) {
+      throw new RaySystemError(`a name of ${size} bytes is over the limit of ${maxBytes}`);
+    }
+    const start = this.#at;
+    this.#at += size;
+    this.#checkEnd();
+    return this.#bytes.subarray(start, this.#at);
+  }
+
+  /** Of memory to be taken. */
+  sizes(): number[] {
+    const count = this.uint32();
+    if (count * sizeBytes > this.#bytes.length - this.#at) throw cutOff();
+    return Array.from({ length: count }, () => {
+      const size = this.float64();
+      if (!Number.isSafeInteger(size) || size < 0) throw new RaySystemError(`${size} is no size`);
+      return size;
+    });
+  }
+
+  /** A count that the batch has no room for is not made a list of. */
+  bodies(count: number): Encoded[] {
+    if (count * leastBodyBytes > this.#bytes.length - this.#at) throw cutOff();
+    return Array.from({ length: count }, () => this.body());
+  }
+
+  body(): Encoded {
+    const size = this.uint32();
+    const head = this.uint32();
+    const isLive = head >= liveBit;
+    const isLocated = !isLive && head >= locatedBit;
+    const isSignal = !isLive && !isLocated && head >= signalBit;
+    const bufferCount = isLive
+      ? head - liveBit
+      : isLocated
+        ? head - locatedBit
+        : isSignal
+          ? head - signalBit
+          : head;
+    const referenceCount = this.uint32();
+    let bytes = this.#bytes;
+    let start = this.#at;
+    if (size >= outOfBandBytes) {
+      start = this.uint32();
+      const memory = this.#buffer();
+      if (start + size > memory.byteLength) throw cutOff();
+      if (!this.#isAhead) adoptShared(memory);
+      bytes = Buffer.from(memory);
+    } else {
+      this.#at += size;
+      this.#checkEnd();
+    }
+    const buffers = bufferCount === 0 ? noBuffers : this.#takeBuffers(bufferCount);
+    const end = start + size;
+    if (isLocated)
+      return { bytes, start, end, buffers, referenceCount, references: undefined, isLocated };
+    if (isLive)
+      return { bytes, start, end, buffers, referenceCount, references: undefined, isLive };
+    if (this.#isAhead) return { bytes, start, end, buffers, referenceCount, references: undefined };
+    for (let index = 0; index < bufferCount; index++) adoptShared(buffers[index]!);
+    if (isSignal)
+      return { bytes, start, end, buffers, referenceCount, references: undefined, isSignal };
+    return { bytes, start, end, buffers, referenceCount, references: undefined };
+  }
+
+  /** What reaches beyond its batch would be read, and passed on, with what lies behind it. */
+  #checkEnd(): void {
+    if (this.#at > this.#bytes.length) throw cutOff();
+  }
+
+  #takeBuffers(count: number): SharedArrayBuffer[] {
+    if (count > this.#buffers.length - this.#nextBuffer) throw missingBuffer();
+    return Array.from({ length: count }, () => this.#buffer());
+  }
+
+  #buffer(): SharedArrayBuffer {
+    const buffer = this.#buffers[this.#nextBuffer++];
+    if (buffer === undefined) throw missingBuffer();
+    return buffer;
+  }
+}
+
+function cutOff(): RaySystemError {
+  return new RaySystemError("a message that reaches beyond its batch");
+}
+
+function missingBuffer(): RaySystemError {
+  return new RaySystemError("a buffer that a message names did not arrive");
+}

@@ -1,0 +1,138 @@
+/**
+ * The bytes of a batch in the making. A frame is a kind byte, fixed fields (little endian) and
+ * bodies; a body is the window of an `Encoded`. Bodies of `outOfBandBytes` and more are not copied:
+ * they follow as shared buffers, in order.
+ */
+import type { Encoded } from "../codec.ts";
+import { outOfBandBytes } from "../values/encodable.ts";
+import type { Batch } from "../message.ts";
+import { headRoom, liveBit, locatedBit, signalBit, sizeBytes } from "./layout.ts";
+
+const encoder = new TextEncoder();
+
+export class FrameBuffer {
+  #bytes: Uint8Array = new Uint8Array(16 * 1024);
+  #view: DataView = new DataView(this.#bytes.buffer);
+  #length = 0;
+  #buffers: SharedArrayBuffer[] = [];
+  /** The buffers of a value with SharedArrayBuffers of the user, if one was written. */
+  #live: readonly SharedArrayBuffer[] | undefined;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get live(): readonly SharedArrayBuffer[] | undefined {
+    return this.#live;
+  }
+
+  /** Takes what was written, as a copy: posting a view posts its whole memory. */
+  take(): Batch {
+    const bytes = this.#bytes.slice(0, this.#length);
+    const buffers = this.#buffers;
+    this.#length = 0;
+    if (buffers.length > 0) this.#buffers = [];
+    this.#live = undefined;
+    return { bytes, buffers };
+  }
+
+  head(kind: number, id: number): void {
+    this.#room(headRoom);
+    this.#bytes[this.#length] = kind;
+    this.#view.setUint32(this.#length + 1, id, true);
+    this.#length += 5;
+  }
+
+  body(encoded: Encoded): number {
+    const size = encoded.end - encoded.start;
+    const shared = size >= outOfBandBytes && encoded.bytes.buffer instanceof SharedArrayBuffer;
+    this.#room((shared ? 0 : size) + headRoom);
+    const view = this.#view;
+    view.setUint32(this.#length, size, true);
+    view.setUint32(this.#length + 4, headCount(encoded), true);
+    if (encoded.isLive === true) this.#live ??= encoded.buffers;
+    view.setUint32(this.#length + 8, encoded.referenceCount, true);
+    this.#length += 12;
+    let outside = 0;
+    if (shared) {
+      const memory = encoded.bytes.buffer;
+      view.setUint32(this.#length, encoded.bytes.byteOffset + encoded.start, true);
+      this.#length += 4;
+      this.#buffers.push(memory);
+      outside += size;
+    } else if (size < 48) {
+      // A loop beats subarray + set on small bodies.
+      const { bytes, start } = encoded;
+      const at = this.#length;
+      for (let index = 0; index < size; index++) this.#bytes[at + index] = bytes[start + index]!;
+      this.#length += size;
+    } else {
+      this.#bytes.set(encoded.bytes.subarray(encoded.start, encoded.end), this.#length);
+      this.#length += size;
+    }
+    for (const buffer of encoded.buffers) {
+      this.#buffers.push(buffer);
+      outside += buffer.byteLength;
+    }
+    return outside;
+  }
+
+  /** The fields between the head of a call and its arguments. */
+  callFields(sequence: number, route: number, dependencies: number): void {
+    const view = this.#view;
+    view.setFloat64(this.#length, sequence, true);
+    view.setUint32(this.#length + 8, route, true);
+    view.setUint32(this.#length + 12, dependencies, true);
+    this.#length += 16;
+  }
+
+  int32(value: number): void {
+    this.#view.setInt32(this.#length, value, true);
+    this.#length += 4;
+  }
+
+  bytes(value: Uint8Array): void {
+    this.#room(value.length + headRoom);
+    this.uint32(value.length);
+    this.#bytes.set(value, this.#length);
+    this.#length += value.length;
+  }
+
+  sizes(sizes: readonly number[]): void {
+    this.#room(sizes.length * sizeBytes + headRoom);
+    this.uint32(sizes.length);
+    for (const size of sizes) {
+      this.#view.setFloat64(this.#length, size, true);
+      this.#length += sizeBytes;
+    }
+  }
+
+  uint32(value: number): void {
+    this.#view.setUint32(this.#length, value, true);
+    this.#length += 4;
+  }
+
+  text(value: string): void {
+    const bytes = encoder.encode(value);
+    this.#room(bytes.length + headRoom);
+    this.#view.setUint32(this.#length, bytes.length, true);
+    this.#bytes.set(bytes, this.#length + 4);
+    this.#length += 4 + bytes.length;
+  }
+
+  #room(size: number): void {
+    const needed = this.#length + size;
+    if (needed <= this.#bytes.length) return;
+    const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
+    grown.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = grown;
+    this.#view = new DataView(grown.buffer);
+  }
+}
+
+/** How many buffers a value has, and what kind of a value it is. */
+function headCount({ buffers, isLive, isLocated, isSignal }: Encoded): number {
+  if (isLive === true) return buffers.length + liveBit;
+  if (isLocated === true) return buffers.length + locatedBit;
+  return buffers.length + (isSignal === true ? signalBit : 0);
+}

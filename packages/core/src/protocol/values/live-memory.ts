@@ -1,0 +1,37 @@
+/**
+ * The user's own SharedArrayBuffers, which are meant to be changed: on the way to another process they become copies, and nobody there sees a
+ * change. That is said once in a thread, with the path of the first one, unless NODE_ENV is "production".
+ */
+import { warn } from "../../shared/text/warning.ts";
+import { threadSlot } from "../../shared/thread-slot.ts";
+import { isOurs } from "../shared-memory.ts";
+
+interface LiveMemory {
+  readonly paths: WeakMap<SharedArrayBuffer, string>;
+  isSaid: boolean;
+}
+
+const live: LiveMemory = threadSlot("live-memory", () => ({ paths: new WeakMap(), isSaid: false }));
+
+function isQuiet(): boolean {
+  return live.isSaid || process.env["NODE_ENV"] === "production";
+}
+
+/** Notes where in a value the memory was, in case that the value goes to another process. @param find called at most once for each */
+export function notePath(memory: SharedArrayBuffer, find: () => string | undefined): void {
+  if (isQuiet() || live.paths.has(memory)) return;
+  const path = find();
+  if (path !== undefined) live.paths.set(memory, path);
+}
+
+/** These go over a channel that copies them. */
+export function warnOfCopies(buffers: readonly SharedArrayBuffer[]): void {
+  if (isQuiet()) return;
+  const memory = buffers.find((buffer) => !isOurs(buffer));
+  if (memory === undefined) return;
+  live.isSaid = true;
+  const what = live.paths.get(memory) ?? "a value";
+  warn(
+    `${what} has a SharedArrayBuffer in it, and goes to another process, which gets a copy: neither side sees what the other writes from now on. Use actors in threads (isolation "thread") where memory is to be shared, or pass what changes in calls. This is said once, and not if NODE_ENV is "production"`,
+  );
+}

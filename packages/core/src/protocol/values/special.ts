@@ -1,0 +1,255 @@
+/**
+ * What msgpackr must not see itself stands in the value as a `Special`, and comes alive while it is unpacked.
+ *
+ * Unpacking is synchronous, so the reviver of the running one is a variable of this module; nested unpacking saves and restores it.
+ */
+import { types } from "node:util";
+import { addExtension } from "msgpackr/pack";
+import { RaySystemError } from "../../shared/errors.ts";
+import type { FailureData } from "../failure.ts";
+import { Links } from "./links.ts";
+import { defineOwn, putTogether } from "./lists.ts";
+import { serializers } from "./serializers.ts";
+
+/** What has an `id` is a part of itself, and mentioned there as "later". */
+export type SpecialContent =
+  | readonly ["reference", unknown]
+  | readonly ["error", unknown, id?: number]
+  | readonly ["list", number, readonly number[], unknown[], unknown[], unknown[], id?: number]
+  | readonly ["object", unknown[], unknown[], id?: number]
+  | readonly ["later", number]
+  | readonly ["boxed", unknown]
+  | readonly ["pattern", unknown, string]
+  | readonly ["memory", unknown]
+  | readonly ["over", unknown, string, number, number]
+  | readonly ["buffer", string, number, number, number]
+  | readonly ["view", string, Uint8Array]
+  | readonly ["class", string, unknown]
+  | readonly ["slot", number]
+  | readonly ["negative-zero"]
+  | readonly ["text", Uint8Array];
+
+/** Stands for what msgpackr must not see itself. */
+export class Special {
+  content: SpecialContent;
+  constructor(content: SpecialContent) {
+    this.content = content;
+  }
+}
+
+/** What one decoding knows. */
+export interface Reviver {
+  readonly buffers: readonly SharedArrayBuffer[];
+  readonly slots: readonly unknown[];
+  readonly reference: (data: unknown) => object;
+  readonly failure: (failure: FailureData) => Error;
+  /** What cannot be revived here comes as a text that says so. */
+  readonly isLenient?: boolean;
+  /** Only refs are wanted: whoever passes a value on need not have the classes inside it. */
+  readonly referencesOnly: boolean;
+}
+
+let current: Reviver | undefined;
+const noLinks = undefined as Links | undefined;
+/** Made when something in the value is a part of itself. */
+let links: Links | undefined = noLinks;
+
+/** Runs `unpack`, whose specials are revived by `reviver`. */
+export function reviving<T>(reviver: Reviver, unpack: () => T): T {
+  const outer = current;
+  const outerLinks = links;
+  current = reviver;
+  links = noLinks;
+  try {
+    const value = unpack();
+    return links === undefined ? value : links.join(value);
+  } finally {
+    current = outer;
+    links = outerLinks;
+  }
+}
+
+function noted<T>(id: unknown, value: T): T {
+  if (id === undefined) return value;
+  links ??= new Links();
+  return links.note(id, value);
+}
+
+addExtension({
+  Class: Special,
+  // "R"; a number of msgpack's range for applications that msgpackr does not use itself.
+  type: 0x52,
+  write: (special: Special) => special.content,
+  read: (content: SpecialContent) =>
+    current?.isLenient === true ? reviveLeniently(content) : revive(content),
+});
+
+/** Holds the place of a top-level ObjectRef argument whose value travels beside the arguments. */
+export function slot(index: number): object {
+  return new Special(["slot", index]);
+}
+
+type ViewConstructor = new (
+  memory: ArrayBufferLike,
+  offset: number,
+  length: number,
+) => ArrayBufferView;
+
+/** Float16Array is there from Node 24 on. */
+const { Float16Array } = globalThis as unknown as { readonly Float16Array?: ViewConstructor };
+
+const viewConstructors: Readonly<
+  Record<string, ViewConstructor & { readonly BYTES_PER_ELEMENT?: number }>
+> = {
+  // Names come from peers: they find nothing but these.
+  __proto__: null as never,
+  Int8Array,
+  Uint8Array,
+  Uint8ClampedArray,
+  Int16Array,
+  Uint16Array,
+  Int32Array,
+  Uint32Array,
+  ...(Float16Array === undefined ? {} : { Float16Array }),
+  Float32Array,
+  Float64Array,
+  BigInt64Array,
+  BigUint64Array,
+  DataView,
+};
+
+function viewOver(
+  kind: string,
+  memory: ArrayBufferLike,
+  offset: number,
+  byteLength: number,
+): ArrayBufferView {
+  if (kind === "Buffer") return Buffer.from(memory as ArrayBuffer, offset, byteLength);
+  const View = viewConstructors[kind];
+  if (View === undefined) throw new RaySystemError(`this Node has no ${kind}`);
+  return new View(memory, offset, byteLength / (View.BYTES_PER_ELEMENT ?? 1));
+}
+
+function reviveLeniently(content: SpecialContent): unknown {
+  try {
+    return revive(content);
+  } catch (cause) {
+    return `<a value that cannot be read here: ${String(cause)}>`;
+  }
+}
+
+function revive(content: SpecialContent): unknown {
+  const state = current;
+  if (state === undefined)
+    throw new RaySystemError("a special value was decoded outside a runtime");
+  switch (content[0]) {
+    case "reference":
+      return state.reference(content[1]);
+    case "error": {
+      if (state.referencesOnly) return undefined;
+      const [, failure, id] = content;
+      return noted(id, state.failure(failure as FailureData));
+    }
+    case "list": {
+      if (state.referencesOnly) return undefined;
+      const [, length, runs, items, names, values, id] = content;
+      checkLists([runs, items, names, values]);
+      return noted(id, putTogether({ length, runs, items, names: names as string[], values }));
+    }
+    case "object": {
+      if (state.referencesOnly) return undefined;
+      const [, names, values, id] = content;
+      checkLists([names, values]);
+      return noted(id, objectOf(names, values));
+    }
+    case "later":
+      if (state.referencesOnly) return undefined;
+      links ??= new Links();
+      return links.standIn(content[1]);
+    case "boxed":
+      return boxed(content[1]);
+    case "pattern":
+      return new RegExp(content[1] as string, content[2]);
+    case "memory":
+      return memoryOf(content[1]);
+    case "over": {
+      if (state.referencesOnly) return undefined;
+      const [, memory, kind, offset, byteLength] = content;
+      return viewOver(kind, memoryOf(memory), offset, byteLength);
+    }
+    case "class":
+      return state.referencesOnly ? undefined : reviveClass(content[1], content[2]);
+    case "slot":
+      return state.referencesOnly ? undefined : at(state.slots, content[1], "slot");
+    case "negative-zero":
+      return -0;
+    case "text":
+      return Buffer.from(bytesOf(content[1])).toString("utf16le");
+    case "view": {
+      const bytes = bytesOf(content[2]);
+      return viewOver(content[1], Uint8Array.from(bytes).buffer, 0, bytes.byteLength);
+    }
+    case "buffer": {
+      const [, kind, index, offset, byteLength] = content;
+      const memory = at(state.buffers, index, "buffer");
+      if (kind === "SharedArrayBuffer") return memory;
+      if (kind === "ArrayBuffer") return new Uint8Array(memory, offset, byteLength).slice().buffer;
+      return viewOver(kind, memory, offset, byteLength);
+    }
+    default:
+      throw new RaySystemError(`unknown special value ${String(content[0])}`);
+  }
+}
+
+/** An index that a peer named: nothing else of a list is within its reach. */
+function at<T>(list: readonly T[], index: unknown, what: string): T {
+  if (typeof index !== "number" || !(index >= 0 && index < list.length)) {
+    throw new RaySystemError(`${what} ${String(index)} did not arrive`);
+  }
+  return list[index] as T;
+}
+
+/** What only says that it is long would be made that long. */
+function bytesOf(value: unknown): Uint8Array {
+  if (!(value instanceof Uint8Array)) throw new RaySystemError("bytes that are none");
+  return value;
+}
+
+function checkLists(lists: readonly unknown[]): void {
+  if (!lists.every(Array.isArray)) throw new RaySystemError("malformed parts from peer: no lists");
+}
+
+function objectOf(names: readonly unknown[], values: readonly unknown[]): object {
+  if (names.length !== values.length) {
+    throw new RaySystemError("malformed object from peer: names and values do not fit");
+  }
+  const object = {};
+  for (const [index, name] of names.entries()) {
+    if (typeof name !== "string") throw new RaySystemError("malformed object from peer: no name");
+    defineOwn(object, name, values[index]);
+  }
+  return object;
+}
+
+function boxed(primitive: unknown): object {
+  if (primitive === null || primitive === undefined || typeof primitive === "object") {
+    throw new RaySystemError("malformed primitive from peer");
+  }
+  return Object(primitive) as object;
+}
+
+function memoryOf(value: unknown): ArrayBufferLike {
+  if (!types.isAnyArrayBuffer(value)) throw new RaySystemError("malformed buffer from peer");
+  return value;
+}
+
+function reviveClass(id: string, data: unknown): unknown {
+  if (id === "URL") return new URL(data as string);
+  const serializer = serializers.byId.get(id);
+  if (serializer === undefined) {
+    throw new RaySystemError(
+      `no serializer "${id}" is registered here; call registerSerializer at the top of a module that both sides load`,
+    );
+  }
+  return serializer.read(data);
+}

@@ -1,0 +1,186 @@
+/**
+ * The other side of the control socket: finds the drivers of this user, and asks them.
+ *
+ * Whether a driver lives is known by its socket alone: nobody listens there any more when its process is gone, whoever has its number now. Every question ends: by
+ * an answer, by the end of the driver, or by its silence.
+ */
+import { wrap } from "comlink";
+import type { DriverAbout, DriverCommands } from "../../rpc/commands.ts";
+import {
+  AuthenticationError,
+  type DeathCause,
+  ProtocolVersionError,
+  RayError,
+} from "../../shared/errors.ts";
+import { newId } from "../../shared/ids.ts";
+import type { Channel } from "../../transport/channel.ts";
+import { dial } from "../../transport/link/dial.ts";
+import { channelEndpoint } from "../../transport/endpoint.ts";
+import { handshakeMs } from "../../transport/link/handshake.ts";
+import { type FoundRecord, readRecords, removeFiles } from "./control-files.ts";
+
+/** It has ended in the middle of a conversation, or has hung up. Code "DRIVER_GONE". */
+export class DriverGoneError extends RayError {
+  readonly pid: number;
+  constructor({ pid, script }: DriverAbout, cause?: unknown) {
+    super("DRIVER_GONE", `the driver ${pid} (${script}) has ended, or hung up`, { cause });
+    this.pid = pid;
+  }
+}
+
+/** It runs, and does not answer: its thread is held, or it is stopped. Code "DRIVER_SILENT". */
+export class DriverSilentError extends RayError {
+  readonly pid: number;
+  constructor({ pid, script }: DriverAbout, cause?: unknown) {
+    super(
+      "DRIVER_SILENT",
+      `the driver ${pid} (${script}) does not answer: its thread is held by what it runs, or its process is stopped`,
+      { cause },
+    );
+    this.pid = pid;
+  }
+}
+
+type Command = keyof DriverCommands;
+type Answer<Name extends Command> = Awaited<ReturnType<DriverCommands[Name]>>;
+
+export interface DriverClient {
+  readonly about: DriverAbout;
+  /** Resolves when the driver has closed the connection, or is gone. */
+  readonly closed: Promise<DeathCause>;
+  /**
+   * Rejects with what the driver says, with DriverGoneError, or with DriverSilentError after `limitMs`.
+   *
+   * @param limitMs 0: as long as it takes
+   */
+  ask<Name extends Command>(
+    name: Name,
+    args: Parameters<DriverCommands[Name]>,
+    limitMs: number,
+  ): Promise<Answer<Name>>;
+  close(): void;
+}
+
+export type FoundDriver =
+  | { readonly state: "answers"; readonly about: DriverAbout; readonly client: DriverClient }
+  | { readonly state: "silent"; readonly about: DriverAbout; readonly error: RayError }
+  /** Its files were removed. */
+  | { readonly state: "gone"; readonly about: DriverAbout };
+
+/**
+ * Drivers of this user, the oldest first. Rejects with RaySystemError when others could have written what there is.
+ *
+ * @param isWanted those that are not are left alone, so that nobody waits for their silence
+ */
+export async function findDrivers(
+  directory: string,
+  isWanted: (about: DriverAbout) => boolean = () => true,
+): Promise<readonly FoundDriver[]> {
+  const records = (await readRecords(directory)).filter((record) => isWanted(aboutOf(record)));
+  return Promise.all(records.map((record) => findDriver(record)));
+}
+
+async function findDriver(record: FoundRecord): Promise<FoundDriver> {
+  const about = aboutOf(record);
+  const startedAt = performance.now();
+  let found = await connectTo(record);
+  const wasCut = performance.now() - startedAt < handshakeMs / 2;
+  // One that was about to end is gone by now.
+  if (found instanceof Error && wasCut && !isRefusal(found)) found = await connectTo(record);
+  if (!(found instanceof Error)) return { state: "answers", about, client: found };
+  if (isRefusal(found)) {
+    await removeFiles(record.path);
+    return { state: "gone", about };
+  }
+  return { state: "silent", about, error: toldBy(found) ?? new DriverSilentError(about, found) };
+}
+
+/** The connection, or why there is none. */
+async function connectTo(record: FoundRecord): Promise<DriverClient | Error> {
+  const { path, token } = record;
+  const about = aboutOf(record);
+  try {
+    const channel = await dial(
+      { place: { path }, token },
+      { peerId: newId("way"), wayId: undefined },
+      { peerId: `the driver ${about.pid}`, explain: async () => ended },
+    );
+    return clientOf(about, channel);
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+/** Nobody listens there. */
+function isRefusal({ cause }: Error): boolean {
+  const { code } = (cause ?? {}) as { readonly code?: unknown };
+  return code === "ECONNREFUSED" || code === "ENOENT";
+}
+
+/** What a driver that answers has against us. */
+function toldBy(error: Error): RayError | undefined {
+  const isTold = error instanceof AuthenticationError || error instanceof ProtocolVersionError;
+  return isTold ? error : undefined;
+}
+
+function aboutOf({ path: _path, token: _token, ...about }: FoundRecord): DriverAbout {
+  return about;
+}
+
+function clientOf(about: DriverAbout, channel: Channel): DriverClient {
+  const driver = wrap<DriverCommands>(channelEndpoint(channel));
+  const pending = new Set<(error: Error) => void>();
+  let gone: Error | undefined;
+  void channel.closed.then((cause) => {
+    gone = new DriverGoneError(about, cause.error);
+    for (const reject of pending) reject(gone);
+  });
+  return {
+    about,
+    closed: channel.closed,
+    close: () => channel.close(done),
+    ask: (name, args, limitMs) =>
+      new Promise((resolve, reject) => {
+        if (gone !== undefined) return reject(gone);
+        pending.add(reject);
+        const timer =
+          limitMs === 0
+            ? undefined
+            : setTimeout(() => reject(new DriverSilentError(about)), limitMs);
+        const method = driver[name] as unknown as (...given: readonly unknown[]) => Promise<never>;
+        method(...args)
+          .then(resolve, reject)
+          .finally(() => {
+            clearTimeout(timer);
+            pending.delete(reject);
+          });
+      }),
+  };
+}
+
+const ended: DeathCause = { kind: "exited", message: "the driver has ended" };
+const done: DeathCause = { kind: "exited", message: "the command has ended" };
+
+/** Removes what drivers left whose process was killed, as far as their numbers tell. Never fails: whoever starts has no part in it. */
+export async function removeLeftFiles(directory: string): Promise<void> {
+  try {
+    for (const record of await readRecords(directory)) {
+      if (!isProcess(record.pid)) leave(await findDriver(record));
+    }
+  } catch {
+    // Commands look there again, and say what is wrong.
+  }
+}
+
+function leave(found: FoundDriver): void {
+  if (found.state === "answers") found.client.close();
+}
+
+function isProcess(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}

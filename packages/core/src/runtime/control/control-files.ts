@@ -1,0 +1,167 @@
+/**
+ * Where drivers of this user can be found: one directory that nobody else may enter, and in it, for each driver, a socket and a file that says whose it is.
+ *
+ * The socket is there before the file, and goes after it, so that whoever reads the file finds somebody who listens, or nobody who lives. Both go with their
+ * driver; those of one that was killed are removed by whoever finds that nobody listens there.
+ */
+import { rmdirSync, rmSync } from "node:fs";
+import {
+  chmod,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  writeFile,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import type { DriverAbout } from "../../rpc/commands.ts";
+import { RaySystemError } from "../../shared/errors.ts";
+import { isOfUserAlone } from "./user-directory.ts";
+
+/** What a driver writes about itself. */
+export interface DriverRecord extends DriverAbout {
+  /** What opens its socket. */
+  readonly token: string;
+}
+
+/** One that was found; living or not. */
+export interface FoundRecord extends DriverRecord {
+  /** Of its socket. */
+  readonly path: string;
+}
+
+/** A path to a unix socket has at most 103 characters (macOS; Linux has 107); the names inside have 25. */
+const maxDirectory = 77;
+
+/** @throws RaySystemError where there are no unix sockets, or the name is too long for one */
+export function controlDirectory(): string {
+  const uid = process.getuid?.();
+  if (uid === undefined) throw new RaySystemError("there are no control sockets on this system");
+  const chosen = namedDirectory();
+  const directory = resolve(chosen ?? join(tmpdir(), `rayling-user-${uid}`));
+  if (directory.length <= maxDirectory) return directory;
+  if (chosen === undefined) return join("/tmp", `rayling-user-${uid}`);
+  throw new RaySystemError(
+    `RAYLING_CONTROL_DIRECTORY has ${directory.length} characters, and a path to a socket in it may have no more than ${maxDirectory}`,
+  );
+}
+
+/** Makes it, if it is not there. Rejects with RaySystemError when others could enter it. */
+export async function makeDirectory(directory: string): Promise<void> {
+  await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  await checkDirectory(directory);
+}
+
+async function checkDirectory(directory: string): Promise<void> {
+  const found = await lstat(directory);
+  if (isOfUserAlone(found)) return;
+  const isOwn = found.isDirectory() && found.uid === process.getuid?.();
+  const fix = isOwn
+    ? `chmod 700 ${directory}`
+    : "remove it, or name another in RAYLING_CONTROL_DIRECTORY";
+  throw new RaySystemError(`${directory} is not a directory of this user alone: ${fix}`);
+}
+
+export function socketPath(directory: string, jobId: string): string {
+  return join(directory, `${jobId}.sock`);
+}
+
+/** Tells that somebody listens there; nobody but this user may connect. */
+export async function publish(path: string, record: DriverRecord): Promise<void> {
+  await chmod(path, 0o600);
+  const file = recordPath(path);
+  await writeFile(`${file}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600, flag: "wx" });
+  // Whoever reads it reads all of it.
+  await rename(`${file}.new`, file);
+}
+
+/** And the directory, if it is nobody's any more and was not named by the user. */
+export async function removeFiles(path: string): Promise<void> {
+  for (const file of filesOf(path)) await rm(file, { force: true });
+  if (namedDirectory() !== undefined) return;
+  await rmdir(dirname(path)).catch(ignoreFull);
+}
+
+/** At the end of a process that did not shut down. */
+export function removeFilesNow(path: string): void {
+  for (const file of filesOf(path)) rmSync(file, { force: true });
+  if (namedDirectory() !== undefined) return;
+  try {
+    rmdirSync(dirname(path));
+  } catch (error) {
+    ignoreFull(error);
+  }
+}
+
+/** By the user. */
+function namedDirectory(): string | undefined {
+  const name = process.env["RAYLING_CONTROL_DIRECTORY"];
+  return name === "" ? undefined : name;
+}
+
+/** Others are in it, or were quicker to remove it. */
+function ignoreFull(error: unknown): void {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code !== "ENOTEMPTY" && code !== "EEXIST" && code !== "ENOENT") throw error;
+}
+
+function filesOf(path: string): readonly string[] {
+  return [recordPath(path), `${recordPath(path)}.new`, path];
+}
+
+function recordPath(path: string): string {
+  return join(dirname(path), `${basename(path, ".sock")}.json`);
+}
+
+/** What drivers wrote, the oldest first; nothing where there is no directory. Rejects with RaySystemError when others could have written it. */
+export async function readRecords(directory: string): Promise<readonly FoundRecord[]> {
+  let names: readonly string[];
+  try {
+    await checkDirectory(directory);
+    names = (await readdir(directory)).filter((name) => name.endsWith(".sock"));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+  const records = await Promise.all(names.map((name) => readRecord(join(directory, name))));
+  return records
+    .filter((record) => record !== undefined)
+    .toSorted((left, right) => left.startTimeMs - right.startTimeMs);
+}
+
+/** Undefined for a socket whose driver has not said yet that it is there, or is gone meanwhile. */
+async function readRecord(path: string): Promise<FoundRecord | undefined> {
+  let text: string;
+  try {
+    text = await readFile(recordPath(path), "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  const record = parsed(text);
+  if (record === undefined) {
+    throw new RaySystemError(`${recordPath(path)} is not what a driver writes: remove it`);
+  }
+  return { ...record, path };
+}
+
+function parsed(text: string): DriverRecord | undefined {
+  let record: unknown;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    // Whoever wrote it was no driver.
+    return undefined;
+  }
+  const { jobId, pid, script, startTimeMs, token } = (record ?? {}) as Partial<DriverRecord>;
+  const isRecord =
+    [jobId, script, token].every((one) => typeof one === "string") &&
+    [pid, startTimeMs].every((one) => typeof one === "number");
+  return isRecord ? (record as DriverRecord) : undefined;
+}

@@ -1,0 +1,171 @@
+/**
+ * One client of the control socket: answers what it asks, and forgets it with its connection.
+ *
+ * It answers a bounded number of questions at a time. Nothing that it asks changes the session, but `stop`.
+ */
+import { expose } from "comlink";
+import type { DriverCommands, LogPart } from "../../rpc/commands.ts";
+import type { StateAnswer, TraceEvent } from "../../rpc/state.ts";
+import { checkedQuery } from "../../rpc/state-query.ts";
+import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
+import type { Channel } from "../../transport/channel.ts";
+import { channelEndpoint } from "../../transport/endpoint.ts";
+import type { Inspector } from "../observe/inspector.ts";
+import type { LogLines } from "../observe/log-lines.ts";
+
+export interface ControlAnswers {
+  readonly inspector: Inspector;
+  /** What hosts write; undefined when the driver does not see it. */
+  readonly lines: LogLines | undefined;
+  /** Whether anything is noted that a trace is made of. */
+  readonly hasEvents: boolean;
+  /** Ends the session and the process. */
+  readonly stop: () => void;
+}
+
+/** Questions that are answered at the same time. */
+const maxAsked = 16;
+
+/** Events of the trace in one message. */
+const partEvents = 10_000;
+
+/** Of one text in a row: errors of users may be of any length. */
+const maxText = 16 * 1024;
+
+/** How long the end of the session waits for a client to read what is left. */
+const lastWordsMs = 500;
+
+export class ControlSession {
+  readonly #channel: Channel;
+  readonly #answers: ControlAnswers;
+  #asked = 0;
+  #trace: (readonly TraceEvent[])[] = [];
+  /** Ends the waits for lines that have not come. */
+  readonly #waits: Set<() => void> = new Set();
+  /** It reads lines, and has not heard that there will be no more. */
+  #follows = false;
+  #asksToStop = false;
+  #onQuiet: (() => void) | undefined;
+
+  constructor(channel: Channel, answers: ControlAnswers) {
+    this.#channel = channel;
+    this.#answers = answers;
+    void channel.closed.then(() => this.#forget());
+    expose(this.#commands(), channelEndpoint(channel));
+  }
+
+  /** The session ends: what is being answered is, and a reader of lines hears the end. */
+  async close(cause: DeathCause): Promise<void> {
+    // Whoever asked for the end sees the process go.
+    if (this.#asksToStop) return;
+    if (!this.#isQuiet && this.#channel.isOpen) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, lastWordsMs);
+      this.#onQuiet = resolve;
+      await promise;
+      clearTimeout(timer);
+    }
+    this.#channel.close(cause);
+  }
+
+  get #isQuiet(): boolean {
+    return this.#asked === 0 && !this.#follows;
+  }
+
+  #commands(): DriverCommands {
+    const { inspector, hasEvents, stop } = this.#answers;
+    return {
+      status: () => inspector.status(),
+      list: (what, options) =>
+        this.#asking(async () => cut(await inspector.state(checkedQuery(what, "list", options)))),
+      summarize: (what, options) => this.#asking(() => inspector.summarize(what, options)),
+      memory: (options) => this.#asking(() => inspector.memory(options)),
+      timeline: () => this.#asking(async () => (hasEvents ? await this.#newTrace() : undefined)),
+      timelinePart: (index) => {
+        const part = this.#trace[index];
+        if (part === undefined) throw new RaySystemError(`there is no part ${index} of the trace`);
+        this.#trace[index] = [];
+        return part;
+      },
+      logs: (from, waits) => this.#asking(() => this.#logs(from, waits)),
+      stop: () => {
+        this.#asksToStop = true;
+        // The answer leaves first.
+        setImmediate(stop);
+      },
+    };
+  }
+
+  async #asking<T>(answer: () => Promise<T>): Promise<T> {
+    if (this.#asked >= maxAsked) {
+      throw new RaySystemError(`at most ${maxAsked} questions are answered at the same time`);
+    }
+    this.#asked += 1;
+    try {
+      return await answer();
+    } finally {
+      this.#asked -= 1;
+      // What was answered leaves before anybody hears that it was.
+      if (this.#onQuiet !== undefined && this.#isQuiet) setImmediate(this.#onQuiet);
+    }
+  }
+
+  async #newTrace(): Promise<number> {
+    const events = await this.#answers.inspector.timeline();
+    const parts: (readonly TraceEvent[])[] = [];
+    for (let at = 0; at < events.length; at += partEvents) {
+      parts.push(events.slice(at, at + partEvents));
+    }
+    this.#trace = parts;
+    return parts.length;
+  }
+
+  async #logs(from: number, waits: boolean): Promise<LogPart> {
+    const { lines } = this.#answers;
+    if (lines === undefined) {
+      throw new RaySystemError("the driver does not see what its hosts write (logToDriver)");
+    }
+    if (!Number.isSafeInteger(from) || from < 0) throw new RaySystemError("no number of a line");
+    let part = lines.from(from);
+    this.#follows = waits && !part.isEnd;
+    if (!waits || part.isEnd || part.lines.length > 0) return part;
+    await new Promise<void>((resolve) => {
+      const leave = lines.whenMore(end);
+      this.#waits.add(end);
+      const waiting = this.#waits;
+      function end(): void {
+        leave();
+        waiting.delete(end);
+        resolve();
+      }
+    });
+    part = lines.from(from);
+    this.#follows = !part.isEnd;
+    return part;
+  }
+
+  #forget(): void {
+    this.#trace = [];
+    this.#follows = false;
+    for (const end of this.#waits) end();
+    this.#onQuiet?.();
+  }
+}
+
+/** With texts that a message carries. */
+function cut(answer: StateAnswer): StateAnswer {
+  const rows = answer.rows as readonly Readonly<Record<string, unknown>>[];
+  return { ...answer, rows: rows.map((row) => (hasLong(row) ? shortened(row) : row)) };
+}
+
+function hasLong(row: Readonly<Record<string, unknown>>): boolean {
+  return Object.values(row).some((value) => typeof value === "string" && value.length > maxText);
+}
+
+function shortened(row: Readonly<Record<string, unknown>>): object {
+  const shorten = (value: unknown): unknown =>
+    typeof value === "string" && value.length > maxText
+      ? `${value.slice(0, maxText)}… (${value.length} characters)`
+      : value;
+  return Object.fromEntries(Object.entries(row).map(([key, value]) => [key, shorten(value)]));
+}

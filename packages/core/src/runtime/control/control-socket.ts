@@ -1,0 +1,139 @@
+/**
+ * The driver's control socket: opened a moment after its start, for the command line of the same user, and gone with the session.
+ *
+ * It keeps no process alive and fails nobody: where it cannot be opened, one warning says why. What it costs is loaded when it opens.
+ */
+import {
+  controlDirectory,
+  makeDirectory,
+  publish,
+  removeFiles,
+  removeFilesNow,
+  socketPath,
+} from "./control-files.ts";
+import type { DriverAbout } from "../../rpc/commands.ts";
+import type { DeathCause } from "../../shared/errors.ts";
+import { warn } from "../../shared/text/warning.ts";
+import type { Listener } from "../../transport/link/listen.ts";
+import type { FrameLimits } from "../../transport/framing.ts";
+import type { ControlAnswers, ControlSession } from "./control-session.ts";
+
+/** Questions are short. */
+const questionLimits: FrameLimits = { maxBatchBytes: 64 * 1024, maxBuffers: 0, maxBufferBytes: 0 };
+
+/** At the same time. */
+const maxClients = 32;
+
+export class ControlSocket {
+  readonly #about: DriverAbout;
+  readonly #answers: ControlAnswers;
+  readonly #sessions: Set<ControlSession> = new Set();
+  readonly #soon: NodeJS.Immediate;
+  #opening: Promise<void> = Promise.resolve();
+  #closeListener: (() => void) | undefined;
+  #path: string | undefined;
+  #isClosed = false;
+  readonly #onExit = (): void => {
+    if (this.#path !== undefined) removeFilesNow(this.#path);
+  };
+
+  constructor(about: DriverAbout, answers: ControlAnswers) {
+    this.#about = about;
+    this.#answers = answers;
+    // Whoever started the runtime goes on first.
+    this.#soon = setImmediate(() => {
+      this.#opening = this.#open().catch((error: unknown) => {
+        warn(
+          `the control socket cannot be opened, and commands like \`rayling status\` will not find this driver: ${(error as Error).message}`,
+        );
+      });
+    });
+    this.#soon.unref();
+  }
+
+  /** Resolves when nobody is connected and no file is left. */
+  async close(cause: DeathCause): Promise<void> {
+    this.#isClosed = true;
+    clearImmediate(this.#soon);
+    await this.#opening;
+    this.#answers.lines?.end();
+    this.#closeListener?.();
+    await Promise.all([...this.#sessions].map((session) => session.close(cause)));
+    process.off("exit", this.#onExit);
+    if (this.#path !== undefined) await removeFiles(this.#path);
+  }
+
+  async #open(): Promise<void> {
+    const directory = controlDirectory();
+    const [{ listen }, { newToken }, { ControlSession: Session }, { removeLeftFiles }] =
+      await Promise.all([
+        import("../../transport/link/listen.ts"),
+        import("../../transport/link/handshake.ts"),
+        import("./control-session.ts"),
+        import("./control-client.ts"),
+      ]);
+    if (this.#isClosed) return;
+    const path = socketPath(directory, this.#about.jobId);
+    const token = newToken();
+    this.#path = path;
+    process.once("exit", this.#onExit);
+    const listener = await inDirectory(directory, () =>
+      listen({
+        address: { place: { path }, token },
+        limits: questionLimits,
+        explain: async () => clientGone,
+        onChannel: (channel) => {
+          if (this.#sessions.size >= maxClients) return channel.close(tooMany);
+          const session = new Session(channel, this.#answers);
+          this.#sessions.add(session);
+          void channel.closed.then(() => this.#sessions.delete(session));
+        },
+      }),
+    );
+    this.#closeListener = () => listener.close();
+    await publish(path, { ...this.#about, token });
+    await removeLeftFiles(directory);
+  }
+}
+
+/** Drivers that end take the directory along when they are the last, until there is a socket in it. */
+async function inDirectory(directory: string, start: () => Promise<Listener>): Promise<Listener> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await makeDirectory(directory);
+      return await start();
+    } catch (error) {
+      // Of a socket without a directory the system says that it is not allowed.
+      const isGone = ["ENOENT", "EACCES"].includes((error as { code?: string }).code ?? "");
+      if (!isGone || tries === maxTries) throw error;
+    }
+  }
+}
+
+const maxTries = 5;
+
+const clientGone: DeathCause = { kind: "exited", message: "the command has ended" };
+const tooMany: DeathCause = {
+  kind: "unreachable",
+  message: `it answers ${maxClients} commands at the same time`,
+};
+
+/**
+ * Ends the process after its session: by its own handlers of SIGTERM, if it has some, and else as that signal would, with its handlers of "exit".
+ *
+ * What user code throws because its calls were cut off does not end it before its hosts are gone.
+ */
+export async function endProcess(close: () => Promise<void>): Promise<void> {
+  const ignore = (): void => undefined;
+  process.on("uncaughtException", ignore);
+  try {
+    await close();
+  } finally {
+    process.off("uncaughtException", ignore);
+    if (process.listenerCount("SIGTERM") > 0) process.kill(process.pid, "SIGTERM");
+    else process.exit(terminated);
+  }
+}
+
+/** 128 and the number of SIGTERM, as shells count. */
+const terminated = 143;

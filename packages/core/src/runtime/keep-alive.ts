@@ -1,0 +1,15 @@
+/** Holds the process while somebody waits: a timer that never fires does, while it is referenced. */
+const longestMs: number = 2 ** 31 - 1;
+
+export class KeepAlive {
+  readonly #timer: NodeJS.Timeout = setInterval(() => undefined, longestMs).unref();
+
+  set(isAlive: boolean): void {
+    if (isAlive) this.#timer.ref();
+    else this.#timer.unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+}

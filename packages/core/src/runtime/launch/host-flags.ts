@@ -1,0 +1,117 @@
+/**
+ * The command-line flags of a host that has settings of its own, and what a host without rights of its own must still be able to read.
+ *
+ * Flags are checked when options are given (shared/runtime-env.ts); what only Node can refuse ends the host before it is ready, with Node's own words as the cause.
+ * A host whose reading is limited may read the runtime, what it depends on, and the package of the module that it is started for.
+ */
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ownFolder } from "../../shared/own-files.ts";
+import type { Permissions, RuntimeEnv } from "../../rpc/directory.ts";
+
+export interface FlagsRequest {
+  readonly runtimeEnv: RuntimeEnv | undefined;
+  /** What it is started for. */
+  readonly moduleUrl: string;
+  /** Directories of the runtime's own. */
+  readonly directories: readonly string[];
+  /** Where the code that was brought lies, and what it finds there. */
+  readonly codeFolders?: readonly string[];
+}
+
+export function hostFlags(request: FlagsRequest): string[] {
+  const { execArgv = [], permissions } = request.runtimeEnv ?? {};
+  if (permissions === undefined) return [...execArgv];
+  return [...execArgv, ...permissionFlags(permissions, request)];
+}
+
+/** Flags of the driver that a process is to have too: not those that say what to run or test, or where to listen for a debugger. */
+export function processFlags(execArgv: readonly string[]): string[] {
+  return withValues(execArgv)
+    .filter(([flag = ""]) => !ofProgram.test(flag))
+    .flat();
+}
+
+const ofProgram =
+  /^(-e|-p|-pe|-i|--eval|--print|--interactive|--input-type|--inspect|--debug-port|--watch|--test|--run|--entry-url)\b/;
+
+/** Flags of the driver that decide how modules are found and loaded, and which warnings are shown, which a thread with flags of its own does not inherit; the others are of a whole process. */
+export function moduleFlags(execArgv: readonly string[]): string[] {
+  return withValues(execArgv)
+    .filter(([flag = ""]) => ofModules.test(flag))
+    .flat();
+}
+
+/** Those that Node takes for a thread: all that it has for modules, on 22.18 and on 24. */
+const ofModules = new RegExp(
+  `^(${[
+    "-C|-r|--conditions|--require|--import|--loader|--experimental-loader|--disable-warning",
+    "--(no-)?(preserve-symlinks(-main)?|enable-source-maps|strip-types|require-module|addons|global-search-paths)",
+    "--(no-)?experimental-(transform-types|strip-types|require-module|detect-module|import-meta-resolve|print-required-tla)",
+    "--(no-)?experimental-((wasm|addon|json|vm)-modules|import-text|package-map|default-type|specifier-resolution)",
+    "--(no-)?experimental-(sqlite|webstorage|websocket|eventsource|global-navigator)",
+    "--(no-)?(warnings|deprecation|(trace|throw|pending)-(warnings|deprecation))",
+  ].join("|")})(=|$)`,
+);
+
+/** Each flag with its value, where that is an argument of its own. */
+function withValues(execArgv: readonly string[]): string[][] {
+  const flags: string[][] = [];
+  for (let index = 0; index < execArgv.length; index++) {
+    const flag = execArgv[index] as string;
+    const isCode = /^(-e|-p|-pe|--eval|--print)$/.test(flag);
+    const next = execArgv[index + 1];
+    const hasValue = next !== undefined && (isCode || !next.startsWith("-"));
+    flags.push(hasValue ? [flag, next] : [flag]);
+    if (hasValue) index += 1;
+  }
+  return flags;
+}
+
+function permissionFlags(
+  permissions: Permissions,
+  { moduleUrl, directories, codeFolders = [] }: FlagsRequest,
+): string[] {
+  const code = codeFolders.length > 0 ? codeFolders : packageOf(moduleUrl);
+  const read = [...packageOf(ownFolder.href), ...code, ...(permissions.allowFsRead ?? [])];
+  const write = [...directories, ...(permissions.allowFsWrite ?? [])];
+  const { allowChildProcess, allowWorker, allowAddons, allowNet } = permissions;
+  return [
+    "--permission",
+    ...[...new Set([...read, ...directories])].map((path) => `--allow-fs-read=${place(path)}`),
+    ...new Set(write.map((path) => `--allow-fs-write=${place(path)}`)),
+    ...(allowChildProcess === true ? ["--allow-child-process"] : []),
+    ...(allowWorker === true ? ["--allow-worker"] : []),
+    ...(allowAddons === true ? ["--allow-addons"] : []),
+    ...(allowNet === true ? ["--allow-net"] : []),
+  ];
+}
+
+function place(path: string): string {
+  return path === "*" ? path : resolve(path);
+}
+
+/** The package that a module belongs to, as it is named and as it lies on the disk, and where its dependencies are found. */
+function packageOf(moduleUrl: string): string[] {
+  if (!moduleUrl.startsWith("file:")) return [];
+  const file = fileURLToPath(moduleUrl);
+  const places = new Set<string>();
+  for (const path of new Set([file, existsSync(file) ? realpathSync(file) : file])) {
+    places.add(rootOf(path));
+    for (let at = dirname(path); ; at = dirname(at)) {
+      const modules = join(at, "node_modules");
+      if (existsSync(modules)) places.add(modules);
+      if (dirname(at) === at) break;
+    }
+  }
+  return [...places];
+}
+
+/** The nearest directory with a package.json, or that of the file. */
+function rootOf(file: string): string {
+  for (let at = dirname(file); ; at = dirname(at)) {
+    if (existsSync(join(at, "package.json"))) return at;
+    if (dirname(at) === at) return dirname(file);
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * Gives out hosts: starts them by what they are to run in, keeps the living, ends them all.
+ *
+ * A few threads are started ahead of need, because a thread takes tens of milliseconds to be ready. Processes are started when they are needed.
+ */
+import type { RuntimeEnv } from "../../rpc/directory.ts";
+import { type DeathCause, SessionEndedError } from "../../shared/errors.ts";
+import type { Credentials } from "../../transport/tls/credentials.ts";
+import { Guard } from "./guard.ts";
+import {
+  changesProcess,
+  type Host,
+  HostLostError,
+  type HostRequest,
+  type LauncherOptions,
+} from "./host.ts";
+import type { NodeLauncher } from "../nodes/joined-node.ts";
+import { launchProcess } from "./launch-process.ts";
+import { launchThread } from "./launch-thread.ts";
+import { startsAtOnce, StartTurns } from "./start-turns.ts";
+
+export class Launcher {
+  readonly #options: LauncherOptions;
+  readonly #hosts: Set<Host> = new Set();
+  readonly #warm: Host[] = [];
+  /** Each machine has its own. */
+  readonly #turns: Map<string, StartTurns> = new Map();
+  /** Of other machines, by the id of their node. */
+  readonly #nodes: Map<string, NodeLauncher> = new Map();
+  #guard: Guard | undefined;
+  #open = true;
+
+  constructor(options: LauncherOptions) {
+    this.#options = options;
+    this.warmUp();
+  }
+
+  /** Hosts of that node are started on another machine. */
+  addNode(nodeId: string, node: NodeLauncher): void {
+    this.#nodes.set(nodeId, node);
+    void node.lost.then(() => {
+      this.#nodes.delete(nodeId);
+      this.#turns.get(nodeId)?.close();
+      this.#turns.delete(nodeId);
+    });
+  }
+
+  /**
+   * A host for one actor or for tasks, when it is its turn: one that stands ready, unless it needs settings of its own.
+   *
+   * @param isWanted asked again when the turn has come; undefined if it is not
+   */
+  async take(request: HostRequest, isWanted: () => boolean): Promise<Host | undefined> {
+    const ready = this.#takeWarm(request);
+    if (ready !== undefined) return ready;
+    const turns = this.#turnsOn(request.nodeId);
+    await turns.next();
+    try {
+      this.#checkOpen();
+      if (isWanted()) return this.#launch(request);
+    } catch (error) {
+      turns.end();
+      throw error;
+    }
+    turns.end();
+    return undefined;
+  }
+
+  /** The same, at once. */
+  takeNow(request: HostRequest): Host {
+    const ready = this.#takeWarm(request);
+    return ready ?? this.#startNow(request);
+  }
+
+  #startNow(request: HostRequest): Host {
+    const turns = this.#turnsOn(request.nodeId);
+    turns.take();
+    try {
+      return this.#launch(request);
+    } catch (error) {
+      turns.end();
+      throw error;
+    }
+  }
+
+  #takeWarm({ nodeId, isolation, runtimeEnv }: HostRequest): Host | undefined {
+    this.#checkOpen();
+    const isPlain = nodeId === this.#options.nodeId && !changesProcess(runtimeEnv);
+    return isolation === "thread" && isPlain ? this.#warm.shift() : undefined;
+  }
+
+  #turnsOn(nodeId: string): StartTurns {
+    // Nodes that are no machine of their own start their hosts here.
+    const node = this.#nodes.get(nodeId);
+    const machine = node === undefined ? this.#options.nodeId : nodeId;
+    let turns = this.#turns.get(machine);
+    if (turns === undefined) {
+      turns = new StartTurns(startsAtOnce(node?.parallelism));
+      this.#turns.set(machine, turns);
+    }
+    return turns;
+  }
+
+  #checkOpen(): void {
+    if (!this.#open) throw new SessionEndedError("no host is started: the session has ended");
+  }
+
+  /** Makes up for what was taken, unless others are to start first: starting a thread slows the one that starts beside it. */
+  warmUp(): void {
+    const { nodeId, prewarm } = this.#options;
+    const turns = this.#turnsOn(nodeId);
+    while (this.#open && this.#warm.length < prewarm && !turns.isFull) {
+      let host: Host;
+      try {
+        host = this.#startNow({ nodeId, isolation: "thread", runtimeEnv: undefined });
+      } catch (error) {
+        // No thread can have the settings of the session: whoever needs one hears of it.
+        if (error instanceof HostLostError) return;
+        throw error;
+      }
+      this.#warm.push(host);
+      void host.exited.then(() => {
+        const index = this.#warm.indexOf(host);
+        if (index >= 0) this.#warm.splice(index, 1);
+      });
+    }
+  }
+
+  /** Hosts of other machines show what their machine has. */
+  renew(credentials: Credentials): void {
+    for (const host of this.#hosts) {
+      if (host.isRemote === true) continue;
+      void host
+        .control((control) => control.renew(credentials))
+        .catch(() => {
+          // It has ended, and needs none.
+        });
+    }
+  }
+
+  /** Ends the hosts of one node, and what we have of its machine. */
+  async endNode(nodeId: string, cause: DeathCause): Promise<void> {
+    const node = this.#nodes.get(nodeId);
+    const hosts = [...this.#hosts].filter((host) => host.nodeId === nodeId);
+    const ended = Promise.all(hosts.map((host) => host.terminate(cause)));
+    await Promise.race([ended, node?.outOfReach?.() ?? ended]);
+    // What is still there ends with its agent's way to this session.
+    await node?.close();
+  }
+
+  /** Ends all hosts; resolves when no thread, process or file is left, but for those of machines that cannot be reached. */
+  async close(cause: DeathCause): Promise<void> {
+    this.#open = false;
+    for (const turns of this.#turns.values()) turns.close();
+    const nodes = new Set([
+      ...this.#nodes.keys(),
+      ...Array.from(this.#hosts, (host) => host.nodeId),
+    ]);
+    await Promise.all(Array.from(nodes, (nodeId) => this.endNode(nodeId, cause)));
+    await this.#guard?.close();
+  }
+
+  #launch(wish: HostRequest): Host {
+    const runtimeEnv = mergedEnv(this.#options.runtimeEnv, wish.runtimeEnv);
+    const request = { ...wish, runtimeEnv };
+    const host = this.#start(request);
+    this.#turnsOn(request.nodeId).until(Promise.race([host.ready, host.exited]));
+    this.#hosts.add(host);
+    void host.exited.then(() => this.#hosts.delete(host));
+    this.#options.onLaunch(host);
+    return host;
+  }
+
+  #start(request: HostRequest): Host {
+    const { nodeId, isolation } = request;
+    const node = this.#nodes.get(nodeId);
+    // Threads of the driver's own machine are its own.
+    const isOwn = nodeId === this.#options.nodeId && isolation === "thread";
+    if (node !== undefined && !isOwn) return node.launch(request, this.#options);
+    if (isolation === "thread") return launchThread(request, this.#options);
+    return launchProcess(request, this.#options, (this.#guard ??= new Guard()));
+  }
+}
+
+/** The settings of the session, and over them those of who is started; variables of the environment one by one. */
+function mergedEnv(
+  session: RuntimeEnv | undefined,
+  own: RuntimeEnv | undefined,
+): RuntimeEnv | undefined {
+  if (session === undefined || own === undefined) return own ?? session;
+  const given = Object.entries(own).filter(([, part]) => part !== undefined);
+  const { excludes, ...rest } = session;
+  return {
+    ...rest,
+    // They belong to the folder.
+    ...(own.workingDir === undefined && excludes !== undefined ? { excludes } : {}),
+    ...(Object.fromEntries(given) as RuntimeEnv),
+    ...(session.env === undefined ? {} : { env: { ...session.env, ...own.env } }),
+  };
+}

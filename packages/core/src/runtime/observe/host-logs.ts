@@ -1,0 +1,45 @@
+/** What hosts write, as the session's `logToDriver` wants it: shown here line by line and kept, as it is, or dropped. */
+import type { InsideSettings } from "../../host/control.ts";
+import { takesColours } from "../../shared/text/terminal-text.ts";
+import type { HostOutput } from "../launch/host.ts";
+import { LogLines } from "./log-lines.ts";
+import { LogPrinter } from "./logs.ts";
+
+export class HostLogs {
+  /** The last lines, for `rayling logs`; undefined where they are not looked at. */
+  readonly lines: LogLines | undefined;
+  readonly output: HostOutput;
+  readonly #printer: LogPrinter;
+  /** A driver that ends without shutdown shows, too, what was counted. */
+  readonly #onExit = (): void => this.#printer.close();
+
+  constructor(logToDriver: InsideSettings["logToDriver"]) {
+    this.lines = logToDriver === true ? new LogLines() : undefined;
+    this.#printer = new LogPrinter({
+      write: (stream, text) => void process[stream].write(text),
+      takesColours: (stream) => takesColours(process[stream]),
+      onLine: this.lines?.add.bind(this.lines),
+    });
+    this.output = outputFor(logToDriver, this.#printer);
+    process.once("exit", this.#onExit);
+  }
+
+  hostEnded(hostId: string): void {
+    this.#printer.hostEnded(hostId);
+  }
+
+  close(): void {
+    process.off("exit", this.#onExit);
+    this.#printer.close();
+  }
+}
+
+function outputFor(logToDriver: boolean | "raw", printer: LogPrinter): HostOutput {
+  if (logToDriver === true) return printer;
+  // Threads write to this process by themselves then, or not at all.
+  const isRaw = logToDriver === "raw";
+  return {
+    text: () => undefined,
+    line: (_hostId, stream, _owner, line) => void (isRaw && process[stream].write(`${line}\n`)),
+  };
+}

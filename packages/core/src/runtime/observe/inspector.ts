@@ -1,0 +1,217 @@
+/**
+ * What the driver gathers about the session, and its answers to whoever looks inside: state, timeline, metrics.
+ *
+ * Hosts tell what they noted at most once a second, and are asked for the rest when somebody looks. Everything kept is bounded.
+ */
+import type { Remote } from "comlink";
+import type { HostControl } from "../../host/control.ts";
+import { type MetricPart, Metrics, threadMetrics } from "../../inside/metrics.ts";
+import { keptEvents, type TaskEvent, TaskEvents } from "../../inside/task-events.ts";
+import type {
+  HostReport,
+  InsideDirectory,
+  RuntimeView,
+  StateAnswer,
+  StateQuery,
+  TraceEvent,
+  WorkerRow,
+} from "../../rpc/state.ts";
+import type { DriverAbout, MemoryStatus, SessionStatus } from "../../rpc/commands.ts";
+import {
+  checkedQuery,
+  type ListOptions,
+  type Summarized,
+  type Summary,
+  summaryOf,
+} from "../../rpc/state-query.ts";
+import type { DeathCause } from "../../shared/errors.ts";
+import { warn } from "../../shared/text/warning.ts";
+import type { LocalDirectory } from "../directory.ts";
+import type { Host } from "../launch/host.ts";
+import { metricsText } from "./metrics-text.ts";
+import { sessionStatus } from "./session-status.ts";
+import { answerMemory, answerState, type StateParts, workerRow } from "./state.ts";
+import { answerOf } from "./status.ts";
+import { toTrace } from "./trace.ts";
+
+/** Hosts that are gone and whose events and end are remembered. */
+const maxGone = 1000;
+
+/** Events of all hosts that are gone. */
+const maxGoneEvents: number = 10 * keptEvents;
+
+/** Of all hosts, and so of whatever they think up. */
+const maxSeries = 100_000;
+
+/** What is wrong with metrics is said once, and not for ever. */
+const maxWarnings = 1000;
+
+/** How long whoever wants the newest figures waits for a host. */
+const askMs = 1000;
+
+export interface InspectorParts {
+  readonly driverId: string;
+  readonly nodeId: () => string;
+  readonly directory: () => LocalDirectory;
+  readonly viewDriver: () => RuntimeView;
+  /** Bytes of big values that are in memory, of all threads of the process. */
+  readonly usedBytes: () => number;
+  readonly limitBytes: number;
+  readonly about: DriverAbout;
+  /** What the driver itself notes, if it does. */
+  readonly ownEvents: TaskEvents | undefined;
+}
+
+interface Gone {
+  readonly row: WorkerRow;
+  readonly events: readonly TaskEvent[];
+}
+
+export class Inspector implements InsideDirectory {
+  readonly #parts: InspectorParts;
+  readonly #metrics: Metrics = new Metrics(maxSeries);
+  readonly #warnings: Set<string> = new Set();
+  readonly #events: Map<string, TaskEvents> = new Map();
+  readonly #gone: Map<string, Gone> = new Map();
+  #goneEvents = 0;
+
+  constructor(parts: InspectorParts) {
+    this.#parts = parts;
+  }
+
+  reported(hostId: string, { events, metrics }: HostReport): void {
+    if (events.length > 0) {
+      let own = this.#events.get(hostId);
+      if (own === undefined) this.#events.set(hostId, (own = new TaskEvents()));
+      for (const event of events) own.add(event);
+    }
+    for (const part of metrics) this.#add(part, hostId);
+  }
+
+  hostEnded(host: Host, cause: DeathCause): void {
+    const events = this.#events.get(host.id)?.all() ?? [];
+    this.#events.delete(host.id);
+    const row: WorkerRow = {
+      ...workerRow(host),
+      isAlive: false,
+      exitType: cause.kind,
+      exitDetail: cause.message,
+    };
+    this.#gone.set(host.id, { row, events });
+    this.#goneEvents += events.length;
+    while (this.#gone.size > maxGone || this.#goneEvents > maxGoneEvents) {
+      const [oldest] = this.#gone;
+      if (oldest === undefined) break;
+      this.#gone.delete(oldest[0]);
+      this.#goneEvents -= oldest[1].events.length;
+    }
+  }
+
+  state(query: StateQuery): Promise<StateAnswer> {
+    return answerState(this.#stateParts(), query);
+  }
+
+  status(): SessionStatus {
+    return sessionStatus(this.#parts.about, this.#parts.directory(), this.#parts.nodeId());
+  }
+
+  /** Over all rows there are. */
+  async summarize(what: Summarized, options: Pick<ListOptions, "timeoutMs">): Promise<Summary> {
+    const query = checkedQuery(what, "summarize", options);
+    return summaryOf(what, await this.state({ ...query, limit: Infinity }));
+  }
+
+  async memory(options: Pick<ListOptions, "limit" | "timeoutMs">): Promise<MemoryStatus> {
+    const { usedBytes, limitBytes } = this.#parts;
+    const query = checkedQuery("objects", "memory", options);
+    const { stores, objects, missing } = await answerMemory(this.#stateParts(), query.timeoutMs);
+    return {
+      processBytes: usedBytes(),
+      processLimitBytes: Math.floor(limitBytes),
+      stores,
+      objects: objects.slice(0, query.limit),
+      totalObjects: objects.length,
+      missing,
+    };
+  }
+
+  async timeline(): Promise<readonly TraceEvent[]> {
+    const events = await this.#allEvents(askMs);
+    const nodes = new Map(
+      this.#parts
+        .directory()
+        .hosts()
+        .map((host) => [host.id, host.nodeId]),
+    );
+    for (const [id, { row }] of this.#gone) nodes.set(id, row.nodeId);
+    return toTrace(
+      [...events].map(([runtimeId, ofRuntime]) => ({
+        runtimeId,
+        nodeId: nodes.get(runtimeId) ?? this.#parts.nodeId(),
+        events: ofRuntime,
+      })),
+    );
+  }
+
+  async metricsText(): Promise<string> {
+    await this.#collect(askMs);
+    for (const part of threadMetrics().take()) this.#add(part, this.#parts.driverId);
+    const query = { filters: [], limit: 0, detail: false, timeoutMs: askMs };
+    return metricsText(this.#metrics, {
+      directory: this.#parts.directory(),
+      usedBytes: this.#parts.usedBytes,
+      rows: async (what) => {
+        const answer = await this.state({ ...query, what, limit: Infinity });
+        return answer.rows as never;
+      },
+    });
+  }
+
+  #add(part: MetricPart, hostId: string): void {
+    try {
+      this.#metrics.add(part);
+    } catch (error) {
+      const warning = `${hostId}: ${(error as Error).message}`;
+      if (this.#warnings.has(warning) || this.#warnings.size >= maxWarnings) return;
+      this.#warnings.add(warning);
+      warn(warning);
+    }
+  }
+
+  #stateParts(): StateParts {
+    return {
+      driverId: this.#parts.driverId,
+      nodeId: this.#parts.nodeId(),
+      directory: this.#parts.directory(),
+      viewDriver: this.#parts.viewDriver,
+      events: (timeoutMs) => this.#allEvents(timeoutMs),
+      deadWorkers: () => [...this.#gone.values()].map(({ row }) => row),
+    };
+  }
+
+  /** By runtime: the driver's, those of the living and of the dead. */
+  async #allEvents(timeoutMs: number): Promise<ReadonlyMap<string, readonly TaskEvent[]>> {
+    const { ownEvents, driverId } = this.#parts;
+    const all = new Map<string, readonly TaskEvent[]>();
+    if (ownEvents === undefined) return all;
+    await this.#collect(timeoutMs);
+    all.set(driverId, ownEvents.all());
+    for (const [hostId, { events }] of this.#gone) if (events.length > 0) all.set(hostId, events);
+    for (const [hostId, events] of this.#events) all.set(hostId, events.all());
+    return all;
+  }
+
+  async #collect(timeoutMs: number): Promise<void> {
+    await Promise.all(
+      this.#parts
+        .directory()
+        .hosts()
+        .map(async (host) => {
+          // What is told is told once: a report that comes too late for who asked counts all the same.
+          const told = async (control: Remote<HostControl>): Promise<void> =>
+            this.reported(host.id, await control.report());
+          await answerOf<void>(host, told, timeoutMs);
+        }),
+    );
+  }
+}

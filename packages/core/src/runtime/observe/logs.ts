@@ -1,0 +1,155 @@
+/**
+ * Shows what hosts write: whole lines, each with who wrote it, `(Counter actor-1a2b3c host-9z8y7x) line`.
+ *
+ * The first of several equal lines is shown at once. Those that come from other hosts within 5 seconds are counted, and shown as one
+ * `line [repeated 12x across cluster]`; a host that repeats itself alone is not counted. This is what Ray does. Lines have nothing that a terminal obeys but colours.
+ */
+import type { OutputStream } from "../../host/output.ts";
+import { shortId } from "../../shared/ids.ts";
+import { terminalLine, terminalText } from "../../shared/text/terminal-text.ts";
+import type { HostOutput } from "../launch/host.ts";
+
+/** Ray's window. */
+const windowMs = 5000;
+
+/** Lines that are compared with; the oldest leave first. */
+const maxRecent = 1000;
+
+/** A line without an end is shown when it is so long. */
+const maxLine = 64 * 1024;
+
+interface Recent {
+  readonly stream: OutputStream;
+  readonly line: string;
+  readonly hosts: Set<string>;
+  sinceMs: number;
+  count: number;
+  /** Of the last one that was counted. */
+  prefix: string;
+}
+
+export interface LogPrinterParts {
+  readonly write: (stream: OutputStream, text: string) => void;
+  /** Whether colours that hosts write are shown there. Default: they are not. */
+  readonly takesColours?: ((stream: OutputStream) => boolean) | undefined;
+  /** Called with every line as it is, shown or counted. */
+  readonly onLine?: HostOutput["line"] | undefined;
+  readonly now?: () => number;
+}
+
+export class LogPrinter implements HostOutput {
+  readonly #write: (stream: OutputStream, text: string) => void;
+  readonly #onLine: HostOutput["line"] | undefined;
+  readonly #takesColours: (stream: OutputStream) => boolean;
+  readonly #now: () => number;
+  /** By host, then by stream and writer: a line that has no end yet. */
+  readonly #open: Map<string, Map<string, { stream: OutputStream; owner: string; text: string }>> =
+    new Map();
+  /** The oldest first. */
+  readonly #recent: Map<string, Recent> = new Map();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({
+    write,
+    onLine,
+    takesColours = () => false,
+    now = () => performance.now(),
+  }: LogPrinterParts) {
+    this.#write = write;
+    this.#onLine = onLine;
+    this.#takesColours = takesColours;
+    this.#now = now;
+  }
+
+  /** Part of what a host writes. */
+  text(hostId: string, stream: OutputStream, owner: string, text: string): void {
+    let open = this.#open.get(hostId);
+    if (open === undefined) this.#open.set(hostId, (open = new Map()));
+    const key = `${stream} ${owner}`;
+    const lines = ((open.get(key)?.text ?? "") + text).split(/\r?\n/);
+    const rest = lines.pop() ?? "";
+    for (const line of lines) this.line(hostId, stream, owner, line);
+    if (rest === "") open.delete(key);
+    else if (rest.length < maxLine) open.set(key, { stream, owner, text: rest });
+    else {
+      open.delete(key);
+      this.line(hostId, stream, owner, rest);
+    }
+  }
+
+  line(hostId: string, stream: OutputStream, owner: string, line: string): void {
+    this.#flushOld();
+    this.#onLine?.(hostId, stream, owner, line);
+    const prefix = terminalLine(`(${owner === "" ? "" : `${owner} `}${shortId(hostId)}) `);
+    const key = `${stream} ${line}`;
+    const known = this.#recent.get(key);
+    if (known === undefined) {
+      this.#note(key, stream, line, hostId, prefix);
+    } else {
+      known.hosts.add(hostId);
+      if (known.hosts.size > 1) {
+        known.count += 1;
+        known.prefix = prefix;
+        return this.#arm();
+      }
+    }
+    this.#write(stream, `${prefix}${this.#shown(stream, line)}\n`);
+  }
+
+  /** Nothing more comes from there: what it did not end with a line break is shown. */
+  hostEnded(hostId: string): void {
+    for (const { stream, owner, text } of this.#open.get(hostId)?.values() ?? []) {
+      this.line(hostId, stream, owner, text);
+    }
+    this.#open.delete(hostId);
+  }
+
+  /** Shows what was counted. */
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    for (const [key, recent] of this.#recent) this.#flush(key, recent);
+    this.#recent.clear();
+  }
+
+  #note(key: string, stream: OutputStream, line: string, hostId: string, prefix: string): void {
+    const sinceMs = this.#now();
+    this.#recent.set(key, { stream, line, hosts: new Set([hostId]), sinceMs, count: 0, prefix });
+    if (this.#recent.size <= maxRecent) return;
+    const [oldest] = this.#recent;
+    if (oldest !== undefined) this.#flush(...oldest);
+  }
+
+  #arm(): void {
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#flushOld();
+      if ([...this.#recent.values()].some(({ count }) => count > 0)) this.#arm();
+    }, windowMs);
+    this.#timer.unref();
+  }
+
+  #flushOld(): void {
+    const until = this.#now() - windowMs;
+    for (const [key, recent] of this.#recent) {
+      if (recent.sinceMs > until) return;
+      this.#flush(key, recent);
+      if (recent.count < 2) continue;
+      // Those who repeat each other will go on with it.
+      this.#recent.set(key, { ...recent, sinceMs: this.#now(), count: 0 });
+    }
+  }
+
+  #flush(key: string, { stream, line, count, prefix }: Recent): void {
+    this.#recent.delete(key);
+    if (count === 0) return;
+    const repeated = count === 1 ? "" : ` [repeated ${count}x across cluster]`;
+    this.#write(stream, `${prefix}${this.#shown(stream, line)}${repeated}\n`);
+  }
+
+  /** A line may be anybody's: of a model, of a program that it wrote. */
+  #shown(stream: OutputStream, line: string): string {
+    return terminalText(line, { colours: this.#takesColours(stream) });
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Serves the metrics on the loopback at /metrics, for Prometheus, to who has the token. HTTP is loaded only when it is wanted.
+ */
+import { RaySystemError } from "../../shared/errors.ts";
+import { HttpRefusal } from "../../transport/http/refusal.ts";
+import type { HttpEndpoint } from "../../transport/http/endpoint.ts";
+
+export interface MetricsServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+const maxConnections = 64;
+
+/** A client that takes nothing of its answer for so long has gone. */
+const unreadMs = 10_000;
+
+/** @param port 0: a free one. Rejects with RaySystemError when it cannot listen there */
+export async function serveMetrics(
+  port: number,
+  token: string,
+  text: () => Promise<string>,
+): Promise<MetricsServer> {
+  const { HttpEndpoint: Endpoint } = await import("../../transport/http/endpoint.ts");
+  let endpoint: HttpEndpoint;
+  try {
+    endpoint = await Endpoint.listen(
+      {
+        port,
+        token,
+        tokenHint: "it is metricsToken of the session",
+        routes: [{ path: "/metrics", methods: ["GET"] }],
+        limits: { maxConnections },
+      },
+      async ({ response }) => {
+        const body = await text().catch((error: unknown) => {
+          throw new HttpRefusal(500, "metrics_failed", String(error));
+        });
+        response.setTimeout(unreadMs, () => response.destroy());
+        response.setHeader("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+        response.end(body);
+      },
+    );
+  } catch (error) {
+    throw new RaySystemError(
+      `init: the metrics cannot be served on port ${port}: ${(error as Error).message}`,
+      { cause: error },
+    );
+  }
+  return { port: endpoint.port, close: () => endpoint.close("now") };
+}

@@ -1,0 +1,164 @@
+/**
+ * The files of what a machine shows where TLS is spoken: where they are, and what is wrong with them.
+ *
+ * Whoever has read them may rely on it that TLS takes them.
+ */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { CertificateError } from "../../shared/errors.ts";
+import type { Credentials } from "./credentials.ts";
+import { whyUnusable } from "./tls.ts";
+
+/** Where they are: three files, or a folder with `ca.pem`, `cert.pem` and `key.pem`, as `rayling cert` makes it. */
+export type CredentialFiles =
+  | string
+  | { readonly ca: string; readonly cert: string; readonly key: string };
+
+/** The three files. */
+export type CredentialPaths = Exclude<CredentialFiles, string>;
+
+/** Where `rayling cert` puts them, and where they are looked for when they are needed and nobody says where they are. */
+export const defaultCredentialFolder: string = join(homedir(), ".rayling", "tls");
+
+/** Credentials, and the files that they are from. */
+export interface FoundCredentials {
+  readonly paths: CredentialPaths;
+  readonly credentials: Credentials;
+}
+
+/**
+ * Those that are named, or that the environment variable RAYLING_TLS names; where they are needed, those of the standard folder, if there are some.
+ *
+ * @throws CertificateError
+ */
+export function findCredentials(
+  source: CredentialFiles | undefined,
+  isNeeded: boolean,
+): FoundCredentials | undefined {
+  const named = source ?? process.env["RAYLING_TLS"] ?? "";
+  if (named === "" && !(isNeeded && existsSync(join(defaultCredentialFolder, "cert.pem")))) {
+    return undefined;
+  }
+  const paths = pathsOf(named === "" ? defaultCredentialFolder : named);
+  return { paths, credentials: readCredentials(paths) };
+}
+
+/** As seen from here and now: who reads them again may be elsewhere by then. */
+function pathsOf(source: CredentialFiles): CredentialPaths {
+  const of = (name: keyof CredentialPaths): string =>
+    resolve(typeof source === "string" ? join(source, `${name}.pem`) : source[name]);
+  return { ca: of("ca"), cert: of("cert"), key: of("key") };
+}
+
+/** @throws CertificateError that names the file which cannot be used */
+export function readCredentials(paths: CredentialPaths): Credentials {
+  const credentials = { ca: read(paths.ca), cert: read(paths.cert), key: read(paths.key) };
+  const authorities = certificatesIn(paths.ca, credentials.ca);
+  // Where an authority follows another, the old one may stay until its last certificate is gone.
+  const authority = authorities.find((one) => whyUnfit(one) === undefined) ?? authorities[0];
+  const [cert] = certificatesIn(paths.cert, credentials.cert);
+  checkAge(paths.ca, authority as X509Certificate, newAuthority);
+  checkAge(paths.cert, cert as X509Certificate, newCertificate);
+  const key = parse(paths.key, () => createPrivateKey(credentials.key));
+  if (cert?.checkPrivateKey(key) !== true) {
+    throw new CertificateError(paths.key, `is not the key of ${paths.cert}`);
+  }
+  const why = whyUnusable(credentials);
+  if (why !== undefined) throw new CertificateError(paths.cert, `is not taken by TLS: ${why}`);
+  return credentials;
+}
+
+/** When a file is of no use any more, and what to do about it. */
+export interface Expiry {
+  readonly path: string;
+  readonly end: Date;
+  readonly fix: string;
+}
+
+/** The certificate's, and that of the last of the authorities. */
+export function expiriesOf({ paths, credentials }: FoundCredentials): Expiry[] {
+  const { validToDate } = new X509Certificate(credentials.cert);
+  const authorities = certificatesIn(paths.ca, credentials.ca).map((one) => one.validToDate);
+  const last = new Date(Math.max(...authorities.map((date) => date.getTime())));
+  return [
+    { path: paths.cert, end: validToDate, fix: newCertificate },
+    { path: paths.ca, end: last, fix: newAuthority },
+  ];
+}
+
+const newCertificate = "rayling cert makes a new one";
+const newAuthority =
+  "remove it and ca-key.pem where they were made, and make new certificates for all machines with rayling cert";
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const hint =
+      (error as NodeJS.ErrnoException).code === "ENOENT" ? ": rayling cert makes it" : "";
+    throw new CertificateError(path, `cannot be read (${(error as Error).message})${hint}`, error);
+  }
+}
+
+/**
+ * All of them, at least one. OpenSSL would pass over what follows one that it cannot read.
+ *
+ * @throws CertificateError that names the file
+ */
+export function certificatesIn(path: string, text: string): X509Certificate[] {
+  if (/-----END [A-Z0-9 ]+-----[^\S\n]*-----BEGIN/.test(text)) {
+    throw new CertificateError(
+      path,
+      "has a certificate that begins in the line in which another ends: put a line break before each -----BEGIN CERTIFICATE-----",
+    );
+  }
+  const begun = text.match(/-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/g) ?? [];
+  const whole = text.match(/-----BEGIN ([A-Z0-9 ]*CERTIFICATE)-----[^-]*-----END \1-----/g) ?? [];
+  if (begun.length === 0) {
+    throw new CertificateError(path, "is not what it should be: it holds no certificate as PEM");
+  }
+  if (whole.length !== begun.length) {
+    throw new CertificateError(
+      path,
+      `is not whole: it has ${begun.length} beginnings of a certificate, and ${whole.length} that have an end`,
+    );
+  }
+  return whole.map((one, index) =>
+    parse(
+      path,
+      () => new X509Certificate(one),
+      whole.length === 1 ? "" : ` in its certificate ${index + 1} of ${whole.length}`,
+    ),
+  );
+}
+
+function parse<T>(path: string, make: () => T, where = ""): T {
+  try {
+    return make();
+  } catch (error) {
+    throw new CertificateError(
+      path,
+      `is not what it should be${where}: ${(error as Error).message}`,
+      error,
+    );
+  }
+}
+
+function checkAge(path: string, cert: X509Certificate, fix: string): void {
+  const why = whyUnfit(cert, fix);
+  if (why !== undefined) throw new CertificateError(path, why);
+}
+
+function whyUnfit(
+  { validFromDate, validToDate }: X509Certificate,
+  fix = "",
+  now: Date = new Date(),
+): string | undefined {
+  if (validToDate < now) return `expired on ${validToDate.toISOString()}: ${fix}`;
+  if (validFromDate > now) {
+    return `is valid from ${validFromDate.toISOString()} on, and the clock of this machine says ${now.toISOString()}: set the clock`;
+  }
+  return undefined;
+}

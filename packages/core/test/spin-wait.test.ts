@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import { SpinWait, type SpinClock } from "../src/transport/spin-wait.ts";
+
+/** A thread whose turns take a microsecond, and a peer that answers after a time of its own, the longer if the thread sleeps. */
+class Thread implements SpinClock {
+  turns = 0;
+  asked = 0;
+  #us = 1000;
+  #turn: (() => void) | undefined;
+  readonly spinWait: SpinWait = new SpinWait(this);
+
+  readonly now = (): number => this.#us / 1000;
+  readonly nextTurn = (turn: () => void): void => {
+    this.asked += 1;
+    this.#turn = turn;
+  };
+
+  /** Sends, and gets the answer after `awakeUs` if its loop still turns then, else after `asleepUs`. Returns whether it did. */
+  call(awakeUs: number, asleepUs: number): boolean {
+    const sent = this.#us;
+    this.spinWait.begin();
+    while (this.#turn !== undefined && this.#us < sent + awakeUs) this.oneTurn();
+    const wasAwake = this.#turn !== undefined;
+    if (!wasAwake) while (this.#turn !== undefined && this.#us < sent + asleepUs) this.oneTurn();
+    this.#us = sent + (wasAwake ? awakeUs : asleepUs);
+    this.spinWait.end();
+    return wasAwake;
+  }
+
+  oneTurn(): void {
+    const turn = this.#turn;
+    this.#turn = undefined;
+    this.turns += 1;
+    this.#us += 1;
+    turn?.();
+  }
+
+  get isTurning(): boolean {
+    return this.#turn !== undefined;
+  }
+}
+
+/** In how many of 1,000 calls it was awake, after it had 20,000 to find out. */
+function awakeOf(thread: Thread, awakeUs: number, asleepUs: number): number {
+  for (let calls = 0; calls < 20_000; calls++) thread.call(awakeUs, asleepUs);
+  let awake = 0;
+  for (let calls = 0; calls < 1000; calls++) if (thread.call(awakeUs, asleepUs)) awake += 1;
+  return awake;
+}
+
+describe("a spinWait", () => {
+  test("is kept where the answer finds the thread awake sooner than asleep", () => {
+    expect(awakeOf(new Thread(), 10, 40)).toBeGreaterThan(980);
+  });
+
+  test("is given up where the answer comes no sooner, but tried now and then", () => {
+    const awake = awakeOf(new Thread(), 38, 24);
+    expect(awake).toBeLessThan(20);
+    expect(awake).toBeGreaterThan(0);
+  });
+
+  test("is given up for slow methods, and taken up again when they are fast", () => {
+    const thread = new Thread();
+    awakeOf(thread, 5000, 5000);
+    const before = thread.turns;
+    for (let calls = 0; calls < 1000; calls++) thread.call(5000, 5000);
+    expect(thread.turns - before).toBeLessThan(1000);
+    expect(awakeOf(thread, 10, 40)).toBeGreaterThan(980);
+  });
+
+  test("ends by itself when nothing comes", () => {
+    const thread = new Thread();
+    thread.spinWait.begin();
+    for (let turns = 0; turns < 100; turns++) if (thread.isTurning) thread.oneTurn();
+    expect(thread.isTurning).toBe(false);
+    expect(thread.turns).toBeLessThan(60);
+    expect(thread.turns).toBeGreaterThan(40);
+  });
+
+  test("does not turn faster because more is sent", () => {
+    const thread = new Thread();
+    for (let sent = 0; sent < 100; sent++) thread.spinWait.begin();
+    expect(thread.asked).toBe(1);
+  });
+
+  test("ends when the answer comes", () => {
+    const thread = new Thread();
+    expect(thread.call(10, 40)).toBe(true);
+    thread.oneTurn();
+    expect(thread.isTurning).toBe(false);
+  });
+});

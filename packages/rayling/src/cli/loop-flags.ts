@@ -1,0 +1,80 @@
+/** Flags that stand for options of the reward loop: what they mean, may be and are by default, its tables say. The commands say how they are called, and what is different there. */
+
+import { InvalidArgumentError, Option as Flag } from "commander";
+import type { Command } from "commander";
+import {
+  defaultWords,
+  helpOf,
+  isAllowed,
+  loopOptions,
+  optionAt,
+  wordsOf,
+} from "@rayling/reward-loop/options";
+import type { Form } from "@rayling/reward-loop/options";
+
+export interface LoopFlag {
+  /** "--rpm <count>" */
+  readonly flags: string;
+  /** Which option: "limits.requestsPerMinute". */
+  readonly option: string;
+  /** What the command has where nothing is said, in place of the loop's default. */
+  readonly value?: number;
+  /** 0 stands for none. */
+  readonly orNone?: boolean;
+  /** What it means here besides, after "; ". */
+  readonly here?: string;
+}
+
+export function addLoopFlags(command: Command, flags: readonly LoopFlag[]): Command {
+  for (const one of flags) command.addOption(flagOf(one, flags));
+  return command;
+}
+
+/** The options that were set, as those of a loop. @param given of the command line */
+export function loopOptionsOf(flags: readonly LoopFlag[], given: object): Record<string, unknown> {
+  const options: Record<string, unknown> = {};
+  for (const { flags: text, option, orNone } of flags) {
+    const value = (given as Readonly<Record<string, unknown>>)[new Flag(text).attributeName()];
+    if (value === undefined || value === false || (orNone === true && value === 0)) continue;
+    const path = option.split(".");
+    const section = path.slice(0, -1).reduce((holder, name) => {
+      return (holder[name] ??= {}) as Record<string, unknown>;
+    }, options);
+    section[path.at(-1) ?? ""] = value;
+  }
+  return options;
+}
+
+function flagOf(
+  { flags: text, option, value, orNone, here }: LoopFlag,
+  all: readonly LoopFlag[],
+): Flag {
+  const entry = optionAt(loopOptions, option);
+  const section = option.slice(0, option.lastIndexOf(".") + 1);
+  const nameOf = (name: string): string | undefined =>
+    all.find((one) => one.option === section + name)?.flags.split(" ")[0];
+  const help = helpOf(entry, nameOf).replace(/\.$/, "");
+  const extra = [
+    ...(orNone === true ? ["0 for no limit"] : []),
+    ...(here === undefined ? [] : [here]),
+  ];
+  const words = value === undefined && orNone !== true ? defaultWords(entry, nameOf) : undefined;
+  const isSwitch = !text.includes("<");
+  const flag = new Flag(
+    text,
+    `${[help.charAt(0).toLowerCase() + help.slice(1), ...extra].join("; ")}${words === undefined || isSwitch ? "" : ` (default: ${words})`}`,
+  );
+  if (isSwitch) return flag.default(false);
+  flag.argParser((said: string) => valueOf(entry.kind, said, orNone === true));
+  const standard = value ?? (orNone === true ? 0 : undefined);
+  return standard === undefined ? flag : flag.default(standard);
+}
+
+function valueOf(kind: Form, text: string, orNone: boolean): unknown {
+  const isNumber = kind.is === "number" || kind.is === "auto";
+  const value = isNumber && /^[+-]?(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : text;
+  if ((orNone && value === 0) || isAllowed(kind, value)) return value;
+  throw new InvalidArgumentError(
+    `It must be ${wordsOf(kind)}${orNone ? ", or 0 for no limit" : ""}.`,
+  );
+}

@@ -1,0 +1,125 @@
+/** Keys of a table of options that are said in vain: of a switch that is off, of a function that nobody names, without the key that they need, or against another one. */
+
+import { isDeepStrictEqual } from "node:util";
+import type { Form, FunctionFile, Option, OptionTable } from "../../options/table.ts";
+import { fileDefaultOf, fileEntries, keyNameOf, noFunction } from "../table-keys.ts";
+import type { IdleKey } from "./idle-key.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+type Said = Pick<IdleKey, "key" | "value">;
+
+/** @param at where the table's keys stand. Parts of a loop stand by themselves */
+export function idleKeysOf(table: OptionTable, config: object, at: string): IdleKey[] {
+  const values = config as Values;
+  return fileEntries(table).flatMap(([key, one]) => [
+    ...idleInside(one.kind, values[key], `${at}.${key}`, {
+      settings: values["adaptive"] as Values,
+      place: `${at}.adaptive`,
+    }),
+    ...saidAt(key, one, values, at).flatMap((said) => idleAlone(said, one, { table, values, at })),
+  ]);
+}
+
+function idleInside(
+  kind: Form,
+  value: unknown,
+  place: string,
+  adaptive: { readonly settings: Values; readonly place: string },
+): IdleKey[] {
+  const inside = value as Values;
+  switch (kind.is) {
+    case "section":
+      return idleKeysOf(kind.table, inside, place);
+    case "switch": {
+      if (inside["enable"] === true) return idleKeysOf(kind.table, inside, place);
+      const why = `and ${place}.enable is false`;
+      return saidIn(kind.table, inside, place).map((said) => ({
+        ...said,
+        why,
+        instead: `${place}.enable=true`,
+      }));
+    }
+    case "auto": {
+      if (value === "auto") return idleKeysOf(kind.table, adaptive.settings, adaptive.place);
+      const why = `and ${place}, which it is of, is not auto`;
+      return saidIn(kind.table, adaptive.settings, adaptive.place).map((said) => ({
+        ...said,
+        why,
+        instead: `${place}=auto`,
+      }));
+    }
+    case "module":
+      return idleOfNone(value as FunctionFile, place);
+    case "judge": {
+      const prices = saidIn(kind.prices, inside["prices"] as Values, `${place}.prices`);
+      return idleOfNone(value as FunctionFile, place, prices);
+    }
+    default:
+      return [];
+  }
+}
+
+/** What is said of a function that nobody names. */
+function idleOfNone(
+  { path, name, reward_kwargs: kwargs }: FunctionFile,
+  at: string,
+  besides: readonly Said[] = [],
+): IdleKey[] {
+  if (path !== null) return [];
+  const said = [
+    ...(name === noFunction.name ? [] : [{ key: `${at}.name`, value: name }]),
+    ...Object.entries(kwargs).map(([key, value]) => ({ key: `${at}.reward_kwargs.${key}`, value })),
+    ...besides,
+  ];
+  return said.map((one) => ({ ...one, why: `and there is no ${at}.path that it is for` }));
+}
+
+interface Beside {
+  readonly table: OptionTable;
+  readonly values: Values;
+  readonly at: string;
+}
+
+function idleAlone(
+  said: Said,
+  { needs, atLeast }: Option,
+  { table, values, at }: Beside,
+): IdleKey[] {
+  const placeOf = (name: string): string => `${at}.${keyNameOf(table, name)}`;
+  const isSaid = (name: string): boolean =>
+    saidAt(keyNameOf(table, name), table[name] as Option, values, at).length > 0;
+  if (needs !== undefined && !needs.names.some(isSaid)) {
+    const [first, ...others] = needs.names.map(placeOf);
+    const none =
+      others.length === 0 ? `no ${first}` : `neither ${[first, ...others].join(" nor ")}`;
+    return [{ ...said, why: `and there is ${none}, ${needs.why}` }];
+  }
+  if (atLeast === undefined) return [];
+  const least = values[keyNameOf(table, atLeast)] as number;
+  const isLess = (said.value as number) < least;
+  return isLess ? [{ ...said, why: `less than ${placeOf(atLeast)}, ${least}` }] : [];
+}
+
+/** All that is otherwise than where nobody says anything. */
+export function saidIn(table: OptionTable, config: object, at: string): Said[] {
+  const values = config as Values;
+  return fileEntries(table).flatMap(([key, one]) => saidAt(key, one, values, at));
+}
+
+function saidAt(key: string, one: Option, values: Values, at: string): Said[] {
+  const place = `${at}.${key}`;
+  const value = values[key];
+  switch (one.kind.is) {
+    case "section":
+      return saidIn(one.kind.table, value as Values, place);
+    case "switch":
+      return (value as Values)["enable"] === true ? [{ key: `${place}.enable`, value: true }] : [];
+    case "module":
+    case "judge": {
+      const { path } = value as FunctionFile;
+      return path === null ? [] : [{ key: `${place}.path`, value: path }];
+    }
+    default:
+      return isDeepStrictEqual(value, fileDefaultOf(one)) ? [] : [{ key: place, value }];
+  }
+}

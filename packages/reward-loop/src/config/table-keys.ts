@@ -1,0 +1,134 @@
+/**
+ * The keys that a table of options has in a configuration: snake_case, or verl's word. What is null is not set: then the library's own default holds, or in a part what is around it; a default that
+ * is a value stands there itself.
+ */
+
+import { nested, option } from "@rayling/config-tree/options";
+import { z } from "zod";
+import { loopOptions } from "../options/functions.ts";
+import { helpOf } from "../options/help.ts";
+import { isUrl, partName, partNameWords } from "../options/read.ts";
+import { isOtherwise } from "../options/table.ts";
+import type { FileOf, Form, FunctionFile, Option, OptionTable } from "../options/table.ts";
+import { defaultWords, keyOf, snake } from "../options/words.ts";
+
+type Keys = Record<string, z.ZodType>;
+
+/** For a table of `@rayling/config-tree/options`. */
+export function keysOf<Table extends object>(
+  table: Table & OptionTable,
+): { [Key in keyof FileOf<Table>]: z.ZodType<FileOf<Table>[Key]> } {
+  return keysIn(table) as never;
+}
+
+/** Those that files have: key, option, name. */
+export function fileEntries(table: OptionTable): [string, Option, string][] {
+  return Object.entries(table).flatMap(([name, one]): [string, Option, string][] => {
+    const key = keyOf(name, one);
+    return key === null ? [] : [[key, one, name]];
+  });
+}
+
+/** By which key the option stands in files, or what it is called where it stands in none. */
+export function keyNameOf(table: OptionTable, name: string): string {
+  const one = table[name];
+  return (one && keyOf(name, one)) ?? snake(name);
+}
+
+/** What stands there where nobody says anything. */
+export function fileDefaultOf({ kind, standard }: Option): unknown {
+  if (kind.is === "parts") return {};
+  if (kind.is === "choice" && typeof standard === "string") return snake(standard);
+  return standard === undefined || isOtherwise(standard) ? null : standard;
+}
+
+/** Where no function is named: verl's defaults. */
+export const noFunction: FunctionFile = { path: null, name: "compute_score", reward_kwargs: {} };
+
+function keysIn(table: OptionTable): Keys {
+  return Object.fromEntries(fileEntries(table).flatMap(([key, one]) => keysAt(key, one, table)));
+}
+
+function keysAt(key: string, one: Option, table: OptionTable): [string, z.ZodType][] {
+  const { kind } = one;
+  const nameOf = (name: string): string | undefined =>
+    Object.hasOwn(table, name) || Object.hasOwn(loopOptions, name)
+      ? keyNameOf(table, name)
+      : undefined;
+  const help = helpOf(one, nameOf);
+  switch (kind.is) {
+    case "section":
+      return [[key, nested(keysIn(kind.table))]];
+    case "switch":
+      return [[key, nested({ enable: option(z.boolean(), false, help), ...keysIn(kind.table) })]];
+    case "module":
+      return [[key, nested(functionKeys("The module of a score function; null: none."))]];
+    case "judge":
+      return [[key, nested({ ...functionKeys(help), prices: nested(keysIn(kind.prices)) })]];
+    default: {
+      const value = fileDefaultOf(one);
+      const words = value === null ? defaultWords(one, nameOf) : undefined;
+      const said = words === undefined ? help : `${help} null: ${words}.`;
+      const own: [string, z.ZodType] = [
+        key,
+        option(orDefault(typeOf(kind), value), value as never, said),
+      ];
+      return kind.is === "auto" ? [own, ["adaptive", nested(keysIn(kind.table))]] : [own];
+    }
+  }
+}
+
+/** A function of the user's, as verl names one. */
+function functionKeys(help: string): Keys {
+  const { name, reward_kwargs: kwargs } = noFunction;
+  return {
+    path: option(z.string().min(1).nullable(), null, help),
+    name: option(z.string().min(1), name, "Which of its exports."),
+    reward_kwargs: option(
+      z.record(z.string(), z.unknown()),
+      kwargs as never,
+      "What it gets with each sample.",
+    ),
+  };
+}
+
+/** Null says nothing, also where the default is a value. */
+function orDefault(type: z.ZodType, value: unknown): z.ZodType {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return type;
+  return value === null ? type.nullable() : type.nullable().transform((said) => said ?? value);
+}
+
+function typeOf(kind: Form): z.ZodType {
+  switch (kind.is) {
+    case "number": {
+      let type = kind.whole === true ? z.number().int() : z.number();
+      if (kind.least !== undefined) type = type.min(kind.least);
+      if (kind.above !== undefined) type = type.gt(kind.above);
+      if (kind.most !== undefined) type = type.max(kind.most);
+      if (kind.below !== undefined) type = type.lt(kind.below);
+      return type;
+    }
+    case "text":
+      return kind.of === "url"
+        ? z.string().refine(isUrl, "must be the URL of a service")
+        : z.string().min(1);
+    case "flag":
+      return z.boolean();
+    case "choice": {
+      const values = z.enum(kind.values.map(snake));
+      return kind.field === undefined ? values : z.union([values, z.number()]);
+    }
+    case "list":
+      return z.array(typeOf(kind.of));
+    case "byName":
+      return z.record(z.string(), typeOf(kind.of));
+    case "parts": {
+      const name = z.string().regex(partName, `must be ${partNameWords}`);
+      return z.record(name, z.strictObject(keysIn(kind.table)));
+    }
+    case "auto":
+      return z.union([typeOf(kind.of), z.literal("auto")]);
+    default:
+      return z.unknown();
+  }
+}

@@ -1,0 +1,216 @@
+/** Options of a reward function, and of a loop of one or several: a table for each. */
+
+import { availableParallelism } from "node:os";
+import type { ResourceLimits } from "@rayling/core";
+import type { RewardModelUse } from "../reward-model/reward-model-use.ts";
+import type {
+  HedgeTable,
+  LimitsTable,
+  OnFailureTable,
+  PricesTable,
+  RetryTable,
+} from "./policies.ts";
+import {
+  hedgeOptions,
+  limitsOptions,
+  onFailureOptions,
+  pricesOptions,
+  purseOptions,
+  retryOptions,
+} from "./policies.ts";
+import {
+  byName,
+  choice,
+  choiceOr,
+  flag,
+  inherited,
+  judge,
+  module,
+  number,
+  option,
+  otherwise,
+  own,
+  parts,
+  section,
+  switched,
+  text,
+  timer,
+  url,
+  whole,
+} from "./table.ts";
+import type { OptionTable } from "./table.ts";
+
+/** verl's own section says it in files. */
+const elsewhere = { key: null };
+
+export const spendOptions = {
+  ...purseOptions,
+  /** A cheaper function that takes over when the cap is reached; without one no sample is begun any more. It costs nothing unless it has prices of its own. With `cap`. Default: stop. */
+  whenReached: option(judge<PricesTable>(partTable, pricesOptions), "stop", {
+    needs: { names: ["cap"], why: "which has to be reached" },
+  }),
+};
+export interface SpendTable extends Readonly<typeof spendOptions> {}
+
+/** verl `reward.sandbox_fusion`. */
+export const sandboxFusionOptions = {
+  /** The `run_code` of a service that runs programs, for the scorers by data source. */
+  url: option(url, undefined, {
+    isRequired: true,
+  }),
+  /** Programs at once, for all loops that name the service; one that `limits` names counts, too. With `url`. Default: 64. */
+  maxConcurrent: option(whole(1), 64, {
+    needs: { names: ["url"], why: "of a service that it is for" },
+  }),
+  /** The memory that each program may take. With `url`. Default: 1024. */
+  memoryLimitMb: option(whole(1), 1024, {
+    needs: { names: ["url"], why: "of a service that it is for" },
+  }),
+};
+export interface SandboxFusionTable extends Readonly<typeof sandboxFusionOptions> {}
+
+/** Options of the manager rate_limited, which are limits of the loop. */
+export const rateLimitedOptions = {
+  /** Used by the manager rate_limited: calls at once. Default: 1. */
+  maxConcurrent: option(whole(1), 1),
+  /** Used by the manager rate_limited: calls a minute. */
+  maxRpm: option(number({ above: 0 }), undefined),
+  /** Used by the manager rate_limited: tokens a minute. */
+  maxTpm: option(number({ above: 0 }), undefined),
+  /** Used by the manager rate_limited: tokens of a call. Default: 2000. */
+  estimatedTokensPerRequest: option(whole(0), 2000),
+};
+
+/** What each of several functions may have of its own. */
+export const partOptions = {
+  /** Reward loop workers; where nobody says how many, several functions share those of one. Default: one per CPU, at least 2, at most 8. */
+  workers: option(whole(1), otherwise("one per CPU, at least 2, at most 8", defaultWorkers), {
+    key: "num_workers",
+  }),
+  /** Samples at work per worker; a quarter more stand ready where they are next. Default: 16. */
+  concurrency: option(whole(1), inherited(16), elsewhere),
+  /** Threads, or processes, of each worker in which score functions run: while one is blocked, another goes on. Default: 2. */
+  executors: option(whole(1), inherited(2)),
+  /** What an executor is: a thread, or a process of its own for code that may crash (native add-ons, process.abort, memory beyond any limit), which costs its own sample then. A process takes longer to start and some 50 MB. Default: threads, and processes with the manager remote. */
+  executorIsolation: option(
+    choice("thread", "process"),
+    otherwise("threads, and processes with the manager remote", () => "thread" as const),
+  ),
+  /** How long a score function may take for one try, from its start. Default: as long as it takes, with the manager rate_limited its timeout. */
+  timeoutMs: option(
+    timer,
+    // What may not go on for longer than all of its tries together is ended then.
+    otherwise(
+      "as long as it takes, with the manager rate_limited its timeout",
+      ({ totalTimeoutMs }) => totalTimeoutMs as number | undefined,
+    ),
+    { key: "attempt_timeout_ms" },
+  ),
+  /** How long a sample may take from when a worker takes it on, with its waiting and all of its tries; its time in the loop's own line does not count. Default: as long as it takes. */
+  totalTimeoutMs: option(timer, otherwise("as long as it takes")),
+  /** How long the modules may take to load. Default: 60000. */
+  startTimeoutMs: option(timer, inherited(60_000)),
+  /** The score function: PATH[:name], or with rewardKwargs. Default: verl's scorers by data source. */
+  reward: option(module, otherwise("verl's scorers by data source"), {
+    key: "custom_reward_function",
+  }),
+  /** Limits of the endpoint that the function calls, for all workers of all loops that name it. */
+  limits: option(section<LimitsTable>(limitsOptions), undefined),
+  /** Whether what failed and may go better later is scored again. Default: false. */
+  retry: option(switched<RetryTable>(retryOptions), false),
+  /** Whether a call that takes longer than most is begun a second time beside it. Default: false. */
+  hedge: option(switched<HedgeTable>(hedgeOptions), false),
+  /** A file (SQLite) of scores that were given before, and are not paid for again; :memory: is kept for this loop alone. Default: none. */
+  cache: option(text, otherwise("none")),
+  /** Whether samples that say the same and come together are asked for once. Default: with a cache. */
+  joinSame: option(
+    flag,
+    otherwise("with a cache", ({ cache }) => cache !== undefined),
+  ),
+  /** Prices by what scores say they used, and what may be spent. */
+  spend: option(section<SpendTable>(spendOptions), undefined),
+  /** The service in which programs are tested (verl's data sources codecontests, apps, codeforces, taco). Default: they run on this machine, a few at a time. */
+  sandboxFusion: option(
+    section<SandboxFusionTable>(sandboxFusionOptions),
+    otherwise("they run on this machine, a few at a time"),
+    elsewhere,
+  ),
+  /** A manager's name, or the path of its class. Default: naive. */
+  manager: option(module, "naive", elsewhere),
+  /** The manager's own settings; others than it reads are refused, but for a class of yours. */
+  managerOptions: option(byName(own<unknown>()), {}, elsewhere),
+  /** A model's folder, or a module that exports a function that makes the tokenizer (default name createTokenizer); it gets `rewardKwargs`. */
+  tokenizer: option(module, undefined, elsewhere),
+  /** The host:port of a reward model's router, handed to the score function. Default: that of `rewardModel`. */
+  rewardRouterAddress: option(text, otherwise("that of `rewardModel`"), elsewhere),
+  /** The router demands this token. The score function gets it beside the address, and `@rayling/reward-loop/client` sends it by itself. Default: that of `rewardModel`. */
+  rewardRouterToken: option(own<string>(), otherwise("that of `rewardModel`"), elsewhere),
+  /** Where relative paths start. Default: the current directory. */
+  baseDirectory: option(
+    text,
+    otherwise("the current directory", () => process.cwd()),
+    elsewhere,
+  ),
+  /** Heap limits of an executor: a score function that reaches one is reported, the others go on. */
+  resourceLimits: option(own<ResourceLimits>(), undefined, elsewhere),
+};
+
+export const functionOptions = {
+  ...partOptions,
+  /** What becomes of samples that cannot be scored. */
+  onFailure: option(section<OnFailureTable>(onFailureOptions), {}),
+  /** A reward model, for score functions of yours that ask it, or without one to score by itself. */
+  rewardModel: option(own<RewardModelUse>(), undefined, elsewhere),
+  /** What workers are called, with _ and their number behind it. Default: reward_loop_worker, with a suffix where that is taken. */
+  name: option(text, otherwise("reward_loop_worker, with a suffix where that is taken"), elsewhere),
+};
+
+export const stageOptions = {
+  ...partOptions,
+  /** When the next one is asked. cannotTell (in files cannot_tell): when this one cannot tell, as it returns null or a score of null; invalid: when it has no score for whatever reason, not of the last one, which nobody comes after. Default: cannotTell. */
+  passOn: option(choice("cannotTell", "invalid"), "cannotTell"),
+};
+
+export const componentOptions = {
+  ...partOptions,
+  /** How much it counts; 0 or below may be: a score that is only looked at, a penalty. Default: 1. */
+  weight: option(number(), 1),
+  /** What a sample is worth where this one is invalid. mask: it is invalid, too; leaveOut (in files leave_out): what the others say, and invalid if none is left; a number (in the library `{ score }`): that score in its place. Default: mask. */
+  onInvalid: option(choiceOr("score", "mask", "leaveOut"), "mask"),
+  /** In place of its function. */
+  cascade: option(parts(stageOptions), undefined),
+};
+
+export const loopOptions = {
+  ...functionOptions,
+  /** Several rewards of each sample, by name, in place of one function: each has a function or a cascade, a weight, and what it has differently of the policies beside this; limits belong to each by itself. Their scores are put together. */
+  rewards: option(parts(componentOptions), undefined),
+  /** How the rewards become one score. sum: the sum of weight x score; mean: that divided by the sum of the weights. With `rewards`. Default: sum. */
+  combine: option(choice("sum", "mean"), "sum", {
+    needs: { names: ["rewards"], why: "which it puts together" },
+  }),
+  /** Functions that are asked in order, by name, in place of one: the next one only when the one before cannot tell. */
+  cascade: option(parts(stageOptions), undefined),
+  /** The reward log of an earlier part of the run: what its scores have cost is spent, of the caps; a file that is not there says that nothing is. */
+  spentBefore: option(text, undefined),
+  /** A reward log (JSON Lines) to which every outcome is appended. */
+  record: option(text, undefined),
+  /** The reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started. */
+  replay: option(own<string | object>(), undefined, elsewhere),
+};
+
+export const replayOptions = {
+  /** The file. */
+  log: option(text, undefined, { isRequired: true }),
+  /** What becomes of samples that are not in there. fail: they are invalid (NOT_IN_LOG); ask: the functions are asked. Default: fail. */
+  missing: option(choice("fail", "ask"), "fail"),
+};
+
+function partTable(): OptionTable {
+  return partOptions;
+}
+
+/** One per CPU, at least 2, at most 8 (verl: 8). */
+export function defaultWorkers(): number {
+  return Math.min(8, Math.max(2, availableParallelism()));
+}

@@ -1,0 +1,25 @@
+/** What options mean, for people who read no code: what the comments on the entries of the tables say (help-texts.ts is made of them). */
+
+import * as functions from "./functions.ts";
+import { helpTexts } from "./help-texts.ts";
+import * as policies from "./policies.ts";
+import * as rewardModel from "./reward-model.ts";
+import type { Option } from "./table.ts";
+import { withNames } from "./words.ts";
+
+const tables = { ...policies, ...functions, ...rewardModel } as Readonly<Record<string, object>>;
+
+const texts: ReadonlyMap<unknown, string> = new Map(
+  Object.entries(helpTexts as Readonly<Record<string, Readonly<Record<string, string>>>>).flatMap(
+    ([table, entries]) =>
+      Object.entries(entries).map(([name, text]) => [
+        (tables[table] as Readonly<Record<string, Option>> | undefined)?.[name],
+        text,
+      ]),
+  ),
+);
+
+/** By the names that the reader knows. @param nameOf undefined where it is no option */
+export function helpOf(one: Option, nameOf: (option: string) => string | undefined): string {
+  return withNames(texts.get(one) ?? "", nameOf);
+}

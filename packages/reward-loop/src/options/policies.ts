@@ -1,0 +1,150 @@
+/** Options about limits, failures, slow answers and what judging costs: a table for each section. */
+
+import type { FailureClass } from "../faults/failure-class.ts";
+import {
+  auto,
+  byName,
+  choice,
+  flag,
+  list,
+  number,
+  option,
+  otherwise,
+  section,
+  switched,
+  text,
+  whole,
+} from "./table.ts";
+
+const least0 = number({ least: 0 });
+const above0 = number({ above: 0 });
+
+export const adaptiveOptions = {
+  /** The lower bound of what auto finds. Default: 1. */
+  min: option(whole(1), 1),
+  /** The upper bound of what auto finds. Default: 4096. */
+  max: option(whole(1), 4096, { atLeast: "min" }),
+  /** Where auto begins. Default: 16. */
+  initial: option(whole(1), 16),
+  /** An answer that takes so many times as long as the quickest ones did is slow, and lowers what auto finds: for endpoints whose answers all take about as long while they have room. */
+  latencyTolerance: option(number({ above: 1 }), undefined),
+};
+export interface AdaptiveTable extends Readonly<typeof adaptiveOptions> {}
+
+export const breakerOptions = {
+  /** How many of the last calls are looked at; none is judged by fewer than half of them. Default: 50. */
+  window: option(whole(2), 50),
+  /** The share of failures at which the endpoint is not called any more. Default: 0.5. */
+  threshold: option(number({ above: 0, most: 1 }), 0.5),
+  /** For how long it is not called first; at most 16 times that. Default: 5000. */
+  openMs: option(above0, 5000),
+  /** Calls that must go well then. Default: 3. */
+  probes: option(whole(1), 3),
+};
+export interface BreakerTable extends Readonly<typeof breakerOptions> {}
+
+/** What is kept for an endpoint, whoever calls it. */
+export const limiterOptions = {
+  /** Calls in any minute that the endpoint allows, spread over it. */
+  requestsPerMinute: option(above0, undefined, { key: "max_rpm" }),
+  /** Tokens in any minute that the endpoint allows; counted as `tokensPerRequest` until a score tells its `usage`. */
+  tokensPerMinute: option(above0, undefined, { key: "max_tpm" }),
+  /** Calls at once that the endpoint allows; auto finds out how many. */
+  concurrency: option(auto<AdaptiveTable>(whole(1), adaptiveOptions), undefined, {
+    key: "max_concurrent",
+  }),
+  /** The shares of lanes that wait at the same time: training, validation, recovery (what is tried again), and any other name; 1 each. */
+  shares: option(byName(above0), {}),
+  /** Whether an endpoint that fails is not called for a while, and probed now and then. Default: false. */
+  breaker: option(switched<BreakerTable>(breakerOptions), false),
+  /** How long a minute of the endpoint is, in ms, where its time goes faster (a replay). With `requestsPerMinute` or `tokensPerMinute`. Default: 60000. */
+  minuteMs: option(above0, 60_000, {
+    needs: {
+      names: ["requestsPerMinute", "tokensPerMinute"],
+      why: "which are of that minute",
+    },
+  }),
+};
+export interface LimiterTable extends Readonly<typeof limiterOptions> {}
+
+/** They hold for all workers of all loops that name the endpoint. */
+export const limitsOptions = {
+  /** Whose limits these are: loops that name the same one share them. Default: the path of the function. */
+  endpoint: option(text, otherwise("the path of the function")),
+  ...limiterOptions,
+  /** Tokens of a call, until a score tells its `usage`. Default: 2000 with `tokensPerMinute`. */
+  tokensPerRequest: option(
+    least0,
+    otherwise("2000 with `tokensPerMinute`", ({ tokensPerMinute }) =>
+      tokensPerMinute === undefined ? 0 : 2000,
+    ),
+    { key: "estimated_tokens_per_request" },
+  ),
+};
+export interface LimitsTable extends Readonly<typeof limitsOptions> {}
+
+export const retryOptions = {
+  /** Tries in all; 1: none is repeated. Default: 3. */
+  attempts: option(whole(1), 3),
+  /** The longest first pause; it doubles with each try. Default: 500. */
+  baseMs: option(least0, 500),
+  /** The longest pause. Default: 30000. */
+  maxMs: option(least0, 30_000),
+  // Clients of the big APIs wait for a minute at most (openai: 60 s), and limits begin anew after one: twice that. A day's limit that is used up is no matter of a pause.
+  /** What an endpoint refused that wants to be left alone for longer (retry-after) is not tried again, and its other calls pause no longer than that. Default: 120000. */
+  maxRetryAfterMs: option(number({ least: 0, most: 2 ** 31 - 1 }), 120_000),
+  /** Which failures are tried again. Default: infrastructure, rate-limit and timeout. */
+  classes: option(
+    list(choice<FailureClass>("infrastructure", "rate-limit", "timeout", "data", "user-code")),
+    ["infrastructure", "rate-limit", "timeout"],
+  ),
+  // Infinity: as many as there are failures.
+  /** Further tries that are allowed for each first one, over time. Default: 0.2. */
+  budget: option(number({ least: 0, infinite: true }), 0.2),
+};
+export interface RetryTable extends Readonly<typeof retryOptions> {}
+
+export const hedgeOptions = {
+  /** A call is late that takes longer than this quantile of the last ones did. Default: 0.95. */
+  quantile: option(number({ above: 0, below: 1 }), 0.95),
+  /** Second calls for each first one, at most. Default: 0.1. */
+  budget: option(above0, 0.1),
+};
+export interface HedgeTable extends Readonly<typeof hedgeOptions> {}
+
+const price = otherwise("nothing", () => 0);
+
+/** In any currency. */
+export const pricesOptions = {
+  /** The price of a million tokens of prompts. Default: nothing. */
+  perMillionInputTokens: option(least0, price),
+  /** The price of a million tokens of answers. Default: nothing. */
+  perMillionOutputTokens: option(least0, price),
+  /** The price of a call, whatever it used. Default: nothing. */
+  perCall: option(least0, price),
+};
+export interface PricesTable extends Readonly<typeof pricesOptions> {}
+
+/** Without what becomes of samples at the cap, which is of functions (functions.ts). */
+export const purseOptions = {
+  /** What scores cost by what they say they used (`usage`). */
+  prices: option(section<PricesTable>(pricesOptions), {}),
+  /** When that much is spent no sample is begun any more (SPEND_CAP); what is under way then is finished, and may go beyond it. */
+  cap: option(least0, undefined),
+  /** The share of the cap at which there is a warning. With `cap`. Default: 0.8. */
+  warnAt: option(number({ above: 0, most: 1 }), 0.8, {
+    needs: { names: ["cap"], why: "which it is a share of" },
+  }),
+};
+export interface PurseTable extends Readonly<typeof purseOptions> {}
+
+/** `again` and `failAbove` are of what is scored together: a batch, or a RewardRequest (in a training, all that was generated for a step). */
+export const onFailureOptions = {
+  /** The score of samples that cannot be scored, with `fallback: true` among their extra info; without one they are invalid, and masked. */
+  fallback: option(number(), undefined),
+  /** Whether what failed because of the endpoint, of limits or of time is scored once more when all others are done. Default: false. */
+  again: option(flag, false),
+  /** The share of samples without a score at which all of them fail (RewardFailuresError); those with a fallback do not count. Default: 1. */
+  failAbove: option(number({ least: 0, most: 1 }), 1),
+};
+export interface OnFailureTable extends Readonly<typeof onFailureOptions> {}

@@ -1,0 +1,231 @@
+/** Options of a table as they were given: checked, each by its name, and with their defaults. */
+
+import { RewardLoopOptionError } from "../errors.ts";
+import { isOtherwise } from "./table.ts";
+import type { Form, Given, Option, OptionsOf, OptionTable, Range, SettingsOf } from "./table.ts";
+import { listed, rangeWords, wordsOf } from "./words.ts";
+
+/** @param at what they are options of; "" for the loop itself. Throws RewardLoopOptionError. */
+export function readOptions<Table extends object>(
+  table: Table & OptionTable,
+  given: OptionsOf<Table>,
+  at: string = "",
+): SettingsOf<Table> {
+  checkOptions(table, given, at);
+  checkNeeds(table, given, at);
+  return withDefaults(table, given);
+}
+
+/** Each by itself. Throws RewardLoopOptionError. */
+export function checkOptions(table: OptionTable, given: object, at: string = ""): void {
+  checkKeys(at, given, Object.keys(table));
+  const options = given as Given;
+  for (const [name, { kind, atLeast, isRequired }] of Object.entries(table)) {
+    const value = options[name];
+    const place = placeOf(at, name);
+    if (value === undefined) {
+      if (isRequired === true) notAnOption(place, wordsOf(kind), value);
+      continue;
+    }
+    checkValue(kind, value, place);
+    if (atLeast !== undefined) {
+      const least = (options[atLeast] ?? table[atLeast]?.standard) as number;
+      between(place, value as number, { ...(kind as Range), least });
+    }
+  }
+}
+
+/** What needs another option to mean anything has it. Throws RewardLoopOptionError. */
+export function checkNeeds(table: OptionTable, given: object, at: string = ""): void {
+  const options = given as Given;
+  for (const [name, { kind, needs }] of Object.entries(table)) {
+    const value = options[name];
+    if (value === undefined || (kind.is === "judge" && value === "stop")) continue;
+    const place = placeOf(at, name);
+    if (needs?.names.every((one) => options[one] === undefined) === true) {
+      notAnOption(
+        place,
+        `left out without ${listed(needs.names, "and")}, ${needs.why}`,
+        shown(value),
+      );
+    }
+    if (kind.is === "section") checkNeeds(kind.table, value as object, place);
+  }
+}
+
+/** What is said last counts; undefined says nothing. */
+export function over<Options extends object>(first: Options, last: Options | undefined): Options {
+  const said = Object.entries(last ?? {}).filter(([, value]) => value !== undefined);
+  return { ...first, ...(Object.fromEntries(said) as Options) };
+}
+
+/** What was checked before, or code of ours gives. */
+export function withDefaults<Table extends object>(
+  table: Table & OptionTable,
+  given: OptionsOf<Table>,
+): SettingsOf<Table> {
+  const settings = Object.entries(table).map(([name, { kind, standard }]) => {
+    const value = given[name as keyof Table] as unknown;
+    if (value === undefined && isOtherwise(standard)) return [name, standard.of(given)];
+    return [name, settled(kind, value ?? standard)];
+  });
+  return Object.fromEntries(settings) as SettingsOf<Table>;
+}
+
+/** What may stand there. */
+export function isAllowed(kind: Form, value: unknown): boolean {
+  try {
+    checkValue(kind, value, "");
+    return true;
+  } catch (error) {
+    if (error instanceof RewardLoopOptionError) return false;
+    throw error;
+  }
+}
+
+/** An entry by the names of its sections and its own: `limits.requestsPerMinute`. Throws for one that there is not. */
+export function optionAt(table: OptionTable, path: string): Option {
+  const [name = "", ...inside] = path.split(".");
+  const found = table[name];
+  if (found === undefined) throw new Error(`There is no option ${path}.`);
+  if (inside.length === 0) return found;
+  const { kind } = found;
+  if (kind.is !== "section" && kind.is !== "switch") throw new Error(`${name} is no section.`);
+  return optionAt(kind.table, inside.join("."));
+}
+
+function settled(kind: Form, value: unknown): unknown {
+  switch (kind.is) {
+    case "section":
+      return value === undefined ? undefined : withDefaults(kind.table, value as object);
+    case "switch":
+      if (value === undefined || value === false) return undefined;
+      return withDefaults(kind.table, value === true ? {} : (value as object));
+    case "auto":
+      if (value === undefined || typeof value === "number") return value;
+      return withDefaults(kind.table, value === "auto" ? {} : (value as object));
+    default:
+      return value;
+  }
+}
+
+function checkValue(kind: Form, value: unknown, at: string): void {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  const refuse = (expected: string = wordsOf(kind)): never =>
+    notAnOption(at, expected, shown(value));
+  switch (kind.is) {
+    case "number":
+      between(at, value as number, kind);
+      return;
+    case "text":
+      if (typeof value !== "string" || value.trim() === "") refuse();
+      if (kind.of === "url" && !isUrl(value as string)) refuse();
+      return;
+    case "flag":
+      if (typeof value !== "boolean") refuse();
+      return;
+    case "choice":
+      if (kind.values.includes(value as string)) return;
+      if (kind.field === undefined || !isObject) return refuse();
+      if (Object.keys(value).join() !== kind.field) refuse();
+      between(`${at}.${kind.field}`, (value as Readonly<Record<string, number>>)[kind.field], {});
+      return;
+    case "list":
+      if (!Array.isArray(value)) return refuse();
+      for (const one of value) checkItem(kind.of, one, at);
+      return;
+    case "byName":
+      if (!isObject) return refuse();
+      for (const [name, one] of Object.entries(value)) checkValue(kind.of, one, `${at}.${name}`);
+      return;
+    case "parts":
+      return checkParts(kind.table, isObject ? value : refuse(), at);
+    case "section":
+      return checkOptions(kind.table, isObject ? value : refuse(), at);
+    case "switch":
+      if (typeof value === "boolean") return;
+      return checkOptions(kind.table, isObject ? value : refuse(), at);
+    case "auto":
+      if (value === "auto") return;
+      if (isObject) return checkOptions(kind.table, value, at);
+      if (typeof value !== "number") refuse();
+      return checkValue(kind.of, value, at);
+    case "module":
+      if (typeof value === "string") return;
+      if (!isObject || typeof (value as { readonly path?: unknown }).path !== "string") refuse();
+      return;
+    case "judge":
+      if (value === "stop") return;
+      return checkOptions(kind.table(), isObject ? value : refuse(), at);
+    case "own":
+  }
+}
+
+function checkItem(kind: Form, value: unknown, at: string): void {
+  if (kind.is !== "choice") return checkValue(kind, value, at);
+  if (!kind.values.includes(value as string)) {
+    notAnOption(at, `some of ${kind.values.join(", ")}`, value);
+  }
+}
+
+function checkParts(table: OptionTable, given: object, at: string): void {
+  const named = Object.entries(given);
+  if (named.length === 0) notAnOption(at, "at least one, by name", "none");
+  for (const [name, part] of named) {
+    const place = `${at}.${name}`;
+    if (!partName.test(name)) notAnOption(place, partNameWords, name);
+    checkValue({ is: "section", table }, part, place);
+  }
+}
+
+export const partName: RegExp = /^[A-Za-z_][\w-]*$/;
+export const partNameWords: string = "named by letters, digits, _ and -, no digit first";
+
+export function isUrl(text: string): boolean {
+  return /^https?:$/.test(URL.parse(text)?.protocol ?? "");
+}
+
+/** The value, which may be undefined. Throws RewardLoopOptionError. */
+export function between(
+  option: string,
+  value: number | undefined,
+  range: Range,
+): number | undefined {
+  if (value === undefined) return undefined;
+  const { least = -Infinity, above = -Infinity, most = Infinity, below = Infinity } = range;
+  const isKind =
+    typeof value === "number" &&
+    (Number.isFinite(value) || (range.infinite === true && value === Infinity)) &&
+    (range.whole !== true || Number.isSafeInteger(value));
+  const isInside = value >= least && value > above && value <= most;
+  if (isKind && isInside && (value < below || below === Infinity)) return value;
+  return notAnOption(option, rangeWords(range), shown(value));
+}
+
+/**
+ * A misspelt option must not be one that is missing.
+ *
+ * @param option what they are options of; "" for the loop itself
+ */
+export function checkKeys(option: string, options: object, known: readonly string[]): void {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    notAnOption(option === "" ? "options" : option, "an object", shown(options));
+  }
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue;
+    const expected = known.length === 0 ? "left out" : `one of ${known.join(", ")}`;
+    notAnOption(placeOf(option, key), expected, "unknown");
+  }
+}
+
+export function notAnOption(option: string, expected: string, value: unknown): never {
+  throw new RewardLoopOptionError(option, expected, value);
+}
+
+export function placeOf(at: string, name: string): string {
+  return at === "" ? name : `${at}.${name}`;
+}
+
+function shown(value: unknown): unknown {
+  return typeof value === "string" ? JSON.stringify(value) : value;
+}

@@ -1,0 +1,283 @@
+/**
+ * Tables of options, as plain data: one entry says by which name an option goes, what may stand there, its default, what it needs and what it means. The library checks what it is given by it,
+ * a configuration gets its keys from it, the command line its flags, and the types of options and settings are made of it. Knows no option, and loads nothing.
+ */
+
+import type { RewardSpec } from "@rayling/reward-manager-registry";
+
+export interface Range {
+  readonly least?: number;
+  readonly above?: number;
+  readonly most?: number;
+  readonly below?: number;
+  readonly whole?: boolean;
+  readonly infinite?: boolean;
+}
+
+export type Form =
+  | ({ readonly is: "number" } & Range)
+  | { readonly is: "text"; readonly of?: "url" }
+  | { readonly is: "flag" }
+  /** In files in snake_case. `field`: there may be a number in its place, in the library in an object by that name. */
+  | { readonly is: "choice"; readonly values: readonly string[]; readonly field?: string }
+  | { readonly is: "list"; readonly of: Form }
+  | { readonly is: "byName"; readonly of: Form }
+  /** Functions by names, which become parts of columns, of actors' names and of records. */
+  | { readonly is: "parts"; readonly table: OptionTable }
+  | { readonly is: "section"; readonly table: OptionTable }
+  /** A section that is off unless it is given; true is one with its defaults. In files it has a key `enable`. */
+  | { readonly is: "switch"; readonly table: OptionTable }
+  /** A number, "auto", or the settings of auto; in files these stand beside it, under `adaptive`. */
+  | {
+      readonly is: "auto";
+      readonly of: Form & { readonly is: "number" };
+      readonly table: OptionTable;
+    }
+  /** A module's function or class; in files as verl names a score function. */
+  | { readonly is: "module" }
+  /** "stop", or the options of a function; in files a function with its prices. */
+  | { readonly is: "judge"; readonly table: () => OptionTable; readonly prices: OptionTable }
+  /** Checked by the code that uses it. */
+  | { readonly is: "own" };
+
+/** Of types alone: no value has it. */
+export declare const types: unique symbol;
+
+/** With types that no value has: as the user gives it, as it is settled, as files have it, and the table that stands beside it there. */
+export type Kind<In = unknown, Out = In, File = In, Beside = null> = Form & {
+  readonly [types]?: {
+    readonly in: In;
+    readonly out: Out;
+    readonly file: File;
+    readonly beside: Beside;
+  };
+};
+
+/** A default that depends on others, or that files do not have: null there is as around it. */
+export interface Otherwise<Value = unknown> {
+  /** What it is, for people. */
+  readonly words: string;
+  readonly of: (given: Given) => Value;
+}
+
+export type Given = Readonly<Record<string, unknown>>;
+
+interface Entry {
+  readonly kind: Form;
+  /** As the user would give it; undefined: none. */
+  readonly standard: unknown;
+  /** In files, unless it is the name in snake_case; null: sections of verl's say it there, or nobody. */
+  readonly key?: string | null | undefined;
+  /** One of these has to be given, too; why stands after a comma. */
+  readonly needs?: { readonly names: readonly string[]; readonly why: string };
+  /** Not less than that one. */
+  readonly atLeast?: string;
+  readonly isRequired?: boolean;
+}
+
+export type Option<
+  In = unknown,
+  Settled = unknown,
+  File = unknown,
+  Key = unknown,
+  Beside = unknown,
+> = Entry & {
+  readonly [types]?: {
+    readonly in: In;
+    readonly settled: Settled;
+    readonly file: File;
+    readonly key: Key;
+    readonly beside: Beside;
+  };
+};
+
+export type OptionTable = Readonly<Record<string, Option>>;
+
+type Resolved<Out, Standard> = [Standard] extends [undefined]
+  ? Out | undefined
+  : Standard extends Otherwise<infer Value>
+    ? Out | Value
+    : Out;
+type InFile<File, Standard> = [Standard] extends [undefined]
+  ? Filed<File>
+  : Standard extends Otherwise
+    ? Filed<File>
+    : File;
+/** Sections are always there. */
+type Filed<File> = File extends Section ? File : File | null;
+
+/** An entry. The comment on it is what editors, pages and flags say of it (help.ts). @param standard its default; a value, which files have too, or `otherwise` */
+export function option<
+  In,
+  Out,
+  File,
+  Beside,
+  const Standard extends In | Otherwise<Out | undefined> | undefined,
+  const Key extends string | null | undefined = undefined,
+>(
+  kind: Kind<In, Out, File, Beside>,
+  standard: Standard,
+  more: Omit<Entry, "kind" | "standard" | "key"> & { readonly key?: Key } = {},
+): Option<In, Resolved<Out, Standard>, InFile<File, Standard>, Key, Beside> {
+  return { kind, standard, ...more };
+}
+
+/** @param of left out: there is none */
+export function otherwise<Value = undefined>(
+  words: string,
+  of: (given: Given) => Value = () => undefined as Value,
+): Otherwise<Value> {
+  return { words, of };
+}
+
+export function isOtherwise(standard: unknown): standard is Otherwise {
+  return typeof standard === "object" && standard !== null && "words" in standard;
+}
+
+/** What a part does not say it has from the loop. */
+export function inherited<Value extends string | number>(value: Value): Otherwise<Value> {
+  return otherwise(String(value), () => value);
+}
+
+/** What a user may give. */
+export type OptionsOf<Table extends object> = {
+  readonly [Name in keyof Table]?: (Table[Name] extends Option<infer In> ? In : never) | undefined;
+};
+
+/** With all defaults. */
+export type SettingsOf<Table extends object> = {
+  readonly [Name in keyof Table]: Table[Name] extends Option<unknown, infer Value> ? Value : never;
+};
+
+/** As a configuration has it when it was read. */
+export type FileOf<Table extends object> = {
+  readonly [Name in keyof Table as KeyOf<Name, Table[Name]>]: Table[Name] extends Option<
+    unknown,
+    unknown,
+    infer File
+  >
+    ? File
+    : never;
+} & {
+  readonly [
+    Name in keyof Table as BesideOf<Table[Name]> extends object ? "adaptive" : never
+  ]: BesideOf<Table[Name]> extends infer Beside extends object ? FileOf<Beside> : never;
+};
+
+type KeyOf<Name, One> =
+  One extends Option<unknown, unknown, unknown, infer Key>
+    ? [Key] extends [string]
+      ? Key
+      : [Key] extends [null]
+        ? never
+        : Name extends string
+          ? Snake<Name>
+          : never
+    : never;
+type BesideOf<One> =
+  One extends Option<unknown, unknown, unknown, unknown, infer Beside> ? Beside : never;
+
+/** `maxRetryAfterMs` is `max_retry_after_ms` in files. */
+export type Snake<Name extends string> = Name extends `${infer Head}${infer Rest}`
+  ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Snake<Rest>}`
+  : Name;
+
+export type SectionFile<Table extends object> = FileOf<Table> & Section;
+
+/** What is always there in files. */
+export interface Section {
+  readonly [types]?: "section";
+}
+
+/** A function of the user's, as verl names one. */
+export interface FunctionFile extends Section {
+  readonly path: string | null;
+  readonly name: string;
+  readonly reward_kwargs: Readonly<Record<string, unknown>>;
+}
+
+export function number(range: Range = {}): Kind<number> & { readonly is: "number" } {
+  return { is: "number", ...range };
+}
+
+export function whole(least: number): Kind<number> & { readonly is: "number" } {
+  return number({ least, whole: true });
+}
+
+/** Milliseconds, as many as a timer can take. */
+export const timer: Kind<number> = number({ above: 0, most: 2 ** 31 - 1 });
+export const text: Kind<string> = { is: "text" };
+export const url: Kind<string> = { is: "text", of: "url" };
+export const flag: Kind<boolean> = { is: "flag" };
+
+export function choice<const Value extends string>(
+  ...values: readonly Value[]
+): Kind<Value, Value, Snake<Value>> {
+  return { is: "choice", values };
+}
+
+/** One of them, or a number. @param field by which it is given in the library */
+export function choiceOr<const Field extends string, const Value extends string>(
+  field: Field,
+  ...values: readonly Value[]
+): Kind<
+  Value | { readonly [Key in Field]: number },
+  Value | { readonly [Key in Field]: number },
+  Snake<Value> | number
+> {
+  return { is: "choice", values, field };
+}
+
+export function list<Value>(of: Kind<Value>): Kind<readonly Value[]> {
+  return { is: "list", of };
+}
+
+export function byName<Value>(of: Kind<Value>): Kind<Readonly<Record<string, Value>>> {
+  return { is: "byName", of };
+}
+
+/** Their types are said by who asks for them: a part may have parts. */
+export function parts(table: OptionTable): Kind<PartsByName, PartsByName, PartsByName & Section> {
+  return { is: "parts", table };
+}
+
+type PartsByName = Readonly<Record<string, object>>;
+
+/** @typeParam Table a table by a name: an interface, so that types and messages are short */
+export function section<Table extends object>(
+  table: Table & OptionTable,
+): Kind<OptionsOf<Table>, SettingsOf<Table>, SectionFile<Table>> {
+  return { is: "section", table };
+}
+
+export function switched<Table extends object>(
+  table: Table & OptionTable,
+): Kind<
+  boolean | OptionsOf<Table>,
+  SettingsOf<Table> | undefined,
+  SectionFile<Table> & { readonly enable: boolean }
+> {
+  return { is: "switch", table };
+}
+
+export function auto<Table extends object>(
+  of: Kind<number> & { readonly is: "number" },
+  table: Table & OptionTable,
+): Kind<number | "auto" | OptionsOf<Table>, number | SettingsOf<Table>, number | "auto", Table> {
+  return { is: "auto", of, table };
+}
+
+export const module: Kind<string | RewardSpec, string | RewardSpec, FunctionFile> = {
+  is: "module",
+};
+
+export function judge<Prices extends object>(
+  table: () => OptionTable,
+  prices: Prices & OptionTable,
+): Kind<"stop" | object, "stop" | object, FunctionFile & { readonly prices: FileOf<Prices> }> {
+  return { is: "judge", table, prices };
+}
+
+export function own<Value>(): Kind<Value> {
+  return { is: "own" };
+}

@@ -1,0 +1,82 @@
+/**
+ * The programs in README and docs are programs: each block of TypeScript is type-checked, as a
+ * module of its own beside the examples.
+ *
+ * What a block takes from elsewhere stands in a comment above it, which readers do not see:
+ *
+ *     <!-- given: declare const samples: Sample[]; -->
+ */
+import { execFile } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { root } from "./source.ts";
+
+const pages = globSync(["*.md", "docs/**/*.md", "packages/*/*.md"], { cwd: root }).toSorted();
+
+interface Block {
+  readonly page: string;
+  /** The line of its first line in the page, from 1. */
+  readonly line: number;
+  readonly given: string;
+  readonly code: string;
+}
+
+const blocks: readonly Block[] = pages.flatMap(blocksOf);
+
+function blocksOf(page: string): Block[] {
+  const text = readFileSync(join(root, page), "utf8");
+  const found = text.matchAll(/(?:<!-- given: ((?:(?!-->).)*) -->\n)?```ts\n(.*?)^```/gms);
+  return [...found].map(({ index, 0: whole, 1: given = "", 2: code = "" }) => ({
+    page,
+    line: text.slice(0, index + whole.indexOf("```ts\n")).split("\n").length + 1,
+    given,
+    code,
+  }));
+}
+
+let folder: string;
+/** What the compiler says, by page. */
+const problems = new Map<string, string[]>();
+
+beforeAll(async () => {
+  // Beside the examples, whose packages a reader has.
+  folder = await mkdtemp(join(root, "examples", "documents-"));
+  await mkdir(join(folder, "blocks"));
+  await Promise.all(
+    blocks.map(({ given, code }, index) => {
+      // One line, so that the compiler's lines are those of the block.
+      const module = `${given.replaceAll(/\s+/g, " ")} export {};\n${code}`;
+      return writeFile(join(folder, "blocks", `${index}.ts`), module);
+    }),
+  );
+  const config = {
+    extends: "../../tsconfig.json",
+    // A reader's own project is less strict.
+    compilerOptions: { noImplicitAny: false, noUnusedLocals: false },
+    include: ["blocks"],
+  };
+  await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
+  const compiler = join(root, "node_modules", ".bin", "tsc");
+  const { stdout } = await promisify(execFile)(compiler, ["-p", folder, "--pretty", "false"], {
+    cwd: folder,
+  }).catch((error: unknown) => error as { readonly stdout: string });
+  for (const line of stdout.split("\n")) {
+    const [, index, at, message] = /blocks\/(\d+)\.ts\((\d+),\d+\): (.*)/.exec(line) ?? [];
+    const block = blocks[Number(index)];
+    if (block === undefined) continue;
+    const place = `${block.page}:${block.line + Number(at) - 2}: ${message}`;
+    problems.set(block.page, [...(problems.get(block.page) ?? []), place]);
+  }
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+test("there are blocks", () => {
+  expect(blocks.length).toBeGreaterThan(30);
+});
+
+test.each([...new Set(blocks.map(({ page }) => page))])("the programs of %s are typed", (page) => {
+  expect(problems.get(page) ?? []).toEqual([]);
+});
