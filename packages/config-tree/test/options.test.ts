@@ -11,7 +11,7 @@ import {
   optionsOf,
   optionsPage,
   optionsSchema,
-  read,
+  readOptions,
 } from "@rayling/config-tree/options";
 
 const table = z.strictObject({
@@ -48,13 +48,63 @@ describe("a table", () => {
   });
 
   test("fills in what is missing, and refuses what may not stand there", () => {
-    expect(read(table, { log: { copy: true } })).toEqual({
+    expect(readOptions(table, { log: { copy: true } })).toEqual({
       portNumber: 8,
       log: { file: null, levels: ["warn"], copy: true },
       free: {},
     });
-    expect(table.safeParse({ log: { copy: true, fiel: 1 } }).success).toBe(false);
-    expect(table.safeParse({ portNumber: 10, log: { copy: true } }).success).toBe(false);
+  });
+
+  test.each<[string, object, string, string | undefined]>([
+    [
+      "port_number: is 10: must be a whole number of at least 0 and of at most 9",
+      { portNumber: 10 },
+      "port_number",
+      undefined,
+    ],
+    [
+      "port_number: is NaN: must be a whole number of at least 0 and of at most 9",
+      { portNumber: Number.NaN },
+      "port_number",
+      undefined,
+    ],
+    ["log.file: is 5: must be a text, or null", { log: { file: 5 } }, "log.file", undefined],
+    [
+      'log.levels.1: is "eror": must be one of warn, error; did you mean error?',
+      { log: { levels: ["warn", "eror"] } },
+      "log.levels.1",
+      "error",
+    ],
+    ["log: is 3: must be keys", { log: 3 }, "log", undefined],
+    [
+      "log.fiel: there is no such key; did you mean log.file?",
+      { log: { fiel: 1 } },
+      "log.fiel",
+      "log.file",
+    ],
+  ])("%s", (message, keys, key, nearest) => {
+    const log = { copy: true, ...(keys as { log?: object }).log };
+    const given = typeof (keys as { log?: unknown }).log === "number" ? keys : { ...keys, log };
+    expect(() => readOptions(table, given, { name: snake })).toThrow(
+      expect.objectContaining({ code: "CONFIG", message, key, nearest }) as Error,
+    );
+  });
+
+  test("says of one of several things what is wrong with the one that got furthest, in front of it where it stands", () => {
+    const either = z.strictObject({ one: z.union([z.enum(["auto"]), z.array(z.string().min(1))]) });
+    const messageOf = (one: unknown): string => {
+      try {
+        readOptions(either, { one }, { prefix: "all." });
+        return "";
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    expect(messageOf("aut")).toBe(
+      'all.one: is "aut": must be auto, or a list of: a text; did you mean auto?',
+    );
+    expect(messageOf(["a", ""])).toBe('all.one.1: is "": must not be empty');
+    expect(messageOf(["a", "b"])).toBe("");
   });
 
   test("is a file with comments that reads as its defaults", () => {

@@ -7,21 +7,14 @@ import { createPolicyLossRegistry } from "./algorithms/losses/registry.ts";
 import { schedules } from "./schedules/schedule.ts";
 import type { Schedule } from "./schedules/schedule.ts";
 import { resumeCheckpoint, saveCheckpoint } from "./checkpoint/checkpoint-folder.ts";
-import type { ResumeOptions } from "./checkpoint/checkpoint-folder.ts";
 import { Learner } from "./fit/learner.ts";
-import type {
-  CheckpointOptions,
-  ScheduleName,
-  StepTracker,
-  TrainingOptions,
-} from "./fit/options.ts";
+import type { ScheduleName, StepTracker, TrainingOptions } from "./fit/options.ts";
 import { TrainerInputError } from "./errors.ts";
 import { dumpOf } from "./fit/dumps.ts";
 import { rehearse } from "./fit/rehearsal.ts";
 import { makeOutputFolders } from "./fit/output-folders.ts";
 import { answerOf } from "./fit/policy-answers.ts";
 import { RewardDesk } from "./fit/reward-desk.ts";
-import { readTrainingSettings } from "./fit/settings.ts";
 import type { TrainingSettings } from "./fit/settings.ts";
 import { silentTracker } from "./fit/silent-tracker.ts";
 import type { StepRecord } from "./fit/step-record.ts";
@@ -44,7 +37,7 @@ export interface TrainingReport {
 }
 
 export interface PPOTrainerOptions extends TrainingOptions {
-  /** Default "sync". */
+  /** verl's, or one of your own. Default: sync. */
   readonly schedule?: ScheduleName | Schedule | undefined;
 }
 
@@ -72,10 +65,11 @@ export class PPOTrainer implements AsyncDisposable {
     learner: Learner,
     rewards: RewardDesk,
   ) {
-    const { schedule = "sync" } = options;
+    const { schedule } = options;
     this.#options = options;
     this.settings = settings;
-    this.#schedule = typeof schedule === "string" ? schedules[schedule] : schedule;
+    this.#schedule =
+      typeof schedule === "function" ? schedule : schedules[settings.schedule as ScheduleName];
     this.#learner = learner;
     this.#rewards = rewards;
     this.#tracker = options.tracking ?? silentTracker;
@@ -83,20 +77,18 @@ export class PPOTrainer implements AsyncDisposable {
 
   /** Rejects with TrainerInputError, which names the option, and as `RewardLoopManager.create`. */
   static async create(options: PPOTrainerOptions): Promise<PPOTrainer> {
-    const { schedule = "sync" } = options;
-    const settings = readTrainingSettings(
-      options,
-      typeof schedule === "string" ? schedule : undefined,
-    );
+    // The table of options takes time to load, and is needed by nobody who trains nothing.
+    const { readTrainingSettings } = await import("./fit/settings.ts");
+    const settings = readTrainingSettings(options);
     const { advantageRegistry = createAdvantageRegistry() } = options;
     const { policyLossRegistry = createPolicyLossRegistry() } = options;
     const algorithms = {
       advantages: advantageRegistry,
       policyLoss: policyLossRegistry.get(settings.actor.lossMode),
     };
-    rehearse({ ...settings, n: settings.rollout.n }, algorithms);
+    rehearse(settings, algorithms);
     const learner = new Learner(options.policy, options.critic, settings, algorithms);
-    const rewards = await RewardDesk.open(options.reward, options.rewardArrangement ?? {});
+    const rewards = await RewardDesk.open(options.reward, settings.rewardArrangement);
     return new PPOTrainer(options, settings, learner, rewards);
   }
 
@@ -168,9 +160,9 @@ export class PPOTrainer implements AsyncDisposable {
   }
 
   async #makeFolders(): Promise<void> {
-    const { checkpoints, rolloutDataDir, validationDataDir } = this.#options;
+    const { checkpoints, rolloutDataDir, validationDataDir, run } = this.settings;
     await makeOutputFolders({
-      "checkpoints.folder": this.settings.run.saveFreq > 0 ? checkpoints?.folder : undefined,
+      "checkpoints.folder": run.saveFreq > 0 ? checkpoints?.folder : undefined,
       rolloutDataDir,
       validationDataDir,
     });
@@ -184,8 +176,7 @@ export class PPOTrainer implements AsyncDisposable {
     const asked = "the reference policy, asked what it is,";
     const { name, scoresTokens } = await answerOf(asked, referencePolicy.describe.remote(), run);
     if (scoresTokens) return;
-    const option =
-      algorithm.advantage.useKlInReward === true ? "algorithm.useKlInReward" : "actor.useKlLoss";
+    const option = algorithm.useKlInReward ? "algorithm.useKlInReward" : "actor.useKlLoss";
     throw new TrainerInputError(
       "referencePolicy",
       `referencePolicy must be able to score tokens (logProbs), which ${option} needs; ${name} is not`,
@@ -193,9 +184,15 @@ export class PPOTrainer implements AsyncDisposable {
   }
 
   async #resume(): Promise<TrainingStart> {
-    const { checkpoints, policy, critic, prompts } = this.#options;
-    const { run } = this.settings;
-    const resumed = checkpoints && (await resumeCheckpoint(resumeOptionsOf(checkpoints)));
+    const { policy, critic, prompts } = this.#options;
+    const { run, checkpoints } = this.settings;
+    const resumed =
+      checkpoints &&
+      (await resumeCheckpoint({
+        folder: checkpoints.folder,
+        mode: checkpoints.resumeMode,
+        path: checkpoints.resumePath ?? undefined,
+      }));
     if (resumed === undefined) return { finishedSteps: 0, nextBatch: 0, outstanding: [] };
     for (const { message } of resumed.passedOver) {
       warn(`a checkpoint was passed over: ${message}`);
@@ -215,8 +212,8 @@ export class PPOTrainer implements AsyncDisposable {
   }
 
   async #save(step: number, training: Training): Promise<void> {
-    const { checkpoints, policy, critic, prompts } = this.#options;
-    const { run } = this.settings;
+    const { policy, critic, prompts } = this.#options;
+    const { run, checkpoints } = this.settings;
     if (checkpoints === undefined) return;
     const { folder, keep } = checkpoints;
     // A schedule may have begun the next batch: its prompts would be missing in both.
@@ -227,14 +224,13 @@ export class PPOTrainer implements AsyncDisposable {
     const { klCoef } = this.#learner;
     const own = keptTraining(training, prompts, klCoef);
     const checkpoint = { globalStep: step, policy: state, critic: criticState, ...own };
-    await saveCheckpoint(checkpoint, { folder, keep });
+    await saveCheckpoint(checkpoint, { folder, keep: keep ?? undefined });
   }
 
   async #endStep(record: StepRecord, training: Training): Promise<void> {
     const { step } = record;
-    const { run } = this.settings;
-    const { rolloutDataDir } = this.#options;
-    if (rolloutDataDir !== undefined) {
+    const { run, rolloutDataDir } = this.settings;
+    if (rolloutDataDir !== null) {
       await record.clock.time("dump_rollout_generations", () =>
         dumpRollouts(rolloutDataDir, dumpOf(step, record.samples)),
       );
@@ -306,16 +302,11 @@ export class PPOTrainer implements AsyncDisposable {
   }
 
   async #validated(step: number, begun: BegunValidation): Promise<Record<string, number>> {
-    const { validationDataDir } = this.#options;
+    const { validationDataDir } = this.settings;
     const { metrics, generations, rows } = await begun.result;
-    if (validationDataDir !== undefined) await dumpRollouts(validationDataDir, dumpOf(step, rows));
+    if (validationDataDir !== null) await dumpRollouts(validationDataDir, dumpOf(step, rows));
     this.#tracker.generations(step, generations);
     this.#validation = metrics;
     return metrics;
   }
-}
-
-function resumeOptionsOf(options: CheckpointOptions): ResumeOptions {
-  const { folder, resumeMode, resumePath } = options;
-  return { folder, mode: resumeMode, path: resumePath };
 }

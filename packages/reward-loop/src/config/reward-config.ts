@@ -3,15 +3,9 @@
  * that is missing.
  */
 
-import {
-  applyOverrides,
-  isTree,
-  keysOf,
-  nearestOf,
-  readYamlFile,
-  valueAt,
-} from "@rayling/config-tree";
+import { applyOverrides, isTree, readYamlFile } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
+import { readOptions } from "@rayling/config-tree/options";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
 import { rolloutDefaults, rolloutKeys } from "./engine-flags.ts";
@@ -102,23 +96,7 @@ export const knownRewardKeys: ConfigTree = {
 };
 
 function checked(reward: unknown): RewardConfig {
-  const result = rewardOptions.safeParse(reward);
-  if (result.success) return consistent(result.data as RewardConfig);
-  const [issue] = result.error.issues;
-  if (issue === undefined) throw new RewardConfigError("reward", "cannot be read");
-  const path = ["reward", ...issue.path.map(String)];
-  const known = keysOf({ reward: defaultRewardConfig as unknown as ConfigTree });
-  if (issue.code === "unrecognized_keys") {
-    const key = [...path, issue.keys[0] ?? ""].join(".");
-    const value = valueAt({ reward: reward as ConfigTree }, key.split("."));
-    throw new RewardConfigError(key, "there is no such key", value, nearestOf(key, known));
-  }
-  const value = isTree(reward) ? valueAt({ reward }, path) : reward;
-  throw new RewardConfigError(
-    path.join("."),
-    `is ${JSON.stringify(value)}: ${issue.message}`,
-    value,
-  );
+  return consistent(readOptions(rewardOptions, reward, { prefix: "reward." }) as RewardConfig);
 }
 
 function consistent(config: RewardConfig): RewardConfig {

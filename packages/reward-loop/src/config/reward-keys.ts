@@ -1,6 +1,6 @@
 /** The keys of `reward` in verl's configuration, with verl's defaults, and ours besides: what each may be, not yet what they say together. */
 
-import { type Frozen, nested, option, read } from "@rayling/config-tree/options";
+import { type Frozen, nested, option, readOptions } from "@rayling/config-tree/options";
 import { z } from "zod";
 import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
 import { rolloutDefaults } from "./engine-flags.ts";
@@ -95,7 +95,7 @@ export type RewardConfig = Omit<Frozen<z.output<typeof rewardOptions>>, keyof Re
   RewardPartsConfig;
 
 /** Without what is null everywhere: verl's own defaults. */
-export const defaultRewardConfig: RewardConfig = read(rewardOptions, {}) as RewardConfig;
+export const defaultRewardConfig: RewardConfig = readOptions(rewardOptions, {}) as RewardConfig;
 
 /** verl's managers of before 0.7, which gave all samples of a batch to the function, or to processes: here many are at work at once anyway. */
 export const oldManagers: readonly string[] = ["batch", "prime"];

@@ -7,22 +7,14 @@ import { clamp, type Matrix, matrixOf, newMatrix, tensorOf } from "./matrix.ts";
 import { meanOf } from "./statistics.ts";
 import { validMask } from "./valid.ts";
 
-/** verl's names; with "+" behind it, the value is of that kind and the gradient that of k2. */
-export type KlPenaltyKind =
-  | "kl"
-  | "k1"
-  | "abs"
-  | "mse"
-  | "k2"
-  | "low_var_kl"
-  | "k3"
-  | "kl+"
-  | "k1+"
-  | "abs+"
-  | "mse+"
-  | "k2+"
-  | "low_var_kl+"
-  | "k3+";
+/** verl's names; k1, k2 and k3 are others of kl, mse and low_var_kl. */
+const names = ["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3"] as const;
+/** With "+" behind it, the value is of that kind and the gradient that of k2. */
+export type KlPenaltyKind = (typeof names)[number] | `${(typeof names)[number]}+`;
+export const klPenaltyKinds: readonly KlPenaltyKind[] = [
+  ...names,
+  ...names.map((name) => `${name}+` as const),
+];
 
 export interface KlPenalty {
   readonly kl: Tensor<"float32">;

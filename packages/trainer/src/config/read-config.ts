@@ -11,14 +11,13 @@ import {
   isTree,
   keysOf,
   merged,
-  nearestOf,
   parseOverride,
   resolveReferences,
   valueAt,
   withoutValue,
   withValue,
 } from "@rayling/config-tree";
-import { defaultsOf } from "@rayling/config-tree/options";
+import { defaultsOf, readOptions } from "@rayling/config-tree/options";
 import type { ComposedFile, ConfigTree, ConfigValue } from "@rayling/config-tree";
 import {
   isFreeLegacyKey,
@@ -28,11 +27,10 @@ import {
   runKeys,
 } from "@rayling/reward-loop/config";
 import type { RewardConfig } from "@rayling/reward-loop/config";
-import type { z } from "zod";
-import { TrainerConfigError } from "../errors.ts";
 import { camelTree, snakeKey } from "./camel-keys.ts";
 import { checkTogether } from "./consistency.ts";
 import { composePreset, isPreset } from "./presets.ts";
+import { asTrainerError } from "./refusal.ts";
 import { trainerOptions } from "./options/index.ts";
 import type { TrainerConfig } from "./options/index.ts";
 import {
@@ -108,11 +106,10 @@ const recipeKeys = [
 ];
 
 /** verl's files lack them, so that there they are added, with "+". */
-const addedKeys: ConfigTree = {
-  mini_batch_pipeline: null,
-  update_pipeline: null,
-  actor_rollout_ref: { actor: { update_pipeline: null } },
-};
+const addedKeys = recipeKeys.reduce<ConfigTree>(
+  (tree, key) => withValue(tree, key.split("."), null),
+  {},
+);
 
 /** Whatever is below them is somebody else's: it may be changed without being there. */
 const freeKeys = [
@@ -149,8 +146,10 @@ function configOf(tree: ConfigTree, overrides: readonly string[]): TrainerConfig
       ([key]) => !rewardRoots.includes(key),
     ),
   );
+  refuseCamel(own, "");
+  const rules = { name: snakeKey, known: keysOf(known) };
   const config = {
-    ...checked(own, known),
+    ...readOptions(trainerOptions, camelTree(own, kwargs), rules),
     reward,
     ignored: [...choices.map((text) => parseOverride(text).key), ...engineKeysOf(given, isEngine)]
       .filter((key) => !notDone.some((one) => one.key === key))
@@ -260,59 +259,6 @@ const withPipeline: Readonly<Record<string, string>> = {
   "one-step-off-policy": "one-step-pipeline",
 };
 
-function checked(tree: ConfigTree, known: ConfigTree): ReturnType<typeof trainerOptions.parse> {
-  refuseCamel(tree, "");
-  const result = trainerOptions.safeParse(camelTree(tree, kwargs));
-  if (result.success) return result.data;
-  const [outer] = result.error.issues;
-  if (outer === undefined) throw new ConfigError("configuration", "cannot be read");
-  const issue = innermostOf(outer);
-  const keys = issue.path.filter((one) => typeof one === "string");
-  const path = keys.map(snakeKey);
-  if (issue.code === "unrecognized_keys") {
-    const wrong = [...path, snakeKey(issue.keys[0] ?? "")];
-    const key = wrong.join(".");
-    throw new ConfigError(
-      key,
-      "there is no such key",
-      valueAt(tree, wrong),
-      nearestOf(key, keysOf(known)),
-    );
-  }
-  const value = valueAt(tree, path);
-  throw new ConfigError(
-    path.join("."),
-    `is ${JSON.stringify(value)}: ${issue.message}`,
-    value,
-    issue.code === "invalid_value" ? nearestValue(issue, value) : undefined,
-  );
-}
-
-type Issue = z.core.$ZodIssue;
-
-/** Where one of several things may stand: what is wrong with the one that it is most like, which is the one that got furthest. */
-function innermostOf(issue: Issue): Issue {
-  if (issue.code !== "invalid_union") return issue;
-  const inside = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first]));
-  const [furthest] = inside.map(innermostOf).toSorted((a, b) => b.path.length - a.path.length);
-  if (furthest === undefined) return issue;
-  return { ...furthest, path: [...issue.path, ...furthest.path] };
-}
-
-/** Of those that may stand there; of a list the item that is wrong. */
-function nearestValue(
-  { path, values }: Extract<Issue, { code: "invalid_value" }>,
-  value: ConfigValue | undefined,
-): string | undefined {
-  const index = path.at(-1);
-  const wrong = typeof index === "number" && Array.isArray(value) ? value[index] : value;
-  if (typeof wrong !== "string") return undefined;
-  return nearestOf(
-    wrong,
-    values.filter((one) => typeof one === "string"),
-  );
-}
-
 /** In camelCase they would be taken for the same, and two names for one setting are one too many. Settings of a policy have that policy's names. */
 function refuseCamel(tree: ConfigTree, prefix: string): void {
   for (const [key, value] of Object.entries(tree)) {
@@ -322,16 +268,6 @@ function refuseCamel(tree: ConfigTree, prefix: string): void {
       throw new ConfigError(place, "there is no such key", value, prefix + snakeKey(key));
     }
     if (isTree(value)) refuseCamel(value, `${place}.`);
-  }
-}
-
-function asTrainerError<Value>(read: () => Value): Value {
-  try {
-    return read();
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    const { key, value, nearest, message } = error;
-    throw new TrainerConfigError(message, { key, value, nearest }, { cause: error });
   }
 }
 

@@ -25,7 +25,8 @@ export interface ActorGradients {
 }
 
 export interface ActorLossSettings {
-  readonly actor: TrainingSettings["actor"];
+  readonly actor: PolicyLossSettings &
+    Pick<TrainingSettings["actor"], "entropyCoeff" | "useKlLoss" | "klLossCoef" | "klLossType">;
   readonly policyLoss: PolicyLoss;
   /** Of clip_cov, where the settings have none. */
   readonly permutation: NonNullable<PolicyLossSettings["permutation"]>;
@@ -38,7 +39,7 @@ export function actorGradients(
   { actor, policyLoss, permutation }: ActorLossSettings,
   metrics: CollectedMetrics,
 ): ActorGradients {
-  const own = { ...actor.policyLoss, globalBatchInfo: batchInfoOf(part, actor.policyLoss) };
+  const own = { ...actor, globalBatchInfo: batchInfoOf(part, actor) };
   const policy = policyLoss(
     {
       logProb: logProbs,

@@ -91,7 +91,7 @@ export class Learner {
   /** Whether log-probabilities of the reference policy are needed. */
   get needsReference(): boolean {
     const { algorithm, actor } = this.#settings;
-    return algorithm.advantage.useKlInReward === true || actor.useKlLoss;
+    return algorithm.useKlInReward || actor.useKlLoss;
   }
 
   /** verl `actor/entropy`: of all responses, before the step's updates. Nothing where the policy did not tell, or there is no token. */
@@ -101,7 +101,7 @@ export class Learner {
     const matrix = matrixOf("entropys", entropys);
     const mask = matrixOf("responseMask", tensorIn(data, "response_mask"), matrix);
     if (countOf(mask) === 0) return;
-    const { lossAggMode, globalBatchInfo } = this.#settings.actor.policyLoss;
+    const { lossAggMode, globalBatchInfo } = this.#settings.actor;
     metrics.add("actor/entropy", aggLoss(matrix, mask, lossAggMode, globalBatchInfo).loss);
   }
 
@@ -114,7 +114,7 @@ export class Learner {
     const { algorithm, run } = this.#settings;
     const batch = data.batch ?? {};
     const baselines = rewardBaselines && asTensor(Float32Array.from(rewardBaselines));
-    const components = componentsOf(samples, valid, algorithm.advantage.gdpoRewardKeys);
+    const components = componentsOf(samples, valid, algorithm.gdpoRewardKeys);
     let draws = 0;
     const computed = computeAdvantage(
       {
@@ -130,7 +130,7 @@ export class Learner {
         ...optional("sumPiSquared", batch["sum_pi_squared"]),
         ...optional("rewardComponents", components),
       },
-      algorithm.advantage,
+      algorithm,
       {
         registry: this.#advantages,
         klController: this.#klController,
@@ -166,7 +166,7 @@ export class Learner {
     const critic = this.#critic;
     if (critic === undefined) return;
     const { run } = this.#settings;
-    const { ppoMiniBatchSize, ppoEpochs } = this.#settings.critic;
+    const { ppoMiniBatchSize, ppoEpochs } = this.#settings.criticOptions;
     const rows = miniBatchRows(data.length, ppoMiniBatchSize * this.#settings.rollout.n, ppoEpochs);
     for (const [index, { start, stop }] of rows.entries()) {
       const part = data.slice(start, stop);
@@ -241,8 +241,7 @@ export class Learner {
     tokens: TokenRows & { readonly account: Account },
     metrics: CollectedMetrics,
   ): Promise<Tensor> {
-    const { critic, run } = this.#settings;
-    const { cliprangeValue, lossAggMode, lossScaleFactor } = critic;
+    const { criticOptions, run } = this.#settings;
     const asked = (this.#critic as CriticHandle).values.remote(tokens);
     const vpreds = await answerOf("the critic, asked for values,", asked, run);
     const { loss, clipfrac, gradVpreds } = valueLoss(
@@ -253,7 +252,7 @@ export class Learner {
         valid: validIn(part),
         responseMask: tensorIn(part, "response_mask"),
       },
-      { cliprangeValue, lossAggMode, lossScaleFactor },
+      criticOptions,
     );
     metrics.addAll({
       "critic/vf_loss": loss,

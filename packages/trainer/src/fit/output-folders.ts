@@ -3,12 +3,12 @@
 import { access, constants, mkdir } from "node:fs/promises";
 import { TrainerInputError } from "../errors.ts";
 
-/** By the names of their options; undefined: nothing is written. Rejects with TrainerInputError, which names the option. */
+/** By the names of their options; null and undefined: nothing is written. Rejects with TrainerInputError, which names the option. */
 export async function makeOutputFolders(
-  folders: Readonly<Record<string, string | undefined>>,
+  folders: Readonly<Record<string, string | null | undefined>>,
 ): Promise<void> {
   for (const [option, folder] of Object.entries(folders)) {
-    if (folder === undefined) continue;
+    if (folder === undefined || folder === null) continue;
     try {
       await mkdir(folder, { recursive: true });
       await access(folder, constants.W_OK);

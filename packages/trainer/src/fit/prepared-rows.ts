@@ -53,7 +53,7 @@ export class PreparedRows {
   /** Whether old log-probabilities are those of the policy of the step: else those of the rollout stand for them. */
   get hasOwnLogProbs(): boolean {
     const { settings, policyInfo } = this.#parts;
-    const { rolloutCorrection } = settings.algorithm.advantage;
+    const { rolloutCorrection } = settings.algorithm;
     return policyInfo.scoresTokens && rolloutCorrection?.bypassMode !== true;
   }
 
@@ -147,7 +147,7 @@ export class PreparedRows {
   /** Of a policy that does not tell them: those of the rollout, or 0 everywhere, and 0 for its entropy. In the bypass: those of the rollout. */
   async #oldLogProbs(data: DataProto, record: StepRecord): Promise<Record<string, Tensor>> {
     const { policy, policyInfo, settings } = this.#parts;
-    const { rolloutCorrection } = settings.algorithm.advantage;
+    const { rolloutCorrection } = settings.algorithm;
     const rollout = data.batch?.["rollout_log_probs"];
     const none = policyInfo.scoresTokens ? {} : { entropys: zerosLike(data) };
     if (rolloutCorrection?.bypassMode === true) {

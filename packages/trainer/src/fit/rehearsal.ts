@@ -15,7 +15,7 @@ import { valueLoss } from "../algorithms/losses/value-loss.ts";
 import { actorGradients } from "./actor-gradients.ts";
 import { CollectedMetrics } from "./collected-metrics.ts";
 import { optional } from "./samples.ts";
-import type { AlgorithmSettings } from "./settings.ts";
+import type { TrainingSettings } from "./settings.ts";
 
 /** The user's own are not called with what is not theirs. */
 export interface RehearsedParts {
@@ -31,17 +31,20 @@ const groups = 2;
 const width = 2;
 
 /** Throws TrainerInputError. */
-export function rehearse(settings: AlgorithmSettings, parts: RehearsedParts): void {
-  const { algorithm, actor, critic, n } = settings;
+export function rehearse(
+  { algorithm, actor, criticOptions, rollout }: TrainingSettings,
+  parts: RehearsedParts,
+): void {
+  const { n } = rollout;
   const rows = groups * n;
   const matrix = (value: number): Tensor =>
     asTensor(new Float32Array(rows * width).fill(value), [rows, width]);
   const scores = Float32Array.from({ length: rows * width }, (_, at) => (at % 2) * (at % 3));
   const valid = Array.from({ length: rows }, () => true);
   const mask = asTensor(new Int32Array(rows * width).fill(1), [rows, width]);
-  const { advEstimator, advantage, klCtrl } = algorithm;
+  const { advEstimator, klCtrl } = algorithm;
   const estimator = parts.advantages.get(advEstimator);
-  const isBypassed = advantage.rolloutCorrection?.bypassMode === true;
+  const isBypassed = algorithm.rolloutCorrection?.bypassMode === true;
   const own = createAdvantageRegistry();
   const isOurs = own.names().some((name) => own.get(name) === estimator);
   const computed: Estimated = isOurs
@@ -59,10 +62,10 @@ export function rehearse(settings: AlgorithmSettings, parts: RehearsedParts): vo
           // In the bypass no policy is asked for it.
           ...(isBypassed ? {} : { sumPiSquared: matrix(0.5) }),
           rewardComponents: Object.fromEntries(
-            (advantage.gdpoRewardKeys ?? []).map((key) => [key, valid.map((_, row) => row % 2)]),
+            (algorithm.gdpoRewardKeys ?? []).map((key) => [key, valid.map((_, row) => row % 2)]),
           ),
         },
-        advantage,
+        algorithm,
         { registry: parts.advantages, klController: createKlController(klCtrl), random: () => 0.5 },
       )
     : { advantages: matrix(1), returns: matrix(1), responseMask: mask };
@@ -88,5 +91,5 @@ export function rehearse(settings: AlgorithmSettings, parts: RehearsedParts): vo
     );
   }
   const values = { vpreds: matrix(0), values: matrix(0), returns, responseMask, valid };
-  valueLoss(values, critic);
+  valueLoss(values, criticOptions);
 }

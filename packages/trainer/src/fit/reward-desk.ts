@@ -47,7 +47,7 @@ export class RewardDesk implements AsyncDisposable {
 
   /** A request, and what begins to score one of its rows. @param uids one for each row */
   open(uids: readonly string[], groupSize: number, lane: RewardLane): RewardTicket {
-    const { batchBarrier = false, validationInLine = false, validationLoop } = this.#arrangement;
+    const { batchBarrier, validationInLine, validationLoop } = this.#arrangement;
     const ownLoop = lane === "validation" && !validationInLine ? validationLoop : undefined;
     const request = new RewardRequest(ownLoop ?? this.loop, { uids, groupSize, lane });
     this.#inFlight.add(request);

@@ -23,7 +23,7 @@ import type { RewardDesk } from "./reward-desk.ts";
 import { scoredSamplesOf } from "./rollout-batch.ts";
 import type { PreparedBatch, RolloutBatch, ScoredSample } from "./rollout-batch.ts";
 import { scoreColumnsOf, tensorIn } from "./samples.ts";
-import type { TrainingSettings } from "./settings.ts";
+import type { FilterSettings, TrainingSettings } from "./settings.ts";
 import { StepRecord } from "./step-record.ts";
 
 export interface TrainingParts {
@@ -341,7 +341,8 @@ export class Training {
   #checkGenerations(pool: GroupPool): void {
     if (this.#mayGenerate(pool)) return;
     const { generations, step } = this.#record;
-    const { metric, maxNumGenBatches: most = 0 } = this.settings.algorithm.filterGroups ?? {};
+    const { metric, maxNumGenBatches: most } = this.settings.algorithm
+      .filterGroups as FilterSettings;
     throw new TrainerStateError(
       "FILTERED_OUT",
       most > 0
@@ -351,7 +352,7 @@ export class Training {
   }
 
   #mayGenerate(pool: GroupPool): boolean {
-    const { maxNumGenBatches: most = 0 } = this.settings.algorithm.filterGroups ?? {};
+    const { maxNumGenBatches: most } = this.settings.algorithm.filterGroups as FilterSettings;
     if (most > 0) return this.#record.generations < most;
     const batches = Math.max(2 * this.#parts.prompts.batchesPerEpoch, leastBatchesInRow);
     return pool.filteredInRow < batches * this.settings.trainBatchSize;

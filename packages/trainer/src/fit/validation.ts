@@ -39,8 +39,8 @@ export async function beginValidation(
   { policy, prompts, rewards, settings }: ValidationParts,
   step: number,
 ): Promise<BegunValidation> {
-  const { validation, rollout, run } = settings;
-  const { n, doSample, temperature, topP, topK } = validation;
+  const { rollout, run } = settings;
+  const { n, doSample, temperature, topP, topK } = rollout.validation;
   const uids = prompts.rows.flatMap(({ index }) => Array.from({ length: n }, () => String(index)));
   const ticket = rewards.open(uids, n, "validation");
   const samples = Array<TrainingSample>(uids.length);

@@ -1,62 +1,54 @@
-/** What the algorithms of a configuration refuse, by its key: before data, policies and warm start. */
+/**
+ * What the algorithms of a configuration refuse, by its key: before data, policies and warm start.
+ */
 
-import { ConfigError } from "@rayling/config-tree";
+import { valueAt } from "@rayling/config-tree";
+import type { ConfigTree } from "@rayling/config-tree";
 import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
 import { snakeKey } from "../config/camel-keys.ts";
+import { contextOf } from "../config/consistency.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
-import { TrainerConfigError, TrainerInputError } from "../errors.ts";
+import { keys, valuesOf } from "../config/options/training-options.ts";
+import { asTrainerError, refusal } from "../config/refusal.ts";
+import { TrainerInputError } from "../errors.ts";
 import { rehearse } from "../fit/rehearsal.ts";
-import { readAlgorithmSettings } from "../fit/settings.ts";
-import { trainerOptionsOf } from "./trainer-options.ts";
+import { settingsOf } from "../fit/settings.ts";
+import { rewardOptionsOf } from "./trainer-options.ts";
 
 /** Throws TrainerConfigError. */
 export function checkAlgorithms(config: TrainerConfig): void {
   const [first] = config.notDone;
   if (first !== undefined) {
     const { key, value, hint } = first;
-    const place = { key, value, nearest: undefined };
-    throw new TrainerConfigError(`${key}: is ${JSON.stringify(value)}, and ${hint}`, place);
+    throw refusal(key, `is ${JSON.stringify(value)}, and ${hint}`, value);
   }
+  asTrainerError(() => rewardOptionsOf(config, ""));
   try {
-    const options = trainerOptionsOf(config, "");
-    const settings = readAlgorithmSettings(options, config.data.trainBatchSize);
+    const parts = { ...contextOf(config), batchesPerEpoch: 1, hasValidation: false };
+    const settings = settingsOf(valuesOf(config), parts);
     rehearse(settings, {
       advantages: createAdvantageRegistry(),
       policyLoss: createPolicyLossRegistry().get(settings.actor.lossMode),
     });
   } catch (error) {
-    if (error instanceof ConfigError) {
-      const { key, value, nearest, message } = error;
-      throw new TrainerConfigError(message, { key, value, nearest }, { cause: error });
-    }
     if (!(error instanceof TrainerInputError)) throw error;
-    const [key, value] = placeOf(config, error.input.split(".").at(-1) as string);
-    throw new TrainerConfigError(`${key}: ${error.message}`, { key, value, nearest: undefined });
+    const key = keyOf(error.input);
+    const value = valueAt(config as unknown as ConfigTree, key.split("."));
+    throw refusal(snakeKey(key), error.message, value, { cause: error });
   }
 }
 
-/** What algorithms call otherwise than the configuration. */
+/** Names that algorithms have for options, where they are others. */
 const renamed: Readonly<Record<string, string>> = {
   groups: "n",
   // What no policy is asked for in the bypass.
   sumPiSquared: "advEstimator",
 };
 
-/** The key of that name, and what it is. */
-function placeOf(config: TrainerConfig, input: string): [string, unknown] {
-  const { algorithm, actorRolloutRef, critic } = config;
+/** Finds the key of what an algorithm calls so; it does not know where that stands. */
+function keyOf(input: string): string {
   const name = renamed[input] ?? input;
-  const found = findKey({ algorithm, actorRolloutRef, critic }, name);
-  return found === undefined ? ["algorithm", algorithm] : [snakeKey(found[0]), found[1]];
-}
-
-function findKey(tree: object, name: string): [string, unknown] | undefined {
-  for (const [key, value] of Object.entries(tree) as [string, unknown][]) {
-    if (key === name) return [key, value];
-    if (typeof value !== "object" || value === null) continue;
-    const found = findKey(value, name);
-    if (found !== undefined) return [`${key}.${found[0]}`, found[1]];
-  }
-  return undefined;
+  const [, key] = [...keys].find(([option]) => `.${option}`.endsWith(`.${name}`)) ?? [];
+  return key ?? "algorithm";
 }

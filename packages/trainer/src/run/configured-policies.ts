@@ -1,9 +1,13 @@
 /** The actors of a configuration: the policy, its reference where a divergence from it counts, a critic where the estimator needs one. */
 
+import type { ConfigTree } from "@rayling/config-tree";
 import { kill } from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
+import { snakeTree } from "../config/camel-keys.ts";
+import { needsCritic } from "../config/consistency.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
+import { refusal } from "../config/refusal.ts";
 import { TrainerConfigError } from "../errors.ts";
 import { answerOf } from "../fit/policy-answers.ts";
 import type { PolicyPatience } from "../fit/policy-answers.ts";
@@ -16,7 +20,7 @@ import { arithmeticAlphabet } from "../tasks/arithmetic.ts";
 import type { PromptDataset } from "../data/prompt-dataset.ts";
 import type { TinySettings } from "../policy/tiny/settings.ts";
 import { checkKwargs } from "./kwargs.ts";
-import { needsCritic, optimSettingsOf } from "./trainer-options.ts";
+import { optimSettingsOf } from "./trainer-options.ts";
 
 export interface ConfiguredPolicies {
   readonly policy: PolicyHandle;
@@ -53,7 +57,7 @@ export async function planPolicies(
   const hasCritic = needsCritic(config);
   const critic = (await ownCriticOf(config, context)) ?? kind.critic;
   if (hasCritic && critic === undefined) {
-    throw wrong(
+    throw refusal(
       "rayling.critic",
       `is needed: algorithm.adv_estimator ${algorithm.advEstimator} has one, and the policy ${rayling.policy} brings none`,
       rayling.critic,
@@ -166,7 +170,7 @@ function alphabetOf({ train, validation }: PolicyContext): string {
     for (const character of String(groundTruth)) found.add(character);
   }
   if (found.size <= mostCharacters) return [...found].toSorted().join("");
-  throw wrong(
+  throw refusal(
     "rayling.policy_kwargs.alphabet",
     `is needed: the policy tiny reads and writes characters, and the data have ${found.size} different ones, more than ${mostCharacters}`,
     null,
@@ -184,20 +188,9 @@ const timedKwargs: readonly (keyof TimedPolicySettings)[] = [
 /** With the expected times, where it has none of its own. */
 function timed({ rayling }: TrainerConfig): Kind {
   checkKwargs("rayling.policy_kwargs", rayling.policyKwargs, timedKwargs);
-  const { gen, oldLogProb, ref, values, updateActor, updateCritic, testing, saveCheckpoint } =
-    rayling.expectedSeconds;
-  const expected = {
-    gen,
-    old_log_prob: oldLogProb,
-    ref,
-    values,
-    update_actor: updateActor,
-    update_critic: updateCritic,
-    testing,
-    save_checkpoint: saveCheckpoint,
-  };
-  const given = Object.entries(expected).filter(([, seconds]) => seconds !== undefined);
-  const seconds = Object.fromEntries(given) as Record<string, number>;
+  const { reward: _reward, adv: _adv, ...phases } = rayling.expectedSeconds;
+  // A policy's phases are called as verl's timers are.
+  const seconds = snakeTree(phases as ConfigTree) as Record<string, number>;
   const settings: TimedPolicySettings = { seconds, ...rayling.policyKwargs };
   return {
     policy: () => TimedPolicyActor.remote(settings),
@@ -269,7 +262,7 @@ async function actorClassOf<Instance>(
     >;
     const found = module[name] as Partial<RemoteClass<Instance>> | undefined;
     if (typeof found?.remote === "function") return found as RemoteClass<Instance>;
-    throw wrong(
+    throw refusal(
       key,
       `is ${text}, which has no actor class ${name}; export it as ray.remote(class ...)`,
       text,
@@ -277,19 +270,8 @@ async function actorClassOf<Instance>(
   } catch (error) {
     if (error instanceof TrainerConfigError) throw error;
     const known = Object.keys(kinds).join(", ");
-    throw wrong(
-      key,
-      `is none of ${known}, and no module: ${(error as Error).message}`,
-      text,
-      error,
-    );
+    throw refusal(key, `is none of ${known}, and no module: ${(error as Error).message}`, text, {
+      cause: error,
+    });
   }
-}
-
-function wrong(key: string, problem: string, value: unknown, cause?: unknown): TrainerConfigError {
-  return new TrainerConfigError(
-    `${key}: ${problem}`,
-    { key, value, nearest: undefined },
-    { cause },
-  );
 }

@@ -2,7 +2,7 @@
 
 import { nearestOf } from "@rayling/config-tree";
 import { snakeKey } from "../config/camel-keys.ts";
-import { TrainerConfigError } from "../errors.ts";
+import { refusal } from "../config/refusal.ts";
 
 /** @param known in camelCase. Throws TrainerConfigError with the nearest one. */
 export function checkKwargs(
@@ -17,7 +17,6 @@ export function checkKwargs(
       key,
       known.map((one) => `${place}.${snakeKey(one)}`),
     );
-    const advice = nearest === undefined ? "" : `; did you mean ${nearest}?`;
-    throw new TrainerConfigError(`${key}: there is no such key${advice}`, { key, value, nearest });
+    throw refusal(key, "there is no such key", value, { nearest });
   }
 }

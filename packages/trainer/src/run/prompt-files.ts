@@ -1,7 +1,7 @@
 /** The prompts of a configuration: verl's files, or a task's that are made here. */
 
 import type { TrainerConfig } from "../config/options/index.ts";
-import { TrainerConfigError } from "../errors.ts";
+import { refusal } from "../config/refusal.ts";
 import { PromptDataset } from "../data/prompt-dataset.ts";
 import type { PromptDatasetOptions } from "../data/prompt-dataset.ts";
 import { arithmeticTask } from "../tasks/arithmetic.ts";
@@ -48,11 +48,8 @@ function refuseMedia(files: string, { rows }: PromptDataset, { data }: TrainerCo
   for (const [name, column] of Object.entries(keys)) {
     const row = rows.find(({ columns }) => isSomething(columns[column]));
     if (row === undefined) continue;
-    const key = `data.${name}`;
-    throw new TrainerConfigError(
-      `${key}: is ${column}, and rows of ${files} have something there (row ${row.index}), which is not done: prompts are texts`,
-      { key, value: column, nearest: undefined },
-    );
+    const problem = `is ${column}, and rows of ${files} have something there (row ${row.index}), which is not done: prompts are texts`;
+    throw refusal(`data.${name}`, problem, column);
   }
 }
 

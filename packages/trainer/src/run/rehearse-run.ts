@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { checkRewardLoop } from "@rayling/reward-loop";
 import type { TrainerConfig } from "../config/options/index.ts";
-import { TrainerConfigError } from "../errors.ts";
+import { refusal } from "../config/refusal.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
 import { planPolicies } from "./configured-policies.ts";
 import { openPrompts } from "./prompt-files.ts";
@@ -51,8 +51,7 @@ async function withKeys(
     const isPolicys = policy !== null && path === resolve(baseDirectory, policy);
     const key = isPolicys ? "reward.policy_tokenizer" : keyOf[code];
     if (key === undefined) throw error;
-    const place = { key, value: undefined, nearest: undefined };
-    throw new TrainerConfigError(`${key}: ${message}`, place, { cause: error });
+    throw refusal(key, message, undefined, { cause: error });
   }
 }
 
@@ -69,9 +68,7 @@ const keyOf: Readonly<Record<string, string>> = {
 /** Throws TrainerConfigError. */
 export function checkLoggers({ trainer, rayling }: TrainerConfig): void {
   if (!trainer.logger.includes("prometheus") || rayling.metricsPort !== null) return;
-  const key = "rayling.metrics_port";
-  throw new TrainerConfigError(
-    `${key}: is null, and trainer.logger has prometheus: nobody could ask for its metrics; 0 is any port that is free`,
-    { key, value: null, nearest: undefined },
-  );
+  const problem =
+    "is null, and trainer.logger has prometheus: nobody could ask for its metrics; 0 is any port that is free";
+  throw refusal("rayling.metrics_port", problem, null);
 }

@@ -2,7 +2,7 @@
 
 import { trainingPlanOf } from "../config/training-plan.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
-import { TrainerConfigError } from "../errors.ts";
+import { refusal } from "../config/refusal.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
 
 /** Undefined where it hangs on prompts that only the policy can count, and nobody needs to know. Throws TrainerConfigError where somebody does. */
@@ -22,9 +22,7 @@ export function totalStepsOf(
       lrSchedulerType !== "constant" || lrWarmupStepsRatio > 0,
   );
   if (wanting === undefined) return undefined;
-  const key = "trainer.total_training_steps";
-  throw new TrainerConfigError(
-    `${key}: is needed where the learning rate follows the length of the run and overlong prompts are left out`,
-    { key, value: null, nearest: undefined },
-  );
+  const problem =
+    "is needed where the learning rate follows the length of the run and overlong prompts are left out";
+  throw refusal("trainer.total_training_steps", problem, null);
 }

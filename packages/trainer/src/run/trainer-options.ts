@@ -2,10 +2,11 @@
 
 import { hasOwnReward, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { needsCritic } from "../config/consistency.ts";
 import { rewardBoundOf } from "../config/training-plan.ts";
 import type { OptimConfig, TrainerConfig } from "../config/options/index.ts";
 import type { PPOTrainerOptions } from "../ppo-trainer.ts";
-import type { AlgorithmOptions, RolloutOptions } from "../fit/options.ts";
+import { valuesOf } from "../config/options/training-options.ts";
 import { arithmeticReward } from "../tasks/arithmetic-reward.ts";
 
 /** All but the actors and the data. */
@@ -19,58 +20,11 @@ export function trainerOptionsOf(
   config: TrainerConfig,
   baseDirectory: string,
 ): TrainerSettingsOfConfig {
-  const { trainer, rayling, critic } = config;
-  const { actor } = config.actorRolloutRef;
-  const { policyLoss, gradClip: _gradClip, optim: _optim, lossScaleFactor, ...ownActor } = actor;
-  const { droBeta, ...ownLoss } = policyLoss;
-  const { staleness } = rayling;
+  const { checkpoints, ...values } = valuesOf(config);
   return {
-    schedule: rayling.schedule,
+    ...values,
     reward: rewardOptionsOf(config, baseDirectory),
-    rewardArrangement: {
-      batchBarrier: rayling.batchBarrier,
-      validationInLine: rayling.validationInLine,
-    },
-    rollout: rolloutOptionsOf(config),
-    algorithm: algorithmOptionsOf(config),
-    actor: {
-      ...ownActor,
-      ...ownLoss,
-      lossScaleFactor: lossScaleFactor ?? undefined,
-      ...(droBeta === null ? {} : { droBeta }),
-    },
-    criticOptions: {
-      cliprangeValue: critic.cliprangeValue,
-      ppoMiniBatchSize: critic.ppoMiniBatchSize,
-      ppoEpochs: critic.ppoEpochs,
-      lossAggMode: critic.lossAggMode,
-    },
-    staleness: {
-      limit: staleness.limit,
-      numWarmupBatches: staleness.numWarmupBatches ?? undefined,
-      strategy: staleness.strategy,
-    },
-    adaptiveMiniBatch: rayling.adaptiveMiniBatch,
-    run: {
-      totalTrainingSteps: trainer.totalTrainingSteps ?? undefined,
-      totalEpochs: trainer.totalEpochs,
-      testFreq: trainer.testFreq,
-      overlapValidation: trainer.overlapValidation ?? undefined,
-      valBeforeTrain: trainer.valBeforeTrain,
-      valOnly: trainer.valOnly,
-      saveFreq: trainer.saveFreq,
-      criticWarmup: trainer.criticWarmup,
-      seed: rayling.seed,
-      policyTimeoutMs: trainer.policyTimeoutMs,
-    },
-    rolloutDataDir: trainer.rolloutDataDir ?? undefined,
-    validationDataDir: trainer.validationDataDir ?? undefined,
-    checkpoints: {
-      folder: trainer.defaultLocalDir,
-      keep: keptOf(config),
-      resumeMode: trainer.resumeMode,
-      resumePath: trainer.resumeFromPath ?? undefined,
-    },
+    checkpoints: checkpoints && { ...checkpoints, keep: keptOf(config) },
   };
 }
 
@@ -108,56 +62,12 @@ function withBound(limits: RewardLoopOptions["limits"], most: number): RewardLoo
   };
 }
 
-function rolloutOptionsOf({ actorRolloutRef }: TrainerConfig): RolloutOptions {
-  const { n, responseLength, temperature, topP, topK, valKwargs } = actorRolloutRef.rollout;
-  const draws = valKwargs.doSample && valKwargs.temperature > 0;
-  return {
-    n,
-    maxResponseLength: responseLength,
-    temperature,
-    topP,
-    topK,
-    validation: {
-      n: valKwargs.n,
-      doSample: draws,
-      topP: valKwargs.topP,
-      topK: valKwargs.topK,
-      ...(draws ? { temperature: valKwargs.temperature } : {}),
-    },
-  };
-}
-
-function algorithmOptionsOf({ algorithm }: TrainerConfig): AlgorithmOptions {
-  const { filterGroups, gdpoRewardKeys, gdpoRewardWeights, ...own } = algorithm;
-  return {
-    ...own,
-    ...(gdpoRewardKeys === null ? {} : { gdpoRewardKeys }),
-    ...(gdpoRewardWeights === null ? {} : { gdpoRewardWeights }),
-    ...(filterGroups.enable
-      ? {
-          filterGroups: {
-            metric: filterGroups.metric ?? undefined,
-            maxNumGenBatches: filterGroups.maxNumGenBatches,
-          },
-        }
-      : {}),
-  };
-}
-
-/** One checkpoint holds both, and stays as long as one of them is to. Undefined: for ever. */
-function keptOf({ trainer, critic, algorithm }: TrainerConfig): number | undefined {
+/** One checkpoint holds both, and stays as long as one of them is to. null: for ever. */
+function keptOf({ trainer, critic, algorithm }: TrainerConfig): number | null {
   const { maxActorCkptToKeep: actor, maxCriticCkptToKeep: ofCritic } = trainer;
   const kept = needsCritic({ critic, algorithm }) ? [actor, ofCritic] : [actor];
   const most = Math.max(...kept.map((count) => count ?? Infinity));
-  return most === Infinity ? undefined : most;
-}
-
-/** Whether the configuration has one. */
-export function needsCritic({
-  critic,
-  algorithm,
-}: Pick<TrainerConfig, "critic" | "algorithm">): boolean {
-  return critic.enable ?? algorithm.advEstimator === "gae";
+  return most === Infinity ? null : most;
 }
 
 /** verl's names of the optimiser are the policy's, but for what the run knows. */

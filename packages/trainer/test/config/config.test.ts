@@ -210,8 +210,14 @@ describe("overrides", () => {
     ],
     ["reward.num_worker=4", "reward.num_worker: there is no such key"],
     ["mini_batch_pipeline=maybe", 'mini_batch_pipeline: is "maybe": must be true or false'],
-    ["data.train_batch_size=four", 'data.train_batch_size: is "four": Invalid input'],
-    ["data.train_batch_size=0", "data.train_batch_size: is 0: Too small"],
+    [
+      "data.train_batch_size=four",
+      'data.train_batch_size: is "four": must be a whole number of at least 1',
+    ],
+    [
+      "data.train_batch_size=0",
+      "data.train_batch_size: is 0: must be a whole number of at least 1",
+    ],
     [
       "data.train_batch_size=1000",
       "ppo_mini_batch_size: is 256, which does not divide data.train_batch_size, 1000",
@@ -221,10 +227,7 @@ describe("overrides", () => {
       "ppo_mini_batch_size: is 256, more than data.train_batch_size, 128",
     ],
     ["critic.ppo_mini_batch_size=300", "critic.ppo_mini_batch_size: is 300, which does not divide"],
-    [
-      "data.truncation=up",
-      'data.truncation: is "up": Invalid option: expected one of "error"|"left"|"right"|"middle"',
-    ],
+    ["data.truncation=up", 'data.truncation: is "up": must be one of error, left, right, middle'],
     ["data.train_max_samples=0", "data.train_max_samples: is 0: must be -1 or at least 1"],
     ["data.train_files=null", "data.train_files: are needed where there is no rayling.task"],
     [
@@ -266,20 +269,20 @@ describe("overrides", () => {
       "is 1, more than rayling.staleness.limit, 0; did you mean rayling.staleness.num_warmup_batches=0?",
     ],
     ["algorithm.adv_estimator=gdpo", "algorithm.gdpo_reward_keys: is null"],
-    ["rayling.schedule=both", 'rayling.schedule: is "both": Invalid option'],
+    ["rayling.schedule=both", 'rayling.schedule: is "both": must be one of sync'],
     [
       "rayling.schedule=streeming",
       /^rayling\.schedule: is "streeming": .*; did you mean streaming\?$/,
     ],
     ["actor_rollout_ref.actor.loss_agg_mode=token_mean", "; did you mean token-mean?"],
-    ["trainer.logger=consol", /^trainer\.logger: is "consol": .*"tensorboard".*mean console\?$/],
+    ["trainer.logger=consol", /^trainer\.logger: is "consol": .*, tensorboard, .*mean console\?$/],
     [
       "trainer.logger=[console,tensorbord]",
-      /^trainer\.logger: is \["console","tensorbord"\]: Invalid option: .*; did you mean tensorboard\?$/,
+      /^trainer\.logger\.1: is "tensorbord": must be one of console.*; did you mean tensorboard\?$/,
     ],
     [
       "algorithm.rollout_correction.rollout_is_threshold=-1",
-      "rollout_is_threshold: is -1: Too small: expected number to be >0",
+      "rollout_is_threshold: is -1: must be a number above 0, or a text, or null",
     ],
     ["data.train_files=${nothing}", "data.train_files: wants nothing, which there is not"],
     [
@@ -301,7 +304,10 @@ describe("overrides", () => {
       "reward.limits.max_rmp=5",
       "reward.limits.max_rmp: there is no such key; did you mean reward.limits.max_rpm?",
     ],
-    ["reward.retry.attempts=0", "reward.retry.attempts: is 0: Too small"],
+    [
+      "reward.retry.attempts=0",
+      "reward.retry.attempts: is 0: must be a whole number of at least 1",
+    ],
     ["reward.retry.classes=[timeot]", "reward.retry.classes.0: is"],
     [
       "reward.retry.attempts=5",
@@ -310,14 +316,17 @@ describe("overrides", () => {
     ["reward.hedge.budget=0.2", "did you mean reward.hedge.enable=true?"],
     ["reward.limits.breaker.probes=1", "did you mean reward.limits.breaker.enable=true?"],
     ["reward.limits.adaptive.max=9", "did you mean reward.limits.max_concurrent=auto?"],
-    ["reward.limits.max_concurrent=many", 'reward.limits.max_concurrent: is "many": Invalid input'],
+    ["reward.limits.max_concurrent=many", 'reward.limits.max_concurrent: is "many": must be '],
     ["reward.spend.cap=5", "without reward.spend.prices nobody knows what is spent"],
     [
       "reward.spend.when_reached.path=a.ts",
       "there is no reward.spend.cap, which has to be reached",
     ],
-    ["reward.on_failure.fail_above=2", "reward.on_failure.fail_above: is 2: Too big"],
-    ["trainer.policy_timeout_ms=0", "trainer.policy_timeout_ms: is 0: Too small"],
+    ["reward.on_failure.fail_above=2", "reward.on_failure.fail_above: is 2: must be a number"],
+    [
+      "trainer.policy_timeout_ms=0",
+      "trainer.policy_timeout_ms: is 0: must be a whole number of at least 1",
+    ],
     ["trainer.overlap_validation=perhaps", 'trainer.overlap_validation: is "perhaps"'],
   ])("%s is refused", (override, message) => {
     const error = refusal(() => withOverrides(override));
@@ -578,6 +587,12 @@ describe("what does not change the training is told, never refused", () => {
     ],
   ])("%s", (override, note) => {
     expect(withOverrides(override).notes).toEqual([note]);
+  });
+
+  test("of both divergences at once", () => {
+    const both = ["algorithm.use_kl_in_reward", "actor_rollout_ref.actor.use_kl_loss"];
+    const { notes } = withOverrides(...both.map((key) => `${key}=True`));
+    expect(notes).toEqual([`${both.join(" and ")} are both true: the divergence counts twice`]);
   });
 
   test.each([

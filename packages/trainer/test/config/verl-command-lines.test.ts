@@ -91,10 +91,10 @@ describe.skipIf(isMissing)("verl's command lines", () => {
     expect(answers.filter((answer) => answer !== "printed")).toMatchInlineSnapshot(`
       [
         "actor_rollout_ref.model.path: its value <path_to_dsv3_config> has < at place 1; a text with such characters stands in quotes: '<path_to_dsv3_config>'",
-        "data.val_files: is [""]: Too small: expected string to have >=1 characters",
+        "data.val_files.0: is "": must not be empty",
         " : is no override; write key.key=value, +key=value or ~key",
-        "actor_rollout_ref.actor.use_kl_loss: is "": Invalid input: expected boolean, received string",
-        "data.train_batch_size: is 0: Too small: expected number to be >=1",
+        "actor_rollout_ref.actor.use_kl_loss: is "": must be true or false",
+        "data.train_batch_size: is 0: must be a whole number of at least 1",
       ]
     `);
   });

@@ -68,10 +68,7 @@ function gradientsOf({
     { logProbs: matrix(now), entropys: matrix(old) },
     {
       actor: {
-        ppoMiniBatchSize: 4,
-        ppoEpochs: 1,
-        lossMode,
-        policyLoss: settings,
+        ...settings,
         entropyCoeff,
         useKlLoss: false,
         klLossCoef: 0,

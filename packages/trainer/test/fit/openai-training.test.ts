@@ -50,6 +50,7 @@ describe("an updater without logProbs", () => {
         workers: 1,
         executors: 1,
       },
+      run: { totalEpochs: 1 },
       rollout: { n: 2, maxResponseLength: 9 },
       ...more,
     });

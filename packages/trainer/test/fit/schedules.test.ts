@@ -99,6 +99,7 @@ async function trained(setup: Setup, more: More = {}): Promise<Ran> {
     tracking,
     ...more,
     rollout: { n: 2, maxResponseLength: 4, ...more.rollout },
+    run: { totalEpochs: 1, ...more.run },
   });
   const report = await trainer.fit();
   return { report, samples };
@@ -640,7 +641,7 @@ describe("what does not fit", () => {
     ["adaptiveMiniBatch", { adaptiveMiniBatch: true }],
     ["staleness.limit", { staleness: { limit: 1 } }],
     ["staleness.numWarmupBatches", { schedule: "streaming", staleness: { numWarmupBatches: 1 } }],
-    ["advEstimator", { algorithm: { advEstimator: "grop" } }],
+    ["algorithm.advEstimator", { algorithm: { advEstimator: "grop" } }],
     [
       "algorithm.advEstimator",
       { algorithm: { advEstimator: "gdpo" }, schedule: "one-step-pipeline" },

@@ -15,7 +15,6 @@ import {
   TimedCriticActor,
 } from "@rayling/trainer";
 import type { PPOTrainerOptions, ScheduleName, TrainingReport } from "@rayling/trainer";
-import type { TrainingSettings } from "../../src/fit/settings.ts";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { silentTracker } from "../../src/fit/silent-tracker.ts";
 import { BanditActor } from "../fixtures/bandit.ts";
@@ -53,6 +52,7 @@ async function trained(more: Partial<PPOTrainerOptions> = {}): Promise<TrainingR
     actor: { ppoMiniBatchSize: 4 },
     ...more,
     rollout: { n: 4, maxResponseLength: 1, ...more.rollout },
+    run: { totalEpochs: 1, ...more.run },
   });
   return await trainer.fit();
 }
@@ -427,45 +427,6 @@ test("a second fit goes on, and tells of its own steps alone", async () => {
   const { steps, metrics } = await trainer.fit();
   expect(steps).toBe(3);
   expect(metrics.map((one) => one["training/global_step"])).toEqual([2, 3]);
-});
-
-describe("settings", () => {
-  const settingsOf = async (more: Partial<PPOTrainerOptions>): Promise<TrainingSettings> => {
-    await using trainer = await PPOTrainer.create({
-      policy: BanditActor.remote({ prompts, lr: 4 }),
-      prompts: new PromptLoader(dataset, { batchSize: 8 }),
-      reward: loop,
-      ...more,
-      rollout: { maxResponseLength: 1, ...more.rollout },
-    });
-    return trainer.settings;
-  };
-
-  test("have one range of the clip for both sides, where they have none of their own", async () => {
-    const { actor } = await settingsOf({ actor: { clipRatio: 0.1, clipRatioHigh: 0.3 } });
-    expect(actor.policyLoss).toMatchObject({ clipRatioLow: 0.1, clipRatioHigh: 0.3 });
-    const standard = await settingsOf({});
-    expect(standard.actor.policyLoss).toMatchObject({ clipRatioLow: 0.2, clipRatioHigh: 0.2 });
-  });
-
-  test("of the critic are the actor's", async () => {
-    const { critic } = await settingsOf({
-      actor: { lossAggMode: "seq-mean-token-mean", ppoEpochs: 2, ppoMiniBatchSize: 4 },
-    });
-    expect(critic).toMatchObject({
-      lossAggMode: "seq-mean-token-mean",
-      ppoEpochs: 2,
-      ppoMiniBatchSize: 4,
-    });
-  });
-
-  test.each<[string, Partial<PPOTrainerOptions>]>([
-    ["checkpoints.keep", { checkpoints: { folder: "never made", keep: 0 } }],
-    ["run.saveFreq", { run: { saveFreq: Number.NaN } }],
-    ["run.testFreq", { run: { testFreq: 0.5 } }],
-  ])("that are none are refused before anything is done: %s", async (input, more) => {
-    await expect(settingsOf(more)).rejects.toMatchObject({ name: "TrainerInputError", input });
-  });
 });
 
 test("each batch has draws of its own, however large the seed is", async () => {

@@ -9,12 +9,15 @@ import { TrainerInputError } from "../../errors.ts";
 import { countOf, divisorOf, maskedSum } from "../masked.ts";
 import { type Matrix, newMatrix, rowSums } from "../matrix.ts";
 
-export type LossAggMode =
-  | "token-mean"
-  | "token-sum"
-  | "seq-mean-token-sum"
-  | "seq-mean-token-sum-norm"
-  | "seq-mean-token-mean";
+/** verl's names. */
+export const lossAggModes = [
+  "token-mean",
+  "token-sum",
+  "seq-mean-token-sum",
+  "seq-mean-token-sum-norm",
+  "seq-mean-token-mean",
+] as const;
+export type LossAggMode = (typeof lossAggModes)[number];
 
 /** Of the whole batch, where this is a part of it that its own process works on (verl `global_batch_info`). */
 export interface GlobalBatchInfo {
@@ -59,7 +62,7 @@ export function aggLoss(
     default:
       throw new TrainerInputError(
         "lossAggMode",
-        `there is no loss_agg_mode "${String(mode)}"; there are token-mean, token-sum, seq-mean-token-sum, seq-mean-token-sum-norm, seq-mean-token-mean`,
+        `there is no loss_agg_mode "${String(mode)}"; there are ${lossAggModes.join(", ")}`,
       );
   }
 }

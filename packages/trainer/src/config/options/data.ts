@@ -12,32 +12,36 @@ const files = z.union([
 ]);
 
 export const data = z.strictObject({
-  trainFiles: option(
-    files,
-    "~/data/rlhf/gsm8k/train.parquet",
-    "Parquet or JSON Lines; one file or a list.",
-  ),
-  valFiles: option(
-    files,
-    "~/data/rlhf/gsm8k/test.parquet",
-    "Prompts to validate with, as train_files; null: no validation.",
-  ),
-  trainMaxSamples: option(countOrNot, -1, "So many of the prompts; -1: all."),
-  valMaxSamples: option(countOrNot, -1, "So many of the prompts of a validation; -1: all."),
-  promptKey: option(text, "prompt", "The column of the conversation."),
-  rewardFnKey: option(text, "data_source", "The column that chooses the scorer."),
-  imageKey: option(text, "images", "Prompts are texts: rows with something there are refused."),
-  videoKey: option(text, "videos", "As image_key."),
-  audioKey: option(text, "audios", "As image_key."),
-  maxPromptLength: option(count, 512, "In tokens."),
-  maxResponseLength: option(count, 512, "In tokens."),
-  trainBatchSize: option(count, 1024, "Prompts of a step."),
-  shuffle: option(flag, true, "Whether prompts come in another order in each epoch."),
-  seed: option(whole.nullable(), null, "The seed of the order; null: rayling.seed."),
-  filterOverlongPrompts: option(flag, false, "Whether longer prompts are left out."),
-  truncation: option(
-    z.enum(["error", "left", "right", "middle"]),
-    "error",
-    "What becomes of prompts that are too long and not left out.",
-  ),
+  /** Parquet or JSON Lines; one file or a list. */
+  trainFiles: option(files, "~/data/rlhf/gsm8k/train.parquet"),
+  /** Prompts to validate with, as train_files; null: no validation. */
+  valFiles: option(files, "~/data/rlhf/gsm8k/test.parquet"),
+  /** So many of the prompts; -1: all. */
+  trainMaxSamples: option(countOrNot, -1),
+  /** So many of the prompts of a validation; -1: all. */
+  valMaxSamples: option(countOrNot, -1),
+  /** The column of the conversation. */
+  promptKey: option(text, "prompt"),
+  /** The column that chooses the scorer. */
+  rewardFnKey: option(text, "data_source"),
+  /** Prompts are texts: rows with something there are refused. */
+  imageKey: option(text, "images"),
+  /** As image_key. */
+  videoKey: option(text, "videos"),
+  /** As image_key. */
+  audioKey: option(text, "audios"),
+  /** In tokens. */
+  maxPromptLength: option(count, 512),
+  /** In tokens. */
+  maxResponseLength: option(count, 512),
+  /** Prompts of a step. */
+  trainBatchSize: option(count, 1024),
+  /** Whether prompts come in another order in each epoch. */
+  shuffle: option(flag, true),
+  /** The seed of the order; null: rayling.seed. */
+  seed: option(whole.nullable(), null),
+  /** Whether longer prompts are left out. */
+  filterOverlongPrompts: option(flag, false),
+  /** What becomes of prompts that are too long and not left out. */
+  truncation: option(z.enum(["error", "left", "right", "middle"]), "error"),
 });

@@ -1,6 +1,8 @@
 /**
- * The options of a training: verl's keys at verl's places, and ours. Each stands here once, with what may stand there, its default and what it means; types, checks, the preset ppo_trainer, the page of
- * all options and the schema for editors come from it. Names are camelCase here, and snake_case in files.
+ * The options of a training: verl's keys at verl's places, and ours. Each stands here once, with
+ * what may stand there, its default and what it means; types, checks, the preset ppo_trainer, the
+ * page of all options and the schema for editors come from it. Names are camelCase here, and
+ * snake_case in files.
  */
 
 import type { Frozen } from "@rayling/config-tree/options";
@@ -12,7 +14,7 @@ import { algorithm } from "./algorithm.ts";
 import { data } from "./data.ts";
 import { count } from "./kinds.ts";
 import { actor, critic, rollout } from "./policies.ts";
-import { rayling, run } from "./run.ts";
+import { rayling, trainer } from "./run.ts";
 
 /** All but `reward`, which the reward loop has a table of. */
 export const trainerOptions = z.strictObject({
@@ -20,16 +22,16 @@ export const trainerOptions = z.strictObject({
   critic,
   algorithm,
   data,
-  maxConcurrency: option(
-    count.nullable(),
-    null,
-    "The recipe's: rewards at once, over all workers; null: as many as they have places.",
-  ),
-  trainer: run,
+  /** The recipe's: rewards at once, over all workers; null: as many as they have places. */
+  maxConcurrency: option(count.nullable(), null),
+  trainer,
   rayling,
 });
 
-/** A configuration as it is used: every key has a value, null is not set. `readTrainerConfig` makes it, checked and frozen. Lengths are in tokens, batches in prompts. */
+/**
+ * A configuration as it is used: every key has a value, null is not set. `readTrainerConfig` makes
+ * it, checked and frozen. Lengths are in tokens, batches in prompts.
+ */
 export interface TrainerConfig extends Frozen<z.output<typeof trainerOptions>> {
   /** By verl's own names, as the reward loop has them. */
   readonly reward: RewardConfig;
@@ -57,5 +59,5 @@ export type DataConfig = TrainerConfig["data"];
 export type RunConfig = TrainerConfig["trainer"];
 /** What verl has no key for. */
 export type RaylingConfig = TrainerConfig["rayling"];
-/** Of a phase of one step, by verl's timers; what lacks is taken for 0. */
+/** Times of the phases of a step, by verl's timers; what lacks is taken for 0. */
 export type ExpectedSeconds = RaylingConfig["expectedSeconds"];

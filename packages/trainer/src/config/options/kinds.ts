@@ -1,6 +1,8 @@
 /** What may stand at several keys. */
 
 import { z } from "zod";
+import { klPenaltyKinds } from "../../algorithms/kl.ts";
+import { lossAggModes } from "../../algorithms/losses/aggregation.ts";
 
 export const whole = z.number().int();
 export const count = whole.min(1);
@@ -20,27 +22,5 @@ export const frequency = whole.min(-1);
 /** Settings of something else, by its names. */
 export const kwargs = z.record(z.string(), z.unknown());
 
-export const lossAggMode = z.enum([
-  "token-mean",
-  "token-sum",
-  "seq-mean-token-sum",
-  "seq-mean-token-sum-norm",
-  "seq-mean-token-mean",
-]);
-
-export const klPenalty = z.enum([
-  "kl",
-  "k1",
-  "abs",
-  "mse",
-  "k2",
-  "low_var_kl",
-  "k3",
-  "kl+",
-  "k1+",
-  "abs+",
-  "mse+",
-  "k2+",
-  "low_var_kl+",
-  "k3+",
-]);
+export const lossAggMode = z.enum(lossAggModes);
+export const klPenalty = z.enum(klPenaltyKinds);

@@ -76,6 +76,10 @@ export function respelt(given: ConfigTree): Respelt {
     );
     tree = withValue(tree, ["trainer", "resume_from_path"], null);
   }
+  const divergences = ["algorithm.use_kl_in_reward", "actor_rollout_ref.actor.use_kl_loss"];
+  if (divergences.every((key) => valueAt(tree, key.split(".")) === true)) {
+    notes.push(`${divergences.join(" and ")} are both true: the divergence counts twice`);
+  }
   const validation = "actor_rollout_ref.rollout.val_kwargs";
   const [n, draws, temperature] = ["n", "do_sample", "temperature"].map((name) =>
     valueAt(tree, [...validation.split("."), name]),

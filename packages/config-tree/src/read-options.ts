@@ -1,0 +1,91 @@
+/**
+ * What a table of options makes of keys, or what is wrong with the first that may not stand there.
+ */
+
+import type { z } from "zod";
+import { ConfigError } from "./config-error.ts";
+import { nearestOf } from "./nearest.ts";
+import { defaultsOf, type Name, same, sectionOf } from "./table.ts";
+import { type ConfigTree, keysOf, valueAt } from "./tree.ts";
+import { type JsonSchema, schemaOf, wordsOf } from "./words.ts";
+
+export interface ReadRules {
+  /** How a key of the table is called in files. Default: the same. */
+  readonly name?: Name;
+  /** In front of all keys: `reward.`. Default: nothing. */
+  readonly prefix?: string;
+  /** Keys that one which is misspelt may be meant for. Default: the table's. */
+  readonly known?: readonly string[];
+}
+
+/**
+ * @param table one, or a type of its own. Throws ConfigError, which names the key, its value and
+ * the nearest that there is.
+ */
+export function readOptions<Table extends z.ZodType>(
+  table: Table,
+  keys: unknown,
+  { name = same, prefix = "", known }: ReadRules = {},
+): z.output<Table> {
+  const result = table.safeParse(keys);
+  if (result.success) return result.data;
+  const issue = innermostOf(result.error.issues[0] as Issue);
+  const isUnknown = issue.code === "unrecognized_keys";
+  const path = [...issue.path.map(String), ...(isUnknown ? issue.keys.slice(0, 1) : [])];
+  const key = prefix + path.map(name).join(".");
+  const value = valueAt(keys as ConfigTree, path);
+  if (isUnknown) {
+    const section = sectionOf(table);
+    const own = section === undefined ? [] : keysOf(defaultsOf(section, name));
+    const all = known ?? own.map((one) => prefix + one);
+    throw new ConfigError(key, "there is no such key", value, nearestOf(key, all));
+  }
+  const schema = schemaAt(schemaOf(table), path);
+  const nearest = typeof value === "string" ? nearestOf(value, textsOf(schema)) : undefined;
+  const words = `${schema["enum"] === undefined ? "" : "one of "}${wordsOf(schema)}`;
+  const wanted = issue.code === "custom" ? issue.message : `must be ${words}`;
+  const problem = value === "" && issue.code === "too_small" ? "must not be empty" : wanted;
+  throw new ConfigError(key, `is ${textOf(value)}: ${problem}`, value, nearest);
+}
+
+type Issue = z.core.$ZodIssue;
+
+/**
+ * Where one of several things may stand: what is wrong with the one that it is most like, which is
+ * the one that got furthest.
+ */
+function innermostOf(issue: Issue): Issue {
+  if (issue.code !== "invalid_union") return issue;
+  const inside = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first]));
+  const [furthest] = inside.map(innermostOf).toSorted((a, b) => b.path.length - a.path.length);
+  if (furthest === undefined || furthest.path.length === 0) return issue;
+  return { ...furthest, path: [...issue.path, ...furthest.path] };
+}
+
+/** Returns the schema of what may stand at the path. */
+function schemaAt(schema: JsonSchema, [key, ...rest]: readonly string[]): JsonSchema {
+  if (key === undefined) return schema;
+  const inside = [schema, ...alternativesOf(schema)]
+    .map(({ properties, prefixItems, items }) => {
+      const item = (prefixItems as readonly JsonSchema[] | undefined)?.[Number(key)] ?? items;
+      return properties?.[key] ?? (item as JsonSchema | undefined);
+    })
+    .find((one) => one !== undefined);
+  return inside === undefined ? schema : schemaAt(inside, rest);
+}
+
+/** That may stand there as they are. */
+function textsOf(schema: JsonSchema): readonly string[] {
+  const own = (schema["enum"] ?? []) as readonly unknown[];
+  const texts = own.filter((one) => typeof one === "string");
+  return [...texts, ...alternativesOf(schema).flatMap(textsOf)];
+}
+
+function alternativesOf(schema: JsonSchema): readonly JsonSchema[] {
+  return (schema["anyOf"] ?? []) as readonly JsonSchema[];
+}
+
+/** JSON, but for what JSON has not. */
+function textOf(value: unknown): string {
+  return typeof value === "number" ? String(value) : (JSON.stringify(value) ?? "undefined");
+}

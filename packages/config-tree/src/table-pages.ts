@@ -1,0 +1,114 @@
+/**
+ * What is made of a table for people and editors: a file of its defaults with comments, a page, a
+ * JSON Schema.
+ */
+
+import { Document, type Pair, type Scalar } from "yaml";
+import { defaultOf, defaultsOf, entriesOf, type Name, type OptionTable, same } from "./table.ts";
+import type { ConfigValue } from "./tree.ts";
+import { type JsonSchema, schemaOf, wordsOf } from "./words.ts";
+
+export interface OptionEntry {
+  /** With dots, by the name that it has in files. */
+  readonly key: string;
+  /** What may stand there, in words. */
+  readonly type: string;
+  /** A text with ${} is what that key says. */
+  readonly default: ConfigValue;
+  readonly help: string;
+}
+
+/** Entries as people read them, in words. */
+export function optionsOf(table: OptionTable, name: Name = same, prefix = ""): OptionEntry[] {
+  return entriesOf(table, name, prefix).map(([key, entry]) => ({
+    key,
+    type: wordsOf(schemaOf(entry)),
+    default: defaultOf(entry) ?? null,
+    help: entry.description ?? "",
+  }));
+}
+
+/** A file with all defaults, and above each what it means. */
+export function optionsFile(table: OptionTable, title: string, name: Name = same): string {
+  const document = new Document(defaultsOf(table, name), { aliasDuplicateObjects: false });
+  for (const { key, help } of optionsOf(table, name)) {
+    if (help === "") continue;
+    const path = key.split(".");
+    const holder = document.getIn(path.slice(0, -1)) as
+      | { readonly items: Pair<Scalar>[] }
+      | undefined;
+    const root = document.contents as unknown as { readonly items: Pair<Scalar>[] };
+    const pair = (path.length === 1 ? root : holder)?.items.find(
+      (one) => one.key.value === path.at(-1),
+    );
+    if (pair !== undefined) pair.key.commentBefore = wrapped(help, 100);
+  }
+  document.commentBefore = wrapped(title, 100);
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+/** A page with all entries: a table for each section. */
+export function optionsPage(entries: readonly OptionEntry[]): string {
+  const sections = Map.groupBy(entries, ({ key }) => key.split(".").slice(0, -1).join("."));
+  return [...sections]
+    .map(([section, inside]) => {
+      const rows = inside.map(({ key, type, default: value, help }) => {
+        const cells = [`\`${key}\``, type, `\`${valueText(value)}\``, help];
+        return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+      });
+      return [
+        `## ${section}`,
+        "",
+        "| Key | What may stand there | Default | What it means |",
+        "|---|---|---|---|",
+        ...rows,
+      ].join("\n");
+    })
+    .join("\n\n");
+}
+
+/** For editors: keys by the names that files have, none of them needed. */
+export function optionsSchema(
+  table: OptionTable,
+  name: Name = same,
+): Readonly<Record<string, unknown>> {
+  const renamed = (schema: JsonSchema): JsonSchema => {
+    const { required: _required, properties, additionalProperties, ...rest } = schema;
+    if (properties === undefined) return withReferences(schema);
+    return {
+      ...rest,
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([key, inside]) => [name(key), renamed(inside)]),
+      ),
+      ...(additionalProperties === undefined ? {} : { additionalProperties }),
+    };
+  };
+  return renamed(schemaOf(table));
+}
+
+/** In a file a reference may stand wherever a value may. */
+function withReferences(schema: JsonSchema): JsonSchema {
+  const { description, default: value, ...type } = schema;
+  if (type.type === "string" && type["enum"] === undefined) return schema;
+  return { description, default: value, anyOf: [type, { type: "string", pattern: "\\$\\{" }] };
+}
+
+function valueText(value: ConfigValue): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** As comments: one line of so many characters after the other. */
+function wrapped(text: string, width: number): string {
+  const lines: string[] = [];
+  for (const paragraph of text.split("\n")) {
+    let line = "";
+    for (const word of paragraph.split(" ")) {
+      if (line !== "" && line.length + word.length + 1 > width) {
+        lines.push(` ${line}`);
+        line = word;
+      } else line = line === "" ? word : `${line} ${word}`;
+    }
+    lines.push(` ${line}`);
+  }
+  return lines.join("\n");
+}

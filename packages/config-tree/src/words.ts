@@ -1,0 +1,66 @@
+/** What may stand at a key, in words, from its JSON Schema. */
+
+import { z } from "zod";
+
+export interface JsonSchema {
+  readonly type?: string | readonly string[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly [key: string]: unknown;
+}
+
+/** As somebody writes it, before anything is made of it. */
+export function schemaOf(type: z.ZodType): JsonSchema {
+  return z.toJSONSchema(type, { io: "input", unrepresentable: "any" }) as JsonSchema;
+}
+
+/** "a whole number of at least 1, or null" */
+export function wordsOf(schema: JsonSchema): string {
+  const { anyOf, enum: values, const: only, type, items, prefixItems } = schema;
+  if (Array.isArray(type)) {
+    return (type as string[]).map((one) => wordsOf({ ...schema, type: one })).join(", or ");
+  }
+  if (Array.isArray(anyOf)) return (anyOf as JsonSchema[]).map(wordsOf).join(", or ");
+  if (Array.isArray(values)) return values.map(String).join(", ");
+  if (only !== undefined) return JSON.stringify(only);
+  if (type === "array") {
+    if (Array.isArray(prefixItems))
+      return `[${(prefixItems as JsonSchema[]).map(wordsOf).join("; ")}]`;
+    return `a list of: ${wordsOf((items ?? {}) as JsonSchema)}`;
+  }
+  return [kindOf(type), rangeOf(schema)].filter((part) => part !== "").join(" ");
+}
+
+function kindOf(type: unknown): string {
+  switch (type) {
+    case "integer":
+      return "a whole number";
+    case "number":
+      return "a number";
+    case "string":
+      return "a text";
+    case "boolean":
+      return "true or false";
+    case "object":
+      return "keys";
+    case "null":
+      return "null";
+    default:
+      return "anything";
+  }
+}
+
+function rangeOf(schema: JsonSchema): string {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema as Readonly<
+    Record<string, number | undefined>
+  >;
+  const limits: readonly (readonly [string, number | undefined])[] = [
+    ["of at least", minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum],
+    ["above", exclusiveMinimum],
+    ["of at most", maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum],
+    ["below", exclusiveMaximum],
+  ];
+  return limits
+    .filter(([, limit]) => limit !== undefined)
+    .map(([words, limit]) => `${words} ${limit}`)
+    .join(" and ");
+}

@@ -1,0 +1,47 @@
+/** From options that a program gives to those that are used: what is missing has its default. */
+
+import { ConfigError, isTree, valueAt } from "@rayling/config-tree";
+import type { ConfigTree } from "@rayling/config-tree";
+import { defaultOf, entriesOf, readOptions, sectionOf } from "@rayling/config-tree/options";
+import type { OptionTable } from "@rayling/config-tree/options";
+import { z } from "zod";
+import { camelKey } from "./camel-keys.ts";
+import { keys, trainingOptions } from "./options/training-options.ts";
+import type { GivenOptions, TrainingValues } from "./options/training-options.ts";
+
+const entries = new Map(entriesOf(trainingOptions));
+const optionAt = new Map([...keys].map(([option, key]) => [key, option]));
+
+/**
+ * @param own defaults that are other ones than the table's, by option. Throws ConfigError, which
+ * names the option.
+ */
+export function readTrainingOptions(
+  given: GivenOptions,
+  own: Readonly<Record<string, unknown>>,
+): TrainingValues {
+  const valueOf = (option: string): unknown => {
+    const value = valueAt(given as ConfigTree, option.split("."));
+    if (value !== undefined) return value;
+    if (Object.hasOwn(own, option)) return own[option];
+    const standard = defaultOf(entries.get(option) as z.ZodType);
+    if (typeof standard !== "string" || !standard.includes("${")) return standard;
+    // What another key says, where a program has an option for that.
+    const other = optionAt.get(camelKey(standard.slice(2, -1)));
+    if (other === undefined) throw new ConfigError(option, "is needed");
+    return valueOf(other);
+  };
+  const filled = (section: OptionTable, values: ConfigTree, prefix: string): ConfigTree => {
+    const complete = Object.entries(section.shape).map(([name, type]) => {
+      const value = values[name];
+      const inside = sectionOf(type as z.ZodType);
+      if (inside === undefined) return [name, valueOf(prefix + name)];
+      const isLeftOut = value === undefined && type instanceof z.ZodOptional;
+      if (isLeftOut || (value !== undefined && !isTree(value))) return [name, value];
+      return [name, filled(inside, value ?? {}, `${prefix}${name}.`)];
+    });
+    return { ...values, ...Object.fromEntries(complete) } as ConfigTree;
+  };
+  const complete = filled(trainingOptions, given as ConfigTree, "");
+  return readOptions(trainingOptions, complete) as TrainingValues;
+}

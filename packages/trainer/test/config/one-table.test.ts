@@ -1,0 +1,122 @@
+/**
+ * An option stands in its table and where it is used: what passes options on between a file, a
+ * program and a training knows none of them by name, and no other file has a default of one.
+ */
+
+import { defaultOf, entriesOf } from "@rayling/config-tree/options";
+import { globSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { trainerOptions } from "../../src/config/options/index.ts";
+import { keys, ownDefaults, trainingOptions } from "../../src/config/options/training-options.ts";
+
+const ofPrograms = entriesOf(trainingOptions).map(([option]) => option);
+const names = new Set(
+  [...entriesOf(trainerOptions).map(([key]) => key), ...ofPrograms].map(
+    (key) => key.split(".").at(-1) as string,
+  ),
+);
+
+const src = fileURLToPath(new URL("../../src/", import.meta.url));
+
+/** Without comments, which may name whatever they explain. */
+function codeOf(path: string): string {
+  const text = readFileSync(src + path, "utf8");
+  return text.replaceAll(/\/\*[\s\S]*?\*\//g, "").replaceAll(/^\s*\/\/.*$/gm, "");
+}
+
+/** Longer than one word: others mean many things. */
+const spoken = [...names].filter((name) => /[a-z][A-Z]/.test(name));
+
+function namedIn(path: string): string[] {
+  const code = codeOf(path);
+  return spoken.filter((name) => new RegExp(`\\b${name}\\b`).test(code)).toSorted();
+}
+
+test.each<[string, readonly string[]]>([
+  ["config/camel-keys.ts", []],
+  ["config/read-training.ts", []],
+  ["config/read-config.ts", []],
+  // What else is printed of them as it is: settings of somebody else; and the reward loop's own
+  // name of a run.
+  ["config/print-config.ts", ["experimentName", "policyKwargs", "taskKwargs"]],
+  // What must be given has no default to come from the table.
+  ["fit/options.ts", ["maxResponseLength"]],
+  // What follows from several of them: null is another option, the batch, or the schedule; the
+  // bypass has a loss of its own.
+  [
+    "fit/settings.ts",
+    [
+      "bypassMode",
+      "clipRatio",
+      "clipRatioHigh",
+      "clipRatioLow",
+      "doSample",
+      "lossMode",
+      "lossScaleFactor",
+      "maxNumGenBatches",
+      "maxResponseLength",
+      "numWarmupBatches",
+      "overlapValidation",
+      "resumePath",
+      "saveFreq",
+      "totalEpochs",
+      "totalTrainingSteps",
+      "trainBatchSize",
+      "useKlInReward",
+      "useKlLoss",
+      "valBeforeTrain",
+    ],
+  ],
+  // Their use: one checkpoint holds actor and critic, the bound of rewards is shared by the
+  // workers, the schedule of the learning rate ends with the run.
+  [
+    "run/trainer-options.ts",
+    ["maxActorCkptToKeep", "maxConcurrency", "maxCriticCkptToKeep", "totalTrainingSteps"],
+  ],
+])("%s passes options on, and names only what it uses", (path, used) => {
+  expect(namedIn(path)).toEqual(used);
+});
+
+test("no file beside the tables has a default of an option", () => {
+  const literal = String.raw`(?:-?\d[\d_.e]*|"[^"]*"|true|false)`;
+  const paths = globSync("{config,fit,run}/**/*.ts", { cwd: src }).filter(
+    (path) => !path.startsWith("config/options/"),
+  );
+  expect(paths.length).toBeGreaterThan(40);
+  const found = [...paths, "ppo-trainer.ts"].flatMap((path) => {
+    const code = codeOf(path);
+    return [...names].flatMap((name) => {
+      // In a destructuring or a parameter, `name = 1` and `name: other = 1`; and `some.name ?? 1`.
+      const given = new RegExp(`[{,]\\s*${name}(?:: \\w+)? = ${literal}`).exec(code);
+      const missing = new RegExp(`\\b${name} \\?\\? ${literal}`).exec(code);
+      return given === null && missing === null ? [] : [`${path}: ${name}`];
+    });
+  });
+  expect(found.toSorted()).toEqual([
+    // Of a request to a policy, by its contract.
+    "fit/rollouts.ts: n",
+    // verl's null is the score.
+    "fit/settings.ts: metric",
+  ]);
+});
+
+test("an option of a program is a key of a configuration, but for what verl has in code", () => {
+  expect(ofPrograms.filter((option) => !keys.has(option))).toEqual([
+    "algorithm.epsilon",
+    "algorithm.fNorm",
+    "algorithm.handleZeroTail",
+    "actor.permutation",
+    "rewardArrangement.validationLoop",
+  ]);
+});
+
+test("a program's own defaults are of options, and other ones than the table's", () => {
+  const entries = new Map(entriesOf(trainingOptions));
+  const context = { hasCritic: false, trainBatchSize: 8, resumePath: "global_step_1" };
+  for (const [option, value] of Object.entries(ownDefaults(context))) {
+    const entry = entries.get(option);
+    expect(entry, option).toBeDefined();
+    expect(value, option).not.toEqual(entry && defaultOf(entry));
+  }
+});
