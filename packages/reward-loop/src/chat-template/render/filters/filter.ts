@@ -1,0 +1,38 @@
+/** What a filter is, and what several of them need: values by a path, texts by their case. */
+
+import { itemOf } from "../../python/members.ts";
+import { Markup, Undefined } from "../../python/values.ts";
+import type { Arguments, Value } from "../../python/values.ts";
+
+export interface Appliers {
+  readonly filter: (name: string, value: Value, given: Arguments) => Value;
+  readonly test: (name: string, value: Value, given: Arguments) => boolean;
+}
+
+export type Filter = (value: Value, given: Arguments, name: string, apply: Appliers) => Value;
+
+export type Filters = Readonly<Record<string, Filter>>;
+
+/** By a path as "user.name" or "0", or by an int. @param standard in place of what is undefined */
+export function attributeGetter(path: Value, standard: Value = null): (value: Value) => Value {
+  if (path === null) return (value) => value;
+  const keys: readonly Value[] =
+    typeof path === "string"
+      ? path.split(".").map((key) => (/^\d+$/.test(key) ? BigInt(key) : key))
+      : [path];
+  return (value) => {
+    let found = value;
+    for (const key of keys) {
+      found = itemOf(found, key);
+      if (found instanceof Undefined && standard !== null) found = standard;
+    }
+    return found;
+  };
+}
+
+/** As sorting compares it. */
+export function folded(value: Value, isCaseSensitive: boolean): Value {
+  if (isCaseSensitive) return value;
+  if (value instanceof Markup) return value.text.toLowerCase();
+  return typeof value === "string" ? value.toLowerCase() : value;
+}
