@@ -25,6 +25,8 @@ export { parquetInfo, readParquet } from "./parquet/reader.ts";
 export type { ParquetInfo, ParquetRecord, ReadParquetOptions } from "./parquet/reader.ts";
 export { writeParquet } from "./parquet/writer.ts";
 export type { ParquetColumn, WriteParquetOptions } from "./parquet/writer.ts";
+export { readRecords } from "./records/reader.ts";
+export type { PlacedRecord, ReadRecordsOptions } from "./records/reader.ts";
 export type { RowIdxs, RowSlice } from "./tensor/row-index.ts";
 export { concatRows, gatherRows, rowAt, rowCount, sliceRows } from "./tensor/rows.ts";
 export {

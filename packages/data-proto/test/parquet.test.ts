@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { parquetWriteBuffer } from "hyparquet-writer";
 import { ParquetError, parquetInfo, readParquet, writeParquet } from "@rayling/data-proto";
 import type { ParquetRecord, ReadParquetOptions } from "@rayling/data-proto";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -15,6 +17,17 @@ const fixture = (name: string): string =>
   fileURLToPath(new URL(`./fixtures/${name}.parquet`, import.meta.url));
 
 let folder = "";
+/** One block of LZ4 that is all literals, behind Hadoop's two sizes. */
+function inHadoopFrame(bytes: Uint8Array): Uint8Array {
+  const more: number[] = [];
+  for (let left = bytes.length - 15; left >= 0; left -= 255) more.push(Math.min(left, 255));
+  const block = Buffer.concat([Buffer.from([Math.min(bytes.length, 15) << 4, ...more]), bytes]);
+  const sizes = Buffer.alloc(8);
+  sizes.writeUInt32BE(bytes.length, 0);
+  sizes.writeUInt32BE(block.length, 4);
+  return Buffer.concat([sizes, block]);
+}
+
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "rayling-parquet-"));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -105,7 +118,76 @@ describe("reading", () => {
         Object.fromEntries(codecs.map((codec) => [codec, `${codec} ${index} `.repeat(20)])),
       ),
     );
-    await expect(rowsOf(fixture("lz4"))).rejects.toThrow(/lz4\.parquet: .*LZ4/);
+  });
+
+  test("LZ4 is read, with and without the frames of Hadoop", async () => {
+    expect(await valuesOf(fixture("lz4"))).toEqual([
+      { a: "x".repeat(100) },
+      { a: "y" },
+      { a: null },
+    ]);
+    const path = join(folder, "hadoop.parquet");
+    const data = [{ name: "a", data: ["one", "two"], type: "STRING" as const }];
+    const file = parquetWriteBuffer({
+      columnData: data,
+      codec: "LZ4",
+      compressors: { LZ4: inHadoopFrame },
+    });
+    await writeFile(path, Buffer.from(file));
+    expect(await valuesOf(path)).toEqual([{ a: "one" }, { a: "two" }]);
+  });
+
+  test("columns, fields and keys of maps called __proto__ arrive, and nothing else changes", async () => {
+    const rows = await valuesOf(fixture("proto"));
+    const own = (value: unknown): Record<string, unknown> =>
+      Object.fromEntries([["__proto__", value]]);
+    const pair = (value: unknown, key: string, other: unknown): Record<string, unknown> =>
+      Object.fromEntries([
+        ["__proto__", value],
+        [key, other],
+      ]);
+    expect(rows.map((row) => JSON.stringify(row))).toEqual(
+      [
+        Object.fromEntries([
+          ["__proto__", "__proto__"],
+          ["struct", pair(1, "a", 2)],
+          ["list", [own(own("deep"))]],
+          ["map", pair(1, "k", 2)],
+        ]),
+        Object.fromEntries([
+          ["__proto__", "b"],
+          ["struct", pair(null, "a", 3)],
+          ["list", []],
+          ["map", {}],
+        ]),
+      ].map((row) => JSON.stringify(row)),
+    );
+    expect((await parquetInfo(fixture("proto"))).columns[0]).toBe("__proto__");
+    const columns = ["__proto__"];
+    expect(
+      (await valuesOf(fixture("proto"), { columns })).map((row) => JSON.stringify(row)),
+    ).toEqual(['{"__proto__":"__proto__"}', '{"__proto__":"b"}']);
+  });
+
+  test("a column called __proto__ is written, and missing where a row has none", async () => {
+    const path = join(folder, "written.parquet");
+    const columns = Object.fromEntries([["__proto__", "string" as const]]);
+    await writeParquet(path, [Object.fromEntries([["__proto__", "x"]]), {}], { columns });
+    expect((await valuesOf(path)).map((row) => JSON.stringify(row))).toEqual([
+      '{"__proto__":"x"}',
+      '{"__proto__":null}',
+    ]);
+  });
+
+  test.each([
+    ["it is empty", Buffer.alloc(0)],
+    ["it is compressed by gzip, not Parquet", gzipSync("PAR1 and so on")],
+    ["it is text in UTF-16, not Parquet", Buffer.from("\ufeffPAR1", "utf16le")],
+    ["it is a zip archive, not Parquet", Buffer.from("PK\x03\x04 and so on")],
+  ])("what a file is instead is said: %s", async (reason, bytes) => {
+    const path = join(folder, "other.parquet");
+    await writeFile(path, bytes);
+    await expect(rowsOf(path)).rejects.toMatchObject({ code: "PARQUET_MALFORMED", reason });
   });
 
   test("what is no Parquet file, is cut off, or lacks a column is refused by name", async () => {

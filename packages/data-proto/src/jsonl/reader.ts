@@ -12,16 +12,17 @@ import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { JsonlError, requireInteger } from "../errors.ts";
+import { ArrayReader, beginsArray } from "./array-reader.ts";
+import type { ArrayItem } from "./array-reader.ts";
+import { chunksOf } from "./chunks.ts";
 import { fileError } from "./file-error.ts";
+import { parseJson } from "./parse-json.ts";
 
 /**
  * 64 MiB: far above any rollout (a 1M-token response is about 8 MB of ids), far below V8's longest
  * string (512 MiB).
  */
 export const DEFAULT_MAX_LINE_BYTES: number = 64 * 1024 * 1024;
-
-/** Reads of 256 KiB: beyond that a local disk gains nothing. */
-const CHUNK_BYTES = 256 * 1024;
 
 const LF = 0x0a;
 const CR = 0x0d;
@@ -43,9 +44,13 @@ export interface ReadJsonlOptions {
    * thrown. For a log that was appended to after a crash: the line cut off then stays in it.
    */
   readonly onMalformed?: (error: JsonlError) => void;
+  /** NaN, Infinity and -Infinity are read, which Python's json module writes; default false: they are no JSON. */
+  readonly allowNan?: boolean;
 }
 
 /**
+ * A file whose name ends in .gz is unpacked.
+ *
  * Throws JsonlError: JSONL_NOT_FOUND, JSONL_IO, JSONL_MALFORMED, JSONL_LINE_TOO_LONG. Leaving the
  * loop early closes the file.
  */
@@ -53,20 +58,50 @@ export async function* readJsonl(
   path: string | URL,
   options: ReadJsonlOptions = {},
 ): AsyncGenerator<JsonlRecord, void, undefined> {
-  const { signal, maxLineBytes = DEFAULT_MAX_LINE_BYTES, onMalformed = rethrow } = options;
+  const { maxLineBytes = DEFAULT_MAX_LINE_BYTES, onMalformed = rethrow } = options;
+  const { signal, allowNan = false } = options;
   requireInteger("maxLineBytes", maxLineBytes, 1);
-  signal?.throwIfAborted();
   const file = typeof path === "string" ? path : fileURLToPath(path);
-  const lines = new LineReader(file, maxLineBytes, onMalformed);
+  const lines = new LineReader(file, maxLineBytes, onMalformed, allowNan);
+  yield* readWith(file, signal, () => lines);
+}
+
+/** Lines, or one array. */
+export async function* readJson(
+  path: string,
+  { signal, allowNan = false }: Pick<ReadJsonlOptions, "signal" | "allowNan">,
+): AsyncGenerator<JsonlRecord | ArrayItem, void, undefined> {
+  yield* readWith<JsonlRecord | ArrayItem>(path, signal, (head) =>
+    beginsArray(head)
+      ? new ArrayReader(path, allowNan)
+      : new LineReader(path, DEFAULT_MAX_LINE_BYTES, rethrow, allowNan),
+  );
+}
+
+/** Makes records of bytes. */
+interface BytesReader<Item> {
+  readonly push: (chunk: Buffer) => Iterable<Item>;
+  readonly end: () => Iterable<Item>;
+}
+
+/** @param readerFor is asked once, with the first bytes */
+async function* readWith<Item>(
+  file: string,
+  signal: AbortSignal | undefined,
+  readerFor: (head: Buffer) => BytesReader<Item>,
+): AsyncGenerator<Item, void, undefined> {
+  signal?.throwIfAborted();
   const opening = ofFile(file, open(file, "r"));
   let work: Promise<unknown> = opening;
+  let reader: BytesReader<Item> | undefined;
   try {
-    const handle = await untilAborted(opening, signal);
+    const chunks = chunksOf(await untilAborted(opening, signal), file);
     for (;;) {
-      const reading = ofFile(file, readChunk(handle));
+      const reading = chunks.next();
       work = reading;
       const chunk = await untilAborted(reading, signal);
-      for (const record of chunk.length === 0 ? lines.end() : lines.push(chunk)) {
+      reader ??= readerFor(chunk);
+      for (const record of chunk.length === 0 ? reader.end() : reader.push(chunk)) {
         yield record;
         signal?.throwIfAborted();
       }
@@ -77,13 +112,6 @@ export async function* readJsonl(
     // A read that hangs (a pipe) cannot be called off: an abort does not wait for it.
     if (signal?.aborted !== true) await closed;
   }
-}
-
-/** The next bytes, none at the end, in memory of their own: a line is held across chunks. */
-async function readChunk(handle: FileHandle): Promise<Buffer> {
-  const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-  const { bytesRead } = await handle.read(chunk, 0, CHUNK_BYTES, null);
-  return chunk.subarray(0, bytesRead);
 }
 
 async function ofFile<T>(path: string, work: Promise<T>): Promise<T> {
@@ -123,14 +151,21 @@ class LineReader {
   readonly #maxLineBytes: number;
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   readonly #onMalformed: (error: JsonlError) => void;
+  readonly #allowNan: boolean;
   #pieces: Buffer[] = [];
   #heldBytes = 0;
   #line = 0;
 
-  constructor(path: string, maxLineBytes: number, onMalformed: (error: JsonlError) => void) {
+  constructor(
+    path: string,
+    maxLineBytes: number,
+    onMalformed: (error: JsonlError) => void,
+    allowNan: boolean,
+  ) {
     this.#path = path;
     this.#maxLineBytes = maxLineBytes;
     this.#onMalformed = onMalformed;
+    this.#allowNan = allowNan;
   }
 
   *push(chunk: Buffer): Generator<JsonlRecord, void, undefined> {
@@ -166,7 +201,7 @@ class LineReader {
   #parse(bytes: Buffer, line: number, unterminated: boolean): unknown {
     try {
       const text = this.#decoder.decode(bytes);
-      return /[^ \t\r]/.test(text) ? JSON.parse(text) : undefined;
+      return /[^ \t\r]/.test(text) ? parseJson(text, this.#allowNan) : undefined;
     } catch (cause) {
       const kind = cause instanceof SyntaxError ? "JSON" : "UTF-8";
       const reason = `the line is not valid ${kind}: ${cause instanceof Error ? cause.message : String(cause)}`;

@@ -6,6 +6,7 @@ import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import type { AsyncBuffer } from "hyparquet";
 import { ParquetError } from "../errors.ts";
+import { fileKind, HEAD_BYTES } from "../shared/file-kind.ts";
 
 export interface ParquetFile {
   readonly path: string;
@@ -22,12 +23,24 @@ export async function openParquet(path: string): Promise<ParquetFile> {
       const reason = "it must be a plain file: a Parquet file is read from its end";
       throw new ParquetError("PARQUET_MALFORMED", { path, reason });
     }
+    await refuseOther(handle, path, stats.size);
     const slice = (start: number, end: number = stats.size): Promise<ArrayBuffer> =>
       readRange(handle, path, start, end);
     return { path, bytes: { byteLength: stats.size, slice }, close: () => handle.close() };
   } catch (error) {
     await handle.close();
     throw error;
+  }
+}
+
+/** Throws PARQUET_MALFORMED that says what the file is, where its first bytes tell. */
+async function refuseOther(handle: FileHandle, path: string, size: number): Promise<void> {
+  if (size === 0) throw new ParquetError("PARQUET_MALFORMED", { path, reason: "it is empty" });
+  const head = new Uint8Array(await readRange(handle, path, 0, Math.min(HEAD_BYTES, size)));
+  const kind = fileKind(head);
+  if (kind !== undefined && kind !== "Parquet") {
+    const reason = `it is ${kind}, not Parquet`;
+    throw new ParquetError("PARQUET_MALFORMED", { path, reason });
   }
 }
 

@@ -3,7 +3,7 @@
  * JSON would have held, nested lists and structs as arrays and objects.
  *
  * Missing is null, also inside structs. An int64 is a number if one can hold it, else a bigint: nothing is rounded. Bytes are a Uint8Array, times a Date, maps
- * an object. Snappy, gzip, brotli and zstd are read; LZ4 is not. Must not know what the columns mean.
+ * an object. Snappy, gzip, brotli, zstd and LZ4 are read. Must not know what the columns mean.
  */
 import { fileURLToPath } from "node:url";
 import zlib, { brotliDecompressSync, gunzipSync } from "node:zlib";
@@ -11,6 +11,7 @@ import type { Compressors, FileMetaData } from "hyparquet";
 import { ParquetError, requireInteger } from "../errors.ts";
 import { openParquet } from "./file.ts";
 import type { ParquetFile } from "./file.ts";
+import { hidden, hideNames, parsers, shown, shownKeys } from "./proto-key.ts";
 
 export interface ParquetRecord {
   /** 0-based. */
@@ -100,11 +101,12 @@ async function readRows(
       metadata,
       rowStart,
       rowEnd,
-      compressors,
+      compressors: await compressorsFor(metadata),
+      parsers,
       // Bytes that are not said to be a text are none.
       utf8: false,
       geoparquet: false,
-      ...(columns === undefined ? {} : { columns: [...columns] }),
+      ...(columns === undefined ? {} : { columns: columns.map(hidden) }),
     }),
   );
   if (rows.length === rowEnd - rowStart) return rows;
@@ -114,7 +116,7 @@ async function readRows(
 
 async function metadataOf({ path, bytes }: ParquetFile): Promise<FileMetaData> {
   const { parquetMetadataAsync } = await import("hyparquet");
-  return await ofFormat(path, parquetMetadataAsync(bytes));
+  return hideNames(await ofFormat(path, parquetMetadataAsync(bytes)));
 }
 
 async function infoOf({ path }: ParquetFile, metadata: FileMetaData): Promise<ParquetInfo> {
@@ -126,7 +128,7 @@ async function infoOf({ path }: ParquetFile, metadata: FileMetaData): Promise<Pa
   );
   return {
     rows: Number(metadata.num_rows),
-    columns: schema.children.map(({ element }) => element.name),
+    columns: schema.children.map(({ element }) => shown(element.name)),
     rowGroups: metadata.row_groups.map(({ num_rows: rows }) => Number(rows)),
   };
 }
@@ -149,9 +151,20 @@ const compressors: Compressors = {
   ZSTD: (input) => zlib.zstdDecompressSync(input),
 };
 
+/** LZ4, with and without Hadoop's frames, is loaded for files that need it. */
+async function compressorsFor(metadata: FileMetaData): Promise<Compressors> {
+  const codecs = metadata.row_groups.flatMap(({ columns }) =>
+    columns.map(({ meta_data: column }) => column?.codec),
+  );
+  if (!codecs.some((codec) => codec === "LZ4" || codec === "LZ4_RAW")) return compressors;
+  const { decompressLz4, decompressLz4Raw } = await import("hyparquet-compressors");
+  return { ...compressors, LZ4: decompressLz4, LZ4_RAW: decompressLz4Raw };
+}
+
 /** In place where it can be: the rows are ours. */
 function plainOf(value: unknown): unknown {
   if (value === undefined) return null;
+  if (typeof value === "string") return shown(value);
   if (typeof value === "bigint") return numberOf(value);
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) {
@@ -159,7 +172,7 @@ function plainOf(value: unknown): unknown {
     return value;
   }
   if (Object.getPrototypeOf(value) !== Object.prototype) return value;
-  const parts = value as Record<string, unknown>;
+  const parts = shownKeys(value as Record<string, unknown>);
   for (const key of Object.keys(parts)) parts[key] = plainOf(parts[key]);
   return parts;
 }

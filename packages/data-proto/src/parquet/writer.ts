@@ -89,7 +89,7 @@ function checkedRow(
   place: { readonly path: string; readonly row: number },
 ): Record<string, unknown> {
   const values = Object.entries(columns).map(([column, type]) => {
-    const value = row[column] ?? null;
+    const value = (Object.hasOwn(row, column) ? row[column] : undefined) ?? null;
     if (value === null) return [column, null];
     if (type === "json") return [column, jsonOf(value, { ...place, column })];
     if (fits[type](value)) return [column, value];

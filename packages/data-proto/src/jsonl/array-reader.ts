@@ -1,0 +1,55 @@
+/** A file that is one JSON array: bytes in, its items out at the end. All of it is in memory. */
+import { constants } from "node:buffer";
+import { JsonlError } from "../errors.ts";
+import { parseJson } from "./parse-json.ts";
+
+export interface ArrayItem {
+  readonly value: unknown;
+  /** 0-based. */
+  readonly row: number;
+}
+
+/** Whether a file that begins so is an array, after a byte order mark and white space. */
+export function beginsArray(head: Buffer): boolean {
+  return /^(?:\xef\xbb\xbf)?[ \t\r\n]*\[/.test(head.toString("latin1"));
+}
+
+export class ArrayReader {
+  readonly #path: string;
+  readonly #allowNan: boolean;
+  readonly #pieces: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(path: string, allowNan: boolean) {
+    this.#path = path;
+    this.#allowNan = allowNan;
+  }
+
+  *push(chunk: Buffer): Generator<ArrayItem, void, undefined> {
+    this.#pieces.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#bytes <= constants.MAX_STRING_LENGTH) return;
+    const most = Math.floor(constants.MAX_STRING_LENGTH / 2 ** 20);
+    throw this.#malformed(`an array of more than ${most} MiB is not read: write one record a line`);
+  }
+
+  *end(): Generator<ArrayItem, void, undefined> {
+    const items = this.#parse();
+    for (const [row, value] of items.entries()) yield { row, value };
+  }
+
+  #parse(): readonly unknown[] {
+    try {
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(this.#pieces));
+      return parseJson(text, this.#allowNan) as readonly unknown[];
+    } catch (cause) {
+      const kind = cause instanceof SyntaxError ? "one JSON array" : "UTF-8";
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw this.#malformed(`it begins with [ and is not ${kind}: ${why}`, cause);
+    }
+  }
+
+  #malformed(reason: string, cause?: unknown): JsonlError {
+    return new JsonlError("JSONL_MALFORMED", { path: this.#path, reason, cause });
+  }
+}

@@ -1,0 +1,39 @@
+/** JSON as Python's json module writes it: with NaN and Infinity, where those are asked for. */
+
+import { randomUUID } from "node:crypto";
+
+/** Strings are taken whole, so that what they say stays. */
+const tokens = /"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g;
+
+const numbers: Readonly<Record<string, number>> = {
+  NaN: Number.NaN,
+  Infinity: Number.POSITIVE_INFINITY,
+  "-Infinity": Number.NEGATIVE_INFINITY,
+};
+
+/** Throws SyntaxError. */
+export function parseJson(text: string, allowNan: boolean): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const found = numberIn(text);
+    if (found === undefined) throw error;
+    if (allowNan) return withNumbers(text);
+    throw new SyntaxError(`${found} is no JSON (${error.message})`, { cause: error });
+  }
+}
+
+function numberIn(text: string): string | undefined {
+  return text.match(tokens)?.find((token) => Object.hasOwn(numbers, token));
+}
+
+function withNumbers(text: string): unknown {
+  const mark = `${randomUUID()} `;
+  const marked = text.replace(tokens, (token) =>
+    Object.hasOwn(numbers, token) ? `"${mark}${token}"` : token,
+  );
+  return JSON.parse(marked, (_key, value: unknown) =>
+    typeof value === "string" && value.startsWith(mark) ? numbers[value.slice(mark.length)] : value,
+  ) as unknown;
+}

@@ -1,0 +1,119 @@
+/** Records out of JSON Lines, arrays, Parquet, packed or not: what they say and where they stand, or what the file is instead. */
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { readJsonl, readRecords, writeParquet } from "@rayling/data-proto";
+import type { ReadRecordsOptions } from "@rayling/data-proto";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+
+let folder = "";
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "rayling-records-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+});
+
+async function records(
+  name: string,
+  content: string | Uint8Array,
+  options?: ReadRecordsOptions,
+): Promise<unknown[]> {
+  const path = join(folder, name);
+  await writeFile(path, content);
+  return Array.fromAsync(readRecords(path, options));
+}
+
+const lines = '{"a":1}\n\n{"a":2}\n';
+const array = '[\n {"a": 1},\n null\n]\n';
+
+describe("what is read", () => {
+  test("lines have their numbers, items and rows theirs", async () => {
+    const ofLines = [
+      { line: 1, value: { a: 1 } },
+      { line: 3, value: { a: 2 } },
+    ];
+    const ofItems = [
+      { row: 0, value: { a: 1 } },
+      { row: 1, value: null },
+    ];
+    expect(await records("x.jsonl", lines)).toEqual(ofLines);
+    expect(await records("x.jsonl.gz", gzipSync(lines))).toEqual(ofLines);
+    expect(await records("x.json", array)).toEqual(ofItems);
+    expect(await records("x.jsonl", `\ufeff${array}`)).toEqual(ofItems);
+    expect(await records("x.json.gz", gzipSync(array))).toEqual(ofItems);
+    const path = join(folder, "x.parquet");
+    await writeParquet(path, [{ a: 1 }, { a: null }], { columns: { a: "double" } });
+    expect(await Array.fromAsync(readRecords(path))).toEqual([
+      { row: 0, value: { a: 1 } },
+      { row: 1, value: { a: null } },
+    ]);
+  });
+
+  test("a packed file of several members and of many chunks is whole", async () => {
+    const half = Array.from({ length: 30_000 }, (_, a) => JSON.stringify({ a, b: "x".repeat(40) }));
+    const members = [half, half].map((part) => gzipSync(`${part.join("\n")}\n`));
+    expect(await records("big.jsonl.gz", Buffer.concat(members))).toHaveLength(60_000);
+  });
+
+  test("NaN and Infinity are read where they are asked for, and only as numbers", async () => {
+    const text = '{"a": NaN, "b": [-Infinity, Infinity], "c": "NaN \\" Infinity"}';
+    const value = { a: Number.NaN, b: [-Infinity, Infinity], c: 'NaN " Infinity' };
+    expect(await records("x.jsonl", text, { allowNan: true })).toEqual([{ line: 1, value }]);
+    expect(await records("x.json", `[${text}]`, { allowNan: true })).toEqual([{ row: 0, value }]);
+    await expect(records("x.jsonl", text)).rejects.toThrow(/x\.jsonl:1: .*NaN is no JSON/);
+    await expect(records("x.jsonl", '{"a": NaNs}', { allowNan: true })).rejects.toThrow(
+      /x\.jsonl:1/,
+    );
+  });
+
+  test("a key called __proto__ is one", async () => {
+    const [record] = await records("x.jsonl", '{"__proto__": NaN}', { allowNan: true });
+    expect(Object.keys((record as { readonly value: object }).value)).toEqual(["__proto__"]);
+  });
+});
+
+describe("what is not, is said", () => {
+  test.each([
+    ["empty.jsonl", "", "it is empty"],
+    ["x.json", "[]", "it is empty"],
+    ["blank.jsonl", "\n \n", "it is empty"],
+    ["empty.jsonl.gz", gzipSync(""), "it is empty"],
+    ["x.jsonl", gzipSync(lines), /compressed by gzip.*ends in \.gz/],
+    ["x.jsonl", Buffer.from(`\ufeff${lines}`, "utf16le"), /UTF-16/],
+    ["x.jsonl", Buffer.from(lines, "utf16le"), /UTF-16/],
+    ["x.jsonl", Buffer.from(lines, "utf16le").swap16(), /UTF-16/],
+    ["x.jsonl", "PAR1 and more", /Parquet/],
+    ["x.jsonl.gz", lines, /gzip cannot be unpacked/],
+    ["x.jsonl.gz", gzipSync(lines).subarray(0, -9), /gzip cannot be unpacked/],
+    ["x.json", '[{"a":1},]', /not one JSON array/],
+    ["x.json", "[1]\n[2]\n", /not one JSON array/],
+    ["x.json", Buffer.from([0x5b, 0xff, 0x5d]), /not UTF-8/],
+    ["x.json", '{"a":\n1}', /line is not valid JSON/],
+  ])("%s %s", async (name, content, reason) => {
+    await expect(records(name, content)).rejects.toMatchObject({
+      name: "JsonlError",
+      code: "JSONL_MALFORMED",
+      reason: typeof reason === "string" ? reason : expect.stringMatching(reason),
+    });
+  });
+
+  test("an empty log is an empty log", async () => {
+    await writeFile(join(folder, "log.jsonl"), "");
+    expect(await Array.fromAsync(readJsonl(join(folder, "log.jsonl")))).toEqual([]);
+  });
+
+  test("leaving early, and an abort, close a packed file", async () => {
+    const path = join(folder, "x.jsonl.gz");
+    await writeFile(path, gzipSync(lines.repeat(10)));
+    for await (const { line } of readRecords(path)) if (line === 1) break;
+    const stop = new AbortController();
+    const reading = (async () => {
+      for await (const { value } of readRecords(path, { signal: stop.signal })) {
+        expect(value).toEqual({ a: 1 });
+        stop.abort(new Error("enough"));
+      }
+    })();
+    await expect(reading).rejects.toThrow("enough");
+  });
+});
