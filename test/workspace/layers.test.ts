@@ -57,6 +57,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   ],
   rayling: [
     "@rayling/cluster",
+    "@rayling/config-tree",
     "@rayling/core",
     "@rayling/core/cluster",
     "@rayling/core/control",

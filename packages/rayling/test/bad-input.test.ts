@@ -80,8 +80,12 @@ describe("a bad line is told with its number and reason, and an earlier rewards.
     [[1, 2], "not an object"],
     [{ ground_truth: "g", a: { solution: "s" } }, '"question"'],
     [{ question: "q", a: { solution: "s" } }, '"ground_truth"'],
-    [{ question: "q", ground_truth: "g", a: "s" }, "no key holds"],
-    [{ responses: "one", ground_truth: "g" }, '"responses" is not a list'],
+    [{ question: "q", ground_truth: "g", a: "s" }, "there is no response"],
+    [{ responses: { a: 1 }, ground_truth: "g" }, '"responses" is neither a text nor a list'],
+    [
+      { reponse: "x", ground_truth: "g" },
+      'there are reponse, ground_truth; is it "reponse"? (--response-key',
+    ],
     [{ question: "q", ground_truth: "g", a: { solution: 5 } }, '"a.solution"'],
     [
       { question: "q", ground_truth: "g", a: { solution: "s", is_correct: "yes" } },
@@ -110,7 +114,7 @@ describe("a bad line is told with its number and reason, and an earlier rewards.
     const solutions = await fileOf([]);
     expect(await inProcess("score", "--demo", "--solutions", solutions)).toMatchObject({
       code: 2,
-      stderr: `rayling: ${solutions} has no solutions.\n`,
+      stderr: `rayling: ${solutions}: it is empty\n`,
     });
   });
 });

@@ -35,7 +35,7 @@ export async function runScore(options: ScoreOptions): Promise<void> {
   const stop = stopSignal();
   let mark: WriterMark | undefined;
   try {
-    const solutions = await openSolutions(options.solutions, stop.signal);
+    const solutions = await openSolutions(options.solutions, stop.signal, options.input);
     const asked = await askedFunctions(options);
     await refuseInput(options, asked);
     mark = await markOf(options);

@@ -10,8 +10,11 @@ import { exitHelp } from "./exit-codes.ts";
 import { count, settings } from "./flag-values.ts";
 import { addLoopFlags, loopOptionsOf } from "./loop-flags.ts";
 import type { LoopFlag } from "./loop-flags.ts";
+import { addInputFlags, inputOf } from "./inputs/input-flags.ts";
+import type { InputFlags } from "./inputs/input-flags.ts";
 import { addPolicyFlags, policyOf } from "./policy-flags.ts";
 import type { Policy, PolicyFlags } from "./policy-flags.ts";
+import type { InputOptions } from "./solutions.ts";
 
 /** How many threads, and how long each sample may take. */
 interface Threads {
@@ -49,12 +52,15 @@ export interface ScoreOptions extends Threads {
   readonly out: string;
   readonly seed: number;
   readonly baseline: number;
+  /** How the solutions are read. */
+  readonly input: InputOptions;
 }
 
 /** As they were given; those of a command that lacks one have its default. */
 export interface ScoreFlags
   extends
     PolicyFlags,
+    InputFlags,
     Pick<ScoreOptions, "manager" | "resume" | "rescoreStale" | "keepStale" | "out" | "seed">,
     Partial<
       Pick<ScoreOptions, "solutions" | "judge" | "rewards" | "replay" | "reward" | "baseline">
@@ -126,11 +132,11 @@ export function addScoreCommand(
 
 /** What is scored, by which functions and how: of every command that scores. */
 export function addFunctionFlags(command: Command): Command {
-  command
-    .option(
-      "--solutions <path>",
-      "JSON Lines of { question, ground_truth, any keys with { solution, is_correct? } }, or of { response, ground_truth, data_source?, extra_info? }; or Parquet with verl's columns and response or responses; - for stdin",
-    )
+  command.option(
+    "--solutions <path>",
+    "JSON Lines, a JSON array (also .gz) or Parquet of { question, ground_truth, any keys with { solution, is_correct? } }, or of rollouts: verl's columns with response or responses, its dumps, TRL's { prompt, completion }, chat messages, samples of lm-eval; - for stdin",
+  );
+  addInputFlags(command)
     .option(
       "--reward <path[:name]>",
       "module of the reward function, and its export (default: computeScore)",
@@ -218,6 +224,7 @@ export function readOptions(
     rewards,
     replay,
     onlyRecorded: false,
+    input: inputOf(flags),
     baseline: flags.baseline ?? (demo ? DEMO_BASELINE : 0),
     ...(loopOptionsOf(loopFlags, flags) as unknown as Threads),
     policy: policyOf(flags, rewardKwarg),

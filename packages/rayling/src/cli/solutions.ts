@@ -1,14 +1,18 @@
 /**
  * Reads model solutions: in the shape of GSM8K's example_model_solutions.jsonl (one question per line with its ground truth and any
- * number of solutions, each under a key of its own), or one rollout per line or row by verl's names (with `responses`, several of one prompt), as JSON Lines or Parquet.
- * Owns what a good line is; a bad one is told with its number and reason.
+ * number of solutions, each under a key of its own), or rollouts in one of the shapes of inputs/rollout-row.ts, as JSON Lines, a JSON array or Parquet.
+ * A bad line is told with its number and reason.
  */
 
 import { basename } from "node:path";
 import { stat } from "node:fs/promises";
-import { JsonlError, ParquetError, readJsonl, readParquet } from "@rayling/data-proto";
+import { JsonlError, ParquetError, readRecords } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CliError } from "./cli-error.ts";
+import { isRow } from "./inputs/named-values.ts";
+import type { Row } from "./inputs/named-values.ts";
+import { isConversation, isRollout, readRollout, textOf } from "./inputs/rollout-row.ts";
+import type { Conversation, RowKeys } from "./inputs/rollout-row.ts";
 
 /** One solution of one question. */
 export interface SolutionSample extends RewardSample {
@@ -29,6 +33,12 @@ export interface SolutionPlace {
   readonly solutionKey: string;
 }
 
+export interface InputOptions {
+  readonly keys: RowKeys;
+  /** NaN and Infinity are read, as Python writes them. */
+  readonly allowNan: boolean;
+}
+
 export interface Solutions {
   readonly total: number;
   readonly read: () => AsyncIterable<SolutionSample> | Iterable<SolutionSample>;
@@ -38,29 +48,39 @@ export interface Solutions {
  * Reads the file once to check and count it, so that a bad line costs nothing; `read` reads it again, as a stream. What can be read only
  * once (a pipe) is kept in memory. Throws CliError 2.
  */
-export async function openSolutions(path: string, signal: AbortSignal): Promise<Solutions> {
+export async function openSolutions(
+  path: string,
+  signal: AbortSignal,
+  options: InputOptions = { keys: {}, allowNan: false },
+): Promise<Solutions> {
   const kept: SolutionSample[] = [];
   const isFile = (await stat(path).catch(() => undefined))?.isFile() ?? false;
   let total = 0;
-  for await (const sample of readSolutions(path, signal)) {
+  for await (const sample of readSolutions(path, signal, options)) {
     total += 1;
     if (!isFile) kept.push(sample);
   }
   if (total === 0) throw new CliError(2, `${path} has no solutions.`);
-  return { total, read: () => (isFile ? readSolutions(path, signal) : kept) };
+  return { total, read: () => (isFile ? readSolutions(path, signal, options) : kept) };
 }
 
-async function* readSolutions(path: string, signal: AbortSignal): AsyncGenerator<SolutionSample> {
-  const dataSource = basename(path).replace(/\.(jsonl|parquet)$/, "");
+async function* readSolutions(
+  path: string,
+  signal: AbortSignal,
+  options: InputOptions,
+): AsyncGenerator<SolutionSample> {
+  const { allowNan } = options;
+  const dataSource = basename(path).replace(/\.(?:jsonl?|parquet)(?:\.gz)?$/, "");
   let questionIndex = 0;
-  let index = 0;
+  let firstIndex = 0;
   try {
-    for await (const { place, value } of rowsOf(path, signal)) {
+    for await (const { line, row, value } of readRecords(path, { signal, allowNan })) {
+      const place = line === undefined ? `${path}, row ${row}` : `${path}:${line}`;
       const bad = (reason: string): CliError => new CliError(2, `${place}: ${reason}`);
-      for (const sample of samplesOf(value, bad, dataSource, questionIndex, index)) {
-        index += 1;
-        yield sample;
-      }
+      const counted = { questionIndex, firstIndex };
+      const samples = samplesOf(value, options, bad, dataSource, counted);
+      yield* samples;
+      firstIndex += samples.length;
       questionIndex += 1;
     }
   } catch (error) {
@@ -69,54 +89,43 @@ async function* readSolutions(path: string, signal: AbortSignal): AsyncGenerator
   }
 }
 
-/** With where each stands, for people. */
-async function* rowsOf(
-  path: string,
-  signal: AbortSignal,
-): AsyncGenerator<{ readonly place: string; readonly value: unknown }> {
-  if (path.endsWith(".parquet")) {
-    for await (const { row, value } of readParquet(path, { signal })) {
-      // A row has all columns, whether it says something there or not.
-      const told = Object.entries(value).filter(([, part]) => part !== null);
-      yield { place: `${path}, row ${row}`, value: Object.fromEntries(told) };
-    }
-    return;
-  }
-  for await (const { line, value } of readJsonl(path, { signal })) {
-    yield { place: `${path}:${line}`, value };
-  }
+/** How far the file was read. */
+interface Counted {
+  /** Lines or rows. */
+  readonly questionIndex: number;
+  /** Samples. */
+  readonly firstIndex: number;
 }
 
 function samplesOf(
   value: unknown,
+  options: InputOptions,
   bad: (reason: string) => CliError,
   dataSource: string,
-  questionIndex: number,
-  firstIndex: number,
+  counted: Counted,
 ): SolutionSample[] {
-  if (!isRecord(value)) throw bad("the line is not an object");
-  const { responses } = value;
-  if ("response" in value) {
-    const place = { index: firstIndex, questionIndex, solutionKey: "response" };
-    return [rolloutOf(value, bad, dataSource, place)];
-  }
-  if (Array.isArray(responses)) {
-    return responses.map((response: unknown, offset) => {
-      const index = firstIndex + offset;
-      const key = `responses.${offset}`;
-      const place = { index, questionIndex, solutionKey: key };
-      return rolloutOf({ ...value, response }, bad, dataSource, place);
-    });
-  }
-  if (responses !== undefined && !isRecord(responses)) throw bad(`"responses" is not a list`);
-  if ("prompt" in value) throw bad(`there is neither "response" nor "responses"`);
+  if (!isRow(value)) throw bad("the line is not an object");
+  // Parquet's rows have all columns, whether they say something there or not; what null says in JSON is no more.
+  const told = Object.fromEntries(Object.entries(value).filter(([, part]) => part !== null));
+  const isOfSolutions = Object.values(told).some((part) => isRow(part) && "solution" in part);
+  return isRollout(told, options.keys) || !isOfSolutions
+    ? rolloutsOf(told, options, bad, dataSource, counted)
+    : solutionsOf(told, bad, dataSource, counted);
+}
+
+/** One question with any number of solutions. */
+function solutionsOf(
+  value: Row,
+  bad: (reason: string) => CliError,
+  dataSource: string,
+  { questionIndex, firstIndex }: Counted,
+): SolutionSample[] {
   const { question, ground_truth: groundTruth } = value;
   if (typeof question !== "string") throw bad(`"question" is not a text`);
   if (groundTruth === undefined) throw bad(`"ground_truth" is missing`);
   const solutions = Object.entries(value).filter(
-    ([key, entry]) => key !== "ground_truth" && isRecord(entry) && "solution" in entry,
+    ([key, entry]) => key !== "ground_truth" && isRow(entry) && "solution" in entry,
   );
-  if (solutions.length === 0) throw bad("no key holds an object with a solution");
   return solutions.map(([solutionKey, entry], offset) => {
     const { solution, is_correct: isCorrect } = entry as Record<string, unknown>;
     if (typeof solution !== "string") throw bad(`"${solutionKey}.solution" is not a text`);
@@ -136,58 +145,37 @@ function samplesOf(
   });
 }
 
-/** { response, ground_truth or reward_model.ground_truth, data_source?, extra_info?, prompt?, question?, is_correct? } */
-function rolloutOf(
-  value: Record<string, unknown>,
+/** { ..., data_source?, extra_info?, question?, is_correct? } beside what inputs/rollout-row.ts reads. */
+function rolloutsOf(
+  value: Row,
+  { keys }: InputOptions,
   bad: (reason: string) => CliError,
   source: string,
-  place: SolutionPlace,
-): SolutionSample {
-  const { response, data_source: dataSource = source, extra_info: extraInfo = {} } = value;
-  const { prompt, is_correct: isCorrect, reward_model: rewardModel = {} } = value;
-  const {
-    ground_truth: groundTruth = isRecord(rewardModel) ? rewardModel["ground_truth"] : undefined,
-  } = value;
-  if (typeof response !== "string") throw bad(`"${place.solutionKey}" is not a text`);
-  if (groundTruth === undefined) throw bad(`"ground_truth" is missing`);
+  { questionIndex, firstIndex }: Counted,
+): SolutionSample[] {
+  const { responses, groundTruth, prompt } = readRollout(value, keys, bad);
+  const { data_source: dataSource = source, extra_info: extraInfo = {} } = value;
+  const { is_correct: isCorrect } = value;
   if (typeof dataSource !== "string") throw bad(`"data_source" is not a text`);
-  if (!isRecord(extraInfo)) throw bad(`"extra_info" is not an object`);
+  if (!isRow(extraInfo)) throw bad(`"extra_info" is not an object`);
   const { question = extraInfo["question"] ?? lastOf(prompt) ?? "" } = value;
   if (typeof question !== "string") throw bad(`"question" is not a text`);
-  if (prompt !== undefined && !isConversation(prompt) && typeof prompt !== "string") {
-    throw bad(`"prompt" is neither a text nor a list of { role, content }`);
-  }
   if (isCorrect !== undefined && typeof isCorrect !== "boolean") {
     throw bad(`"is_correct" is neither true nor false`);
   }
-  return {
+  return responses.map(({ key, text }, offset) => ({
     dataSource,
     ...("data_source" in value ? {} : { isSourceAssumed: true }),
-    response,
+    response: text,
     groundTruth,
     extraInfo: { ...extraInfo, question },
-    place,
+    place: { index: firstIndex + offset, questionIndex, solutionKey: key },
     ...(isConversation(prompt) ? { rawPrompt: prompt } : {}),
     isCorrect,
-  };
-}
-
-type Conversation = NonNullable<RewardSample["rawPrompt"]>;
-
-function isConversation(prompt: unknown): prompt is Conversation {
-  return (
-    Array.isArray(prompt) &&
-    prompt.every((one) => isRecord(one) && typeof one["role"] === "string" && "content" in one)
-  );
+  }));
 }
 
 /** What was asked last, where that is a text. */
-function lastOf(prompt: unknown): string | undefined {
-  if (typeof prompt === "string") return prompt;
-  const content = isConversation(prompt) ? prompt.at(-1)?.content : undefined;
-  return typeof content === "string" ? content : undefined;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function lastOf(prompt: string | Conversation | undefined): string | undefined {
+  return typeof prompt === "string" ? prompt : textOf(prompt?.at(-1)?.content);
 }

@@ -1,0 +1,23 @@
+/** The flags that say how solutions are read. */
+
+import type { Command } from "commander";
+import type { InputOptions } from "../solutions.ts";
+
+export interface InputFlags {
+  readonly promptKey?: string;
+  readonly responseKey?: string;
+  readonly truthKey?: string;
+  readonly allowNan: boolean;
+}
+
+export function addInputFlags(command: Command): Command {
+  return command
+    .option("--prompt-key <name>", "of rollouts: the prompt, by its key or path, as doc.question")
+    .option("--response-key <name>", "of rollouts: the response, or a list of several")
+    .option("--truth-key <name>", "of rollouts: the ground truth")
+    .option("--allow-nan", "read NaN and Infinity in JSON, which Python writes", false);
+}
+
+export function inputOf({ promptKey, responseKey, truthKey, allowNan }: InputFlags): InputOptions {
+  return { keys: { promptKey, responseKey, truthKey }, allowNan };
+}
