@@ -134,6 +134,7 @@ export type { PolicyUpdater } from "./policy/openai/updater.ts";
 export type {
   Account,
   ChatMessage,
+  ContentPart,
   Critic,
   CriticHandle,
   CriticUpdate,

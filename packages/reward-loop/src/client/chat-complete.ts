@@ -5,7 +5,14 @@ import { postJson } from "./post-json.ts";
 
 export interface ChatMessage {
   readonly role: "system" | "user" | "assistant" | "tool" | "developer";
-  readonly content: string;
+  /** A text, or parts, as images beside texts: sent as they are. */
+  readonly content: string | readonly ContentPart[];
+}
+
+/** As the API has them: { type: "text", text }, { type: "image_url", image_url: { url } }. */
+export interface ContentPart {
+  readonly type: string;
+  readonly [key: string]: unknown;
 }
 
 export interface ChatOptions {

@@ -1,7 +1,13 @@
 /** For score functions that call a model: public names of @rayling/reward-loop/client, which loads none of the loop. */
 
 export { apiRootOf, chatComplete } from "./chat-complete.ts";
-export type { ChatAnswer, ChatMessage, ChatOptions, ChatUsage } from "./chat-complete.ts";
+export type {
+  ChatAnswer,
+  ChatMessage,
+  ChatOptions,
+  ChatUsage,
+  ContentPart,
+} from "./chat-complete.ts";
 export { noteRateLimits } from "./announced.ts";
 export { EndpointError } from "./endpoint-error.ts";
 export { postRequest } from "./post-request.ts";

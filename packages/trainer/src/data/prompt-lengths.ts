@@ -69,14 +69,16 @@ async function shortest(
 ): Promise<ReadonlyMap<PromptRow, PromptRow>> {
   const cuts = rows.map((row) => {
     const at = longestMessage(row.rawPrompt);
-    const characters = Array.from(row.rawPrompt[at]?.content ?? "");
+    const characters = Array.from(textOf(row.rawPrompt[at]));
     // Invariant: with `keep` characters it fits (checked at 0 first), with `above` it does not.
     return { row, at, characters, keep: 0, above: characters.length };
   });
   type Cut = (typeof cuts)[number];
   const cut = ({ row, at, characters }: Cut, keep: number): readonly ChatMessage[] =>
     row.rawPrompt.map((message, place) =>
-      place === at ? { ...message, content: kept(characters, keep, truncation) } : message,
+      place === at && typeof message.content === "string"
+        ? { ...message, content: kept(characters, keep, truncation) }
+        : message,
     );
   const ask = (some: readonly Cut[], keep: (one: Cut) => number): Promise<readonly boolean[]> =>
     fitting(
@@ -116,10 +118,15 @@ function kept(
   return [...characters.slice(0, head), ...characters.slice(from + head)].join("");
 }
 
+/** What can be cut: a content that has parts stays whole. */
+function textOf(message: Pick<ChatMessage, "content"> | undefined): string {
+  return typeof message?.content === "string" ? message.content : "";
+}
+
 function longestMessage(prompt: readonly ChatMessage[]): number {
   let longest = 0;
   for (const [at, { content }] of prompt.entries()) {
-    if (content.length >= (prompt[longest]?.content.length ?? 0)) longest = at;
+    if (textOf({ content }).length >= textOf(prompt[longest]).length) longest = at;
   }
   return longest;
 }

@@ -4,6 +4,7 @@
  */
 
 import { inspect } from "node:util";
+import { nearestOf } from "@rayling/config-tree";
 import { DatasetError } from "../errors.ts";
 import type { RowPlace } from "../errors.ts";
 import type { ChatMessage } from "../policy/policy.ts";
@@ -44,11 +45,13 @@ export function readPromptRow(
   if (!isRecord(value)) return refuse(`a row must be an object of columns, not ${kindOf(value)}`);
   const dataSource = value[rewardFnKey];
   if (typeof dataSource !== "string") {
-    return refuse(`${rewardFnKey} must be a text, not ${kindOf(dataSource)}`);
+    const there = thereAre(value, rewardFnKey);
+    return refuse(`${rewardFnKey} must be a text, not ${kindOf(dataSource)}${there}`);
   }
   const rewardModel = value["reward_model"];
   if (!isRecord(rewardModel)) {
-    return refuse(`reward_model must be { ground_truth, ... }, not ${kindOf(rewardModel)}`);
+    const there = thereAre(value, "reward_model");
+    return refuse(`reward_model must be { ground_truth, ... }, not ${kindOf(rewardModel)}${there}`);
   }
   if (rewardModel["ground_truth"] === undefined) {
     return refuse("reward_model.ground_truth is missing (null counts)");
@@ -62,7 +65,7 @@ export function readPromptRow(
     return refuse(`ability must be a text, not ${kindOf(ability)}`);
   }
   const problem = promptProblem(value[promptKey]);
-  if (problem !== undefined) return refuse(`${promptKey}${problem}`);
+  if (problem !== undefined) return refuse(`${promptKey}${problem}${thereAre(value, promptKey)}`);
   return {
     index,
     rawPrompt: value[promptKey] as readonly ChatMessage[],
@@ -81,12 +84,38 @@ function promptProblem(prompt: unknown): string | undefined {
   if (prompt.length === 0) return " has no messages";
   for (const [at, message] of (prompt as readonly unknown[]).entries()) {
     if (!isRecord(message)) return `[${at}] must be { role, content }, not ${kindOf(message)}`;
-    for (const key of ["role", "content"]) {
-      const text = message[key];
-      if (typeof text !== "string") return `[${at}].${key} must be a text, not ${kindOf(text)}`;
+    const { role, content } = message;
+    if (typeof role !== "string") return `[${at}].role must be a text, not ${kindOf(role)}`;
+    const problem = typeof content === "string" ? undefined : partsProblem(content);
+    if (problem !== undefined) return `[${at}].content${problem}`;
+  }
+  return undefined;
+}
+
+/** Images and texts, as models take them that see. What else is in a part is the model's affair. */
+function partsProblem(content: unknown): string | undefined {
+  if (!Array.isArray(content)) {
+    return ` must be a text or a list of { type, ... }, not ${kindOf(content)}`;
+  }
+  if (content.length === 0) return " has no parts";
+  for (const [at, part] of (content as readonly unknown[]).entries()) {
+    if (!isRecord(part) || typeof part["type"] !== "string") {
+      return `[${at}] must be { type, ... }, not ${kindOf(part)}`;
+    }
+    if (part["type"] === "text" && typeof part["text"] !== "string") {
+      return `[${at}].text must be a text, not ${kindOf(part["text"])}`;
     }
   }
   return undefined;
+}
+
+/** Which columns there are, where one is missing, and which was meant, where one is alike. */
+function thereAre(row: Readonly<Record<string, unknown>>, key: string): string {
+  if (row[key] !== undefined) return "";
+  const keys = Object.keys(row);
+  const alike = nearestOf(key, keys);
+  const meant = alike === undefined ? "" : `; is it ${alike}?`;
+  return keys.length === 0 ? "" : ` (there are ${keys.join(", ")}${meant})`;
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,11 +1,11 @@
 /**
- * The rows of data files, one after the other, as they are, each with its place: JSON Lines and Parquet. Which format a file has is told by its name.
+ * The rows of data files, one after the other, as they are, each with its place: JSON Lines, a JSON array, both also packed by gzip, and Parquet. Which format a file has is told by its name.
  * What cannot be read is a DatasetError with the file, the line or row, and the reason.
  */
 
 import { homedir } from "node:os";
-import { extname, join } from "node:path";
-import { JsonlError, ParquetError, readJsonl, readParquet } from "@rayling/data-proto";
+import { join } from "node:path";
+import { JsonlError, ParquetError, readRecords } from "@rayling/data-proto";
 import { DatasetError } from "../errors.ts";
 import type { RowPlace } from "../errors.ts";
 
@@ -22,21 +22,18 @@ export async function* readRowFiles(files: readonly string[]): Rows {
   for (const file of files) yield* readRowFile(file);
 }
 
-const formats: Readonly<Record<string, (path: string) => Rows>> = {
-  ".parquet": parquetRows,
-  ".jsonl": jsonlRows,
-  ".json": jsonlRows,
-};
+const formats = /\.(?:parquet|jsonl?(?:\.gz)?)$/i;
 
 async function* readRowFile(file: string): Rows {
   const path = file.startsWith("~/") ? join(homedir(), file.slice(2)) : file;
-  const read = formats[extname(path).toLowerCase()];
-  if (read === undefined) {
-    const known = Object.keys(formats).join(", ");
+  if (!formats.test(path)) {
+    const known = ".parquet, .jsonl, .json, .jsonl.gz or .json.gz";
     throw new DatasetError(`its format is told by its name, which must end in ${known}`, { path });
   }
   try {
-    yield* read(path);
+    for await (const { value, line, row } of readRecords(path)) {
+      yield { value, place: given({ path, line, row }) };
+    }
   } catch (cause) {
     if (cause instanceof JsonlError) {
       throw new DatasetError(cause.reason, given({ path, line: cause.line }), { cause });
@@ -46,14 +43,6 @@ async function* readRowFile(file: string): Rows {
     }
     throw cause;
   }
-}
-
-async function* jsonlRows(path: string): Rows {
-  for await (const { line, value } of readJsonl(path)) yield { value, place: { path, line } };
-}
-
-async function* parquetRows(path: string): Rows {
-  for await (const { row, value } of readParquet(path)) yield { value, place: { path, row } };
 }
 
 function given(place: {

@@ -5,6 +5,7 @@
 import { asTensor, DataProto, zeros } from "@rayling/data-proto";
 import type { SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { messageText } from "../policy/message-text.ts";
 import type { Rollout, TokenRows } from "../policy/policy.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
 
@@ -33,7 +34,7 @@ export function rewardSampleOf({ prompt, rollout }: TrainingSample): RewardSampl
 
 /** For people: all of its messages. */
 export function promptTextOf({ rawPrompt }: PromptRow): string {
-  return rawPrompt.map(({ content }) => content).join("\n");
+  return rawPrompt.map(messageText).join("\n");
 }
 
 /** Whatever the score functions told besides the reward; null where one did not. */

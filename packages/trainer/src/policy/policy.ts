@@ -10,7 +10,14 @@ import type { Tensor } from "@rayling/data-proto";
 
 export interface ChatMessage {
   readonly role: string;
-  readonly content: string;
+  /** A text, or parts of which some are images or the like: they reach the policy as they are. */
+  readonly content: string | readonly ContentPart[];
+}
+
+/** As the OpenAI API and Hugging Face's data sets have them: { type: "text", text }, { type: "image", ... }. */
+export interface ContentPart {
+  readonly type: string;
+  readonly [key: string]: unknown;
 }
 
 /** Which part of which training step a call is of, for policies that account for their time or write it down. */

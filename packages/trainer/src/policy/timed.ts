@@ -6,6 +6,7 @@
 
 import * as ray from "@rayling/core";
 import { zeros } from "@rayling/data-proto";
+import { messageText } from "./message-text.ts";
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
 import type {
@@ -109,7 +110,8 @@ export class TimedPolicy {
     const { responseTokens = 1 } = this.#settings;
     const prompt = Math.floor(index / n);
     const sample = index % n;
-    const text = prompts[prompt]?.at(-1)?.content ?? "";
+    const last = prompts[prompt]?.at(-1);
+    const text = last === undefined ? "" : messageText(last);
     return {
       prompt,
       sample,

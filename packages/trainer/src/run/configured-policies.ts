@@ -2,6 +2,7 @@
 
 import type { ConfigTree } from "@rayling/config-tree";
 import { kill } from "@rayling/core";
+import { messageText } from "../policy/message-text.ts";
 import type { ActorHandle } from "@rayling/core";
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
 import { snakeTree } from "../config/camel-keys.ts";
@@ -166,7 +167,9 @@ const mostCharacters = 4096;
 function alphabetOf({ train, validation }: PolicyContext): string {
   const found = new Set<string>();
   for (const { rawPrompt, groundTruth } of [...train.rows, ...(validation?.rows ?? [])]) {
-    for (const { content } of rawPrompt) for (const character of content) found.add(character);
+    for (const message of rawPrompt) {
+      for (const character of messageText(message)) found.add(character);
+    }
     for (const character of String(groundTruth)) found.add(character);
   }
   if (found.size <= mostCharacters) return [...found].toSorted().join("");

@@ -23,7 +23,7 @@ export interface ArithmeticOptions {
 /** verl's columns of a prompt. */
 export interface ArithmeticRow {
   readonly data_source: "arithmetic";
-  readonly prompt: readonly [ChatMessage];
+  readonly prompt: readonly [ChatMessage & { readonly content: string }];
   readonly ability: "math";
   readonly reward_model: {
     readonly style: "rule";

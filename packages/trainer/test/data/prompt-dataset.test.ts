@@ -1,6 +1,8 @@
 /** Data sets of prompts: verl's rows are kept as they are, a bad one is named, and too long prompts are left out or cut. */
 
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { writeParquet } from "@rayling/data-proto";
 import { describe, expect, test } from "vitest";
 import { DatasetError, PromptDataset, TrainerInputError } from "../../src/index.ts";
@@ -10,7 +12,7 @@ import { folder, jsonlFile, rowOf, rowsOf } from "./rows.ts";
 /** A token is a character; the template adds two for each message. */
 const promptLengths: PromptLengths = (prompts) =>
   prompts.map((prompt) =>
-    prompt.reduce((sum, { content }) => sum + 2 + Array.from(content).length, 0),
+    prompt.reduce((sum, { content }) => sum + 2 + Array.from(content as string).length, 0),
   );
 
 const refusal = async (run: Promise<unknown>): Promise<Error> => {
@@ -58,6 +60,57 @@ describe("rows", () => {
     expect(error.message).toBe(`${bad}, row 1: prompt has no messages`);
   });
 
+  test("come from a JSON array, and from files packed by gzip, as from JSON Lines", async () => {
+    const { rows } = await PromptDataset.fromRows(rowsOf(3));
+    const text = JSON.stringify(rowsOf(3), undefined, 1);
+    const lines = rowsOf(3).map((row) => `${JSON.stringify(row)}\n`);
+    for (const [name, content] of [
+      ["rows.json", text],
+      ["rows.json.gz", gzipSync(text)],
+      ["rows.jsonl.gz", gzipSync(lines.join(""))],
+    ] as const) {
+      const path = join(await folder(), name);
+      await writeFile(path, content);
+      expect((await PromptDataset.load(path)).rows).toEqual(rows);
+    }
+    const bad = join(await folder(), "rows.json");
+    await writeFile(bad, JSON.stringify([rowOf(0), 3]));
+    const error = await refusal(PromptDataset.load(bad));
+    expect(error).toMatchObject({ code: "DATASET", path: bad, row: 1 });
+  });
+
+  test("that are empty or packed under another name are said to be", async () => {
+    const path = join(await folder(), "rows.jsonl");
+    for (const [content, reason] of [
+      ["", `${path}: it is empty`],
+      [gzipSync("{}"), "compressed by gzip"],
+      [Buffer.from("\ufeff{}", "utf16le"), "UTF-16"],
+    ] as const) {
+      await writeFile(path, content);
+      expect((await refusal(PromptDataset.load(path))).message).toContain(reason);
+    }
+  });
+
+  test("may have images in their messages, which stay as they are and are never cut", async () => {
+    const content = [
+      { type: "image", image: "data:image/png;base64,AA==" },
+      { type: "text", text: "What is it?" },
+    ];
+    const prompt = [
+      { role: "system", content: "0123456789" },
+      { role: "user", content },
+    ];
+    const dataset = await PromptDataset.fromRows([{ ...rowOf(0), prompt }], {
+      maxPromptLength: 5,
+      promptLengths: (prompts) => prompts.map(([first]) => (first?.content as string).length),
+      truncation: "right",
+    });
+    expect(dataset.rows[0]?.rawPrompt).toEqual([
+      { role: "system", content: "01234" },
+      { role: "user", content },
+    ]);
+  });
+
   test("need no extra_info and no ability, and null is a ground truth", async () => {
     const bare = {
       q: [{ role: "user", content: "?" }],
@@ -83,9 +136,21 @@ describe("rows", () => {
     [{ ...rowOf(1), prompt: ["text"] }, "prompt[0] must be { role, content }"],
     [
       { ...rowOf(1), prompt: [{ role: "user", content: [{}] }] },
-      "prompt[0].content must be a text, not a list of 1",
+      "prompt[0].content[0] must be { type, ... }, not an object",
     ],
-    [{ ...rowOf(1), data_source: undefined }, "data_source must be a text, not missing"],
+    [
+      { ...rowOf(1), prompt: [{ role: "user", content: [{ type: "text" }] }] },
+      "prompt[0].content[0].text must be a text, not missing",
+    ],
+    [{ ...rowOf(1), prompt: [{ role: "user", content: [] }] }, "prompt[0].content has no parts"],
+    [
+      { ...rowOf(1), prompt: [{ role: "user", content: 3 }] },
+      "prompt[0].content must be a text or a list of { type, ... }, not the number 3",
+    ],
+    [
+      { ...rowOf(1), data_source: undefined, data_sourc: "x" },
+      "data_source must be a text, not missing (there are prompt, ability, reward_model, extra_info, data_sourc; is it data_sourc?)",
+    ],
     [{ ...rowOf(1), reward_model: null }, "reward_model must be { ground_truth, ... }, not null"],
     [{ ...rowOf(1), reward_model: {} }, "reward_model.ground_truth is missing"],
     [{ ...rowOf(1), extra_info: "x" }, "extra_info must be an object, not the string 'x'"],
@@ -148,7 +213,7 @@ describe("long prompts", () => {
   const rows = [rowOf(0, "short"), rowOf(1, "0123456789"), rowOf(2, "fits___8")];
   const load = async (options: PromptDatasetOptions): Promise<PromptDataset> =>
     await PromptDataset.fromRows(rows, { promptLengths, maxPromptLength: 10, ...options });
-  const contents = (dataset: PromptDataset): (string | undefined)[] =>
+  const contents = (dataset: PromptDataset): unknown[] =>
     dataset.rows.map(({ rawPrompt }) => rawPrompt[0]?.content);
 
   test("are left out, counted, and the others keep their numbers", async () => {

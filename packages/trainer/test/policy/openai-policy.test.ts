@@ -146,7 +146,9 @@ describe("rollouts", () => {
     await using judge = await startJudge({ seed: 1, faults: { hang } });
     const policy = new OpenAIPolicy(settingsFor(judge));
     const prompts = questions(30);
-    const hanging = prompts.filter(([message]) => chanceOf(1, message!.content, "fault") < hang);
+    const hanging = prompts.filter(
+      ([message]) => chanceOf(1, message!.content as string, "fault") < hang,
+    );
     expect(hanging.length).toBeGreaterThan(3);
     let finished = 0;
     for await (const some of policy.generate({ prompts, maxResponseLength: 9 })) {

@@ -6,6 +6,7 @@
  */
 
 import { remote } from "@rayling/core";
+import { messageText } from "../message-text.ts";
 import type { ActorClass } from "@rayling/core";
 import { apiRootOf, postRequest } from "@rayling/reward-loop/client";
 import type { ChatTokenizer } from "@rayling/reward-loop/tokenizer";
@@ -184,7 +185,7 @@ export class OpenAIPolicy implements Policy {
 
   async #promptIds(messages: readonly ChatMessage[]): Promise<Int32Array> {
     const { tokenizer: path } = this.#settings;
-    if (path === undefined) return labelsOfText(messages.map(({ content }) => content).join("\n"));
+    if (path === undefined) return labelsOfText(messages.map(messageText).join("\n"));
     this.#tokenizer ??= import("@rayling/reward-loop/tokenizer").then(({ createTokenizer }) =>
       createTokenizer({ path }),
     );

@@ -43,10 +43,17 @@ export class CharTokenizer {
 
   /**
    * A prompt is the contents of its messages, one after the other; their roles are not read.
-   * @throws TrainerInputError also for one without a character
+   * @throws TrainerInputError also for one without a character, and for contents of parts
    */
   encodeMessages(messages: readonly ChatMessage[]): Int32Array {
-    const ids = this.encode(messages.map(({ content }) => content).join(this.#separator));
+    const texts = messages.map(({ content }) => {
+      if (typeof content === "string") return content;
+      throw new TrainerInputError(
+        "prompts",
+        "a message has parts, as images: this policy reads texts alone",
+      );
+    });
+    const ids = this.encode(texts.join(this.#separator));
     if (ids.length === 0) {
       throw new TrainerInputError("prompts", "a prompt must have at least one character");
     }
