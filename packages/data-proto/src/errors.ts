@@ -49,7 +49,10 @@ export class DataProtoError extends Error {
 export type JsonlErrorCode =
   /** The file, or the folder of a file to be written, does not exist. */
   | "JSONL_NOT_FOUND"
-  /** A line is not UTF-8 or not JSON, or the file is something else (gzip under another name, UTF-16, Parquet). */
+  /**
+   * A line is not UTF-8 or not JSON, or the file is something else (gzip under another name,
+   * UTF-16, Parquet).
+   */
   | "JSONL_MALFORMED"
   | "JSONL_LINE_TOO_LONG"
   /** A record that JSON cannot carry without changing it. */
@@ -97,7 +100,9 @@ export class JsonlError extends Error {
 export type ParquetErrorCode =
   /** The file, or the folder of a file to be written, does not exist. */
   | "PARQUET_NOT_FOUND"
-  /** It is no Parquet file, it is cut off, or uses what is not read here (LZO, encryption, BSON). */
+  /**
+   * It is no Parquet file, it is cut off, or uses what is not read here (LZO, encryption, BSON).
+   */
   | "PARQUET_MALFORMED"
   /** A column that was asked for is not there. */
   | "PARQUET_NO_COLUMN"

@@ -1,4 +1,7 @@
-/** Records out of JSON Lines, arrays, Parquet, packed or not: what they say and where they stand, or what the file is instead. */
+/**
+ * Records out of JSON Lines, arrays, Parquet, packed or not: what they say and where they stand,
+ * or what the file is instead.
+ */
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

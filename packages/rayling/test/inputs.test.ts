@@ -1,4 +1,8 @@
-/** What `rayling score` reads: rollouts in the shapes they are written in, and clear words for all else. */
+/**
+ * The files that `rayling score` reads: rollouts in the shapes they are written in, and clear
+ * words for all
+ * else.
+ */
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -25,10 +25,10 @@ export class ArrayReader {
     this.#allowNan = allowNan;
   }
 
-  *push(chunk: Buffer): Generator<ArrayItem, void, undefined> {
+  push(chunk: Buffer): readonly ArrayItem[] {
     this.#pieces.push(chunk);
     this.#bytes += chunk.length;
-    if (this.#bytes <= constants.MAX_STRING_LENGTH) return;
+    if (this.#bytes <= constants.MAX_STRING_LENGTH) return [];
     const most = Math.floor(constants.MAX_STRING_LENGTH / 2 ** 20);
     throw this.#malformed(`an array of more than ${most} MiB is not read: write one record a line`);
   }

@@ -1,6 +1,7 @@
 /**
- * The bytes of a file of JSON, chunk by chunk, unpacked where its name ends in .gz. Nothing is read ahead but by gunzip. What a file is instead is said at its first bytes:
- * gzip under another name, Parquet, UTF-16.
+ * The bytes of a file of JSON, chunk by chunk, unpacked where its name ends in .gz. Nothing is
+ * read ahead but by gunzip. What a file is instead is said at its first bytes: gzip under another
+ * name, Parquet, UTF-16.
  */
 import type { FileHandle } from "node:fs/promises";
 import { createGunzip } from "node:zlib";

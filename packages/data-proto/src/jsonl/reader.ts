@@ -44,7 +44,10 @@ export interface ReadJsonlOptions {
    * thrown. For a log that was appended to after a crash: the line cut off then stays in it.
    */
   readonly onMalformed?: (error: JsonlError) => void;
-  /** NaN, Infinity and -Infinity are read, which Python's json module writes; default false: they are no JSON. */
+  /**
+   * NaN, Infinity and -Infinity are read, which Python's json module writes; default false: they
+   * are no JSON.
+   */
   readonly allowNan?: boolean;
 }
 

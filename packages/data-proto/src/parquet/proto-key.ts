@@ -1,6 +1,7 @@
 /**
- * Columns, fields and keys of maps that are called `__proto__`. The library sets them on plain objects, where they would become a prototype, so that it gets another name in
- * its place, which nothing else has.
+ * Columns, fields and keys of maps that are called `__proto__`. The library sets them on plain
+ * objects, where they would become a prototype, so that it gets another name in its place, which
+ * nothing else has.
  */
 import { randomUUID } from "node:crypto";
 import type { FileMetaData } from "hyparquet";
@@ -33,7 +34,7 @@ export function hideNames(metadata: FileMetaData): FileMetaData {
   return metadata;
 }
 
-/** Of an object as the library made it, the one that was meant. */
+/** Gives an object of the library the names that the file has. */
 export function shownKeys(parts: Record<string, unknown>): Record<string, unknown> {
   if (!Object.hasOwn(parts, STAND_IN)) return parts;
   return Object.fromEntries(Object.entries(parts).map(([key, part]) => [shown(key), part]));

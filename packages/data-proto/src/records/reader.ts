@@ -1,6 +1,7 @@
 /**
- * Records out of whatever file data come in: Parquet, JSON Lines, or one JSON array, the latter two packed by gzip, too. Parquet is told by its name, an array by its
- * first character. Owns the place of each record, for people; must not know what records mean.
+ * Records out of whatever file data come in: Parquet, JSON Lines, or one JSON array, the latter
+ * two packed by gzip, too. Parquet is told by its name, an array by its first character. Owns the
+ * place of each record, for people; must not know what records mean.
  *
  * A stream like its parts, but for an array, which is in memory as a whole.
  */
@@ -11,9 +12,9 @@ import { readParquet } from "../parquet/reader.ts";
 
 export interface PlacedRecord {
   readonly value: unknown;
-  /** Of JSON Lines, 1-based. */
+  /** 1-based, for JSON Lines. */
   readonly line?: number;
-  /** Of Parquet and of an array, 0-based. */
+  /** 0-based, for Parquet and an array. */
   readonly row?: number;
 }
 
@@ -24,7 +25,10 @@ export interface ReadRecordsOptions {
   readonly allowNan?: boolean | undefined;
 }
 
-/** Throws JsonlError and ParquetError, also for an empty file. Leaving the loop early closes the file. */
+/**
+ * Throws JsonlError and ParquetError, also for an empty file. Leaving the loop early closes the
+ * file.
+ */
 export async function* readRecords(
   path: string | URL,
   { signal, allowNan = false }: ReadRecordsOptions = {},

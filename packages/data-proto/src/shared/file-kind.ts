@@ -1,4 +1,6 @@
-/** What a file is by its first bytes, where it is something else than was expected: for errors that say so. */
+/**
+ * The kind of a file by its first bytes, for errors that say what it is instead.
+ */
 
 /** Enough for all that is known here. */
 export const HEAD_BYTES = 4;

@@ -1,6 +1,7 @@
 /**
  * Reads model solutions: in the shape of GSM8K's example_model_solutions.jsonl (one question per line with its ground truth and any
- * number of solutions, each under a key of its own), or rollouts in one of the shapes of inputs/rollout-row.ts, as JSON Lines, a JSON array or Parquet.
+ * number of solutions, each under a key of its own), or rollouts in one of the shapes of
+ * inputs/rollout-row.ts, as JSON Lines, a JSON array or Parquet.
  * A bad line is told with its number and reason.
  */
 
@@ -77,8 +78,8 @@ async function* readSolutions(
     for await (const { line, row, value } of readRecords(path, { signal, allowNan })) {
       const place = line === undefined ? `${path}, row ${row}` : `${path}:${line}`;
       const bad = (reason: string): CliError => new CliError(2, `${place}: ${reason}`);
-      const counted = { questionIndex, firstIndex };
-      const samples = samplesOf(value, options, bad, dataSource, counted);
+      const counted = { dataSource, questionIndex, firstIndex };
+      const samples = samplesOf(value, options, bad, counted);
       yield* samples;
       firstIndex += samples.length;
       questionIndex += 1;
@@ -91,6 +92,8 @@ async function* readSolutions(
 
 /** How far the file was read. */
 interface Counted {
+  /** After the file, where rows name none. */
+  readonly dataSource: string;
   /** Lines or rows. */
   readonly questionIndex: number;
   /** Samples. */
@@ -101,24 +104,23 @@ function samplesOf(
   value: unknown,
   options: InputOptions,
   bad: (reason: string) => CliError,
-  dataSource: string,
   counted: Counted,
 ): SolutionSample[] {
   if (!isRow(value)) throw bad("the line is not an object");
-  // Parquet's rows have all columns, whether they say something there or not; what null says in JSON is no more.
+  // Parquet's rows have all columns, whether they say something there or not; what null says in
+  // JSON is no more.
   const told = Object.fromEntries(Object.entries(value).filter(([, part]) => part !== null));
   const isOfSolutions = Object.values(told).some((part) => isRow(part) && "solution" in part);
   return isRollout(told, options.keys) || !isOfSolutions
-    ? rolloutsOf(told, options, bad, dataSource, counted)
-    : solutionsOf(told, bad, dataSource, counted);
+    ? rolloutsOf(told, options, bad, counted)
+    : solutionsOf(told, bad, counted);
 }
 
 /** One question with any number of solutions. */
 function solutionsOf(
   value: Row,
   bad: (reason: string) => CliError,
-  dataSource: string,
-  { questionIndex, firstIndex }: Counted,
+  { questionIndex, firstIndex, dataSource }: Counted,
 ): SolutionSample[] {
   const { question, ground_truth: groundTruth } = value;
   if (typeof question !== "string") throw bad(`"question" is not a text`);
@@ -145,13 +147,15 @@ function solutionsOf(
   });
 }
 
-/** { ..., data_source?, extra_info?, question?, is_correct? } beside what inputs/rollout-row.ts reads. */
+/**
+ * { ..., data_source?, extra_info?, question?, is_correct? } beside what inputs/rollout-row.ts
+ * reads.
+ */
 function rolloutsOf(
   value: Row,
   { keys }: InputOptions,
   bad: (reason: string) => CliError,
-  source: string,
-  { questionIndex, firstIndex }: Counted,
+  { questionIndex, firstIndex, dataSource: source }: Counted,
 ): SolutionSample[] {
   const { responses, groundTruth, prompt } = readRollout(value, keys, bad);
   const { data_source: dataSource = source, extra_info: extraInfo = {} } = value;

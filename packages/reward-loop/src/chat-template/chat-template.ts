@@ -1,8 +1,11 @@
 /**
- * A chat template as transformers renders it: jinja2 in its sandbox, with trim_blocks, lstrip_blocks, loop controls, `generation`, and Python's own values and texts.
+ * A chat template as transformers renders it: jinja2 in its sandbox, with trim_blocks,
+ * lstrip_blocks, loop controls, `generation`, and Python's own values and texts.
  *
- * The text is transformers' own or there is none: what is not done here is refused by its name (CHAT_TEMPLATE_UNSUPPORTED). `test/chat-template/` has jinja2's own
- * answers. Left out: templates that load others, HTML escaping by itself, and functions of Python that no chat template calls.
+ * The text is transformers' own or there is none: what is not done here is refused by its name
+ * (CHAT_TEMPLATE_UNSUPPORTED). `test/chat-template/` has jinja2's own answers. Left out:
+ * templates that load others, HTML escaping by itself, and functions of Python that no chat
+ * template calls.
  */
 
 import { globalsOf } from "./render/globals.ts";
@@ -26,9 +29,11 @@ export class ChatTemplate {
   }
 
   /**
-   * `values` are plain data: a whole number is an int, what is no JSON (an image) can be asked for and no more; what is undefined is not there.
+   * `values` are plain data: a whole number is an int, what is no JSON (an image) can be asked
+   * for and no more; what is undefined is not there.
    *
-   * Throws ChatTemplateError: CHAT_TEMPLATE_REFUSED, CHAT_TEMPLATE_FAILED, CHAT_TEMPLATE_UNSUPPORTED.
+   * Throws ChatTemplateError: CHAT_TEMPLATE_REFUSED, CHAT_TEMPLATE_FAILED,
+   * CHAT_TEMPLATE_UNSUPPORTED.
    */
   render(
     values: Readonly<Record<string, unknown>>,

@@ -1,4 +1,7 @@
-/** What ends the rendering of a chat template, and the three ways to say so. Knows nothing of templates. */
+/**
+ * The error that ends the rendering of a chat template, and the three ways to say so. Knows
+ * nothing of templates.
+ */
 
 export type ChatTemplateErrorCode =
   /** The model has no chat template, or none of the name that is needed. */
@@ -9,7 +12,7 @@ export type ChatTemplateErrorCode =
   | "CHAT_TEMPLATE_UNSUPPORTED"
   /** The template calls raise_exception: these messages are not for it. */
   | "CHAT_TEMPLATE_REFUSED"
-  /** What jinja2 would fail at, too: an attribute of what is undefined, a text plus a number. */
+  /** jinja2 fails here, too: an attribute of what is undefined, a text plus a number. */
   | "CHAT_TEMPLATE_FAILED";
 
 export interface ChatTemplateErrorFields {
@@ -18,15 +21,18 @@ export interface ChatTemplateErrorFields {
   readonly cause?: unknown;
 }
 
-/** A chat template cannot be read, or does not render these messages. Never is there another text in place of it. */
+/**
+ * A chat template cannot be read, or does not render these messages. Never is there another text
+ * in place of it.
+ */
 export class ChatTemplateError extends Error {
   override readonly name = "ChatTemplateError";
   readonly code: ChatTemplateErrorCode;
   /** Without the place. */
   readonly reason: string;
-  /** Of the template, 1-based; undefined where none is to blame. */
+  /** 1-based line of the template; undefined where none is to blame. */
   readonly line: number | undefined;
-  /** Of Jinja or Python, with CHAT_TEMPLATE_UNSUPPORTED. */
+  /** The name in Jinja or Python, with CHAT_TEMPLATE_UNSUPPORTED. */
   readonly feature: string | undefined;
 
   constructor(

@@ -1,4 +1,7 @@
-/** The chat templates of a model's folder: where they are, and which one is meant. They are parsed when they are first needed. */
+/**
+ * The chat templates of a model's folder: where they are, and which one is meant. They are parsed
+ * when they are first needed.
+ */
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -52,7 +55,10 @@ function inConfig({
   );
 }
 
-/** chat_template.jinja, and additional_chat_templates/NAME.jinja: they count before the configuration. */
+/**
+ * chat_template.jinja, and additional_chat_templates/NAME.jinja: they count before the
+ * configuration.
+ */
 async function inFiles(path: string): Promise<(readonly [string, string])[]> {
   const folder = join(path, "additional_chat_templates");
   const names = ((await readdir(folder).catch(missing)) ?? []).filter((name) =>

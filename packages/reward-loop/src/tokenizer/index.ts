@@ -1,6 +1,7 @@
 /**
  * A tokenizer of Hugging Face's format, from a local folder with tokenizer.json and tokenizer_config.json: public names of @rayling/reward-loop/tokenizer.
- * Chat templates are transformers' own to the letter, or an error (`../chat-template/`). Nothing is fetched.
+ * Chat templates are transformers' own to the letter, or an error (`../chat-template/`). Nothing
+ * is fetched.
  */
 
 import { readFile } from "node:fs/promises";
@@ -24,7 +25,8 @@ export interface ChatTemplateOptions {
   /** Ends with the beginning of an assistant's message. Default false. */
   readonly addGenerationPrompt?: boolean;
   /**
-   * Further values of the template, as `tools` and `documents` (None where they are not given) or `enable_thinking`. With tools, a model that has several templates is rendered
+   * Further values of the template, as `tools` and `documents` (None where they are not given) or
+   * `enable_thinking`. With tools, a model that has several templates is rendered
    * by its "tool_use".
    */
   readonly values?: Readonly<Record<string, unknown>>;
@@ -34,9 +36,11 @@ export interface ChatTokenizer extends Tokenizer {
   decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens: boolean }): string;
   encode(text: string, options?: { readonly addSpecialTokens?: boolean }): number[];
   /**
-   * The messages as they are given: a whole number is an int, and a key whose value is undefined is not there.
+   * The messages as they are given: a whole number is an int, and a key whose value is undefined
+   * is not there.
    *
-   * Throws ChatTemplateError: the model has no chat template, the template refuses the messages, or needs what is not done here.
+   * Throws ChatTemplateError: the model has no chat template, the template refuses the messages,
+   * or needs what is not done here.
    */
   applyChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): string;
   readonly eosToken: string | undefined;

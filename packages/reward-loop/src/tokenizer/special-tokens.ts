@@ -1,4 +1,7 @@
-/** The special tokens that chat templates know by name: of tokenizer_config.json, and of special_tokens_map.json where that one has more. */
+/**
+ * The special tokens that chat templates know by name: of tokenizer_config.json, and of
+ * special_tokens_map.json where that one has more.
+ */
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -32,7 +35,7 @@ async function mapOf(path: string): Promise<Readonly<Record<string, unknown>>> {
   return text === undefined ? {} : (JSON.parse(text) as Record<string, unknown>);
 }
 
-/** Of a file that need not be there. */
+/** Takes the error of a file that need not be there. */
 export function missing(error: unknown): undefined {
   if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
   throw error;

@@ -8,7 +8,7 @@ type Values = Readonly<Record<string, unknown>>;
 interface Case {
   readonly template: string;
   readonly values?: Values;
-  /** What transformers renders; else it fails. */
+  /** The text that transformers renders; else it fails. */
   readonly text?: string;
 }
 

@@ -54,7 +54,8 @@ export class PromptDataset {
   }
 
   /**
-   * verl's rows from Parquet (.parquet) and JSON Lines or a JSON array (.jsonl, .json, also with .gz), one file or several; a path may begin with ~/.
+   * verl's rows from Parquet (.parquet) and JSON Lines or a JSON array (.jsonl, .json, also with
+   * .gz), one file or several; a path may begin with ~/.
    *
    * Rejects with DatasetError, which names file, line or row, and reason; with TrainerInputError for an option.
    */

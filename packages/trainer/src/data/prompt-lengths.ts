@@ -118,7 +118,7 @@ function kept(
   return [...characters.slice(0, head), ...characters.slice(from + head)].join("");
 }
 
-/** What can be cut: a content that has parts stays whole. */
+/** The text that can be cut: a content that has parts stays whole. */
 function textOf(message: Pick<ChatMessage, "content"> | undefined): string {
   return typeof message?.content === "string" ? message.content : "";
 }

@@ -1,5 +1,6 @@
 /**
- * The rows of data files, one after the other, as they are, each with its place: JSON Lines, a JSON array, both also packed by gzip, and Parquet. Which format a file has is told by its name.
+ * The rows of data files, one after the other, as they are, each with its place: JSON Lines, a
+ * JSON array, both also packed by gzip, and Parquet. Which format a file has is told by its name.
  * What cannot be read is a DatasetError with the file, the line or row, and the reason.
  */
 

@@ -1,4 +1,7 @@
-/** What of a message is text. Images and what else a content may have are for models that see them. */
+/**
+ * The text of a message. Images and what else a content may have are for models that see
+ * them.
+ */
 
 import type { ChatMessage } from "./policy.ts";
 

@@ -14,7 +14,10 @@ export interface ChatMessage {
   readonly content: string | readonly ContentPart[];
 }
 
-/** As the OpenAI API and Hugging Face's data sets have them: { type: "text", text }, { type: "image", ... }. */
+/**
+ * As the OpenAI API and Hugging Face's data sets have them: { type: "text", text }, { type:
+ * "image", ... }.
+ */
 export interface ContentPart {
   readonly type: string;
   readonly [key: string]: unknown;

@@ -102,7 +102,7 @@ describe("rows", () => {
     ];
     const dataset = await PromptDataset.fromRows([{ ...rowOf(0), prompt }], {
       maxPromptLength: 5,
-      promptLengths: (prompts) => prompts.map(([first]) => (first?.content as string).length),
+      promptLengths: (prompts) => prompts.map((one) => (one[0]!.content as string).length),
       truncation: "right",
     });
     expect(dataset.rows[0]?.rawPrompt).toEqual([

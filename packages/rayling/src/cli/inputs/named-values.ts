@@ -8,7 +8,10 @@ export function isRow(value: unknown): value is Row {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** By a key as it is, else by a path as "reward_model.ground_truth" or "resps.0"; undefined where nothing is, and for null. */
+/**
+ * By a key as it is, else by a path as "reward_model.ground_truth" or "resps.0"; undefined where
+ * nothing is, and for null.
+ */
 export function valueAt(row: Row, path: string): unknown {
   if (Object.hasOwn(row, path)) return row[path] ?? undefined;
   let value: unknown = row;
@@ -34,7 +37,10 @@ export function firstOf(
 /** How many keys of a row an error lists. */
 const MOST_KEYS = 12;
 
-/** That nothing is there under any of these names, what there is, and which of it was meant, where one is alike. */
+/**
+ * That nothing is there under any of these names, what there is, and which of it was meant, where
+ * one is alike.
+ */
 export function missing(row: Row, what: string, paths: readonly string[], flag: string): string {
   const keys = Object.keys(row);
   const listed = keys.slice(0, MOST_KEYS).join(", ") + (keys.length > MOST_KEYS ? ", ..." : "");

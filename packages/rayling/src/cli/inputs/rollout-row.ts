@@ -1,6 +1,8 @@
 /**
- * Rollouts in the shapes that they are written in: verl's rows and the dumps of its trainer ({ input, output, gts }), TRL's { prompt, completion }, chat messages that end with the
- * answer, samples of lm-evaluation-harness ({ doc, target, arguments, resps }); and whatever else, by keys that are given. Owns which key is what; knows no files.
+ * Rollouts in the shapes that they are written in: verl's rows and the dumps of its trainer ({
+ * input, output, gts }), TRL's { prompt, completion }, chat messages that end with the answer,
+ * samples of lm-evaluation-harness ({ doc, target, arguments, resps }); and whatever else, by
+ * keys that are given. Owns which key is what; knows no files.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -72,7 +74,10 @@ function truthKeys(responseKey: string): readonly string[] {
 
 type Response = RolloutRow["responses"][number];
 
-/** A text, what was said last in a conversation, or a list of such; lm-evaluation-harness has lists of lists. */
+/**
+ * A text, what was said last in a conversation, or a list of such; lm-evaluation-harness has
+ * lists of lists.
+ */
 function textsOf(key: string, value: unknown, bad: (reason: string) => Error): readonly Response[] {
   const text = answerOf(value);
   if (text !== undefined) return [{ key, text }];
@@ -96,7 +101,7 @@ function textsOf(key: string, value: unknown, bad: (reason: string) => Error): r
   });
 }
 
-/** What is scored: a text, or the text of the assistant's last message. */
+/** The answer that is scored: a text, or the text of the assistant's last message. */
 function answerOf(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   if (!isConversation(value)) return undefined;

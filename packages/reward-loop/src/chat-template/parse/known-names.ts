@@ -16,7 +16,7 @@ const tests: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** What Python's values have between double underscores: the sandbox shows none of it. */
+/** Names between double underscores that Python's values have: the sandbox shows none of it. */
 const hidden: ReadonlySet<string> = new Set(
   (
     "abs add and annotations bool builtins call ceil class class_getitem closure code contains " +

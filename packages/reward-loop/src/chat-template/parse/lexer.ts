@@ -1,6 +1,7 @@
 /**
- * A template's text to tokens, as jinja2's lexer with trim_blocks and lstrip_blocks, which transformers sets. Owns white space: what a tag takes away around it, by itself, with
- * `-` and with `+`; which line breaks there are (CRLF and CR are LF); raw blocks and comments.
+ * A template's text to tokens, as jinja2's lexer with trim_blocks and lstrip_blocks, which
+ * transformers sets. Owns white space: what a tag takes away around it, by itself, with `-` and
+ * with `+`; which line breaks there are (CRLF and CR are LF); raw blocks and comments.
  */
 
 import { syntaxError } from "../error.ts";
@@ -19,7 +20,7 @@ export type TokenKind =
 
 export interface Token {
   readonly kind: TokenKind;
-  /** Of `open` and `close`: `{{`, `{%`, `}}`, `%}`. Of a string: what it says. */
+  /** For `open` and `close`: `{{`, `{%`, `}}`, `%}`. Of a string: what it says. */
   readonly text: string;
   readonly line: number;
 }
@@ -86,7 +87,7 @@ class Lexer {
     return this.#tokens;
   }
 
-  /** Of the text before a tag, what stays. */
+  /** Takes from the text before a tag what the tag takes away. */
   #stripped(text: string, sign: string, isBlock: boolean): string {
     if (sign === "-") return text.replace(trimmedEnd, "");
     if (sign === "+" || !isBlock) return text;
@@ -156,11 +157,11 @@ class Lexer {
   #unescaped(text: string): string {
     return text.replace(
       /\\(?:x([\da-f]{2})|u([\da-f]{4})|U([\da-f]{8})|([0-7]{1,3})|(\n)|([\s\S]))/gi,
-      (whole, x, u, long, octal, newline, one: string | undefined) => {
-        const [hex, digits] = [x ?? u ?? long, octal] as (string | undefined)[];
-        const code =
-          hex === undefined ? digits && Number.parseInt(digits, 8) : Number.parseInt(hex, 16);
-        if (typeof code === "number") return this.#character(code);
+      (whole: string, ...groups: readonly (string | undefined)[]) => {
+        const [x, u, long, octal, newline, one] = groups;
+        const hex = x ?? u ?? long;
+        if (hex !== undefined) return this.#character(Number.parseInt(hex, 16));
+        if (octal !== undefined) return this.#character(Number.parseInt(octal, 8));
         if (newline !== undefined) return "";
         if (one !== undefined && /[xuUN]/.test(one)) {
           syntaxError(`${whole} is no escape that is read here`, this.#line);

@@ -1,9 +1,9 @@
-/** What the parsers of expressions and of statements share. */
+/** Types that the parsers of expressions and of statements share. */
 
 import type { Value } from "../python/values.ts";
 import type { CallArguments } from "./syntax.ts";
 
-/** What of a template its expressions have to say to whoever parses it. */
+/** Things that expressions report to the parser of statements. */
 export interface Notes {
   /** A name is read. */
   readonly reads: (name: string) => void;
@@ -27,7 +27,7 @@ export const noArguments: CallArguments = {
   keywordSpread: undefined,
 };
 
-/** What is no name. */
+/** Words that are values, not names. */
 export const constants: ReadonlyMap<string, Value> = new Map<string, Value>([
   ["true", true],
   ["True", true],

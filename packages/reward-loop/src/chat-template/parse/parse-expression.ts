@@ -1,4 +1,7 @@
-/** Expressions, with jinja2's precedence: `~` binds more than `+`, a sign more than a filter, comparisons are chains as in Python. */
+/**
+ * Expressions, with jinja2's precedence: `~` binds more than `+`, a sign more than a filter,
+ * comparisons are chains as in Python.
+ */
 
 import { syntaxError } from "../error.ts";
 import type {
@@ -21,7 +24,10 @@ export class ExpressionParser {
     this.#notes = notes;
   }
 
-  /** One expression, or several with commas between them as a tuple. @param isEnd whether a word ends it */
+  /**
+   * One expression, or several with commas between them as a tuple. @param isEnd whether a word
+   * ends it
+   */
   tuple({ hasCondition = true, isBracketed = false, endWord = "" } = {}): Expression {
     const { line } = this.#tokens;
     const items: Expression[] = [];

@@ -1,4 +1,6 @@
-/** Statements: a template's text to the tree that is evaluated. Which tags there are is said here. */
+/**
+ * Statements: a template's text to the tree that is evaluated. Which tags there are is said here.
+ */
 
 import { ChatTemplateError, syntaxError } from "../error.ts";
 import { knows } from "./known-names.ts";
@@ -16,9 +18,12 @@ export function parseTemplate(template: string): readonly Statement[] {
 class Parser {
   readonly #tokens: TokenStream;
   readonly #expressions: ExpressionParser;
-  /** Of each macro that is being parsed, the names that it reads. */
+  /** The names that each macro reads, of those that are being parsed. */
   readonly #reads: Set<string>[] = [];
-  /** Filters and tests that jinja2 does not have: in an if it looks for them only when they are used. */
+  /**
+   * Filters and tests that jinja2 does not have: in an if it looks for them only when they are
+   * used.
+   */
   readonly #unknown: Unknown[] = [];
   /** Around, up to the next macro. */
   #loops = 0;
@@ -260,7 +265,10 @@ class Parser {
   }
 }
 
-/** Those of jinja2 itself, which chat templates have no use for: there are no other templates to load, and nothing is HTML. */
+/**
+ * Tags of jinja2 itself, which chat templates have no use for: there are no other templates to
+ * load, and nothing is HTML.
+ */
 const foreignTags: ReadonlySet<string> = new Set([
   "block",
   "extends",

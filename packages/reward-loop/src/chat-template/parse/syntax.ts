@@ -85,7 +85,7 @@ export interface MacroBody {
   readonly name: string | undefined;
   readonly parameters: readonly Parameter[];
   readonly body: readonly Statement[];
-  /** Of `caller`, `kwargs`, `varargs`, those that it reads. */
+  /** The names that it reads, as `caller`, `kwargs` and `varargs`. */
   readonly reads: ReadonlySet<string>;
 }
 

@@ -4,7 +4,10 @@ import { fail } from "../error.ts";
 import type { Arguments, Value } from "./values.ts";
 import { typeName, Undefined } from "./values.ts";
 
-/** In order of `names`; undefined where there is none. Throws for too many, unknown ones, or fewer than `required`. */
+/**
+ * In order of `names`; undefined where there is none. Throws for too many, unknown ones, or fewer
+ * than `required`.
+ */
 export function bound(
   what: string,
   { positional: given, keyword }: Arguments,

@@ -146,7 +146,7 @@ function floatModulo(a: number, b: number): number {
   return rest < 0 === b < 0 ? rest : rest + b;
 }
 
-/** Of the exact quotient, not of the rounded one: 1.0 // 0.1 is 9. */
+/** The floor of the exact quotient, not of the rounded one: 1.0 // 0.1 is 9. */
 function floorOf(a: number, b: number): number {
   const quotient = (a - floatModulo(a, b)) / b;
   if (quotient === 0) return a < 0 === b < 0 ? 0 : -0;

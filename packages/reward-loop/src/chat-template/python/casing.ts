@@ -39,7 +39,9 @@ function swapped(text: string): string {
     .join("");
 }
 
-/** Full case folding: JavaScript has none; through upper case it is right for all that has a case. */
+/**
+ * Full case folding: JavaScript has none; through upper case it is right for all that has a case.
+ */
 function folded(text: string): string {
   return /^[\0-\x7f]*$/.test(text)
     ? text.toLowerCase()
@@ -50,7 +52,9 @@ function all(text: string, pattern: RegExp): boolean {
   return text !== "" && characters(text).every((one) => pattern.test(one));
 }
 
-/** Digits that are no decimal ones, and ideographs that are numbers: JavaScript cannot tell which. */
+/**
+ * Digits that are no decimal ones, and ideographs that are numbers: JavaScript cannot tell which.
+ */
 const doubtful = /[\p{No}\p{Script=Han}]/u;
 
 function decided(text: string, pattern: RegExp): boolean {

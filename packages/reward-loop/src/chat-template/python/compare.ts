@@ -36,7 +36,7 @@ export function equals(left: Value, right: Value): boolean {
 }
 
 function areEqual(a: readonly Value[], b: readonly Value[]): boolean {
-  // What is one object is equal in a list, whatever it says of itself (NaN).
+  // One object is equal to itself in a list, whatever it says of itself (NaN).
   return a.length === b.length && a.every((one, at) => isOne(one, b[at]!) || equals(one, b[at]!));
 }
 
@@ -44,7 +44,10 @@ function isOne(a: Value, b: Value): boolean {
   return typeof a === "object" && a !== null && a === b;
 }
 
-/** As numbers: below 0 where `left` comes first; NaN is never in order. `operator` is for the error. */
+/**
+ * As numbers: below 0 where `left` comes first; NaN is never in order. `operator` is for the
+ * error.
+ */
 export function order(left: Value, right: Value, operator: string): number {
   const [a, b] = [plain(left), plain(right)];
   if (a instanceof Undefined) return a.fail();

@@ -4,7 +4,10 @@ import { unsupported } from "../error.ts";
 import { Dict, Opaque } from "./values.ts";
 import type { Value } from "./values.ts";
 
-/** @param where as an error names it. A whole number is an int. What is undefined in an object is not there. */
+/**
+ * @param where as an error names it. A whole number is an int. What is undefined in an object is
+ * not there.
+ */
 export function valueOf(value: unknown, where: string): Value {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "bigint") return value;
@@ -34,6 +37,7 @@ export function valueOf(value: unknown, where: string): Value {
 function numberOf(value: number, where: string): Value {
   if (!Number.isInteger(value)) return value;
   if (Number.isSafeInteger(value) && !Object.is(value, -0)) return BigInt(value);
-  // JSON's 1e300, 9007199254740993 and -0 are numbers of which nobody can tell what Python would read.
+  // JSON's 1e300, 9007199254740993 and -0 are numbers of which nobody can tell what Python would
+  // read.
   return unsupported(`${where}, a number that may be an int or a float (${value}),`);
 }

@@ -1,6 +1,7 @@
 /**
- * `object.name`, `object[key]` and slices, as jinja2's sandbox has them: an attribute before an item for a dot, an item before an attribute for brackets, and undefined for what is
- * neither. What would change a value is undefined, too, as in the sandbox that transformers uses.
+ * `object.name`, `object[key]` and slices, as jinja2's sandbox has them: an attribute before an
+ * item for a dot, an item before an attribute for brackets, and undefined for what is neither.
+ * A method that would change a value is undefined, too, as in the sandbox that transformers uses.
  */
 
 import { bound, integer } from "./arguments.ts";
@@ -28,7 +29,10 @@ import {
 } from "./values.ts";
 import type { Arguments, Value } from "./values.ts";
 
-/** @param hasItems whether an item of that name will do: a dot of a template; Python's own has none */
+/**
+ * @param hasItems whether an item of that name will do: a dot of a template; Python's own has
+ * none
+ */
 export function attributeOf(object: Value, name: string, hasItems = true): Value {
   if (object instanceof Undefined) return object.fail();
   const attribute = isHidden(name) ? undefined : ownAttribute(object, name);
@@ -70,7 +74,7 @@ function isList(value: Value): value is readonly Value[] {
   return Array.isArray(value);
 }
 
-/** What Python's type has; undefined for what it has not. */
+/** An attribute of Python's type; undefined where there is none. */
 function ownAttribute(object: Value, name: string): Value | undefined {
   if (typeof object === "string") return formatOf(object, name) ?? textMethod(object, name);
   if (object instanceof Markup && textMethod(object.text, name) !== undefined) {
@@ -107,7 +111,7 @@ function formatOf(text: string, name: string): Value | undefined {
 const ofNumbers = "as_integer_ratio conjugate imag real".split(" ");
 const ofInts = "bit_count bit_length denominator from_bytes numerator to_bytes".split(" ");
 
-/** What Python's types have besides, and chat templates have no use for. */
+/** Attributes that Python's types have besides, and chat templates have no use for. */
 const foreign: Readonly<Record<string, ReadonlySet<string>>> = {
   bigint: new Set([...ofNumbers, ...ofInts, "is_integer"]),
   boolean: new Set([...ofNumbers, ...ofInts, "is_integer"]),

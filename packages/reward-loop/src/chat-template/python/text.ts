@@ -17,7 +17,7 @@ import {
 } from "./values.ts";
 import type { Value } from "./values.ts";
 
-/** What Python takes for white space, as characters of a class. */
+/** White space as Python has it, as characters of a class. */
 export const SPACE =
   "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 

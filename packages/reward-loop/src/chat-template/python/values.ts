@@ -1,6 +1,7 @@
 /**
- * Python's values as a template sees them. An int is a bigint and a float a number, so that 1 and 1.0 stay two; a str is a string, None null, a list an array, and what
- * JavaScript lacks is a class here. Owns what equal keys of a dict are.
+ * Python's values as a template sees them. An int is a bigint and a float a number, so that 1 and
+ * 1.0 stay two; a str is a string, None null, a list an array, and what JavaScript lacks is a
+ * class here. Owns what equal keys of a dict are.
  */
 
 import { fail, unsupported } from "../error.ts";
@@ -39,7 +40,7 @@ export class Undefined {
 
 export class Tuple {
   readonly items: readonly Value[];
-  /** Of a named tuple. */
+  /** The fields of a named tuple. */
   readonly names: readonly string[];
 
   constructor(items: readonly Value[], names: readonly string[] = []) {
@@ -133,7 +134,10 @@ export class Range {
   }
 }
 
-/** A generator or another iterator: it can be gone through once, and computes what it is asked for. */
+/**
+ * A generator or another iterator: it can be gone through once, and computes what it is asked
+ * for.
+ */
 export class Iter {
   readonly #items: Iterator<Value>;
 
@@ -179,7 +183,7 @@ export interface Arguments {
 export class Callable {
   readonly name: string;
   readonly call: (given: Arguments) => Value;
-  /** What it has but the call. */
+  /** Its attributes. */
   readonly attribute: (name: string) => Value | undefined;
   /** As it is printed, where Python prints more than an address. */
   readonly text: string | undefined;
@@ -223,7 +227,7 @@ function hashOf(key: Value): string {
   return unsupported(`${typeName(key)} as a key`);
 }
 
-/** What is there, also None; else what is undefined, with the reason. */
+/** The value if there is one, also None; else Undefined with the reason. */
 export function orUndefined(value: Value | undefined, reason: string): Value {
   return value === undefined ? new Undefined(reason) : value;
 }
@@ -266,7 +270,10 @@ export function sizeOf(value: Value): number | undefined {
   return value instanceof Undefined ? 0 : undefined;
 }
 
-/** What a loop goes over; undefined for what cannot be gone over. An iterator is used up. */
+/**
+ * The items that a loop goes over; undefined for what cannot be gone over. An iterator is used
+ * up.
+ */
 export function itemsOf(value: Value): readonly Value[] | undefined {
   if (typeof value === "string") return characters(value);
   if (value instanceof Markup) return characters(value.text);

@@ -1,4 +1,4 @@
-/** What an expression of a template is worth. */
+/** The value of an expression of a template. */
 
 import { binary, negative } from "../python/arithmetic.ts";
 import { contains, equals, order } from "../python/compare.ts";

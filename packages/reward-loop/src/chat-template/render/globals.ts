@@ -1,4 +1,7 @@
-/** The functions that a template has by itself: jinja2's, and those that transformers adds or replaces. */
+/**
+ * The functions that a template has by itself: jinja2's, and those that transformers adds or
+ * replaces.
+ */
 
 import { bound, integer } from "../python/arguments.ts";
 import { ChatTemplateError, fail, unsupported } from "../error.ts";
@@ -120,7 +123,7 @@ function joinerOf(given: Arguments): Value {
   });
 }
 
-/** What stands where a name is not known. */
+/** The value of a name that is not known. */
 export function unknown(name: string): Value {
   if (name === "self") return unsupported("self");
   return new Undefined(`'${name}' is undefined`);

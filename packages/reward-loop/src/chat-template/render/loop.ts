@@ -1,4 +1,7 @@
-/** `loop` inside of a for: where it is, and what lies before and behind. Nothing is read ahead unless the template asks. */
+/**
+ * `loop` inside of a for: where it is, and what lies before and behind. Nothing is read ahead
+ * unless the template asks.
+ */
 
 import { equals } from "../python/compare.ts";
 import { fail } from "../error.ts";
@@ -7,7 +10,7 @@ import type { Arguments, Iter, Value } from "../python/values.ts";
 
 export class Loop {
   readonly #source: Iter;
-  /** Of what has one; else it is counted when it is asked for. */
+  /** Known where the source has one; else counted when it is asked for. */
   #length: number | undefined;
   readonly #depth0: number;
   #ahead: Value[] = [];

@@ -21,7 +21,7 @@ import {
 } from "../python/values.ts";
 import type { Arguments, Value } from "../python/values.ts";
 
-/** Of `{% break %}` and `{% continue %}`, on their way to their loop. */
+/** `{% break %}` and `{% continue %}` on their way to their loop. */
 type Jump = "break" | "continue" | undefined;
 
 export function render(statements: readonly Statement[], scope: Scope): string {
@@ -60,7 +60,7 @@ function runOne(statement: Statement, scope: Scope, out: string[]): Jump {
 
 type Jumping = "if" | "with" | "set-block" | "filter-block" | "break" | "continue";
 
-/** What no jump leaves. */
+/** Runs a statement that no jump leaves. */
 function runPlain(
   statement: Exclude<Statement, { readonly kind: Jumping }>,
   scope: Scope,
@@ -74,7 +74,7 @@ function runPlain(
       out.push(printed(statement, scope));
       break;
     case "for":
-      loopOver(statement, evaluate(statement.iterable, scope), 0, scope, out);
+      loopOver(statement, evaluate(statement.iterable, scope), { scope, depth0: 0 }, out);
       break;
     case "set":
       assign(statement.target, evaluate(statement.value, scope), scope, statement.line);
@@ -159,15 +159,14 @@ function assign(target: Target, value: Value, scope: Scope, line: number): void 
 function loopOver(
   statement: ForStatement,
   items: Value,
-  depth0: number,
-  scope: Scope,
+  { scope, depth0 }: { readonly scope: Scope; readonly depth0: number },
   out: string[],
 ): void {
   const { target, test, body, otherwise, isRecursive, line } = statement;
   const source = at(line, () => (items instanceof Iter ? items : new Iter(iterate(items))));
   const recurse = (inner: Value, depth: number): string => {
     const text: string[] = [];
-    loopOver(statement, inner, depth, scope, text);
+    loopOver(statement, inner, { scope, depth0: depth }, text);
     return text.join("");
   };
   const chosen = test === undefined ? source : new Iter(passing(statement, source, scope));

@@ -1,4 +1,7 @@
-/** Names and their values, in blocks that stand in blocks: a block sees what is around it, and what it sets is its own. */
+/**
+ * Names and their values, in blocks that stand in blocks: a block sees what is around it, and
+ * what it sets is its own.
+ */
 
 import type { Value } from "../python/values.ts";
 

@@ -50,7 +50,7 @@ const unary: Readonly<Record<string, (value: Value) => boolean>> = {
     if (value instanceof Opaque) return unsupported("whether an image is iterable");
     return value instanceof Iter || sizeOf(value) !== undefined;
   },
-  // Whatever is undefined can be called: it then fails.
+  // An undefined value can be called, and fails then.
   callable: (value) => value instanceof Callable || value instanceof Undefined,
   escaped: (value) => value instanceof Markup,
   odd: (value) => equals(binary("%", value, 2n), 1n),

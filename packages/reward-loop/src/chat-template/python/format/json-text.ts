@@ -1,4 +1,7 @@
-/** `json.dumps`, as the filter `tojson` of transformers has it: not escaped for HTML, other letters as they are. */
+/**
+ * `json.dumps`, as the filter `tojson` of transformers has it: not escaped for HTML, other
+ * letters as they are.
+ */
 
 import { bound } from "../arguments.ts";
 import { fail, unsupported } from "../../error.ts";
@@ -60,33 +63,30 @@ function written(value: Value, style: Style, newline: string): string {
   const inner = style.indent === undefined ? "" : newline + style.indent;
   if (Array.isArray(value) || value instanceof Tuple) {
     const items = iterate(value).map((item) => written(item, style, inner));
-    return enclosed("[", items, "]", style, newline);
+    return enclosed("[]", items, style, newline);
   }
   if (value instanceof Dict) {
-    const pairs = style.isSorted
-      ? sorted(value.pairs().map(tupleOf), value.keys())
-      : value.pairs().map(tupleOf);
-    const items = pairs.map((pair) => {
-      const [key, item] = (pair as Tuple).items as [Value, Value];
-      return quoted(keyText(key), style) + style.afterKey + written(item, style, inner);
-    });
-    return enclosed("{", items, "}", style, newline);
+    const items = orderedPairs(value, style).map(
+      ([key, item]) => quoted(keyText(key), style) + style.afterKey + written(item, style, inner),
+    );
+    return enclosed("{}", items, style, newline);
   }
   return fail(`Object of type ${typeName(value)} is not JSON serializable`);
 }
 
-function tupleOf(pair: readonly [Value, Value]): Value {
-  return new Tuple(pair);
+function orderedPairs(dict: Dict, { isSorted }: Style): readonly (readonly [Value, Value])[] {
+  if (!isSorted) return dict.pairs();
+  return sorted(dict.keys(), dict.keys()).map((key) => [key, dict.get(key) ?? null] as const);
 }
 
 function enclosed(
-  open: string,
+  brackets: string,
   items: readonly string[],
-  close: string,
   { indent, between }: Style,
   newline: string,
 ): string {
-  if (items.length === 0) return open + close;
+  const [open = "", close = ""] = brackets;
+  if (items.length === 0) return brackets;
   if (indent === undefined) return open + items.join(between) + close;
   const inner = newline + indent;
   return open + inner + items.join(between + inner) + newline + close;

@@ -23,7 +23,8 @@ export function printf(text: string, values: Value): string {
   };
   const result = text.replace(
     directive,
-    (_whole, key: string | undefined, flags: string, width, precision, kind: string) => {
+    (_whole: string, ...groups: readonly (string | undefined)[]) => {
+      const [key, flags = "", width, precision, kind = ""] = groups;
       const [wide, digits] = [size(width), size(precision)];
       if (kind === "%") return "%";
       if (key !== undefined) isNamed = true;
@@ -35,7 +36,7 @@ export function printf(text: string, values: Value): string {
   return isTaken ? result : fail("not all arguments converted during string formatting");
 }
 
-/** What may stay unused: Python asks for a mapping by __getitem__, which lists have, too. */
+/** Mappings may stay unused: Python asks for a mapping by __getitem__, which lists have, too. */
 function isMapping(value: Value): boolean {
   return (
     value instanceof Dict ||

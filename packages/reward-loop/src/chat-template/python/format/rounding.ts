@@ -7,7 +7,8 @@ export function fixed(value: number, places: number): string {
   if (Math.abs(value) >= 1e21 || places > 100) unsupported("a float of so many digits");
   const text = value.toFixed(places);
   if (!isTie(value, places)) return text;
-  // toFixed takes the larger of two that are equally near; away from zero, as it takes the sign apart.
+  // toFixed takes the larger of two that are equally near; away from zero, as it takes the sign
+  // apart.
   const isOdd = Number(text.at(-1)) % 2 === 1;
   if (!isOdd) return text;
   const size = BigInt(text.replace(/[-.]/g, "")) - 1n;
@@ -26,7 +27,10 @@ export function rounded(value: number, places: number): number {
   return Number(fixed(value, places));
 }
 
-/** Whether `value` lies exactly in the middle of two: then 2 * 10^places * value is an odd integer. */
+/**
+ * Whether `value` lies exactly in the middle of two: then 2 * 10^places * value is an odd
+ * integer.
+ */
 function isTie(value: number, places: number): boolean {
   // A float with an exact half at that place has at most places + 1 binary digits behind the point.
   const scaled = Math.abs(value) * 2 ** (places + 1);

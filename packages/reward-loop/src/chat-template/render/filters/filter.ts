@@ -1,4 +1,7 @@
-/** What a filter is, and what several of them need: values by a path, texts by their case. */
+/**
+ * The contract of filters, and helpers that several of them need: values by a path, texts by
+ * their case.
+ */
 
 import { itemOf } from "../../python/members.ts";
 import { Markup, Undefined } from "../../python/values.ts";
