@@ -41,6 +41,7 @@ describe("a good score", () => {
       1,
       { score: 1 },
     ],
+    ["tuple without texts", [1, null, undefined], 1, { acc: 1, query: null, response: undefined }],
     ["tuple", [1, "q", "r"], 1, { acc: 1, query: "q", response: "r" }],
     [
       "tuple with a record",
@@ -92,6 +93,10 @@ describe("garbage is an InvalidScoreError that names it, never a zero", () => {
     [[1], "an array of length 1"],
     [[1, "q"], "an array of length 2"],
     [[1, "q", "r", "s"], "an array of length 4"],
+    [[0.5, 0.25, 1], "an array of length 3 whose query is 0.25"],
+    [[1, "q", 2], "an array of length 3 whose response is 2"],
+    [[1, ["q"], "r"], "an array of length 3 whose query is an array of length 1"],
+    [[{ score: 1 }, {}, null], "an array of length 3 whose query is an object"],
     [[undefined, "q", "r"], "[score, query, response] with, as its score, undefined"],
     [[[1, "q", "r"], "q", "r"], "as its score, an array of length 3"],
     [new Map([["score", 1]]), "a value of type Map"],

@@ -34,8 +34,8 @@ export interface ScoreRecord {
 /** The form of verl's async reward agent: score (or record), the query and the response that were judged. */
 export type ScoreTuple = readonly [
   score: ScoreValue | ScoreRecord | null,
-  query: unknown,
-  response: unknown,
+  query: string | null | undefined,
+  response: string | null | undefined,
 ];
 
 /** null: the function cannot tell. That is no zero: the sample is invalid (CannotTellError), or the next function of a cascade is asked. */

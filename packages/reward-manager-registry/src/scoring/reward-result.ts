@@ -16,7 +16,7 @@ export interface RewardResult {
 /**
  * - scalar `s` -> extra `{ acc: s }`
  * - `{ score, ...extras }` -> all keys, `score` included
- * - `[score, query, response]` -> as its score alone, plus the keys `query` and `response` (a record's own keys of that name win)
+ * - `[score, query, response]`, of which the last two are texts or null -> as its score alone, plus the keys `query` and `response` (a record's own keys of that name win)
  *
  * Booleans count 1 and 0. Throws CannotTellError where the score is null, InvalidScoreError for everything else.
  */
@@ -24,6 +24,14 @@ export function toRewardResult(output: unknown, dataSource: string): RewardResul
   if (!Array.isArray(output)) return scalarOrRecord(output, dataSource, "");
   const tuple: readonly unknown[] = output;
   if (tuple.length !== 3) throw new InvalidScoreError(dataSource, describeValue(output));
+  const [, query, response] = tuple;
+  for (const [name, said] of Object.entries({ query, response })) {
+    // Three numbers, three scores of something: whoever returns them means no query.
+    if (said !== undefined && said !== null && typeof said !== "string") {
+      const received = `an array of length 3 whose ${name} is ${describeValue(said)}`;
+      throw new InvalidScoreError(dataSource, received);
+    }
+  }
   const { rewardScore, rewardExtraInfo } = scalarOrRecord(
     tuple[0],
     dataSource,
@@ -31,7 +39,7 @@ export function toRewardResult(output: unknown, dataSource: string): RewardResul
   );
   return {
     rewardScore,
-    rewardExtraInfo: { query: tuple[1], response: tuple[2], ...rewardExtraInfo },
+    rewardExtraInfo: { query, response, ...rewardExtraInfo },
   };
 }
 
