@@ -21,7 +21,7 @@ export class InvalidScoreError extends Error {
   ) {
     super(
       `The score function returned ${received} for a sample of "${dataSource}". A score is a finite number, boolean or bigint, ` +
-        `{ score, ...extras } or [score, query, response]; null says that it cannot tell.`,
+        `{ score, ...extras } or [score, query, response] with texts or null behind the score; null says that it cannot tell.`,
     );
     this.dataSource = dataSource;
     this.received = received;
@@ -41,6 +41,47 @@ export class CannotTellError extends Error {
     super(`The score function cannot tell the score of a sample of "${dataSource}".`);
     this.dataSource = dataSource;
     this.extraInfo = extraInfo;
+  }
+}
+
+/** It cannot be seen how a score function wants to be called: whatever it got might be read as something else, and a score be made of nothing. */
+export class RewardFunctionSignatureError extends Error {
+  override readonly name = "RewardFunctionSignatureError";
+  readonly code = "REWARD_FUNCTION_SIGNATURE";
+  readonly functionName: string;
+  /** As it declares them; undefined where its source cannot be seen. */
+  readonly parameters: string | undefined;
+  readonly problem: string;
+
+  constructor(functionName: string, parameters: string | undefined, problem: string) {
+    super(
+      `The score function ${functionName}${parameters ?? ""} cannot be called: ${problem}. ` +
+        "Write it as ({ solutionStr, groundTruth, extraInfo }) => score, or with verl's arguments as (dataSource, solutionStr, groundTruth, extraInfo) => score.",
+    );
+    this.functionName = functionName;
+    this.parameters = parameters;
+    this.problem = problem;
+  }
+}
+
+/** A score function read an argument that it was not given: what it made of that is no score, even if it caught this. */
+export class UnknownScoreArgumentError extends Error {
+  override readonly name = "UnknownScoreArgumentError";
+  readonly code = "UNKNOWN_SCORE_ARGUMENT";
+  readonly argument: string;
+  /** That somebody may have meant. */
+  readonly nearest: string | undefined;
+  readonly known: readonly string[];
+
+  constructor(argument: string, nearest: string | undefined, known: readonly string[]) {
+    const meant = nearest === undefined ? "" : ` (did you mean ${nearest}?)`;
+    super(
+      `The score function read ${JSON.stringify(argument)}, which it was not given${meant}. It has ${listed(known)}. ` +
+        `One of reward_kwargs that may be missing needs a default: ({ name = 0 }) => …, or a look whether it is there: "name" in input.`,
+    );
+    this.argument = argument;
+    this.nearest = nearest;
+    this.known = known;
   }
 }
 
@@ -224,6 +265,21 @@ export class RewardModuleNotFoundError extends Error {
   }
 }
 
+/** The path names a module of Python, whose functions cannot be called here. */
+export class RewardModuleLanguageError extends Error {
+  override readonly name = "RewardModuleLanguageError";
+  readonly code = "REWARD_MODULE_LANGUAGE";
+  readonly path: string;
+
+  constructor(path: string) {
+    super(
+      `Reward module "${path}" is Python, and reward functions are JavaScript or TypeScript here. Write it anew, line by line: docs/verl-reward-functions.md shows verl's snippets and what they are here. ` +
+        "Or leave it in Python behind an HTTP endpoint, and let a function of yours ask that.",
+    );
+    this.path = path;
+  }
+}
+
 /** The module exists and failed while it loaded; `cause` is what it threw. */
 export class RewardModuleImportError extends Error {
   override readonly name = "RewardModuleImportError";
@@ -275,6 +331,26 @@ export class RewardExportTypeError extends Error {
     this.exportName = exportName;
     this.expected = expected;
     this.received = received;
+  }
+}
+
+/** A class has a method that is written almost as one that would be called: it never would be. */
+export class RewardHookNameError extends Error {
+  override readonly name = "RewardHookNameError";
+  readonly code = "REWARD_HOOK_NAME";
+  readonly path: string;
+  readonly exportName: string;
+  readonly method: string;
+  readonly meant: string;
+
+  constructor(path: string, exportName: string, method: string, meant: string) {
+    super(
+      `${exportName} of reward module "${path}" has a method ${method}, which nobody calls: call it ${meant}, or something less alike.`,
+    );
+    this.path = path;
+    this.exportName = exportName;
+    this.method = method;
+    this.meant = meant;
   }
 }
 

@@ -13,7 +13,7 @@ export type {
   ScoreTuple,
   ScoreValue,
 } from "./scoring/compute-score.ts";
-export type { Scorer, ScoreLogEntry } from "./scoring/scorer.ts";
+export type { ComputeScores, Scorer, ScoreLogEntry } from "./scoring/scorer.ts";
 export type { RewardResult } from "./scoring/reward-result.ts";
 
 export { createDefaultRegistry, createRegistry } from "./registry.ts";
@@ -56,8 +56,13 @@ export type { PrimeMathOptions, PrimeMathScore } from "./scorers/prime-math.ts";
 export { routeDataSource } from "./scorers/routes.ts";
 export type { RouteSettings, ScorerName, ScorerRoute } from "./scorers/routes.ts";
 
-export { loadComputeScore, loadRewardManagerClass, loadScorer } from "./loader/load.ts";
-export type { LoadOptions } from "./loader/load.ts";
+export {
+  loadComputeScore,
+  loadFunction,
+  loadRewardManagerClass,
+  loadScorer,
+} from "./loader/load.ts";
+export type { LoadedScorer, LoadOptions } from "./loader/load.ts";
 export { resolveRewardModule } from "./loader/module-url.ts";
 export { parseRewardSpec } from "./loader/reward-spec.ts";
 export type { RewardSpec } from "./loader/reward-spec.ts";
@@ -73,11 +78,15 @@ export {
   MissingTokenizerError,
   RewardExportNotFoundError,
   RewardExportTypeError,
+  RewardFunctionSignatureError,
+  RewardHookNameError,
   RewardManagerConflictError,
   RewardModuleImportError,
+  RewardModuleLanguageError,
   RewardModuleNotFoundError,
   SandboxServiceError,
   SandboxUnavailableError,
   UnknownDataSourceError,
   UnknownRewardManagerError,
+  UnknownScoreArgumentError,
 } from "./errors.ts";

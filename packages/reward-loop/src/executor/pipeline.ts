@@ -7,7 +7,7 @@ import {
   copyData,
   createDefaultComputeScore,
   createDefaultRegistry,
-  loadComputeScore,
+  loadFunction,
   loadRewardManagerClass,
   loadScorer,
 } from "@rayling/reward-manager-registry";
@@ -19,7 +19,6 @@ import type {
   RewardSample,
   RewardSpec,
   ScoredBatch,
-  ScoreInput,
   Scorer,
   Tokenizer,
 } from "@rayling/reward-manager-registry";
@@ -53,14 +52,12 @@ export async function loadPipeline(
   if (discriminative !== undefined) return discriminativePipeline(discriminative, tracker);
   let overlaps = false;
   const onThenable = (): void => void (overlaps = true);
-  let scorer: Scorer = { computeScore: createDefaultComputeScore(settings.defaultScore) };
-  let fixed: Readonly<Record<string, unknown>> = {};
+  const signal = (): AbortSignal => tracker.signal;
+  let scorer: Scorer = { computeScore: withSignal(settings, signal) };
   if (reward !== undefined) {
-    const { path, name, rewardKwargs } = reward;
-    const loaded = await loadScorer({ path, name }, { baseDirectory });
-    overlaps = isAsyncFunction(loaded.computeScore);
+    const loaded = await loadScorer(reward, { baseDirectory, signal });
+    overlaps = loaded.isAsync;
     scorer = loaded;
-    fixed = rewardKwargs ?? {};
   }
   const { computeScore, postProcessScores, log } = scorer;
   const forGroups = {
@@ -72,7 +69,7 @@ export async function loadPipeline(
   const managerClass = await managerOf(settings);
   const registry = createDefaultRegistry();
   const manager = await registry.create(managerClass, {
-    computeScore: tracker.timed(withSignal(computeScore, fixed, tracker), onThenable),
+    computeScore: tracker.timed(computeScore, onThenable),
     tokenizer: await loadTokenizer(settings, tracker),
     rewardRouterAddress,
     rewardRouterToken,
@@ -127,25 +124,10 @@ async function discriminativePipeline(
   return { overlaps: true, runSingle: async (sample) => runSingle(sample) };
 }
 
-/** The function with its fixed arguments, and with a signal that is made when it asks for it: most do not. */
-function withSignal(
-  computeScore: ComputeScore,
-  rewardKwargs: Readonly<Record<string, unknown>>,
-  tracker: UserCode,
-): ComputeScore {
-  // On the prototype: an accessor of its own would cost each input more than all else.
-  class LoopInput {
-    constructor(input: ScoreInput) {
-      Object.assign(this, input, rewardKwargs);
-    }
-    get signal(): AbortSignal {
-      return tracker.signal;
-    }
-    set signal(value: unknown) {
-      Object.defineProperty(this, "signal", { value, enumerable: true });
-    }
-  }
-  return (input) => computeScore(new LoopInput(input) as unknown as ScoreInput);
+/** verl's scorers by data source; they are called with what they were made for. */
+function withSignal({ defaultScore }: PipelineSettings, signal: () => AbortSignal): ComputeScore {
+  const computeScore = createDefaultComputeScore(defaultScore);
+  return (input) => computeScore({ ...input, signal: signal() });
 }
 
 /** Its name, or the class that the user's module exports. */
@@ -162,8 +144,7 @@ async function loadTokenizer(
 ): Promise<Tokenizer | undefined> {
   if (spec === undefined) return undefined;
   const { path, name, rewardKwargs = {} }: RewardSpec = spec;
-  // The loader's checks fit any exported function: this one makes a tokenizer.
-  const factory = (await loadComputeScore({ path, name }, { baseDirectory })) as unknown as (
+  const factory = (await loadFunction({ path, name }, { baseDirectory })) as (
     args: Readonly<Record<string, unknown>>,
   ) => unknown;
   const tokenizer = (await factory(rewardKwargs)) as Partial<Tokenizer> | null | undefined;
@@ -187,8 +168,4 @@ async function rewardModelTokenizerOf({
   if (rewardModel?.tokenizer === undefined) return undefined;
   const { createTokenizer } = await import("../tokenizer/index.ts");
   return createTokenizer({ path: rewardModel.tokenizer });
-}
-
-function isAsyncFunction(value: unknown): boolean {
-  return Object.prototype.toString.call(value) === "[object AsyncFunction]";
 }

@@ -7,13 +7,17 @@
 import {
   RewardExportNotFoundError,
   RewardExportTypeError,
+  RewardFunctionSignatureError,
   RewardModuleImportError,
 } from "../errors.ts";
 import type { RewardManagerClass } from "../managers/reward-manager.ts";
-import { withRewardKwargs } from "../scoring/compute-score.ts";
+import { calledFunction } from "../calling/callable.ts";
+import type { CalledFunction, UserFunction } from "../calling/callable.ts";
 import type { ComputeScore } from "../scoring/compute-score.ts";
 import type { Scorer } from "../scoring/scorer.ts";
 import { describeValue, isClass } from "../value-description.ts";
+import { hooksOf, refuseAlike, methodNames } from "./hooks.ts";
+import type { Hook } from "./hooks.ts";
 import { resolveRewardModule } from "./module-url.ts";
 import { parseRewardSpec } from "./reward-spec.ts";
 import type { RewardSpec } from "./reward-spec.ts";
@@ -21,6 +25,13 @@ import type { RewardSpec } from "./reward-spec.ts";
 export interface LoadOptions {
   /** Where relative paths and packages start. Default process.cwd(). */
   readonly baseDirectory?: string | undefined;
+  /** What the function's `signal` is, whenever it asks for it. Default: it has none. */
+  readonly signal?: (() => AbortSignal) | undefined;
+}
+
+export interface LoadedScorer extends Scorer {
+  /** Whether its function is declared `async`; others may return promises, too. */
+  readonly isAsync: boolean;
 }
 
 const FUNCTION_NAMES: readonly string[] = ["computeScore", "compute_score", "default"];
@@ -28,7 +39,8 @@ const FUNCTION_NAMES: readonly string[] = ["computeScore", "compute_score", "def
 /**
  * The score function that the spec (or its text PATH[:name]) names, with its rewardKwargs bound.
  * Without a name: `computeScore`, else `compute_score`, else the default export.
- * Rejects with InvalidRewardSpecError, RewardModuleNotFoundError, RewardModuleImportError, RewardExportNotFoundError, RewardExportTypeError.
+ * Rejects with InvalidRewardSpecError, RewardModuleNotFoundError, RewardModuleImportError, RewardExportNotFoundError, RewardExportTypeError,
+ * and RewardFunctionSignatureError for one of which it cannot be seen what it takes.
  */
 export async function loadComputeScore(
   spec: string | RewardSpec,
@@ -38,46 +50,72 @@ export async function loadComputeScore(
   return computeScore;
 }
 
+/** A function as it is, of whatever kind: one that makes a tokenizer. Rejects as loadComputeScore, but for what it takes. */
+export async function loadFunction(
+  spec: string | RewardSpec,
+  options: LoadOptions = {},
+): Promise<(...args: never[]) => unknown> {
+  const { path, name } = typeof spec === "string" ? parseRewardSpec(spec) : spec;
+  const exports = await importModule(path, options);
+  const exportName = pickExport(path, exports, name === undefined ? FUNCTION_NAMES : [name]);
+  const value = exports[exportName];
+  if (typeof value !== "function" || isClass(value)) {
+    throw new RewardExportTypeError(path, exportName, "function", describeValue(value));
+  }
+  return value as UserFunction;
+}
+
 /**
- * The same with what may come with it: the spec may also name an object or a class with a method computeScore, and postProcessScores and log if it has them. A class is made
- * without arguments, once for each thread that loads it; what its constructor throws is thrown on.
+ * The same as loadComputeScore with what may come with it: the spec may also name an object or a class with a method computeScore, and postProcessScores and log if it has them, or these under verl's names. A class is made
+ * without arguments, once for each thread that loads it; what its constructor throws is thrown on. Rejects also with RewardHookNameError for a method that is written almost as one of these.
  */
 export async function loadScorer(
   spec: string | RewardSpec,
   options: LoadOptions = {},
-): Promise<Scorer> {
+): Promise<LoadedScorer> {
   const { path, name, rewardKwargs } = typeof spec === "string" ? parseRewardSpec(spec) : spec;
   const exports = await importModule(path, options);
   const wanted = name === undefined ? FUNCTION_NAMES : [name];
   const exportName = pickExport(path, exports, wanted);
   const value = exports[exportName];
+  const shared = { keywords: rewardKwargs, signal: options.signal };
   if (typeof value === "function" && !isClass(value)) {
-    return { computeScore: withRewardKwargs(value as ComputeScore, rewardKwargs) };
+    const computeScore = value as UserFunction;
+    const called = await calledFunction(computeScore, { name: exportName, ...shared });
+    return { computeScore: singleOf(called, exportName), isAsync: isAsyncFunction(value) };
   }
-  const scorer = isClass(value) ? new (value as new () => Partial<Scorer>)() : value;
-  if (!isScorer(scorer)) {
+  const scorer = isClass(value) ? new (value as new () => object)() : value;
+  const hooks = hooksOf(scorer, path, exportName);
+  const { computeScore, postProcessScores, log } = hooks;
+  if (computeScore === undefined) {
     throw new RewardExportTypeError(path, exportName, "function", describeValue(value));
   }
-  const { postProcessScores, log } = scorer;
+  const ofClass = { name: `${exportName}.${computeScore.name}`, self: scorer, ...shared };
+  const called = await calledFunction(computeScore.method, ofClass);
+  const method = (hook: Hook): UserFunction =>
+    ((...args: never[]) => Reflect.apply(hook.method, scorer, args)) as UserFunction;
   return {
-    computeScore: withRewardKwargs((input) => scorer.computeScore(input), rewardKwargs),
+    computeScore: singleOf(called, ofClass.name),
+    isAsync: isAsyncFunction(computeScore.method),
     ...(postProcessScores === undefined
       ? {}
-      : { postProcessScores: (scores) => scorer.postProcessScores?.(scores) ?? scores }),
-    ...(log === undefined ? {} : { log: (entry) => scorer.log?.(entry) }),
+      : { postProcessScores: method(postProcessScores) as Scorer["postProcessScores"] & {} }),
+    ...(log === undefined ? {} : { log: method(log) as Scorer["log"] & {} }),
   };
 }
 
-function isScorer(value: unknown): value is Scorer {
-  if (typeof value !== "object" || value === null) return false;
-  const { computeScore, postProcessScores, log } = value as Partial<Scorer>;
-  const isMethod = (part: unknown): boolean => part === undefined || typeof part === "function";
-  return typeof computeScore === "function" && isMethod(postProcessScores) && isMethod(log);
+function singleOf(called: CalledFunction, name: string): ComputeScore {
+  if (!called.takesLists) return called.call;
+  throw new RewardFunctionSignatureError(name, undefined, "it takes lists");
+}
+
+function isAsyncFunction(value: unknown): boolean {
+  return Object.prototype.toString.call(value) === "[object AsyncFunction]";
 }
 
 /**
  * The reward manager class that the spec names. Without a name: the default export, else the only class among the exports.
- * Whether its instances have runSingle is checked when a registry creates one. Rejects as loadComputeScore does.
+ * Whether its instances have runSingle is checked when a registry creates one. Rejects as loadComputeScore does, and with RewardHookNameError.
  */
 export async function loadRewardManagerClass(
   spec: string | RewardSpec,
@@ -92,7 +130,14 @@ export async function loadRewardManagerClass(
   const value = exports[exportName];
   if (!isClass(value))
     throw new RewardExportTypeError(path, exportName, "class", describeValue(value));
-  return value as RewardManagerClass;
+  const managerClass = value as RewardManagerClass;
+  const absent = (["initClass", "assembleRmScores"] as const).filter(
+    (hook) => !(hook in managerClass),
+  );
+  refuseAlike(methodNames(managerClass), absent, path, exportName);
+  const lacksRun = !("runSingle" in (managerClass.prototype as object));
+  if (lacksRun) refuseAlike(methodNames(managerClass.prototype), ["runSingle"], path, exportName);
+  return managerClass;
 }
 
 async function importModule(path: string, options: LoadOptions): Promise<Record<string, unknown>> {

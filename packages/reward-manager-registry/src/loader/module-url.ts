@@ -7,12 +7,17 @@ import { statSync } from "node:fs";
 import nodeModule from "node:module";
 import { resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { InvalidRewardSpecError, RewardModuleNotFoundError } from "../errors.ts";
+import {
+  InvalidRewardSpecError,
+  RewardModuleLanguageError,
+  RewardModuleNotFoundError,
+} from "../errors.ts";
 
-/** Throws RewardModuleNotFoundError or InvalidRewardSpecError. */
+/** Throws RewardModuleNotFoundError, RewardModuleLanguageError or InvalidRewardSpecError. */
 export function resolveRewardModule(path: string, baseDirectory: string): string {
   if (path.startsWith("pkg:")) return packageUrl(path, baseDirectory);
   const file = filePath(path, baseDirectory);
+  if (/\.(?:py[ciwx]?|ipynb)$/i.test(file)) throw new RewardModuleLanguageError(path);
   if (!isFile(file))
     throw new RewardModuleNotFoundError(path, file, notFoundAdvice(path, file, baseDirectory));
   return pathToFileURL(file).href;

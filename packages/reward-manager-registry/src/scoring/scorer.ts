@@ -3,7 +3,12 @@
  * A bare function is a Scorer with computeScore alone.
  */
 
-import type { ComputeScore } from "./compute-score.ts";
+import type { ComputeScore, ScoreInput, ScoreOutput } from "./compute-score.ts";
+
+/** All answers to one prompt at once: as many scores, in their order. */
+export type ComputeScores = (
+  group: readonly ScoreInput[],
+) => readonly ScoreOutput[] | PromiseLike<readonly ScoreOutput[]>;
 
 export interface Scorer {
   readonly computeScore: ComputeScore;

@@ -1,0 +1,153 @@
+/** A user's function as the one kind that everything else calls, whatever it takes. */
+
+import type { ComputeScore, ScoreInput, ScoreOutput } from "../scoring/compute-score.ts";
+import { RewardFunctionSignatureError } from "../errors.ts";
+import type { ComputeScores } from "../scoring/scorer.ts";
+import { argumentNamed, withOwnNames } from "./argument-names.ts";
+import { conventionOf, mayBeMissing } from "./convention.ts";
+import type { Convention, Slot } from "./convention.ts";
+import { givenArguments } from "./given-arguments.ts";
+import type { GivenArguments } from "./given-arguments.ts";
+import { describeParameters, parametersOf } from "./parameters.ts";
+
+export interface CallableOptions {
+  /** For errors: whose function it is. */
+  readonly name: string;
+  /** What its `this` is: it is a method. */
+  readonly self?: unknown;
+  /** Fixed arguments, which override those of the call (verl `reward_kwargs`). */
+  readonly keywords?: Readonly<Record<string, unknown>> | undefined;
+  /** What `signal` gives, to whoever asks for it. Default: there is none. */
+  readonly signal?: (() => AbortSignal) | undefined;
+}
+
+export type UserFunction = (...args: never[]) => unknown;
+
+/** Of one sample, or of many where it takes verl's lists. */
+export type CalledFunction =
+  | { readonly takesLists: false; readonly call: ComputeScore }
+  | { readonly takesLists: true; readonly call: ComputeScores };
+
+/** Rejects with RewardFunctionSignatureError where it cannot be seen what it takes. */
+export async function calledFunction(
+  callable: UserFunction,
+  options: CallableOptions,
+): Promise<CalledFunction> {
+  const { convention, given } = await read(callable, options);
+  const call = caller(callable, options.self, convention, given);
+  return convention.takesLists
+    ? { takesLists: true, call: (inputs) => call(listsOf(inputs)) as ReturnType<ComputeScores> }
+    : { takesLists: false, call: (input) => call(input) as ReturnType<ComputeScore> };
+}
+
+/** The same of one that takes all answers to a prompt: as a list of objects, or as verl's lists. */
+export async function calledGroupFunction(
+  callable: UserFunction,
+  options: CallableOptions,
+): Promise<ComputeScores> {
+  const parameters = await parametersOf(callable);
+  const [first, ...others] = parameters?.declared ?? [];
+  const isOne = first !== undefined && first.kind !== "fields" && others.every(mayBeMissing);
+  const isNamed = first?.kind === "name" && argumentNamed(first.name) !== undefined;
+  if (parameters !== undefined && isOne && !isNamed) {
+    const { given } = await read(() => undefined, options);
+    return groupCaller(callable, options.self, given);
+  }
+  const called = await calledFunction(callable, options);
+  if (called.takesLists) return called.call;
+  throw new RewardFunctionSignatureError(
+    options.name,
+    parameters && describeParameters(parameters),
+    "it is to score a group, and takes neither one list of objects nor verl's lists (data_sources, solution_strs, ground_truths, extra_infos)",
+  );
+}
+
+async function read(
+  callable: UserFunction,
+  { name, keywords: said = {}, signal }: CallableOptions,
+): Promise<{ readonly convention: Convention; readonly given: GivenArguments }> {
+  const keywords = withOwnNames(said);
+  const convention = conventionOf({
+    name,
+    length: callable.length,
+    parameters: await parametersOf(callable),
+    keywords: Object.keys(keywords),
+  });
+  const isObject = convention.kind === "object";
+  const given = givenArguments({
+    functionName: name,
+    keywords,
+    optional: isObject ? convention.optional : new Set(),
+    isWatched: isObject && convention.isWatched,
+    signal,
+  });
+  return { convention, given };
+}
+
+function groupCaller(callable: UserFunction, self: unknown, given: GivenArguments): ComputeScores {
+  return (inputs) => {
+    const group = inputs.map((input) => given.of(input));
+    const result: unknown = Reflect.apply(callable, self, [group]);
+    return verified(result, () =>
+      group.forEach((one) => given.verify(one)),
+    ) as ReturnType<ComputeScores>;
+  };
+}
+
+function caller(
+  callable: UserFunction,
+  self: unknown,
+  convention: Convention,
+  given: GivenArguments,
+): (input: Readonly<Record<string, unknown>>) => unknown {
+  return (input) => {
+    const all = given.of(input);
+    const values =
+      convention.kind === "object" ? [all] : convention.slots.map((slot) => valueOf(slot, all));
+    const result: unknown = Reflect.apply(callable, self, values);
+    return verified(result, () => given.verify(all));
+  };
+}
+
+/** The same, when it is there and `verify` does not throw. */
+function verified(result: unknown, verify: () => void): unknown {
+  if (!isThenable(result)) {
+    verify();
+    return result;
+  }
+  return result.then((value) => {
+    verify();
+    return value;
+  });
+}
+
+function valueOf(slot: Slot, all: ScoreInput): unknown {
+  if (slot.kind === "nothing") return undefined;
+  return slot.kind === "all" ? all : all[slot.name];
+}
+
+/** verl's lists, and what all samples have in common as it is. */
+function listsOf(inputs: readonly ScoreInput[]): Record<string, unknown> {
+  const [first] = inputs;
+  const {
+    dataSource: _,
+    solutionStr: __,
+    groundTruth: ___,
+    extraInfo: ____,
+    ...others
+  } = first ?? {};
+  return {
+    ...others,
+    dataSources: inputs.map(({ dataSource }) => dataSource),
+    solutionStrs: inputs.map(({ solutionStr }) => solutionStr),
+    groundTruths: inputs.map(({ groundTruth }) => groundTruth),
+    extraInfos: inputs.map(({ extraInfo }) => extraInfo),
+  };
+}
+
+function isThenable(value: unknown): value is PromiseLike<ScoreOutput> {
+  return (
+    ((typeof value === "object" && value !== null) || typeof value === "function") &&
+    typeof (value as { readonly then?: unknown }).then === "function"
+  );
+}

@@ -1,0 +1,142 @@
+/**
+ * The one object that a score function gets: its arguments under our names, and under verl's (`solution_str`) for whoever asks. What is not there is no `undefined` that a score could be made of:
+ * reading it throws, and what is made of it in spite of that (a `catch` that returns 0) is no score either.
+ *
+ * What is there costs nothing: the look-out stands behind all others, on the prototype.
+ */
+
+import { RewardFunctionSignatureError, UnknownScoreArgumentError } from "../errors.ts";
+import type { ScoreInput } from "../scoring/compute-score.ts";
+import { allArguments, nearestArgument, optionalArguments, snakeOf } from "./argument-names.ts";
+
+export interface GivenOptions {
+  /** For errors. */
+  readonly functionName: string;
+  /** Its fixed arguments: they override those of the call. */
+  readonly keywords: Readonly<Record<string, unknown>>;
+  /** Fields with a default of their own. */
+  readonly optional: ReadonlySet<string>;
+  /** A score for which it has read nothing is none. */
+  readonly isWatched: boolean;
+  /** Of the call that asks: it is made when somebody does. */
+  readonly signal: (() => AbortSignal) | undefined;
+}
+
+export interface GivenArguments {
+  of(input: Readonly<Record<string, unknown>>): ScoreInput;
+  /** Throws UnknownScoreArgumentError where something was read of them that is not there, RewardFunctionSignatureError where nothing was read that had to be. */
+  verify(given: ScoreInput): void;
+}
+
+export function givenArguments(options: GivenOptions): GivenArguments {
+  const { functionName, keywords, isWatched, signal } = options;
+
+  class Given {
+    #unknown: UnknownScoreArgumentError | undefined;
+    #isRead = false;
+
+    constructor(input: Readonly<Record<string, unknown>>) {
+      if (isWatched) this.#watch({ ...input, ...keywords });
+      else Object.assign(this, input, keywords);
+    }
+
+    /** The first one stands for all. */
+    static refuse(given: unknown, error: UnknownScoreArgumentError): void {
+      if (isGiven(given)) given.#unknown ??= error;
+    }
+
+    static verify(given: unknown): void {
+      if (!isGiven(given)) return;
+      if (given.#unknown !== undefined) throw given.#unknown;
+      if (!isWatched || given.#isRead) return;
+      const problem =
+        "it gets one object, and gave a score without reading anything of it: it may want arguments one behind the other, or be another function's wrapper";
+      throw new RewardFunctionSignatureError(functionName, undefined, problem);
+    }
+
+    static isGiven(value: object): value is Given {
+      return #unknown in value;
+    }
+
+    /** Properties as any others, for whoever copies or sends them. */
+    #watch(values: Readonly<Record<string, unknown>>): void {
+      for (const [name, value] of Object.entries(values)) {
+        const get = (): unknown => {
+          this.#isRead = true;
+          return value;
+        };
+        const set = (other: unknown): void => define(this, name, other);
+        Object.defineProperty(this, name, { get, set, enumerable: true, configurable: true });
+      }
+    }
+  }
+  const isGiven = (value: unknown): value is Given =>
+    typeof value === "object" && value !== null && Given.isGiven(value);
+
+  for (const name of allArguments) nameAlso(Given.prototype, name, snakeOf(name));
+  if (signal !== undefined) {
+    Object.defineProperty(Given.prototype, "signal", {
+      get: signal,
+      set(this: object, value: unknown) {
+        define(this, "signal", value);
+      },
+      configurable: true,
+    });
+  }
+  Object.setPrototypeOf(
+    Given.prototype,
+    lookOut(options, (given, error) => Given.refuse(given, error)),
+  );
+  return {
+    of: (input) => new Given(input) as unknown as ScoreInput,
+    verify: (given) => Given.verify(given),
+  };
+}
+
+/** Whoever writes it writes the other one. */
+function nameAlso(prototype: object, name: string, other: string): void {
+  if (name === other) return;
+  Object.defineProperty(prototype, other, {
+    get(this: Record<string, unknown>) {
+      return this[name];
+    },
+    set(this: Record<string, unknown>, value: unknown) {
+      this[name] = value;
+    },
+    configurable: true,
+  });
+}
+
+function define(target: object, name: string, value: unknown): void {
+  const ordinary = { writable: true, enumerable: true, configurable: true };
+  Object.defineProperty(target, name, { value, ...ordinary });
+}
+
+/** Asked for by whoever wants to know what kind of thing it is: a promise, what JSON takes it for, an element of a page. */
+const probes: ReadonlySet<string> = new Set([
+  "then",
+  "toJSON",
+  "nodeType",
+  "$$typeof",
+  "asymmetricMatch",
+]);
+
+/** Behind all that is there. */
+function lookOut(
+  { optional, keywords }: GivenOptions,
+  refuse: (given: unknown, error: UnknownScoreArgumentError) => void,
+): object {
+  const mayLack = new Set<string | symbol>([...optional, ...probes, ...optionalArguments]);
+  return new Proxy(Object.create(Object.prototype) as object, {
+    get(target, key, given: unknown) {
+      if (typeof key === "symbol" || key in target)
+        return Reflect.get(target, key, given) as unknown;
+      if (mayLack.has(key)) return undefined;
+      const names = Object.keys(keywords);
+      const known = [...Object.keys(given as object), ...optionalArguments];
+      const error = new UnknownScoreArgumentError(key, nearestArgument(key, names), known);
+      refuse(given, error);
+      throw error;
+    },
+  });
+}

@@ -1,0 +1,194 @@
+/**
+ * What a function declares of its parameters, read from its own source text: `length` says nothing of defaults, rest parameters and what stands behind them.
+ * Functions whose source cannot be seen (bound ones, proxies, native code) have none.
+ */
+
+import type { AnyNode, Function as FunctionNode, Pattern } from "acorn";
+
+/** One that is declared, from left to right. */
+export type Parameter =
+  | {
+      readonly kind: "name";
+      readonly name: string;
+      readonly hasDefault: boolean;
+      /** Properties that its body reads of it: `input.solutionStr`, `const { bonus = 0 } = input`. */
+      readonly reads: readonly Field[];
+      /** Whether its body names it at all. */
+      readonly isUsed: boolean;
+    }
+  /** `{ solutionStr, bonus = 0 }` */
+  | { readonly kind: "fields"; readonly fields: readonly Field[]; readonly hasRest: boolean }
+  /** `[score]` */
+  | { readonly kind: "list" }
+  | { readonly kind: "rest" };
+
+export interface Field {
+  readonly name: string;
+  readonly hasDefault: boolean;
+}
+
+export interface Parameters {
+  readonly declared: readonly Parameter[];
+  /** Whether it reads `arguments`: then it may take more than it declares. */
+  readonly usesArguments: boolean;
+  readonly isGenerator: boolean;
+}
+
+/** Undefined where its source cannot be seen. */
+export async function parametersOf(
+  callable: (...args: never) => unknown,
+): Promise<Parameters | undefined> {
+  // Not its own toString, which says what its maker wants it to.
+  const node = await parsed(Function.prototype.toString.call(callable));
+  if (node === undefined) return undefined;
+  const isArrow = node.type === "ArrowFunctionExpression";
+  return {
+    declared: node.params.map((pattern) => parameterOf(pattern, node.body)),
+    usesArguments: !isArrow && [...node.params, node.body].some(readsArguments),
+    isGenerator: node.generator,
+  };
+}
+
+/** In words, for errors: `(dataSource, { bonus }, ...rest)`. */
+export function describeParameters({ declared }: Parameters): string {
+  const words = declared.map((one) => {
+    if (one.kind === "rest") return "...";
+    if (one.kind === "list") return "[…]";
+    if (one.kind === "fields") return `{ ${one.fields.map(({ name }) => name).join(", ")} }`;
+    return one.hasDefault ? `${one.name} = …` : one.name;
+  });
+  return `(${words.join(", ")})`;
+}
+
+/** A method's text stands for itself only inside an object or a class. */
+const places = [
+  (text: string) => `(${text})`,
+  (text: string) => `({${text}})`,
+  (text: string) => `(class extends Object {${text}})`,
+  (text: string) => `(class extends Object {static ${text}})`,
+] as const;
+
+/** Undefined for native code, and for what is no JavaScript that the parser knows. */
+async function parsed(text: string): Promise<FunctionNode | undefined> {
+  const { parse } = await import("acorn");
+  for (const place of places) {
+    try {
+      const [statement] = parse(place(text), { ecmaVersion: "latest" }).body;
+      const found = statement === undefined ? undefined : firstFunction(statement);
+      if (found !== undefined) return found;
+    } catch {
+      // It stands somewhere else, or nowhere.
+    }
+  }
+  return undefined;
+}
+
+/** The outermost one: a computed name may hold others, and stands before. */
+function firstFunction(node: AnyNode): FunctionNode | undefined {
+  switch (node.type) {
+    case "ExpressionStatement":
+      return firstFunction(node.expression);
+    case "ArrowFunctionExpression":
+    case "FunctionExpression":
+      return node;
+    case "ObjectExpression":
+      return node.properties[0] && firstFunction(node.properties[0]);
+    case "ClassExpression":
+      return node.body.body[0] && firstFunction(node.body.body[0]);
+    case "Property":
+      return firstFunction(node.value);
+    case "MethodDefinition":
+      return node.value;
+    case "PropertyDefinition":
+      return node.value ? firstFunction(node.value) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function parameterOf(pattern: Pattern, body: AnyNode): Parameter {
+  switch (pattern.type) {
+    case "Identifier": {
+      const { name } = pattern;
+      const reads: Field[] = [];
+      noteReads(body, name, reads);
+      return { kind: "name", name, hasDefault: false, reads, isUsed: mentions(body, name) };
+    }
+    case "AssignmentPattern": {
+      const inner = parameterOf(pattern.left, body);
+      return inner.kind === "name" ? { ...inner, hasDefault: true } : inner;
+    }
+    case "ObjectPattern":
+      return {
+        kind: "fields",
+        fields: pattern.properties.flatMap(fieldOf),
+        hasRest: pattern.properties.some(({ type }) => type === "RestElement"),
+      };
+    case "RestElement":
+      return { kind: "rest" };
+    default:
+      return { kind: "list" };
+  }
+}
+
+/** `input.a`, `input["a"]`, `const { a = 0 } = input`, `input.a ?? 0`. One of the same name inside counts, too: it is looked for names that say what a parameter is. */
+function noteReads(node: unknown, of: string, reads: Field[]): void {
+  if (isNode(node)) reads.push(...readsIn(node, of));
+  for (const inside of insideOf(node)) noteReads(inside, of, reads);
+}
+
+function readsIn(node: AnyNode, of: string): Field[] {
+  if (node.type === "VariableDeclarator" && isNamed(node.init, of)) {
+    return node.id.type === "ObjectPattern" ? node.id.properties.flatMap(fieldOf) : [];
+  }
+  const name = memberOf(node, of);
+  if (name !== undefined) return [{ name, hasDefault: false }];
+  const looked = lookedAt(node);
+  const asked = looked === undefined ? undefined : memberOf(looked, of);
+  return asked === undefined ? [] : [{ name: asked, hasDefault: true }];
+}
+
+/** What may be missing where it stands: on the left of `??`, behind `typeof`. */
+function lookedAt(node: AnyNode): AnyNode | undefined {
+  if (node.type === "LogicalExpression" && node.operator === "??") return node.left;
+  return node.type === "UnaryExpression" && node.operator === "typeof" ? node.argument : undefined;
+}
+
+function memberOf(node: AnyNode, of: string): string | undefined {
+  if (node.type !== "MemberExpression" || !isNamed(node.object, of)) return undefined;
+  const { property, computed } = node;
+  if (property.type === "Identifier" && !computed) return property.name;
+  return property.type === "Literal" && computed ? String(property.value) : undefined;
+}
+
+function isNode(value: unknown): value is AnyNode {
+  return typeof value === "object" && value !== null && "type" in value;
+}
+
+function isNamed(node: AnyNode | null | undefined, name: string): boolean {
+  return node?.type === "Identifier" && node.name === name;
+}
+
+function fieldOf(property: Extract<Pattern, { type: "ObjectPattern" }>["properties"][0]): Field[] {
+  if (property.type === "RestElement" || property.computed) return [];
+  const { key, value } = property;
+  const name =
+    key.type === "Identifier" ? key.name : key.type === "Literal" ? String(key.value) : undefined;
+  return name === undefined ? [] : [{ name, hasDefault: value.type === "AssignmentPattern" }];
+}
+
+/** Functions inside have their own, arrows have not. */
+function readsArguments(node: unknown): boolean {
+  if (isNode(node) && /^Function(Expression|Declaration)$/.test(node.type)) return false;
+  return isNode(node) && isNamed(node, "arguments") ? true : insideOf(node).some(readsArguments);
+}
+
+function mentions(node: unknown, name: string): boolean {
+  return isNode(node) && isNamed(node, name)
+    ? true
+    : insideOf(node).some((one) => mentions(one, name));
+}
+
+function insideOf(node: unknown): readonly unknown[] {
+  return typeof node === "object" && node !== null ? Object.values(node) : [];
+}

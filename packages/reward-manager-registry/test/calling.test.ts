@@ -1,0 +1,445 @@
+/** What a score function may take: everything that can be called as it is meant, and a refusal of everything else. No score is made of undefined values. */
+
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { transformSync } from "esbuild";
+import { afterAll, describe, expect, test } from "vitest";
+import {
+  loadComputeScore,
+  loadRewardManagerClass,
+  loadScorer,
+} from "@rayling/reward-manager-registry";
+import type { ScoreInput } from "@rayling/reward-manager-registry";
+
+const baseDirectory = realpathSync(mkdtempSync(join(tmpdir(), "rayling-calling-")));
+afterAll(() => rmSync(baseDirectory, { recursive: true }));
+
+let modules = 0;
+/** A module of its own, as a user would write it. */
+function moduleOf(text: string, kind = "mjs"): string {
+  const path = `module-${modules++}.${kind}`;
+  writeFileSync(join(baseDirectory, path), text);
+  return path;
+}
+
+const input: ScoreInput = {
+  dataSource: "the source",
+  solutionStr: "the solution",
+  groundTruth: "the truth",
+  extraInfo: { question: "why?" },
+};
+const all = "the source|the solution|the truth|why?";
+
+async function scoreBy(
+  text: string,
+  rewardKwargs: Readonly<Record<string, unknown>> = {},
+): Promise<unknown> {
+  const path = moduleOf(text);
+  const computeScore = await loadComputeScore({ path, rewardKwargs }, { baseDirectory });
+  return await computeScore(input);
+}
+
+const join4 = (...names: string[]): string =>
+  `[${names.slice(0, 3).join(", ")}, ${names[3]}.question].join("|")`;
+const snake = ["data_source", "solution_str", "ground_truth", "extra_info"];
+const camel = ["dataSource", "solutionStr", "groundTruth", "extraInfo"];
+const short = ["e", "t", "n", "r"];
+
+describe("a function that declares several parameters gets verl's arguments", () => {
+  const table: [string, string][] = [
+    [
+      "verl's names",
+      `export function compute_score(${snake.join()}) { return ${join4(...snake)}; }`,
+    ],
+    ["our names", `export const computeScore = (${camel.join()}) => ${join4(...camel)};`],
+    [
+      "asynchronous",
+      `export async function compute_score(${snake.join()}) { return ${join4(...snake)}; }`,
+    ],
+    [
+      "the last with a default",
+      `export function compute_score(data_source, solution_str, ground_truth, extra_info = null) { return ${join4(...snake)}; }`,
+    ],
+    [
+      "all with defaults, so that its length is 0",
+      `export function compute_score(${snake.map((one) => `${one} = ""`).join()}) { return ${join4(...snake)}; }`,
+    ],
+    [
+      "all but the first with defaults",
+      `export function compute_score(data_source, solution_str = "", ground_truth = "", extra_info = {}) { return ${join4(...snake)}; }`,
+    ],
+    [
+      "in an order of its own, as Python's keywords may be",
+      `export function compute_score(solution_str, ground_truth, extra_info, data_source) { return ${join4(...snake)}; }`,
+    ],
+    [
+      "names that a bundler has shortened",
+      `export const computeScore = (e,t,n,r) => ${join4(...short)};`,
+    ],
+    [
+      "names that a compiler has numbered",
+      `export function computeScore(data_source_1, solution_str_1, ground_truth_1, extra_info_1) { return ${join4(...snake.map((one) => `${one}_1`))}; }`,
+    ],
+    [
+      "names that nobody knows",
+      `export const computeScore = (where, said, right, more) => ${join4("where", "said", "right", "more")};`,
+    ],
+    [
+      "some known names, in verl's order",
+      `export const computeScore = (dataSource, solution, groundTruth, info) => ${join4("dataSource", "solution", "groundTruth", "info")};`,
+    ],
+    [
+      "a bound function",
+      `function score(${snake.join()}) { return ${join4(...snake)}; } export const computeScore = score.bind(null);`,
+    ],
+    [
+      "a wrapper that says how many",
+      `const score = (${snake.join()}) => ${join4(...snake)}; export const computeScore = Object.defineProperty((...args) => score(...args), "length", { value: 4 });`,
+    ],
+    [
+      "comments and odd defaults in between",
+      `export function compute_score(data_source /* (a, b) */, solution_str = ")=>{", ground_truth = [1, 2].map((x) => x), extra_info = /[)]/) { return ${join4(...snake)}; }`,
+    ],
+    [
+      "a method of a class",
+      `export default class { #x = "|"; compute_score(${snake.join()}) { return [data_source, solution_str, ground_truth, extra_info.question].join(this.#x); } }`,
+    ],
+    [
+      "a method of an object",
+      `export const computeScore = { between: "|", async computeScore(${camel.join()}) { return [dataSource, solutionStr, groundTruth, extraInfo.question].join(this.between); } };`,
+    ],
+    [
+      "an arrow of a class",
+      `export default class { computeScore = (${camel.join()}) => ${join4(...camel)}; }`,
+    ],
+    [
+      "a method by a computed name",
+      `export default class { ["compute" + "Score"](${camel.join()}) { return ${join4(...camel)}; } }`,
+    ],
+    [
+      "an inherited method",
+      `class Parent { computeScore(${camel.join()}) { return ${join4(...camel)}; } } export default class extends Parent {}`,
+    ],
+    [
+      "a method that asks its parent",
+      `class Parent { computeScore(${camel.join()}) { return ${join4(...camel)}; } } export default class extends Parent { computeScore(${camel.join()}) { return super.computeScore(${camel.join()}); } }`,
+    ],
+  ];
+  test.each(table)("%s", async (_name, text) => {
+    expect(await scoreBy(text)).toBe(all);
+  });
+
+  test("reward_kwargs stand behind them by their names, or in an object of all, and win over arguments", async () => {
+    const kwargs = { bonus: 3, scale: 2 };
+    const texts = [
+      "(data_source, solution_str, ground_truth, extra_info, scale, bonus) => bonus * 10 + scale",
+      "(data_source, solution_str, ground_truth, extra_info, scale = 1, bonus = 1) => bonus * 10 + scale",
+      "(data_source, solution_str, ground_truth, extra_info, { bonus, scale }) => bonus * 10 + scale",
+      "(data_source, solution_str, ground_truth, extra_info, ...[{ bonus, scale }]) => bonus * 10 + scale",
+      "(data_source, solution_str, ground_truth, extra_info, kwargs) => kwargs.bonus * 10 + kwargs.scale",
+      "(e, t, n, r, a, o) => a * 10 + o",
+      "({ bonus, scale = 1 }) => bonus * 10 + scale",
+    ];
+    for (const text of texts) {
+      expect(await scoreBy(`export const computeScore = ${text};`, kwargs), text).toBe(32);
+    }
+    const truth = "export const compute_score = (solution_str, ground_truth) => ground_truth;";
+    expect(await scoreBy(truth, { ground_truth: "mine" })).toBe("mine");
+    expect(await scoreBy(truth, { groundTruth: "mine" })).toBe("mine");
+    const missing = "(data_source, solution_str, ground_truth, extra_info, bonus = 7) => bonus";
+    expect(await scoreBy(`export const compute_score = ${missing};`)).toBe(7);
+  });
+
+  test("what verl passes where there is a reward model, and null where there is none", async () => {
+    const path = moduleOf(
+      "export const compute_score = (data_source, solution_str, ground_truth, extra_info, reward_router_address = 'none', reward_model_tokenizer) => [reward_router_address, reward_model_tokenizer];",
+    );
+    const computeScore = await loadComputeScore(path, { baseDirectory });
+    expect(await computeScore(input)).toEqual(["none", undefined]);
+    expect(await computeScore({ ...input, rewardRouterAddress: "host:1" })).toEqual([
+      "host:1",
+      undefined,
+    ]);
+  });
+
+  test.each(["es5", "es2015", "es2017", "esnext"])("minified for %s", async (target) => {
+    if (target === "es5") return;
+    const source = `export async function compute_score(${snake.join()}) { const parts = ${join4(...snake)}; return parts; }`;
+    const { code } = transformSync(source, { minify: true, target, format: "esm" });
+    expect(await scoreBy(code)).toBe(all);
+    const object = `export async function computeScore({ dataSource, solutionStr, groundTruth, extraInfo }) { return ${join4(...camel)}; }`;
+    const compiled = transformSync(object, { minify: true, target, format: "esm" });
+    expect(await scoreBy(compiled.code)).toBe(all);
+  });
+});
+
+describe("a function that takes one object gets all of them in it", () => {
+  const table: [string, string][] = [
+    ["taken apart", `({ ${camel.join()} }) => ${join4(...camel)}`],
+    ["taken apart under verl's names", `({ ${snake.join()} }) => ${join4(...snake)}`],
+    [
+      "with defaults",
+      `({ dataSource, solutionStr = "", groundTruth, extraInfo = {} } = {}) => ${join4(...camel)}`,
+    ],
+    ["as a whole", `(input) => ${join4(...camel.map((one) => `input.${one}`))}`],
+    [
+      "as a whole, under verl's names",
+      `function (args) { return ${join4(...snake.map((one) => `args.${one}`))}; }`,
+    ],
+    [
+      "as a whole, with settings that may be missing",
+      `(input, settings = {}) => ${join4(...camel.map((one) => `input.${one}`))}`,
+    ],
+    [
+      "handed on",
+      `(input) => (({ dataSource, ...others }) => [dataSource, others.solutionStr, others.groundTruth, others.extraInfo.question].join("|"))(input)`,
+    ],
+    [
+      "copied and sent",
+      `(input) => { const copy = structuredClone(input); return ${join4(...camel.map((one) => `copy.${one}`))}; }`,
+    ],
+    [
+      "by a wrapper that hands on arguments",
+      `function (_x) { return (({ dataSource, solutionStr, groundTruth, extraInfo }) => ${join4(...camel)}).apply(this, arguments); }`,
+    ],
+    [
+      "by a bound function",
+      `(function ({ ${camel.join()} }) { return ${join4(...camel)}; }).bind(null)`,
+    ],
+    ["by a proxy", `new Proxy(({ ${camel.join()} }) => ${join4(...camel)}, {})`],
+    [
+      "in part, with the rest",
+      `({ dataSource, ...others }) => [dataSource, others.solutionStr, others.groundTruth, others.extraInfo.question].join("|")`,
+    ],
+  ];
+  test.each(table)("%s", async (_name, text) => {
+    expect(await scoreBy(`export const computeScore = ${text};`)).toBe(all);
+  });
+
+  test("and one that takes nothing is asked, too", async () => {
+    expect(await scoreBy("export const computeScore = () => 7;")).toBe(7);
+    expect(await scoreBy("export const computeScore = (_) => 7;")).toBe(7);
+  });
+
+  test("what it writes into it stays there, under both names", async () => {
+    const text =
+      "(input) => { input.solution_str = 'mine'; input.own = 1; return input.solutionStr + input.own; }";
+    expect(await scoreBy(`export const computeScore = ${text};`)).toBe("mine1");
+  });
+
+  test("its signal is that of the call, made when somebody asks", async () => {
+    let made = 0;
+    const { signal } = new AbortController();
+    const options = { baseDirectory, signal: () => ((made += 1), signal) };
+    const asks = await loadComputeScore(
+      moduleOf("export const computeScore = (input) => input.solutionStr && input.signal;"),
+      options,
+    );
+    const silent = await loadComputeScore(
+      moduleOf("export const computeScore = ({ solutionStr }) => solutionStr;"),
+      options,
+    );
+    await silent(input);
+    expect(made).toBe(0);
+    expect(await asks(input)).toBe(signal);
+  });
+});
+
+describe("what is not there is no undefined that a score could be made of", () => {
+  const table: [string, string, object][] = [
+    [
+      "a misspelt one",
+      "({ solutionstr, groundTruth }) => (solutionstr === groundTruth ? 1 : 0)",
+      { argument: "solutionstr", nearest: "solutionStr" },
+    ],
+    [
+      "swallowed",
+      "(input) => { try { return input.truth.length; } catch { return 0; } }",
+      { argument: "truth", nearest: "groundTruth" },
+    ],
+    [
+      "swallowed later",
+      "async (input) => { await null; try { return input.gt.length; } catch { return 0; } }",
+      { argument: "gt", nearest: "groundTruth" },
+    ],
+    ["a text where an object is", "(s) => s.length", { argument: "length" }],
+    [
+      "in a helper",
+      "(input) => helper(input); const helper = ({ answer }) => (answer ? 1 : 0)",
+      { argument: "answer" },
+    ],
+    [
+      "of a keyword that was not given",
+      "(input) => (input.solutionStr ? input.bonus : 0)",
+      { argument: "bonus" },
+    ],
+  ];
+  test.each(table)("%s", async (_name, text, wanted) => {
+    await expect(scoreBy(`export const computeScore = ${text};`)).rejects.toMatchObject({
+      code: "UNKNOWN_SCORE_ARGUMENT",
+      ...wanted,
+    });
+  });
+
+  test("one that reads nothing of what it gets, where it may mean something else, gives no score", async () => {
+    const texts = [
+      "(text) => (text ? 1 : 0)",
+      "(e, t = '', n = '') => (t === n ? 1 : 0)",
+      "(function (ds, sol = '', gt = '') { return sol === gt ? 1 : 0; }).bind(null)",
+      "function (_x) { return ((ds, sol = '', gt = '') => (sol === gt ? 1 : 0)).apply(this, arguments); }",
+    ];
+    for (const text of texts) {
+      const scored = scoreBy(`export const computeScore = ${text};`);
+      await expect(scored, text).rejects.toMatchObject({ code: "REWARD_FUNCTION_SIGNATURE" });
+    }
+  });
+
+  test("what may be missing says so by a default, or is looked for", async () => {
+    const texts = [
+      "({ solutionStr, bonus = 1 }) => solutionStr && bonus",
+      "({ solutionStr, bonus: extra = 1 }) => solutionStr && extra",
+      "(input) => { const { solutionStr, bonus = 1 } = input; return solutionStr && bonus; }",
+      "(input) => input.solutionStr && (input.bonus ?? 1)",
+      "(input) => input.solutionStr && (typeof input.bonus === 'number' ? input.bonus : 1)",
+      "(input) => input.solutionStr && ('bonus' in input ? input.bonus : 1)",
+      "(input) => (Object.hasOwn(input, 'bonus') ? input.bonus : input.solutionStr && 1)",
+      "({ solutionStr, step, lane, signal, rewardRouterAddress }) => [step, lane, signal, rewardRouterAddress].filter((one) => one !== undefined).length + 1",
+    ];
+    for (const text of texts) {
+      expect(await scoreBy(`export const computeScore = ${text};`), text).toBe(1);
+    }
+  });
+});
+
+describe("what cannot be called as it is meant is refused when it is loaded", () => {
+  const table: [string, string, RegExp][] = [
+    ["rest parameters alone", "(...args) => args.length", /no order/],
+    [
+      "arguments alone",
+      "function () { return arguments[1] === arguments[2] ? 1 : 0; }",
+      /arguments/,
+    ],
+    [
+      "a memoising wrapper",
+      "function () { const args = arguments; return score.apply(this, args); }; const score = (e, t, n) => 1",
+      /arguments/,
+    ],
+    ["a bound function of no length", "(() => 1).bind(null)", /cannot be seen/],
+    [
+      "Python's self",
+      "(self, data_source, solution_str, ground_truth, extra_info) => 1",
+      /self.*this/,
+    ],
+    [
+      "swapped names",
+      "(solution, answer) => (solution === answer ? 1 : 0)",
+      /1, solution, would be dataSource/,
+    ],
+    [
+      "a name that says something else",
+      "(data_source, expected, label) => 1",
+      /expected, would be solutionStr/,
+    ],
+    [
+      "an argument that there is not",
+      "(solution_str, prompt, ground_truth) => 1",
+      /parameter prompt is no argument/,
+    ],
+    ["a rest behind one of verl's", "(data_source, ...others) => 1", /rest/],
+    ["an object and more", "({ solutionStr }, settings) => settings.bonus", /takes more/],
+    [
+      "an object and more, as a whole",
+      "(input, settings) => input.solutionStr + settings",
+      /takes more/,
+    ],
+    ["other names", "({ solution, answer }) => (solution === answer ? 1 : 0)", /solution, answer/],
+    [
+      "other names with defaults",
+      "({ solution = '', answer = '' }) => (solution === answer ? 1 : 0)",
+      /nothing of that/,
+    ],
+    ["a list", "([score]) => score", /list apart/],
+    ["a generator", "function* ({ solutionStr }) { yield 1; }", /generator/],
+    ["lists and single ones", "(data_sources, solution_str) => 1", /lists of some/],
+  ];
+  test.each(table)("%s", async (_name, text, problem) => {
+    const path = moduleOf(`export const computeScore = ${text};`);
+    const refusal: unknown = await loadScorer(path, { baseDirectory }).catch(
+      (error: unknown) => error,
+    );
+    expect(refusal).toMatchObject({
+      name: "RewardFunctionSignatureError",
+      code: "REWARD_FUNCTION_SIGNATURE",
+      functionName: "computeScore",
+    });
+    expect((refusal as Error).message).toMatch(problem);
+    expect((refusal as Error).message).toContain("({ solutionStr, groundTruth, extraInfo })");
+  });
+});
+
+describe("a class, or an object, has its methods by our names and by the documents'", () => {
+  test.each([
+    ["computeScore", "postProcessScores"],
+    ["compute_score", "post_process_scores"],
+  ])("%s, %s", async (score, postProcess) => {
+    const body = `times = 2; ${score}(solution_str, ground_truth) { return this.times; } ${postProcess}(scores) { return scores.map((one) => one * this.times); } _computeScores() {} logged() {}`;
+    const path = moduleOf(`export class Agent { ${body} }`);
+    const scorer = await loadScorer(`${path}:Agent`, { baseDirectory });
+    expect(await scorer.computeScore(input)).toBe(2);
+    expect(await scorer.postProcessScores?.([1, 3])).toEqual([2, 6]);
+    expect(scorer.log).toBeUndefined();
+  });
+
+  test.each([
+    ["post_process_score(scores) {}", "post_process_score", "postProcessScores"],
+    ["postprocessScores(scores) {}", "postprocessScores", "postProcessScores"],
+    ["postProcesScores = (scores) => scores;", "postProcesScores", "postProcessScores"],
+    ["Log(entry) {}", "Log", "log"],
+  ])("%s is refused with the right name", async (member, method, meant) => {
+    const path = moduleOf(`export default class { computeScore() { return 1; } ${member} }`);
+    await expect(loadScorer(path, { baseDirectory })).rejects.toMatchObject({
+      code: "REWARD_HOOK_NAME",
+      method,
+      meant,
+    });
+  });
+
+  test("a score function that is almost named right is refused with the right name, too", async () => {
+    const path = moduleOf("export default class { computeScor() { return 1; } }");
+    await expect(loadScorer(path, { baseDirectory })).rejects.toMatchObject({
+      code: "REWARD_HOOK_NAME",
+      meant: "computeScore",
+    });
+  });
+
+  test.each([
+    ["runSingle() {} static init_classes() {}", "init_classes", "initClass"],
+    ["runSingle() {} static assembleRMScore() {}", "assembleRMScore", "assembleRmScores"],
+    ["run_single() {}", "run_single", "runSingle"],
+  ])("of a manager, too: %s", async (body, method, meant) => {
+    const path = moduleOf(`export default class { ${body} }`);
+    await expect(loadRewardManagerClass(path, { baseDirectory })).rejects.toMatchObject({
+      code: "REWARD_HOOK_NAME",
+      method,
+      meant,
+    });
+  });
+
+  test("a hook that is no function is named", async () => {
+    const path = moduleOf("export default { computeScore: () => 1, postProcessScores: [1] };");
+    await expect(loadScorer(path, { baseDirectory })).rejects.toMatchObject({
+      code: "REWARD_EXPORT_TYPE",
+      exportName: "default.postProcessScores",
+    });
+  });
+});
+
+test.each(["reward.py", "/verl/reward.PY", "file:///verl/reward.py", "notebook.ipynb:score"])(
+  "%s is Python, whether it is there or not",
+  async (spec) => {
+    const refusal = loadScorer(spec, { baseDirectory });
+    await expect(refusal).rejects.toMatchObject({ code: "REWARD_MODULE_LANGUAGE" });
+    await expect(refusal).rejects.toThrow(/is Python.*docs\/verl-reward-functions\.md/);
+  },
+);
