@@ -74,6 +74,8 @@ export interface Attempted {
   readonly attempts: number;
   /** Of the reward function that gave it: RewardLoopManager.version as it was then, but where its module was changed without a reload and an executor has loaded that since. */
   readonly version?: string;
+  /** Its function has read where and when it was called: the same sample may have another score elsewhere, or later. */
+  readonly readsContext?: true;
 }
 
 interface Measured extends Attempted {

@@ -3,7 +3,7 @@
 export { copyData } from "./scoring/data-copy.ts";
 export { scoreSample } from "./scoring/score-sample.ts";
 export type { ScoreSampleOptions } from "./scoring/score-sample.ts";
-export type { RewardSample, Tokenizer } from "./scoring/sample.ts";
+export type { RewardSample, SampleContext, Tokenizer } from "./scoring/sample.ts";
 export { withRewardKwargs } from "./scoring/compute-score.ts";
 export type {
   ComputeScore,

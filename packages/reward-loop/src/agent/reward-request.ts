@@ -139,7 +139,8 @@ export class RewardRequest {
       ...sample.extraInfo,
     };
     const sentMs = performance.now();
-    this.#round.score({ ...sample, extraInfo }).then(
+    const context = { group: group.uid, ...sample.context };
+    this.#round.score({ ...sample, extraInfo, context }).then(
       (outcome) => {
         this.#note(outcome, group.uid, sentMs);
         this.#settle(row, outcome);

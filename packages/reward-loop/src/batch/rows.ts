@@ -3,13 +3,13 @@
  *
  * Tensors: responses [rows, length] of token ids, right-padded; attention_mask [rows, prompt + length]; prompts only for their width.
  * Values: data_source, reward_model ({ ground_truth }), and where they are there extra_info, tool_extra_fields, __num_turns__,
- * reward_scores, raw_prompt (a list of { role, content }). A column `response` of texts takes the place of token ids, and then no tokenizer is needed.
+ * reward_scores, raw_prompt (a list of { role, content }), uid (of its group); meta info: global_steps. A column `response` of texts takes the place of token ids, and then no tokenizer is needed.
  * A missing column is an error of the batch; a bad value in one row is the outcome of that row, unless it
  * cannot travel to a worker at all: that rejects the batch and names the place.
  */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
-import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { RewardSample, SampleContext } from "@rayling/reward-manager-registry";
 import { InvalidBatchError } from "../errors.ts";
 
 /** Columns that the loop itself reads or makes: extra info of these names stands elsewhere. */
@@ -77,6 +77,7 @@ export function samplesOf(data: DataProto): RewardSample[] {
   const dataSources = columnOf(nonTensorBatch, "data_source");
   const rewardModels = columnOf(nonTensorBatch, "reward_model");
   const response = responseReader(data);
+  const context = contextReader(data);
   // What a row holds is checked where it is scored, as every sample.
   return dataSources.map(
     (dataSource, row) =>
@@ -89,6 +90,7 @@ export function samplesOf(data: DataProto): RewardSample[] {
         toolExtraFields: valueAt(nonTensorBatch, "tool_extra_fields", row),
         numTurns: valueAt(nonTensorBatch, "__num_turns__", row),
         rolloutRewardScores: valueAt(nonTensorBatch, "reward_scores", row),
+        context: context(row),
       }) as RewardSample,
   );
 }
@@ -103,6 +105,25 @@ function responseReader(data: DataProto): (row: number) => RewardSample["respons
   const { width, lengths } = responseShape(data);
   return (row) =>
     Array.from(responses.data.subarray(row * width, row * width + (lengths[row] ?? 0)));
+}
+
+/** Rows are named by their group and their place in it, from 0. */
+function contextReader({
+  nonTensorBatch,
+  metaInfo,
+}: DataProto): (row: number) => SampleContext | undefined {
+  const step = metaInfo["global_steps"];
+  const ofBatch = typeof step === "number" ? { step } : undefined;
+  const uids = nonTensorBatch["uid"];
+  if (uids === undefined) return () => ofBatch;
+  const places = new Map<string, number>();
+  const contexts = uids.map((one): SampleContext => {
+    const group = String(one);
+    const place = places.get(group) ?? 0;
+    places.set(group, place + 1);
+    return { uid: `${group}/${place}`, group, ...ofBatch };
+  });
+  return (row) => contexts[row];
 }
 
 function columnOf(columns: DataProto["nonTensorBatch"], key: string): readonly unknown[] {

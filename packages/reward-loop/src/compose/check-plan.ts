@@ -15,6 +15,7 @@ const nobody: UserCode = {
       const result = work(...args);
       return result instanceof Promise ? result : (result as Awaited<typeof result>);
     },
+  current: undefined,
   signal: new AbortController().signal,
 };
 

@@ -28,7 +28,7 @@ import type { DiscriminativeUse, PipelineSettings } from "../settings.ts";
 import type { RunTracker } from "./run-tracker.ts";
 
 /** Puts functions of the user on the clock, and knows the signal of the run that calls one. */
-export type UserCode = Pick<RunTracker, "timed" | "signal">;
+export type UserCode = Pick<RunTracker, "timed" | "signal" | "current">;
 
 export interface Pipeline
   extends
@@ -55,7 +55,10 @@ export async function loadPipeline(
   const signal = (): AbortSignal => tracker.signal;
   let scorer: Scorer = { computeScore: withSignal(settings, signal) };
   if (reward !== undefined) {
-    const loaded = await loadScorer(reward, { baseDirectory, signal });
+    const onContext = (): void => {
+      if (tracker.current !== undefined) tracker.current.readsContext = true;
+    };
+    const loaded = await loadScorer(reward, { baseDirectory, signal, onContext });
     overlaps = loaded.isAsync;
     scorer = loaded;
   }

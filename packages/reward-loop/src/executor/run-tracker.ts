@@ -23,6 +23,8 @@ export interface Run {
   isAborted: boolean;
   /** What its endpoint said last of its limits. */
   announced: AnnouncedLimits | undefined;
+  /** Whether its function has read where and when it is called. */
+  readsContext: boolean;
 }
 
 export class RunTracker {

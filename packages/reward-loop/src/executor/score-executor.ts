@@ -36,6 +36,7 @@ export type ScoreReply = {
   readonly overlaps: boolean;
   /** What its endpoint said of its limits, where a client told. */
   readonly announced?: AnnouncedLimits;
+  readonly readsContext?: true;
 } & (
   | ({ readonly ok: true } & RewardResult)
   | { readonly ok: false; readonly error: ScoreFailure }
@@ -213,6 +214,7 @@ export class ScoreExecutor {
       abort: undefined,
       isAborted: false,
       announced: undefined,
+      readsContext: false,
     };
     this.#runs.set(id, run);
     void this.#tracker.follow(run, () =>
@@ -240,12 +242,17 @@ export class ScoreExecutor {
   #measured(
     run: Run,
     { overlaps }: Pipeline,
-  ): Pick<ScoreReply, "latencyMs" | "overlaps" | "announced"> {
+  ): Pick<ScoreReply, "latencyMs" | "overlaps" | "announced" | "readsContext"> {
     this.#runs.delete(run.id);
     const now = performance.now();
-    const { startedAt = now, announced } = run;
+    const { startedAt = now, announced, readsContext } = run;
     const latencyMs = now - startedAt;
-    return announced === undefined ? { latencyMs, overlaps } : { latencyMs, overlaps, announced };
+    return {
+      latencyMs,
+      overlaps,
+      ...(announced === undefined ? {} : { announced }),
+      ...(readsContext ? { readsContext } : {}),
+    };
   }
 
   /** With others, or what stands for it. */

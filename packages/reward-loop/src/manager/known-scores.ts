@@ -1,6 +1,7 @@
 /**
  * Before a sample goes to a worker: whether its score is known, or is being asked for already.
  *
+ * A score that hangs on where and when its sample is scored is nobody else's, and is not kept.
  * Samples that say the same and come while the first of them is under way get its outcome; they are not called for, and cost nothing.
  * A cache that cannot be read or written any more (a full disk, another that writes) is told once, and costs no outcome: what it cannot say is not known.
  */
@@ -40,14 +41,14 @@ export class KnownScores {
     const first = this.#underWay.get(asked);
     if (first !== undefined) {
       const outcome = await first;
-      return { ...outcome, ...free };
+      if (outcome.readsContext !== true) return { ...outcome, ...free };
     }
     const asking = ask();
     this.#underWay.set(asked, asking);
     try {
       const outcome = await asking;
       // By the function that gave it: its worker may have died, and a newer one have taken over.
-      if (cache !== undefined && outcome.valid) {
+      if (cache !== undefined && outcome.valid && outcome.readsContext !== true) {
         this.#tried(() => cache.keep(outcome.version ?? version, key, outcome));
       }
       return outcome;

@@ -33,7 +33,7 @@ import { AnswerCounts } from "./answer-counts.ts";
 import { checkFailures, withFallback } from "./failures.ts";
 import { placedScores } from "./placed-scores.ts";
 import type { GroupScores, RewardSource } from "./reward-source.ts";
-import { ScoreRound } from "./score-round.ts";
+import { inLane, ScoreRound } from "./score-round.ts";
 import { scoreStream } from "./score-stream.ts";
 import type { ScoreStreamOptions } from "./score-stream.ts";
 import type { EndpointState, SharedLimiter } from "./shared-limiter.ts";
@@ -294,7 +294,8 @@ export class RewardLoopManager implements AsyncDisposable {
 
   async #score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     const index = this.#recorder?.take();
-    const outcome = await this.#awake(() => this.#submit(sample, lane, index));
+    const placed = inLane(sample, lane);
+    const outcome = await this.#awake(() => this.#submit(placed, lane, index));
     return withFallback(outcome, this.#onFailure);
   }
 

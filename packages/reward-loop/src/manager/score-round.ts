@@ -57,9 +57,10 @@ export class ScoreRound {
   }
 
   /** The outcome that counts: what is worth it is scored once more when all other rows are done. Rejects as `RewardLoopManager.computeScore`. */
-  async score(sample: RewardSample): Promise<SampleOutcome> {
+  async score(given: RewardSample): Promise<SampleOutcome> {
     const { onFailure, takeIndex, submit, awake } = this.#scorer;
     const index = takeIndex();
+    const sample = inLane(given, this.#lane);
     try {
       // Not the second time itself: it waits for others, and keeps nothing awake for that long.
       const { first, again } = await awake(async () => {
@@ -118,6 +119,14 @@ export class ScoreRound {
     promise.catch(() => undefined);
     return promise;
   }
+}
+
+/** It says so itself: the lane that it comes back in when it is scored once more is another one. */
+export function inLane(sample: RewardSample, lane: string): RewardSample {
+  // What is no sample at all is told by whoever scores it.
+  const isPlain = typeof sample === "object" && sample !== null;
+  if (!isPlain || Object.getPrototypeOf(sample) !== Object.prototype) return sample;
+  return { ...sample, context: { lane, ...sample.context } };
 }
 
 function joined(first: SampleOutcome, second: SampleOutcome): SampleOutcome {

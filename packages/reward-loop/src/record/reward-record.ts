@@ -69,7 +69,8 @@ function recordOf(
   { index, lane, version, at }: RecordPlace,
   component: string | null,
 ): RewardRecord {
-  const group = sample.extraInfo?.["group_uid"] ?? sample.extraInfo?.["uid"];
+  const group =
+    sample.extraInfo?.["group_uid"] ?? sample.extraInfo?.["uid"] ?? sample.context?.group;
   const extra = outcome.valid ? outcome.rewardExtraInfo : (outcome.error.rewardExtraInfo ?? {});
   return {
     index,

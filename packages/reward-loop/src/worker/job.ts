@@ -76,9 +76,9 @@ export function settleByReply(job: Job, reply: unknown): void {
   }
   const { latencyMs, announced } = reply;
   if (!reply.ok) return settleInvalid(job, reply.error, latencyMs, announced);
-  const { rewardScore, rewardExtraInfo } = reply;
+  const { rewardScore, rewardExtraInfo, readsContext } = reply;
   job.attempts += 1;
-  const told = toldBy(job);
+  const told = { ...toldBy(job), ...(readsContext === true ? { readsContext } : {}) };
   job.settle({ valid: true, rewardScore, rewardExtraInfo, latencyMs, ...told }, announced);
 }
 

@@ -3,7 +3,7 @@
 import type { ComputeScore, ScoreInput, ScoreOutput } from "../scoring/compute-score.ts";
 import { RewardFunctionSignatureError } from "../errors.ts";
 import type { ComputeScores } from "../scoring/scorer.ts";
-import { argumentNamed, withOwnNames } from "./argument-names.ts";
+import { argumentNamed, orderedArguments, withOwnNames } from "./argument-names.ts";
 import { conventionOf, mayBeMissing } from "./convention.ts";
 import type { Convention, Slot } from "./convention.ts";
 import { givenArguments } from "./given-arguments.ts";
@@ -19,6 +19,8 @@ export interface CallableOptions {
   readonly keywords?: Readonly<Record<string, unknown>> | undefined;
   /** What `signal` gives, to whoever asks for it. Default: there is none. */
   readonly signal?: (() => AbortSignal) | undefined;
+  /** Told of each call that reads where and when it is made, before its score is there. */
+  readonly onContext?: (() => void) | undefined;
 }
 
 export type UserFunction = (...args: never[]) => unknown;
@@ -64,7 +66,7 @@ export async function calledGroupFunction(
 
 async function read(
   callable: UserFunction,
-  { name, keywords: said = {}, signal }: CallableOptions,
+  { name, keywords: said = {}, signal, onContext }: CallableOptions,
 ): Promise<{ readonly convention: Convention; readonly given: GivenArguments }> {
   const keywords = withOwnNames(said);
   const convention = conventionOf({
@@ -80,6 +82,7 @@ async function read(
     optional: isObject ? convention.optional : new Set(),
     isWatched: isObject && convention.isWatched,
     signal,
+    onContext,
   });
   return { convention, given };
 }
@@ -128,16 +131,10 @@ function valueOf(slot: Slot, all: ScoreInput): unknown {
 
 /** verl's lists, and what all samples have in common as it is. */
 function listsOf(inputs: readonly ScoreInput[]): Record<string, unknown> {
-  const [first] = inputs;
-  const {
-    dataSource: _,
-    solutionStr: __,
-    groundTruth: ___,
-    extraInfo: ____,
-    ...others
-  } = first ?? {};
+  const own = new Set<string>([...orderedArguments, "uid"]);
+  const common = Object.entries(inputs[0] ?? {}).filter(([name]) => !own.has(name));
   return {
-    ...others,
+    ...Object.fromEntries(common),
     dataSources: inputs.map(({ dataSource }) => dataSource),
     solutionStrs: inputs.map(({ solutionStr }) => solutionStr),
     groundTruths: inputs.map(({ groundTruth }) => groundTruth),

@@ -20,6 +20,8 @@ export interface GivenOptions {
   readonly isWatched: boolean;
   /** Of the call that asks: it is made when somebody does. */
   readonly signal: (() => AbortSignal) | undefined;
+  /** Told, before its score is there, of a call that has read where and when it is made: another one of the same sample may have another score. */
+  readonly onContext: (() => void) | undefined;
 }
 
 export interface GivenArguments {
@@ -29,15 +31,24 @@ export interface GivenArguments {
 }
 
 export function givenArguments(options: GivenOptions): GivenArguments {
-  const { functionName, keywords, isWatched, signal } = options;
+  const { functionName, keywords, isWatched, signal, onContext } = options;
 
   class Given {
     #unknown: UnknownScoreArgumentError | undefined;
     #isRead = false;
+    #hasReadContext = false;
 
     constructor(input: Readonly<Record<string, unknown>>) {
-      if (isWatched) this.#watch({ ...input, ...keywords });
-      else Object.assign(this, input, keywords);
+      if (isWatched) {
+        const values = { ...input, ...keywords };
+        for (const name of Object.keys(values)) this.#watch(name, values[name]);
+        return;
+      }
+      Object.assign(this, input, keywords);
+      if (onContext === undefined) return;
+      for (const name of ofContext) {
+        if (Object.hasOwn(input, name)) this.#watch(name, (this as Record<string, unknown>)[name]);
+      }
     }
 
     /** The first one stands for all. */
@@ -48,6 +59,7 @@ export function givenArguments(options: GivenOptions): GivenArguments {
     static verify(given: unknown): void {
       if (!isGiven(given)) return;
       if (given.#unknown !== undefined) throw given.#unknown;
+      if (given.#hasReadContext) onContext?.();
       if (!isWatched || given.#isRead) return;
       const problem =
         "it gets one object, and gave a score without reading anything of it: it may want arguments one behind the other, or be another function's wrapper";
@@ -58,16 +70,16 @@ export function givenArguments(options: GivenOptions): GivenArguments {
       return #unknown in value;
     }
 
-    /** Properties as any others, for whoever copies or sends them. */
-    #watch(values: Readonly<Record<string, unknown>>): void {
-      for (const [name, value] of Object.entries(values)) {
-        const get = (): unknown => {
-          this.#isRead = true;
-          return value;
-        };
-        const set = (other: unknown): void => define(this, name, other);
-        Object.defineProperty(this, name, { get, set, enumerable: true, configurable: true });
-      }
+    /** A property as any other, for whoever copies or sends it. */
+    #watch(name: string, value: unknown): void {
+      const isOfContext = ofContext.has(name);
+      const get = (): unknown => {
+        this.#isRead = true;
+        if (isOfContext) this.#hasReadContext = true;
+        return value;
+      };
+      const set = (other: unknown): void => define(this, name, other);
+      Object.defineProperty(this, name, { get, set, enumerable: true, configurable: true });
     }
   }
   const isGiven = (value: unknown): value is Given =>
@@ -92,6 +104,8 @@ export function givenArguments(options: GivenOptions): GivenArguments {
     verify: (given) => Given.verify(given),
   };
 }
+
+const ofContext: ReadonlySet<string> = new Set(["uid", "group", "step", "lane"]);
 
 /** Whoever writes it writes the other one. */
 function nameAlso(prototype: object, name: string, other: string): void {

@@ -27,6 +27,8 @@ export interface LoadOptions {
   readonly baseDirectory?: string | undefined;
   /** What the function's `signal` is, whenever it asks for it. Default: it has none. */
   readonly signal?: (() => AbortSignal) | undefined;
+  /** Told of each call that reads where and when it is made (`step`, `lane`, `uid`, `group`), before its score is there. */
+  readonly onContext?: (() => void) | undefined;
 }
 
 export interface LoadedScorer extends Scorer {
@@ -78,7 +80,8 @@ export async function loadScorer(
   const wanted = name === undefined ? FUNCTION_NAMES : [name];
   const exportName = pickExport(path, exports, wanted);
   const value = exports[exportName];
-  const shared = { keywords: rewardKwargs, signal: options.signal };
+  const { signal, onContext } = options;
+  const shared = { keywords: rewardKwargs, signal, onContext };
   if (typeof value === "function" && !isClass(value)) {
     const computeScore = value as UserFunction;
     const called = await calledFunction(computeScore, { name: exportName, ...shared });

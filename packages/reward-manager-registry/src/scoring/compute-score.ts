@@ -12,6 +12,13 @@ export interface ScoreInput {
   readonly groundTruth: unknown;
   /** A copy made for this call: yours to change. */
   readonly extraInfo: Record<string, unknown>;
+  /** The conversation that was answered, where it is known: a copy. */
+  readonly rawPrompt?: { readonly role: string; readonly content: unknown }[];
+  /** Where and when it is scored (SampleContext), as far as that is known. A score that hangs on one of these is given for each sample anew, whatever is known from before. */
+  readonly uid?: string;
+  readonly group?: string;
+  readonly step?: number;
+  readonly lane?: string;
   /** host:port of the reward model's router; present only if there is a reward model. */
   readonly rewardRouterAddress?: string;
   /** That router demands it as `Authorization: Bearer <token>`. `chatComplete` and its like send it by themselves. */

@@ -26,8 +26,21 @@ export interface RewardSample {
   readonly toolExtraFields?: Readonly<Record<string, unknown>> | undefined;
   /** verl `__num_turns__`. */
   readonly numTurns?: number | undefined;
+  readonly context?: SampleContext | undefined;
   /** verl `reward_scores`: scores that the rollout itself (an interaction, a tool) gave. */
   readonly rolloutRewardScores?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Where and when a sample is scored: no part of which sample it is. What nobody knows is not there. */
+export interface SampleContext {
+  /** Its own name: no other sample of its run has it. */
+  readonly uid?: string | undefined;
+  /** verl `uid`: that of all answers to its prompt. */
+  readonly group?: string | undefined;
+  /** verl `global_steps`: the step in which it was generated, from 1; in a validation so many steps are done. */
+  readonly step?: number | undefined;
+  /** "training", "validation", or another one that it was given to. */
+  readonly lane?: string | undefined;
 }
 
 export interface Tokenizer {

@@ -6,8 +6,8 @@
 
 import { copyData } from "./data-copy.ts";
 import { checkSample, decodeResponse } from "./sample.ts";
-import type { RewardSample, Tokenizer } from "./sample.ts";
-import type { ComputeScore } from "./compute-score.ts";
+import type { RewardSample, SampleContext, Tokenizer } from "./sample.ts";
+import type { ComputeScore, ScoreInput } from "./compute-score.ts";
 import { toRewardResult } from "./reward-result.ts";
 import type { RewardResult } from "./reward-result.ts";
 
@@ -41,9 +41,23 @@ export async function scoreSample(
     solutionStr,
     groundTruth: copyData(sample.groundTruth),
     extraInfo: copyData({ ...sample.extraInfo, ...options.extraInfo }),
+    ...(sample.rawPrompt === undefined ? {} : { rawPrompt: [...copyData(sample.rawPrompt)] }),
+    ...contextOf(sample),
     ...rewardModelArguments(options),
   });
   return toRewardResult(output, sample.dataSource);
+}
+
+/** What is known of it. */
+function contextOf({ context }: RewardSample): Pick<ScoreInput, keyof SampleContext> {
+  if (context === undefined) return {};
+  const { uid, group, step, lane } = context;
+  return {
+    ...(uid === undefined ? {} : { uid }),
+    ...(group === undefined ? {} : { group }),
+    ...(step === undefined ? {} : { step }),
+    ...(lane === undefined ? {} : { lane }),
+  };
 }
 
 function rewardModelArguments(options: ScoreSampleOptions): {

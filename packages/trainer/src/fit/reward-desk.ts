@@ -54,12 +54,12 @@ export class RewardDesk implements AsyncDisposable {
     const leave = (): void => void this.#inFlight.delete(request);
     request.whenSettled().then(leave, leave);
     const waitsInLine = lane === "training" ? batchBarrier : validationInLine;
-    if (!waitsInLine) return new RewardTicket(request, undefined);
+    if (!waitsInLine) return new RewardTicket(request, lane, undefined);
     const turn = this.#line;
     // What fails in one request is told by that request; those behind it go on.
     const over = request.whenSettled().catch(() => undefined);
     this.#line = turn.then(() => over);
-    return new RewardTicket(request, turn);
+    return new RewardTicket(request, lane, turn);
   }
 
   async close(): Promise<void> {
@@ -86,18 +86,21 @@ function limitOf({ limits, manager, managerOptions }: RewardLoopOptions): number
 
 export class RewardTicket {
   readonly request: RewardRequest;
+  readonly #lane: RewardLane;
   readonly #turn: Promise<void> | undefined;
 
-  constructor(request: RewardRequest, turn: Promise<void> | undefined) {
+  constructor(request: RewardRequest, lane: RewardLane, turn: Promise<void> | undefined) {
     this.request = request;
+    this.#lane = lane;
     this.#turn = turn;
   }
 
   /** One that brings a score of its own is not scored. */
   submit(row: number, sample: TrainingSample): void {
     const { rewardScore } = sample.rollout;
+    const step = sample.generatedAt + (this.#lane === "training" ? 1 : 0);
     const submit = (): void => {
-      if (rewardScore === undefined) this.request.submit(row, rewardSampleOf(sample));
+      if (rewardScore === undefined) this.request.submit(row, rewardSampleOf(sample, step));
       else this.request.know(row, { valid: true, rewardScore, ...ofItsOwn });
     };
     if (this.#turn === undefined) submit();

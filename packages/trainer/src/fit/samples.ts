@@ -20,8 +20,11 @@ export interface TrainingSample {
   readonly generatedAt: number;
 }
 
-/** What the reward loop is asked. */
-export function rewardSampleOf({ prompt, rollout }: TrainingSample): RewardSample {
+/** What the reward loop is asked. @param step in which it was generated; of a validation: so many are done */
+export function rewardSampleOf(
+  { id, prompt, rollout }: TrainingSample,
+  step: number,
+): RewardSample {
   return {
     dataSource: prompt.dataSource,
     response: rollout.response,
@@ -29,6 +32,7 @@ export function rewardSampleOf({ prompt, rollout }: TrainingSample): RewardSampl
     groundTruth: prompt.groundTruth,
     rawPrompt: prompt.rawPrompt,
     extraInfo: prompt.extraInfo,
+    context: { uid: id, step },
   };
 }
 
