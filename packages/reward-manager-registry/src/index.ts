@@ -14,6 +14,7 @@ export type {
   ScoreValue,
 } from "./scoring/compute-score.ts";
 export type { ComputeScores, Scorer, ScoreLogEntry } from "./scoring/scorer.ts";
+export { GroupScorer } from "./scoring/group-scorer.ts";
 export type { RewardResult } from "./scoring/reward-result.ts";
 
 export { createDefaultRegistry, createRegistry } from "./registry.ts";

@@ -426,6 +426,19 @@ describe("a class, or an object, has its methods by our names and by the documen
     });
   });
 
+  test.each([
+    "computeScore({ solution_str }) { return this.#mine + solution_str; }",
+    "async computeScore(solution_str, ground_truth = '') { return this.#mine + solution_str; }",
+    "computeScore = async (input) => this.#mine + input.solutionStr",
+    "async computeScore({ solutionStr }, ...others) { await null; return this.#mine + solutionStr; }",
+  ])("what it keeps private hides nothing: %s", async (member) => {
+    const path = moduleOf(
+      `class Parent {} export default class extends Parent { #mine = "my "; ${member} }`,
+    );
+    const { computeScore } = await loadScorer(path, { baseDirectory });
+    expect(await computeScore(input)).toBe("my the solution");
+  });
+
   test("a hook that is no function is named", async () => {
     const path = moduleOf("export default { computeScore: () => 1, postProcessScores: [1] };");
     await expect(loadScorer(path, { baseDirectory })).rejects.toMatchObject({

@@ -165,7 +165,7 @@ describe("what goes wrong is named", () => {
     [
       "none.mjs",
       { code: "REWARD_EXPORT_NOT_FOUND", available: ["a", "b"] },
-      /computeScore or compute_score or default/,
+      /computeScore or compute_score or .*default/,
     ],
     [
       "reward.ts:limit",

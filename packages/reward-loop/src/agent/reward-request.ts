@@ -16,6 +16,15 @@ interface Group {
   readonly uid: string;
   readonly rows: readonly number[];
   left: number;
+  /** Rows that are neither submitted nor known. */
+  toCome: number;
+  /** Of a function that scores whole groups: until all have come. */
+  readonly gathered: Gathered[];
+}
+
+interface Gathered {
+  readonly row: number;
+  readonly sample: RewardSample;
 }
 
 interface Waiter {
@@ -49,6 +58,8 @@ export class RewardRequest {
   readonly groupSize: number;
   readonly #loop: RewardLoopManager;
   readonly #round: ScoreRound;
+  /** Whether the function scores whole groups: then one begins with the last of its rows. */
+  readonly #isGrouped: boolean;
   readonly #groupOf: readonly Group[];
   /** By row, where they are there, as they were scored. */
   readonly #outcomes: (SampleOutcome | undefined)[];
@@ -84,6 +95,7 @@ export class RewardRequest {
     this.rows = uids.length;
     this.groupSize = groupSize;
     this.#groupOf = groupsOf(uids, groupSize);
+    this.#isGrouped = loop.traits.scoresGroups;
     this.#round = loop.round(uids.length, { lane });
     this.#outcomes = Array<SampleOutcome | undefined>(uids.length);
     this.#submitted = new Uint8Array(uids.length);
@@ -130,7 +142,7 @@ export class RewardRequest {
     return this.#allSettled.promise;
   }
 
-  /** Begins to score a row, each once. Throws RewardChunkError. With `onFailure.again` do not wait for a row before all are submitted. */
+  /** Begins to score a row, each once; where the function scores whole groups, when the others of its group are submitted or known. Throws RewardChunkError. With `onFailure.again` do not wait for a row before all are submitted. */
   submit(row: number, sample: RewardSample): void {
     const group = this.#claim(row);
     const extraInfo = {
@@ -138,23 +150,44 @@ export class RewardRequest {
       group_size: this.groupSize,
       ...sample.extraInfo,
     };
-    const sentMs = performance.now();
     const context = { group: group.uid, ...sample.context };
-    this.#round.score({ ...sample, extraInfo, context }).then(
-      (outcome) => {
-        this.#note(outcome, group.uid, sentMs);
+    group.gathered.push({ row, sample: { ...sample, extraInfo, context } });
+    if (this.#isGrouped) return this.#beginIfWhole(group);
+    void this.#score(group, group.gathered.splice(0));
+  }
+
+  #beginIfWhole(group: Group): void {
+    if (group.toCome === 0 && group.gathered.length > 0) {
+      void this.#score(group, group.gathered.splice(0));
+    }
+  }
+
+  /** Rows of a group, at once. */
+  async #score({ uid }: Group, given: readonly Gathered[]): Promise<void> {
+    const sentMs = performance.now();
+    const inOrder = given.toSorted((a, b) => a.row - b.row);
+    const samples = inOrder.map(({ sample }) => sample);
+    try {
+      const outcomes = this.#isGrouped
+        ? await this.#round.scoreGroup(samples)
+        : [await this.#round.score(samples[0] as RewardSample)];
+      for (const [at, { row }] of inOrder.entries()) {
+        const outcome = outcomes[at] as SampleOutcome;
+        this.#note(outcome, uid, sentMs);
         this.#settle(row, outcome);
-      },
-      (error: unknown) => this.#fail(error),
-    );
+      }
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   /** For a row whose outcome is known from before: nothing is called. Throws RewardChunkError. */
   know(row: number, outcome: SampleOutcome): void {
-    this.#claim(row);
+    const group = this.#claim(row);
     this.#known[row] = 1;
     this.#round.know();
     this.#settle(row, outcome);
+    this.#beginIfWhole(group);
   }
 
   /**
@@ -187,6 +220,7 @@ export class RewardRequest {
     if (group === undefined) throw new RewardChunkError(`there is no row ${row} of ${this.rows}`);
     if (this.#submitted[row] === 1) throw new RewardChunkError(`row ${row} is scored already`);
     this.#submitted[row] = 1;
+    group.toCome -= 1;
     return group;
   }
 
@@ -314,7 +348,7 @@ function groupsOf(uids: readonly string[], groupSize: number): Group[] {
       if (rows.length !== groupSize) {
         throw new InvalidBatchError("uid", `"${uid}" has ${rows.length} rows, not ${groupSize}`);
       }
-      return [uid, { uid, rows, left: rows.length }];
+      return [uid, { uid, rows, left: rows.length, toCome: rows.length, gathered: [] }];
     }),
   );
   return uids.map((uid) => groups.get(uid) as Group);

@@ -48,6 +48,24 @@ export class Cascade extends SeveralSources {
     }
     return { ...answered(asked), version };
   }
+
+  /** A stage is asked for those together that the ones before it have passed on. */
+  async scoreGroup(samples: readonly RewardSample[], lane: string): Promise<SampleOutcome[]> {
+    const { version } = this;
+    const asked = samples.map((): Record<string, SampleOutcome> => ({}));
+    let left = samples.map((_, at) => at);
+    for (const { name, source, passOn } of this.#stages) {
+      if (left.length === 0) break;
+      const given = left.map((at) => samples[at] as RewardSample);
+      const outcomes = await source.scoreGroup(given, lane);
+      left = left.filter((at, place) => {
+        const outcome = outcomes[place] as SampleOutcome;
+        (asked[at] as Record<string, SampleOutcome>)[name] = outcome;
+        return !outcome.valid && passesOn(outcome, passOn);
+      });
+    }
+    return asked.map((one) => ({ ...answered(one), version }));
+  }
 }
 
 /** Whether the next one is asked. */

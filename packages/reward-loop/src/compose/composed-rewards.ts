@@ -41,4 +41,13 @@ export class ComposedRewards extends SeveralSources {
     const outcomes = await Promise.all(this.sources.map((source) => source.score(sample, lane)));
     return { ...combined(this.#components, outcomes, this.#combine), version };
   }
+
+  async scoreGroup(samples: readonly RewardSample[], lane: string): Promise<SampleOutcome[]> {
+    const { version } = this;
+    const byPart = await Promise.all(this.sources.map((one) => one.scoreGroup(samples, lane)));
+    return samples.map((_, at) => {
+      const outcomes = byPart.map((part) => part[at] as SampleOutcome);
+      return { ...combined(this.#components, outcomes, this.#combine), version };
+    });
+  }
 }

@@ -58,9 +58,24 @@ export class DegradingReward implements RewardSource {
 
   async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     const outcome = await this.#main.score(sample, lane);
-    const isUnpaid = !outcome.valid && outcome.error.code === "SPEND_CAP";
-    if (!isUnpaid) return saidBy("main", outcome);
+    if (!isUnpaid(outcome)) return saidBy("main", outcome);
     return saidBy("cheaper", await this.#cheaper.score(sample, lane));
+  }
+
+  async scoreGroup(
+    samples: readonly RewardSample[],
+    lane: string,
+  ): Promise<readonly SampleOutcome[]> {
+    const outcomes = [...(await this.#main.scoreGroup(samples, lane))];
+    const unpaid = [...outcomes.keys()].filter((at) => isUnpaid(outcomes[at] as SampleOutcome));
+    for (const [at, outcome] of outcomes.entries()) outcomes[at] = saidBy("main", outcome);
+    if (unpaid.length === 0) return outcomes;
+    const given = unpaid.map((at) => samples[at] as RewardSample);
+    const cheaper = await this.#cheaper.scoreGroup(given, lane);
+    for (const [place, at] of unpaid.entries()) {
+      outcomes[at] = saidBy("cheaper", cheaper[place] as SampleOutcome);
+    }
+    return outcomes;
   }
 
   postProcessScores(scores: readonly number[]): Promise<GroupScores> {
@@ -86,4 +101,9 @@ export class DegradingReward implements RewardSource {
   get #current(): RewardSource {
     return this.#purse.isEmpty ? this.#cheaper : this.#main;
   }
+}
+
+/** It was not begun: all that may be spent is spent. */
+function isUnpaid(outcome: SampleOutcome): boolean {
+  return !outcome.valid && outcome.error.code === "SPEND_CAP";
 }

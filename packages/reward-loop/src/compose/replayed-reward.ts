@@ -56,9 +56,20 @@ export class ReplayedReward implements RewardSource {
     const outcome = this.#recorded.next(sample);
     if (outcome !== undefined) return outcome;
     if (this.#asks && this.#functions !== undefined) return this.#functions.score(sample, lane);
-    const message = "the log that is replayed does not have this sample";
-    const error = { code: "NOT_IN_LOG", name: "NotInLogError", message } as const;
-    return { valid: false, error, latencyMs: 0, attempts: 0, waitedMs: 0 };
+    return notInLog();
+  }
+
+  /** As they were recorded, one by one; a group of which one is not there is asked for as a whole. */
+  async scoreGroup(
+    samples: readonly RewardSample[],
+    lane: string,
+  ): Promise<readonly SampleOutcome[]> {
+    const known = samples.map((sample) => this.#recorded.next(sample));
+    const isWhole = known.every((one) => one !== undefined);
+    if (!isWhole && this.#asks && this.#functions !== undefined) {
+      return this.#functions.scoreGroup(samples, lane);
+    }
+    return known.map((one) => one ?? notInLog());
   }
 
   async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
@@ -82,4 +93,10 @@ export class ReplayedReward implements RewardSource {
   async close(): Promise<void> {
     await this.#functions?.close();
   }
+}
+
+function notInLog(): SampleOutcome {
+  const message = "the log that is replayed does not have this sample";
+  const error = { code: "NOT_IN_LOG", name: "NotInLogError", message } as const;
+  return { valid: false, error, latencyMs: 0, attempts: 0, waitedMs: 0 };
 }

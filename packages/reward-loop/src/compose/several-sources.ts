@@ -35,6 +35,10 @@ export abstract class SeveralSources implements RewardSource {
   abstract get slots(): number;
   abstract get hasRoom(): boolean;
   abstract score(sample: RewardSample, lane: string): Promise<SampleOutcome>;
+  abstract scoreGroup(
+    samples: readonly RewardSample[],
+    lane: string,
+  ): Promise<readonly SampleOutcome[]>;
 
   /** One for all of them, made anew when one has another. */
   get version(): string {
@@ -54,6 +58,7 @@ export abstract class SeveralSources implements RewardSource {
   get traits(): ExecutorTraits {
     return {
       overlaps: this.sources.every(({ traits }) => traits.overlaps),
+      scoresGroups: this.sources.some(({ traits }) => traits.scoresGroups),
       postProcesses: false,
       assembles: false,
       logs: this.sources.some(({ traits }) => traits.logs),

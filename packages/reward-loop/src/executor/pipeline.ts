@@ -7,12 +7,14 @@ import {
   copyData,
   createDefaultComputeScore,
   createDefaultRegistry,
+  GroupScorer,
   loadFunction,
   loadRewardManagerClass,
   loadScorer,
 } from "@rayling/reward-manager-registry";
 import type {
   ComputeScore,
+  ComputeScores,
   RewardManager,
   RewardManagerClass,
   RewardResult,
@@ -25,6 +27,8 @@ import type {
 import { rememberToken } from "../client/router-tokens.ts";
 import { RewardLoopOptionError } from "../errors.ts";
 import type { DiscriminativeUse, PipelineSettings } from "../settings.ts";
+import { runGroup } from "./group-sample.ts";
+import type { GroupSample } from "./group-sample.ts";
 import type { RunTracker } from "./run-tracker.ts";
 
 /** Puts functions of the user on the clock, and knows the signal of the run that calls one. */
@@ -37,6 +41,8 @@ export interface Pipeline
     Pick<RewardManagerClass, "assembleRmScores"> {
   /** Whether several samples may be at work at once: known for async functions, learned from the first promise of others. */
   readonly overlaps: boolean;
+  /** Of a function that scores all answers to a prompt at once. */
+  readonly runGroup?: (group: GroupSample) => Promise<RewardResult>;
 }
 
 /** Rejects as the loaders of reward-manager-registry do. */
@@ -62,7 +68,9 @@ export async function loadPipeline(
     overlaps = loaded.isAsync;
     scorer = loaded;
   }
-  const { computeScore, postProcessScores, log } = scorer;
+  const { computeScore, computeScores, postProcessScores, log } = scorer;
+  const groups =
+    computeScores && new GroupScorer(tracker.timed(computeScores, onThenable) as ComputeScores);
   const forGroups = {
     ...(postProcessScores === undefined
       ? {}
@@ -72,33 +80,36 @@ export async function loadPipeline(
   const managerClass = await managerOf(settings);
   const registry = createDefaultRegistry();
   const manager = await registry.create(managerClass, {
-    computeScore: tracker.timed(computeScore, onThenable),
+    computeScore: groups?.computeScore ?? tracker.timed(computeScore, onThenable),
     tokenizer: await loadTokenizer(settings, tracker),
     rewardRouterAddress,
     rewardRouterToken,
     rewardModelTokenizer: await rewardModelTokenizerOf(settings),
     options: settings.managerOptions,
   });
-  if (typeof settings.manager === "string") {
-    return {
-      get overlaps() {
-        return overlaps;
-      },
-      runSingle: (sample) => manager.runSingle(sample),
-      ...forGroups,
-    };
-  }
-  // It may write into its sample, which has parts in common with others that came with it.
-  const runSingle = tracker.timed<Parameters<RewardManager["runSingle"]>, unknown>((sample) =>
+  // One of the user's may write into its sample, which has parts in common with others that came with it.
+  const isOwn = typeof settings.manager !== "string";
+  const own = tracker.timed<Parameters<RewardManager["runSingle"]>, unknown>((sample) =>
     manager.runSingle(copyData(sample)),
   );
+  const runSingle = isOwn
+    ? async (sample: RewardSample) => (await own(sample)) as RewardResult
+    : (sample: RewardSample) => manager.runSingle(sample);
   const assembles =
     typeof managerClass === "string" || managerClass.assembleRmScores === undefined
       ? {}
       : { assembleRmScores: tracker.timed(assembling(managerClass)) };
-  const own = async (sample: RewardSample): Promise<RewardResult> =>
-    (await runSingle(sample)) as RewardResult;
-  return { overlaps: true, runSingle: own, ...forGroups, ...assembles };
+  return {
+    get overlaps() {
+      return isOwn || overlaps;
+    },
+    runSingle,
+    ...(groups === undefined
+      ? {}
+      : { runGroup: (group: GroupSample) => runGroup(groups, group, runSingle) }),
+    ...forGroups,
+    ...assembles,
+  };
 }
 
 function assembling(managerClass: RewardManagerClass): (batch: ScoredBatch) => PlacedScores {

@@ -57,6 +57,8 @@ export interface SampleChunk {
 export interface ExecutorTraits {
   /** Whether samples overlap in one thread. */
   readonly overlaps: boolean;
+  /** Whether all answers to a prompt are scored at once. */
+  readonly scoresGroups: boolean;
   readonly postProcesses: boolean;
   readonly logs: boolean;
   /** Whether the manager says where the scores of a batch stand. */
@@ -66,6 +68,7 @@ export interface ExecutorTraits {
 /** Of functions that are not loaded yet, or that there are none of. */
 export const noTraits: ExecutorTraits = {
   overlaps: false,
+  scoresGroups: false,
   postProcesses: false,
   logs: false,
   assembles: false,
@@ -125,10 +128,11 @@ export class ScoreExecutor {
   /** Resolves when the user's modules are loaded; rejects with why they are not. */
   async ready(): Promise<LoadedExecutor> {
     this.#loaded = await this.#pipeline;
-    const { overlaps, postProcessScores, log, assembleRmScores } = this.#loaded;
+    const { overlaps, runGroup, postProcessScores, log, assembleRmScores } = this.#loaded;
     return {
       version: await this.#version,
       overlaps,
+      scoresGroups: runGroup !== undefined,
       postProcesses: postProcessScores !== undefined,
       logs: log !== undefined,
       assembles: assembleRmScores !== undefined,

@@ -7,6 +7,7 @@ import type {
   ScoredBatch,
   ScoreLogEntry,
 } from "@rayling/reward-manager-registry";
+import { isGroup } from "./group-sample.ts";
 import type { Pipeline } from "./pipeline.ts";
 
 export type ScoreWork =
@@ -17,7 +18,12 @@ export type ScoreWork =
 
 /** A group's scores come back as the extra info `scores`, a batch's as `rmScores`. */
 export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
-  return work.kind === "sample" ? pipeline.runSingle(work.sample) : runOther(pipeline, work);
+  if (work.kind !== "sample") return runOther(pipeline, work);
+  const { sample } = work;
+  if (!isGroup(sample)) return pipeline.runSingle(sample);
+  if (pipeline.runGroup !== undefined) return pipeline.runGroup(sample);
+  // It was loaded anew since the group was sent.
+  return Promise.reject(new Error("the reward function does not score groups any more"));
 }
 
 async function runOther(

@@ -156,7 +156,7 @@ export class RewardLoopManager implements AsyncDisposable {
    * Scores a batch (verl `compute_rm_score`) and returns new columns for it: batch.rmScores (float32 [rows, response length], the score
    * at the last valid token) and batch.rewardValid (bool [rows]); nonTensorBatch.rewardError (null or why there is no score) and one
    * column per key of extra info (`reward_extra_{key}` where the batch or the loop has a column of that name), named in metaInfo.rewardExtraKeys.
-   * A manager class of yours with `assembleRmScores` says itself where the scores stand.
+   * A manager class of yours with `assembleRmScores` says itself where the scores stand. A function that scores groups (`computeScores`) is asked once for all rows of a `uid`, or, without such a column, for all.
    * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError, ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError, and with
    * EndpointError where the reward model does not wake up or go to sleep.
    */
@@ -166,7 +166,9 @@ export class RewardLoopManager implements AsyncDisposable {
     const samples = samplesOf(data);
     const outcomes = await this.#awake(() => {
       const round = this.round(samples.length, options);
-      return Promise.all(samples.map((sample) => round.score(sample)));
+      return this.traits.scoresGroups
+        ? scoreGroups(samples, (group) => round.scoreGroup(group))
+        : Promise.all(samples.map((sample) => round.score(sample)));
     });
     checkFailures(outcomes, this.#onFailure);
     return this.assembleRewards(shape, outcomes);
@@ -186,6 +188,7 @@ export class RewardLoopManager implements AsyncDisposable {
       onFailure: this.#onFailure,
       takeIndex: () => this.#recorder?.take(),
       submit: this.#submit.bind(this),
+      submitGroup: this.#submitGroup.bind(this),
       awake: <Result>(work: () => Promise<Result>) => this.#awake(work),
     };
     const round = new ScoreRound(scorer, { rows, lane }, (ended) => this.#rounds.delete(ended));
@@ -311,9 +314,40 @@ export class RewardLoopManager implements AsyncDisposable {
     return outcome;
   }
 
+  async #submitGroup(
+    samples: readonly RewardSample[],
+    lane: string,
+    indices: readonly (number | undefined)[],
+  ): Promise<readonly SampleOutcome[]> {
+    const outcomes = await this.#source.scoreGroup(samples, lane);
+    for (const [at, outcome] of outcomes.entries()) {
+      this.#answers.add(outcome);
+      const index = indices[at];
+      if (index === undefined) continue;
+      await this.#recorder?.write(index, samples[at] as RewardSample, outcome, lane);
+    }
+    return outcomes;
+  }
+
   #awake<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.rewardModel === undefined ? work() : this.rewardModel.awake(work);
   }
+}
+
+/** Rows of one `uid` are answers to one prompt; without such a column all of them are. */
+async function scoreGroups(
+  samples: readonly RewardSample[],
+  scoreGroup: (group: readonly RewardSample[]) => Promise<readonly SampleOutcome[]>,
+): Promise<SampleOutcome[]> {
+  const groups = Map.groupBy(samples.keys(), (row) => samples[row]?.context?.group);
+  const outcomes = Array<SampleOutcome>(samples.length);
+  await Promise.all(
+    Array.from(groups.values(), async (rows) => {
+      const scored = await scoreGroup(rows.map((row) => samples[row] as RewardSample));
+      for (const [at, row] of rows.entries()) outcomes[row] = scored[at] as SampleOutcome;
+    }),
+  );
+  return outcomes;
 }
 
 function warnOfSpending({ name, spent, cap = 0, state }: SpendState): void {

@@ -7,6 +7,7 @@
 import * as ray from "@rayling/core";
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { RewardLoopClosedError } from "../errors.ts";
+import { groupSampleOf, outcomesOf } from "../executor/group-sample.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import { rewardVersion } from "../record/reward-version.ts";
@@ -106,6 +107,17 @@ export class RewardPipeline implements RewardSource {
   score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(sample, lane);
     return this.#known === undefined ? ask() : this.#known.of(sample, this.#version, ask);
+  }
+
+  async scoreGroup(
+    samples: readonly RewardSample[],
+    lane: string,
+  ): Promise<readonly SampleOutcome[]> {
+    if (!this.traits.scoresGroups) {
+      return Promise.all(samples.map((sample) => this.score(sample, lane)));
+    }
+    const group = groupSampleOf(samples);
+    return outcomesOf(group, await this.score(group, lane));
   }
 
   async postProcessScores(scores: readonly number[]): Promise<GroupScores> {

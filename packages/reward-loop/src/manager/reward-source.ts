@@ -37,6 +37,8 @@ export interface RewardSource {
   onRoom(listener: () => void): () => void;
   /** Rejects only when nothing can be scored any more: ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError. */
   score(sample: RewardSample, lane: string): Promise<SampleOutcome>;
+  /** All answers to one prompt, in their order: at once where the function takes them so, else each by itself. Rejects as score. */
+  scoreGroup(samples: readonly RewardSample[], lane: string): Promise<readonly SampleOutcome[]>;
   /** Rejects as score. */
   postProcessScores(scores: readonly number[]): Promise<GroupScores>;
   /** Where its manager puts the scores of a batch (as the extra info `rmScores`), or why it does not; undefined where that is nobody's business. Rejects as score. */

@@ -20,6 +20,11 @@ export interface RoundScorer {
     lane: string,
     index: number | undefined,
   ) => Promise<SampleOutcome>;
+  readonly submitGroup: (
+    samples: readonly RewardSample[],
+    lane: string,
+    indices: readonly (number | undefined)[],
+  ) => Promise<readonly SampleOutcome[]>;
   /** With the reward model awake, if there is one. */
   readonly awake: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
@@ -58,20 +63,35 @@ export class ScoreRound {
 
   /** The outcome that counts: what is worth it is scored once more when all other rows are done. Rejects as `RewardLoopManager.computeScore`. */
   async score(given: RewardSample): Promise<SampleOutcome> {
-    const { onFailure, takeIndex, submit, awake } = this.#scorer;
+    const { takeIndex, submit } = this.#scorer;
     const index = takeIndex();
     const sample = inLane(given, this.#lane);
+    const [outcome] = await this.#rows(1, async (lane) => [await submit(sample, lane, index)]);
+    return outcome as SampleOutcome;
+  }
+
+  /** The same of all answers to a prompt, in their order: where one is worth it, all are scored once more. */
+  async scoreGroup(given: readonly RewardSample[]): Promise<readonly SampleOutcome[]> {
+    const { takeIndex, submitGroup } = this.#scorer;
+    const indices = given.map(() => takeIndex());
+    const samples = given.map((sample) => inLane(sample, this.#lane));
+    return this.#rows(given.length, (lane) => submitGroup(samples, lane, indices));
+  }
+
+  async #rows(count: number, submit: Submit): Promise<readonly SampleOutcome[]> {
+    const { onFailure, awake } = this.#scorer;
     try {
       // Not the second time itself: it waits for others, and keeps nothing awake for that long.
       const { first, again } = await awake(async () => {
-        const outcome = await submit(sample, this.#lane, index);
-        const isAgain = onFailure.again && isWorthAgain(outcome);
-        const second = isAgain ? this.#again(sample, index) : undefined;
-        this.#arrived();
-        return { first: outcome, again: second };
+        const outcomes = await submit(this.#lane);
+        const isAgain = onFailure.again && outcomes.some(isWorthAgain);
+        const second = isAgain ? this.#again(submit) : undefined;
+        this.#arrived(count);
+        return { first: outcomes, again: second };
       });
       const second = await again;
-      return withFallback(second === undefined ? first : joined(first, second), onFailure);
+      const last = second?.map((one, at) => joined(first[at] as SampleOutcome, one)) ?? first;
+      return last.map((one) => withFallback(one, onFailure));
     } catch (error) {
       this.fail(error);
       throw error;
@@ -80,7 +100,7 @@ export class ScoreRound {
 
   /** One whose outcome is known from before. */
   know(): void {
-    this.#arrived();
+    this.#arrived(1);
   }
 
   /** Throws RewardFailuresError as soon as more outcomes are invalid than may be. @param outcome of one more row, as it counts */
@@ -101,18 +121,17 @@ export class ScoreRound {
     this.#onEnd(this);
   }
 
-  #arrived(): void {
-    this.#left -= 1;
+  #arrived(count: number): void {
+    this.#left -= count;
     if (this.#left > 0) return;
     for (const { begin } of this.#waiting.splice(0)) begin();
     this.#onEnd(this);
   }
 
-  /** @param index in the reward log: that of the first time */
-  #again(sample: RewardSample, index: number | undefined): Promise<SampleOutcome> {
-    const { submit, awake } = this.#scorer;
-    const { promise, resolve, reject } = Promise.withResolvers<SampleOutcome>();
-    const begin = (): void => resolve(awake(() => submit(sample, "recovery", index)));
+  #again(submit: Submit): Promise<readonly SampleOutcome[]> {
+    const { awake } = this.#scorer;
+    const { promise, resolve, reject } = Promise.withResolvers<readonly SampleOutcome[]>();
+    const begin = (): void => resolve(awake(() => submit("recovery")));
     if (this.#failure === undefined) this.#waiting.push({ begin, reject });
     else reject(this.#failure.error);
     // It is awaited only when the first time is over.
@@ -120,6 +139,9 @@ export class ScoreRound {
     return promise;
   }
 }
+
+/** Once, in that lane; what is scored once more has its places in the reward log. */
+type Submit = (lane: string) => Promise<readonly SampleOutcome[]>;
 
 /** It says so itself: the lane that it comes back in when it is scored once more is another one. */
 export function inLane(sample: RewardSample, lane: string): RewardSample {

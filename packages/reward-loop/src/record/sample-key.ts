@@ -1,6 +1,7 @@
 /** Which sample it is, by what it says: the same in every run, whatever its place. */
 
 import { createHash, randomUUID } from "node:crypto";
+import { isGroup } from "../executor/group-sample.ts";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 
 /** 16 characters: of a million samples two are alike once in 18 million times. */
@@ -11,6 +12,7 @@ const length = 16;
  * file that it lies in says where it is, and not which sample it is.
  */
 export function sampleKey(sample: RewardSample): string {
+  if (isGroup(sample)) return digestOf(["group", sample.members.map(sampleKey)]);
   const { response, responseLength, rawPrompt, groundTruth, extraInfo } = sample;
   const dataSource = sample.isSourceAssumed === true ? null : sample.dataSource;
   const { toolExtraFields, numTurns, rolloutRewardScores } = sample;
@@ -26,7 +28,7 @@ export function sampleKey(sample: RewardSample): string {
 
 /** What the sample was called before: logs and caches may have it. */
 export function olderSampleKeys(sample: RewardSample): string[] {
-  if (sample.isSourceAssumed !== true) return [];
+  if (isGroup(sample) || sample.isSourceAssumed !== true) return [];
   return [sampleKey({ ...sample, isSourceAssumed: false })];
 }
 

@@ -4,7 +4,7 @@ import type { ComputeScore, ScoreInput, ScoreOutput } from "../scoring/compute-s
 import { RewardFunctionSignatureError } from "../errors.ts";
 import type { ComputeScores } from "../scoring/scorer.ts";
 import { argumentNamed, orderedArguments, withOwnNames } from "./argument-names.ts";
-import { conventionOf, mayBeMissing } from "./convention.ts";
+import { conventionOf, isListName, mayBeMissing } from "./convention.ts";
 import type { Convention, Slot } from "./convention.ts";
 import { givenArguments } from "./given-arguments.ts";
 import type { GivenArguments } from "./given-arguments.ts";
@@ -50,7 +50,7 @@ export async function calledGroupFunction(
   const parameters = await parametersOf(callable);
   const [first, ...others] = parameters?.declared ?? [];
   const isOne = first !== undefined && first.kind !== "fields" && others.every(mayBeMissing);
-  const isNamed = first?.kind === "name" && argumentNamed(first.name) !== undefined;
+  const isNamed = first?.kind === "name" && isListName(argumentNamed(first.name));
   if (parameters !== undefined && isOne && !isNamed) {
     const { given } = await read(() => undefined, options);
     return groupCaller(callable, options.self, given);

@@ -190,8 +190,8 @@ function withoutParameters(
   return { kind: "object", takesLists: false, optional: new Set(), isWatched: false };
 }
 
-function isListName(name: string): boolean {
-  return (listArguments as readonly string[]).includes(name);
+export function isListName(name: string | undefined): boolean {
+  return (listArguments as readonly (string | undefined)[]).includes(name);
 }
 
 function isSingleName(name: string): boolean {

@@ -60,6 +60,13 @@ export function describeParameters({ declared }: Parameters): string {
   return `(${words.join(", ")})`;
 }
 
+/** A method is read without its class: its private fields are declared there, and its `super` is there. */
+const options = {
+  ecmaVersion: "latest",
+  checkPrivateFields: false,
+  allowSuperOutsideMethod: true,
+} as const;
+
 /** A method's text stands for itself only inside an object or a class. */
 const places = [
   (text: string) => `(${text})`,
@@ -73,7 +80,7 @@ async function parsed(text: string): Promise<FunctionNode | undefined> {
   const { parse } = await import("acorn");
   for (const place of places) {
     try {
-      const [statement] = parse(place(text), { ecmaVersion: "latest" }).body;
+      const [statement] = parse(place(text), options).body;
       const found = statement === undefined ? undefined : firstFunction(statement);
       if (found !== undefined) return found;
     } catch {

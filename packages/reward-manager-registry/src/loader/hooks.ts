@@ -10,6 +10,7 @@ import { describeValue } from "../value-description.ts";
 /** Each with verl's name, or the documents'. */
 const scorerHooks = {
   computeScore: ["computeScore", "compute_score"],
+  computeScores: ["computeScores", "compute_scores"],
   postProcessScores: ["postProcessScores", "post_process_scores"],
   log: ["log"],
 } as const;
@@ -32,7 +33,12 @@ export function hooksOf(scorer: unknown, path: string, exportName: string): Scor
   const absent = Object.keys(scorerHooks).filter(
     (key) => hooks[key as keyof ScorerHooks] === undefined,
   );
-  refuseAlike(methodNames(scorer), absent, path, exportName);
+  // The two score functions are alike, and each stands for both.
+  const hasScore = hooks.computeScore !== undefined || hooks.computeScores !== undefined;
+  const wanted = absent.filter((name) => !(hasScore && name.startsWith("computeScore")));
+  const exact = new Set<string>(Object.values(scorerHooks).flat());
+  const others = methodNames(scorer).filter((name) => !exact.has(name));
+  refuseAlike(others, wanted, path, exportName);
   return hooks;
 }
 

@@ -11,9 +11,10 @@ import {
   RewardModuleImportError,
 } from "../errors.ts";
 import type { RewardManagerClass } from "../managers/reward-manager.ts";
-import { calledFunction } from "../calling/callable.ts";
-import type { CalledFunction, UserFunction } from "../calling/callable.ts";
+import { calledFunction, calledGroupFunction } from "../calling/callable.ts";
+import type { CallableOptions, CalledFunction, UserFunction } from "../calling/callable.ts";
 import type { ComputeScore } from "../scoring/compute-score.ts";
+import { GroupScorer } from "../scoring/group-scorer.ts";
 import type { Scorer } from "../scoring/scorer.ts";
 import { describeValue, isClass } from "../value-description.ts";
 import { hooksOf, refuseAlike, methodNames } from "./hooks.ts";
@@ -36,11 +37,18 @@ export interface LoadedScorer extends Scorer {
   readonly isAsync: boolean;
 }
 
-const FUNCTION_NAMES: readonly string[] = ["computeScore", "compute_score", "default"];
+const FUNCTION_NAMES: readonly string[] = [
+  "computeScore",
+  "compute_score",
+  "computeScores",
+  "compute_scores",
+  "default",
+];
+const GROUP_NAMES: readonly string[] = ["computeScores", "compute_scores"];
 
 /**
  * The score function that the spec (or its text PATH[:name]) names, with its rewardKwargs bound.
- * Without a name: `computeScore`, else `compute_score`, else the default export.
+ * Without a name: `computeScore`, else `compute_score`, else `computeScores`, else `compute_scores`, else the default export.
  * Rejects with InvalidRewardSpecError, RewardModuleNotFoundError, RewardModuleImportError, RewardExportNotFoundError, RewardExportTypeError,
  * and RewardFunctionSignatureError for one of which it cannot be seen what it takes.
  */
@@ -68,7 +76,7 @@ export async function loadFunction(
 }
 
 /**
- * The same as loadComputeScore with what may come with it: the spec may also name an object or a class with a method computeScore, and postProcessScores and log if it has them, or these under verl's names. A class is made
+ * The same as loadComputeScore with what may come with it: the spec may also name an object or a class with a method computeScore, or computeScores for all answers to a prompt at once, and postProcessScores and log if it has them, or these under verl's names. A class is made
  * without arguments, once for each thread that loads it; what its constructor throws is thrown on. Rejects also with RewardHookNameError for a method that is written almost as one of these.
  */
 export async function loadScorer(
@@ -83,23 +91,30 @@ export async function loadScorer(
   const { signal, onContext } = options;
   const shared = { keywords: rewardKwargs, signal, onContext };
   if (typeof value === "function" && !isClass(value)) {
-    const computeScore = value as UserFunction;
-    const called = await calledFunction(computeScore, { name: exportName, ...shared });
-    return { computeScore: singleOf(called, exportName), isAsync: isAsyncFunction(value) };
+    return scoring(value as UserFunction, GROUP_NAMES.includes(exportName), {
+      name: exportName,
+      ...shared,
+    });
   }
   const scorer = isClass(value) ? new (value as new () => object)() : value;
   const hooks = hooksOf(scorer, path, exportName);
-  const { computeScore, postProcessScores, log } = hooks;
+  const { computeScore = hooks.computeScores, computeScores, postProcessScores, log } = hooks;
   if (computeScore === undefined) {
     throw new RewardExportTypeError(path, exportName, "function", describeValue(value));
   }
+  if (computeScores !== undefined && hooks.computeScore !== undefined) {
+    throw new RewardFunctionSignatureError(
+      exportName,
+      undefined,
+      `it has both ${hooks.computeScore.name}, which scores one sample, and ${computeScores.name}, which scores all answers to a prompt: one of them is never called`,
+    );
+  }
+  const isOfGroups = computeScores !== undefined;
   const ofClass = { name: `${exportName}.${computeScore.name}`, self: scorer, ...shared };
-  const called = await calledFunction(computeScore.method, ofClass);
   const method = (hook: Hook): UserFunction =>
     ((...args: never[]) => Reflect.apply(hook.method, scorer, args)) as UserFunction;
   return {
-    computeScore: singleOf(called, ofClass.name),
-    isAsync: isAsyncFunction(computeScore.method),
+    ...(await scoring(computeScore.method, isOfGroups, ofClass)),
     ...(postProcessScores === undefined
       ? {}
       : { postProcessScores: method(postProcessScores) as Scorer["postProcessScores"] & {} }),
@@ -107,9 +122,19 @@ export async function loadScorer(
   };
 }
 
-function singleOf(called: CalledFunction, name: string): ComputeScore {
-  if (!called.takesLists) return called.call;
-  throw new RewardFunctionSignatureError(name, undefined, "it takes lists");
+/** What is called of it. @param isOfGroups by its name; by what it takes one may be, too */
+async function scoring(
+  callable: UserFunction,
+  isOfGroups: boolean,
+  options: CallableOptions,
+): Promise<LoadedScorer> {
+  const isAsync = isAsyncFunction(callable);
+  const called: CalledFunction = isOfGroups
+    ? { takesLists: true, call: await calledGroupFunction(callable, options) }
+    : await calledFunction(callable, options);
+  if (!called.takesLists) return { computeScore: called.call, isAsync };
+  const { computeScore } = new GroupScorer(called.call);
+  return { computeScore, computeScores: called.call, isAsync };
 }
 
 function isAsyncFunction(value: unknown): boolean {

@@ -1,6 +1,6 @@
 /**
  * The user's score function with what may come with it: an object of these, or a class that is made without arguments (verl's async_reward_agent recipe).
- * A bare function is a Scorer with computeScore alone.
+ * A bare function is a Scorer with computeScore alone, or, where it takes all answers to a prompt at once, with computeScores.
  */
 
 import type { ComputeScore, ScoreInput, ScoreOutput } from "./compute-score.ts";
@@ -11,7 +11,10 @@ export type ComputeScores = (
 ) => readonly ScoreOutput[] | PromiseLike<readonly ScoreOutput[]>;
 
 export interface Scorer {
+  /** Of one sample. Of a scorer of groups that is a group of one. */
   readonly computeScore: ComputeScore;
+  /** Of all answers to one prompt: then this is what is asked. */
+  readonly computeScores?: ComputeScores;
   /** The scores of one group (the rollouts of one prompt) that are valid, by their order in the batch; returns as many. */
   readonly postProcessScores?: (
     scores: readonly number[],

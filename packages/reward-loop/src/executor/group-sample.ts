@@ -1,0 +1,71 @@
+/**
+ * A group on its way to a function that scores all answers to a prompt at once: it travels, waits, is tried again and is known from before as one sample is, and its outcome is taken apart
+ * again when it is there. What the call took stands in the outcome of each; what it cost is shared among them.
+ */
+
+import type { GroupScorer, RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+import { failureOf } from "../outcome.ts";
+import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
+import { together, usageOf } from "../spend/usage.ts";
+import type { TokenUsage } from "../spend/usage.ts";
+
+export interface GroupSample extends RewardSample {
+  readonly members: readonly RewardSample[];
+}
+
+/** What the call came to for one of them. */
+type MemberResult = RewardResult | { readonly error: ScoreFailure };
+
+export function groupSampleOf(members: readonly RewardSample[]): GroupSample {
+  const dataSource = members[0]?.dataSource ?? "";
+  return { dataSource, response: "", groundTruth: null, members };
+}
+
+export function isGroup(sample: RewardSample): sample is GroupSample {
+  const { members } = sample as Partial<GroupSample>;
+  return Array.isArray(members);
+}
+
+/** In the executor: one result of the whole, with the tokens that all of it used. Rejects as GroupScorer.run. */
+export async function runGroup(
+  scorer: GroupScorer,
+  { members }: GroupSample,
+  runSingle: (sample: RewardSample) => Promise<RewardResult>,
+): Promise<RewardResult> {
+  const settled = await scorer.run(members, runSingle);
+  const results = settled.map((one): MemberResult =>
+    one.status === "fulfilled" ? one.value : { error: failureOf(one.reason) },
+  );
+  const usage = results.reduce<TokenUsage | undefined>(
+    (sum, one) => together(sum, usageOf(extraOf(one))),
+    undefined,
+  );
+  const used = usage === undefined ? {} : { usage };
+  return { rewardScore: 0, rewardExtraInfo: { members: results, ...used } };
+}
+
+function extraOf(result: MemberResult): Readonly<Record<string, unknown>> {
+  return "error" in result ? (result.error.rewardExtraInfo ?? {}) : result.rewardExtraInfo;
+}
+
+/** By member, in their order. */
+export function outcomesOf(
+  { members }: GroupSample,
+  outcome: SampleOutcome,
+): readonly SampleOutcome[] {
+  const { cost, usageBefore, ...common } = outcome;
+  const shared = { ...common, ...(cost === undefined ? {} : { cost: cost / members.length }) };
+  return members.map((_, at): SampleOutcome => {
+    // What it used is counted once, whoever sums it up.
+    const measured = at === 0 && usageBefore !== undefined ? { ...shared, usageBefore } : shared;
+    if (!measured.valid) {
+      const { rewardExtraInfo: _used, ...error } = measured.error;
+      return { ...measured, error: at === 0 ? measured.error : error };
+    }
+    const { rewardScore: _score, rewardExtraInfo, valid: _valid, ...rest } = measured;
+    const result = (rewardExtraInfo["members"] as readonly MemberResult[])[at] as MemberResult;
+    if ("error" in result) return { ...rest, valid: false, error: result.error };
+    const { rewardScore, rewardExtraInfo: own } = result;
+    return { ...rest, valid: true, rewardScore, rewardExtraInfo: own };
+  });
+}

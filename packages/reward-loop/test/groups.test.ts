@@ -1,0 +1,337 @@
+/** Functions that score all answers to one prompt at once: whole groups, one outcome for each answer, and everything else as for one sample. */
+
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as ray from "@rayling/core";
+import { DataProto } from "@rayling/data-proto";
+import { readRewardLog, RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
+import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { fixture, sampleOf } from "./loop.ts";
+
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
+afterAll(() => ray.shutdown());
+
+const groups = fixture("groups.ts");
+const order = `${groups}:computeScores`;
+
+const open = (options: RewardLoopOptions = {}): Promise<RewardLoopManager> =>
+  RewardLoopManager.create({ workers: 1, executors: 1, reward: order, ...options });
+
+async function folder(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), "rayling-groups-"));
+  onTestFinished(() => rm(path, { recursive: true }));
+  return path;
+}
+
+/** Rows by their uid: `["a", "1"]` is an answer to a. */
+function batchOf(rows: readonly (readonly [uid: string, text: string])[]): DataProto {
+  return DataProto.fromDict({
+    nonTensors: {
+      uid: rows.map(([uid]) => uid),
+      response: rows.map(([, text]) => text),
+      data_source: rows.map(() => "test"),
+      reward_model: rows.map(([, text]) => ({ ground_truth: text })),
+      extra_info: rows.map(([uid]) => ({ more: uid })),
+    },
+  });
+}
+
+async function scoresOf(loop: RewardLoopManager, data: DataProto): Promise<unknown> {
+  const { batch, nonTensorBatch } = await loop.computeRmScore(data);
+  const errors = nonTensorBatch["rewardError"] as readonly ({ readonly code: string } | null)[];
+  return errors.map((error, row) => error?.code ?? batch?.["rmScores"]?.data[row]);
+}
+
+describe("a batch", () => {
+  test("is scored by its uids, in whatever order their rows stand", async () => {
+    await using loop = await open();
+    const data = batchOf([
+      ["a", "3"],
+      ["b", "1"],
+      ["a", "1"],
+      ["b", "2"],
+      ["a", "2"],
+    ]);
+    expect(await scoresOf(loop, data)).toEqual([1, 0, 0, 1, 0.5]);
+    const { nonTensorBatch } = await loop.computeRmScore(data);
+    expect(nonTensorBatch["size"]).toEqual([3, 2, 3, 2, 3]);
+  });
+
+  test("without uids is one group", async () => {
+    await using loop = await open();
+    const nonTensors = {
+      response: ["1", "2", "3"],
+      data_source: ["t", "t", "t"],
+      reward_model: [{ ground_truth: "" }, { ground_truth: "" }, { ground_truth: "" }],
+    };
+    expect(await scoresOf(loop, DataProto.fromDict({ nonTensors }))).toEqual([0, 0.5, 1]);
+  });
+
+  test("has one outcome for each row: what fails in a group fails there alone", async () => {
+    await using loop = await open({ workers: 2 });
+    const data = batchOf([
+      ["null", "1"],
+      ["null", "null"],
+      ["nan", "NaN"],
+      ["nan", "5"],
+      ["throw", "throw"],
+      ["throw", "5"],
+      ["few", "few"],
+      ["few", "5"],
+      ["good", "1"],
+      ["good", "2"],
+    ]);
+    expect(await scoresOf(loop, data)).toEqual([
+      ...[0, "CANNOT_TELL", "INVALID_SCORE", 0],
+      ...["SCORE_THREW", "SCORE_THREW", "INVALID_SCORE", "INVALID_SCORE", 0, 1],
+    ]);
+  });
+
+  test("a sample that cannot be read is not among its group, and costs nobody else", async () => {
+    await using loop = await open();
+    const nonTensors = {
+      uid: ["a", "a", "a"],
+      response: ["1", "9", "2"],
+      data_source: ["t", 7, "t"],
+      reward_model: [{ ground_truth: "" }, { ground_truth: "" }, { ground_truth: "" }],
+    };
+    const data = DataProto.fromDict({ nonTensors });
+    expect(await scoresOf(loop, data)).toEqual([0, "INVALID_SAMPLE", 1]);
+  });
+});
+
+describe("verl's batch functions, which take lists", () => {
+  test("are called with those of a group, and with reward_kwargs", async () => {
+    const reward = { path: groups, name: "compute_score", rewardKwargs: { scale: 3 } };
+    await using loop = await open({ reward });
+    const data = batchOf([
+      ["a", "x"],
+      ["b", "y"],
+      ["a", "z"],
+    ]);
+    const { batch, nonTensorBatch } = await loop.computeRmScore(data);
+    expect([...(batch?.["rmScores"]?.data ?? [])]).toEqual([3, 3, 3]);
+    expect(nonTensorBatch["more"]).toEqual(["a", "b", "a"]);
+    expect(nonTensorBatch["source"]).toEqual(["test", "test", "test"]);
+  });
+
+  test("may be methods, and take one object of lists", async () => {
+    await using loop = await open({ reward: `${groups}:Lists` });
+    const data = batchOf([
+      ["a", "x"],
+      ["a", "yy"],
+    ]);
+    const { nonTensorBatch, batch } = await loop.computeRmScore(data);
+    expect([...(batch?.["rmScores"]?.data ?? [])]).toEqual([1, 2]);
+    expect(nonTensorBatch["calls"]).toEqual([1, 1]);
+  });
+
+  test.each(["naive", "dapo", "gdpo"])("stand under the manager %s", async (manager) => {
+    await using loop = await open({ reward: `${groups}:compute_score`, manager });
+    expect(await scoresOf(loop, batchOf([["a", "x"]]))).toEqual([1]);
+  });
+});
+
+test("dapo's penalty is of each answer, where its group is scored at once", async () => {
+  const managerOptions = { maxRespLen: 4, overlongBuffer: { len: 2, penaltyFactor: 1 } };
+  await using loop = await open({ manager: "dapo", managerOptions });
+  const request = new RewardRequest(loop, { uids: ["a", "a"], groupSize: 2 });
+  request.submit(0, { ...sampleOf("1"), responseLength: 2 });
+  request.submit(1, { ...sampleOf("2"), responseLength: 3 });
+  await request.take(2);
+  expect([0, 1].map((row) => request.outcomeOf(row))).toMatchObject([
+    { rewardScore: 0 },
+    { rewardScore: 0.5 },
+  ]);
+});
+
+describe("a request whose rows come one by one", () => {
+  test("begins a group with the last of them, each once", async () => {
+    const calls = join(await folder(), "calls");
+    await using loop = await open({
+      reward: { path: groups, name: "computeScores", rewardKwargs: { calls } },
+    });
+    const uids = ["a", "b", "a", "b"];
+    const request = new RewardRequest(loop, { uids, groupSize: 2 });
+    request.submit(3, sampleOf("4"));
+    request.submit(0, sampleOf("1"));
+    request.submit(1, sampleOf("2"));
+    expect(await request.take(2)).toEqual([1, 3]);
+    expect(request.outcomeOf(0)).toBeUndefined();
+    request.submit(2, sampleOf("3"));
+    expect(await request.take(2)).toEqual([0, 2]);
+    expect(uids.map((_, row) => request.outcomeOf(row))).toMatchObject(
+      [0, 0, 1, 1].map((rewardScore) => ({ rewardScore })),
+    );
+    // By their rows, whichever came first.
+    expect(await readFile(calls, "utf8")).toBe("2 4\n1 3\n");
+  });
+
+  test.each([[[0, 1, 2]], [[2, 1, 0]], [[1, 2, 0]]])(
+    "waits for no row whose outcome is known: %j",
+    async (order) => {
+      await using loop = await open();
+      const request = new RewardRequest(loop, { uids: ["a", "a", "a"], groupSize: 3 });
+      const known = { valid: true, rewardScore: 9, rewardExtraInfo: {} } as const;
+      for (const row of order) {
+        if (row === 1) {
+          request.know(1, { ...known, attempts: 0, latencyMs: 0, waitedMs: 0 });
+        } else request.submit(row, sampleOf(String(row)));
+      }
+      expect(await request.take(3)).toEqual([0, 1, 2]);
+      expect([0, 1, 2].map((row) => request.outcomeOf(row))).toMatchObject([
+        { rewardScore: 0, rewardExtraInfo: { size: 2 } },
+        { rewardScore: 9 },
+        { rewardScore: 1, rewardExtraInfo: { size: 2 } },
+      ]);
+    },
+  );
+});
+
+test("what comes alone is a group of one", async () => {
+  await using loop = await open();
+  expect(await loop.computeScore(sampleOf("5"))).toMatchObject({
+    rewardScore: 0,
+    rewardExtraInfo: { size: 1 },
+  });
+  const streamed: SampleOutcome[] = [];
+  for await (const { index, outcome } of loop.scoreStream(["1", "null", "2"].map(sampleOf))) {
+    streamed[index] = outcome;
+  }
+  expect(streamed).toMatchObject([
+    { valid: true, rewardExtraInfo: { size: 1 } },
+    { valid: false, error: { code: "CANNOT_TELL" } },
+    { valid: true, rewardExtraInfo: { size: 1 } },
+  ]);
+});
+
+describe("a group is what a sample is to everything else", () => {
+  test.each(["block", "wait", "exit"])("%s: it has a deadline, and others go on", async (word) => {
+    await using loop = await open({ executors: 2, timeoutMs: 1_000 });
+    const data = batchOf([
+      ["bad", word],
+      ["bad", "1"],
+      ["good", "1"],
+      ["good", "2"],
+    ]);
+    const code = word === "exit" ? "EXECUTOR_DIED" : "SCORE_TIMEOUT";
+    expect(await scoresOf(loop, data)).toEqual([code, code, 0, 1]);
+  });
+
+  test("it is tried again as a whole", async () => {
+    const retry = { attempts: 2, baseMs: 0 };
+    await using loop = await open({ reward: `${groups}:DownOnce`, retry });
+    const data = batchOf([
+      ["a", "x"],
+      ["a", "y"],
+    ]);
+    expect(await scoresOf(loop, data)).toEqual([1, 1]);
+  });
+
+  test("and once more when all others are done", async () => {
+    const reward = `${groups}:DownOnce`;
+    await using loop = await open({ reward, onFailure: { again: true } });
+    const data = batchOf([
+      ["a", "x"],
+      ["a", "y"],
+      ["b", "x"],
+    ]);
+    expect(await scoresOf(loop, data)).toEqual([1, 1, 1]);
+  });
+
+  test("it is known from before as a whole", async () => {
+    const place = await folder();
+    const calls = join(place, "calls");
+    const reward = { path: groups, name: "computeScores", rewardKwargs: { calls } };
+    const cache = join(place, "scores.db");
+    const rows = [
+      ["a", "1"],
+      ["a", "null"],
+      ["b", "1"],
+      ["b", "3"],
+    ] as const;
+    for (const round of [1, 2]) {
+      await using loop = await open({ reward, cache });
+      // Another group with one of its answers is another one.
+      const data = batchOf(round === 1 ? rows : [...rows, ["c", "1"], ["c", "2"]]);
+      const scores = [0, "CANNOT_TELL", 0, 1];
+      expect(await scoresOf(loop, data)).toEqual(round === 1 ? scores : [...scores, 0, 1]);
+    }
+    expect((await readFile(calls, "utf8")).split("\n").toSorted()).toEqual([
+      "",
+      "1 2",
+      "1 3",
+      "1 null",
+    ]);
+  });
+
+  test("each of its answers has a line in the reward log, with its share of the cost, and is replayed from it", async () => {
+    const record = join(await folder(), "rewards.jsonl");
+    const spend = { prices: { perMillionInputTokens: 1e6 } };
+    const data = batchOf([
+      ["a", "1"],
+      ["b", "null"],
+      ["a", "2"],
+    ]);
+    await (async () => {
+      await using loop = await open({ record, spend });
+      expect(await scoresOf(loop, data)).toEqual([0, "CANNOT_TELL", 1]);
+      expect(loop.spent).toBe(10);
+    })();
+    const lines = [];
+    for await (const line of readRewardLog(record)) lines.push(line);
+    const inOrder = lines.toSorted((a, b) => a.index - b.index);
+    expect(inOrder).toMatchObject([
+      { group: "a", score: 0, cost: 5 },
+      { group: "a", score: 1, cost: 5 },
+      { group: "b", valid: false, cost: 0 },
+    ]);
+    await using replayed = await RewardLoopManager.create({ replay: record });
+    expect(await scoresOf(replayed, data)).toEqual([0, "CANNOT_TELL", 1]);
+    await using again = await open({ replay: { log: record, missing: "ask" } });
+    const more = batchOf([
+      ["a", "1"],
+      ["a", "2"],
+      ["c", "1"],
+      ["c", "7"],
+    ]);
+    expect(await scoresOf(again, more)).toEqual([0, 1, 0, 1]);
+  });
+});
+
+describe("among several functions", () => {
+  test("others score its answers one by one", async () => {
+    const rewards = { order: { reward: order }, constant: { reward: `${groups}:half` } };
+    await using loop = await open({ reward: undefined, rewards });
+    const data = batchOf([
+      ["a", "1"],
+      ["a", "null"],
+      ["a", "3"],
+    ]);
+    const { nonTensorBatch } = await loop.computeRmScore(data);
+    expect(nonTensorBatch).toMatchObject({
+      order: [0, null, 0.5],
+      score: [0.5, null, 1],
+      constant: [0.5, null, 0.5],
+    });
+  });
+
+  test("a later stage of a cascade is asked for those together that are left", async () => {
+    const cascade = {
+      order: { reward: order },
+      rest: { reward: `${groups}:Lists` },
+    };
+    await using loop = await open({ reward: undefined, cascade });
+    const data = batchOf([
+      ["a", "null"],
+      ["a", "1"],
+      ["a", "null"],
+    ]);
+    const { batch, nonTensorBatch } = await loop.computeRmScore(data);
+    expect([...(batch?.["rmScores"]?.data ?? [])]).toEqual([4, 0, 4]);
+    expect(nonTensorBatch["answeredBy"]).toEqual(["rest", "order", "rest"]);
+    expect(nonTensorBatch["calls"]).toEqual([1, null, 1]);
+  });
+});

@@ -1,0 +1,123 @@
+/**
+ * A function that scores all answers to one prompt at once, under managers that know one sample each: every sample of a group goes through its manager, waits at the score function for the
+ * others, and the function is called once, with all of them. One that does not come so far (a sample that cannot be read) is not waited for, and is not among them.
+ */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { InvalidScoreError } from "../errors.ts";
+import { describeValue } from "../value-description.ts";
+import type { ComputeScore, ScoreInput, ScoreOutput } from "./compute-score.ts";
+import type { RewardResult } from "./reward-result.ts";
+import type { RewardSample } from "./sample.ts";
+import type { ComputeScores } from "./scorer.ts";
+
+interface Seat {
+  readonly call: GroupCall;
+  readonly place: number;
+}
+
+export class GroupScorer {
+  readonly #computeScores: ComputeScores;
+  readonly #seats = new AsyncLocalStorage<Seat>();
+
+  constructor(computeScores: ComputeScores) {
+    this.#computeScores = computeScores;
+  }
+
+  /** What the manager is made with. Who comes alone is a group of one. */
+  readonly computeScore: ComputeScore = (input) => {
+    const seat = this.#seats.getStore();
+    if (seat !== undefined) return seat.call.join(seat.place, input);
+    const call = new GroupCall(1, this.#computeScores);
+    return call.join(0, input);
+  };
+
+  /**
+   * By row: what became of it. Rejects with what the function throws, and with InvalidScoreError where it does not give one score for each.
+   *
+   * @param runSingle of the manager that was made with `computeScore`
+   */
+  async run(
+    samples: readonly RewardSample[],
+    runSingle: (sample: RewardSample) => Promise<RewardResult>,
+  ): Promise<PromiseSettledResult<RewardResult>[]> {
+    const call = new GroupCall(samples.length, this.#computeScores);
+    const results = await Promise.allSettled(
+      samples.map((sample, place) =>
+        this.#seats.run({ call, place }, async () => {
+          try {
+            return await runSingle(sample);
+          } finally {
+            call.leave(place);
+          }
+        }),
+      ),
+    );
+    // A manager may make something of it.
+    if (results.every(({ status }) => status === "rejected")) call.throwIfFailed();
+    return results;
+  }
+}
+
+interface Waiting {
+  readonly input: ScoreInput;
+  readonly resolve: (output: ScoreOutput | PromiseLike<ScoreOutput>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** One call of the function: it begins when all that may come have come. */
+class GroupCall {
+  readonly #computeScores: ComputeScores;
+  /** Those that are neither here nor gone. */
+  readonly #expected: Set<number>;
+  readonly #waiting = new Map<number, Waiting>();
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(size: number, computeScores: ComputeScores) {
+    this.#expected = new Set(Array.from({ length: size }, (_, place) => place));
+    this.#computeScores = computeScores;
+  }
+
+  join(place: number, input: ScoreInput): Promise<ScoreOutput> {
+    if (!this.#expected.delete(place)) {
+      return Promise.reject(
+        new Error(
+          "a manager asks for the score of a sample twice, of a function that scores groups",
+        ),
+      );
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(place, { input, resolve, reject });
+      this.#beginIfWhole();
+    });
+  }
+
+  /** It does not come any more. */
+  leave(place: number): void {
+    if (this.#expected.delete(place)) this.#beginIfWhole();
+  }
+
+  throwIfFailed(): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  #beginIfWhole(): void {
+    if (this.#expected.size === 0 && this.#waiting.size > 0) void this.#begin();
+  }
+
+  async #begin(): Promise<void> {
+    const waiting = [...this.#waiting].toSorted(([a], [b]) => a - b).map(([, one]) => one);
+    const inputs = waiting.map(({ input }) => input);
+    try {
+      const outputs: unknown = await this.#computeScores(inputs);
+      if (!Array.isArray(outputs) || outputs.length !== inputs.length) {
+        const received = `${describeValue(outputs)} for a group of ${inputs.length}, each of which has a score of its own,`;
+        throw new InvalidScoreError(inputs[0]?.dataSource ?? "", received);
+      }
+      for (const [at, { resolve }] of waiting.entries()) resolve(outputs[at] as ScoreOutput);
+    } catch (error) {
+      this.#failure = { error };
+      for (const { reject } of waiting) reject(error);
+    }
+  }
+}
