@@ -84,8 +84,16 @@ describe("a batch", () => {
       ["good", "2"],
     ]);
     expect(await scoresOf(loop, data)).toEqual([
-      ...[0, "CANNOT_TELL", "INVALID_SCORE", 0],
-      ...["SCORE_THREW", "SCORE_THREW", "INVALID_SCORE", "INVALID_SCORE", 0, 1],
+      0,
+      "CANNOT_TELL",
+      "INVALID_SCORE",
+      0,
+      "SCORE_THREW",
+      "SCORE_THREW",
+      "INVALID_SCORE",
+      "INVALID_SCORE",
+      0,
+      1,
     ]);
   });
 
@@ -171,11 +179,11 @@ describe("a request whose rows come one by one", () => {
 
   test.each([[[0, 1, 2]], [[2, 1, 0]], [[1, 2, 0]]])(
     "waits for no row whose outcome is known: %j",
-    async (order) => {
+    async (rows) => {
       await using loop = await open();
       const request = new RewardRequest(loop, { uids: ["a", "a", "a"], groupSize: 3 });
       const known = { valid: true, rewardScore: 9, rewardExtraInfo: {} } as const;
-      for (const row of order) {
+      for (const row of rows) {
         if (row === 1) {
           request.know(1, { ...known, attempts: 0, latencyMs: 0, waitedMs: 0 });
         } else request.submit(row, sampleOf(String(row)));

@@ -13,7 +13,7 @@ export type {
   ScoreTuple,
   ScoreValue,
 } from "./scoring/compute-score.ts";
-export type { ComputeScores, Scorer, ScoreLogEntry } from "./scoring/scorer.ts";
+export type { ComputeScores, ProcessedScores, Scorer, ScoreLogEntry } from "./scoring/scorer.ts";
 export { GroupScorer } from "./scoring/group-scorer.ts";
 export type { RewardResult } from "./scoring/reward-result.ts";
 

@@ -8,6 +8,7 @@
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
+import { putRight } from "../manager/failures.ts";
 import type { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { ScoreRound } from "../manager/score-round.ts";
 import type { SampleOutcome } from "../outcome.ts";
@@ -60,6 +61,8 @@ export class RewardRequest {
   readonly #round: ScoreRound;
   /** Whether the function scores whole groups: then one begins with the last of its rows. */
   readonly #isGrouped: boolean;
+  /** Whether the user's postProcessScores has a say when a group is whole. */
+  readonly #isPutRight: boolean;
   readonly #groupOf: readonly Group[];
   /** By row, where they are there, as they were scored. */
   readonly #outcomes: (SampleOutcome | undefined)[];
@@ -96,6 +99,7 @@ export class RewardRequest {
     this.groupSize = groupSize;
     this.#groupOf = groupsOf(uids, groupSize);
     this.#isGrouped = loop.traits.scoresGroups;
+    this.#isPutRight = loop.traits.postProcesses;
     this.#round = loop.round(uids.length, { lane });
     this.#outcomes = Array<SampleOutcome | undefined>(uids.length);
     this.#submitted = new Uint8Array(uids.length);
@@ -229,7 +233,8 @@ export class RewardRequest {
     this.#settledMs[row] = performance.timeOrigin + performance.now();
     this.#left -= 1;
     if (this.#left === 0 && this.#loop.traits.logs) void this.#tellLog();
-    if (this.#isTooMany(outcome)) return;
+    // Of a group that is put right it counts what it is then.
+    if (!this.#isPutRight && this.#isTooMany(outcome)) return;
     if (this.#left === 0) this.#allSettled.resolve();
     const group = this.#groupOf[row] as Group;
     group.left -= 1;
@@ -252,24 +257,16 @@ export class RewardRequest {
     }
   }
 
-  /** By the user's postProcessScores: the valid ones; if that fails they are not valid either. */
+  /** By the user's postProcessScores, if there is one. */
   async #putRight({ rows }: Group): Promise<readonly number[]> {
-    if (!this.#loop.traits.postProcesses) return rows;
-    const valid = rows.flatMap((row) => {
-      const outcome = this.#outcomes[row];
-      return outcome?.valid === true ? [{ row, outcome }] : [];
-    });
-    if (valid.length === 0) return rows;
-    const after = await this.#loop.postProcessScores(
-      valid.map(({ outcome }) => outcome.rewardScore),
-    );
-    for (const [index, { row, outcome }] of valid.entries()) {
-      const { attempts, latencyMs, waitedMs } = outcome;
-      const putRight: SampleOutcome = after.valid
-        ? { ...outcome, rewardScore: after.scores[index] as number }
-        : { valid: false, error: after.error, attempts, latencyMs, waitedMs };
-      this.#putRightOutcomes.set(row, putRight);
-      this.#round.count(putRight);
+    if (!this.#isPutRight) return rows;
+    const outcomes = rows.map((row) => this.#outcomes[row] as SampleOutcome);
+    const scores = outcomes.map((one) => (one.valid ? one.rewardScore : null));
+    const after = putRight(outcomes, await this.#loop.postProcessScores(scores));
+    for (const [at, row] of rows.entries()) {
+      const outcome = after[at] as SampleOutcome;
+      if (outcome !== outcomes[at]) this.#putRightOutcomes.set(row, outcome);
+      this.#round.count(outcome);
     }
     return rows;
   }

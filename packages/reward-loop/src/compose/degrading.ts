@@ -4,6 +4,7 @@
  */
 
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
@@ -78,7 +79,7 @@ export class DegradingReward implements RewardSource {
     return outcomes;
   }
 
-  postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+  postProcessScores(scores: GroupScoreList): Promise<GroupScores> {
     return this.#main.postProcessScores(scores);
   }
 

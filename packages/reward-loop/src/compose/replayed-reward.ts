@@ -2,6 +2,7 @@
 
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { noTraits } from "../executor/score-executor.ts";
+import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
@@ -72,7 +73,7 @@ export class ReplayedReward implements RewardSource {
     return known.map((one) => one ?? notInLog());
   }
 
-  async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+  async postProcessScores(scores: GroupScoreList): Promise<GroupScores> {
     return (await this.#functions?.postProcessScores(scores)) ?? { valid: true, scores };
   }
 

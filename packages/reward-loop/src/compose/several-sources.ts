@@ -1,6 +1,7 @@
 /** What is the same for all sources that ask several others: how a sample is scored by them is what makes them differ. */
 
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
@@ -73,7 +74,7 @@ export abstract class SeveralSources implements RewardSource {
     return onRoomOfAny(this.sources, listener);
   }
 
-  async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+  async postProcessScores(scores: GroupScoreList): Promise<GroupScores> {
     return { valid: true, scores };
   }
 

@@ -12,9 +12,12 @@ import type { Pipeline } from "./pipeline.ts";
 
 export type ScoreWork =
   | { readonly kind: "sample"; readonly sample: RewardSample }
-  | { readonly kind: "group"; readonly scores: readonly number[] }
+  | { readonly kind: "group"; readonly scores: GroupScoreList }
   | { readonly kind: "batch"; readonly batch: ScoredBatch }
   | { readonly kind: "log"; readonly entry: ScoreLogEntry };
+
+/** Null in the place of one that is invalid. */
+export type GroupScoreList = readonly (number | null)[];
 
 /** A group's scores come back as the extra info `scores`, a batch's as `rmScores`. */
 export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
@@ -57,17 +60,25 @@ function placedOf(placed: unknown, { width, scores }: ScoredBatch): RewardResult
 
 const nothing: RewardResult = { rewardScore: 0, rewardExtraInfo: {} };
 
-function resultOf(after: unknown, before: readonly number[]): RewardResult {
-  const isScores =
-    Array.isArray(after) && after.length === before.length && after.every(Number.isFinite);
-  if (isScores) return { rewardScore: 0, rewardExtraInfo: { scores: after } };
-  const wanted = `not ${before.length} finite numbers from postProcessScores, but ${describe(after)}`;
+function resultOf(after: unknown, before: GroupScoreList): RewardResult {
+  const isList = Array.isArray(after) && after.length === before.length;
+  // Every place, holes too.
+  const scores = isList ? Array.from(after, (one, at) => scoreAt(one, before[at])) : [];
+  if (isList && !scores.includes(undefined)) return { rewardScore: 0, rewardExtraInfo: { scores } };
+  const wanted = `not ${before.length} finite numbers (or null) from postProcessScores, but ${describe(after)}`;
   throw new InvalidScoreError("a group", wanted);
+}
+
+/** Undefined where it is neither a score nor none. */
+function scoreAt(after: unknown, before: number | null | undefined): number | null | undefined {
+  if (after === null || Number.isFinite(after)) return after as number | null;
+  // The mean of a group without scores is no number, and the group is as it was.
+  return before === null && Number.isNaN(after) ? null : undefined;
 }
 
 function describe(value: unknown): string {
   if (!Array.isArray(value)) return typeof value;
-  const odd = value.find((one) => !Number.isFinite(one)) as unknown;
+  const odd = value.find((one) => one !== null && !Number.isFinite(one)) as unknown;
   return odd === undefined
     ? `${value.length} of them`
     : `${typeof odd === "number" ? odd : typeof odd} among them`;

@@ -3,15 +3,39 @@
 import { RewardFailuresError } from "../errors.ts";
 import { classOf } from "../faults/failure-class.ts";
 import type { FailureSettings, OnFailure } from "../policy-settings.ts";
-import type { SampleOutcome } from "../outcome.ts";
+import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
+import type { GroupScores } from "./reward-source.ts";
 
 /** With the fallback value, if there is one: extra info says `fallback` and why. */
 export function withFallback(outcome: SampleOutcome, { fallback }: OnFailure): SampleOutcome {
-  if (outcome.valid || fallback === undefined) return outcome;
-  const { error, valid: _, ...measured } = outcome;
-  const rewardExtraInfo = { acc: fallback, fallback: true, error: error.code };
-  return { valid: true, rewardScore: fallback, rewardExtraInfo, ...measured };
+  return outcome.valid || fallback === undefined ? outcome : filled(outcome, fallback);
 }
+
+/** With a score that it did not get by itself: extra info says so, and why. */
+function filled({ error, valid: _, ...measured }: InvalidOutcome, score: number): SampleOutcome {
+  const rewardExtraInfo = { acc: score, fallback: true, error: error.code };
+  return { valid: true, rewardScore: score, rewardExtraInfo, ...measured };
+}
+
+/** What the user's postProcessScores has made of a group. Where it failed nobody has a score. */
+export function putRight(
+  outcomes: readonly SampleOutcome[],
+  after: GroupScores,
+): readonly SampleOutcome[] {
+  return outcomes.map((outcome, at): SampleOutcome => {
+    const score = after.valid ? (after.scores[at] ?? null) : null;
+    if (!outcome.valid) return score === null ? outcome : filled(outcome, score);
+    if (score !== null) return { ...outcome, rewardScore: score };
+    const { rewardScore: _score, rewardExtraInfo: _extra, valid: _, ...measured } = outcome;
+    return { valid: false, error: after.valid ? takenAway : after.error, ...measured };
+  });
+}
+
+const takenAway = {
+  code: "INVALID_SCORE",
+  name: "InvalidScoreError",
+  message: "postProcessScores has taken its score away",
+} as const;
 
 /** Whether it may go better when all others are done. */
 export function isWorthAgain(outcome: SampleOutcome): boolean {

@@ -18,6 +18,7 @@ import { ReplayedReward } from "../compose/replayed-reward.ts";
 import { mapPlan } from "../compose/reward-plan.ts";
 import type { RewardPlan } from "../compose/reward-plan.ts";
 import { RewardLoopClosedError } from "../errors.ts";
+import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome, ScoredSample } from "../outcome.ts";
 import { onFailureOptions } from "../options/policies.ts";
@@ -235,9 +236,9 @@ export class RewardLoopManager implements AsyncDisposable {
   /**
    * What the user's postProcessScores makes of a group's scores; they are as they were if there is none. Rejects as computeScore.
    *
-   * @param scores of a group's valid samples, by their order in the batch
+   * @param scores of a group's samples, by their order in the batch; null: it is invalid
    */
-  postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+  postProcessScores(scores: GroupScoreList): Promise<GroupScores> {
     return this.#source.postProcessScores(scores);
   }
 

@@ -8,6 +8,7 @@ import * as ray from "@rayling/core";
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { RewardLoopClosedError } from "../errors.ts";
 import { groupSampleOf, outcomesOf } from "../executor/group-sample.ts";
+import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import { rewardVersion } from "../record/reward-version.ts";
@@ -120,10 +121,10 @@ export class RewardPipeline implements RewardSource {
     return outcomesOf(group, await this.score(group, lane));
   }
 
-  async postProcessScores(scores: readonly number[]): Promise<GroupScores> {
+  async postProcessScores(scores: GroupScoreList): Promise<GroupScores> {
     const after = await this.#untilDone((worker) => worker.postProcessScores.remote(scores));
     if (!after.valid) return after;
-    return { valid: true, scores: after.rewardExtraInfo["scores"] as readonly number[] };
+    return { valid: true, scores: after.rewardExtraInfo["scores"] as GroupScoreList };
   }
 
   async assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined> {

@@ -5,12 +5,13 @@
  */
 
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
 
 /** A group's scores after the user's postProcessScores, or why there are none. */
 export type GroupScores =
-  | { readonly valid: true; readonly scores: readonly number[] }
+  | { readonly valid: true; readonly scores: GroupScoreList }
   | { readonly valid: false; readonly error: ScoreFailure };
 
 /** New functions that are loaded and not used yet: one of the two is called, once. */
@@ -40,7 +41,7 @@ export interface RewardSource {
   /** All answers to one prompt, in their order: at once where the function takes them so, else each by itself. Rejects as score. */
   scoreGroup(samples: readonly RewardSample[], lane: string): Promise<readonly SampleOutcome[]>;
   /** Rejects as score. */
-  postProcessScores(scores: readonly number[]): Promise<GroupScores>;
+  postProcessScores(scores: GroupScoreList): Promise<GroupScores>;
   /** Where its manager puts the scores of a batch (as the extra info `rmScores`), or why it does not; undefined where that is nobody's business. Rejects as score. */
   assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined>;
   /** Rejects as score. */

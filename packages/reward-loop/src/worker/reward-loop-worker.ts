@@ -11,6 +11,7 @@ import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-m
 import { samplesOf } from "../batch/rows.ts";
 import { LimiterClient } from "../limits/limiter-client.ts";
 import type { RewardLimiter } from "../limits/reward-limiter.ts";
+import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import type { ExecutorSettings } from "../settings.ts";
@@ -84,7 +85,7 @@ export class RewardLoopWorker {
   }
 
   /** What the user's postProcessScores makes of a group's scores, under the deadline of a sample; without one they are as they were. */
-  async postProcessScores(scores: readonly number[]): Promise<AttemptOutcome> {
+  async postProcessScores(scores: GroupScoreList): Promise<AttemptOutcome> {
     return this.#pool.submit({ kind: "group", scores });
   }
 

@@ -269,6 +269,48 @@ describe("groups", () => {
     expect(codes.slice(9)).toEqual([late, late, late, threw, threw, threw]);
   });
 
+  test("see what failed as null in its place, and may give it a score, or take one away", async () => {
+    const options = { workers: 1, executors: 1, reward: `${agents}:FillsByMean` };
+    await using agent = await AsyncRewardAgent.create(options);
+    // Three in four fail; none is invalid when its group is put right.
+    const texts = ["1", "throw", "-2", "throw", "throw", "throw", "throw", "throw"];
+    const rewards = await agent.computeReward(textsOf(texts, 4), { groupSize: 4 });
+    const { rmScores, rewardValid } = rewards.batch ?? {};
+    expect(Array.from(rewardValid?.data ?? [])).toEqual([1, 1, 1, 1, 0, 0, 0, 0]);
+    expect(Array.from(rmScores?.data ?? []).slice(0, 4)).toEqual([1, -0.5, -0.5, -0.5]);
+    expect(rewards.nonTensorBatch).toMatchObject({
+      fallback: [null, true, null, true, null, null, null, null],
+      error: [null, "SCORE_THREW", null, "SCORE_THREW", null, null, null, null],
+    });
+    await using dropping = await AsyncRewardAgent.create({
+      ...options,
+      reward: `${agents}:DropsBest`,
+    });
+    const dropped = await dropping.computeReward(textsOf(["1", "10", "throw"], 3), {
+      groupSize: 3,
+    });
+    expect(Array.from(dropped.batch?.["rewardValid"]?.data ?? [])).toEqual([1, 0, 0]);
+    expect(dropped.nonTensorBatch["rewardError"]).toMatchObject([
+      null,
+      { code: "INVALID_SCORE", message: expect.stringContaining("taken its score away") as string },
+      { code: "SCORE_THREW" },
+    ]);
+  });
+
+  test("that are put right count as they are then, where too many failures end a request", async () => {
+    const reward = `${agents}:FillsByMean`;
+    const onFailure = { failAbove: 0.5 };
+    const options = { workers: 1, executors: 1, reward, onFailure };
+    await using agent = await AsyncRewardAgent.create(options);
+    const healed = await agent.computeReward(textsOf(["throw", "throw", "3"], 3), { groupSize: 3 });
+    expect(Array.from(healed.batch?.["rmScores"]?.data ?? [])).toEqual([3, 3, 3]);
+    const hopeless = textsOf(["throw", "throw", "throw", "1"], 1);
+    await expect(agent.computeReward(hopeless)).rejects.toMatchObject({
+      code: "REWARD_FAILURES",
+      invalid: 3,
+    });
+  });
+
   test("a batch that has rewards keeps them", async () => {
     await using agent = await AsyncRewardAgent.create({
       workers: 1,

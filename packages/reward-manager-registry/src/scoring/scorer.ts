@@ -15,13 +15,16 @@ export interface Scorer {
   readonly computeScore: ComputeScore;
   /** Of all answers to one prompt: then this is what is asked. */
   readonly computeScores?: ComputeScores;
-  /** The scores of one group (the rollouts of one prompt) that are valid, by their order in the batch; returns as many. */
-  readonly postProcessScores?: (
-    scores: readonly number[],
-  ) => readonly number[] | PromiseLike<readonly number[]>;
+  /**
+   * The scores of one group (the rollouts of one prompt), by their order in the batch; null in the place of one that has none. Returns as many: a number gives a score to one that had none,
+   * null takes it from one that had; NaN leaves it where there was none (a mean of nothing).
+   */
+  readonly postProcessScores?: (scores: readonly (number | null)[]) => ProcessedScores;
   /** Told once for each request to an AsyncRewardAgent, when all of its samples have an outcome. */
   readonly log?: (entry: ScoreLogEntry) => void | PromiseLike<void>;
 }
+
+export type ProcessedScores = readonly (number | null)[] | PromiseLike<readonly (number | null)[]>;
 
 /** Lists of equal length, in the order in which the samples were done. */
 export interface ScoreLogEntry {
