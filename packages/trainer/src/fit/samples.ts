@@ -128,7 +128,7 @@ export function optional<Name extends string, Value>(
 /**
  * token_level_scores [rows, R] with each valid score at its row's last token, and `valid` by row.
  *
- * A response without a token has nowhere to put a score: its row is not valid.
+ * A response without a token has its score in the last column, as in verl (index -1): nothing is learned from it, and its group is compared with it.
  */
 export function scoreColumnsOf(
   samples: readonly TrainingSample[],
@@ -139,8 +139,9 @@ export function scoreColumnsOf(
   const valid = samples.map(({ rollout }, row) => {
     const outcome = outcomes[row];
     const length = rollout.responseIds.length;
-    if (outcome?.valid !== true || length === 0) return false;
-    scores.data[row * width + length - 1] = outcome.rewardScore;
+    if (outcome?.valid !== true) return false;
+    const last = length === 0 ? width - 1 : length - 1;
+    scores.data[row * width + last] = outcome.rewardScore;
     return true;
   });
   return { scores, valid };

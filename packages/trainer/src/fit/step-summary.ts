@@ -8,7 +8,7 @@ import type { DataMetricsBatch } from "../metrics/data-metrics.ts";
 import { rolloutProbsMetrics } from "../metrics/rollout-probs.ts";
 import { throughputMetrics, timingMetrics } from "../metrics/timing-metrics.ts";
 import { varianceProxyMetrics } from "../metrics/variance-proxy.ts";
-import { rewardMetrics } from "../tracking/reward-metrics.ts";
+import { extraInfoMetrics, rewardMetrics } from "../tracking/reward-metrics.ts";
 import { joinColumns } from "./join-columns.ts";
 import type { ScoredSample } from "./rollout-batch.ts";
 import { optional, tensorIn } from "./samples.ts";
@@ -50,6 +50,7 @@ export function summaryOf(
       exposedWaitMs: record.exposedWaitMs,
       slots,
     }),
+    ...extraInfoMetrics(record.outcomes),
   };
 }
 

@@ -1,6 +1,7 @@
 /** What the rewards of a step were like and what they cost the trainer, as metrics. The names are ours: verl has none for it. */
 
 import type { SampleOutcome } from "@rayling/reward-loop";
+import { meanMaxMin } from "../metrics/data-metrics.ts";
 import type { StepMetrics } from "./tracking-logger.ts";
 
 /** What is left out leaves out the metrics that are made of it. */
@@ -66,6 +67,29 @@ export function rewardMetrics(
     }
   }
   return metrics;
+}
+
+/**
+ * `reward_extra/{key}/{mean,max,min}` of what score functions told beside their scores (`format_reward`, dapo's `overlong_reward`), for keys that have numbers: of those valid outcomes that
+ * have one there. Yes counts 1, no 0.
+ */
+export function extraInfoMetrics(outcomes: readonly SampleOutcome[]): StepMetrics {
+  const byKey = new Map<string, number[]>();
+  for (const outcome of outcomes) {
+    if (!outcome.valid) continue;
+    for (const [key, value] of Object.entries(outcome.rewardExtraInfo)) {
+      const number = typeof value === "boolean" ? Number(value) : value;
+      if (typeof number !== "number" || !Number.isFinite(number)) continue;
+      const values = byKey.get(key);
+      if (values === undefined) byKey.set(key, [number]);
+      else values.push(number);
+    }
+  }
+  return Object.fromEntries(
+    [...byKey].flatMap(([key, values]) =>
+      Object.entries(meanMaxMin(`reward_extra/${key}`, Float64Array.from(values))),
+    ),
+  );
 }
 
 function secondsOf(name: string, valuesMs: readonly number[]): StepMetrics {

@@ -3,7 +3,7 @@
 import { TimedCriticActor } from "@rayling/trainer";
 import type { PPOTrainerOptions } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
-import { GradientLogActor } from "../fixtures/gradient-log.ts";
+import { GradientLogActor, SilentFirstActor } from "../fixtures/gradient-log.ts";
 import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 
 const { dataset, trained } = await scoredTrainings();
@@ -66,6 +66,29 @@ describe("a run goes on, and learns nothing from them, where the scores are inva
     expect(own.every(Number.isFinite)).toBe(true);
   });
 });
+
+test.each(["grpo", "rloo", "opo", "reinforce_plus_plus_baseline"])(
+  "an answer without a token keeps its score, and its group is compared with it: %s",
+  async (advEstimator) => {
+    const { report, updates } = await trained(
+      "halves",
+      { algorithm: { advEstimator } },
+      1,
+      SilentFirstActor,
+    );
+    expect(report.metrics[0]?.["reward/invalid_rate"]).toBe(0);
+    expect(report.metrics[0]?.["response/aborted_ratio"]).toBe(0.5);
+    const [update] = updates;
+    // Of eight rows the second of each group has a token, and a better score than the first.
+    const silent = update?.logProbs.filter((_, row) => row % 2 === 0);
+    const said = update?.logProbs.filter((_, row) => row % 2 === 1);
+    expect(silent).toEqual([0, 0, 0, 0]);
+    if (advEstimator === "grpo") {
+      expect(said).toEqual([0, 0, 0, 0].map(() => expect.closeTo(-Math.SQRT1_2 / 4, 5) as number));
+    } else if (advEstimator === "rloo") expect(said).toEqual([0, 0, 0, 0].map(() => -1 / 4));
+    expect(said?.every(Number.isFinite)).toBe(true);
+  },
+);
 
 test("a row without a valid score has no gradient of the divergence and of the entropy, either", async () => {
   const { report, updates } = await trained("firstThrows", {

@@ -104,6 +104,46 @@ describe("components of gdpo", () => {
   });
 });
 
+test("what score functions tell beside their scores is told of training steps, by name", async () => {
+  const { report } = await trained("halves");
+  expect(metricsOf(report.metrics, "reward_extra/")).toEqual([
+    {
+      "score/mean": 0.5,
+      "score/max": 1,
+      "score/min": 0,
+      "half/mean": 0.25,
+      "half/max": 0.5,
+      "half/min": 0,
+    },
+  ]);
+  // Of two prompts in four, and once of all.
+  const some = await trained("tellsSome");
+  expect(some.report.metrics[0]).toMatchObject({
+    "reward_extra/half/mean": 0.25,
+    "reward_extra/half/max": 0.5,
+    "reward_extra/first/mean": 1,
+  });
+  const penalized = await trained("", {
+    reward: {
+      reward: { path: rewardsPath, name: "halves" },
+      manager: "dapo",
+      managerOptions: {
+        maxRespLen: 2,
+        overlongBuffer: { len: 2, penaltyFactor: 1, log: true },
+      },
+      workers: 1,
+      executors: 1,
+    },
+  });
+  expect(penalized.report.metrics[0]).toMatchObject({
+    "reward_extra/overlong_reward/mean": -0.5,
+    "reward_extra/overlong/mean": 1,
+    "reward_extra/score/mean": 0.5,
+  });
+  const none = await trained("allThrow");
+  expect(metricsOf(none.report.metrics, "reward_extra/")).toEqual([{}]);
+});
+
 test("how much of the gradient is noise, of valid rows", async () => {
   const whole = await trained("halves");
   // Advantages of scores 0 and 1: -+0.5 / 0.7071; each token adds 1 - 2 + 1.5.
