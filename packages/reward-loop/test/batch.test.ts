@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { asTensor, DataProto, tensor, toNested } from "@rayling/data-proto";
 import { extractReward, RewardLoopManager } from "@rayling/reward-loop";
+import type { Tensor } from "@rayling/data-proto";
 import type { RewardLoopOptions, RewardLoopWorker } from "@rayling/reward-loop";
 import { createTokenizer } from "@rayling/reward-loop/tokenizer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -434,5 +435,77 @@ describe("the loop around a batch", () => {
       code: "REWARD_LOOP_OPTION",
       option,
     });
+  });
+});
+
+describe("scores that stand at several tokens", () => {
+  const placed = fixture("placed.ts");
+  const options = { workers: 1, executors: 1, tokenizer: placed };
+  const scoresOf = async (loop: RewardLoopManager, data: DataProto): Promise<unknown> => {
+    const { batch, nonTensorBatch } = await loop.computeRmScore(data);
+    const errors = nonTensorBatch["rewardError"] as readonly ({ readonly code: string } | null)[];
+    const rows = toNested(batch?.["rmScores"] as Tensor) as readonly unknown[];
+    return rows.map((row, at) => errors[at]?.code ?? row);
+  };
+
+  test("are in the columns of these, and what is behind the last is no score", async () => {
+    await using loop = await RewardLoopManager.create({ ...options, reward: `${placed}:byWord` });
+    expect(await scoresOf(loop, batchOf([[1, 2, 3], [9], [4]], 4))).toEqual([
+      [1, 1, 1, 0],
+      "INVALID_SCORE",
+      [1, 0, 0, 0],
+    ]);
+  });
+
+  test("a manager's penalty stands at the last of them", async () => {
+    const managerOptions = { maxRespLen: 4, overlongBuffer: { len: 2, penaltyFactor: 1 } };
+    const reward = `${placed}:byWord`;
+    await using loop = await RewardLoopManager.create({
+      ...options,
+      reward,
+      manager: "dapo",
+      managerOptions,
+    });
+    expect(await scoresOf(loop, batchOf([[1, 2, 3], [4]], 4))).toEqual([
+      [1, 1, 0.5, 0],
+      [1, 0, 0, 0],
+    ]);
+  });
+
+  test("of turns are where the batch says that these end", async () => {
+    await using loop = await RewardLoopManager.create({ ...options, reward: `${placed}:byTurn` });
+    const batch = batchOf(
+      [
+        [1, 2, 3, 4],
+        [1, 2, 3],
+        [1, 2],
+      ],
+      4,
+    );
+    const mask = [
+      [1, 0, 1, 1],
+      [1, 1, 1, 0],
+      [1, 0, 0, 0],
+    ];
+    const { tensors = {}, nonTensors = {} } = {
+      tensors: { ...batch.batch, response_mask: tensor(mask, "int32") },
+      nonTensors: {
+        ...batch.nonTensorBatch,
+        extra_info: [{ turns: [0.25, 2] }, { turns: [5] }, { turns: [1, 1] }],
+      },
+    };
+    const data = DataProto.fromDict({ tensors, nonTensors });
+    expect(await scoresOf(loop, data)).toEqual([[0.25, 0, 0, 2], [0, 0, 5, 0], "INVALID_SCORE"]);
+  });
+
+  test("a manager of yours sees the tokens, and what was said of each row", async () => {
+    const manager = { path: placed, name: "LookingManager" };
+    const reward = `${placed}:byWord`;
+    await using loop = await RewardLoopManager.create({ ...options, reward, manager });
+    expect(await scoresOf(loop, batchOf([[1, 2], [9], [4]], 4))).toEqual([
+      [1, 2, 0, 2],
+      "INVALID_SCORE",
+      [4, 0, 0, 1],
+    ]);
   });
 });

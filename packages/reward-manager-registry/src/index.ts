@@ -15,6 +15,8 @@ export type {
 } from "./scoring/compute-score.ts";
 export type { ComputeScores, ProcessedScores, Scorer, ScoreLogEntry } from "./scoring/scorer.ts";
 export { GroupScorer } from "./scoring/group-scorer.ts";
+export { placesOf } from "./scoring/placed-score.ts";
+export type { ScoredRow, TokenScore, TurnScores } from "./scoring/placed-score.ts";
 export type { RewardResult } from "./scoring/reward-result.ts";
 
 export { createDefaultRegistry, createRegistry } from "./registry.ts";

@@ -1,7 +1,12 @@
 /** The one pipeline: what a score function receives, what it may return, and that nothing of the caller's is touched. */
 
 import { describe, expect, test } from "vitest";
-import { InvalidScoreError, scoreSample, withRewardKwargs } from "@rayling/reward-manager-registry";
+import {
+  InvalidScoreError,
+  placesOf,
+  scoreSample,
+  withRewardKwargs,
+} from "@rayling/reward-manager-registry";
 import type {
   ComputeScore,
   RewardSample,
@@ -70,6 +75,95 @@ describe("a good score", () => {
     await expect(scoreSample(sample, returning(thenable))).resolves.toMatchObject({
       rewardScore: 0.25,
     });
+  });
+});
+
+describe("a score that stands at several tokens", () => {
+  const pairs = [
+    [0, 0.25],
+    [3, 1],
+    [3, -0.5],
+  ];
+  const four: RewardSample = { ...sample, response: "a b c d", responseLength: 4 };
+
+  test.each<[string, unknown, Record<string, unknown>]>([
+    ["alone", pairs, { acc: 0.75, score_by_token: pairs }],
+    ["in a record", { score: pairs, why: "x" }, { score: 0.75, score_by_token: pairs, why: "x" }],
+    [
+      "with a query",
+      [pairs, "q", null],
+      { acc: 0.75, score_by_token: pairs, query: "q", response: null },
+    ],
+  ])("is their sum, %s", async (_name, output, rewardExtraInfo) => {
+    await expect(scoreSample(four, returning(output))).resolves.toEqual({
+      rewardScore: 0.75,
+      rewardExtraInfo,
+    });
+  });
+
+  test("of turns stands where these end, where that is known", async () => {
+    const output = { score: { turns: [1, 0, -0.5] } };
+    const turns = { ...four, turnEnds: [0, 2, 3] };
+    await expect(scoreSample(turns, returning(output))).resolves.toEqual({
+      rewardScore: 0.5,
+      rewardExtraInfo: {
+        score: 0.5,
+        score_by_turn: [1, 0, -0.5],
+        score_by_token: [
+          [0, 1],
+          [2, 0],
+          [3, -0.5],
+        ],
+      },
+    });
+    await expect(scoreSample(four, returning(output))).resolves.toEqual({
+      rewardScore: 0.5,
+      rewardExtraInfo: { score: 0.5, score_by_turn: [1, 0, -0.5] },
+    });
+  });
+
+  test.each<[unknown, RewardSample, RegExp]>([
+    [[[4, 1]], four, /position 4 of a response of 4 tokens/],
+    [{ score: [[0, 1]] }, { ...sample, response: "", responseLength: 0 }, /of 0 tokens/],
+    [{ score: { turns: [1] } }, { ...four, turnEnds: [0, 3] }, /1 turns for a response of 2/],
+    [[[0.5, 1]], four, /array of length 1/],
+    [[[-1, 1]], four, /array of length 1/],
+    [[[0, Number.NaN]], four, /array of length 1/],
+    [
+      [
+        [0, 1e308],
+        [1, 1e308],
+      ],
+      four,
+      /array of length 2/,
+    ],
+    [{ score: [] }, four, /score is an array of length 0/],
+    [{ score: { turns: [] } }, four, /score is an object with the keys turns/],
+    [{ score: { turns: [1, "2"] } }, four, /score is an object with the keys turns/],
+    [{ turns: [1] }, four, /an object with the keys turns/],
+  ])("%j is none of them", async (output, given, received) => {
+    await expect(scoreSample(given, returning(output))).rejects.toMatchObject({
+      code: "INVALID_SCORE",
+      received: expect.stringMatching(received) as string,
+    });
+  });
+
+  test("all of a row's places together are its score, whatever was added to that", () => {
+    const row = { length: 3, width: 5 };
+    const placed = (rewardScore: number, said: unknown, at = row): unknown =>
+      placesOf({ rewardScore, rewardExtraInfo: { score_by_token: said } }, at);
+    const tokens = [
+      [0, 1],
+      [1, 2],
+    ];
+    expect(placed(3, tokens)).toEqual(tokens);
+    expect(placed(2, tokens)).toEqual([...tokens, [2, -1]]);
+    expect(placed(3, undefined)).toEqual([[2, 3]]);
+    expect(placed(3, undefined, { length: 0, width: 5 })).toEqual([[4, 3]]);
+    // Somebody else's extra info of that name.
+    for (const said of ["text", [1, 2], [[0]], [[7, 3]], [[Number.NaN, 1]]]) {
+      expect(placed(3, said)).toEqual([[2, 3]]);
+    }
   });
 });
 

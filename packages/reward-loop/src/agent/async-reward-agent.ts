@@ -6,7 +6,7 @@
  */
 
 import type { DataProto } from "@rayling/data-proto";
-import { responseShape, samplesOf } from "../batch/rows.ts";
+import { responseShape, samplesOf, shapeOfRows } from "../batch/rows.ts";
 import type { ResponseShape } from "../batch/rows.ts";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import { RewardLoopManager } from "../manager/reward-loop-manager.ts";
@@ -138,9 +138,8 @@ export class AsyncRewardAgent implements AsyncDisposable {
   }
 
   #rewardsOf({ request, shape }: BatchRequest, rows: readonly number[]): Promise<DataProto> {
-    const lengths = Int32Array.from(rows, (row) => shape.lengths[row] ?? 0);
     const outcomes = rows.map((row) => request.outcomeOf(row) as SampleOutcome);
-    return this.#loop.assembleRewards({ rows: rows.length, width: shape.width, lengths }, outcomes);
+    return this.#loop.assembleRewards(shapeOfRows(shape, rows), outcomes);
   }
 }
 

@@ -1,13 +1,14 @@
 /**
  * From outcomes back to columns (verl `assemble_rm_scores` and the gathering of extra info).
  *
- * rmScores holds each valid score at the last valid token, zeros elsewhere; rewardValid says which rows have a score at all;
+ * rmScores holds each valid score at the last valid token, or where the function has put its parts, zeros elsewhere; rewardValid says which rows have a score at all;
  * rewardError holds the reason of the others. Extra info has the keys of ALL rows; null where a row lacks one. What is called as a column of the batch or of the loop has one of its own,
  * `reward_extra_{key}`, so that a batch and its rewards can always be put together.
  */
 
 import { asTensor, DataProto, zeros } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
+import { placesOf } from "@rayling/reward-manager-registry";
 import { InvalidBatchError } from "../errors.ts";
 import type { ScoreFailure, SampleOutcome } from "../outcome.ts";
 import { batchColumns } from "./rows.ts";
@@ -33,7 +34,9 @@ export function assembleRewards(
       const start = row * width;
       rmScores.data.set(placed.subarray(start, start + width), start);
     } else {
-      rmScores.data[row * width + lastToken(lengths[row] ?? 0, width)] = outcome.rewardScore;
+      for (const [column, value] of placesOf(outcome, { length: lengths[row] ?? 0, width })) {
+        (rmScores.data[row * width + column] as number) += value;
+      }
     }
   }
   const keys = extraKeys(outcomes);
@@ -68,11 +71,6 @@ export function extractReward({ batch, nonTensorBatch, metaInfo }: DataProto): E
     return [key, column] as const;
   });
   return { rmScores, rewardExtraInfo: Object.fromEntries(columns) };
-}
-
-/** An empty response has its score in the last column: index -1 in verl, kept on purpose (verl #6639). */
-function lastToken(length: number, width: number): number {
-  return length === 0 ? width - 1 : length - 1;
 }
 
 /** In order of first appearance. */

@@ -1,7 +1,7 @@
 /**
  * From the rows of a batch to samples, by verl's column names (its keys are data and keep their spelling).
  *
- * Tensors: responses [rows, length] of token ids, right-padded; attention_mask [rows, prompt + length]; prompts only for their width.
+ * Tensors: responses [rows, length] of token ids, right-padded; attention_mask [rows, prompt + length]; prompts only for their width; response_mask [rows, length], where it is there, for where turns end.
  * Values: data_source, reward_model ({ ground_truth }), and where they are there extra_info, tool_extra_fields, __num_turns__,
  * reward_scores, raw_prompt (a list of { role, content }), uid (of its group); meta info: global_steps. A column `response` of texts takes the place of token ids, and then no tokenizer is needed.
  * A missing column is an error of the batch; a bad value in one row is the outcome of that row, unless it
@@ -37,6 +37,19 @@ export interface ResponseShape {
   readonly width: number;
   /** Valid tokens of each response (verl: the sum of attention_mask behind the prompt). */
   readonly lengths: Int32Array;
+  /** Token ids of a response, without padding; none where responses are texts. */
+  readonly idsOf?: ((row: number) => readonly number[]) | undefined;
+}
+
+/** Some of the rows, as a batch of their own. */
+export function shapeOfRows(shape: ResponseShape, rows: readonly number[]): ResponseShape {
+  const { width, lengths, idsOf } = shape;
+  return {
+    rows: rows.length,
+    width,
+    lengths: Int32Array.from(rows, (row) => lengths[row] ?? 0),
+    idsOf: idsOf && ((at) => idsOf(rows[at] as number)),
+  };
 }
 
 /** A batch of texts has responses of one column. Throws InvalidBatchError. */
@@ -68,7 +81,11 @@ export function responseShape(data: DataProto): ResponseShape {
     }
     return length;
   });
-  return { rows, width, lengths };
+  const idsOf = (row: number): number[] => {
+    const start = row * width;
+    return Array.from(responses.data.subarray(start, start + (lengths[row] ?? 0)));
+  };
+  return { rows, width, lengths, idsOf };
 }
 
 /** Throws InvalidBatchError. */
@@ -78,6 +95,7 @@ export function samplesOf(data: DataProto): RewardSample[] {
   const rewardModels = columnOf(nonTensorBatch, "reward_model");
   const response = responseReader(data);
   const context = contextReader(data);
+  const turnEnds = turnReader(data);
   // What a row holds is checked where it is scored, as every sample.
   return dataSources.map(
     (dataSource, row) =>
@@ -91,6 +109,7 @@ export function samplesOf(data: DataProto): RewardSample[] {
         numTurns: valueAt(nonTensorBatch, "__num_turns__", row),
         rolloutRewardScores: valueAt(nonTensorBatch, "reward_scores", row),
         context: context(row),
+        turnEnds: turnEnds(row),
       }) as RewardSample,
   );
 }
@@ -102,9 +121,18 @@ function responseReader(data: DataProto): (row: number) => RewardSample["respons
   if (responses === undefined) {
     throw new InvalidBatchError("responses", "is missing, and so is a column response of texts");
   }
-  const { width, lengths } = responseShape(data);
-  return (row) =>
-    Array.from(responses.data.subarray(row * width, row * width + (lengths[row] ?? 0)));
+  return responseShape(data).idsOf as (row: number) => number[];
+}
+
+/** Runs of tokens that the policy wrote, which what it was told stands between; undefined where the batch does not say which these are. */
+function turnReader({ batch }: DataProto): (row: number) => readonly number[] | undefined {
+  const mask = batch?.["response_mask"];
+  const [, width] = mask?.shape ?? [];
+  if (mask === undefined || width === undefined) return () => undefined;
+  return (row) => {
+    const own = mask.data.subarray(row * width, (row + 1) * width);
+    return [...own.keys()].filter((at) => own[at] === 1 && own[at + 1] !== 1);
+  };
 }
 
 /** Rows are named by their group and their place in it, from 0. */

@@ -8,13 +8,17 @@ import type { RewardSource } from "./reward-source.ts";
 /** Row by row; undefined where they stand at the last tokens. Rejects with RewardAssemblyError, and as the source. */
 export async function placedScores(
   source: RewardSource,
-  { width, lengths }: ResponseShape,
+  { rows, width, lengths, idsOf }: ResponseShape,
   outcomes: readonly SampleOutcome[],
 ): Promise<Float32Array | undefined> {
+  if (!source.traits.assembles) return undefined;
+  const responses = idsOf && Array.from({ length: rows }, (_, row) => idsOf(row));
   const placed = await source.assembleRmScores({
     width,
     lengths: [...lengths],
     scores: outcomes.map((one) => (one.valid ? one.rewardScore : null)),
+    rewardExtraInfos: outcomes.map((one) => (one.valid ? one.rewardExtraInfo : null)),
+    ...(responses === undefined ? {} : { responses }),
   });
   if (placed?.valid === false) throw new RewardAssemblyError(placed.error);
   return placed?.rewardExtraInfo["rmScores"] as Float32Array | undefined;

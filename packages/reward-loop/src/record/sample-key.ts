@@ -13,7 +13,7 @@ const length = 16;
  */
 export function sampleKey(sample: RewardSample): string {
   if (isGroup(sample)) return digestOf(["group", sample.members.map(sampleKey)]);
-  const { response, responseLength, rawPrompt, groundTruth, extraInfo } = sample;
+  const { response, responseLength, turnEnds, rawPrompt, groundTruth, extraInfo } = sample;
   const dataSource = sample.isSourceAssumed === true ? null : sample.dataSource;
   const { toolExtraFields, numTurns, rolloutRewardScores } = sample;
   // Token ids are alike in whatever list they stand; what is no response at all is what it is.
@@ -23,7 +23,17 @@ export function sampleKey(sample: RewardSample): string {
   const ofRollout = [toolExtraFields, numTurns, rolloutRewardScores];
   // A sample that does not say it has the key that it had before samples could.
   const ofTokens = responseLength === undefined ? [] : [responseLength];
-  return digestOf([dataSource, text, rawPrompt, groundTruth, extra, ...ofRollout, ...ofTokens]);
+  const ofTurns = turnEnds === undefined || turnEnds.length < 2 ? [] : [turnEnds];
+  return digestOf([
+    dataSource,
+    text,
+    rawPrompt,
+    groundTruth,
+    extra,
+    ...ofRollout,
+    ...ofTokens,
+    ...ofTurns,
+  ]);
 }
 
 /** What the sample was called before: logs and caches may have it. */

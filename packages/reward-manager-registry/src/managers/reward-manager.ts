@@ -43,4 +43,8 @@ export interface ScoredBatch {
   readonly lengths: readonly number[];
   /** null: it is invalid. */
   readonly scores: readonly (number | null)[];
+  /** What each score function said besides; null where the score is invalid. */
+  readonly rewardExtraInfos: readonly (Readonly<Record<string, unknown>> | null)[];
+  /** Token ids of each response, without padding; none where responses are texts. */
+  readonly responses?: readonly (readonly number[])[];
 }

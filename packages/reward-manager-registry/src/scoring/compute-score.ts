@@ -3,6 +3,7 @@
  * verl passes keyword arguments; here they are the fields of one object, in camelCase.
  */
 
+import type { TokenScore, TurnScores } from "./placed-score.ts";
 import type { Tokenizer } from "./sample.ts";
 
 /** What a score function receives. Fields of rewardKwargs stand beside these and win over them. */
@@ -32,21 +33,21 @@ export interface ScoreInput {
 
 export type ScoreValue = number | boolean | bigint;
 
-/** verl: a dict must contain `score`; every key becomes extra info. Give every sample the same keys. A score of null says that the function cannot tell. */
+/** A list of [position, value] is a score, too: its sum, which stands at these tokens of the response. verl: a dict must contain `score`; every key becomes extra info. Give every sample the same keys. A score of null says that the function cannot tell. */
 export interface ScoreRecord {
-  readonly score: ScoreValue | null;
+  readonly score: ScoreValue | readonly TokenScore[] | TurnScores | null;
   readonly [extra: string]: unknown;
 }
 
 /** The form of verl's async reward agent: score (or record), the query and the response that were judged. */
 export type ScoreTuple = readonly [
-  score: ScoreValue | ScoreRecord | null,
+  score: ScoreValue | readonly TokenScore[] | ScoreRecord | null,
   query: string | null | undefined,
   response: string | null | undefined,
 ];
 
 /** null: the function cannot tell. That is no zero: the sample is invalid (CannotTellError), or the next function of a cascade is asked. */
-export type ScoreOutput = ScoreValue | ScoreRecord | ScoreTuple | null;
+export type ScoreOutput = ScoreValue | readonly TokenScore[] | ScoreRecord | ScoreTuple | null;
 
 /** Synchronous or not: whatever has a `then` is awaited. */
 export type ComputeScore = (input: ScoreInput) => ScoreOutput | PromiseLike<ScoreOutput>;

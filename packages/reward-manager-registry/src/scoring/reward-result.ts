@@ -6,6 +6,7 @@
 
 import { CannotTellError, InvalidScoreError } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
+import { byToken, byTurn, sumOf, tokenScoresIn, turnScoresIn } from "./placed-score.ts";
 
 /** verl `{reward_score, reward_extra_info}`. */
 export interface RewardResult {
@@ -18,10 +19,13 @@ export interface RewardResult {
  * - `{ score, ...extras }` -> all keys, `score` included
  * - `[score, query, response]`, of which the last two are texts or null -> as its score alone, plus the keys `query` and `response` (a record's own keys of that name win)
  *
+ * - a list of [position, value] in place of a score -> their sum, plus the key `score_by_token`; `{ score: { turns: [...] } }` -> their sum, plus `score_by_turn`
+ *
  * Booleans count 1 and 0. Throws CannotTellError where the score is null, InvalidScoreError for everything else.
  */
 export function toRewardResult(output: unknown, dataSource: string): RewardResult {
-  if (!Array.isArray(output)) return scalarOrRecord(output, dataSource, "");
+  if (!Array.isArray(output) || tokenScoresIn(output) !== undefined)
+    return scalarOrRecord(output, dataSource, "");
   const tuple: readonly unknown[] = output;
   if (tuple.length !== 3) throw new InvalidScoreError(dataSource, describeValue(output));
   const [, query, response] = tuple;
@@ -45,20 +49,43 @@ export function toRewardResult(output: unknown, dataSource: string): RewardResul
 
 function scalarOrRecord(output: unknown, dataSource: string, where: string): RewardResult {
   if (output === null) throw new CannotTellError(dataSource, {});
-  const scalar = toFiniteNumber(output);
-  if (scalar !== undefined) return { rewardScore: scalar, rewardExtraInfo: { acc: scalar } };
+  const bare = scoreIn(output);
+  if (bare !== undefined) {
+    return { rewardScore: bare.score, rewardExtraInfo: { acc: bare.score, ...bare.places } };
+  }
   if (typeof output !== "object" || output === null || !Object.hasOwn(output, "score")) {
     throw new InvalidScoreError(dataSource, where + describeValue(output));
   }
   const record: Record<string, unknown> = { ...output };
   const { score: said, ...extraInfo } = record;
   if (said === null) throw new CannotTellError(dataSource, extraInfo);
-  const score = toFiniteNumber(said);
-  if (score === undefined) {
+  const found = scoreIn(said) ?? turnsIn(said);
+  if (found === undefined || !Number.isFinite(found.score)) {
     const received = `${where}an object whose score is ${describeValue(said)}`;
     throw new InvalidScoreError(dataSource, received, extraInfo);
   }
-  return { rewardScore: score, rewardExtraInfo: { ...record, score } };
+  const { score, places } = found;
+  return { rewardScore: score, rewardExtraInfo: { ...record, score, ...places } };
+}
+
+interface Found {
+  readonly score: number;
+  /** What extra info has of where it stands. */
+  readonly places?: Readonly<Record<string, unknown>>;
+}
+
+function scoreIn(value: unknown): Found | undefined {
+  const scalar = toFiniteNumber(value);
+  if (scalar !== undefined) return { score: scalar };
+  const tokens = tokenScoresIn(value);
+  if (tokens === undefined) return undefined;
+  const score = sumOf(tokens.map(([, one]) => one));
+  return Number.isFinite(score) ? { score, places: { [byToken]: tokens } } : undefined;
+}
+
+function turnsIn(value: unknown): Found | undefined {
+  const turns = turnScoresIn(value);
+  return turns && { score: sumOf(turns), places: { [byTurn]: turns } };
 }
 
 function toFiniteNumber(value: unknown): number | undefined {

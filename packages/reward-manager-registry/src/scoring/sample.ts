@@ -16,6 +16,8 @@ export interface RewardSample {
   readonly response: string | ArrayLike<number>;
   /** verl `valid_response_length`: how many tokens the response has, with the one that ends it; for a manager that counts them, where `response` is a text. */
   readonly responseLength?: number | undefined;
+  /** Where each turn of the policy ends: the position of its last token in the response, from 0; for scores by turn. */
+  readonly turnEnds?: readonly number[] | undefined;
   /** verl `raw_prompt`: the conversation that was answered. Reward models read it. */
   readonly rawPrompt?: readonly { readonly role: string; readonly content: unknown }[] | undefined;
   /** verl `reward_model.ground_truth`. The score function gets a copy. */

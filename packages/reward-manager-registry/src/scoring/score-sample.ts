@@ -4,10 +4,12 @@
  * Knows no limits, no retries, no threads; what the score function throws passes through unchanged.
  */
 
+import { InvalidScoreError } from "../errors.ts";
 import { copyData } from "./data-copy.ts";
 import { checkSample, decodeResponse } from "./sample.ts";
 import type { RewardSample, SampleContext, Tokenizer } from "./sample.ts";
 import type { ComputeScore, ScoreInput } from "./compute-score.ts";
+import { byToken, byTurn, tokenScoresIn, turnScoresIn } from "./placed-score.ts";
 import { toRewardResult } from "./reward-result.ts";
 import type { RewardResult } from "./reward-result.ts";
 
@@ -45,7 +47,33 @@ export async function scoreSample(
     ...contextOf(sample),
     ...rewardModelArguments(options),
   });
-  return toRewardResult(output, sample.dataSource);
+  return placed(toRewardResult(output, sample.dataSource), sample);
+}
+
+/** With tokens in place of turns, where it is known where these end. Throws InvalidScoreError for places that the response has not. */
+function placed(result: RewardResult, sample: RewardSample): RewardResult {
+  const { dataSource, turnEnds } = sample;
+  const { [byTurn]: turns, [byToken]: tokens } = result.rewardExtraInfo;
+  if (tokens !== undefined) {
+    const length = lengthOf(sample);
+    const behind = tokenScoresIn(tokens)?.find(([position]) => position >= (length ?? Infinity));
+    if (behind === undefined) return result;
+    const received = `a score at position ${behind[0]} of a response of ${length} tokens`;
+    throw new InvalidScoreError(dataSource, received, result.rewardExtraInfo);
+  }
+  const values = turns === undefined ? undefined : turnScoresIn({ turns });
+  if (values === undefined || turnEnds === undefined) return result;
+  if (values.length !== turnEnds.length) {
+    const received = `scores of ${values.length} turns for a response of ${turnEnds.length}`;
+    throw new InvalidScoreError(dataSource, received, result.rewardExtraInfo);
+  }
+  const byEnd = values.map((value, at) => [turnEnds[at], value]);
+  return { ...result, rewardExtraInfo: { ...result.rewardExtraInfo, [byToken]: byEnd } };
+}
+
+/** Undefined where nobody says how many tokens it has. */
+function lengthOf({ response, responseLength }: RewardSample): number | undefined {
+  return typeof response === "string" ? responseLength : response.length;
 }
 
 /** What is known of it. */

@@ -4,6 +4,7 @@
 
 import { asTensor, DataProto, zeros } from "@rayling/data-proto";
 import type { SampleOutcome } from "@rayling/reward-loop";
+import { placesOf } from "@rayling/reward-manager-registry";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { messageText } from "../policy/message-text.ts";
 import type { Rollout, TokenRows } from "../policy/policy.ts";
@@ -29,6 +30,8 @@ export function rewardSampleOf(
     dataSource: prompt.dataSource,
     response: rollout.response,
     responseLength: rollout.responseIds.length,
+    // A rollout is one turn.
+    turnEnds: rollout.responseIds.length === 0 ? [] : [rollout.responseIds.length - 1],
     groundTruth: prompt.groundTruth,
     rawPrompt: prompt.rawPrompt,
     extraInfo: prompt.extraInfo,
@@ -126,7 +129,7 @@ export function optional<Name extends string, Value>(
 }
 
 /**
- * token_level_scores [rows, R] with each valid score at its row's last token, and `valid` by row.
+ * token_level_scores [rows, R] with each valid score at its row's last token, or where the function has put its parts, and `valid` by row.
  *
  * A response without a token has its score in the last column, as in verl (index -1): nothing is learned from it, and its group is compared with it.
  */
@@ -140,8 +143,9 @@ export function scoreColumnsOf(
     const outcome = outcomes[row];
     const length = rollout.responseIds.length;
     if (outcome?.valid !== true) return false;
-    const last = length === 0 ? width - 1 : length - 1;
-    scores.data[row * width + last] = outcome.rewardScore;
+    for (const [column, value] of placesOf(outcome, { length, width })) {
+      (scores.data[row * width + column] as number) += value;
+    }
     return true;
   });
   return { scores, valid };

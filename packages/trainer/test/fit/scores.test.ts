@@ -67,6 +67,28 @@ describe("a run goes on, and learns nothing from them, where the scores are inva
   });
 });
 
+test("scores of tokens are rewards of these; estimators of outcomes have their sum", async () => {
+  const rollout = { maxResponseLength: 2 };
+  const byToken = async (advEstimator: string): Promise<number[]> => {
+    const { report, updates } = await trained(
+      "byToken",
+      { algorithm: { advEstimator }, rollout },
+      2,
+    );
+    expect(report.metrics[0]).toMatchObject({
+      "critic/score/max": 0.75,
+      "critic/score/mean": 0.375,
+    });
+    return (updates[0]?.logProbs ?? []).slice(0, 4);
+  };
+  // Of a row: what is rewarded from each token on, whitened over all of them; the second token has less of it.
+  const [, , first = 0, second = 0] = await byToken("reinforce_plus_plus");
+  expect(first).toBeLessThan(second);
+  const [low, lowAgain, high, highAgain] = await byToken("grpo");
+  expect([lowAgain, highAgain]).toEqual([low, high]);
+  expect(high).toBeLessThan(0);
+});
+
 test.each(["grpo", "rloo", "opo", "reinforce_plus_plus_baseline"])(
   "an answer without a token keeps its score, and its group is compared with it: %s",
   async (advEstimator) => {
