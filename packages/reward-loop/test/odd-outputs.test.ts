@@ -1,0 +1,60 @@
+/** Whatever a score function gives, by chance: each sample has one outcome, no valid score is lost or changed, and the reward log gives back what JSON can carry. */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as ray from "@rayling/core";
+import { readRewardLog, RewardLoopManager } from "@rayling/reward-loop";
+import type { SampleOutcome } from "@rayling/reward-loop";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { oddOutput } from "./fixtures/odd-outputs.ts";
+import { fixture, sampleOf } from "./loop.ts";
+
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
+afterAll(() => ray.shutdown());
+
+const seeds = Array.from({ length: 1_000 }, (_, seed) => seed);
+
+test.each(["one", "list"] as const)("a thousand odd scores and infos: %s", async (name) => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-odd-"));
+  try {
+    const record = join(folder, "rewards.jsonl");
+    const outcomes: SampleOutcome[] = [];
+    const options = { workers: 2, executors: 2, record };
+    {
+      const reward = `${fixture("odd-outputs.ts")}:${name}`;
+      await using loop = await RewardLoopManager.create({ ...options, reward });
+      for await (const { index, outcome } of loop.scoreStream(seeds.map(String).map(sampleOf))) {
+        expect(outcomes[index], `seed ${index} has one outcome`).toBeUndefined();
+        outcomes[index] = outcome;
+      }
+    }
+    for (const seed of seeds) {
+      const { score, wanted } = oddOutput(seed);
+      const outcome = outcomes[seed] as SampleOutcome;
+      if (wanted === "valid") {
+        expect(outcome, `seed ${seed}`).toMatchObject({ valid: true, rewardScore: score });
+      } else {
+        expect(outcome.valid, `seed ${seed}`).toBe(false);
+        if (!outcome.valid) expect(outcome.error.code, `seed ${seed}`).toBe(wanted);
+      }
+    }
+    const lines = new Map<number, unknown>();
+    for await (const line of readRewardLog(record)) {
+      expect(lines.has(line.index), `line of seed ${line.index}`).toBe(false);
+      lines.set(line.index, line);
+    }
+    expect(lines.size).toBe(seeds.length);
+    for (const seed of seeds) {
+      const { score, wanted, plainInfo } = oddOutput(seed);
+      const isValid = wanted === "valid";
+      expect(lines.get(seed), `seed ${seed}`).toMatchObject({
+        valid: isValid,
+        score: isValid ? score : null,
+        ...(isValid && plainInfo !== undefined ? { extra: plainInfo } : {}),
+      });
+    }
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
