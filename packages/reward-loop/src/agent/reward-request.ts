@@ -8,7 +8,6 @@
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
-import { putRight } from "../manager/failures.ts";
 import type { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { ScoreRound } from "../manager/score-round.ts";
 import type { SampleOutcome } from "../outcome.ts";
@@ -61,7 +60,7 @@ export class RewardRequest {
   readonly #round: ScoreRound;
   /** Whether the function scores whole groups: then one begins with the last of its rows. */
   readonly #isGrouped: boolean;
-  /** Whether the user's postProcessScores has a say when a group is whole. */
+  /** Whether more is done to a group when it is whole. */
   readonly #isPutRight: boolean;
   readonly #groupOf: readonly Group[];
   /** By row, where they are there, as they were scored. */
@@ -99,7 +98,7 @@ export class RewardRequest {
     this.groupSize = groupSize;
     this.#groupOf = groupsOf(uids, groupSize);
     this.#isGrouped = loop.traits.scoresGroups;
-    this.#isPutRight = loop.traits.postProcesses;
+    this.#isPutRight = loop.putsGroupsRight;
     this.#round = loop.round(uids.length, { lane });
     this.#outcomes = Array<SampleOutcome | undefined>(uids.length);
     this.#submitted = new Uint8Array(uids.length);
@@ -257,12 +256,11 @@ export class RewardRequest {
     }
   }
 
-  /** By the user's postProcessScores, if there is one. */
+  /** By the user's postProcessScores, and by what its failures get instead. */
   async #putRight({ rows }: Group): Promise<readonly number[]> {
     if (!this.#isPutRight) return rows;
     const outcomes = rows.map((row) => this.#outcomes[row] as SampleOutcome);
-    const scores = outcomes.map((one) => (one.valid ? one.rewardScore : null));
-    const after = putRight(outcomes, await this.#loop.postProcessScores(scores));
+    const after = await this.#loop.putRight(outcomes);
     for (const [at, row] of rows.entries()) {
       const outcome = after[at] as SampleOutcome;
       if (outcome !== outcomes[at]) this.#putRightOutcomes.set(row, outcome);

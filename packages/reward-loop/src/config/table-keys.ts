@@ -106,7 +106,7 @@ function typeOf(kind: Form): z.ZodType {
       if (kind.above !== undefined) type = type.gt(kind.above);
       if (kind.most !== undefined) type = type.max(kind.most);
       if (kind.below !== undefined) type = type.lt(kind.below);
-      return type;
+      return kind.word === undefined ? type : z.union([type, z.literal(snake(kind.word))]);
     }
     case "text":
       return kind.of === "url"

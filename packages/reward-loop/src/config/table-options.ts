@@ -42,6 +42,8 @@ function optionAt(kind: Form, value: unknown, adaptive: unknown): unknown {
       const prices = orNothing(optionsIn(kind.prices, inside["prices"] as Values));
       return reward && { reward, ...(prices === undefined ? {} : { spend: { prices } }) };
     }
+    case "number":
+      return typeof value === "string" ? camel(value) : value;
     case "choice":
       if (kind.field !== undefined && typeof value === "number") return { [kind.field]: value };
       return typeof value === "string" ? camel(value) : value;

@@ -8,7 +8,19 @@ import type { GroupScores } from "./reward-source.ts";
 
 /** With the fallback value, if there is one: extra info says `fallback` and why. */
 export function withFallback(outcome: SampleOutcome, { fallback }: OnFailure): SampleOutcome {
-  return outcome.valid || fallback === undefined ? outcome : filled(outcome, fallback);
+  return outcome.valid || typeof fallback !== "number" ? outcome : filled(outcome, fallback);
+}
+
+/** Of answers to one prompt: with the mean of those that have a score, where that is what the others get. */
+export function withGroupMean(
+  outcomes: readonly SampleOutcome[],
+  { fallback }: OnFailure,
+): readonly SampleOutcome[] {
+  const scores = outcomes.flatMap((one) => (one.valid ? [one.rewardScore] : []));
+  if (fallback !== "groupMean" || scores.length === 0) return outcomes;
+  // Of shares: a sum may be beyond all numbers.
+  const mean = scores.reduce((sum, score) => sum + score / scores.length, 0);
+  return outcomes.map((one) => (one.valid ? one : filled(one, mean)));
 }
 
 /** With a score that it did not get by itself: extra info says so, and why. */

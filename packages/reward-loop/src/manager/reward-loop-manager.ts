@@ -31,7 +31,7 @@ import { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { modelOptionsOf, withRewardModel } from "../settings.ts";
 import type { Purse, SpendState } from "../spend/purse.ts";
 import { AnswerCounts } from "./answer-counts.ts";
-import { checkFailures, withFallback } from "./failures.ts";
+import { checkFailures, putRight, withFallback, withGroupMean } from "./failures.ts";
 import { placedScores } from "./placed-scores.ts";
 import type { GroupScores, RewardSource } from "./reward-source.ts";
 import { inLane, ScoreRound } from "./score-round.ts";
@@ -165,12 +165,14 @@ export class RewardLoopManager implements AsyncDisposable {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
     const shape = responseShape(data);
     const samples = samplesOf(data);
-    const outcomes = await this.#awake(() => {
+    const scored = await this.#awake(() => {
       const round = this.round(samples.length, options);
       return this.traits.scoresGroups
         ? scoreGroups(samples, (group) => round.scoreGroup(group))
         : Promise.all(samples.map((sample) => round.score(sample)));
     });
+    const outcomes =
+      this.#onFailure.fallback === "groupMean" ? this.#withGroupMeans(samples, scored) : scored;
     checkFailures(outcomes, this.#onFailure);
     return this.assembleRewards(shape, outcomes);
   }
@@ -242,6 +244,19 @@ export class RewardLoopManager implements AsyncDisposable {
     return this.#source.postProcessScores(scores);
   }
 
+  /** Whether `putRight` may change a group. */
+  get putsGroupsRight(): boolean {
+    return this.traits.postProcesses || this.#onFailure.fallback === "groupMean";
+  }
+
+  /** What becomes of all answers to one prompt when they are scored: by the user's postProcessScores, and by `onFailure.fallback`, where that is the mean of their group. Rejects as computeScore. */
+  async putRight(outcomes: readonly SampleOutcome[]): Promise<readonly SampleOutcome[]> {
+    if (!this.traits.postProcesses) return withGroupMean(outcomes, this.#onFailure);
+    const scores = outcomes.map((one) => (one.valid ? one.rewardScore : null));
+    const after = putRight(outcomes, await this.postProcessScores(scores));
+    return withGroupMean(after, this.#onFailure);
+  }
+
   /** Tells the user's log, if there is one. Rejects as computeScore. */
   log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
     return this.#source.log(entry);
@@ -301,6 +316,21 @@ export class RewardLoopManager implements AsyncDisposable {
     const placed = inLane(sample, lane);
     const outcome = await this.#awake(() => this.#submit(placed, lane, index));
     return withFallback(outcome, this.#onFailure);
+  }
+
+  #withGroupMeans(
+    samples: readonly RewardSample[],
+    scored: readonly SampleOutcome[],
+  ): readonly SampleOutcome[] {
+    const outcomes = [...scored];
+    const groups = Map.groupBy(samples.keys(), (row) => samples[row]?.context?.group);
+    for (const [group, rows] of groups) {
+      if (group === undefined) continue;
+      const own = rows.map((row) => scored[row] as SampleOutcome);
+      const filled = withGroupMean(own, this.#onFailure);
+      for (const [at, row] of rows.entries()) outcomes[row] = filled[at] as SampleOutcome;
+    }
+    return outcomes;
   }
 
   /** @param index in the reward log; one that is scored once more has that of the first time */

@@ -49,7 +49,7 @@ export const helpTexts = {
     warnAt: "The share of the cap at which there is a warning. With `cap`.",
   },
   onFailureOptions: {
-    fallback: "The score of samples that cannot be scored, with `fallback: true` among their extra info; without one they are invalid, and masked.",
+    fallback: "The score of samples that cannot be scored, with `fallback: true` among their extra info: a number, or the mean of the valid scores of their group, where it is known whose answers they are and one is valid; without one they are invalid, and masked.",
     again: "Whether what failed because of the endpoint, of limits or of time is scored once more when all others are done.",
     failAbove: "The share of samples without a score at which all of them fail (RewardFailuresError); those with a fallback do not count.",
   },

@@ -8,6 +8,7 @@ import {
   flag,
   list,
   number,
+  numberOr,
   option,
   otherwise,
   section,
@@ -140,8 +141,8 @@ export interface PurseTable extends Readonly<typeof purseOptions> {}
 
 /** `again` and `failAbove` are of what is scored together: a batch, or a RewardRequest (in a training, all that was generated for a step). */
 export const onFailureOptions = {
-  /** The score of samples that cannot be scored, with `fallback: true` among their extra info; without one they are invalid, and masked. */
-  fallback: option(number(), undefined),
+  /** The score of samples that cannot be scored, with `fallback: true` among their extra info: a number, or the mean of the valid scores of their group, where it is known whose answers they are and one is valid; without one they are invalid, and masked. */
+  fallback: option(numberOr("groupMean"), undefined),
   /** Whether what failed because of the endpoint, of limits or of time is scored once more when all others are done. Default: false. */
   again: option(flag, false),
   /** The share of samples without a score at which all of them fail (RewardFailuresError); those with a fallback do not count. Default: 1. */

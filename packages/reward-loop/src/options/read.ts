@@ -115,6 +115,10 @@ function checkValue(kind: Form, value: unknown, at: string): void {
     notAnOption(at, expected, shown(value));
   switch (kind.is) {
     case "number":
+      if (kind.word !== undefined) {
+        if (value === kind.word) return;
+        if (typeof value !== "number") refuse();
+      }
       between(at, value as number, kind);
       return;
     case "text":

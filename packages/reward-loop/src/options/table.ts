@@ -15,7 +15,8 @@ export interface Range {
 }
 
 export type Form =
-  | ({ readonly is: "number" } & Range)
+  /** `word`: it may stand in its place; in files in snake_case. */
+  | ({ readonly is: "number"; readonly word?: string } & Range)
   | { readonly is: "text"; readonly of?: "url" }
   | { readonly is: "flag" }
   /** In files in snake_case. `field`: there may be a number in its place, in the library in an object by that name. */
@@ -198,6 +199,14 @@ export interface FunctionFile extends Section {
 
 export function number(range: Range = {}): Kind<number> & { readonly is: "number" } {
   return { is: "number", ...range };
+}
+
+/** A number, or that word. */
+export function numberOr<const Word extends string>(
+  word: Word,
+  range: Range = {},
+): Kind<number | Word, number | Word, number | Snake<Word>> {
+  return { is: "number", word, ...range };
 }
 
 export function whole(least: number): Kind<number> & { readonly is: "number" } {

@@ -7,7 +7,9 @@ import type { Form, Option, Range } from "./table.ts";
 export function wordsOf(kind: Form): string {
   switch (kind.is) {
     case "number":
-      return rangeWords(kind);
+      return kind.word === undefined
+        ? rangeWords(kind)
+        : `${rangeWords(kind)} or ${JSON.stringify(kind.word)}`;
     case "text":
       return kind.of === "url" ? "the URL of a service" : "a text that is not empty";
     case "flag":

@@ -8,6 +8,7 @@ import { DataProto, tensor, toNested } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { AsyncRewardAgent } from "@rayling/reward-loop";
 import type { RewardChunk, RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { goldenFile } from "../../../../test/fixtures/golden.ts";
@@ -294,6 +295,76 @@ describe("groups", () => {
       null,
       { code: "INVALID_SCORE", message: expect.stringContaining("taken its score away") as string },
       { code: "SCORE_THREW" },
+    ]);
+  });
+
+  test("may have the mean of their valid scores in place of what failed, without code", async () => {
+    const reward = `${agents}:lengths`;
+    const onFailure = { fallback: "groupMean", failAbove: 0.5 } as const;
+    const lost = { dataSource: 7 } as unknown as { dataSource: string };
+    await using agent = await AsyncRewardAgent.create({
+      workers: 1,
+      executors: 1,
+      reward,
+      onFailure,
+    });
+    const request = agent.request({ uids: ["a", "a", "a", "b", "b", "b"], groupSize: 3 });
+    for (const [row, response] of ["1", "", "333", "", "", "22"].entries()) {
+      const sample = { dataSource: "test", response, groundTruth: "" };
+      request.submit(row, response === "" ? { ...sample, ...lost } : sample);
+    }
+    await request.take(6);
+    const scored = [0, 1, 2, 3, 4, 5].map((row) => request.outcomeOf(row));
+    expect(scored.map((one) => one?.valid === true && one.rewardScore)).toEqual([1, 2, 3, 2, 2, 2]);
+    expect(scored[1]).toMatchObject({
+      rewardExtraInfo: { fallback: true, error: "INVALID_SAMPLE" },
+    });
+    // Nothing is made of nothing.
+    const hopeless = agent.request({ uids: ["c", "c"], groupSize: 2 });
+    for (const row of [0, 1]) {
+      hopeless.submit(row, { response: "x", groundTruth: "", ...lost });
+    }
+    await expect(hopeless.take(2)).rejects.toMatchObject({ code: "REWARD_FAILURES", invalid: 2 });
+  });
+
+  test("have it by the configuration, too, and no other word", () => {
+    const key = "reward.on_failure.fallback";
+    const optionsOf = (value: string): RewardLoopOptions =>
+      rewardLoopOptionsOf(readRewardConfig({}, [`${key}=${value}`]));
+    expect(optionsOf("group_mean").onFailure).toEqual({ fallback: "groupMean" });
+    expect(optionsOf("-1").onFailure).toEqual({ fallback: -1 });
+    expect(() => optionsOf("mean")).toThrow(key);
+    const options = { onFailure: { fallback: "mean" as "groupMean" } };
+    return expect(AsyncRewardAgent.create(options)).rejects.toMatchObject({
+      code: "REWARD_LOOP_OPTION",
+      option: "onFailure.fallback",
+      expected: 'a number or "groupMean"',
+    });
+  });
+
+  test("of a batch are its uids: what failed has their mean, and stays invalid without them", async () => {
+    const reward = `${agents}:lengths`;
+    const options = {
+      workers: 1,
+      executors: 1,
+      reward,
+      onFailure: { fallback: "groupMean" },
+    } as const;
+    await using agent = await AsyncRewardAgent.create(options);
+    const texts = textsOf(["1", "22", "333", "4444"], 2).toData();
+    const sources = { data_source: [7, "test", "test", "test"] };
+    const { uid: _uid, ...without } = texts.nonTensorBatch;
+    const scoresOf = async (nonTensors: Record<string, unknown[]>): Promise<unknown> => {
+      const { batch } = await agent.loop.computeRmScore(DataProto.fromDict({ nonTensors }));
+      return [batch?.["rmScores"], batch?.["rewardValid"]].map((one) => [...(one?.data ?? [])]);
+    };
+    expect(await scoresOf({ ...texts.nonTensorBatch, ...sources } as never)).toEqual([
+      [2, 2, 3, 4],
+      [1, 1, 1, 1],
+    ]);
+    expect(await scoresOf({ ...without, ...sources } as never)).toEqual([
+      [0, 2, 3, 4],
+      [0, 1, 1, 1],
     ]);
   });
 
