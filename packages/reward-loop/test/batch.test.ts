@@ -487,14 +487,13 @@ describe("scores that stand at several tokens", () => {
       [1, 1, 1, 0],
       [1, 0, 0, 0],
     ];
-    const { tensors = {}, nonTensors = {} } = {
+    const data = DataProto.fromDict({
       tensors: { ...batch.batch, response_mask: tensor(mask, "int32") },
       nonTensors: {
         ...batch.nonTensorBatch,
         extra_info: [{ turns: [0.25, 2] }, { turns: [5] }, { turns: [1, 1] }],
       },
-    };
-    const data = DataProto.fromDict({ tensors, nonTensors });
+    });
     expect(await scoresOf(loop, data)).toEqual([[0.25, 0, 0, 2], [0, 0, 5, 0], "INVALID_SCORE"]);
   });
 

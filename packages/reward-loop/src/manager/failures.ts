@@ -24,7 +24,8 @@ export function withGroupMean(
 }
 
 /** With a score that it did not get by itself: extra info says so, and why. */
-function filled({ error, valid: _, ...measured }: InvalidOutcome, score: number): SampleOutcome {
+function filled(outcome: InvalidOutcome, score: number): SampleOutcome {
+  const { error, valid: _, ...measured } = outcome;
   const rewardExtraInfo = { acc: score, fallback: true, error: error.code };
   return { valid: true, rewardScore: score, rewardExtraInfo, ...measured };
 }

@@ -358,11 +358,11 @@ describe("groups", () => {
       const { batch } = await agent.loop.computeRmScore(DataProto.fromDict({ nonTensors }));
       return [batch?.["rmScores"], batch?.["rewardValid"]].map((one) => [...(one?.data ?? [])]);
     };
-    expect(await scoresOf({ ...texts.nonTensorBatch, ...sources } as never)).toEqual([
+    expect(await scoresOf({ ...texts.nonTensorBatch, ...sources })).toEqual([
       [2, 2, 3, 4],
       [1, 1, 1, 1],
     ]);
-    expect(await scoresOf({ ...without, ...sources } as never)).toEqual([
+    expect(await scoresOf({ ...without, ...sources })).toEqual([
       [0, 2, 3, 4],
       [0, 1, 1, 1],
     ]);
