@@ -10,8 +10,16 @@ import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { fixture, sampleOf } from "./loop.ts";
 
-beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
-afterAll(() => ray.shutdown());
+/** Of `computeScores`, for tests that ask for nothing else. */
+let plain: RewardLoopManager;
+beforeAll(async () => {
+  await ray.init({ isolation: "shared", prewarm: 0 });
+  plain = await open();
+});
+afterAll(async () => {
+  await plain.close();
+  await ray.shutdown();
+});
 
 const groups = fixture("groups.ts");
 const order = `${groups}:computeScores`;
@@ -46,7 +54,7 @@ async function scoresOf(loop: RewardLoopManager, data: DataProto): Promise<unkno
 
 describe("a batch", () => {
   test("is scored by its uids, in whatever order their rows stand", async () => {
-    await using loop = await open();
+    const loop = plain;
     const data = batchOf([
       ["a", "3"],
       ["b", "1"],
@@ -60,7 +68,7 @@ describe("a batch", () => {
   });
 
   test("without uids is one group", async () => {
-    await using loop = await open();
+    const loop = plain;
     const nonTensors = {
       response: ["1", "2", "3"],
       data_source: ["t", "t", "t"],
@@ -70,7 +78,7 @@ describe("a batch", () => {
   });
 
   test("has one outcome for each row: what fails in a group fails there alone", async () => {
-    await using loop = await open({ workers: 2 });
+    const loop = plain;
     const data = batchOf([
       ["null", "1"],
       ["null", "null"],
@@ -98,7 +106,7 @@ describe("a batch", () => {
   });
 
   test("a sample that cannot be read is not among its group, and costs nobody else", async () => {
-    await using loop = await open();
+    const loop = plain;
     const nonTensors = {
       uid: ["a", "a", "a"],
       response: ["1", "9", "2"],
@@ -180,7 +188,7 @@ describe("a request whose rows come one by one", () => {
   test.each([[[0, 1, 2]], [[2, 1, 0]], [[1, 2, 0]]])(
     "waits for no row whose outcome is known: %j",
     async (rows) => {
-      await using loop = await open();
+      const loop = plain;
       const request = new RewardRequest(loop, { uids: ["a", "a", "a"], groupSize: 3 });
       const known = { valid: true, rewardScore: 9, rewardExtraInfo: {} } as const;
       for (const row of rows) {
@@ -199,7 +207,7 @@ describe("a request whose rows come one by one", () => {
 });
 
 test("what comes alone is a group of one", async () => {
-  await using loop = await open();
+  const loop = plain;
   expect(await loop.computeScore(sampleOf("5"))).toMatchObject({
     rewardScore: 0,
     rewardExtraInfo: { size: 1 },

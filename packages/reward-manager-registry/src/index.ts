@@ -16,7 +16,7 @@ export type {
 export type { ComputeScores, ProcessedScores, Scorer, ScoreLogEntry } from "./scoring/scorer.ts";
 export { GroupScorer } from "./scoring/group-scorer.ts";
 export { placesOf } from "./scoring/placed-score.ts";
-export type { ScoredRow, TokenScore, TurnScores } from "./scoring/placed-score.ts";
+export type { PlacedScore, ScoredRow, TokenScore, TurnScores } from "./scoring/placed-score.ts";
 export type { RewardResult } from "./scoring/reward-result.ts";
 
 export { createDefaultRegistry, createRegistry } from "./registry.ts";

@@ -3,8 +3,6 @@
  * stand is kept among the extra info, so that it travels, is cached and logged as everything else that was said.
  */
 
-import type { RewardResult } from "./reward-result.ts";
-
 /** Of a token of the response, from 0. */
 export type TokenScore = readonly [position: number, value: number];
 
@@ -40,6 +38,12 @@ export function turnScoresIn(value: unknown): readonly number[] | undefined {
   return Array.from(turns as unknown[]).every(Number.isFinite) ? (turns as number[]) : undefined;
 }
 
+/** Of a RewardResult, or a valid outcome. */
+export interface PlacedScore {
+  readonly rewardScore: number;
+  readonly rewardExtraInfo: Readonly<Record<string, unknown>>;
+}
+
 export interface ScoredRow {
   /** Valid tokens of the response. */
   readonly length: number;
@@ -52,7 +56,7 @@ export interface ScoredRow {
  * the function named no places. A response without a token has its score in the last column, as in verl (index -1).
  */
 export function placesOf(
-  { rewardScore, rewardExtraInfo }: RewardResult,
+  { rewardScore, rewardExtraInfo }: PlacedScore,
   { length, width }: ScoredRow,
 ): readonly TokenScore[] {
   const last = (length === 0 ? width : length) - 1;
