@@ -2,7 +2,7 @@
  * The one object that a score function gets: its arguments under our names, and under verl's (`solution_str`) for whoever asks. What is not there is no `undefined` that a score could be made of:
  * reading it throws, and what is made of it in spite of that (a `catch` that returns 0) is no score either.
  *
- * What is there costs nothing: the look-out stands behind all others, on the prototype.
+ * What is there costs nothing: the look-out stands behind all others, on the prototype. So does what says where and when it is called: a copy of the arguments has only those of the sample.
  */
 
 import { RewardFunctionSignatureError, UnknownScoreArgumentError } from "../errors.ts";
@@ -38,17 +38,26 @@ export function givenArguments(options: GivenOptions): GivenArguments {
     #isRead = false;
     #hasReadContext = false;
 
+    readonly #input: Readonly<Record<string, unknown>>;
+
     constructor(input: Readonly<Record<string, unknown>>) {
+      this.#input = input;
       if (isWatched) {
-        const values = { ...input, ...keywords };
-        for (const name of Object.keys(values)) this.#watch(name, values[name]);
+        for (const name in input) if (!ofContext.has(name)) this.#watch(name, input[name]);
+        for (const name in keywords) this.#watch(name, keywords[name]);
         return;
       }
-      Object.assign(this, input, keywords);
-      if (onContext === undefined) return;
-      for (const name of ofContext) {
-        if (Object.hasOwn(input, name)) this.#watch(name, (this as Record<string, unknown>)[name]);
-      }
+      const own = this as Record<string, unknown>;
+      for (const name in input) if (!ofContext.has(name)) own[name] = input[name];
+      Object.assign(this, keywords);
+    }
+
+    /** Where and when it is called: it is told who asks. */
+    static contextOf(given: unknown, name: string): unknown {
+      if (!isGiven(given)) return undefined;
+      given.#isRead = true;
+      given.#hasReadContext = true;
+      return given.#input[name];
     }
 
     /** The first one stands for all. */
@@ -72,10 +81,8 @@ export function givenArguments(options: GivenOptions): GivenArguments {
 
     /** A property as any other, for whoever copies or sends it. */
     #watch(name: string, value: unknown): void {
-      const isOfContext = ofContext.has(name);
       const get = (): unknown => {
         this.#isRead = true;
-        if (isOfContext) this.#hasReadContext = true;
         return value;
       };
       const set = (other: unknown): void => define(this, name, other);
@@ -86,15 +93,12 @@ export function givenArguments(options: GivenOptions): GivenArguments {
     typeof value === "object" && value !== null && Given.isGiven(value);
 
   for (const name of allArguments) nameAlso(Given.prototype, name, snakeOf(name));
-  if (signal !== undefined) {
-    Object.defineProperty(Given.prototype, "signal", {
-      get: signal,
-      set(this: object, value: unknown) {
-        define(this, "signal", value);
-      },
-      configurable: true,
+  for (const name of ofContext) {
+    overridable(Given.prototype, name, function (this: unknown) {
+      return Given.contextOf(this, name);
     });
   }
+  if (signal !== undefined) overridable(Given.prototype, "signal", signal);
   Object.setPrototypeOf(
     Given.prototype,
     lookOut(options, (given, error) => Given.refuse(given, error)),
@@ -116,6 +120,17 @@ function nameAlso(prototype: object, name: string, other: string): void {
     },
     set(this: Record<string, unknown>, value: unknown) {
       this[name] = value;
+    },
+    configurable: true,
+  });
+}
+
+/** Made, or looked up, when somebody asks; whoever writes it has it as a property of their own. */
+function overridable(prototype: object, name: string, get: (this: unknown) => unknown): void {
+  Object.defineProperty(prototype, name, {
+    get,
+    set(this: object, value: unknown) {
+      define(this, name, value);
     },
     configurable: true,
   });
