@@ -3,10 +3,20 @@
  */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, open, readFile, rm, stat, writeFile } from "node:fs/promises";
+import {
+  appendFile,
+  mkdtemp,
+  open,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { JsonlError, openJsonlWriter, readJsonl } from "@rayling/data-proto";
@@ -48,6 +58,11 @@ async function failure(work: Promise<unknown>): Promise<JsonlError> {
   );
   if (error instanceof JsonlError) return error;
   throw error;
+}
+
+/** Beside it, and then over it. */
+async function replaceBySed(path: string): Promise<void> {
+  execFileSync("sed", ["-i", "s/x/y/", path]);
 }
 
 describe("readJsonl", () => {
@@ -431,6 +446,65 @@ describe("openJsonlWriter", () => {
       expect(await failure(writer.close())).toMatchObject({ code: "JSONL_IO" });
     },
   );
+
+  describe("a file that is not what it was any more fails, whoever", () => {
+    const line = { text: "x".repeat(100) };
+    it.each<[string, (path: string) => Promise<unknown>, RegExp]>([
+      ["removed it", (path) => rm(path), /it was removed/],
+      ["moved it away", (path) => rename(path, `${path}.old`), /it was removed/],
+      ["removed its folder", (path) => rm(dirname(path), { recursive: true }), /it was removed/],
+      ["put another one there", replaceBySed, /another file took its place/],
+      ["emptied it", (path) => truncate(path, 0), /it was cut off \(0 bytes in place of 224\)/],
+      ["cut off its end", (path) => truncate(path, 200), /it was cut off \(200 bytes in place of/],
+      ["appended to it", (path) => appendFile(path, "{}\n"), /something else writes it, too/],
+    ])("%s", async (_, change, reason) => {
+      for (const how of ["write", "close", "verify"] as const) {
+        const path = join(await mkdtemp(join(folder, "of-")), "out.jsonl");
+        const writer = await openJsonlWriter(path);
+        await writer.write(line);
+        await writer.write(line);
+        await writer.flush();
+        await change(path);
+        if (how === "write") await writer.write(line);
+        const work = {
+          write: () => writer.flush(),
+          close: () => writer.close(),
+          verify: () => writer.verify().finally(() => writer.close().catch(() => undefined)),
+        };
+        const error = await failure(work[how]());
+        expect(error).toMatchObject({ code: "JSONL_CHANGED", path });
+        if (how !== "write") {
+          expect(error.reason).toMatch(reason);
+          continue;
+        }
+        expect(await failure(writer.write(line))).toBe(error);
+        expect(await failure(writer.close())).toBe(error);
+      }
+    });
+
+    it("wrote other bytes into it", async () => {
+      const path = join(folder, "out.jsonl");
+      await writeFile(path, "before\n");
+      const writer = await openJsonlWriter(path, { append: true });
+      await writer.write(line);
+      await writer.verify();
+      await using file = await open(path, "r+");
+      await file.write("y", 30);
+      expect(await failure(writer.verify())).toMatchObject({ code: "JSONL_CHANGED" });
+      await writer.close();
+    });
+
+    it("emptied it: what comes after stands at its start, without a hole", async () => {
+      const path = join(folder, "out.jsonl");
+      const writer = await openJsonlWriter(path);
+      await writer.write(line);
+      await writer.flush();
+      await truncate(path, 0);
+      await writer.write("after");
+      expect(await failure(writer.close())).toMatchObject({ code: "JSONL_CHANGED" });
+      expect(await readFile(path, "utf8")).toBe('"after"\n');
+    });
+  });
 
   it.skipIf(process.platform === "win32")(
     "write waits while the reader of a pipe is behind",

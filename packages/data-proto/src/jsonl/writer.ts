@@ -5,14 +5,13 @@
  * Invariants: records go to the operating system as soon as the write before them is done (no
  * timer, nothing lies waiting for a flush); records that arrive meanwhile leave in one write. The
  * first failure of the file is final: it rejects every later write, flush and close. flush() means
- * "handed to the operating system", not "on the platter". Two writers on one file are the caller's
- * business.
+ * "handed to the operating system", not "on the platter". A file that something else removes, replaces,
+ * cuts off or writes meanwhile has failed (JSONL_CHANGED): records that are gone are never taken for written.
  */
-import { open } from "node:fs/promises";
-import type { FileHandle } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { JsonlError, requireInteger } from "../errors.ts";
 import { fileError } from "./file-error.ts";
+import { LineFile } from "./line-file.ts";
 import { DEFAULT_MAX_LINE_BYTES } from "./reader.ts";
 import { encodeRecord } from "./record.ts";
 
@@ -38,6 +37,8 @@ export interface JsonlWriter extends AsyncDisposable {
   write(value: unknown): Promise<void>;
   /** Resolves when every record written before this call is with the operating system. */
   flush(): Promise<void>;
+  /** Flushes, reads the file and rejects with JSONL_CHANGED if it does not have what was written. Costs a reading of that. */
+  verify(): Promise<void>;
   /** Flushes and closes; every call returns the same promise. */
   close(): Promise<void>;
 }
@@ -50,23 +51,15 @@ export async function openJsonlWriter(
   const { append = false, maxLineBytes = DEFAULT_MAX_LINE_BYTES } = options;
   requireInteger("maxLineBytes", maxLineBytes, 1);
   const file = typeof path === "string" ? path : fileURLToPath(path);
-  let handle: FileHandle | null = null;
-  try {
-    handle = await open(file, append ? "a+" : "w");
-    if (append) await endLastLine(handle);
-    return new FileWriter(handle, file, maxLineBytes);
-  } catch (cause) {
-    await handle?.close();
-    throw fileError(file, cause);
-  }
+  return new FileWriter(await LineFile.open(file, append), maxLineBytes);
 }
 
 class FileWriter implements JsonlWriter {
-  readonly path: string;
-  readonly #handle: FileHandle;
+  readonly #file: LineFile;
   readonly #maxLineBytes: number;
   #queue: Buffer[] = [];
   #acceptedBytes = 0;
+  /** And looked at: they are where they should be. */
   #writtenBytes = 0;
   #draining = false;
   /** Settles, always by value, when the block that is being written is done. */
@@ -74,10 +67,13 @@ class FileWriter implements JsonlWriter {
   #failure: JsonlError | null = null;
   #closing: Promise<void> | null = null;
 
-  constructor(handle: FileHandle, path: string, maxLineBytes: number) {
-    this.#handle = handle;
-    this.path = path;
+  constructor(file: LineFile, maxLineBytes: number) {
+    this.#file = file;
     this.#maxLineBytes = maxLineBytes;
+  }
+
+  get path(): string {
+    return this.#file.path;
   }
 
   async write(value: unknown): Promise<void> {
@@ -93,6 +89,11 @@ class FileWriter implements JsonlWriter {
 
   async flush(): Promise<void> {
     await this.#untilWritten(this.#acceptedBytes);
+  }
+
+  async verify(): Promise<void> {
+    await this.flush();
+    await this.#file.verify();
   }
 
   close(): Promise<void> {
@@ -112,9 +113,9 @@ class FileWriter implements JsonlWriter {
   async #drain(): Promise<void> {
     this.#draining = true;
     while (this.#queue.length > 0) {
-      const bytes = Buffer.concat(this.#queue);
+      const lines = this.#queue;
       this.#queue = [];
-      this.#block = this.#writeBlock(bytes);
+      this.#block = this.#writeBlock(Buffer.concat(lines));
       await this.#block;
     }
     this.#draining = false;
@@ -122,7 +123,7 @@ class FileWriter implements JsonlWriter {
 
   async #writeBlock(bytes: Buffer): Promise<void> {
     try {
-      await writeFully(this.#handle, bytes);
+      await this.#file.write(bytes);
       this.#writtenBytes += bytes.length;
     } catch (cause) {
       this.#failure = fileError(this.path, cause);
@@ -133,6 +134,10 @@ class FileWriter implements JsonlWriter {
   async #finish(): Promise<void> {
     try {
       await this.flush();
+      await this.#file.checkPlace();
+    } catch (cause) {
+      this.#failure ??= fileError(this.path, cause);
+      throw this.#failure;
     } finally {
       await this.#release();
     }
@@ -140,25 +145,10 @@ class FileWriter implements JsonlWriter {
 
   async #release(): Promise<void> {
     try {
-      await this.#handle.close();
+      await this.#file.close();
     } catch (cause) {
       this.#failure ??= fileError(this.path, cause);
       throw this.#failure;
     }
   }
-}
-
-/** A write may take less than it is given, for one when the disk is nearly full. */
-async function writeFully(handle: FileHandle, bytes: Buffer): Promise<void> {
-  for (let offset = 0; offset < bytes.length;) {
-    const { bytesWritten } = await handle.write(bytes, offset);
-    offset += bytesWritten;
-  }
-}
-
-async function endLastLine(handle: FileHandle): Promise<void> {
-  const stats = await handle.stat();
-  if (!stats.isFile() || stats.size === 0) return;
-  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, stats.size - 1);
-  if (buffer[0] !== 0x0a) await writeFully(handle, Buffer.from("\n"));
 }

@@ -1,7 +1,8 @@
 /** rewards.jsonl: the reward log of a run, with the names that its input has for each sample; and what a run before it left there. */
 
+import { stat } from "node:fs/promises";
 import { JsonlError } from "@rayling/data-proto";
-import { olderSampleKeys, RewardLog, sampleKey } from "@rayling/reward-loop";
+import { olderSampleKeys, outcomesIn, RewardLog, sampleKey } from "@rayling/reward-loop";
 import type { RewardRecord, ScoredSample, WriterMark } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
 import type { PastRewards } from "./past-rewards.ts";
@@ -94,8 +95,23 @@ export class RewardsFile {
     await this.#log.write(sample, { ...outcome, ...meant }, place, about);
   }
 
+  /** Rejects with JsonlError where the file does not have what was written. */
   async close(): Promise<void> {
     await this.#log.close();
+  }
+
+  /** For a run that has failed: how many samples have a record in the file as it is now, whatever was written. */
+  async count(): Promise<number> {
+    await this.close().catch(() => undefined);
+    const stats = await stat(this.path).catch(() => undefined);
+    if (stats === undefined) return 0;
+    if (!stats.isFile()) return this.records;
+    try {
+      return (await outcomesIn(this.path)).size;
+    } catch {
+      // Somebody has put something else there.
+      return 0;
+    }
   }
 
   /** In the first line that the run writes. */

@@ -113,9 +113,9 @@ async function scoreAll(
       drain: signal,
       onProgress: (progress) => view.show(progress),
       progressEveryMs: view.everyMs,
+      onOutcome: (one) => file.write(one),
     });
     for await (const one of scored) {
-      await file.write(one);
       summary.add(one);
       const { index } = one.sample.place;
       if (one.outcome.valid && subset.has(index)) baselineSamples.push(one.sample);
@@ -129,7 +129,7 @@ async function scoreAll(
   } catch (error) {
     const exitCode = error instanceof CliError ? error.exitCode : 1;
     const reason = error instanceof Error ? error.message : String(error);
-    const written = `${grouped(file.records)} of ${grouped(total)} rewards are in ${file.path}`;
+    const written = `${grouped(await file.count())} of ${grouped(total)} rewards are in ${file.path}`;
     const goOn = exitCode === 2 ? "" : " (--resume goes on)";
     throw new CliError(exitCode, `${reason.replace(/\.$/, "")}; ${written}${goOn}.`, {
       cause: error,

@@ -269,7 +269,7 @@ export class RewardLoopManager implements AsyncDisposable {
    */
   scoreStream<Sample extends RewardSample>(
     samples: Iterable<Sample> | AsyncIterable<Sample>,
-    options: ScoreStreamOptions = {},
+    options: ScoreStreamOptions<Sample> = {},
   ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
     const score = (sample: Sample, lane: string): Promise<SampleOutcome> =>
       this.#score(sample, lane);
@@ -284,14 +284,20 @@ export class RewardLoopManager implements AsyncDisposable {
     return this.rewardModel === undefined ? stream : this.rewardModel.awakeFor(stream);
   }
 
-  /** Ends all workers and executors; what is pending rejects with RewardLoopClosedError. Idempotent. */
+  /**
+   * Ends all workers and executors; what is pending rejects with RewardLoopClosedError. Idempotent. Rejects with JsonlError when all has ended where the reward log of `record` does not
+   * have what was written (JSONL_CHANGED).
+   */
   close(): Promise<void> {
     this.#closing ??= (async () => {
       await this.#source.close();
       for (const round of this.#rounds) round.fail(new RewardLoopClosedError());
       await this.#reloading;
-      await this.#recorder?.close();
-      await this.rewardModel?.close();
+      try {
+        await this.#recorder?.close();
+      } finally {
+        await this.rewardModel?.close();
+      }
     })();
     return this.#closing;
   }

@@ -9,7 +9,12 @@ import type { RewardSource } from "./reward-source.ts";
 import { ProgressCounter } from "./progress.ts";
 import type { RewardProgress, WatchedLoop } from "./progress.ts";
 
-export interface ScoreStreamOptions {
+export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> {
+  /**
+   * Takes each outcome as soon as it is there, before it is yielded: whoever keeps outcomes does so here, and loses none with a process that is killed. Until it resolves the sample
+   * is in flight; the stream rejects with what it rejects with.
+   */
+  readonly onOutcome?: ((scored: ScoredSample<Sample>) => Promise<void>) | undefined;
   /** Called every `progressEveryMs` while the stream is read, and once at the end. */
   readonly onProgress?: ((progress: RewardProgress) => void) | undefined;
   /** Default 100 ms: ten pictures a second. */
@@ -30,9 +35,16 @@ export async function* scoreStream<Sample extends RewardSample>(
   samples: Input<Sample>,
   room: Pick<RewardSource, "hasRoom" | "onRoom">,
   score: (sample: Sample, lane: string) => Promise<SampleOutcome>,
-  options: ScoreStreamOptions & { readonly watched?: WatchedLoop } = {},
+  options: ScoreStreamOptions<Sample> & { readonly watched?: WatchedLoop } = {},
 ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
-  const { onProgress, progressEveryMs = 100, lane = "training", signal, drain } = options;
+  const {
+    onProgress,
+    progressEveryMs = 100,
+    lane = "training",
+    signal,
+    drain,
+    onOutcome,
+  } = options;
   signal?.throwIfAborted();
   const counter = new ProgressCounter(
     options.total ?? (Array.isArray(samples) ? samples.length : undefined),
@@ -68,6 +80,7 @@ export async function* scoreStream<Sample extends RewardSample>(
     counter.started(index);
     try {
       const outcome = await score(sample, lane);
+      await onOutcome?.({ index, sample, outcome });
       counter.finished(index, outcome);
       finished.push({ index, sample, outcome });
       wake.resolve();

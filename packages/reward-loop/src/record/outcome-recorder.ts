@@ -31,7 +31,7 @@ export class OutcomeRecorder {
     return this.#next++;
   }
 
-  /** Resolves when there is room for the next one. Rejects with JsonlError when the file cannot be written any more. */
+  /** Resolves when the outcome is with the operating system. Rejects as RewardLog.write. */
   async write(
     index: number,
     sample: RewardSample,

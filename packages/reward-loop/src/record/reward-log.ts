@@ -26,6 +26,7 @@ export class RewardLog implements AsyncDisposable {
   readonly #writer: JsonlWriter;
   readonly #mark: WriterMark;
   #records = 0;
+  #closing: Promise<void> | undefined;
 
   private constructor(writer: JsonlWriter, mark: WriterMark) {
     this.#writer = writer;
@@ -47,13 +48,14 @@ export class RewardLog implements AsyncDisposable {
     return this.#writer.path;
   }
 
-  /** Outcomes written by this one. */
+  /** Outcomes that this one has written, and the file has. */
   get records(): number {
     return this.#records;
   }
 
   /**
-   * Resolves when there is room for the next one. Rejects with JsonlError when the file cannot be written any more.
+   * Resolves when the outcome is with the operating system: a process that is killed then has not lost it. Rejects with JsonlError when the file cannot be written any more, or is
+   * not what was written (JSONL_CHANGED).
    *
    * @param about further fields of the lines, of the caller's own
    * @returns the line of the outcome as a whole
@@ -66,13 +68,24 @@ export class RewardLog implements AsyncDisposable {
   ): Promise<RewardRecord> {
     const records = recordsOf(sample, outcome, { ...place, at: new Date() });
     const written = await Promise.all(records.map((one) => this.#write({ ...about, ...one })));
+    await this.#writer.flush();
     this.#records += 1;
     return written.at(-1) as RewardRecord;
   }
 
+  /** Compares the file with what was written: rejects with JSONL_CHANGED where something of it is gone. */
   async close(): Promise<void> {
+    this.#closing ??= this.#close();
+    await this.#closing;
+  }
+
+  async #close(): Promise<void> {
     try {
-      await this.#writer.close();
+      try {
+        await this.#writer.verify();
+      } finally {
+        await this.#writer.close();
+      }
     } finally {
       await this.#mark.remove();
     }

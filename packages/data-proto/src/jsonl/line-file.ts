@@ -1,0 +1,134 @@
+/**
+ * The file that lines are appended to. Owns what may happen to a file while somebody writes it: it is removed, another one takes its place, it is cut off, something else
+ * writes it, the disk is full.
+ *
+ * Invariants: bytes go to the end of the file, wherever that is (O_APPEND). After each write the path still leads to this file, and the file has the length that it should
+ * have; else the write rejects with JSONL_CHANGED. What is no plain file (a pipe, a terminal, a device) has no length and is not looked at.
+ */
+import { constants } from "node:fs";
+import { open, stat } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
+import { crc32 } from "node:zlib";
+import { JsonlError } from "../errors.ts";
+import { fileError } from "./file-error.ts";
+
+const { O_APPEND, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY } = constants;
+
+/** Reads of 1 MiB when a file is compared with what was written. */
+const COMPARE_BYTES = 1024 * 1024;
+
+export class LineFile {
+  readonly path: string;
+  readonly #handle: FileHandle;
+  readonly #isPlain: boolean;
+  readonly #startBytes: number;
+  #writtenBytes = 0;
+  /** Of the bytes that were written. */
+  #checksum = 0;
+
+  private constructor(path: string, handle: FileHandle, isPlain: boolean, startBytes: number) {
+    this.path = path;
+    this.#handle = handle;
+    this.#isPlain = isPlain;
+    this.#startBytes = startBytes;
+  }
+
+  /** Throws JSONL_NOT_FOUND (no such folder) or JSONL_IO. @param append keeps what the file has, and ends its last line */
+  static async open(path: string, append: boolean): Promise<LineFile> {
+    let handle: FileHandle | null = null;
+    try {
+      const how = append ? O_RDWR : O_WRONLY | O_TRUNC;
+      handle = await open(path, how | O_CREAT | O_APPEND);
+      if (append) await endLastLine(handle);
+      const stats = await handle.stat();
+      return new LineFile(path, handle, stats.isFile(), stats.isFile() ? stats.size : 0);
+    } catch (cause) {
+      await handle?.close();
+      throw fileError(path, cause);
+    }
+  }
+
+  /** Rejects with JSONL_IO, or JSONL_CHANGED. */
+  async write(bytes: Buffer): Promise<void> {
+    try {
+      // A write may take less than it is given, for one when the disk is nearly full.
+      for (let offset = 0; offset < bytes.length;) {
+        const { bytesWritten } = await this.#handle.write(bytes, offset);
+        this.#checksum = crc32(bytes.subarray(offset, offset + bytesWritten), this.#checksum);
+        this.#writtenBytes += bytesWritten;
+        offset += bytesWritten;
+      }
+    } catch (cause) {
+      throw fileError(this.path, cause);
+    }
+    await this.checkPlace();
+  }
+
+  /** Reads what was written, and rejects with JSONL_CHANGED where the file says something else. */
+  async verify(): Promise<void> {
+    if (!this.#isPlain) return;
+    await this.checkPlace();
+    let checksum = 0;
+    try {
+      await using file = await open(this.path, "r");
+      const chunk = Buffer.allocUnsafe(COMPARE_BYTES);
+      const end = this.#startBytes + this.#writtenBytes;
+      for (let position = this.#startBytes; position < end;) {
+        const wanted = Math.min(chunk.length, end - position);
+        const { bytesRead } = await file.read(chunk, 0, wanted, position);
+        if (bytesRead === 0) break;
+        checksum = crc32(chunk.subarray(0, bytesRead), checksum);
+        position += bytesRead;
+      }
+    } catch (cause) {
+      throw fileError(this.path, cause);
+    }
+    if (checksum !== this.#checksum) throw this.#changed("it has other bytes than were written");
+  }
+
+  /** Rejects with JSONL_IO. */
+  async close(): Promise<void> {
+    try {
+      await this.#handle.close();
+    } catch (cause) {
+      throw fileError(this.path, cause);
+    }
+  }
+
+  /** Rejects with JSONL_CHANGED where the path leads elsewhere, or the file has another length. */
+  async checkPlace(): Promise<void> {
+    if (!this.#isPlain) return;
+    const bigint = true;
+    const [own, there] = await Promise.all([
+      this.#handle.stat({ bigint }),
+      stat(this.path, { bigint }).catch(goneOrThrow),
+    ]).catch((cause: unknown) => {
+      throw fileError(this.path, cause);
+    });
+    if (there === undefined) throw this.#changed("it was removed");
+    if (there.dev !== own.dev || there.ino !== own.ino) {
+      throw this.#changed("another file took its place");
+    }
+    const wanted = this.#startBytes + this.#writtenBytes;
+    const size = Number(own.size);
+    if (size === wanted) return;
+    const what = size < wanted ? "it was cut off" : "something else writes it, too";
+    throw this.#changed(`${what} (${size} bytes in place of ${wanted})`);
+  }
+
+  #changed(what: string): JsonlError {
+    const reason = `${what}, while it was being written`;
+    return new JsonlError("JSONL_CHANGED", { path: this.path, reason });
+  }
+}
+
+function goneOrThrow(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT" && error.code !== "ENOTDIR") throw error;
+}
+
+async function endLastLine(handle: FileHandle): Promise<void> {
+  const stats = await handle.stat();
+  if (!stats.isFile() || stats.size === 0) return;
+  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, stats.size - 1);
+  if (buffer[0] !== 0x0a) await handle.write("\n");
+}
