@@ -1,11 +1,12 @@
 /** The stream: as they finish, no faster than there is room, and every way for it to end. */
 
+import { BroadcastChannel } from "node:worker_threads";
 import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager } from "@rayling/reward-loop";
-import type { RewardProgress } from "@rayling/reward-loop";
+import type { RewardProgress, ScoredSample } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { expectOnlyInvalid, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
@@ -175,6 +176,47 @@ test("single samples that had to wait for a batch are scored when it is done", a
   const single = loop.computeScore(sampleOf("7"));
   await scoring;
   expect(await single).toMatchObject({ valid: true, rewardScore: 7 });
+});
+
+test("outcomes are given to who keeps them at once, and not when somebody reads the stream", async () => {
+  const reward = `${fixture("gate.ts")}:untilReleased`;
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward });
+  const gate = new BroadcastChannel("rayling reward-loop release");
+  onTestFinished(() => gate.close());
+  let held = 0;
+  const bothHeld = Promise.withResolvers<void>();
+  gate.addEventListener("message", () => {
+    held += 1;
+    if (held === 2) bothHeld.resolve();
+  });
+  const kept: number[] = [];
+  const all = Promise.withResolvers<void>();
+  const onOutcome = async ({ index }: ScoredSample): Promise<void> => {
+    if (kept.push(index) === 3) all.resolve();
+  };
+  const stream = loop.scoreStream(["held", "held", "free"].map(sampleOf), { onOutcome });
+  expect(await stream.next()).toMatchObject({ value: { index: 2 } });
+  await bothHeld.promise;
+  gate.postMessage("go on");
+  // Nobody reads on.
+  await all.promise;
+  expect(kept.toSorted((a, b) => a - b)).toEqual([0, 1, 2]);
+  expect(await Array.fromAsync(stream)).toHaveLength(2);
+});
+
+test("an outcome that cannot be kept ends the stream, and is not yielded", async () => {
+  const value = `${fixture("rewards.ts")}:value`;
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward: value });
+  const onOutcome = async ({ index }: ScoredSample): Promise<void> => {
+    if (index === 3) throw new Error("the disk is full");
+  };
+  const seen: number[] = [];
+  await expect(async () => {
+    for await (const { index } of loop.scoreStream(numbers(9).map(sampleOf), { onOutcome })) {
+      seen.push(index);
+    }
+  }).rejects.toThrow("the disk is full");
+  expect(seen).not.toContain(3);
 });
 
 test("a sample that cannot be sent is invalid; the others are scored", async () => {
