@@ -5,6 +5,8 @@ import type { RewardProgress, SampleOutcome, ScoredSample } from "@rayling/rewar
 import { describe, expect, test } from "vitest";
 import { duration, grouped, mean, quantile, span } from "../src/cli/numbers.ts";
 import { ProgressView } from "../src/cli/progress-view.ts";
+import { adviceOn } from "../src/cli/failure-advice.ts";
+import type { FailureCount } from "../src/cli/failure-advice.ts";
 import { RunSummary } from "../src/cli/run-summary.ts";
 import { reportText } from "../src/cli/score-report.ts";
 import { latencyMs } from "../src/cli/simulated-judge.ts";
@@ -70,12 +72,72 @@ test("what an earlier run scored, and what was never called, is no speed of this
   for (let index = 0; index < 6; index++) summary.keep(one(index, { attempts: 1, latencyMs: 40 }));
   summary.add(one(6, { attempts: 1, latencyMs: 20 }));
   summary.add(one(7, { attempts: 0, latencyMs: 0, cached: true }));
-  const run = { summary, wallMs: 1000, loop: "1 worker", out: "rewards.jsonl" };
+  const run = { summary, wallMs: 1000, loop: "1 worker", advice: [], out: "rewards.jsonl" };
   const text = reportText({ ...run, baseline: undefined, money: undefined });
   expect(text).toMatch(/^samples +8, 6 of before$/m);
   expect(text).toMatch(/^throughput +2.0\/s$/m);
   expect(text).toContain("wrote 8 records");
   expect(summary.latenciesMs.toSorted((a, b) => a - b)).toEqual([20, 40, 40, 40, 40, 40, 40]);
+});
+
+describe("what may be done about samples without a score", () => {
+  const failed = (error: object, count: number): FailureCount[] => {
+    const summary = new RunSummary();
+    for (let index = 0; index < count; index++) {
+      const sample = { place: { index } } as SolutionSample;
+      const outcome = { valid: false, error, attempts: 1, latencyMs: 1, waitedMs: 0 };
+      summary.add({ index, sample, outcome: outcome as SampleOutcome });
+    }
+    return summary.failures;
+  };
+  const threw = { code: "SCORE_THREW", name: "Error", message: "" };
+  const retrying = { retry: { attempts: 6 } };
+
+  test.each([
+    [{ ...threw, status: 429 }, {}, "3 x rate-limit: --retries 5 asks again"],
+    [
+      { ...threw, status: 429 },
+      retrying,
+      "3 x rate-limit: --rpm or --max-in-flight auto keep to what the endpoint allows; --resume asks again",
+    ],
+    [{ ...threw, status: 500 }, {}, "3 x infrastructure: --retries 5 asks again"],
+    [
+      { ...threw, status: 500 },
+      retrying,
+      "3 x infrastructure: no try was answered: --resume asks again when the endpoint is up",
+    ],
+    [
+      { ...threw, code: "SCORE_TIMEOUT" },
+      {},
+      "3 x timeout: --timeout 800 waits longer, --retries 5 asks again",
+    ],
+    [
+      threw,
+      {},
+      "3 x user-code: when the reward function is mended, --resume --keep-stale scores these again",
+    ],
+    [
+      { ...threw, code: "CANNOT_TELL" },
+      {},
+      "3 x CANNOT_TELL: --judge asks a judge what the function cannot tell",
+    ],
+  ])("%j, with %j", (error, policy, line) => {
+    expect(adviceOn(failed(error, 3), { policy, timeoutMs: 400 })).toEqual([line]);
+  });
+
+  test("by class, the most frequent first, and nothing where there is nothing to do", () => {
+    const failures = [
+      ...failed({ ...threw, status: 503 }, 1),
+      ...failed({ ...threw, code: "INVALID_SCORE" }, 2),
+      ...failed(threw, 3),
+      ...failed({ ...threw, code: "INVALID_SAMPLE" }, 9),
+    ];
+    const lines = adviceOn(failures, { policy: {}, timeoutMs: undefined });
+    expect(lines.map((line) => line.split(":", 1)[0])).toEqual([
+      "5 x user-code",
+      "1 x infrastructure",
+    ]);
+  });
 });
 
 describe("progress", () => {

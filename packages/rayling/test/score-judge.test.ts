@@ -328,7 +328,7 @@ test("what is known is not paid for again, and not more is spent than may be", a
   const directory = await folder();
   const flags = [input, "--reward", judged, "--reward-kwarg", `judgeUrl=${judge.baseUrl}`];
   flags.push("--baseline", "0", "--workers", "1", "--concurrency", "1", "--price", "0,0,1");
-  flags.push("--cache", join(directory, "scores.sqlite"));
+  flags.push("--cache", join(directory, "scores.sqlite"), "--fail-above", "1");
   const score = async (name: string, ...more: string[]): Promise<string> => {
     const { code, stdout } = await inProcess(
       "score",
@@ -362,7 +362,7 @@ test("--resume goes on with what is left of --budget", async () => {
   const out = join(await folder(), "rewards.jsonl");
   const flags = [await fileOf(lines), "--reward", judged, "--out", out, "--baseline", "0"];
   flags.push("--reward-kwarg", `judgeUrl=${judge.baseUrl}`, "--price", "0,0,1");
-  flags.push("--workers", "1", "--concurrency", "1", "--resume");
+  flags.push("--workers", "1", "--concurrency", "1", "--resume", "--fail-above", "1");
   const score = async (budget: string): Promise<{ stdout: string; answered: number }> => {
     const { code, stdout, stderr } = await inProcess("score", ...flags, "--budget", budget);
     expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });

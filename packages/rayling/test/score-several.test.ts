@@ -311,12 +311,17 @@ test("--fallback is the score of what has none, --fail-above ends with what has 
     inProcess("score", input, "--reward", `${parts}:rule`, "--out", out, ...run, ...flags);
   const failed = await score("--fail-above", "0.25");
   expect(failed).toMatchObject({
-    code: 1,
-    stdout: expect.stringMatching(/^invalid +2$/m) as string,
+    code: 3,
+    stdout: expect.stringMatching(
+      /^mean score +2\.5000, mean of 2 valid of 4\ninvalid +2$/m,
+    ) as string,
     stderr: expect.stringContaining(
       "rayling: --fail-above 0.25: 2 of 4 samples have no score: 2 x SCORE_THREW.\n",
     ) as string,
   });
+  expect(failed.stdout).toContain("2 x user-code: when the reward function is mended,");
+  // Half of them is what may be invalid where nothing is said.
+  expect((await score()).code).toBe(0);
   expect((await score("--fail-above", "0.5")).code).toBe(0);
   const fallen = await score("--fallback", "-1", "--fail-above", "0");
   expect({ code: fallen.code, stderr: fallen.code === 0 ? "" : fallen.stderr }).toEqual({
@@ -326,6 +331,27 @@ test("--fallback is the score of what has none, --fail-above ends with what has 
   expect((await wholesOf(out)).map((one) => one.score)).toEqual([-1, -1, 2, 3]);
   expect((await recordsOf(out))[0]?.extra).toMatchObject({ fallback: true, error: "SCORE_THREW" });
   expect((await score("--resume")).stdout).toMatch(/^samples +4, 2 of before$/m);
+});
+
+test("a run in which no sample, or less than half of them, has a score does not end as if all were well", async () => {
+  const score = async (downs: number, ...flags: string[]): Promise<string> => {
+    const input = await fileOf(rollouts(4, (n) => (n < downs ? "down" : `known ${n}`)));
+    const out = join(await folder(), "rewards.jsonl");
+    const rule = ["--reward", `${parts}:rule`, "--out", out, ...run];
+    const { code, stdout, stderr } = await inProcess("score", input, ...rule, ...flags);
+    // What there is is written, and counted.
+    expect((await wholesOf(out)).length).toBe(4);
+    expect(stdout).toContain(`wrote 4 records to ${out}`);
+    return `${code} ${/^rayling: .*$/m.exec(stderr)?.[0] ?? ""}`;
+  };
+  expect(await score(2)).toBe("0 ");
+  expect(await score(3)).toBe(
+    "3 rayling: --fail-above 0.5: 3 of 4 samples have no score: 3 x SCORE_THREW.",
+  );
+  expect(await score(3, "--fail-above", "0.8")).toBe("0 ");
+  const none = "3 rayling: no sample has a score: 4 of 4 samples have no score: 4 x SCORE_THREW.";
+  expect(await score(4)).toBe(none);
+  expect(await score(4, "--fail-above", "1")).toBe(none);
 });
 
 describe("flags that do not go together", () => {

@@ -1,4 +1,4 @@
-/** An end of the command that is told in one line. `exitCode` 2: the input was wrong; 1: the run failed; 130 and 143: a signal stopped it. */
+/** An end of the command that is told in one line. `exitCode` is one of exit-codes.ts. */
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly code = "CLI";

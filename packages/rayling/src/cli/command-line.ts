@@ -25,7 +25,7 @@ const manifest = new URL("../../package.json", import.meta.url);
  *
  * @param args the arguments behind `rayling`
  * @param tell receives each error as one line
- * @returns the exit code (exit-codes.ts); 0 also with invalid samples, which are counted.
+ * @returns the exit code (exit-codes.ts).
  *   `rayling run` ends as its script does, which process.exitCode says.
  */
 export async function runCommandLine(

@@ -9,6 +9,8 @@ export const exitCodes = {
   failed: 1,
   /** A flag, a configuration, a module or data that cannot be used. */
   wrongInput: 2,
+  /** All samples were looked at, and none of them has a score, or more lack one than may (`--fail-above`). What there is is written. */
+  withoutScores: 3,
   /** By Ctrl-C: 128 and the signal's number, as shells count. */
   interrupted: 130,
   /** By SIGTERM, likewise. */
@@ -16,7 +18,7 @@ export const exitCodes = {
 } as const;
 
 /** For the help of a command. */
-export const exitHelp: string = `Exit codes: ${exitCodes.done} done, ${exitCodes.failed} it failed, ${exitCodes.wrongInput} wrong input, ${exitCodes.interrupted} stopped by Ctrl-C, ${exitCodes.terminated} by SIGTERM.`;
+export const exitHelp: string = `Exit codes: ${exitCodes.done} done, ${exitCodes.failed} it failed, ${exitCodes.wrongInput} wrong input, ${exitCodes.withoutScores} too few samples have a score, ${exitCodes.interrupted} stopped by Ctrl-C, ${exitCodes.terminated} by SIGTERM.`;
 
 /** Codes of errors that say what is wrong with what was given, whichever command it was given to. */
 const inputCodes: ReadonlySet<unknown> = new Set([

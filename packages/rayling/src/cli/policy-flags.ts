@@ -34,7 +34,12 @@ const loopFlags: readonly LoopFlag[] = [
   { flags: "--hedge", option: "hedge" },
   { flags: "--total-timeout <ms>", option: "totalTimeoutMs", orNone: true },
   { flags: "--fallback <score>", option: "onFailure.fallback", here: "--resume scores it again" },
-  { flags: "--fail-above <share>", option: "onFailure.failAbove", here: "exit code 1" },
+  {
+    flags: "--fail-above <share>",
+    option: "onFailure.failAbove",
+    here: "exit code 3",
+    value: 0.5,
+  },
   { flags: "--cache <path>", option: "cache" },
   { flags: "--join-same", option: "joinSame", here: "always with --cache" },
   {

@@ -1,6 +1,7 @@
 /** Counts a run as its outcomes come in; report.ts prints it. Memory: two numbers a sample. */
 
-import type { ScoredSample } from "@rayling/reward-loop";
+import { failureClassOf } from "@rayling/reward-loop";
+import type { FailureClass, ScoredSample, ScoreFailure } from "@rayling/reward-loop";
 import type { SolutionSample } from "./solutions.ts";
 
 export class RunSummary {
@@ -9,6 +10,8 @@ export class RunSummary {
   readonly latenciesMs: number[] = [];
   /** Invalid samples by code, with one message as an example. */
   readonly invalid: Map<string, { count: number; readonly example: string }> = new Map();
+  /** Invalid samples by class and code, for what is to be done about them. */
+  readonly failures: { count: number; readonly class: FailureClass; readonly code: string }[] = [];
   readonly agreement: { compared: number; equal: number } = { compared: 0, equal: 0 };
   /** How many each of several functions answered. */
   readonly answeredBy: Map<string, number> = new Map();
@@ -31,7 +34,7 @@ export class RunSummary {
       this.answeredBy.set(answeredBy, (this.answeredBy.get(answeredBy) ?? 0) + 1);
     }
     if (outcome.valid) this.scores.push(outcome.rewardScore);
-    else this.#addInvalid(outcome.error.code, outcome.error.message);
+    else this.#addInvalid(outcome.error);
     if (sample.isCorrect === undefined) return;
     this.agreement.compared += 1;
     // A sample without a score agrees with nothing.
@@ -47,9 +50,14 @@ export class RunSummary {
     return this.done - this.scores.length;
   }
 
-  #addInvalid(code: string, message: string): void {
+  #addInvalid(error: ScoreFailure): void {
+    const { code, message } = error;
     const known = this.invalid.get(code);
     if (known !== undefined) known.count += 1;
     else this.invalid.set(code, { count: 1, example: message });
+    const failure = failureClassOf(error);
+    const alike = this.failures.find((one) => one.class === failure && one.code === code);
+    if (alike !== undefined) alike.count += 1;
+    else this.failures.push({ count: 1, class: failure, code });
   }
 }

@@ -18,6 +18,8 @@ import { askedFunctions } from "./asked-functions.ts";
 import type { AskedFunctions } from "./asked-functions.ts";
 import type { BaselineResult } from "./baseline.ts";
 import { CliError } from "./cli-error.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { adviceOn } from "./failure-advice.ts";
 import { grouped } from "./numbers.ts";
 import { plain, say, tell } from "./output.ts";
 import { readPast } from "./past-rewards.ts";
@@ -51,7 +53,8 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     const words = `${options.workers} workers x ${options.concurrency}`;
     const isCounted = options.policy.spend !== undefined || spent > 0;
     const money = isCounted ? { spent, spentBefore, spending } : undefined;
-    say(reportText({ ...run, loop: words, baseline, money, out: file.path }));
+    const advice = adviceOn(run.summary.failures, options);
+    say(reportText({ ...run, loop: words, baseline, money, advice, out: file.path }));
     checkFailures(run.summary, options);
   } finally {
     await ray.shutdown();
@@ -70,16 +73,18 @@ async function markOf({ out }: ScoreOptions): Promise<WriterMark> {
   }
 }
 
-/** All samples of a run are one batch. Throws CliError 1. */
+/** All samples of a run are one batch. Throws CliError 3. */
 function checkFailures(
   { invalid, invalidCount, done }: RunSummary,
   { policy }: ScoreOptions,
 ): void {
   const { failAbove } = withDefaults(onFailureOptions, policy.onFailure ?? {});
-  if (invalidCount <= failAbove * done) return;
+  const isNone = done > 0 && invalidCount === done;
+  if (!isNone && invalidCount <= failAbove * done) return;
   const counts = Object.fromEntries([...invalid].map(([code, { count }]) => [code, count]));
   const cause = new RewardFailuresError(invalidCount, done, counts);
-  throw new CliError(1, `--fail-above ${failAbove}: ${cause.message}`, { cause });
+  const why = isNone ? "no sample has a score" : `--fail-above ${failAbove}`;
+  throw new CliError(exitCodes.withoutScores, `${why}: ${cause.message}`, { cause });
 }
 
 interface Run {

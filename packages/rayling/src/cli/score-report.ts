@@ -22,6 +22,8 @@ export interface Report {
       }
     | undefined;
   readonly out: string;
+  /** What may be done about samples without a score. */
+  readonly advice: readonly string[];
 }
 
 export function reportText(report: Report): string {
@@ -36,6 +38,7 @@ export function reportText(report: Report): string {
       ([code, { count, example }]) =>
         `invalid: ${grouped(count)} x ${plain(code)}, for example: ${plain(firstLine(example))}`,
     ),
+    ...report.advice,
     ...(compared === 0
       ? []
       : [`is_correct: ${grouped(equal)} of ${grouped(compared)} scores agree with it`]),
@@ -67,7 +70,7 @@ function loopRows({ summary, wallMs, loop }: Report): string[][] {
     ["samples", `${grouped(summary.done)}${kept}`],
     ["wall time", duration(wallMs)],
     ["throughput", rate(summary.scored, wallMs)],
-    ["mean score", scoreText(summary.scores)],
+    ["mean score", `${scoreText(summary.scores)}${validText(summary)}`],
     ["invalid", grouped(summary.invalidCount)],
     ...latencyRows(summary.latenciesMs),
   ];
@@ -113,6 +116,12 @@ function latencyRows(latenciesMs: readonly number[]): string[][] {
 
 function scoreText(scores: readonly number[]): string {
   return mean(scores)?.toFixed(4) ?? "-";
+}
+
+/** A mean is of what has a score; what it leaves out is said beside it. */
+function validText({ scores, done, invalidCount }: RunSummary): string {
+  if (invalidCount === 0 || scores.length === 0) return "";
+  return `, mean of ${grouped(scores.length)} valid of ${grouped(done)}`;
 }
 
 function rate(count: number, wallMs: number): string {
