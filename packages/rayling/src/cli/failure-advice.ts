@@ -40,7 +40,7 @@ function adviceFor(failure: FailureCount, asked: Asked): string | undefined {
       return timeoutAdvice(asked);
     case "user-code":
       return "when the reward function is mended, --resume --keep-stale scores these again";
-    case "data":
+    default:
       return dataAdvice[failure.code];
   }
 }

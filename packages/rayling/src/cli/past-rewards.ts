@@ -4,6 +4,7 @@
  * They do if the same functions with the same settings gave them. The first line that a run writes says what its version hangs on (`versionParts`), so that it can be told what has changed.
  */
 
+import { stat } from "node:fs/promises";
 import { JsonlError } from "@rayling/data-proto";
 import { outcomesIn, readRewardLog, RewardLogError, rewardVersionsOf } from "@rayling/reward-loop";
 import type { RewardLoopOptions, RewardRecord, RewardVersions } from "@rayling/reward-loop";
@@ -34,7 +35,10 @@ export async function readPast(
   const isStale = ({ version }: RewardRecord): boolean => !current.has(version);
   const isKept = (record: RewardRecord): boolean =>
     isScore(record) && (!rescoreStale || !isStale(record));
-  if (!resume) return { known: new Map(), isKept, now };
+  if (!resume) {
+    await refuseOther(out);
+    return { known: new Map(), isKept, now };
+  }
   const known = await recordsIn(out, onlyRecorded);
   const scores = [...known.values()].filter(isScore);
   const stale = rescoreStale ? [] : scores.filter(isStale);
@@ -50,6 +54,21 @@ export async function readPast(
     );
   }
   return { known, isKept, now };
+}
+
+/** Rewards of before are moved aside, which whoever opens the file does; something else that somebody has there is not ours to move. Throws CliError 2. */
+async function refuseOther(out: string): Promise<void> {
+  const stats = await stat(out).catch(() => undefined);
+  if (stats === undefined || !stats.isFile()) return;
+  try {
+    // Its first line says what it is.
+    for await (const _ of readRewardLog(out)) return;
+  } catch (error) {
+    if (!(error instanceof RewardLogError) && !(error instanceof JsonlError)) throw error;
+    throw new CliError(2, `--out ${out} holds something else than rewards: give another file.`, {
+      cause: error,
+    });
+  }
 }
 
 /** A fallback is what a sample got that has none. */

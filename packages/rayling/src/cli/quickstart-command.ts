@@ -1,4 +1,5 @@
 /** `rayling quickstart`: trains, shows how far it is, and ends in one table. */
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { schedules, Tracking } from "@rayling/trainer";
@@ -20,12 +21,14 @@ export interface QuickstartFlags {
   readonly schedule?: readonly string[];
   readonly latency?: number;
   readonly warmSteps: number;
-  readonly out: string;
+  /** Undefined: a folder of its own. */
+  readonly out?: string;
 }
 
 export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
-  const { steps, seed, latency, out } = flags;
+  const { steps, seed, latency } = flags;
   const chosen = (flags.schedule ?? ["sync", "one-step-off-policy"]).map(scheduleOf);
+  const out = flags.out === undefined ? await newFolder() : await emptyFolder(flags.out);
   const stop = stopSignal();
   const startMs = performance.now();
   say("A tiny transformer learns to add: 37+85 is 122. First by heart, until it knows a third.");
@@ -53,6 +56,18 @@ export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
     stop.close();
     await ray.shutdown();
   }
+}
+
+async function newFolder(): Promise<string> {
+  const { runFolder } = await import("@rayling/trainer/run");
+  return await runFolder(join("runs", "quickstart"));
+}
+
+/** Or one that is still to be made. What is in it would be written into. Throws CliError 2. */
+async function emptyFolder(folder: string): Promise<string> {
+  const names = await readdir(folder).catch(() => []);
+  if (names.length === 0) return folder;
+  throw new CliError(2, `--out ${folder} is not empty: give another folder, or remove it.`);
 }
 
 async function trackingOf(

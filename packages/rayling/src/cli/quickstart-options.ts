@@ -28,7 +28,10 @@ export function addQuickstartCommand(
       count(1),
       1500,
     )
-    .option("--out <folder>", "where the pages and traces of the runs go", "runs/quickstart")
+    .option(
+      "--out <folder>",
+      "where the pages and traces of the runs go (default: a folder of its own in runs/quickstart, where `latest` leads to the newest)",
+    )
     .allowExcessArguments(false)
     .action(run);
 }

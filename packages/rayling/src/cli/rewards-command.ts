@@ -5,6 +5,7 @@ import { JsonlError } from "@rayling/data-proto";
 import { RewardLogError, rewardReport } from "@rayling/reward-loop";
 import type { RewardReport } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
+import { replaceFile } from "./earlier-file.ts";
 import { heading, print } from "./formats.ts";
 import { plain } from "./output.ts";
 import { figuresOf, partColumns, partsOf } from "./rewards-figures.ts";
@@ -20,7 +21,8 @@ export async function runRewardsReport({ log, format, html }: RewardsReportOptio
   const report = await reportOf(log);
   if (html !== undefined) {
     try {
-      await writeFile(html, rewardsPage(log, report));
+      const page = rewardsPage(log, report);
+      await replaceFile(html, "the page", (path) => writeFile(path, page));
     } catch (error) {
       throw new CliError(2, `--html: ${(error as Error).message}`, { cause: error });
     }

@@ -3,6 +3,7 @@
 import { JsonlError, ParquetError } from "@rayling/data-proto";
 import { exportRewardLog, RewardLogError } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
+import { replaceFile } from "./earlier-file.ts";
 import { grouped } from "./numbers.ts";
 import { plain, say } from "./output.ts";
 import type { RewardsExportOptions } from "./rewards-options.ts";
@@ -11,7 +12,7 @@ import { isSameFile } from "./same-file.ts";
 export async function runRewardsExport({ log, out }: RewardsExportOptions): Promise<void> {
   if (await isSameFile(log, out)) throw new CliError(2, `--out ${out} is the log itself`);
   try {
-    const rows = await exportRewardLog(log, out);
+    const rows = await replaceFile(out, "the table", (path) => exportRewardLog(log, path));
     say(`wrote ${grouped(rows)} rows to ${plain(out)}\n`);
   } catch (error) {
     const isOfFile =

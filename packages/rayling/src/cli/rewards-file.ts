@@ -5,6 +5,7 @@ import { JsonlError } from "@rayling/data-proto";
 import { olderSampleKeys, outcomesIn, RewardLog, sampleKey } from "@rayling/reward-loop";
 import type { RewardRecord, ScoredSample, WriterMark } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
+import { moveAside } from "./earlier-file.ts";
 import type { PastRewards } from "./past-rewards.ts";
 import type { ScoreOptions } from "./score-options.ts";
 import type { SolutionSample } from "./solutions.ts";
@@ -34,7 +35,7 @@ export class RewardsFile {
     this.#kept = new Set(kept.map(([index]) => index));
   }
 
-  /** Starts an empty file, or goes on with what is there. Throws CliError 2 if it cannot be written. @param version of the loop @param mark that nobody else writes it */
+  /** Starts an empty file, beside what an earlier run has written there, or goes on with what is there. Throws CliError 2 if it cannot be written. @param version of the loop @param mark that nobody else writes it */
   static async open(
     past: PastRewards,
     version: string,
@@ -42,6 +43,7 @@ export class RewardsFile {
     mark: WriterMark,
   ): Promise<RewardsFile> {
     try {
+      if (!resume) await moveAside(out, "what an earlier run has scored");
       const log = await RewardLog.open(out, { append: resume, mark });
       const meant = latencyMs === undefined ? undefined : past.now?.versions[0];
       return new RewardsFile(log, past, version, meant);

@@ -96,6 +96,16 @@ export async function resumeCheckpoint({
   );
 }
 
+/** Whether a run would go on with one, or say what is wrong with them; nothing is read. Rejects with CheckpointError (CHECKPOINT_IO). */
+export async function hasCheckpoint({
+  folder,
+  path,
+  mode = path === undefined ? "auto" : "resume_path",
+}: ResumeOptions): Promise<boolean> {
+  if (mode === "disable") return false;
+  return mode === "resume_path" || (await ofFolder(folder, () => stepsIn(folder))).length > 0;
+}
+
 async function resumePath(path: string | undefined): Promise<Resumed> {
   if (path === undefined || !/global_step_\d+\/*$/.test(path)) {
     throw new CheckpointError(

@@ -6,5 +6,7 @@ export { rehearseRun } from "./rehearse-run.ts";
 export type { RehearseOptions } from "./rehearse-run.ts";
 export { runTraining } from "./run-training.ts";
 export type { RunTrainingOptions, TrainingRun } from "./run-training.ts";
+export { runFolder } from "../tracking/run-folder.ts";
+export type { RunFolderOptions } from "../tracking/run-folder.ts";
 export { trainerOptionsOf } from "./trainer-options.ts";
 export type { TrainerSettingsOfConfig } from "./trainer-options.ts";

@@ -1,15 +1,17 @@
 /** A whole run of a configuration: prompts, actors, reward loop, tracking, training. Everything that it makes it ends. */
 
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import * as ray from "@rayling/core";
 import { rewardPathsOf } from "@rayling/reward-loop/config";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
+import { hasCheckpoint } from "../checkpoint/checkpoint-folder.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
 import { answerOf } from "../fit/policy-answers.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
 import type { TrainingReport } from "../ppo-trainer.ts";
+import { runFolder } from "../tracking/run-folder.ts";
 import { Tracking } from "../tracking/tracking.ts";
 import type { TrackingLogger } from "../tracking/tracking-logger.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
@@ -89,7 +91,7 @@ async function train(
     experimentName: trainer.experimentName,
     totalSteps: totalTrainingSteps ?? trainer.totalEpochs * loader.batchesPerEpoch,
     logValGenerations: trainer.logValGenerations,
-    ...(rayling.directory === null ? {} : { directory: rayling.directory }),
+    directory: rayling.directory ?? (await folderOf(config)),
   });
   await using ppo = await PPOTrainer.create({
     ...options,
@@ -104,6 +106,13 @@ async function train(
     directory: resolve(tracking.run.directory),
     checkpoints: resolve(trainer.defaultLocalDir),
   };
+}
+
+/** One for each run; a run that goes on with a checkpoint goes on in the files of the latest. */
+async function folderOf({ trainer }: TrainerConfig): Promise<string> {
+  const { defaultLocalDir: folder, resumeMode: mode, resumeFromPath: path } = trainer;
+  const goesOn = await hasCheckpoint({ folder, mode, path: path ?? undefined });
+  return await runFolder(join("runs", trainer.projectName, trainer.experimentName), { goesOn });
 }
 
 function lengthsOf(config: TrainerConfig, { policy }: ConfiguredPolicies): PromptLengthOptions {

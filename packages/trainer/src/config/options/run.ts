@@ -157,7 +157,10 @@ export const rayling = z.strictObject({
   ...scheduling,
   ...arrangement,
   ...seeds,
-  /** Where the files of a run are; null: runs/{project_name}/{experiment_name}. */
+  /**
+   * Where the files of a run are; null: a folder for each run, by its time, in
+   * runs/{project_name}/{experiment_name}, where `latest` leads to the newest.
+   */
   directory: option(text.nullable(), null),
   /**
    * Where rayling train serves its metrics for Prometheus (trainer.logger prometheus), on the

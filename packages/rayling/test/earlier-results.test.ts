@@ -1,0 +1,158 @@
+/** What stands where a command writes: results of before are kept, whatever is run again. */
+
+import { mkdir, readdir, readFile, readlink, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { fileOf, folder, inProcess, recordsOf, startIn, workspace } from "./command.ts";
+
+const reward = join(workspace, "packages/reward-loop/test/fixtures/rewards.ts:value");
+
+async function inputOf(...texts: readonly string[]): Promise<string> {
+  return fileOf(texts.map((response) => ({ response, ground_truth: "1", data_source: "test" })));
+}
+
+const score = (input: string, out: string): ReturnType<typeof inProcess> =>
+  inProcess("score", input, "--reward", reward, "--out", out, "--workers", "1");
+
+const asideOf = (stderr: string): string | undefined => /is now in (\S+)$/m.exec(stderr)?.[1];
+
+describe("rayling score", () => {
+  test("moves rewards of an earlier run aside, says where, and keeps all of them", async () => {
+    const directory = await folder();
+    const out = join(directory, "rewards.jsonl");
+    const first = await score(await inputOf("1", "2"), out);
+    expect(first).toMatchObject({ code: 0 });
+    expect(asideOf(first.stderr)).toBeUndefined();
+    const asides: string[] = [];
+    for (const text of ["3", "4"]) {
+      const before = await readFile(out, "utf8");
+      const again = await score(await inputOf(text), out);
+      expect(again).toMatchObject({ code: 0 });
+      const aside = asideOf(again.stderr) as string;
+      expect(aside).toMatch(/\/rewards\.\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(-2)?\.jsonl$/);
+      expect(await readFile(aside, "utf8")).toBe(before);
+      expect((await recordsOf(out)).map((record) => record.score)).toEqual([Number(text)]);
+      asides.push(aside);
+    }
+    expect(new Set(asides).size).toBe(2);
+    expect(await readdir(directory)).toHaveLength(3);
+  });
+
+  test("by a link: what it leads to is moved, and the link stays", async () => {
+    const directory = await folder();
+    const [out, target] = [join(directory, "rewards.jsonl"), join(directory, "there.jsonl")];
+    await symlink(target, out);
+    await score(await inputOf("1"), out);
+    const again = await score(await inputOf("2"), out);
+    expect(asideOf(again.stderr)).toMatch(/\/there\..*Z\.jsonl$/);
+    expect(await readlink(out)).toBe(target);
+    expect((await recordsOf(target)).map((record) => record.score)).toEqual([2]);
+  });
+
+  test.each([
+    ["a text", "my notes\nof years\n"],
+    ["another JSON Lines", '{"question": "?"}\n'],
+    ["one line without an end", "notes"],
+  ])("refuses %s before anything runs, and leaves it as it is", async (_, content) => {
+    const out = join(await folder(), "notes.jsonl");
+    await writeFile(out, content);
+    const { code, stdout, stderr } = await score(await inputOf("1"), out);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toBe(
+      `rayling: --out ${out} holds something else than rewards: give another file.\n`,
+    );
+    expect(await readFile(out, "utf8")).toBe(content);
+  });
+
+  test("takes an empty file", async () => {
+    const out = join(await folder(), "rewards.jsonl");
+    await writeFile(out, "");
+    expect(asideOf((await score(await inputOf("1"), out)).stderr)).toBeUndefined();
+    expect(await recordsOf(out)).toHaveLength(1);
+  });
+});
+
+test("a table and a page of another log are moved aside; of the same log they stay as they are", async () => {
+  const directory = await folder();
+  const logs = ["one.jsonl", "two.jsonl"].map((name) => join(directory, name));
+  for (const [at, log] of logs.entries()) await score(await inputOf(String(at)), log);
+  const made = join(directory, "made");
+  await mkdir(made);
+  const [table, page] = [join(made, "table.parquet"), join(made, "page.html")];
+  const make = async (log: string): Promise<string> => {
+    const both = [
+      await inProcess("rewards", "export", log, "--out", table),
+      await inProcess("rewards", "report", log, "--html", page),
+    ];
+    expect(both.map(({ code }) => code)).toEqual([0, 0]);
+    return both.map(({ stderr }) => stderr).join("");
+  };
+  expect(await make(logs[0] as string)).toBe("");
+  const before = await Promise.all([readFile(table), readFile(page)]);
+  expect(await make(logs[0] as string)).toBe("");
+  expect(await readdir(made)).toHaveLength(2);
+  expect(await make(logs[1] as string)).toMatch(
+    /the table is now in .*\n.*the page is now in .*\n/,
+  );
+  const asides = (await readdir(made)).filter((name) => /Z\.(parquet|html)$/.test(name));
+  const [oldPage, oldTable] = asides.toSorted().map((name) => join(made, name));
+  expect(await readFile(oldTable as string)).toEqual(before[0]);
+  expect(await readFile(oldPage as string)).toEqual(before[1]);
+  expect(
+    await inProcess("rewards", "export", logs[0] as string, "--out", "/dev/null"),
+  ).toMatchObject({ code: 2, stderr: "rayling: /dev/null is not a file\n" });
+  const nowhere = join(directory, "no", "table.parquet");
+  const missing = await inProcess("rewards", "export", logs[0] as string, "--out", nowhere);
+  expect(missing.stderr).toContain(nowhere);
+});
+
+test("each training has a folder of its own, where latest leads to the newest; one that goes on stays in its folder", async () => {
+  const directory = await folder();
+  const runs = join(directory, "runs/arithmetic/grpo");
+  const overrides = [
+    "trainer.project_name=arithmetic",
+    "trainer.experiment_name=grpo",
+    "trainer.logger=file",
+    "trainer.save_freq=1",
+    "trainer.resume_mode=auto",
+    "rayling.warm_start_steps=0",
+    "rayling.task_kwargs.high=12",
+    "data.train_batch_size=4",
+    "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+  ];
+  const train = async (steps: number, ...more: string[]): Promise<string[]> => {
+    const total = `trainer.total_training_steps=${steps}`;
+    const args = ["train", "--config-name", "grpo", ...overrides, total, ...more];
+    const { code, stdout, stderr } = await startIn(directory, ...args).ended;
+    expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+    const latest = await readlink(join(runs, "latest"));
+    expect(stdout).toContain(join(runs, latest));
+    return [latest, ...(await readdir(runs)).filter((name) => name !== "latest")];
+  };
+  const [first, ...one] = await train(1);
+  expect(one).toEqual([first]);
+  expect(await train(2)).toEqual([first, first]);
+  const [second, ...two] = await train(1, "trainer.resume_mode=disable");
+  expect(new Set(two)).toEqual(new Set([first, second]));
+  expect(two).toHaveLength(2);
+  const stepsIn = async (name: string | undefined): Promise<number[]> =>
+    (await readFile(join(runs, name ?? "", "metrics.jsonl"), "utf8"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { step: number }).step);
+  expect((await stepsIn(first)).at(-1)).toBe(2);
+  expect((await stepsIn(second)).at(-1)).toBe(1);
+});
+
+test("a quickstart has a folder of its own, and none that is not empty", async () => {
+  const directory = await folder();
+  const flags = ["--steps", "1", "--warm-steps", "1", "--latency", "1", "--schedule", "sync"];
+  const run = startIn(directory, "quickstart", ...flags);
+  expect(await run.ended).toMatchObject({ code: 0 });
+  const page = join(directory, "runs/quickstart/latest/sync/report.html");
+  expect(await readFile(page, "utf8")).toContain("<html");
+  const full = join(directory, "runs");
+  const refused = await inProcess("quickstart", ...flags, "--out", full);
+  expect(refused).toMatchObject({ code: 2 });
+  expect(refused.stderr).toContain(`--out ${full} is not empty`);
+});

@@ -1,0 +1,68 @@
+/**
+ * Folders of runs: one for each, named after when it began, below a folder that they have in common; `latest` beside them leads to the newest. No run writes into the files of another one.
+ */
+
+import { mkdir, realpath, rename, rm, symlink } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { TrackingError } from "../errors.ts";
+
+const LATEST = "latest";
+
+export interface RunFolderOptions {
+  /** The run goes on with the latest one, and in its files, if there is one. Default false. */
+  readonly goesOn?: boolean;
+  /** When it begins. Default: now. */
+  readonly now?: Date;
+}
+
+/**
+ * Makes the folder of a run below `base`, and links `latest` to it.
+ *
+ * @returns its path: `runs/demo/add/2026-01-31T09-30-00Z`
+ * Rejects with TrackingError (TRACKING_OPEN) where it cannot be made. Where links cannot be made there is none.
+ */
+export async function runFolder(
+  base: string,
+  { goesOn = false, now = new Date() }: RunFolderOptions = {},
+): Promise<string> {
+  try {
+    const latest = goesOn ? await realpath(join(base, LATEST)).catch(() => undefined) : undefined;
+    if (latest !== undefined) return join(base, basename(latest));
+    await mkdir(base, { recursive: true });
+    const folder = await madeFolder(base, stampOf(now));
+    await linkLatest(base, basename(folder));
+    return folder;
+  } catch (cause) {
+    throw new TrackingError("TRACKING_OPEN", "directory", `${base} cannot be made`, cause);
+  }
+}
+
+/** To the second, in UTC, without what file systems refuse. */
+function stampOf(date: Date): string {
+  return `${date.toISOString().slice(0, 19).replaceAll(":", "-")}Z`;
+}
+
+/** Of several that begin in one second each has its own. */
+async function madeFolder(base: string, stamp: string): Promise<string> {
+  for (let count = 1; ; count++) {
+    const folder = join(base, count === 1 ? stamp : `${stamp}-${count}`);
+    try {
+      await mkdir(folder);
+      return folder;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+  }
+}
+
+/** In place of the one before at once: whoever follows it finds one of them. */
+async function linkLatest(base: string, name: string): Promise<void> {
+  const link = join(base, `.${LATEST}-${name}-${process.pid}`);
+  try {
+    await symlink(name, link, "dir");
+    await rename(link, join(base, LATEST));
+  } catch {
+    // A file system without links, or a folder of the user's with that name: the runs are there all the same.
+    await rm(link, { force: true });
+  }
+}
