@@ -132,7 +132,7 @@ describe("what may be done about samples without a score", () => {
       ...failed(threw, 3),
       ...failed({ ...threw, code: "INVALID_SAMPLE" }, 9),
     ];
-    const lines = adviceOn(failures, { policy: {}, timeoutMs: undefined });
+    const lines = adviceOn(failures, { policy: {} });
     expect(lines.map((line) => line.split(":", 1)[0])).toEqual([
       "5 x user-code",
       "1 x infrastructure",

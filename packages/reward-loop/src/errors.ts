@@ -186,6 +186,23 @@ export class RewardLogBusyError extends Error {
   }
 }
 
+/** A loop is to go on with a reward log whose scores other reward functions gave, or the same with other settings. */
+export class RewardLogStaleError extends Error {
+  override readonly name = "RewardLogStaleError";
+  readonly code = "REWARD_LOG_STALE";
+  readonly path: string;
+  /** How many of its scores. */
+  readonly stale: number;
+
+  constructor(path: string, stale: number, scores: number) {
+    super(
+      `${stale} of the ${scores} scores in ${path} are of another version of the reward functions: resume with stale "rescore" or "keep", or give another file.`,
+    );
+    this.path = path;
+    this.stale = stale;
+  }
+}
+
 /** The user's manager did not say where the scores of a batch stand. */
 export class RewardAssemblyError extends Error {
   override readonly name = "RewardAssemblyError";

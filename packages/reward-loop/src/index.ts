@@ -28,6 +28,7 @@ export type {
 export type {
   CascadeStage,
   ReplayOptions,
+  ResumeLogOptions,
   RewardComponent,
   RewardLoopOptions,
   RewardPart,
@@ -49,9 +50,11 @@ export type { RewardLimiterSettings } from "./limits/reward-limiter.ts";
 export type { LimiterSettings, LimiterState, LimitReport, LimitRequest } from "./limits/limiter.ts";
 export type { RateState } from "./limits/rate-limit.ts";
 export { exportRewardLog } from "./record/export-log.ts";
+export type { ExportLogOptions } from "./record/export-log.ts";
+export { RecordedPlaces } from "./record/recorded-places.ts";
 export { outcomesIn, readRewardLog, RewardLog } from "./record/reward-log.ts";
 export type { RewardLogOptions } from "./record/reward-log.ts";
-export { outcomeOf } from "./record/reward-record.ts";
+export { isScored, outcomeOf } from "./record/reward-record.ts";
 export type { RecordPlace, RewardRecord } from "./record/reward-record.ts";
 export { reportOf as rewardReport } from "./record/reward-report.ts";
 export type { Quantiles, RewardReport } from "./record/reward-report.ts";
@@ -78,6 +81,7 @@ export {
   RewardLimiterConflictError,
   RewardLogBusyError,
   RewardLogError,
+  RewardLogStaleError,
   RewardModelStartError,
   RewardLoopClosedError,
   RewardLoopOptionError,

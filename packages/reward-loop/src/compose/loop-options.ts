@@ -9,6 +9,7 @@ import type {
   loopOptions,
   partOptions,
   replayOptions,
+  resumeOptions,
   SpendTable,
   stageOptions,
 } from "../options/functions.ts";
@@ -28,6 +29,9 @@ export interface RewardLoopOptions extends OptionsOf<typeof loopOptions> {
 export interface ReplayOptions extends OptionsOf<typeof replayOptions> {
   readonly log: string;
 }
+
+/** How a loop goes on with its log. */
+export interface ResumeLogOptions extends OptionsOf<typeof resumeOptions> {}
 
 /** One of several functions. */
 export interface RewardPart extends OptionsOf<typeof partOptions> {

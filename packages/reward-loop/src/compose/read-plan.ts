@@ -18,6 +18,7 @@ import {
   readOptions,
   withDefaults,
 } from "../options/read.ts";
+import type { ResumedLog } from "../record/outcome-recorder.ts";
 import { settingsOf } from "../settings.ts";
 import type {
   CascadeStage,
@@ -72,12 +73,19 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
 
 /** Throws RewardLoopOptionError. */
 export function readLogs(options: RewardLoopOptions): LogPlan {
-  const { record, spentBefore, baseDirectory } = withDefaults(loopOptions, options);
+  const { record, resume, spentBefore, baseDirectory } = withDefaults(loopOptions, options);
   const { replay } = options;
   const pathOf = (path: string | undefined): string | undefined =>
     path === undefined ? undefined : resolve(baseDirectory, path);
   const recorded = pathOf(record);
-  const own = { record: recorded, spentBefore: pathOf(spentBefore) };
+  if (resume !== undefined && recorded === undefined) {
+    notAnOption("resume", "left out without record, the log that it goes on with", "given");
+  }
+  if (resume !== undefined && replay !== undefined) {
+    notAnOption("resume", "left out with replay", "given");
+  }
+  const spent = pathOf(spentBefore) ?? (resume === undefined ? undefined : recorded);
+  const own = { record: recorded, resume, spentBefore: spent };
   if (replay === undefined) return { ...own, replay: undefined };
   const given = typeof replay === "string" ? { log: replay } : replay;
   const { log: path = "", missing } = readOptions(replayOptions, given, "replay");
@@ -88,6 +96,7 @@ export function readLogs(options: RewardLoopOptions): LogPlan {
 
 export interface LogPlan {
   readonly record: string | undefined;
+  readonly resume: Pick<ResumedLog, "stale"> | undefined;
   readonly spentBefore: string | undefined;
   readonly replay: { readonly log: string; readonly missing: "fail" | "ask" } | undefined;
 }

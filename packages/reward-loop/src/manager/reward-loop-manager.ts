@@ -12,6 +12,7 @@ import type { ResponseShape } from "../batch/rows.ts";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { openSource } from "../compose/open-source.ts";
 import type { SourceContext } from "../compose/open-source.ts";
+import { versionsOf } from "../compose/plan-versions.ts";
 import { readLogs, readPlan } from "../compose/read-plan.ts";
 import type { LogPlan } from "../compose/read-plan.ts";
 import { ReplayedReward } from "../compose/replayed-reward.ts";
@@ -25,6 +26,7 @@ import { onFailureOptions } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { FailureSettings } from "../policy-settings.ts";
 import { OutcomeRecorder } from "../record/outcome-recorder.ts";
+import type { SamplePlace } from "../record/outcome-recorder.ts";
 import { RecordedCosts } from "../record/recorded-costs.ts";
 import { RecordedOutcomes } from "../record/recorded-outcomes.ts";
 import { RewardModelManager } from "../reward-model/reward-model-manager.ts";
@@ -78,7 +80,7 @@ export class RewardLoopManager implements AsyncDisposable {
 
   /**
    * Resolves when every worker has loaded the user's modules. Rejects with RewardLoopOptionError, ExecutorStartError, RewardLimiterConflictError, RewardCacheError, JsonlError or
-   * RewardLogError (of `record`, `replay` and `spentBefore`), or why a module cannot be loaded (errors of reward-manager-registry); no actor is left then.
+   * RewardLogError (of `record`, `replay` and `spentBefore`), RewardLogBusyError, RewardLogStaleError (of `resume`), or why a module cannot be loaded (errors of reward-manager-registry); no actor is left then.
    */
   static async create(options: RewardLoopOptions = {}): Promise<RewardLoopManager> {
     const { rewardModel } = options;
@@ -103,7 +105,7 @@ export class RewardLoopManager implements AsyncDisposable {
 
   static async #open(
     plan: RewardPlan,
-    { record, replay, spentBefore: spentLog }: LogPlan,
+    { record, resume, replay, spentBefore: spentLog }: LogPlan,
     options: RewardLoopOptions,
     model: RewardModelManager | undefined,
   ): Promise<RewardLoopManager> {
@@ -111,7 +113,8 @@ export class RewardLoopManager implements AsyncDisposable {
     const recorded = replay && (await RecordedOutcomes.read(replay.log));
     const spentBefore = await RecordedCosts.read(spentLog);
     const context: SourceContext = { purses: [], limiters: [], warn: warnOfSpending, spentBefore };
-    const recorder = record === undefined ? undefined : await OutcomeRecorder.open(record);
+    const resumed = resume && { ...resume, versions: (await versionsOf(plan)).versions };
+    const recorder = record === undefined ? undefined : await OutcomeRecorder.open(record, resumed);
     try {
       const hasFunction = [options.reward, options.rewards, options.cascade].some(
         (one) => one !== undefined,
@@ -189,7 +192,7 @@ export class RewardLoopManager implements AsyncDisposable {
   round(rows: number, { lane = "training" }: ScoreOptions = {}): ScoreRound {
     const scorer = {
       onFailure: this.#onFailure,
-      takeIndex: () => this.#recorder?.take(),
+      takePlace: (sample: RewardSample) => this.#recorder?.take(sample),
       submit: this.#submit.bind(this),
       submitGroup: this.#submitGroup.bind(this),
       awake: <Result>(work: () => Promise<Result>) => this.#awake(work),
@@ -318,9 +321,9 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   async #score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
-    const index = this.#recorder?.take();
     const placed = inLane(sample, lane);
-    const outcome = await this.#awake(() => this.#submit(placed, lane, index));
+    const place = this.#recorder?.take(placed);
+    const outcome = await this.#awake(() => this.#submit(placed, lane, place));
     return withFallback(outcome, this.#onFailure);
   }
 
@@ -339,29 +342,36 @@ export class RewardLoopManager implements AsyncDisposable {
     return outcomes;
   }
 
-  /** @param index in the reward log; one that is scored once more has that of the first time */
+  /** @param place in the reward log; one that is scored once more has that of the first time */
   async #submit(
     sample: RewardSample,
     lane: string,
-    index: number | undefined,
+    place: SamplePlace | undefined,
   ): Promise<SampleOutcome> {
-    const outcome = await this.#source.score(sample, lane);
+    const outcome = place?.known ?? (await this.#source.score(sample, lane));
     this.#answers.add(outcome);
-    if (index !== undefined) await this.#recorder?.write(index, sample, outcome, lane);
+    if (place !== undefined && place.known === undefined) {
+      await this.#recorder?.write(place.index, sample, outcome, lane);
+    }
     return outcome;
   }
 
+  /** A group of which one has no score of before is asked as a whole; those that have one keep it. */
   async #submitGroup(
     samples: readonly RewardSample[],
     lane: string,
-    indices: readonly (number | undefined)[],
+    places: readonly (SamplePlace | undefined)[],
   ): Promise<readonly SampleOutcome[]> {
-    const outcomes = await this.#source.scoreGroup(samples, lane);
+    const known = places.map((place) => place?.known);
+    const scored = known.every((outcome) => outcome !== undefined)
+      ? known
+      : await this.#source.scoreGroup(samples, lane);
+    const outcomes = scored.map((outcome, at) => known[at] ?? outcome);
     for (const [at, outcome] of outcomes.entries()) {
       this.#answers.add(outcome);
-      const index = indices[at];
-      if (index === undefined) continue;
-      await this.#recorder?.write(index, samples[at] as RewardSample, outcome, lane);
+      const place = places[at];
+      if (place === undefined || place.known !== undefined) continue;
+      await this.#recorder?.write(place.index, samples[at] as RewardSample, outcome, lane);
     }
     return outcomes;
   }

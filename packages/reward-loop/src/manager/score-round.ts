@@ -7,23 +7,24 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
 import type { FailureSettings } from "../policy-settings.ts";
+import type { SamplePlace } from "../record/outcome-recorder.ts";
 import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
 
 /** Of the loop. */
 export interface RoundScorer {
   readonly onFailure: FailureSettings;
-  /** The next place in the reward log, if there is one. */
-  readonly takeIndex: () => number | undefined;
+  /** The place of a sample in the reward log, if there is one. */
+  readonly takePlace: (sample: RewardSample) => SamplePlace | undefined;
   /** Once, without fallback. */
   readonly submit: (
     sample: RewardSample,
     lane: string,
-    index: number | undefined,
+    place: SamplePlace | undefined,
   ) => Promise<SampleOutcome>;
   readonly submitGroup: (
     samples: readonly RewardSample[],
     lane: string,
-    indices: readonly (number | undefined)[],
+    places: readonly (SamplePlace | undefined)[],
   ) => Promise<readonly SampleOutcome[]>;
   /** With the reward model awake, if there is one. */
   readonly awake: <Result>(work: () => Promise<Result>) => Promise<Result>;
@@ -63,19 +64,19 @@ export class ScoreRound {
 
   /** The outcome that counts: what is worth it is scored once more when all other rows are done. Rejects as `RewardLoopManager.computeScore`. */
   async score(given: RewardSample): Promise<SampleOutcome> {
-    const { takeIndex, submit } = this.#scorer;
-    const index = takeIndex();
+    const { takePlace, submit } = this.#scorer;
     const sample = inLane(given, this.#lane);
-    const [outcome] = await this.#rows(1, async (lane) => [await submit(sample, lane, index)]);
+    const place = takePlace(sample);
+    const [outcome] = await this.#rows(1, async (lane) => [await submit(sample, lane, place)]);
     return outcome as SampleOutcome;
   }
 
   /** The same of all answers to a prompt, in their order: where one is worth it, all are scored once more. */
   async scoreGroup(given: readonly RewardSample[]): Promise<readonly SampleOutcome[]> {
-    const { takeIndex, submitGroup } = this.#scorer;
-    const indices = given.map(() => takeIndex());
+    const { takePlace, submitGroup } = this.#scorer;
     const samples = given.map((sample) => inLane(sample, this.#lane));
-    return this.#rows(given.length, (lane) => submitGroup(samples, lane, indices));
+    const places = samples.map((sample) => takePlace(sample));
+    return this.#rows(given.length, (lane) => submitGroup(samples, lane, places));
   }
 
   async #rows(count: number, submit: Submit): Promise<readonly SampleOutcome[]> {

@@ -190,6 +190,12 @@ export const componentOptions = {
   cascade: option(parts(stageOptions), undefined),
 };
 
+export const resumeOptions = {
+  /** What becomes of scores that other functions gave, or the same with other settings. refuse: the loop does not begin (RewardLogStaleError); rescore: they are scored again; keep: they stay. Default: refuse. */
+  stale: option(choice("refuse", "rescore", "keep"), "refuse"),
+};
+export interface ResumeTable extends Readonly<typeof resumeOptions> {}
+
 export const loopOptions = {
   ...functionOptions,
   /** Several rewards of each sample, by name, in place of one function: each has a function or a cascade, a weight, and what it has differently of the policies beside this; limits belong to each by itself. Their scores are put together. */
@@ -204,6 +210,8 @@ export const loopOptions = {
   spentBefore: option(text, undefined),
   /** A reward log (JSON Lines) to which every outcome is appended. */
   record: option(text, undefined),
+  /** Whether the loop goes on with the log of `record`: what has a score there is not scored again, what failed is, each sample in its place, and what it has cost is spent. Samples are known by what they say, each as often as the log has it. Default: false. */
+  resume: option(switched<ResumeTable>(resumeOptions), false),
   /** The reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started. */
   replay: option(own<string | object>(), undefined, elsewhere),
 };

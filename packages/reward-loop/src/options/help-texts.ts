@@ -104,12 +104,16 @@ export const helpTexts = {
     onInvalid: "What a sample is worth where this one is invalid. mask: it is invalid, too; leaveOut (in files leave_out): what the others say, and invalid if none is left; a number (in the library `{ score }`): that score in its place.",
     cascade: "In place of its function.",
   },
+  resumeOptions: {
+    stale: "What becomes of scores that other functions gave, or the same with other settings. refuse: the loop does not begin (RewardLogStaleError); rescore: they are scored again; keep: they stay.",
+  },
   loopOptions: {
     rewards: "Several rewards of each sample, by name, in place of one function: each has a function or a cascade, a weight, and what it has differently of the policies beside this; limits belong to each by itself. Their scores are put together.",
     combine: "How the rewards become one score. sum: the sum of weight x score; mean: that divided by the sum of the weights. With `rewards`.",
     cascade: "Functions that are asked in order, by name, in place of one: the next one only when the one before cannot tell.",
     spentBefore: "The reward log of an earlier part of the run: what its scores have cost is spent, of the caps; a file that is not there says that nothing is.",
     record: "A reward log (JSON Lines) to which every outcome is appended.",
+    resume: "Whether the loop goes on with the log of `record`: what has a score there is not scored again, what failed is, each sample in its place, and what it has cost is spent. Samples are known by what they say, each as often as the log has it.",
     replay: "The reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started.",
   },
   replayOptions: {

@@ -1,8 +1,11 @@
-/** A reward log as a Parquet file, for tools that read tables: one row for each line, in their order, in memory for one row group at a time. */
+/** A reward log as a Parquet file, for tools that read tables: one row for what counts of each sample and its parts, in their order, in memory for one row group at a time. */
 
 import { writeParquet } from "@rayling/data-proto";
 import type { ParquetColumn } from "@rayling/data-proto";
 import { readRewardLog } from "./reward-log.ts";
+import { takesPlaceOf } from "./reward-record.ts";
+import { wholesOf } from "./recorded-wholes.ts";
+import type { RecordedWhole } from "./recorded-wholes.ts";
 import type { RewardRecord } from "./reward-record.ts";
 
 /** Of the file: the names of the log's fields, flat. What else its lines have is in `more`. */
@@ -32,18 +35,46 @@ const columns = {
   more: "json",
 } as const satisfies Record<string, ParquetColumn>;
 
+export interface ExportLogOptions {
+  readonly rowsPerGroup?: number;
+  /** "counted": what counts of each sample, with its parts (default); "all": every line, also those that others took the place of. */
+  readonly lines?: "counted" | "all";
+}
+
 /** Resolves to how many rows that are. Rejects with JsonlError, RewardLogError, and ParquetError: then there is no new file. */
 export async function exportRewardLog(
   log: string,
   path: string,
-  { rowsPerGroup = 10_000 }: { readonly rowsPerGroup?: number } = {},
+  { rowsPerGroup = 10_000, lines = "counted" }: ExportLogOptions = {},
 ): Promise<number> {
-  return writeParquet(path, rowsOf(log), { columns, rowsPerGroup });
+  const counted = lines === "all" ? undefined : await countedPlaces(log);
+  return writeParquet(path, rowsOf(log, counted), { columns, rowsPerGroup });
 }
 
-async function* rowsOf(log: string): AsyncGenerator<Record<string, unknown>> {
-  for await (const record of readRewardLog(log)) yield rowOf(record);
+async function* rowsOf(
+  log: string,
+  counted: ReadonlySet<number> | undefined,
+): AsyncGenerator<Record<string, unknown>> {
+  let place = -1;
+  for await (const record of readRewardLog(log)) {
+    place += 1;
+    if (counted?.has(place) !== false) yield rowOf(record);
+  }
 }
+
+/** Where the lines stand that count, without what they say. */
+async function countedPlaces(log: string): Promise<ReadonlySet<number>> {
+  const byIndex = new Map<number, Pick<RecordedWhole, "places"> & { readonly record: Counted }>();
+  for await (const { record, places } of wholesOf(log)) {
+    const { index, valid, sample } = record;
+    if (takesPlaceOf(record, byIndex.get(index)?.record)) {
+      byIndex.set(index, { places, record: { valid, sample } });
+    }
+  }
+  return new Set([...byIndex.values()].flatMap(({ places }) => places));
+}
+
+type Counted = Pick<RewardRecord, "valid" | "sample">;
 
 function rowOf(record: RewardRecord): Record<string, unknown> {
   const { at, error, usage, ...fields } = record;

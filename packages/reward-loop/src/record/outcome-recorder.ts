@@ -1,34 +1,80 @@
-/** Writes every outcome of a loop into its reward log, numbered on from what the file has. */
+/** Writes every outcome of a loop into its reward log: numbered on from what the file has, or in the places that its samples have there, where a loop goes on with it. */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { RewardLogStaleError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
+import { RecordedPlaces } from "./recorded-places.ts";
+import { countedWholes, outcomeOfWhole } from "./recorded-wholes.ts";
+import type { RecordedWhole } from "./recorded-wholes.ts";
 import { readRewardLog, RewardLog } from "./reward-log.ts";
+import { isScored } from "./reward-record.ts";
+import type { RewardRecord } from "./reward-record.ts";
 import { WriterMark } from "./writer-mark.ts";
+
+/** How a loop goes on with its log. */
+export interface ResumedLog {
+  /** Of the functions that are asked now. */
+  readonly versions: readonly string[];
+  /** What becomes of scores that others gave: they are refused, scored again, or kept. */
+  readonly stale: "refuse" | "rescore" | "keep";
+}
+
+/** Of one sample in the log. */
+export interface SamplePlace {
+  readonly index: number;
+  /** Its score of before, which stays; undefined: it is to be scored. */
+  readonly known: SampleOutcome | undefined;
+}
 
 export class OutcomeRecorder {
   readonly #log: RewardLog;
+  readonly #wholes: ReadonlyMap<number, RecordedWhole>;
+  readonly #places: RecordedPlaces;
+  readonly #isKept: (record: RewardRecord) => boolean;
   #next: number;
 
-  private constructor(log: RewardLog, next: number) {
+  private constructor(
+    log: RewardLog,
+    next: number,
+    wholes: ReadonlyMap<number, RecordedWhole>,
+    isKept: (record: RewardRecord) => boolean,
+  ) {
     this.#log = log;
     this.#next = next;
+    this.#wholes = wholes;
+    const records = [...wholes].map(([index, { record }]) => [index, record] as const);
+    this.#places = new RecordedPlaces(new Map(records));
+    this.#isKept = isKept;
   }
 
-  /** Goes on behind what is there. Rejects with JsonlError, RewardLogError for a file that is no reward log, or RewardLogBusyError while another one writes it. */
-  static async open(path: string): Promise<OutcomeRecorder> {
+  /**
+   * Goes on behind what is there. Rejects with JsonlError, RewardLogError for a file that is no reward log, RewardLogBusyError while another one writes it, or RewardLogStaleError.
+   *
+   * @param resumed undefined: samples are new, whatever the log knows
+   */
+  static async open(path: string, resumed?: ResumedLog): Promise<OutcomeRecorder> {
     const mark = await WriterMark.put(path);
     try {
+      const wholes =
+        resumed === undefined
+          ? new Map<number, RecordedWhole>()
+          : await countedWholes(path, { mayLack: true });
+      const isKept = keptBy(path, [...wholes.values()], resumed);
       const next = await behindLast(path);
-      return new OutcomeRecorder(await RewardLog.open(path, { append: true, mark }), next);
+      const log = await RewardLog.open(path, { append: true, mark });
+      return new OutcomeRecorder(log, next, wholes, isKept);
     } catch (error) {
       await mark.remove();
       throw error;
     }
   }
 
-  /** The index of the next sample. */
-  take(): number {
-    return this.#next++;
+  /** The place of the next sample: its own, or one behind all others. Each is given once. */
+  take(sample: RewardSample): SamplePlace {
+    const record = this.#places.take(sample);
+    if (record === undefined) return { index: this.#next++, known: undefined };
+    const whole = this.#isKept(record) ? this.#wholes.get(record.index) : undefined;
+    return { index: record.index, known: whole && outcomeOfWhole(whole) };
   }
 
   /** Resolves when the outcome is with the operating system. Rejects as RewardLog.write. */
@@ -44,6 +90,21 @@ export class OutcomeRecorder {
   close(): Promise<void> {
     return this.#log.close();
   }
+}
+
+/** Throws RewardLogStaleError. */
+function keptBy(
+  path: string,
+  wholes: readonly RecordedWhole[],
+  { versions = [], stale = "keep" }: Partial<ResumedLog> = {},
+): (record: RewardRecord) => boolean {
+  const current = new Set(versions);
+  const scores = wholes.filter(({ record }) => isScored(record));
+  const old = scores.filter(({ record }) => !current.has(record.version));
+  if (stale === "refuse" && old.length > 0) {
+    throw new RewardLogStaleError(path, old.length, scores.length);
+  }
+  return (record) => isScored(record) && (stale !== "rescore" || current.has(record.version));
 }
 
 async function behindLast(path: string): Promise<number> {

@@ -1,7 +1,7 @@
 /**
  * The reward log: one line for each outcome, behind one for each part that it was put together from, appended as it comes and never changed (JSONL). From it a run is audited, scored again in part, and gone on with.
  *
- * Of several lines for one index the last valid one counts, else the last: what was scored again is not counted twice. A line that was cut off when the process was killed is
+ * Of several lines for one index the last valid one counts, else the last: what was scored again is not counted twice. Where another sample has that place now, only its lines do. A line that was cut off when the process was killed is
  * passed over; its sample is scored again.
  */
 
@@ -11,7 +11,7 @@ import type { JsonlWriter } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLogError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import { isRecord, recordsOf } from "./reward-record.ts";
+import { isRecord, recordsOf, takesPlaceOf } from "./reward-record.ts";
 import type { RecordPlace, RewardRecord } from "./reward-record.ts";
 import { WriterMark } from "./writer-mark.ts";
 
@@ -158,8 +158,7 @@ export async function outcomesIn(path: string): Promise<Map<number, RewardRecord
   const records = new Map<number, RewardRecord>();
   for await (const record of readRewardLog(path)) {
     if (isOfPart(record)) continue;
-    const known = records.get(record.index);
-    if (known?.valid !== true || record.valid) records.set(record.index, record);
+    if (takesPlaceOf(record, records.get(record.index))) records.set(record.index, record);
   }
   return records;
 }

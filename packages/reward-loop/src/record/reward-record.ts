@@ -124,6 +124,23 @@ export function outcomeOf(record: RewardRecord): SampleOutcome {
   return { valid: false, error: record.error ?? unknown, ...measured };
 }
 
+/**
+ * Whether a line of a log counts in place of the one before it for the same index: it is of another sample, which has that place now, it is valid, or neither is.
+ *
+ * @param before undefined: there was none
+ */
+export function takesPlaceOf(
+  record: Pick<RewardRecord, "valid" | "sample">,
+  before: Pick<RewardRecord, "valid" | "sample"> | undefined,
+): boolean {
+  return before?.valid !== true || record.valid || record.sample !== before.sample;
+}
+
+/** Whether the sample has a score: a fallback is what one got that has none. */
+export function isScored({ valid, extra }: RewardRecord): boolean {
+  return valid && !(extra["fallback"] === true && typeof extra["error"] === "string");
+}
+
 /** Whether a line of a log is one of these: what is read of it without a look is what it should be. */
 export function isRecord(value: unknown): value is RewardRecord {
   if (!isObject(value)) return false;

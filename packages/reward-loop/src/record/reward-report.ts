@@ -1,6 +1,7 @@
 /** What a reward log says as a whole: counts, scores, failures, times and costs. Of several lines for one index the one that counts is looked at; tries and costs are of all. */
 
 import { isOfPart, outcomesIn, readRewardLog } from "./reward-log.ts";
+import { takesPlaceOf } from "./reward-record.ts";
 import type { RewardRecord } from "./reward-record.ts";
 
 export interface RewardReport {
@@ -120,7 +121,7 @@ function componentsOf(lines: readonly RewardRecord[]): RewardReport["components"
     .map(([name, own]) => {
       const counted = new Map<number, RewardRecord>();
       for (const line of own) {
-        if (counted.get(line.index)?.valid !== true || line.valid) counted.set(line.index, line);
+        if (takesPlaceOf(line, counted.get(line.index))) counted.set(line.index, line);
       }
       const records = [...counted.values()];
       const valid = records.filter((record) => record.valid);

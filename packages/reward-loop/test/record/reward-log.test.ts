@@ -177,7 +177,7 @@ describe("a log has one writer", () => {
     await log.close();
     expect((await outcomesIn(path)).size).toBe(1);
     const recorder = await OutcomeRecorder.open(path);
-    expect(recorder.take()).toBe(place.index + 1);
+    expect(recorder.take(sample).index).toBe(place.index + 1);
     await expect(RewardLog.open(`${path}.bak`)).rejects.toMatchObject({ code: "REWARD_LOG_BUSY" });
     await recorder.close();
     await other.close();
