@@ -265,6 +265,65 @@ describe("--resume", () => {
     expect((await inProcess("score", input, ...replay)).stdout).toMatch(/^invalid +0$/m);
   });
 
+  test("with an input that was changed says which samples are new, gone and kept, and scores the new ones alone", async () => {
+    const asked = join(await folder(), "asked");
+    const own = join(await folder(), "reward.mjs");
+    await writeFile(
+      own,
+      `import { appendFileSync } from "node:fs";
+      export function computeScore({ solutionStr }) {
+        appendFileSync(${JSON.stringify(asked)}, solutionStr + "\\n");
+        if (solutionStr === "fails") throw new Error("this one");
+        return Number(solutionStr);
+      }`,
+    );
+    const out = join(await folder(), "rewards.jsonl");
+    const run = async (...texts: string[]): Promise<{ stderr: string; stdout: string }> => {
+      await writeFile(asked, "");
+      const input = await fileOf(texts.map((response) => ({ response, ground_truth: "" })));
+      const flags = [input, "--reward", own, "--out", out, "--workers", "1", "--resume"];
+      const { code, stdout, stderr } = await inProcess("score", ...flags);
+      expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+      return { stdout, stderr };
+    };
+    const calls = async (): Promise<string[]> =>
+      (await readFile(asked, "utf8"))
+        .trim()
+        .split("\n")
+        .toSorted((a, b) => Number(a) - Number(b));
+    const byIndex = async (): Promise<unknown> =>
+      counted((await recordsOf(out)).toReversed().toSorted((a, b) => a.index - b.index)).map(
+        ({ index, score }) => [index, score],
+      );
+    await run("10", "11", "12", "13", "12");
+    // One came in front, one was changed, two changed places, and the last one is gone.
+    const changed = await run("20", "11", "10", "12", "23");
+    expect(changed.stderr).toContain(
+      "3 of its samples are known, 2 (0, 4) are new, and 2 (3, 4) of the log are gone from it\n",
+    );
+    expect(await calls()).toEqual(["20", "23"]);
+    expect(changed.stdout).toMatch(/^samples +5, 3 of before$/m);
+    expect(changed.stdout).toMatch(/^mean score +15\.2000$/m);
+    // 20 is behind all others, as its place is that of 10; 23 has the place of the one that is gone.
+    expect(await byIndex()).toEqual([
+      [0, 10],
+      [1, 11],
+      [2, 12],
+      [3, 13],
+      [4, 23],
+      [5, 20],
+    ]);
+    const same = await run("20", "11", "10", "12", "23");
+    expect((await calls()).join("")).toBe("");
+    expect(same.stdout).toMatch(/^samples +5, 5 of before$/m);
+    // One that takes the place of another and fails has not its score.
+    await run("20", "11", "10", "12", "fails");
+    const { stdout } = await inProcess("rewards", "report", out, "--format", "json");
+    expect(JSON.parse(stdout)).toMatchObject({ samples: 6, valid: 5, invalid: 1 });
+    const shorter = await run("20", "11");
+    expect(shorter.stdout).toMatch(/^samples +2, 2 of before$/m);
+  });
+
   test("refuses rewards of other samples, and lines that are none", async () => {
     const input = await fileOf(solutions);
     const other = await fileOf(solutions.map((one) => ({ ...one, question: "another" })));

@@ -2,42 +2,50 @@
 
 import { stat } from "node:fs/promises";
 import { JsonlError } from "@rayling/data-proto";
-import { olderSampleKeys, outcomesIn, RewardLog, sampleKey } from "@rayling/reward-loop";
+import { outcomesIn, RewardLog } from "@rayling/reward-loop";
 import type { RewardRecord, ScoredSample, WriterMark } from "@rayling/reward-loop";
 import { CliError } from "./cli-error.ts";
 import { moveAside } from "./earlier-file.ts";
 import type { PastRewards } from "./past-rewards.ts";
+import type { ResumedPlaces } from "./resumed-places.ts";
 import type { ScoreOptions } from "./score-options.ts";
 import type { SolutionSample } from "./solutions.ts";
+
+/** What a run goes on with. */
+export interface EarlierRun {
+  readonly past: PastRewards;
+  readonly places: ResumedPlaces;
+}
 
 export class RewardsFile {
   readonly #log: RewardLog;
   readonly #past: PastRewards;
-  /** Of those that an earlier run has: the samples that are not scored again. */
-  readonly #kept: ReadonlySet<number>;
+  readonly #places: ResumedPlaces;
   /** Of the functions that are meant, where a simulated judge in front of them is asked. */
   readonly #meant: string | undefined;
   readonly #version: string;
+  /** Of those that an earlier run has: how many samples are not scored again. */
+  readonly #kept: number;
   /** The run has said what its version hangs on. */
   #hasSaid = false;
 
   private constructor(
     log: RewardLog,
-    past: PastRewards,
+    { past, places }: EarlierRun,
     version: string,
     meant: string | undefined,
   ) {
     this.#log = log;
     this.#past = past;
+    this.#places = places;
     this.#version = version;
     this.#meant = meant;
-    const kept = [...past.known].filter(([, record]) => past.isKept(record));
-    this.#kept = new Set(kept.map(([index]) => index));
+    this.#kept = places.count((record) => past.isKept(record));
   }
 
   /** Starts an empty file, beside what an earlier run has written there, or goes on with what is there. Throws CliError 2 if it cannot be written. @param version of the loop @param mark that nobody else writes it */
   static async open(
-    past: PastRewards,
+    earlier: EarlierRun,
     version: string,
     { out, resume, latencyMs }: Pick<ScoreOptions, "out" | "resume" | "latencyMs">,
     mark: WriterMark,
@@ -45,8 +53,8 @@ export class RewardsFile {
     try {
       if (!resume) await moveAside(out, "what an earlier run has scored");
       const log = await RewardLog.open(out, { append: resume, mark });
-      const meant = latencyMs === undefined ? undefined : past.now?.versions[0];
-      return new RewardsFile(log, past, version, meant);
+      const meant = latencyMs === undefined ? undefined : earlier.past.now?.versions[0];
+      return new RewardsFile(log, earlier, version, meant);
     } catch (error) {
       if (!(error instanceof JsonlError)) throw error;
       throw new CliError(2, `--out: ${error.message}`, { cause: error });
@@ -59,38 +67,32 @@ export class RewardsFile {
 
   /** With those of before. */
   get records(): number {
-    return this.#kept.size + this.#log.records;
+    return this.#kept + this.#log.records;
   }
 
-  /** Of an earlier run, with those that are scored again. */
+  /** Samples that an earlier run has, with those that are scored again. */
   get known(): number {
-    return this.#past.known.size;
+    return this.#places.known;
   }
 
   /** Of an earlier run. */
   get kept(): number {
-    return this.#kept.size;
+    return this.#kept;
   }
 
-  /** Whether an earlier run has it, and the record that stays. Throws CliError 2 if that was of another sample. */
-  stateOf(sample: SolutionSample): {
+  /** Whether an earlier run has it, and the record that stays. */
+  stateOf({ place }: SolutionSample): {
     readonly isKnown: boolean;
     readonly kept: RewardRecord | undefined;
   } {
-    const { index } = sample.place;
-    const record = this.#past.known.get(index);
+    const record = this.#places.recordOf(place.index);
     if (record === undefined) return { isKnown: false, kept: undefined };
-    if ([sampleKey(sample), ...olderSampleKeys(sample)].includes(record.sample)) {
-      return { isKnown: true, kept: this.#kept.has(index) ? record : undefined };
-    }
-    throw new CliError(
-      2,
-      `--resume: the rewards in ${this.path} are of other samples, first at index ${index}; give another --out.`,
-    );
+    return { isKnown: true, kept: this.#past.isKept(record) ? record : undefined };
   }
 
   async write({ sample, outcome }: ScoredSample<SolutionSample>): Promise<void> {
-    const { index, questionIndex: question, solutionKey: solution } = sample.place;
+    const { index: inInput, questionIndex: question, solutionKey: solution } = sample.place;
+    const index = this.#places.indexOf(inInput);
     const place = { index, lane: "training", version: this.#version };
     const meant = this.#meant === undefined ? {} : { version: this.#meant };
     const about = { question, solution, ...this.#versionParts() };

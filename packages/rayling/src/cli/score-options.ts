@@ -184,7 +184,7 @@ score is invalid, never 0.
 Ctrl-C finishes what is in flight, a second one stops at once; --resume goes on from there, and scores again what was invalid.
 It refuses scores that another version of the reward functions gave (their modules' texts, settings and weights), unless it is
 told by --rescore-stale or --keep-stale what is to become of them. A sample is the same wherever its file lies and whatever it is
-called: by its place in the file and by what it says.
+called: by what it says. In an input that was changed --resume says which samples are new and gone, and keeps what it can.
 ${exitHelp} Rewards written so far always stay.
 
 Examples:

@@ -1,0 +1,99 @@
+/**
+ * Which place of the log each sample of an input has that a run goes on with: by what samples say, also where the input is not what it was. Known samples keep their places, wherever
+ * they stand now; new ones take their own, or that of one which is gone, or one behind all others.
+ */
+
+import { RecordedPlaces } from "@rayling/reward-loop";
+import type { RewardRecord } from "@rayling/reward-loop";
+import { CliError } from "./cli-error.ts";
+import { grouped } from "./numbers.ts";
+import { plain, tell } from "./output.ts";
+import type { PastRewards } from "./past-rewards.ts";
+import type { ScoreOptions } from "./score-options.ts";
+import type { Solutions } from "./solutions.ts";
+
+export interface ResumedPlaces {
+  /** In the log. @param place of a sample in its input */
+  indexOf(place: number): number;
+  /** What counts of it in the log. @param place of a sample in its input */
+  recordOf(place: number): RewardRecord | undefined;
+  /** How many samples of the input the log knows. */
+  readonly known: number;
+  /** How many of these have such a record. */
+  count(is: (record: RewardRecord) => boolean): number;
+}
+
+/** Of a run that begins: places are those of the input. */
+const allNew: ResumedPlaces = {
+  indexOf: (place) => place,
+  recordOf: () => undefined,
+  known: 0,
+  count: () => 0,
+};
+
+/** Reads the input once. Tells which samples are new, gone and kept. Throws CliError 2 where the log knows none of them. */
+export async function resumedPlaces(
+  { known: records }: Pick<PastRewards, "known">,
+  { total, read }: Solutions,
+  { out, onlyRecorded }: Pick<ScoreOptions, "out" | "onlyRecorded">,
+): Promise<ResumedPlaces> {
+  if (records.size === 0) return allNew;
+  const places = new RecordedPlaces(records);
+  const known = new Map<number, RewardRecord>();
+  const fresh: number[] = [];
+  for await (const sample of read()) {
+    const { index } = sample.place;
+    const record = places.take(sample, index);
+    if (record === undefined) fresh.push(index);
+    else known.set(index, record);
+  }
+  const gone = places.left.map(({ index }) => index).toSorted((a, b) => a - b);
+  if (known.size === 0) {
+    const flag = onlyRecorded ? "" : "--resume: ";
+    throw new CliError(
+      2,
+      `${flag}the rewards in ${out} are of other samples, first at index ${gone[0]}; give another --out.`,
+    );
+  }
+  const isSame = gone.length === 0 && [...known].every(([place, { index }]) => place === index);
+  // Samples that are only not scored yet are no change.
+  if (!isSame) tellChange(out, known.size, fresh, gone);
+  const own = ownPlaces(fresh, records, new Set(gone), total);
+  return {
+    indexOf: (place) => known.get(place)?.index ?? own.get(place) ?? place,
+    recordOf: (place) => known.get(place),
+    known: known.size,
+    count: (is) => [...known.values()].filter(is).length,
+  };
+}
+
+/** Of new samples whose place in the log is another one's that stays. */
+function ownPlaces(
+  fresh: readonly number[],
+  records: ReadonlyMap<number, RewardRecord>,
+  gone: ReadonlySet<number>,
+  total: number,
+): ReadonlyMap<number, number> {
+  let behind = total;
+  for (const index of records.keys()) behind = Math.max(behind, index + 1);
+  const taken = fresh.filter((place) => records.has(place) && !gone.has(place));
+  return new Map(taken.map((place) => [place, behind++]));
+}
+
+function tellChange(
+  out: string,
+  kept: number,
+  fresh: readonly number[],
+  gone: readonly number[],
+): void {
+  tell(
+    `the input is not what it was when ${plain(out)} was written: ${grouped(kept)} of its samples are known, ${some(fresh)} are new, and ${some(gone)} of the log are gone from it\n`,
+  );
+}
+
+/** How many, and which the first ones are. */
+function some(places: readonly number[]): string {
+  if (places.length === 0) return "none";
+  const shown = places.slice(0, 5).join(", ");
+  return `${grouped(places.length)} (${shown}${places.length > 5 ? ", ..." : ""})`;
+}
