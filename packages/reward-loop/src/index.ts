@@ -51,6 +51,9 @@ export type { LimiterSettings, LimiterState, LimitReport, LimitRequest } from ".
 export type { RateState } from "./limits/rate-limit.ts";
 export { exportRewardLog } from "./record/export-log.ts";
 export type { ExportLogOptions } from "./record/export-log.ts";
+export { countedRecords } from "./record/recorded-wholes.ts";
+export { textsOf } from "./record/sample-texts.ts";
+export type { PromptMessage, SampleTexts } from "./record/sample-texts.ts";
 export { RecordedPlaces } from "./record/recorded-places.ts";
 export { outcomesIn, readRewardLog, RewardLog } from "./record/reward-log.ts";
 export type { RewardLogOptions } from "./record/reward-log.ts";

@@ -80,6 +80,10 @@ async function commands(tell: (line: string) => void): Promise<Command> {
       const { runRewardsReport } = await import("./rewards-command.ts");
       await runRewardsReport(options);
     },
+    show: async (options) => {
+      const { runRewardsShow } = await import("./rewards-show.ts");
+      await runRewardsShow(options);
+    },
     exportLog: async (options) => {
       const { runRewardsExport } = await import("./rewards-export.ts");
       await runRewardsExport(options);

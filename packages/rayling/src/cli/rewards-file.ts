@@ -1,6 +1,7 @@
 /** rewards.jsonl: the reward log of a run, with the names that its input has for each sample; and what a run before it left there. */
 
 import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import { JsonlError } from "@rayling/data-proto";
 import { outcomesIn, RewardLog } from "@rayling/reward-loop";
 import type { RewardRecord, ScoredSample, WriterMark } from "@rayling/reward-loop";
@@ -24,9 +25,11 @@ export class RewardsFile {
   /** Of the functions that are meant, where a simulated judge in front of them is asked. */
   readonly #meant: string | undefined;
   readonly #version: string;
+  /** Where the samples are; undefined: nowhere that is there later (a pipe). */
+  readonly #input: string | undefined;
   /** Of those that an earlier run has: how many samples are not scored again. */
   readonly #kept: number;
-  /** The run has said what its version hangs on. */
+  /** The run has said what its version hangs on, and where its samples are. */
   #hasSaid = false;
 
   private constructor(
@@ -34,7 +37,9 @@ export class RewardsFile {
     { past, places }: EarlierRun,
     version: string,
     meant: string | undefined,
+    input: string | undefined,
   ) {
+    this.#input = input;
     this.#log = log;
     this.#past = past;
     this.#places = places;
@@ -47,14 +52,15 @@ export class RewardsFile {
   static async open(
     earlier: EarlierRun,
     version: string,
-    { out, resume, latencyMs }: Pick<ScoreOptions, "out" | "resume" | "latencyMs">,
+    options: Pick<ScoreOptions, "out" | "resume" | "latencyMs" | "texts" | "solutions">,
     mark: WriterMark,
   ): Promise<RewardsFile> {
+    const { out, resume, latencyMs, texts, solutions } = options;
     try {
       if (!resume) await moveAside(out, "what an earlier run has scored");
-      const log = await RewardLog.open(out, { append: resume, mark });
+      const log = await RewardLog.open(out, { append: resume, mark, texts });
       const meant = latencyMs === undefined ? undefined : earlier.past.now?.versions[0];
-      return new RewardsFile(log, earlier, version, meant);
+      return new RewardsFile(log, earlier, version, meant, await inputOf(solutions));
     } catch (error) {
       if (!(error instanceof JsonlError)) throw error;
       throw new CliError(2, `--out: ${error.message}`, { cause: error });
@@ -95,7 +101,7 @@ export class RewardsFile {
     const index = this.#places.indexOf(inInput);
     const place = { index, lane: "training", version: this.#version };
     const meant = this.#meant === undefined ? {} : { version: this.#meant };
-    const about = { question, solution, ...this.#versionParts() };
+    const about = { question, solution, ...this.#aboutRun() };
     await this.#log.write(sample, { ...outcome, ...meant }, place, about);
   }
 
@@ -119,10 +125,18 @@ export class RewardsFile {
   }
 
   /** In the first line that the run writes. */
-  #versionParts(): { readonly versionParts?: Readonly<Record<string, string>> } {
-    const { parts = {} } = this.#past.now ?? {};
-    if (this.#hasSaid || Object.keys(parts).length === 0) return {};
+  #aboutRun(): Readonly<Record<string, unknown>> {
+    if (this.#hasSaid) return {};
     this.#hasSaid = true;
-    return { versionParts: parts };
+    const { parts = {} } = this.#past.now ?? {};
+    return {
+      ...(Object.keys(parts).length === 0 ? {} : { versionParts: parts }),
+      ...(this.#input === undefined ? {} : { input: this.#input }),
+    };
   }
+}
+
+async function inputOf(solutions: string): Promise<string | undefined> {
+  const stats = await stat(solutions).catch(() => undefined);
+  return stats?.isFile() === true ? resolve(solutions) : undefined;
 }

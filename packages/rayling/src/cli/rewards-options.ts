@@ -1,6 +1,7 @@
 /** The flags of `rayling rewards`: their texts, defaults and checks. */
-import { Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
+import { count } from "./flag-values.ts";
 import { formats } from "./formats.ts";
 import type { Format } from "./formats.ts";
 import { addFunctionFlags, readOptions } from "./score-options.ts";
@@ -18,16 +19,29 @@ export interface RewardsExportOptions {
   readonly out: string;
 }
 
+export interface RewardsShowOptions {
+  readonly log: string;
+  /** Where the texts are; undefined: where the log says, if it has none itself. */
+  readonly input: string | undefined;
+  readonly failed: boolean;
+  readonly score: number | undefined;
+  readonly above: number | undefined;
+  readonly below: number | undefined;
+  readonly limit: number;
+  readonly format: Format;
+}
+
 /** What does the work; each is loaded when its command is given. */
 export interface RewardsCommands {
   readonly report: (options: RewardsReportOptions) => Promise<void>;
+  readonly show: (options: RewardsShowOptions) => Promise<void>;
   readonly exportLog: (options: RewardsExportOptions) => Promise<void>;
   readonly rescore: (options: ScoreOptions) => Promise<void>;
 }
 
 export function addRewardsCommand(
   program: Command,
-  { report, exportLog, rescore }: RewardsCommands,
+  { report, show, exportLog, rescore }: RewardsCommands,
 ): void {
   const rewards = program.command("rewards").summary("what is made of a reward log");
   rewards
@@ -45,6 +59,7 @@ export function addRewardsCommand(
     .action(async (log: string, flags: { readonly format: Format; readonly html?: string }) => {
       await report({ log, format: flags.format, html: flags.html });
     });
+  addShowCommand(rewards, show);
   rewards
     .command("export")
     .summary("a reward log as a table for other programs")
@@ -62,6 +77,45 @@ export function addRewardsCommand(
       await exportLog({ log, out: flags.out ?? `${log.replace(/\.jsonl$/, "")}.parquet` });
     });
   addRescoreCommand(rewards, rescore);
+}
+
+function addShowCommand(
+  rewards: Command,
+  show: (options: RewardsShowOptions) => Promise<void>,
+): void {
+  rewards
+    .command("show")
+    .summary("samples with what was asked, answered and scored: `--score 0` shows the zeros")
+    .description(
+      "Shows what counts of each sample, in the order of the log. Without --score, --above, --below and --failed: all of them.",
+    )
+    .argument("<log>", "the file")
+    .argument("[input]", "the solutions that it is of, where it was written with --no-texts")
+    .option("--score <number>", "those with this score", number)
+    .option("--above <number>", "those with a higher score", number)
+    .option("--below <number>", "those with a lower score", number)
+    .option("--failed", "those without a score", false)
+    .option("--limit <count>", "so many of them", count(1), 10)
+    .addOption(
+      new Option("--format <format>", "how they are printed").choices(formats).default("table"),
+    )
+    .allowExcessArguments(false)
+    .action(
+      async (
+        log: string,
+        input: string | undefined,
+        flags: Omit<RewardsShowOptions, "log" | "input">,
+      ) => {
+        const { score, above, below } = flags;
+        await show({ ...flags, log, input, score, above, below });
+      },
+    );
+}
+
+function number(text: string): number {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (Number.isFinite(value)) return value;
+  throw new InvalidArgumentError("It must be a number.");
 }
 
 /** As `rayling score --resume`, but for what the log does not know: that stays unscored. */
@@ -102,7 +156,7 @@ function addRescoreCommand(
 
 type RescoreFlags = Omit<
   ScoreFlags,
-  "demo" | "out" | "resume" | "rescoreStale" | "keepStale" | "replay"
+  "demo" | "out" | "resume" | "rescoreStale" | "keepStale" | "replay" | "texts"
 > & {
   readonly only: "failed" | "stale";
 };

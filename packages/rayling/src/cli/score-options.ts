@@ -50,6 +50,8 @@ export interface ScoreOptions extends Threads {
   /** Of the simulated judge; undefined for none. */
   readonly latencyMs: readonly [number, number] | undefined;
   readonly out: string;
+  /** Whether `out` keeps prompts and responses. */
+  readonly texts: boolean;
   readonly seed: number;
   readonly baseline: number;
   /** How the solutions are read. */
@@ -61,7 +63,10 @@ export interface ScoreFlags
   extends
     PolicyFlags,
     InputFlags,
-    Pick<ScoreOptions, "manager" | "resume" | "rescoreStale" | "keepStale" | "out" | "seed">,
+    Pick<
+      ScoreOptions,
+      "manager" | "resume" | "rescoreStale" | "keepStale" | "out" | "texts" | "seed"
+    >,
     Partial<
       Pick<ScoreOptions, "solutions" | "judge" | "rewards" | "replay" | "reward" | "baseline">
     > {
@@ -118,6 +123,10 @@ export function addScoreCommand(
       "--keep-stale",
       "with --resume: keep what another version of the reward functions scored, beside the new scores",
       false,
+    )
+    .option(
+      "--no-texts",
+      "keep no prompts and responses in --out: `rewards show` finds them in the input",
     )
     .option(
       "--replay <log>",
@@ -197,14 +206,14 @@ Examples:
 /** Samples of the demo that are scored one at a time, too. */
 const DEMO_BASELINE = 64;
 
-type OfScoreAlone = "out" | "rescoreStale" | "keepStale";
+type OfScoreAlone = "out" | "rescoreStale" | "keepStale" | "texts";
 
 /** Throws CliError 2. */
 export function readOptions(
   input: string | undefined,
   given: Omit<ScoreFlags, OfScoreAlone> & Partial<Pick<ScoreFlags, OfScoreAlone>>,
 ): ScoreOptions {
-  const standard = { out: "rewards.jsonl", rescoreStale: false, keepStale: false };
+  const standard = { out: "rewards.jsonl", rescoreStale: false, keepStale: false, texts: true };
   const flags: ScoreFlags = { ...standard, ...given };
   const { demo, rewardKwarg, managerOption, judge, rewards, replay } = flags;
   if (input !== undefined && flags.solutions !== undefined) {

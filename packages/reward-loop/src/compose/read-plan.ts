@@ -73,7 +73,8 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
 
 /** Throws RewardLoopOptionError. */
 export function readLogs(options: RewardLoopOptions): LogPlan {
-  const { record, resume, spentBefore, baseDirectory } = withDefaults(loopOptions, options);
+  const settings = withDefaults(loopOptions, options);
+  const { record, recordTexts, resume, spentBefore, baseDirectory } = settings;
   const { replay } = options;
   const pathOf = (path: string | undefined): string | undefined =>
     path === undefined ? undefined : resolve(baseDirectory, path);
@@ -85,7 +86,7 @@ export function readLogs(options: RewardLoopOptions): LogPlan {
     notAnOption("resume", "left out with replay", "given");
   }
   const spent = pathOf(spentBefore) ?? (resume === undefined ? undefined : recorded);
-  const own = { record: recorded, resume, spentBefore: spent };
+  const own = { record: recorded, recordTexts, resume, spentBefore: spent };
   if (replay === undefined) return { ...own, replay: undefined };
   const given = typeof replay === "string" ? { log: replay } : replay;
   const { log: path = "", missing } = readOptions(replayOptions, given, "replay");
@@ -96,6 +97,7 @@ export function readLogs(options: RewardLoopOptions): LogPlan {
 
 export interface LogPlan {
   readonly record: string | undefined;
+  readonly recordTexts: boolean;
   readonly resume: Pick<ResumedLog, "stale"> | undefined;
   readonly spentBefore: string | undefined;
   readonly replay: { readonly log: string; readonly missing: "fail" | "ask" } | undefined;

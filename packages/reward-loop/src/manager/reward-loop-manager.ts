@@ -105,7 +105,7 @@ export class RewardLoopManager implements AsyncDisposable {
 
   static async #open(
     plan: RewardPlan,
-    { record, resume, replay, spentBefore: spentLog }: LogPlan,
+    { record, recordTexts, resume, replay, spentBefore: spentLog }: LogPlan,
     options: RewardLoopOptions,
     model: RewardModelManager | undefined,
   ): Promise<RewardLoopManager> {
@@ -114,7 +114,10 @@ export class RewardLoopManager implements AsyncDisposable {
     const spentBefore = await RecordedCosts.read(spentLog);
     const context: SourceContext = { purses: [], limiters: [], warn: warnOfSpending, spentBefore };
     const resumed = resume && { ...resume, versions: (await versionsOf(plan)).versions };
-    const recorder = record === undefined ? undefined : await OutcomeRecorder.open(record, resumed);
+    const recorder =
+      record === undefined
+        ? undefined
+        : await OutcomeRecorder.open(record, { resumed, texts: recordTexts });
     try {
       const hasFunction = [options.reward, options.rewards, options.cascade].some(
         (one) => one !== undefined,

@@ -210,6 +210,8 @@ export const loopOptions = {
   spentBefore: option(text, undefined),
   /** A reward log (JSON Lines) to which every outcome is appended. */
   record: option(text, undefined),
+  /** Whether lines of `record` have the prompt, the response and a short ground truth of their samples. Default: true. */
+  recordTexts: option(flag, true),
   /** Whether the loop goes on with the log of `record`: what has a score there is not scored again, what failed is, each sample in its place, and what it has cost is spent. Samples are known by what they say, each as often as the log has it. Default: false. */
   resume: option(switched<ResumeTable>(resumeOptions), false),
   /** The reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started. */

@@ -113,6 +113,7 @@ export const helpTexts = {
     cascade: "Functions that are asked in order, by name, in place of one: the next one only when the one before cannot tell.",
     spentBefore: "The reward log of an earlier part of the run: what its scores have cost is spent, of the caps; a file that is not there says that nothing is.",
     record: "A reward log (JSON Lines) to which every outcome is appended.",
+    recordTexts: "Whether lines of `record` have the prompt, the response and a short ground truth of their samples.",
     resume: "Whether the loop goes on with the log of `record`: what has a score there is not scored again, what failed is, each sample in its place, and what it has cost is spent. Samples are known by what they say, each as often as the log has it.",
     replay: "The reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started.",
   },

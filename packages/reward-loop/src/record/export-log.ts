@@ -3,9 +3,7 @@
 import { writeParquet } from "@rayling/data-proto";
 import type { ParquetColumn } from "@rayling/data-proto";
 import { readRewardLog } from "./reward-log.ts";
-import { takesPlaceOf } from "./reward-record.ts";
-import { wholesOf } from "./recorded-wholes.ts";
-import type { RecordedWhole } from "./recorded-wholes.ts";
+import { countedRecords } from "./recorded-wholes.ts";
 import type { RewardRecord } from "./reward-record.ts";
 
 /** Of the file: the names of the log's fields, flat. What else its lines have is in `more`. */
@@ -31,6 +29,9 @@ const columns = {
   answeredBy: "string",
   inputTokens: "double",
   outputTokens: "double",
+  prompt: "string",
+  response: "string",
+  groundTruth: "string",
   extra: "json",
   more: "json",
 } as const satisfies Record<string, ParquetColumn>;
@@ -47,40 +48,24 @@ export async function exportRewardLog(
   path: string,
   { rowsPerGroup = 10_000, lines = "counted" }: ExportLogOptions = {},
 ): Promise<number> {
-  const counted = lines === "all" ? undefined : await countedPlaces(log);
-  return writeParquet(path, rowsOf(log, counted), { columns, rowsPerGroup });
+  const records = lines === "all" ? readRewardLog(log) : countedRecords(log, "counted");
+  return writeParquet(path, rowsOf(records), { columns, rowsPerGroup });
 }
 
 async function* rowsOf(
-  log: string,
-  counted: ReadonlySet<number> | undefined,
+  records: AsyncIterable<RewardRecord>,
 ): AsyncGenerator<Record<string, unknown>> {
-  let place = -1;
-  for await (const record of readRewardLog(log)) {
-    place += 1;
-    if (counted?.has(place) !== false) yield rowOf(record);
-  }
+  for await (const record of records) yield rowOf(record);
 }
-
-/** Where the lines stand that count, without what they say. */
-async function countedPlaces(log: string): Promise<ReadonlySet<number>> {
-  const byIndex = new Map<number, Pick<RecordedWhole, "places"> & { readonly record: Counted }>();
-  for await (const { record, places } of wholesOf(log)) {
-    const { index, valid, sample } = record;
-    if (takesPlaceOf(record, byIndex.get(index)?.record)) {
-      byIndex.set(index, { places, record: { valid, sample } });
-    }
-  }
-  return new Set([...byIndex.values()].flatMap(({ places }) => places));
-}
-
-type Counted = Pick<RewardRecord, "valid" | "sample">;
 
 function rowOf(record: RewardRecord): Record<string, unknown> {
   const { at, error, usage, ...fields } = record;
   const more = Object.entries(fields).filter(([key]) => !Object.hasOwn(columns, key));
   return {
     ...fields,
+    prompt: textOf(fields.prompt),
+    response: textOf(fields.response),
+    groundTruth: textOf(fields.groundTruth),
     at: new Date(at),
     error,
     errorCode: error?.code,
@@ -89,4 +74,10 @@ function rowOf(record: RewardRecord): Record<string, unknown> {
     outputTokens: usage?.outputTokens,
     more: more.length === 0 ? null : Object.fromEntries(more),
   };
+}
+
+/** Conversations, token ids and truths that are no texts are JSON. */
+function textOf(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  return typeof value === "string" ? value : JSON.stringify(value);
 }

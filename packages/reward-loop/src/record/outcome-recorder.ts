@@ -19,6 +19,11 @@ export interface ResumedLog {
   readonly stale: "refuse" | "rescore" | "keep";
 }
 
+export interface RecorderOptions {
+  readonly resumed?: ResumedLog | undefined;
+  readonly texts?: boolean;
+}
+
 /** Of one sample in the log. */
 export interface SamplePlace {
   readonly index: number;
@@ -50,9 +55,12 @@ export class OutcomeRecorder {
   /**
    * Goes on behind what is there. Rejects with JsonlError, RewardLogError for a file that is no reward log, RewardLogBusyError while another one writes it, or RewardLogStaleError.
    *
-   * @param resumed undefined: samples are new, whatever the log knows
+   * @param options without `resumed` samples are new, whatever the log knows; `texts` as RewardLog has it
    */
-  static async open(path: string, resumed?: ResumedLog): Promise<OutcomeRecorder> {
+  static async open(
+    path: string,
+    { resumed, texts = true }: RecorderOptions = {},
+  ): Promise<OutcomeRecorder> {
     const mark = await WriterMark.put(path);
     try {
       const wholes =
@@ -61,7 +69,7 @@ export class OutcomeRecorder {
           : await countedWholes(path, { mayLack: true });
       const isKept = keptBy(path, [...wholes.values()], resumed);
       const next = await behindLast(path);
-      const log = await RewardLog.open(path, { append: true, mark });
+      const log = await RewardLog.open(path, { append: true, mark, texts });
       return new OutcomeRecorder(log, next, wholes, isKept);
     } catch (error) {
       await mark.remove();

@@ -2,7 +2,7 @@
 
 import type { SampleOutcome } from "../outcome.ts";
 import { isOfPart, readRewardLog } from "./reward-log.ts";
-import { outcomeOf, takesPlaceOf } from "./reward-record.ts";
+import { outcomeOf, takesPlaceOf, withoutTexts } from "./reward-record.ts";
 import type { RewardRecord } from "./reward-record.ts";
 
 export interface RecordedWhole {
@@ -17,7 +17,7 @@ interface PlacedPart {
   readonly place: number;
 }
 
-/** In their order. Rejects as readRewardLog. @param mayLack a file that is not there has none */
+/** In their order, without prompts and responses. Rejects as readRewardLog. @param mayLack a file that is not there has none */
 export async function* wholesOf(
   path: string,
   options: { readonly mayLack?: boolean } = {},
@@ -36,7 +36,7 @@ export async function* wholesOf(
     const own = waiting.filter(isOwn);
     waiting = waiting.filter((one) => !isOwn(one));
     const places = [...own.map((one) => one.place), place];
-    yield { record, parts: own.map(({ part }) => part), places };
+    yield { record: withoutTexts(record), parts: own.map(({ part }) => part), places };
   }
 }
 
@@ -51,6 +51,35 @@ export async function countedWholes(
     if (takesPlaceOf(whole.record, counted.get(index)?.record)) counted.set(index, whole);
   }
   return counted;
+}
+
+/**
+ * Records that count, as they stand in the log, with those of parts before them where these are asked for. Reads it twice. Rejects as readRewardLog.
+ *
+ * @param lines "whole": of outcomes as a whole; "counted": those of their parts, too
+ */
+export async function* countedRecords(
+  path: string,
+  lines: "whole" | "counted" = "whole",
+): AsyncGenerator<RewardRecord, void, undefined> {
+  const counted = await countedPlaces(path);
+  let place = -1;
+  for await (const record of readRewardLog(path)) {
+    place += 1;
+    if (counted.has(place) && (lines === "counted" || !isOfPart(record))) yield record;
+  }
+}
+
+/** Where the lines stand that count, without what they say. */
+async function countedPlaces(path: string): Promise<ReadonlySet<number>> {
+  type Counted = Pick<RewardRecord, "valid" | "sample">;
+  const byIndex = new Map<number, { readonly one: Counted; readonly places: readonly number[] }>();
+  for await (const { record, places } of wholesOf(path)) {
+    const { index, valid, sample } = record;
+    if (!takesPlaceOf(record, byIndex.get(index)?.one)) continue;
+    byIndex.set(index, { one: { valid, sample }, places });
+  }
+  return new Set([...byIndex.values()].flatMap(({ places }) => places));
 }
 
 /** What the loop gave when it was written. */

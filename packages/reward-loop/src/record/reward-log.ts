@@ -11,8 +11,9 @@ import type { JsonlWriter } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLogError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import { isRecord, recordsOf, takesPlaceOf } from "./reward-record.ts";
+import { isRecord, recordsOf, takesPlaceOf, withoutTexts } from "./reward-record.ts";
 import type { RecordPlace, RewardRecord } from "./reward-record.ts";
+import { textsOf } from "./sample-texts.ts";
 import { WriterMark } from "./writer-mark.ts";
 
 export interface RewardLogOptions {
@@ -20,24 +21,28 @@ export interface RewardLogOptions {
   readonly append?: boolean;
   /** Of whoever has read it before and goes on from there: nobody else has written meanwhile. It is removed with the log's end. Default: one of its own. */
   readonly mark?: WriterMark;
+  /** Whether lines have the prompt, the response and a short ground truth of their samples. Default true. */
+  readonly texts?: boolean;
 }
 
 export class RewardLog implements AsyncDisposable {
   readonly #writer: JsonlWriter;
   readonly #mark: WriterMark;
+  readonly #hasTexts: boolean;
   #records = 0;
   #closing: Promise<void> | undefined;
 
-  private constructor(writer: JsonlWriter, mark: WriterMark) {
+  private constructor(writer: JsonlWriter, mark: WriterMark, hasTexts: boolean) {
     this.#writer = writer;
     this.#mark = mark;
+    this.#hasTexts = hasTexts;
   }
 
   /** Rejects with JsonlError if it cannot be written, and with RewardLogBusyError while another one writes it. */
   static async open(path: string, options: RewardLogOptions = {}): Promise<RewardLog> {
-    const { append = false, mark = await WriterMark.put(path) } = options;
+    const { append = false, texts = true, mark = await WriterMark.put(path) } = options;
     try {
-      return new RewardLog(await openJsonlWriter(path, { append }), mark);
+      return new RewardLog(await openJsonlWriter(path, { append }), mark, texts);
     } catch (error) {
       await mark.remove();
       throw error;
@@ -67,7 +72,13 @@ export class RewardLog implements AsyncDisposable {
     about: Readonly<Record<string, unknown>> = {},
   ): Promise<RewardRecord> {
     const records = recordsOf(sample, outcome, { ...place, at: new Date() });
-    const written = await Promise.all(records.map((one) => this.#write({ ...about, ...one })));
+    const written = await Promise.all(
+      records.map((one) => {
+        // Once for all parts.
+        const texts = this.#hasTexts && !isOfPart(one) ? textsOf(sample) : {};
+        return this.#write({ ...about, ...one, ...texts });
+      }),
+    );
     await this.#writer.flush();
     this.#records += 1;
     return written.at(-1) as RewardRecord;
@@ -96,17 +107,28 @@ export class RewardLog implements AsyncDisposable {
   }
 
   async #write(record: RewardRecord): Promise<RewardRecord> {
-    try {
-      await this.#writer.write(record);
-      return record;
-    } catch (error) {
-      if (!(error instanceof JsonlError) || error.code !== "JSONL_BAD_VALUE") throw error;
-      // The score counts; extras that JSON cannot carry are told, not guessed at.
-      const without = { ...withoutExtra(record), extraDropped: error.reason };
-      await this.#writer.write(without);
-      return without;
+    let one = record;
+    for (;;) {
+      try {
+        await this.#writer.write(one);
+        return one;
+      } catch (error) {
+        const less = error instanceof JsonlError ? lessOf(one, error) : undefined;
+        if (less === undefined) throw error;
+        one = less;
+      }
     }
   }
+}
+
+/** The score counts: what JSON cannot carry, or no reader would take, is told, not guessed at. Undefined: nothing more can be left out, or that is not what was wrong. */
+function lessOf(record: RewardRecord, { code, reason }: JsonlError): RewardRecord | undefined {
+  const isTooLong = code === "JSONL_LINE_TOO_LONG";
+  if (code !== "JSONL_BAD_VALUE" && !isTooLong) return undefined;
+  const texts = (): RewardRecord => ({ ...withoutTexts(record), textsDropped: reason });
+  if (isTooLong && record.response !== undefined) return texts();
+  if (record.extraDropped === undefined) return { ...withoutExtra(record), extraDropped: reason };
+  return record.response === undefined ? undefined : texts();
 }
 
 /** With CANNOT_TELL the error has it too. */
@@ -153,12 +175,14 @@ async function beginsAsRecord(path: string): Promise<boolean> {
   return buffer.toString() === "{";
 }
 
-/** What counts of a log, by index: of outcomes as a whole. */
+/** What counts of a log, by index: of outcomes as a whole, without prompts and responses. */
 export async function outcomesIn(path: string): Promise<Map<number, RewardRecord>> {
   const records = new Map<number, RewardRecord>();
   for await (const record of readRewardLog(path)) {
     if (isOfPart(record)) continue;
-    if (takesPlaceOf(record, records.get(record.index))) records.set(record.index, record);
+    if (takesPlaceOf(record, records.get(record.index))) {
+      records.set(record.index, withoutTexts(record));
+    }
   }
   return records;
 }

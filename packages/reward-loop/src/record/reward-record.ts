@@ -7,8 +7,9 @@ import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { wholeUsageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../spend/usage.ts";
 import { sampleKey } from "./sample-key.ts";
+import type { SampleTexts } from "./sample-texts.ts";
 
-export interface RewardRecord {
+export interface RewardRecord extends Partial<SampleTexts> {
   /** The sample's place in its input, from 0. */
   readonly index: number;
   /** Which sample it is, by what it says. */
@@ -40,6 +41,8 @@ export interface RewardRecord {
   readonly extra: Readonly<Record<string, unknown>>;
   /** Why `extra` is empty, where JSON cannot carry what it was. */
   readonly extraDropped?: string;
+  /** Why the prompt, the response and the ground truth are missing, where the line would have been too long, say. */
+  readonly textsDropped?: string;
 }
 
 export interface RecordPlace {
@@ -93,6 +96,12 @@ function recordOf(
     usage: wholeUsageOf(outcome) ?? null,
     extra,
   };
+}
+
+/** For those who hold many: a run has gigabytes of prompts and responses. */
+export function withoutTexts(record: RewardRecord): RewardRecord {
+  const { prompt: _, response: __, groundTruth: ___, ...others } = record;
+  return others;
 }
 
 /** What the loop gave when the record was made, without its parts. */

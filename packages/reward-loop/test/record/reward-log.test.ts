@@ -14,7 +14,7 @@ import {
   sampleKey,
   usageOf,
 } from "@rayling/reward-loop";
-import type { SampleOutcome } from "@rayling/reward-loop";
+import type { RewardRecord, SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { OutcomeRecorder } from "../../src/record/outcome-recorder.ts";
@@ -82,6 +82,69 @@ test("a line says all that is to know of an outcome, and gives it back", async (
     { ...valid(1), latencyMs: 1.235, version: "v1" },
     { ...refused, version: "v1" },
   ]);
+});
+
+describe("a line keeps of its sample", () => {
+  const textsOfLine = async (more: object, options = {}): Promise<unknown> => {
+    await using log = await RewardLog.open(path, options);
+    await log.write({ ...sample, ...more } as RewardSample, valid(1), place);
+    await log.close();
+    const [record] = await Array.fromAsync(readRewardLog(path));
+    const { prompt, response, groundTruth, textsDropped } = record as RewardRecord;
+    return { prompt, response, groundTruth, textsDropped };
+  };
+  const long = "x".repeat(2000);
+
+  test.each<[string, object, object]>([
+    ["a text", {}, { prompt: null, response: "r", groundTruth: "g" }],
+    ["the question", { extraInfo: { question: "why?" } }, { prompt: "why?" }],
+    ["the prompt that a data set names", { extraInfo: { prompt: "why?" } }, { prompt: "why?" }],
+    [
+      "the conversation, without its pictures",
+      {
+        rawPrompt: [
+          { role: "system", content: "be short" },
+          {
+            role: "user",
+            content: [
+              { type: "image", image: new Uint8Array(9) },
+              { type: "text", text: "what is it?" },
+              7,
+            ],
+          },
+          { role: "tool", content: null },
+        ],
+      },
+      {
+        prompt: [
+          { role: "system", content: "be short" },
+          { role: "user", content: "[image]\nwhat is it?\n[?]" },
+          { role: "tool", content: "" },
+        ],
+      },
+    ],
+    ["token ids", { response: Int32Array.of(1, 2) }, { response: [1, 2] }],
+    ["what is no response", { response: undefined }, { response: null }],
+    ["a conversation that is none", { rawPrompt: 7 }, { prompt: null }],
+    ["a truth that is an object", { groundTruth: { a: [1] } }, { groundTruth: { a: [1] } }],
+    ["a truth that is long", { groundTruth: long }, { groundTruth: null, response: "r" }],
+    ["a truth that JSON has nothing for", { groundTruth: 1n }, { groundTruth: null }],
+  ])("%s", async (_, more, kept) => {
+    expect(await textsOfLine(more)).toMatchObject(kept);
+  });
+
+  test("nothing, where that is asked for", async () => {
+    const nothing = { prompt: undefined, response: undefined, groundTruth: undefined };
+    expect(await textsOfLine({}, { texts: false })).toMatchObject(nothing);
+  });
+
+  test("its score, where a line would be longer than readers take", async () => {
+    const { textsDropped, response } = (await textsOfLine({
+      response: "x".repeat(64 * 1024 * 1024),
+    })) as RewardRecord;
+    expect(response).toBeUndefined();
+    expect(textsDropped).toMatch(/is longer than 67108864 bytes/);
+  });
 });
 
 test("of several lines for one index the last valid one counts, and a line that was cut off does not", async () => {

@@ -1,0 +1,73 @@
+/** What a reward log keeps of a sample for people who read it: the prompt, the response, and a ground truth that is short. Pictures and sounds are named, and not kept. */
+
+import type { RewardSample } from "@rayling/reward-manager-registry";
+
+export interface SampleTexts {
+  /** The conversation that was answered, else the `question` or `prompt` of extraInfo; null: the sample has none. */
+  readonly prompt: string | readonly PromptMessage[] | null;
+  /** Its token ids where it has no text; null: it is neither. */
+  readonly response: string | readonly number[] | null;
+  /** Null where it is longer than 1,000 characters as JSON: tests of programs have millions. */
+  readonly groundTruth: unknown;
+}
+
+export interface PromptMessage {
+  readonly role: string;
+  readonly content: string;
+}
+
+const longestTruth = 1000;
+
+/** What came in may be anything: what cannot be read is left out. */
+export function textsOf(sample: RewardSample): SampleTexts {
+  return {
+    prompt: orNull(() => promptOf(sample)),
+    response: orNull(() => responseOf(sample.response)),
+    groundTruth: orNull(() => shortOf(sample.groundTruth)),
+  };
+}
+
+function orNull<Value>(read: () => Value): Value | null {
+  try {
+    return read();
+  } catch {
+    return null;
+  }
+}
+
+function promptOf({ rawPrompt, extraInfo }: RewardSample): SampleTexts["prompt"] {
+  if (rawPrompt !== undefined) {
+    return rawPrompt.map(({ role, content }) => ({
+      role: String(role),
+      content: contentText(content),
+    }));
+  }
+  const asked = extraInfo?.["question"] ?? extraInfo?.["prompt"];
+  return typeof asked === "string" ? asked : null;
+}
+
+/** A text, or a list of parts: { type: "text", text } and others. */
+function contentText(content: unknown): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content.map(partText).join("\n");
+}
+
+function partText(part: unknown): string {
+  if (typeof part === "string") return part;
+  const { type, text } = Object(part) as { readonly type?: unknown; readonly text?: unknown };
+  if (typeof text === "string") return text;
+  return typeof type === "string" ? `[${type}]` : "[?]";
+}
+
+function responseOf(response: unknown): SampleTexts["response"] {
+  if (typeof response === "string") return response;
+  if (!Array.isArray(response) && !ArrayBuffer.isView(response)) return null;
+  const ids: unknown[] = Array.from(response as unknown as ArrayLike<unknown>);
+  return ids.every((id): id is number => Number.isFinite(id)) ? ids : null;
+}
+
+function shortOf(truth: unknown): unknown {
+  const text = JSON.stringify(truth);
+  return text.length <= longestTruth ? JSON.parse(text) : null;
+}
