@@ -8,10 +8,12 @@
  * "handed to the operating system", not "on the platter". A file that something else removes, replaces,
  * cuts off or writes meanwhile has failed (JSONL_CHANGED): records that are gone are never taken for written.
  */
+import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { JsonlError, requireInteger } from "../errors.ts";
 import { fileError } from "./file-error.ts";
 import { LineFile } from "./line-file.ts";
+import { LineStream } from "./line-stream.ts";
 import { DEFAULT_MAX_LINE_BYTES } from "./reader.ts";
 import { encodeRecord } from "./record.ts";
 
@@ -31,7 +33,20 @@ export interface JsonlWriterOptions {
   readonly maxLineBytes?: number;
 }
 
+/** Where the bytes of lines go. All reject with JsonlError. */
+export interface LineTarget {
+  readonly path: string;
+  /** Resolves when all of it is with the operating system. */
+  write(bytes: Buffer): Promise<void>;
+  /** Rejects if it is not what was written to any more, as far as can be seen at no cost. */
+  checkPlace(): Promise<void>;
+  /** Rejects if it does not have what was written. */
+  verify(): Promise<void>;
+  close(): Promise<void>;
+}
+
 export interface JsonlWriter extends AsyncDisposable {
+  /** "standard output" and the like of a stream. */
   readonly path: string;
   /** Takes a snapshot of the record at once; resolves when there is room for the next one. */
   write(value: unknown): Promise<void>;
@@ -43,19 +58,24 @@ export interface JsonlWriter extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Throws JsonlError: JSONL_NOT_FOUND (no such folder) or JSONL_IO. */
+/**
+ * Throws JsonlError: JSONL_NOT_FOUND (no such folder) or JSONL_IO.
+ *
+ * @param target a file; or a stream (of a process's standard output), which stays open when the writer is closed
+ */
 export async function openJsonlWriter(
-  path: string | URL,
+  target: string | URL | Writable,
   options: JsonlWriterOptions = {},
 ): Promise<JsonlWriter> {
   const { append = false, maxLineBytes = DEFAULT_MAX_LINE_BYTES } = options;
   requireInteger("maxLineBytes", maxLineBytes, 1);
-  const file = typeof path === "string" ? path : fileURLToPath(path);
-  return new FileWriter(await LineFile.open(file, append), maxLineBytes);
+  if (target instanceof Writable) return new LineWriter(new LineStream(target), maxLineBytes);
+  const file = typeof target === "string" ? target : fileURLToPath(target);
+  return new LineWriter(await LineFile.open(file, append), maxLineBytes);
 }
 
-class FileWriter implements JsonlWriter {
-  readonly #file: LineFile;
+class LineWriter implements JsonlWriter {
+  readonly #file: LineTarget;
   readonly #maxLineBytes: number;
   #queue: Buffer[] = [];
   #acceptedBytes = 0;
@@ -67,7 +87,7 @@ class FileWriter implements JsonlWriter {
   #failure: JsonlError | null = null;
   #closing: Promise<void> | null = null;
 
-  constructor(file: LineFile, maxLineBytes: number) {
+  constructor(file: LineTarget, maxLineBytes: number) {
     this.#file = file;
     this.#maxLineBytes = maxLineBytes;
   }

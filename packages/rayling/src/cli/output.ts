@@ -2,6 +2,7 @@
  * The one place that writes to stdout and stderr. A terminal finds nothing to obey in text of others: names and messages in a line go through `plain`, and all
  * text goes through here.
  */
+import { Writable } from "node:stream";
 import { takesColours, terminalJson, terminalLine, terminalText } from "@rayling/core/terminal";
 
 /** To stdout, without colours. */
@@ -18,6 +19,34 @@ export function sayStyled(text: string): void {
 export function sayData(text: string): Promise<void> {
   const shown = process.stdout.isTTY ? terminalText(text) : text;
   return new Promise((resolve) => process.stdout.write(shown, () => resolve()));
+}
+
+export interface DataOutput {
+  /** To stdout, as it is; a terminal gets nothing to obey. Its writes fail where nobody reads any more. */
+  readonly stream: Writable;
+  /** Nothing else is kept from stdout any more. */
+  close(): void;
+}
+
+/** Stdout for data alone: whatever else writes there meanwhile (this command, a reward function) goes to stderr. */
+export function dataOutput(): DataOutput {
+  const { stdout, stderr } = process;
+  const own = stdout.write;
+  const write = own.bind(stdout);
+  stdout.write = stderr.write.bind(stderr);
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      write(stdout.isTTY ? terminalText(chunk.toString()) : chunk, done);
+    },
+  });
+  // Whoever writes is told by the write; so many lines come before anybody has noticed.
+  stream.on("error", () => undefined);
+  return {
+    stream: Object.assign(stream, { fd: 1 }),
+    close: () => {
+      stdout.write = own;
+    },
+  };
 }
 
 /** To stderr, without colours. */

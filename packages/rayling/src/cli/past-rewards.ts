@@ -58,6 +58,8 @@ export async function readPast(
 
 /** Rewards of before are moved aside, which whoever opens the file does; something else that somebody has there is not ours to move. Throws CliError 2. */
 async function refuseOther(out: string): Promise<void> {
+  // Standard output.
+  if (out === "-") return;
   const stats = await stat(out).catch(() => undefined);
   if (stats === undefined || !stats.isFile()) return;
   try {

@@ -2,6 +2,7 @@
 
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
+import type { Writable } from "node:stream";
 import { JsonlError } from "@rayling/data-proto";
 import { outcomesIn, RewardLog } from "@rayling/reward-loop";
 import type { RewardRecord, ScoredSample, WriterMark } from "@rayling/reward-loop";
@@ -11,6 +12,14 @@ import type { PastRewards } from "./past-rewards.ts";
 import type { ResumedPlaces } from "./resumed-places.ts";
 import type { ScoreOptions } from "./score-options.ts";
 import type { SolutionSample } from "./solutions.ts";
+
+/** Where rewards go, beside `--out`. */
+export interface RewardsTarget {
+  /** That nobody else writes the file. */
+  readonly mark?: WriterMark | undefined;
+  /** In place of a file. */
+  readonly stream?: Writable | undefined;
+}
 
 /** What a run goes on with. */
 export interface EarlierRun {
@@ -27,6 +36,7 @@ export class RewardsFile {
   readonly #version: string;
   /** Where the samples are; undefined: nowhere that is there later (a pipe). */
   readonly #input: string | undefined;
+  readonly #isStream: boolean;
   /** Of those that an earlier run has: how many samples are not scored again. */
   readonly #kept: number;
   /** The run has said what its version hangs on, and where its samples are. */
@@ -37,9 +47,10 @@ export class RewardsFile {
     { past, places }: EarlierRun,
     version: string,
     meant: string | undefined,
-    input: string | undefined,
+    { input, isStream }: { readonly input: string | undefined; readonly isStream: boolean },
   ) {
     this.#input = input;
+    this.#isStream = isStream;
     this.#log = log;
     this.#past = past;
     this.#places = places;
@@ -48,19 +59,25 @@ export class RewardsFile {
     this.#kept = places.count((record) => past.isKept(record));
   }
 
-  /** Starts an empty file, beside what an earlier run has written there, or goes on with what is there. Throws CliError 2 if it cannot be written. @param version of the loop @param mark that nobody else writes it */
+  /** Starts an empty file, beside what an earlier run has written there, or goes on with what is there. Throws CliError 2 if it cannot be written. @param version of the loop */
   static async open(
     earlier: EarlierRun,
     version: string,
     options: Pick<ScoreOptions, "out" | "resume" | "latencyMs" | "texts" | "solutions">,
-    mark: WriterMark,
+    { mark, stream }: RewardsTarget,
   ): Promise<RewardsFile> {
     const { out, resume, latencyMs, texts, solutions } = options;
     try {
-      if (!resume) await moveAside(out, "what an earlier run has scored");
-      const log = await RewardLog.open(out, { append: resume, mark, texts });
+      if (!resume && stream === undefined) await moveAside(out, "what an earlier run has scored");
+      const log = await RewardLog.open(stream ?? out, {
+        append: resume,
+        texts,
+        ...(mark === undefined ? {} : { mark }),
+      });
       const meant = latencyMs === undefined ? undefined : earlier.past.now?.versions[0];
-      return new RewardsFile(log, earlier, version, meant, await inputOf(solutions));
+      const input = await inputOf(solutions);
+      const isStream = stream !== undefined;
+      return new RewardsFile(log, earlier, version, meant, { input, isStream });
     } catch (error) {
       if (!(error instanceof JsonlError)) throw error;
       throw new CliError(2, `--out: ${error.message}`, { cause: error });
@@ -113,6 +130,7 @@ export class RewardsFile {
   /** For a run that has failed: how many samples have a record in the file as it is now, whatever was written. */
   async count(): Promise<number> {
     await this.close().catch(() => undefined);
+    if (this.#isStream) return this.records;
     const stats = await stat(this.path).catch(() => undefined);
     if (stats === undefined) return 0;
     if (!stats.isFile()) return this.records;

@@ -21,7 +21,7 @@ import { CliError } from "./cli-error.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { adviceOn } from "./failure-advice.ts";
 import { grouped } from "./numbers.ts";
-import { plain, say, tell } from "./output.ts";
+import { dataOutput, plain, say, tell } from "./output.ts";
 import { readPast } from "./past-rewards.ts";
 import { ProgressView } from "./progress-view.ts";
 import { resumedPlaces } from "./resumed-places.ts";
@@ -34,20 +34,28 @@ import { stopSignal } from "./stop-signal.ts";
 import { openSolutions } from "./solutions.ts";
 import type { Solutions, SolutionSample } from "./solutions.ts";
 
+/** `--out -` */
+const STDOUT = "-";
+
 export async function runScore(options: ScoreOptions): Promise<void> {
   const stop = stopSignal();
+  // Before anything is said: what is on stdout then is rewards alone.
+  const data = options.out === STDOUT ? dataOutput() : undefined;
   let mark: WriterMark | undefined;
   try {
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
     const asked = await askedFunctions(options);
     await refuseInput(options, asked);
-    mark = await markOf(options);
+    mark = data === undefined ? await markOf(options) : undefined;
     const past = await readPast(options, meantBy(options, asked));
     const places = await resumedPlaces(past, solutions, options);
     await ray.init({ prewarm: 2 });
     const loop = await stop.race(openLoop(options, asked));
     const spentBefore = loop.spent;
-    const file = await RewardsFile.open({ past, places }, loop.version, options, mark);
+    const file = await RewardsFile.open({ past, places }, loop.version, options, {
+      mark,
+      stream: data?.stream,
+    });
     const run = await scoreAll(loop, solutions, file, options, stop.signal);
     const { spent, spending } = loop;
     await loop.close();
@@ -56,11 +64,14 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     const isCounted = options.policy.spend !== undefined || spent > 0;
     const money = isCounted ? { spent, spentBefore, spending } : undefined;
     const advice = adviceOn(run.summary.failures, options);
-    say(reportText({ ...run, loop: words, baseline, money, advice, out: file.path }));
+    const report = reportText({ ...run, loop: words, baseline, money, advice, out: file.path });
+    if (data === undefined) say(report);
+    else tell(report);
     checkFailures(run.summary, options);
   } finally {
     await ray.shutdown();
     await mark?.remove();
+    data?.close();
     stop.close();
   }
 }
@@ -137,7 +148,7 @@ async function scoreAll(
     const exitCode = error instanceof CliError ? error.exitCode : 1;
     const reason = error instanceof Error ? error.message : String(error);
     const written = `${grouped(await file.count())} of ${grouped(total)} rewards are in ${file.path}`;
-    const goOn = exitCode === 2 ? "" : " (--resume goes on)";
+    const goOn = exitCode === 2 || options.out === STDOUT ? "" : " (--resume goes on)";
     throw new CliError(exitCode, `${reason.replace(/\.$/, "")}; ${written}${goOn}.`, {
       cause: error,
     });

@@ -106,7 +106,7 @@ export function addScoreCommand(
   addFunctionFlags(command)
     .option(
       "--out <path>",
-      "where the rewards are written, one JSON line per sample",
+      "where the rewards are written, one JSON line per sample; - for standard output",
       "rewards.jsonl",
     )
     .option(
@@ -225,6 +225,9 @@ export function readOptions(
   const stale = flags.rescoreStale ? "--rescore-stale" : "--keep-stale";
   if (!flags.resume && (flags.rescoreStale || flags.keepStale)) {
     throw new CliError(2, `${stale} needs --resume: without it nothing is kept.`);
+  }
+  if (flags.out === "-" && flags.resume) {
+    throw new CliError(2, "--resume needs a file in --out: standard output cannot be read again.");
   }
   const named = input ?? flags.solutions;
   return {

@@ -6,6 +6,7 @@
  */
 
 import { open } from "node:fs/promises";
+import type { Writable } from "node:stream";
 import { JsonlError, openJsonlWriter, readJsonl } from "@rayling/data-proto";
 import type { JsonlWriter } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -27,24 +28,30 @@ export interface RewardLogOptions {
 
 export class RewardLog implements AsyncDisposable {
   readonly #writer: JsonlWriter;
-  readonly #mark: WriterMark;
+  readonly #mark: WriterMark | undefined;
   readonly #hasTexts: boolean;
   #records = 0;
   #closing: Promise<void> | undefined;
 
-  private constructor(writer: JsonlWriter, mark: WriterMark, hasTexts: boolean) {
+  private constructor(writer: JsonlWriter, mark: WriterMark | undefined, hasTexts: boolean) {
     this.#writer = writer;
     this.#mark = mark;
     this.#hasTexts = hasTexts;
   }
 
-  /** Rejects with JsonlError if it cannot be written, and with RewardLogBusyError while another one writes it. */
-  static async open(path: string, options: RewardLogOptions = {}): Promise<RewardLog> {
-    const { append = false, texts = true, mark = await WriterMark.put(path) } = options;
+  /**
+   * Rejects with JsonlError if it cannot be written, and with RewardLogBusyError while another one writes it.
+   *
+   * @param target a file; or a stream, which stays open when the log is closed
+   */
+  static async open(target: string | Writable, options: RewardLogOptions = {}): Promise<RewardLog> {
+    const { append = false, texts = true } = options;
+    const mark =
+      options.mark ?? (typeof target === "string" ? await WriterMark.put(target) : undefined);
     try {
-      return new RewardLog(await openJsonlWriter(path, { append }), mark, texts);
+      return new RewardLog(await openJsonlWriter(target, { append }), mark, texts);
     } catch (error) {
-      await mark.remove();
+      await mark?.remove();
       throw error;
     }
   }
@@ -98,7 +105,7 @@ export class RewardLog implements AsyncDisposable {
         await this.#writer.close();
       }
     } finally {
-      await this.#mark.remove();
+      await this.#mark?.remove();
     }
   }
 

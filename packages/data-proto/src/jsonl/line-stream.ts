@@ -1,0 +1,32 @@
+/** A stream that lines are written to, of somebody who opened it and closes it: what it has taken cannot be looked at again. */
+import type { Writable } from "node:stream";
+import { fileError } from "./file-error.ts";
+
+export class LineStream {
+  readonly path: string;
+  readonly #stream: Writable;
+
+  constructor(stream: Writable) {
+    const { fd } = stream as { readonly fd?: unknown };
+    this.path = fd === 1 ? "standard output" : "a stream";
+    this.#stream = stream;
+  }
+
+  /** Rejects with JSONL_IO, also where nobody reads it any more (EPIPE). */
+  async write(bytes: Buffer): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    // The callback may come with no error for one that was destroyed before.
+    if (this.#stream.destroyed) throw fileError(this.path, new Error("it is closed"));
+    this.#stream.write(bytes, (error) => {
+      if (error === undefined || error === null) resolve();
+      else reject(fileError(this.path, error));
+    });
+    await promise;
+  }
+
+  async checkPlace(): Promise<void> {}
+
+  async verify(): Promise<void> {}
+
+  async close(): Promise<void> {}
+}
