@@ -53,3 +53,74 @@ describe("rayling score --out -", () => {
     expect(stderr).toMatch(/EPIPE; [\d,]+ of 2,560 rewards are in standard output\.\ncode 1\n$/);
   });
 });
+
+describe("rewards export", () => {
+  async function logOf(): Promise<string> {
+    const { input, reward, directory } = await inputs();
+    const log = join(directory, "rewards.jsonl");
+    const run = ["score", input, "--reward", reward, "--out", log, "--workers", "1"];
+    expect(await inProcess(...run)).toMatchObject({ code: 0 });
+    // The first one is scored again.
+    const [first = ""] = (await readFile(log, "utf8")).split("\n");
+    await writeFile(log, `${first.replace('"score":', '"score":9')}\n`, { flag: "a" });
+    return log;
+  }
+  const exported = (log: string, ...flags: readonly string[]): ReturnType<typeof inProcess> =>
+    inProcess("rewards", "export", log, ...flags);
+
+  const hasPython = ((): boolean => {
+    try {
+      execFileSync("python3", ["-c", ""]);
+      return true;
+    } catch {
+      return false;
+    }
+  })();
+
+  test.skipIf(!hasPython)("CSV is what Python reads, with or without gzip", async () => {
+    const log = await logOf();
+    const read = (path: string): Record<string, string>[] => {
+      const program =
+        "import csv, gzip, json, sys; o = gzip.open if sys.argv[1].endswith('.gz') else open; print(json.dumps(list(csv.DictReader(o(sys.argv[1], 'rt', newline='')))))";
+      const text = execFileSync("python3", ["-c", program, path], { encoding: "utf8" });
+      return JSON.parse(text) as Record<string, string>[];
+    };
+    for (const ending of ["csv", "csv.gz"]) {
+      const table = log.replace("jsonl", ending);
+      const { code, stdout } = await exported(log, "--out", table);
+      expect({ code, stdout }).toEqual({ code: 0, stdout: `wrote 5 rows to ${table}\n` });
+      const rows = read(table).toSorted((a, b) => Number(a["index"]) - Number(b["index"]));
+      expect(rows.map(({ response }) => response)).toEqual(texts);
+      expect(rows[1]).toMatchObject({ valid: "true", errorCode: "", prompt: "", groundTruth: "1" });
+      expect(JSON.parse(rows[1]?.["extra"] ?? "")).toMatchObject({ list: [1] });
+    }
+    const all = log.replace("jsonl", "all.csv");
+    expect((await exported(log, "--out", all, "--all-lines")).stdout).toContain("wrote 6 rows");
+  });
+
+  test("JSON Lines are the records that count", async () => {
+    const log = await logOf();
+    const lines = log.replace("jsonl", "jsonl.gz");
+    expect(await exported(log, "--out", lines)).toMatchObject({ code: 0 });
+    const records = gunzipSync(await readFile(lines))
+      .toString()
+      .trimEnd()
+      .split("\n");
+    expect(records).toHaveLength(5);
+    const beside = await exported(log, "--format", "jsonl");
+    expect(beside.stdout).toBe(`wrote 5 rows to ${log.replace(".jsonl", ".counted.jsonl")}\n`);
+  });
+
+  test("a name says which it is, unless a flag does; Parquet is not compressed twice", async () => {
+    const log = await logOf();
+    const odd = join(await folder(), "table.csv");
+    expect(await exported(log, "--out", odd, "--format", "parquet")).toMatchObject({ code: 0 });
+    expect((await readFile(odd)).subarray(0, 4).toString()).toBe("PAR1");
+    const twice = await exported(log, "--out", `${odd}.parquet.gz`);
+    expect(twice).toMatchObject({ code: 2, stdout: "" });
+    expect(twice.stderr).toContain("Parquet is compressed by itself");
+    const nowhere = await exported(log, "--out", "/no/such/folder/table.csv");
+    expect(nowhere).toMatchObject({ code: 2, stdout: "" });
+    expect(nowhere.stderr).toContain("/no/such/folder/table.csv");
+  });
+});

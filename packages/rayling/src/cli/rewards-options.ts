@@ -1,6 +1,7 @@
 /** The flags of `rayling rewards`: their texts, defaults and checks. */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
+import type { ExportFormat } from "@rayling/reward-loop";
 import { count } from "./flag-values.ts";
 import { formats } from "./formats.ts";
 import type { Format } from "./formats.ts";
@@ -16,7 +17,12 @@ export interface RewardsReportOptions {
 
 export interface RewardsExportOptions {
   readonly log: string;
-  readonly out: string;
+  /** Undefined: beside the log. */
+  readonly out: string | undefined;
+  /** Undefined: what `out` ends with. */
+  readonly format: ExportFormat | undefined;
+  /** Every line, or what counts. */
+  readonly isAll: boolean;
 }
 
 export interface RewardsShowOptions {
@@ -30,6 +36,8 @@ export interface RewardsShowOptions {
   readonly limit: number;
   readonly format: Format;
 }
+
+const tableFormats = ["parquet", "csv", "jsonl"] as const satisfies readonly ExportFormat[];
 
 /** What does the work; each is loaded when its command is given. */
 export interface RewardsCommands {
@@ -63,19 +71,35 @@ export function addRewardsCommand(
   rewards
     .command("export")
     .summary("a reward log as a table for other programs")
-    .description("Writes every line of a reward log as a row, row group by row group.")
+    .description(
+      "Writes what counts of each sample, and of its parts, as a row: Parquet, CSV or JSON Lines.",
+    )
     .argument("<log>", "the file")
     .addOption(
-      new Option("--format <format>", "of the table").choices(["parquet"]).default("parquet"),
+      new Option(
+        "--format <format>",
+        "of the table (default: what --out ends with, .csv or .jsonl, else parquet)",
+      ).choices([...tableFormats]),
     )
     .option(
       "--out <path>",
-      "where it is written (default: beside the log, with .parquet for .jsonl)",
+      "where it is written; behind .csv and .jsonl .gz compresses it (default: beside the log, with .parquet for .jsonl)",
     )
+    .option("--all-lines", "with those that others took the place of: what was scored again", false)
     .allowExcessArguments(false)
-    .action(async (log: string, flags: { readonly out?: string }) => {
-      await exportLog({ log, out: flags.out ?? `${log.replace(/\.jsonl$/, "")}.parquet` });
-    });
+    .action(
+      async (
+        log: string,
+        flags: {
+          readonly out?: string;
+          readonly format?: ExportFormat;
+          readonly allLines: boolean;
+        },
+      ) => {
+        const { out, format, allLines: isAll } = flags;
+        await exportLog({ log, out, format, isAll });
+      },
+    );
   addRescoreCommand(rewards, rescore);
 }
 

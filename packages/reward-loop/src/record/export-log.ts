@@ -1,10 +1,11 @@
-/** A reward log as a Parquet file, for tools that read tables: one row for what counts of each sample and its parts, in their order, in memory for one row group at a time. */
+/** A reward log as a table, for tools that read Parquet or CSV: one row for what counts of each sample and its parts, in their order, in memory for one row group at a time. */
 
 import { writeParquet } from "@rayling/data-proto";
 import type { ParquetColumn } from "@rayling/data-proto";
 import { readRewardLog } from "./reward-log.ts";
 import { countedRecords } from "./recorded-wholes.ts";
 import type { RewardRecord } from "./reward-record.ts";
+import { writeTextTable } from "./text-table.ts";
 
 /** Of the file: the names of the log's fields, flat. What else its lines have is in `more`. */
 const columns = {
@@ -36,20 +37,43 @@ const columns = {
   more: "json",
 } as const satisfies Record<string, ParquetColumn>;
 
+export type ExportFormat = "parquet" | "csv" | "jsonl";
+
 export interface ExportLogOptions {
+  /** Default: what the file's name ends with, .csv and .jsonl with or without .gz behind it, else Parquet. "jsonl": records as they stand in the log. */
+  readonly format?: ExportFormat;
+  /** Default: whether the file's name ends with .gz. Not of Parquet, whose pages are compressed. */
+  readonly gzip?: boolean;
   readonly rowsPerGroup?: number;
   /** "counted": what counts of each sample, with its parts (default); "all": every line, also those that others took the place of. */
   readonly lines?: "counted" | "all";
 }
 
-/** Resolves to how many rows that are. Rejects with JsonlError, RewardLogError, and ParquetError: then there is no new file. */
+/** What the name of a file says of it; Parquet where it says nothing. */
+export function exportFormatOf(path: string): ExportFormat {
+  const [, ending] = /\.(csv|jsonl)(?:\.gz)?$/i.exec(path) ?? [];
+  return (ending?.toLowerCase() as ExportFormat | undefined) ?? "parquet";
+}
+
+/** Resolves to how many rows that are. Rejects with JsonlError, RewardLogError, and ParquetError: then there is no new Parquet file, and others are not whole. */
 export async function exportRewardLog(
   log: string,
   path: string,
-  { rowsPerGroup = 10_000, lines = "counted" }: ExportLogOptions = {},
+  options: ExportLogOptions = {},
 ): Promise<number> {
+  const { rowsPerGroup = 10_000, lines = "counted", format = exportFormatOf(path) } = options;
   const records = lines === "all" ? readRewardLog(log) : countedRecords(log, "counted");
-  return writeParquet(path, rowsOf(records), { columns, rowsPerGroup });
+  if (format === "parquet") return writeParquet(path, rowsOf(records), { columns, rowsPerGroup });
+  const { gzip = path.endsWith(".gz") } = options;
+  return format === "csv"
+    ? writeTextTable(path, rowsOf(records), { columns: Object.keys(columns), gzip })
+    : writeTextTable(path, plainOf(records), { columns: undefined, gzip });
+}
+
+async function* plainOf(
+  records: AsyncIterable<RewardRecord>,
+): AsyncGenerator<Readonly<Record<string, unknown>>> {
+  for await (const record of records) yield { ...record };
 }
 
 async function* rowsOf(
