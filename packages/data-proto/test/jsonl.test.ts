@@ -18,6 +18,7 @@ import type { FileHandle } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { JsonlError, openJsonlWriter, readJsonl } from "@rayling/data-proto";
 import type { JsonlRecord, ReadJsonlOptions } from "@rayling/data-proto";
@@ -503,6 +504,65 @@ describe("openJsonlWriter", () => {
       await writer.write("after");
       expect(await failure(writer.close())).toMatchObject({ code: "JSONL_CHANGED" });
       expect(await readFile(path, "utf8")).toBe('"after"\n');
+    });
+  });
+
+  describe("under gzip", () => {
+    const values = Array.from({ length: 400 }, (_, n) => ({ n, text: `text ${n} `.repeat(20) }));
+    async function written(path: string, some: readonly unknown[], append = true): Promise<void> {
+      const writer = await openJsonlWriter(path, { append });
+      for (const value of some) {
+        await writer.write(value);
+        // Members of their own.
+        await writer.flush();
+      }
+      await writer.verify();
+      await writer.close();
+    }
+    const valuesOf = async (path: string): Promise<unknown[]> =>
+      (await readAll(path)).map(({ value }) => value);
+
+    const wholeValuesOf = async (path: string): Promise<unknown[]> =>
+      (await readAll(path, { onMalformed: () => undefined })).map(({ value }) => value);
+
+    it("is what gzip and readJsonl read, also when it was appended to", async () => {
+      const path = join(folder, "out.jsonl.gz");
+      await written(path, values.slice(0, 100), false);
+      await written(path, values.slice(100));
+      expect(await valuesOf(path)).toEqual(values);
+      const text = execFileSync("gzip", ["-dc", path], { encoding: "utf8" });
+      expect(text.trimEnd().split("\n")).toHaveLength(400);
+    });
+
+    it("leaving the loop early closes the file", async () => {
+      const path = join(folder, "out.jsonl.gz");
+      await written(path, values);
+      for await (const { line } of readJsonl(path)) if (line === 3) break;
+      await rm(path);
+    });
+
+    it("cut off anywhere: what is whole is read, and what is appended comes behind it", async () => {
+      const path = join(folder, "out.jsonl.gz");
+      await written(path, values.slice(0, 5));
+      const whole = await readFile(path);
+      for (let bytes = 0; bytes < whole.length; bytes += bytes < 60 ? 1 : 7) {
+        await writeFile(path, whole.subarray(0, bytes));
+        const readable = await wholeValuesOf(path);
+        expect(readable).toEqual(values.slice(0, readable.length));
+        await written(path, values.slice(5, 7));
+        expect(await wholeValuesOf(path)).toEqual([...readable, ...values.slice(5, 7)]);
+      }
+    });
+
+    it("appends behind a line of others that has no end, and refuses what is no gzip", async () => {
+      const path = join(folder, "out.jsonl.gz");
+      await writeFile(path, gzipSync('{"a":1}'));
+      await written(path, [2]);
+      expect(await valuesOf(path)).toEqual([{ a: 1 }, 2]);
+      await writeFile(path, "plain text");
+      const error = await failure(openJsonlWriter(path, { append: true }));
+      expect(error).toMatchObject({ code: "JSONL_MALFORMED", path });
+      expect(await readFile(path, "utf8")).toBe("plain text");
     });
   });
 

@@ -1,11 +1,11 @@
 /** Where rewards and tables go besides files of their own kind: standard output, CSV, gzip. */
 
 import { execFileSync } from "node:child_process";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import { fileOf, folder, inProcess, rayling, startShell } from "./command.ts";
+import { fileOf, folder, inProcess, rayling, start, startShell } from "./command.ts";
 
 const texts = ["1", '2, or "two"', "3\r\nthree", "", "=1+1"];
 
@@ -51,6 +51,45 @@ describe("rayling score --out -", () => {
     const { stdout, stderr } = await piped.ended;
     expect(stdout.trimEnd().split("\n")).toHaveLength(2);
     expect(stderr).toMatch(/EPIPE; [\d,]+ of 2,560 rewards are in standard output\.\ncode 1\n$/);
+  });
+});
+
+describe("rayling score --out rewards.jsonl.gz", () => {
+  test("is written under gzip, reported, shown and exported", async () => {
+    const { input, reward, directory } = await inputs();
+    const out = join(directory, "rewards.jsonl.gz");
+    const run = ["score", input, "--reward", reward, "--out", out, "--workers", "1"];
+    expect(await inProcess(...run)).toMatchObject({ code: 0 });
+    const lines = gunzipSync(await readFile(out))
+      .toString()
+      .trimEnd()
+      .split("\n");
+    expect(lines).toHaveLength(5);
+    expect((await inProcess("rewards", "report", out)).stdout).toMatch(/^samples +5$/m);
+    expect((await inProcess("rewards", "show", out)).stderr).toBe("5 of 5 samples\n");
+    const beside = await inProcess("rewards", "export", out);
+    expect(beside.stdout).toBe(`wrote 5 rows to ${join(directory, "rewards.parquet")}\n`);
+    const again = await inProcess(...run, "--resume");
+    expect(again.stdout).toMatch(/^samples +5, 5 of before$/m);
+    const anew = await inProcess(...run);
+    expect(anew.stderr).toMatch(/is now in \S+\/rewards\.\S+Z\.jsonl\.gz\n/);
+  });
+
+  test("kill -9: what was written is gone on with", async () => {
+    const out = join(await folder(), "rewards.jsonl.gz");
+    const demo = ["score", "--demo", "--baseline", "0", "--workers", "1", "--out", out, "--resume"];
+    const { child, ended } = start(...demo, "--latency", "40,80");
+    const bytes = async (): Promise<number> => (await stat(out).catch(() => ({ size: 0 }))).size;
+    await expect.poll(bytes, { timeout: 60_000, interval: 5 }).toBeGreaterThan(20_000);
+    child.kill("SIGKILL");
+    await ended;
+    // And its end is cut off.
+    await truncate(out, (await bytes()) - 9);
+    const { code, stdout } = await inProcess(...demo, "--latency", "0");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^samples +2,560, [\d,]+ of before$/m);
+    const { stdout: report } = await inProcess("rewards", "report", out, "--format", "json");
+    expect(JSON.parse(report)).toMatchObject({ samples: 2560, valid: 2560, superseded: 0 });
   });
 });
 

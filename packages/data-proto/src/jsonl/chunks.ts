@@ -1,13 +1,13 @@
 /**
- * The bytes of a file of JSON, chunk by chunk, unpacked where its name ends in .gz. Nothing is
+ * The bytes of a file of JSON, chunk by chunk, unpacked where they are under gzip. Nothing is
  * read ahead but by gunzip. What a file is instead is said at its first bytes: gzip under another
  * name, Parquet, UTF-16.
  */
 import type { FileHandle } from "node:fs/promises";
-import { createGunzip } from "node:zlib";
 import { JsonlError } from "../errors.ts";
 import { fileKind } from "../shared/file-kind.ts";
 import { fileError } from "./file-error.ts";
+import { isGzipName, unpacked } from "./gzip.ts";
 
 /** Reads of 256 KiB: beyond that a local disk gains nothing. */
 const CHUNK_BYTES = 256 * 1024;
@@ -15,18 +15,29 @@ const CHUNK_BYTES = 256 * 1024;
 export interface Chunks {
   /** No bytes at the end. Rejects with JsonlError. */
   readonly next: () => Promise<Buffer>;
+  /** Nothing more is wanted. Never rejects. */
+  readonly end: () => Promise<void>;
 }
 
-export function chunksOf(handle: FileHandle, path: string): Chunks {
-  const source = path.endsWith(".gz") ? unpacked(handle, path) : { next: () => readChunk(handle) };
-  let isFirst = true;
+export interface ChunkOptions {
+  /** A log, whose gzip may have been cut off: it is read as far as it goes. */
+  readonly isLog: boolean;
+}
+
+export function chunksOf(handle: FileHandle, path: string, { isLog }: ChunkOptions): Chunks {
+  const plain: Chunks = { next: () => readChunk(handle), end: async () => undefined };
+  let source: Chunks | undefined;
+  const begin = async (): Promise<Buffer> => {
+    const first = await ofFile(path, plain.next());
+    const isPacked = isGzipName(path);
+    source = isPacked ? unpackedChunks(first, plain, path, isLog) : plain;
+    const chunk = isPacked ? await ofFile(path, source.next()) : first;
+    refuseOther(chunk, path);
+    return chunk;
+  };
   return {
-    next: async () => {
-      const chunk = await ofFile(path, source.next());
-      if (isFirst) refuseOther(chunk, path);
-      isFirst = false;
-      return chunk;
-    },
+    next: () => (source === undefined ? begin() : ofFile(path, source.next())),
+    end: async () => source?.end(),
   };
 }
 
@@ -38,12 +49,11 @@ function refuseOther(head: Buffer, path: string): void {
   throw new JsonlError("JSONL_MALFORMED", { path, reason });
 }
 
-function unpacked(handle: FileHandle, path: string): Chunks {
-  const packed = handle.createReadStream({ autoClose: false, highWaterMark: CHUNK_BYTES });
-  const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
-  // pipe() leaves what comes out open when what goes in fails.
-  packed.on("error", (error) => gunzip.destroy(error));
-  const chunks = packed.pipe(gunzip)[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+function unpackedChunks(first: Buffer, plain: Chunks, path: string, isLog: boolean): Chunks {
+  async function* packed(): AsyncGenerator<Buffer> {
+    for (let chunk = first; chunk.length > 0; chunk = await plain.next()) yield chunk;
+  }
+  const chunks = unpacked(packed(), { chunkSize: CHUNK_BYTES, mayBeCutOff: isLog });
   return {
     next: async () => {
       try {
@@ -54,6 +64,9 @@ function unpacked(handle: FileHandle, path: string): Chunks {
         const reason = `its gzip cannot be unpacked: ${cause.message}`;
         throw new JsonlError("JSONL_MALFORMED", { path, reason, cause });
       }
+    },
+    end: async () => {
+      await chunks.return?.().catch(() => undefined);
     },
   };
 }

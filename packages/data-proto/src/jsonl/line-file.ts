@@ -1,5 +1,5 @@
 /**
- * The file that lines are appended to. Owns what may happen to a file while somebody writes it: it is removed, another one takes its place, it is cut off, something else
+ * The file that lines are appended to, under gzip where its name ends with .gz. Owns what may happen to a file while somebody writes it: it is removed, another one takes its place, it is cut off, something else
  * writes it, the disk is full.
  *
  * Invariants: bytes go to the end of the file, wherever that is (O_APPEND). After each write the path still leads to this file, and the file has the length that it should
@@ -11,6 +11,7 @@ import type { FileHandle } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { JsonlError } from "../errors.ts";
 import { fileError } from "./file-error.ts";
+import { isGzipName, mendGzip, packed } from "./gzip.ts";
 
 const { O_APPEND, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY } = constants;
 
@@ -22,6 +23,7 @@ export class LineFile {
   readonly #handle: FileHandle;
   readonly #isPlain: boolean;
   readonly #startBytes: number;
+  readonly #isGzip: boolean;
   #writtenBytes = 0;
   /** Of the bytes that were written. */
   #checksum = 0;
@@ -31,6 +33,7 @@ export class LineFile {
     this.#handle = handle;
     this.#isPlain = isPlain;
     this.#startBytes = startBytes;
+    this.#isGzip = isGzipName(path);
   }
 
   /** Throws JSONL_NOT_FOUND (no such folder) or JSONL_IO. @param append keeps what the file has, and ends its last line */
@@ -39,9 +42,11 @@ export class LineFile {
     try {
       const how = append ? O_RDWR : O_WRONLY | O_TRUNC;
       handle = await open(path, how | O_CREAT | O_APPEND);
-      if (append) await endLastLine(handle);
-      const stats = await handle.stat();
-      return new LineFile(path, handle, stats.isFile(), stats.isFile() ? stats.size : 0);
+      const isPlain = (await handle.stat()).isFile();
+      if (append && isPlain)
+        await (isGzipName(path) ? mendGzip(path, handle) : endLastLine(handle));
+      const { size } = await handle.stat();
+      return new LineFile(path, handle, isPlain, isPlain ? size : 0);
     } catch (cause) {
       await handle?.close();
       throw fileError(path, cause);
@@ -49,8 +54,9 @@ export class LineFile {
   }
 
   /** Rejects with JSONL_IO, or JSONL_CHANGED. */
-  async write(bytes: Buffer): Promise<void> {
+  async write(lines: Buffer): Promise<void> {
     try {
+      const bytes = this.#isGzip ? await packed(lines) : lines;
       // A write may take less than it is given, for one when the disk is nearly full.
       for (let offset = 0; offset < bytes.length;) {
         const { bytesWritten } = await this.#handle.write(bytes, offset);
@@ -127,8 +133,8 @@ function goneOrThrow(error: NodeJS.ErrnoException): undefined {
 }
 
 async function endLastLine(handle: FileHandle): Promise<void> {
-  const stats = await handle.stat();
-  if (!stats.isFile() || stats.size === 0) return;
-  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, stats.size - 1);
+  const { size } = await handle.stat();
+  if (size === 0) return;
+  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1);
   if (buffer[0] !== 0x0a) await handle.write("\n");
 }

@@ -15,6 +15,7 @@ import { JsonlError, requireInteger } from "../errors.ts";
 import { ArrayReader, beginsArray } from "./array-reader.ts";
 import type { ArrayItem } from "./array-reader.ts";
 import { chunksOf } from "./chunks.ts";
+import type { ChunkOptions, Chunks } from "./chunks.ts";
 import { fileError } from "./file-error.ts";
 import { parseJson } from "./parse-json.ts";
 
@@ -52,7 +53,8 @@ export interface ReadJsonlOptions {
 }
 
 /**
- * A file whose name ends in .gz is unpacked.
+ * A file whose name ends in .gz is unpacked; with `onMalformed` one that was cut off is read as far
+ * as it goes.
  *
  * Throws JsonlError: JSONL_NOT_FOUND, JSONL_IO, JSONL_MALFORMED, JSONL_LINE_TOO_LONG. Leaving the
  * loop early closes the file.
@@ -66,7 +68,8 @@ export async function* readJsonl(
   requireInteger("maxLineBytes", maxLineBytes, 1);
   const file = typeof path === "string" ? path : fileURLToPath(path);
   const lines = new LineReader(file, maxLineBytes, onMalformed, allowNan);
-  yield* readWith(file, signal, () => lines);
+  const isLog = options.onMalformed !== undefined;
+  yield* readWith({ file, signal, isLog }, () => lines);
 }
 
 /** Lines, or one array. */
@@ -74,7 +77,7 @@ export async function* readJson(
   path: string,
   { signal, allowNan = false }: Pick<ReadJsonlOptions, "signal" | "allowNan">,
 ): AsyncGenerator<JsonlRecord | ArrayItem, void, undefined> {
-  yield* readWith<JsonlRecord | ArrayItem>(path, signal, (head) =>
+  yield* readWith<JsonlRecord | ArrayItem>({ file: path, signal, isLog: false }, (head) =>
     beginsArray(head)
       ? new ArrayReader(path, allowNan)
       : new LineReader(path, DEFAULT_MAX_LINE_BYTES, rethrow, allowNan),
@@ -87,18 +90,23 @@ interface BytesReader<Item> {
   readonly end: () => Iterable<Item>;
 }
 
+interface Reading extends ChunkOptions {
+  readonly file: string;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** @param readerFor is asked once, with the first bytes */
 async function* readWith<Item>(
-  file: string,
-  signal: AbortSignal | undefined,
+  { file, signal, ...options }: Reading,
   readerFor: (head: Buffer) => BytesReader<Item>,
 ): AsyncGenerator<Item, void, undefined> {
   signal?.throwIfAborted();
   const opening = ofFile(file, open(file, "r"));
   let work: Promise<unknown> = opening;
   let reader: BytesReader<Item> | undefined;
+  let chunks: Chunks | undefined;
   try {
-    const chunks = chunksOf(await untilAborted(opening, signal), file);
+    chunks = chunksOf(await untilAborted(opening, signal), file, options);
     for (;;) {
       const reading = chunks.next();
       work = reading;
@@ -111,7 +119,9 @@ async function* readWith<Item>(
       if (chunk.length === 0) return;
     }
   } finally {
-    const closed = closeAfter(opening, work);
+    // Behind the read that is under way, if there is one.
+    const ended = chunks?.end();
+    const closed = closeAfter(opening, Promise.allSettled([work, ended]));
     // A read that hangs (a pipe) cannot be called off: an abort does not wait for it.
     if (signal?.aborted !== true) await closed;
   }

@@ -31,8 +31,8 @@ export interface DataOutput {
 /** Stdout for data alone: whatever else writes there meanwhile (this command, a reward function) goes to stderr. */
 export function dataOutput(): DataOutput {
   const { stdout, stderr } = process;
-  const own = stdout.write;
-  const write = own.bind(stdout);
+  const own = Object.getOwnPropertyDescriptor(stdout, "write");
+  const write = stdout.write.bind(stdout);
   stdout.write = stderr.write.bind(stderr);
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -44,7 +44,9 @@ export function dataOutput(): DataOutput {
   return {
     stream: Object.assign(stream, { fd: 1 }),
     close: () => {
-      stdout.write = own;
+      // Mostly it is its class's.
+      if (own === undefined) Reflect.deleteProperty(stdout, "write");
+      else Object.defineProperty(stdout, "write", own);
     },
   };
 }

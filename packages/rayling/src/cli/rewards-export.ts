@@ -12,7 +12,7 @@ import { isSameFile } from "./same-file.ts";
 export async function runRewardsExport(options: RewardsExportOptions): Promise<void> {
   const { log, isAll } = options;
   const ending = options.format === "jsonl" ? "counted.jsonl" : (options.format ?? "parquet");
-  const { out = `${log.replace(/\.jsonl$/, "")}.${ending}` } = options;
+  const { out = `${log.replace(/\.jsonl(\.gz)?$/, "")}.${ending}` } = options;
   const { format = exportFormatOf(out) } = options;
   if (format === "parquet" && out.endsWith(".gz")) {
     throw new CliError(2, `--out ${out}: Parquet is compressed by itself; leave .gz out.`);

@@ -82,12 +82,12 @@ async function withTexts(records: readonly Shown[], input: unknown): Promise<Sho
 
 function blockOf(record: Shown): string {
   const { index, question, solution, valid, score, error, extra } = record;
-  const place = question === undefined ? "" : ` (${String(question)}, ${String(solution)})`;
+  const place = question === undefined ? "" : ` (${textOf(question)}, ${textOf(solution)})`;
   const what = valid ? `score ${score}` : `no score: ${error?.code ?? ""} ${error?.message ?? ""}`;
   const texts = [
     ["prompt", promptText(record.prompt)],
-    ["response", idsText(record.response)],
-    ["ground truth", idsText(record.groundTruth)],
+    ["response", textOf(record.response)],
+    ["ground truth", textOf(record.groundTruth)],
     ["extra", Object.keys(extra).length === 0 ? undefined : JSON.stringify(extra)],
   ] as const;
   const lines = texts.flatMap(([name, text]) =>
@@ -101,7 +101,7 @@ function promptText(prompt: SampleTexts["prompt"] | undefined): string | undefin
   return prompt?.map(({ role, content }) => `${role}: ${content}`).join("\n");
 }
 
-function idsText(value: unknown): string | undefined {
+function textOf(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   return typeof value === "string" ? value : JSON.stringify(value);
 }

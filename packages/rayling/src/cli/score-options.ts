@@ -106,7 +106,7 @@ export function addScoreCommand(
   addFunctionFlags(command)
     .option(
       "--out <path>",
-      "where the rewards are written, one JSON line per sample; - for standard output",
+      "where the rewards are written, one JSON line per sample; under gzip with .gz; - for standard output",
       "rewards.jsonl",
     )
     .option(

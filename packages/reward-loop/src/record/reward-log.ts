@@ -7,6 +7,7 @@
 
 import { open } from "node:fs/promises";
 import type { Writable } from "node:stream";
+import { constants, gunzipSync } from "node:zlib";
 import { JsonlError, openJsonlWriter, readJsonl } from "@rayling/data-proto";
 import type { JsonlWriter } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -178,8 +179,12 @@ export async function* readRewardLog(
 
 async function beginsAsRecord(path: string): Promise<boolean> {
   await using file = await open(path, "r");
-  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, 0);
-  return buffer.toString() === "{";
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(4096), 0, 4096, 0);
+  const bytes = buffer.subarray(0, bytesRead);
+  const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  // Cut off, too.
+  const text = isGzip ? gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH }) : bytes;
+  return text[0] === 0x7b;
 }
 
 /** What counts of a log, by index: of outcomes as a whole, without prompts and responses. */

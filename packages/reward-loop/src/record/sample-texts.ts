@@ -37,10 +37,7 @@ function orNull<Value>(read: () => Value): Value | null {
 
 function promptOf({ rawPrompt, extraInfo }: RewardSample): SampleTexts["prompt"] {
   if (rawPrompt !== undefined) {
-    return rawPrompt.map(({ role, content }) => ({
-      role: String(role),
-      content: contentText(content),
-    }));
+    return rawPrompt.map(({ role, content }) => ({ role, content: contentText(content) }));
   }
   const asked = extraInfo?.["question"] ?? extraInfo?.["prompt"];
   return typeof asked === "string" ? asked : null;

@@ -87,7 +87,7 @@ test("a line says all that is to know of an outcome, and gives it back", async (
 describe("a line keeps of its sample", () => {
   const textsOfLine = async (more: object, options = {}): Promise<unknown> => {
     await using log = await RewardLog.open(path, options);
-    await log.write({ ...sample, ...more } as RewardSample, valid(1), place);
+    await log.write({ ...sample, ...more }, valid(1), place);
     await log.close();
     const [record] = await Array.fromAsync(readRewardLog(path));
     const { prompt, response, groundTruth, textsDropped } = record as RewardRecord;
@@ -205,6 +205,19 @@ test("extras that JSON cannot carry are told; a line that is no record is named"
   ]) {
     await writeFile(path, `${before}${JSON.stringify(wrong)}\n`);
     await expect(outcomesIn(path)).rejects.toThrow(`${path}:3: the line is no record of a reward.`);
+  }
+});
+
+test("a log under gzip that was cut off in its first line is a log without records", async () => {
+  const packed = `${path}.gz`;
+  {
+    await using log = await RewardLog.open(packed);
+    await log.write(sample, valid(1), place);
+  }
+  const whole = await readFile(packed);
+  for (const bytes of [0, 12, 60, whole.length - 40]) {
+    await writeFile(packed, whole.subarray(0, bytes));
+    expect(await Array.fromAsync(readRewardLog(packed))).toEqual([]);
   }
 });
 

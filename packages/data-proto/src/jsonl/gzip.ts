@@ -1,0 +1,102 @@
+/**
+ * JSON Lines under gzip. Each block that is written is a member of its own (RFC 1952 lets a file have many), so that a file that was cut off has lost its last block at most, and can be
+ * appended to; tools read them as one.
+ */
+import { createReadStream } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { promisify } from "node:util";
+import { constants, createGunzip, gunzipSync, gzip, gzipSync } from "node:zlib";
+import { JsonlError } from "../errors.ts";
+
+export const packed: (bytes: Buffer) => Promise<Buffer> = promisify(gzip);
+
+export function isGzipName(path: string): boolean {
+  return path.endsWith(".gz");
+}
+
+/** What is in them. @param mayBeCutOff then what can be read of the end is read, and nothing is said */
+export function unpacked(
+  chunks: AsyncIterable<Buffer>,
+  { chunkSize, mayBeCutOff }: { readonly chunkSize: number; readonly mayBeCutOff: boolean },
+): AsyncIterator<Buffer> {
+  const { Z_FINISH, Z_SYNC_FLUSH } = constants;
+  const gunzip = createGunzip({ chunkSize, finishFlush: mayBeCutOff ? Z_SYNC_FLUSH : Z_FINISH });
+  const source = Readable.from(chunks);
+  // pipe() leaves what comes out open when what goes in fails.
+  source.on("error", (error) => gunzip.destroy(error));
+  gunzip.on("close", () => source.destroy());
+  return source.pipe(gunzip)[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+}
+
+/** What every member of ours begins with. */
+const header = gzipSync(Buffer.alloc(0)).subarray(0, 10);
+
+/**
+ * Makes a file ready for further members: its last one is whole, and its last line has an end. What can be read of a member that was cut off is written again.
+ *
+ * Throws JSONL_MALFORMED where it is no gzip, or was cut off where none of our members begins.
+ */
+export async function mendGzip(path: string, handle: FileHandle): Promise<void> {
+  const { size } = await handle.stat();
+  if (size === 0) return;
+  const end = await lastByte(path, size);
+  if (end !== "torn") {
+    if (end !== 0x0a && end !== undefined) await handle.write(await packed(Buffer.from("\n")));
+    return;
+  }
+  for (const start of await membersFromBehind(handle, size)) {
+    if (start > 0 && (await lastByte(path, start)) === "torn") continue;
+    const tail = Buffer.alloc(size - start);
+    await handle.read(tail, 0, tail.length, start);
+    const text = tail.length < header.length ? Buffer.alloc(0) : readable(tail);
+    await handle.truncate(start);
+    // A part of a line stays one, as in a file without gzip.
+    const ending = text.at(-1) === 0x0a ? "" : "\n";
+    if (text.length > 0)
+      await handle.write(await packed(Buffer.concat([text, Buffer.from(ending)])));
+    return;
+  }
+  const reason = "it was cut off, and its end is none that was written here";
+  throw new JsonlError("JSONL_MALFORMED", { path, reason, unterminated: true });
+}
+
+/** Of what is in the first `bytes` of a file; undefined: nothing is. Rejects where that is no gzip. */
+async function lastByte(path: string, bytes: number): Promise<number | "torn" | undefined> {
+  let last: number | undefined;
+  const gunzip = createReadStream(path, { end: bytes - 1 }).pipe(createGunzip());
+  try {
+    for await (const chunk of gunzip as AsyncIterable<Buffer>) last = chunk.at(-1) ?? last;
+    return last;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "Z_BUF_ERROR") return "torn";
+    throw new JsonlError("JSONL_MALFORMED", { path, reason: (cause as Error).message, cause });
+  }
+}
+
+/** A block is 1 MiB of lines, or one line of 64 MiB: the member that was cut off begins in the last of these. */
+const tailBytes = 80 * 1024 * 1024;
+
+/** Where the last member may begin: where a part of a header ends the file, and where the last whole ones are. */
+async function membersFromBehind(handle: FileHandle, size: number): Promise<number[]> {
+  const from = Math.max(0, size - tailBytes);
+  const tail = Buffer.alloc(size - from);
+  await handle.read(tail, 0, tail.length, from);
+  const starts: number[] = [];
+  for (let length = 1; length < header.length; length++) {
+    if (tail.subarray(-length).equals(header.subarray(0, length))) starts.push(size - length);
+  }
+  for (let at = tail.lastIndexOf(header); at >= 0 && starts.length < 20;) {
+    starts.push(from + at);
+    at = at === 0 ? -1 : tail.lastIndexOf(header, at - 1);
+  }
+  return starts;
+}
+
+function readable(member: Buffer): Buffer {
+  try {
+    return gunzipSync(member, { finishFlush: constants.Z_SYNC_FLUSH });
+  } catch {
+    return Buffer.alloc(0);
+  }
+}
