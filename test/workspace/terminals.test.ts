@@ -37,7 +37,10 @@ test("nobody else writes to the console", () => {
 test("who writes to a stream that is given takes what others wrote through that file", () => {
   const writers = filesWith(/this\.#stream\.write\(/);
   expect(writers.length).toBeGreaterThan(0);
+  // Data for programs: who gives it the stream looks after terminals (packages/rayling/src/cli/output.ts).
+  const data = "packages/data-proto/src/jsonl/line-stream.ts";
   const without = writers.filter((path) => {
+    if (path === data) return false;
     const { text } = files.find((file) => file.path === path) ?? { text: "" };
     return !/terminalLine|\bplain\b/.test(text);
   });
