@@ -59,7 +59,10 @@ export type JsonlErrorCode =
   | "JSONL_BAD_VALUE"
   /** A write after close. */
   | "JSONL_CLOSED"
-  /** While it was being written, something else removed, replaced, cut off or wrote the file: records are gone. */
+  /**
+   * While it was being written, something else removed, replaced, cut off or wrote the file:
+   * records are gone.
+   */
   | "JSONL_CHANGED"
   /**
    * Any other failure of the file system: disk full, permission, a folder in place of a file. The

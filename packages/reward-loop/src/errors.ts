@@ -186,7 +186,10 @@ export class RewardLogBusyError extends Error {
   }
 }
 
-/** A loop is to go on with a reward log whose scores other reward functions gave, or the same with other settings. */
+/**
+ * A loop is to go on with a reward log whose scores other reward functions gave, or the same with
+ * other settings.
+ */
 export class RewardLogStaleError extends Error {
   override readonly name = "RewardLogStaleError";
   readonly code = "REWARD_LOG_STALE";

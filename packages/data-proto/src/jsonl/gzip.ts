@@ -1,5 +1,6 @@
 /**
- * JSON Lines under gzip. Each block that is written is a member of its own (RFC 1952 lets a file have many), so that a file that was cut off has lost its last block at most, and can be
+ * JSON Lines under gzip. Each block that is written is a member of its own (RFC 1952 lets a file
+ * have many), so that a file that was cut off has lost its last block at most, and can be
  * appended to; tools read them as one.
  */
 import { createReadStream } from "node:fs";
@@ -29,11 +30,12 @@ export function unpacked(
   return source.pipe(gunzip)[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
 }
 
-/** What every member of ours begins with. */
+/** Every member of ours begins with it. */
 const header = gzipSync(Buffer.alloc(0)).subarray(0, 10);
 
 /**
- * Makes a file ready for further members: its last one is whole, and its last line has an end. What can be read of a member that was cut off is written again.
+ * Makes a file ready for further members: its last one is whole, and its last line has an end.
+ * What can be read of a member that was cut off is written again.
  *
  * Throws JSONL_MALFORMED where it is no gzip, or was cut off where none of our members begins.
  */
@@ -61,7 +63,10 @@ export async function mendGzip(path: string, handle: FileHandle): Promise<void> 
   throw new JsonlError("JSONL_MALFORMED", { path, reason, unterminated: true });
 }
 
-/** Of what is in the first `bytes` of a file; undefined: nothing is. Rejects where that is no gzip. */
+/**
+ * Unpacks the first `bytes` of a file, for their last byte; undefined: there is none. Rejects
+ * where that is no gzip.
+ */
 async function lastByte(path: string, bytes: number): Promise<number | "torn" | undefined> {
   let last: number | undefined;
   const gunzip = createReadStream(path, { end: bytes - 1 }).pipe(createGunzip());
@@ -74,10 +79,16 @@ async function lastByte(path: string, bytes: number): Promise<number | "torn" | 
   }
 }
 
-/** A block is 1 MiB of lines, or one line of 64 MiB: the member that was cut off begins in the last of these. */
+/**
+ * A block is 1 MiB of lines, or one line of 64 MiB: the member that was cut off begins in the
+ * last of these.
+ */
 const tailBytes = 80 * 1024 * 1024;
 
-/** Where the last member may begin: where a part of a header ends the file, and where the last whole ones are. */
+/**
+ * Where the last member may begin: where a part of a header ends the file, and where the last
+ * whole ones are.
+ */
 async function membersFromBehind(handle: FileHandle, size: number): Promise<number[]> {
   const from = Math.max(0, size - tailBytes);
   const tail = Buffer.alloc(size - from);

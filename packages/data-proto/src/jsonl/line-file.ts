@@ -1,9 +1,12 @@
 /**
- * The file that lines are appended to, under gzip where its name ends with .gz. Owns what may happen to a file while somebody writes it: it is removed, another one takes its place, it is cut off, something else
- * writes it, the disk is full.
+ * The file that lines are appended to, under gzip where its name ends with .gz. Owns what may
+ * happen to a file while somebody writes it: it is removed, another one takes its place, it is
+ * cut off, something else writes it, the disk is full.
  *
- * Invariants: bytes go to the end of the file, wherever that is (O_APPEND). After each write the path still leads to this file, and the file has the length that it should
- * have; else the write rejects with JSONL_CHANGED. What is no plain file (a pipe, a terminal, a device) has no length and is not looked at.
+ * Invariants: bytes go to the end of the file, wherever that is (O_APPEND). After each write the
+ * path still leads to this file, and the file has the length that it should have; else the write
+ * rejects with JSONL_CHANGED. What is no plain file (a pipe, a terminal, a device) has no length
+ * and is not looked at.
  */
 import { constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
@@ -25,7 +28,7 @@ export class LineFile {
   readonly #startBytes: number;
   readonly #isGzip: boolean;
   #writtenBytes = 0;
-  /** Of the bytes that were written. */
+  /** CRC-32 of the bytes that were written. */
   #checksum = 0;
 
   private constructor(path: string, handle: FileHandle, isPlain: boolean, startBytes: number) {
@@ -36,7 +39,11 @@ export class LineFile {
     this.#isGzip = isGzipName(path);
   }
 
-  /** Throws JSONL_NOT_FOUND (no such folder) or JSONL_IO. @param append keeps what the file has, and ends its last line */
+  /**
+   * Throws JSONL_NOT_FOUND (no such folder) or JSONL_IO.
+   *
+   * @param append keeps what the file has, and ends its last line
+   */
   static async open(path: string, append: boolean): Promise<LineFile> {
     let handle: FileHandle | null = null;
     try {

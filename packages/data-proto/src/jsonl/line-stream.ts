@@ -1,4 +1,7 @@
-/** A stream that lines are written to, of somebody who opened it and closes it: what it has taken cannot be looked at again. */
+/**
+ * A stream that lines are written to, of somebody who opened it and closes it: what it has taken
+ * cannot be looked at again.
+ */
 import type { Writable } from "node:stream";
 import { fileError } from "./file-error.ts";
 

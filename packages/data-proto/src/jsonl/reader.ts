@@ -3,10 +3,10 @@
  * splitting bytes into lines and the meaning of a line: UTF-8, LF or CRLF, a byte order mark at the
  * start allowed, blank lines skipped but counted, the last line with or without a newline.
  *
- * Bytes are split at LF before they are decoded, so a character cut by a chunk border never shows.
- * Nothing is read ahead, so that leaving the loop never waits for bytes that nobody asked for.
- * A bad line is an error, and skipped only for a caller who takes the error. Must not know what
- * records mean: values are `unknown`.
+ * Bytes are split at LF before they are decoded, so a character cut by a chunk border never
+ * shows. Nothing is read ahead, so that leaving the loop never waits for bytes that nobody asked
+ * for. A bad line is an error, and skipped only for a caller who takes the error. Must not know
+ * what records mean: values are `unknown`.
  */
 import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";

@@ -4,9 +4,10 @@
  *
  * Invariants: records go to the operating system as soon as the write before them is done (no
  * timer, nothing lies waiting for a flush); records that arrive meanwhile leave in one write. The
- * first failure of the file is final: it rejects every later write, flush and close. flush() means
- * "handed to the operating system", not "on the platter". A file that something else removes, replaces,
- * cuts off or writes meanwhile has failed (JSONL_CHANGED): records that are gone are never taken for written.
+ * first failure of the file is final: it rejects every later write, flush and close. flush()
+ * means "handed to the operating system", not "on the platter". A file that something else
+ * removes, replaces, cuts off or writes meanwhile has failed (JSONL_CHANGED): records that are
+ * gone are never taken for written.
  */
 import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -52,7 +53,10 @@ export interface JsonlWriter extends AsyncDisposable {
   write(value: unknown): Promise<void>;
   /** Resolves when every record written before this call is with the operating system. */
   flush(): Promise<void>;
-  /** Flushes, reads the file and rejects with JSONL_CHANGED if it does not have what was written. Costs a reading of that. */
+  /**
+   * Flushes, reads the file and rejects with JSONL_CHANGED if it does not have what was written.
+   * Costs a reading of that.
+   */
   verify(): Promise<void>;
   /** Flushes and closes; every call returns the same promise. */
   close(): Promise<void>;
@@ -61,7 +65,8 @@ export interface JsonlWriter extends AsyncDisposable {
 /**
  * Throws JsonlError: JSONL_NOT_FOUND (no such folder) or JSONL_IO.
  *
- * @param target a file; or a stream (of a process's standard output), which stays open when the writer is closed
+ * @param target a file; or a stream (of a process's standard output), which stays open when the
+ * writer is closed
  */
 export async function openJsonlWriter(
   target: string | URL | Writable,

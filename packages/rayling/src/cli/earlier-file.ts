@@ -1,4 +1,4 @@
-/** What stands where a command is to write: it is never written over in silence. */
+/** A file that stands where a command is to write is never written over in silence. */
 
 import { randomUUID } from "node:crypto";
 import { access, readFile, realpath, rename, rm, stat } from "node:fs/promises";
@@ -7,12 +7,14 @@ import { CliError } from "./cli-error.ts";
 import { plain, tell } from "./output.ts";
 
 /**
- * Moves it beside itself, under the time when it was written last, and tells so: `rewards.2026-01-31T09-30-00Z.jsonl`. Nothing happens where there is nothing, an empty file, or no file.
+ * Moves it beside itself, under the time when it was written last, and tells so:
+ * `rewards.2026-01-31T09-30-00Z.jsonl`. Nothing happens where there is nothing, an empty file, or
+ * no file.
  *
  * @param what it is, in words
  */
 export async function moveAside(path: string, what: string): Promise<void> {
-  // Of a link the file that it leads to: the link stays.
+  // A link stays, and the file that it leads to is moved.
   const file = await realpath(path).catch(() => path);
   const stats = await stat(file).catch(() => undefined);
   if (stats === undefined || !stats.isFile() || stats.size === 0) return;
@@ -22,8 +24,9 @@ export async function moveAside(path: string, what: string): Promise<void> {
 }
 
 /**
- * Makes a file by `write`, which gets another name first, so that a failure costs nothing. What stands there and says something else is moved aside; the same is left as it is.
- * Resolves to what `write` does, and rejects as it. Throws CliError 2 for a device or a folder.
+ * Makes a file by `write`, which gets another name first, so that a failure costs nothing. What
+ * stands there and says something else is moved aside; the same is left as it is. Resolves to
+ * what `write` does, and rejects as it. Throws CliError 2 for a device or a folder.
  */
 export async function replaceFile<Result>(
   path: string,

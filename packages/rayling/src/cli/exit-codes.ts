@@ -9,7 +9,10 @@ export const exitCodes = {
   failed: 1,
   /** A flag, a configuration, a module or data that cannot be used. */
   wrongInput: 2,
-  /** All samples were looked at, and none of them has a score, or more lack one than may (`--fail-above`). What there is is written. */
+  /**
+   * All samples were looked at, and none of them has a score, or more lack one than may
+   * (`--fail-above`). What there is is written.
+   */
   withoutScores: 3,
   /** By Ctrl-C: 128 and the signal's number, as shells count. */
   interrupted: 130,

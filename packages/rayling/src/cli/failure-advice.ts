@@ -1,4 +1,7 @@
-/** What a user may do about samples that have no score, by what was at fault: a flag where there is one. */
+/**
+ * Advice: what a user may do about samples that have no score, by what was at fault: a flag where
+ * there is one.
+ */
 
 import type { FailureClass } from "@rayling/reward-loop";
 import { grouped } from "./numbers.ts";
@@ -12,9 +15,12 @@ export interface FailureCount {
 
 type Asked = Pick<ScoreOptions, "policy" | "timeoutMs">;
 
-/** One line for each class (of "data": for each code), the most frequent first: "3 x rate-limit: --retries 5 asks again". */
+/**
+ * One line for each class (of "data": for each code), the most frequent first: "3 x rate-limit:
+ * --retries 5 asks again".
+ */
 export function adviceOn(failures: readonly FailureCount[], asked: Asked): string[] {
-  // What the class says holds for whatever code; what is wrong with data only its code says.
+  // A class says what to do, whatever the code is; only for data the code does.
   const kinds = Map.groupBy(failures, (one) => (one.class === "data" ? one.code : one.class));
   return [...kinds]
     .map(([kind, own]) => ({ kind, own, count: own.reduce((sum, { count }) => sum + count, 0) }))
@@ -56,7 +62,7 @@ function timeoutAdvice(asked: Asked): string {
   return [longer, again].filter((one) => one !== undefined).join(", ");
 }
 
-/** Of samples that no further call helps. */
+/** For samples that no further call helps. */
 const dataAdvice: Readonly<Record<string, string>> = {
   CANNOT_TELL: "--judge asks a judge what the function cannot tell",
   SPEND_CAP: "--resume with a larger --budget scores these",

@@ -22,13 +22,19 @@ export function sayData(text: string): Promise<void> {
 }
 
 export interface DataOutput {
-  /** To stdout, as it is; a terminal gets nothing to obey. Its writes fail where nobody reads any more. */
+  /**
+   * To stdout, as it is; a terminal gets nothing to obey. Its writes fail where nobody reads any
+   * more.
+   */
   readonly stream: Writable;
   /** Nothing else is kept from stdout any more. */
   close(): void;
 }
 
-/** Stdout for data alone: whatever else writes there meanwhile (this command, a reward function) goes to stderr. */
+/**
+ * Stdout for data alone: whatever else writes there meanwhile (this command, a reward function)
+ * goes to stderr.
+ */
 export function dataOutput(): DataOutput {
   const { stdout, stderr } = process;
   const own = Object.getOwnPropertyDescriptor(stdout, "write");
@@ -39,7 +45,7 @@ export function dataOutput(): DataOutput {
       write(stdout.isTTY ? terminalText(chunk.toString()) : chunk, done);
     },
   });
-  // Whoever writes is told by the write; so many lines come before anybody has noticed.
+  // Each write reports its own failure.
   stream.on("error", () => undefined);
   return {
     stream: Object.assign(stream, { fd: 1 }),

@@ -56,7 +56,10 @@ export async function readPast(
   return { known, isKept, now };
 }
 
-/** Rewards of before are moved aside, which whoever opens the file does; something else that somebody has there is not ours to move. Throws CliError 2. */
+/**
+ * Refuses a file of something else: only rewards of before are ours to move aside, when the file
+ * is opened. Throws CliError 2.
+ */
 async function refuseOther(out: string): Promise<void> {
   // Standard output.
   if (out === "-") return;

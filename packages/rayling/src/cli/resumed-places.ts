@@ -1,6 +1,7 @@
 /**
- * Which place of the log each sample of an input has that a run goes on with: by what samples say, also where the input is not what it was. Known samples keep their places, wherever
- * they stand now; new ones take their own, or that of one which is gone, or one behind all others.
+ * Which place of the log each sample of an input has that a run goes on with: by what samples
+ * say, also where the input is not what it was. Known samples keep their places, wherever they
+ * stand now; new ones take their own, or that of one which is gone, or one behind all others.
  */
 
 import { RecordedPlaces } from "@rayling/reward-loop";
@@ -15,7 +16,7 @@ import type { Solutions } from "./solutions.ts";
 export interface ResumedPlaces {
   /** In the log. @param place of a sample in its input */
   indexOf(place: number): number;
-  /** What counts of it in the log. @param place of a sample in its input */
+  /** The record that counts for it in the log. @param place of a sample in its input */
   recordOf(place: number): RewardRecord | undefined;
   /** How many samples of the input the log knows. */
   readonly known: number;
@@ -23,7 +24,7 @@ export interface ResumedPlaces {
   count(is: (record: RewardRecord) => boolean): number;
 }
 
-/** Of a run that begins: places are those of the input. */
+/** A run that begins has the places of its input. */
 const allNew: ResumedPlaces = {
   indexOf: (place) => place,
   recordOf: () => undefined,
@@ -31,7 +32,10 @@ const allNew: ResumedPlaces = {
   count: () => 0,
 };
 
-/** Reads the input once. Tells which samples are new, gone and kept. Throws CliError 2 where the log knows none of them. */
+/**
+ * Reads the input once. Tells which samples are new, gone and kept. Throws CliError 2 where the
+ * log knows none of them.
+ */
 export async function resumedPlaces(
   { known: records }: Pick<PastRewards, "known">,
   { total, read }: Solutions,
@@ -67,7 +71,7 @@ export async function resumedPlaces(
   };
 }
 
-/** Of new samples whose place in the log is another one's that stays. */
+/** Places for new samples where another one keeps theirs. */
 function ownPlaces(
   fresh: readonly number[],
   records: ReadonlyMap<number, RewardRecord>,

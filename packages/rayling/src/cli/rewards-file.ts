@@ -21,10 +21,18 @@ export interface RewardsTarget {
   readonly stream?: Writable | undefined;
 }
 
-/** What a run goes on with. */
+/** The results that a run goes on with. */
 export interface EarlierRun {
   readonly past: PastRewards;
   readonly places: ResumedPlaces;
+}
+
+interface RunFacts {
+  readonly version: string;
+  /** The version of the functions that are meant, behind a simulated judge. */
+  readonly meant: string | undefined;
+  readonly input: string | undefined;
+  readonly isStream: boolean;
 }
 
 export class RewardsFile {
@@ -37,7 +45,7 @@ export class RewardsFile {
   /** Where the samples are; undefined: nowhere that is there later (a pipe). */
   readonly #input: string | undefined;
   readonly #isStream: boolean;
-  /** Of those that an earlier run has: how many samples are not scored again. */
+  /** So many samples that an earlier run has are not scored again. */
   readonly #kept: number;
   /** The run has said what its version hangs on, and where its samples are. */
   #hasSaid = false;
@@ -45,9 +53,7 @@ export class RewardsFile {
   private constructor(
     log: RewardLog,
     { past, places }: EarlierRun,
-    version: string,
-    meant: string | undefined,
-    { input, isStream }: { readonly input: string | undefined; readonly isStream: boolean },
+    { version, meant, input, isStream }: RunFacts,
   ) {
     this.#input = input;
     this.#isStream = isStream;
@@ -59,7 +65,12 @@ export class RewardsFile {
     this.#kept = places.count((record) => past.isKept(record));
   }
 
-  /** Starts an empty file, beside what an earlier run has written there, or goes on with what is there. Throws CliError 2 if it cannot be written. @param version of the loop */
+  /**
+   * Starts an empty file, beside what an earlier run has written there, or goes on with what is
+   * there. Throws CliError 2 if it cannot be written.
+   *
+   * @param version of the loop
+   */
   static async open(
     earlier: EarlierRun,
     version: string,
@@ -77,7 +88,7 @@ export class RewardsFile {
       const meant = latencyMs === undefined ? undefined : earlier.past.now?.versions[0];
       const input = await inputOf(solutions);
       const isStream = stream !== undefined;
-      return new RewardsFile(log, earlier, version, meant, { input, isStream });
+      return new RewardsFile(log, earlier, { version, meant, input, isStream });
     } catch (error) {
       if (!(error instanceof JsonlError)) throw error;
       throw new CliError(2, `--out: ${error.message}`, { cause: error });
@@ -127,7 +138,10 @@ export class RewardsFile {
     await this.#log.close();
   }
 
-  /** For a run that has failed: how many samples have a record in the file as it is now, whatever was written. */
+  /**
+   * For a run that has failed: how many samples have a record in the file as it is now, whatever
+   * was written.
+   */
   async count(): Promise<number> {
     await this.close().catch(() => undefined);
     if (this.#isStream) return this.records;

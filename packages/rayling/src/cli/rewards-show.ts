@@ -1,4 +1,7 @@
-/** `rayling rewards show`: samples of a reward log with what was asked, answered and scored, out of the log, or out of its input where it keeps no texts. */
+/**
+ * `rayling rewards show`: samples of a reward log with what was asked, answered and scored, out
+ * of the log, or out of its input where it keeps no texts.
+ */
 
 import { JsonlError } from "@rayling/data-proto";
 import {
@@ -16,7 +19,7 @@ import { plain, say, tell } from "./output.ts";
 import type { RewardsShowOptions } from "./rewards-options.ts";
 import { openSolutions } from "./solutions.ts";
 
-/** Of a text in the table: about a page. */
+/** A text in the table is cut off behind about a page. */
 const SHOWN_CHARACTERS = 2000;
 
 type Shown = RewardRecord & Partial<Record<"question" | "solution" | "input", unknown>>;
@@ -60,7 +63,10 @@ function isWanted(
   );
 }
 
-/** Out of the input, for those that the log has no texts of. Rejects with CliError 2 where the input cannot be read. */
+/**
+ * Out of the input, for those that the log has no texts of. Rejects with CliError 2 where the
+ * input cannot be read.
+ */
 async function withTexts(records: readonly Shown[], input: unknown): Promise<Shown[]> {
   const missing = new Set(
     records.filter(({ response }) => response === undefined).map(({ sample }) => sample),

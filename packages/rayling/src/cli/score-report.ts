@@ -22,7 +22,7 @@ export interface Report {
       }
     | undefined;
   readonly out: string;
-  /** What may be done about samples without a score. */
+  /** Lines on what may be done about samples without a score. */
   readonly advice: readonly string[];
 }
 

@@ -24,7 +24,11 @@ export async function rewardVersionsOf(options: RewardLoopOptions): Promise<Rewa
   return versionsOf(mapPlan(plan, (settings) => withRewardModel(settings, rewardModel, "")));
 }
 
-/** Rejects with why a module cannot be read. @param plan whose functions know their reward model, if there is one */
+/**
+ * Rejects with why a module cannot be read.
+ *
+ * @param plan whose functions know their reward model, if there is one
+ */
 export async function versionsOf(plan: RewardPlan): Promise<RewardVersions> {
   const main = plan.kind === "function" ? await ofFunction(plan) : await ofSeveral(plan);
   if (plan.cheaper === undefined) return main;

@@ -79,8 +79,11 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   /**
-   * Resolves when every worker has loaded the user's modules. Rejects with RewardLoopOptionError, ExecutorStartError, RewardLimiterConflictError, RewardCacheError, JsonlError or
-   * RewardLogError (of `record`, `replay` and `spentBefore`), RewardLogBusyError, RewardLogStaleError (of `resume`), or why a module cannot be loaded (errors of reward-manager-registry); no actor is left then.
+   * Resolves when every worker has loaded the user's modules. Rejects with RewardLoopOptionError,
+   * ExecutorStartError, RewardLimiterConflictError, RewardCacheError, JsonlError or
+   * RewardLogError (of `record`, `replay` and `spentBefore`), RewardLogBusyError,
+   * RewardLogStaleError (of `resume`), or why a module cannot be loaded (errors of
+   * reward-manager-registry); no actor is left then.
    */
   static async create(options: RewardLoopOptions = {}): Promise<RewardLoopManager> {
     const { rewardModel } = options;
@@ -291,8 +294,9 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   /**
-   * Ends all workers and executors; what is pending rejects with RewardLoopClosedError. Idempotent. Rejects with JsonlError when all has ended where the reward log of `record` does not
-   * have what was written (JSONL_CHANGED).
+   * Ends all workers and executors; what is pending rejects with RewardLoopClosedError.
+   * Idempotent. Rejects with JsonlError when all has ended where the reward log of `record` does
+   * not have what was written (JSONL_CHANGED).
    */
   close(): Promise<void> {
     this.#closing ??= (async () => {

@@ -11,8 +11,9 @@ import type { RewardProgress, WatchedLoop } from "./progress.ts";
 
 export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> {
   /**
-   * Takes each outcome as soon as it is there, before it is yielded: whoever keeps outcomes does so here, and loses none with a process that is killed. Until it resolves the sample
-   * is in flight; the stream rejects with what it rejects with.
+   * Takes each outcome as soon as it is there, before it is yielded: outcomes that are kept here
+   * are not lost with a process that is killed. Until it resolves the sample is in flight; the
+   * stream rejects with what it rejects with.
    */
   readonly onOutcome?: ((scored: ScoredSample<Sample>) => Promise<void>) | undefined;
   /** Called every `progressEveryMs` while the stream is read, and once at the end. */

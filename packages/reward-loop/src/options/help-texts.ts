@@ -105,7 +105,7 @@ export const helpTexts = {
     cascade: "In place of its function.",
   },
   resumeOptions: {
-    stale: "What becomes of scores that other functions gave, or the same with other settings. refuse: the loop does not begin (RewardLogStaleError); rescore: they are scored again; keep: they stay.",
+    stale: "The fate of scores that other functions gave, or the same with other settings. refuse: the loop does not begin (RewardLogStaleError); rescore: they are scored again; keep: they stay.",
   },
   loopOptions: {
     rewards: "Several rewards of each sample, by name, in place of one function: each has a function or a cascade, a weight, and what it has differently of the policies beside this; limits belong to each by itself. Their scores are put together.",

@@ -1,4 +1,7 @@
-/** A reward log as a table, for tools that read Parquet or CSV: one row for what counts of each sample and its parts, in their order, in memory for one row group at a time. */
+/**
+ * A reward log as a table, for tools that read Parquet or CSV: one row for what counts of each
+ * sample and its parts, in their order, in memory for one row group at a time.
+ */
 
 import { writeParquet } from "@rayling/data-proto";
 import type { ParquetColumn } from "@rayling/data-proto";
@@ -40,22 +43,31 @@ const columns = {
 export type ExportFormat = "parquet" | "csv" | "jsonl";
 
 export interface ExportLogOptions {
-  /** Default: what the file's name ends with, .csv and .jsonl with or without .gz behind it, else Parquet. "jsonl": records as they stand in the log. */
+  /**
+   * Default: what the file's name ends with, .csv and .jsonl with or without .gz behind it, else
+   * Parquet. "jsonl": records as they stand in the log.
+   */
   readonly format?: ExportFormat;
   /** Default: whether the file's name ends with .gz. Not of Parquet, whose pages are compressed. */
   readonly gzip?: boolean;
   readonly rowsPerGroup?: number;
-  /** "counted": what counts of each sample, with its parts (default); "all": every line, also those that others took the place of. */
+  /**
+   * "counted": what counts of each sample, with its parts (default); "all": every line, also
+   * those that others took the place of.
+   */
   readonly lines?: "counted" | "all";
 }
 
-/** What the name of a file says of it; Parquet where it says nothing. */
+/** The format that a file's name says; Parquet where it says none. */
 export function exportFormatOf(path: string): ExportFormat {
   const [, ending] = /\.(csv|jsonl)(?:\.gz)?$/i.exec(path) ?? [];
   return (ending?.toLowerCase() as ExportFormat | undefined) ?? "parquet";
 }
 
-/** Resolves to how many rows that are. Rejects with JsonlError, RewardLogError, and ParquetError: then there is no new Parquet file, and others are not whole. */
+/**
+ * Resolves to how many rows that are. Rejects with JsonlError, RewardLogError, and ParquetError:
+ * then there is no new Parquet file, and others are not whole.
+ */
 export async function exportRewardLog(
   log: string,
   path: string,

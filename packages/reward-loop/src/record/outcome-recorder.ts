@@ -1,4 +1,7 @@
-/** Writes every outcome of a loop into its reward log: numbered on from what the file has, or in the places that its samples have there, where a loop goes on with it. */
+/**
+ * Writes every outcome of a loop into its reward log: numbered on from what the file has, or in
+ * the places that its samples have there, where a loop goes on with it.
+ */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLogStaleError } from "../errors.ts";
@@ -13,9 +16,9 @@ import { WriterMark } from "./writer-mark.ts";
 
 /** How a loop goes on with its log. */
 export interface ResumedLog {
-  /** Of the functions that are asked now. */
+  /** Versions of the functions that are asked now. */
   readonly versions: readonly string[];
-  /** What becomes of scores that others gave: they are refused, scored again, or kept. */
+  /** Scores that other versions gave are refused, scored again, or kept. */
   readonly stale: "refuse" | "rescore" | "keep";
 }
 
@@ -24,7 +27,7 @@ export interface RecorderOptions {
   readonly texts?: boolean;
 }
 
-/** Of one sample in the log. */
+/** The place of one sample in the log. */
 export interface SamplePlace {
   readonly index: number;
   /** Its score of before, which stays; undefined: it is to be scored. */
@@ -53,9 +56,11 @@ export class OutcomeRecorder {
   }
 
   /**
-   * Goes on behind what is there. Rejects with JsonlError, RewardLogError for a file that is no reward log, RewardLogBusyError while another one writes it, or RewardLogStaleError.
+   * Goes on behind what is there. Rejects with JsonlError, RewardLogError for a file that is no
+   * reward log, RewardLogBusyError while another one writes it, or RewardLogStaleError.
    *
-   * @param options without `resumed` samples are new, whatever the log knows; `texts` as RewardLog has it
+   * @param options without `resumed` samples are new, whatever the log knows; `texts` as
+   * RewardLog has it
    */
   static async open(
     path: string,

@@ -1,9 +1,12 @@
 /**
- * Outcomes of an earlier run by what their samples say, out of its reward log: what a run is replayed from.
+ * Outcomes of an earlier run by what their samples say, out of its reward log: what a run is
+ * replayed from.
  *
- * Samples that say the same may have had different outcomes: they are given in the order of their indices, those without a score behind all others (a log that was written by two
- * runs has failures of the first that the second has scored), and from the first one again when all were given. Of several lines for one index the one that counts is given. Parts of
- * an outcome (several rewards, stages of a cascade) come back with it.
+ * Samples that say the same may have had different outcomes: they are given in the order of their
+ * indices, those without a score behind all others (a log that was written by two runs has
+ * failures of the first that the second has scored), and from the first one again when all were
+ * given. Of several lines for one index the one that counts is given. Parts of an outcome
+ * (several rewards, stages of a cascade) come back with it.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";

@@ -1,6 +1,7 @@
 /**
- * Which places of a reward log samples have that a run goes on with: by what they say, wherever they stand now. Each place is given once, so that samples which say the same have
- * places of their own; what the log does not know has none.
+ * Which places of a reward log samples have that a run goes on with: by what they say, wherever
+ * they stand now. Each place is given once, so that samples which say the same have places of
+ * their own; what the log does not know has none.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -9,7 +10,10 @@ import { olderSampleKeys, sampleKey } from "./sample-key.ts";
 
 export class RecordedPlaces {
   readonly #records: ReadonlyMap<number, RewardRecord>;
-  /** By what samples say, the last first: those that are not given. Some may be, by their own index. */
+  /**
+   * By what samples say, the last first: those that are not given. Some may be, by their own
+   * index.
+   */
   readonly #free: Map<string, number[]>;
   readonly #given: Set<number> = new Set();
 
@@ -20,7 +24,11 @@ export class RecordedPlaces {
     this.#free = Map.groupBy(inOrder, (index) => records.get(index)?.sample ?? "");
   }
 
-  /** @param at where it stands now: that place, if it is its own, before others @returns undefined: the log does not know it, or only as often as was asked before */
+  /**
+   * @param at where it stands now: that place, if it is its own, before others
+   *
+   * @returns undefined: the log does not know it, or only as often as was asked before
+   */
   take(sample: RewardSample, at?: number): RewardRecord | undefined {
     const keys = [sampleKey(sample), ...olderSampleKeys(sample)];
     const there = at === undefined ? undefined : this.#records.get(at);

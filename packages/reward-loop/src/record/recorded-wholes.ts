@@ -1,4 +1,7 @@
-/** Outcomes of a reward log, each line of a whole with those of the parts that it was put together from (several rewards, stages of a cascade), and which of several for one index counts. */
+/**
+ * Outcomes of a reward log, each line of a whole with those of the parts that it was put together
+ * from (several rewards, stages of a cascade), and which of several for one index counts.
+ */
 
 import type { SampleOutcome } from "../outcome.ts";
 import { isOfPart, readRewardLog } from "./reward-log.ts";
@@ -8,7 +11,9 @@ import type { RewardRecord } from "./reward-record.ts";
 export interface RecordedWhole {
   readonly record: RewardRecord;
   readonly parts: readonly RewardRecord[];
-  /** Of its lines and then of itself, from 0: as readRewardLog gives them. */
+  /**
+   * Positions of its parts and then of itself among the records that readRewardLog gives, from 0.
+   */
   readonly places: readonly number[];
 }
 
@@ -17,7 +22,11 @@ interface PlacedPart {
   readonly place: number;
 }
 
-/** In their order, without prompts and responses. Rejects as readRewardLog. @param mayLack a file that is not there has none */
+/**
+ * In their order, without prompts and responses. Rejects as readRewardLog.
+ *
+ * @param mayLack a file that is not there has none
+ */
 export async function* wholesOf(
   path: string,
   options: { readonly mayLack?: boolean } = {},
@@ -40,7 +49,7 @@ export async function* wholesOf(
   }
 }
 
-/** What counts of a log, by index. Rejects as readRewardLog. */
+/** Reads the outcomes that count, by index. Rejects as readRewardLog. */
 export async function countedWholes(
   path: string,
   options: { readonly mayLack?: boolean } = {},
@@ -54,7 +63,8 @@ export async function countedWholes(
 }
 
 /**
- * Records that count, as they stand in the log, with those of parts before them where these are asked for. Reads it twice. Rejects as readRewardLog.
+ * Records that count, as they stand in the log, with those of parts before them where these are
+ * asked for. Reads it twice. Rejects as readRewardLog.
  *
  * @param lines "whole": of outcomes as a whole; "counted": those of their parts, too
  */
@@ -82,7 +92,7 @@ async function countedPlaces(path: string): Promise<ReadonlySet<number>> {
   return new Set([...byIndex.values()].flatMap(({ places }) => places));
 }
 
-/** What the loop gave when it was written. */
+/** Makes it the outcome that the loop gave when it was written. */
 export function outcomeOfWhole({
   record,
   parts,

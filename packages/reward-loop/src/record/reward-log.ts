@@ -1,8 +1,11 @@
 /**
- * The reward log: one line for each outcome, behind one for each part that it was put together from, appended as it comes and never changed (JSONL). From it a run is audited, scored again in part, and gone on with.
+ * The reward log: one line for each outcome, behind one for each part that it was put together
+ * from, appended as it comes and never changed (JSONL). From it a run is audited, scored again in
+ * part, and gone on with.
  *
- * Of several lines for one index the last valid one counts, else the last: what was scored again is not counted twice. Where another sample has that place now, only its lines do. A line that was cut off when the process was killed is
- * passed over; its sample is scored again.
+ * Of several lines for one index the last valid one counts, else the last: what was scored again
+ * is not counted twice. Where another sample has that place now, only its lines do. A line that
+ * was cut off when the process was killed is passed over; its sample is scored again.
  */
 
 import { open } from "node:fs/promises";
@@ -23,7 +26,10 @@ export interface RewardLogOptions {
   readonly append?: boolean;
   /** Of whoever has read it before and goes on from there: nobody else has written meanwhile. It is removed with the log's end. Default: one of its own. */
   readonly mark?: WriterMark;
-  /** Whether lines have the prompt, the response and a short ground truth of their samples. Default true. */
+  /**
+   * Whether lines have the prompt, the response and a short ground truth of their samples.
+   * Default true.
+   */
   readonly texts?: boolean;
 }
 
@@ -41,7 +47,8 @@ export class RewardLog implements AsyncDisposable {
   }
 
   /**
-   * Rejects with JsonlError if it cannot be written, and with RewardLogBusyError while another one writes it.
+   * Rejects with JsonlError if it cannot be written, and with RewardLogBusyError while another
+   * one writes it.
    *
    * @param target a file; or a stream, which stays open when the log is closed
    */
@@ -67,8 +74,9 @@ export class RewardLog implements AsyncDisposable {
   }
 
   /**
-   * Resolves when the outcome is with the operating system: a process that is killed then has not lost it. Rejects with JsonlError when the file cannot be written any more, or is
-   * not what was written (JSONL_CHANGED).
+   * Resolves when the outcome is with the operating system: a process that is killed then has not
+   * lost it. Rejects with JsonlError when the file cannot be written any more, or is not what was
+   * written (JSONL_CHANGED).
    *
    * @param about further fields of the lines, of the caller's own
    * @returns the line of the outcome as a whole
@@ -92,7 +100,10 @@ export class RewardLog implements AsyncDisposable {
     return written.at(-1) as RewardRecord;
   }
 
-  /** Compares the file with what was written: rejects with JSONL_CHANGED where something of it is gone. */
+  /**
+   * Compares the file with what was written: rejects with JSONL_CHANGED where something of it is
+   * gone.
+   */
   async close(): Promise<void> {
     this.#closing ??= this.#close();
     await this.#closing;
@@ -129,7 +140,10 @@ export class RewardLog implements AsyncDisposable {
   }
 }
 
-/** The score counts: what JSON cannot carry, or no reader would take, is told, not guessed at. Undefined: nothing more can be left out, or that is not what was wrong. */
+/**
+ * The score counts: what JSON cannot carry, or no reader would take, is told, not guessed at.
+ * Undefined: nothing more can be left out, or that is not what was wrong.
+ */
 function lessOf(record: RewardRecord, { code, reason }: JsonlError): RewardRecord | undefined {
   const isTooLong = code === "JSONL_LINE_TOO_LONG";
   if (code !== "JSONL_BAD_VALUE" && !isTooLong) return undefined;
@@ -187,7 +201,7 @@ async function beginsAsRecord(path: string): Promise<boolean> {
   return text[0] === 0x7b;
 }
 
-/** What counts of a log, by index: of outcomes as a whole, without prompts and responses. */
+/** Records that count, by index: of outcomes as a whole, without prompts and responses. */
 export async function outcomesIn(path: string): Promise<Map<number, RewardRecord>> {
   const records = new Map<number, RewardRecord>();
   for await (const record of readRewardLog(path)) {

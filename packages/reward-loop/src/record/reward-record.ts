@@ -41,7 +41,10 @@ export interface RewardRecord extends Partial<SampleTexts> {
   readonly extra: Readonly<Record<string, unknown>>;
   /** Why `extra` is empty, where JSON cannot carry what it was. */
   readonly extraDropped?: string;
-  /** Why the prompt, the response and the ground truth are missing, where the line would have been too long, say. */
+  /**
+   * Why the prompt, the response and the ground truth are missing, where the line would have been
+   * too long, say.
+   */
   readonly textsDropped?: string;
 }
 
@@ -134,7 +137,8 @@ export function outcomeOf(record: RewardRecord): SampleOutcome {
 }
 
 /**
- * Whether a line of a log counts in place of the one before it for the same index: it is of another sample, which has that place now, it is valid, or neither is.
+ * Whether a line of a log counts in place of the one before it for the same index: it is of
+ * another sample, which has that place now, it is valid, or neither is.
  *
  * @param before undefined: there was none
  */

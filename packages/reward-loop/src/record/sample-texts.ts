@@ -1,9 +1,15 @@
-/** What a reward log keeps of a sample for people who read it: the prompt, the response, and a ground truth that is short. Pictures and sounds are named, and not kept. */
+/**
+ * Texts of a sample that a reward log keeps for people: the prompt, the response, and a ground
+ * truth that is short. Pictures and sounds are named, and not kept.
+ */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 
 export interface SampleTexts {
-  /** The conversation that was answered, else the `question` or `prompt` of extraInfo; null: the sample has none. */
+  /**
+   * The conversation that was answered, else the `question` or `prompt` of extraInfo; null: the
+   * sample has none.
+   */
   readonly prompt: string | readonly PromptMessage[] | null;
   /** Its token ids where it has no text; null: it is neither. */
   readonly response: string | readonly number[] | null;
@@ -18,7 +24,7 @@ export interface PromptMessage {
 
 const longestTruth = 1000;
 
-/** What came in may be anything: what cannot be read is left out. */
+/** Leaves out what cannot be read: a sample may be anything. */
 export function textsOf(sample: RewardSample): SampleTexts {
   return {
     prompt: orNull(() => promptOf(sample)),

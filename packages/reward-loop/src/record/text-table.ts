@@ -1,4 +1,7 @@
-/** Rows as CSV (RFC 4180, with a header, lines ended by LF) or as JSON Lines, with gzip where the file's name ends so; in memory for some rows at a time. */
+/**
+ * Rows as CSV (RFC 4180, with a header, lines ended by LF) or as JSON Lines, with gzip where the
+ * file's name ends so; in memory for some rows at a time.
+ */
 
 import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
@@ -9,12 +12,15 @@ import { JsonlError } from "@rayling/data-proto";
 type Row = Readonly<Record<string, unknown>>;
 
 export interface TextTableOptions {
-  /** Of CSV, in order; undefined: JSON Lines, each row as it is. */
+  /** Columns of CSV, in order; undefined: JSON Lines, each row as it is. */
   readonly columns: readonly string[] | undefined;
   readonly gzip: boolean;
 }
 
-/** Resolves to how many rows it wrote. Rejects with JsonlError (JSONL_NOT_FOUND: no such folder, JSONL_IO), and with what `rows` throws. */
+/**
+ * Resolves to how many rows it wrote. Rejects with JsonlError (JSONL_NOT_FOUND: no such folder,
+ * JSONL_IO), and with what `rows` throws.
+ */
 export async function writeTextTable(
   path: string,
   rows: AsyncIterable<Row>,

@@ -96,7 +96,10 @@ export async function resumeCheckpoint({
   );
 }
 
-/** Whether a run would go on with one, or say what is wrong with them; nothing is read. Rejects with CheckpointError (CHECKPOINT_IO). */
+/**
+ * Whether a run would go on with one, or say what is wrong with them; nothing is read. Rejects
+ * with CheckpointError (CHECKPOINT_IO).
+ */
 export async function hasCheckpoint({
   folder,
   path,

@@ -1,5 +1,6 @@
 /**
- * Folders of runs: one for each, named after when it began, below a folder that they have in common; `latest` beside them leads to the newest. No run writes into the files of another one.
+ * Folders of runs: one for each, named after when it began, below a folder that they have in
+ * common; `latest` beside them leads to the newest. No run writes into the files of another one.
  */
 
 import { mkdir, realpath, rename, rm, symlink } from "node:fs/promises";
@@ -18,8 +19,8 @@ export interface RunFolderOptions {
 /**
  * Makes the folder of a run below `base`, and links `latest` to it.
  *
- * @returns its path: `runs/demo/add/2026-01-31T09-30-00Z`
- * Rejects with TrackingError (TRACKING_OPEN) where it cannot be made. Where links cannot be made there is none.
+ * @returns its path: `runs/demo/add/2026-01-31T09-30-00Z` Rejects with TrackingError
+ * (TRACKING_OPEN) where it cannot be made. Where links cannot be made there is none.
  */
 export async function runFolder(
   base: string,
@@ -42,7 +43,7 @@ function stampOf(date: Date): string {
   return `${date.toISOString().slice(0, 19).replaceAll(":", "-")}Z`;
 }
 
-/** Of several that begin in one second each has its own. */
+/** Runs that begin in one second have folders of their own. */
 async function madeFolder(base: string, stamp: string): Promise<string> {
   for (let count = 1; ; count++) {
     const folder = join(base, count === 1 ? stamp : `${stamp}-${count}`);
@@ -55,14 +56,15 @@ async function madeFolder(base: string, stamp: string): Promise<string> {
   }
 }
 
-/** In place of the one before at once: whoever follows it finds one of them. */
+/** Replaces the one before at once: a reader that follows it finds one of them. */
 async function linkLatest(base: string, name: string): Promise<void> {
   const link = join(base, `.${LATEST}-${name}-${process.pid}`);
   try {
     await symlink(name, link, "dir");
     await rename(link, join(base, LATEST));
   } catch {
-    // A file system without links, or a folder of the user's with that name: the runs are there all the same.
+    // A file system without links, or a folder of the user's with that name: the runs are there
+    // all the same.
     await rm(link, { force: true });
   }
 }
