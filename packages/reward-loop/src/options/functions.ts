@@ -191,11 +191,7 @@ export const componentOptions = {
 };
 
 export const resumeOptions = {
-  /**
-   * The fate of scores that other functions gave, or the same with other settings. refuse: the
-   * loop does not begin (RewardLogStaleError); rescore: they are scored again; keep: they stay.
-   * Default: refuse.
-   */
+  /** The fate of scores that other functions gave, or the same with other settings. refuse: the loop does not begin (RewardLogStaleError); rescore: they are scored again; keep: they stay. Default: refuse. */
   stale: option(choice("refuse", "rescore", "keep"), "refuse"),
 };
 export interface ResumeTable extends Readonly<typeof resumeOptions> {}
@@ -214,16 +210,9 @@ export const loopOptions = {
   spentBefore: option(text, undefined),
   /** A reward log (JSON Lines) to which every outcome is appended. */
   record: option(text, undefined),
-  /**
-   * Whether lines of `record` have the prompt, the response and a short ground truth of their
-   * samples. Default: true.
-   */
+  /** Whether lines of `record` have the prompt, the response and a short ground truth of their samples. Default: true. */
   recordTexts: option(flag, true),
-  /**
-   * Whether the loop goes on with the log of `record`: what has a score there is not scored
-   * again, what failed is, each sample in its place, and what it has cost is spent. Samples are
-   * known by what they say, each as often as the log has it. Default: false.
-   */
+  /** Whether the loop goes on with the log of `record`: what has a score there is not scored again, what failed is, each sample in its place, and what it has cost is spent. Samples are known by what they say, each as often as the log has it. Default: false. */
   resume: option(switched<ResumeTable>(resumeOptions), false),
   /** The reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started. */
   replay: option(own<string | object>(), undefined, elsewhere),

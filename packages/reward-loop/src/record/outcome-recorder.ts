@@ -109,8 +109,10 @@ export class OutcomeRecorder {
 function keptBy(
   path: string,
   wholes: readonly RecordedWhole[],
-  { versions = [], stale = "keep" }: Partial<ResumedLog> = {},
+  resumed: ResumedLog | undefined,
 ): (record: RewardRecord) => boolean {
+  if (resumed === undefined) return () => false;
+  const { versions, stale } = resumed;
   const current = new Set(versions);
   const scores = wholes.filter(({ record }) => isScored(record));
   const old = scores.filter(({ record }) => !current.has(record.version));
