@@ -171,7 +171,7 @@ describe("scores of another version of the function", () => {
   });
 
   test.each([
-    [{ resume: "yes" }, "resume must be true, false or { stale }"],
+    [{ resume: "yes" }, "resume must be true, false or an object"],
     [{ resume: { stale: "skip" } }, 'resume.stale must be "refuse", "rescore" or "keep"'],
     [{ resume: { old: 1 } }, "resume.old"],
     [{ resume: true, record: undefined }, "resume must be left out without record"],
