@@ -25,10 +25,16 @@ export type ScoreFailureCode =
   | "INVALID_SCORE"
   /** It says that it cannot tell: it returned null, or a score that is null. */
   | "CANNOT_TELL"
+  /** The model it asked, or a filter of its endpoint, refused to answer (an error with the code REFUSED_ANSWER). */
+  | "REFUSED"
+  /** The model it asked used up its tokens before it said anything of use (an error with the code TRUNCATED_ANSWER). */
+  | "TRUNCATED"
   /** Its extra info cannot travel between threads. */
   | "NOT_ENCODABLE"
   /** It did not finish within timeoutMs. */
   | "SCORE_TIMEOUT"
+  /** It failed, and its total time was over while its next attempt waited for the budget of retries. */
+  | "RETRY_BUDGET"
   /** It ended its thread or process: process.exit, out of memory, an exception nobody caught, a signal. */
   | "EXECUTOR_DIED"
   /** All that may be spent is spent: it was not called. */
@@ -60,7 +66,7 @@ export interface ScoreFailure {
   readonly exitCode?: number;
   /** What ended its process. */
   readonly signal?: string;
-  /** What the function said besides, with CANNOT_TELL; the `usage` alone with INVALID_SCORE, and with SCORE_THREW that of its error, if it has one (ai: NoObjectGeneratedError). */
+  /** What the function said besides, with CANNOT_TELL; the `usage` alone with INVALID_SCORE, and with all others that of its error, if it has one (ai: NoObjectGeneratedError). */
   readonly rewardExtraInfo?: Readonly<Record<string, unknown>>;
   /** Of several rewards, or of a cascade, the name of the one that failed. */
   readonly component?: string;
@@ -76,6 +82,8 @@ export interface Attempted {
   readonly version?: string;
   /** Its function has read where and when it was called: the same sample may have another score elsewhere, or later. */
   readonly readsContext?: true;
+  /** What the answers of the last attempt used, where a client told (`noteUsage`, and all of `@rayling/reward-loop/client`). */
+  readonly used?: TokenUsage;
 }
 
 interface Measured extends Attempted {
@@ -83,6 +91,8 @@ interface Measured extends Attempted {
   readonly waitedMs: number;
   /** What tries before the last one used, where they said so. */
   readonly usageBefore?: TokenUsage;
+  /** Attempts of which nobody knows what they used, where spending has a cap: cut off, or silent about it. */
+  readonly unknownUse?: number;
   /** Where prices are known. */
   readonly cost?: number;
   /** Its score was known from before, or asked for by another sample that says the same: nothing was called. */
@@ -129,7 +139,7 @@ export function failureOf(thrown: unknown): ScoreFailure {
   if (isPipelineError(thrown)) return { code: thrown.code, ...error };
   const errorCode = errorCodeOf(thrown) ?? malformedOf(thrown);
   return {
-    code: "SCORE_THREW",
+    code: (errorCode !== undefined && silences[errorCode]) || "SCORE_THREW",
     ...error,
     ...(errorCode === undefined ? {} : { errorCode }),
     ...httpDetailsOf(thrown),
@@ -137,6 +147,12 @@ export function failureOf(thrown: unknown): ScoreFailure {
     ...stackOf(thrown),
   };
 }
+
+/** Errors that say why a judge said nothing. */
+const silences: Readonly<Record<string, ScoreFailureCode>> = {
+  REFUSED_ANSWER: "REFUSED",
+  TRUNCATED_ANSWER: "TRUNCATED",
+};
 
 const namesOfTheLanguage: ReadonlySet<string> = new Set([
   "Error",
@@ -179,13 +195,28 @@ function stackOf(thrown: Error): { readonly stack?: string } {
   }
 }
 
-/** A judge that answered has its tokens, whatever became of its answer. */
-function usedBy(said: object): Pick<ScoreFailure, "rewardExtraInfo"> {
+/** A judge that answered has its tokens, whatever became of its answer: on the error, on what caused it, or in the answer that it keeps (ai: APICallError). */
+function usedBy(said: unknown): Pick<ScoreFailure, "rewardExtraInfo"> {
   try {
-    const usage = usageOf(said as { readonly usage?: unknown });
-    return usage === undefined ? {} : { rewardExtraInfo: { usage } };
+    let error = said;
+    for (let depth = 0; depth < 4 && typeof error === "object" && error !== null; depth++) {
+      const { usage: own, responseBody, cause, lastError } = error as Link;
+      const usage = usageOf({ usage: own }) ?? usageOf({ usage: usageInText(responseBody) });
+      if (usage !== undefined) return { rewardExtraInfo: { usage } };
+      error = cause ?? lastError;
+    }
+    return {};
   } catch {
     return {};
+  }
+}
+
+function usageInText(body: unknown): unknown {
+  if (typeof body !== "string" || !body.includes('"usage"')) return undefined;
+  try {
+    return (JSON.parse(body) as { readonly usage?: unknown } | null)?.usage;
+  } catch {
+    return undefined;
   }
 }
 
@@ -193,6 +224,8 @@ interface Link {
   readonly code?: unknown;
   readonly cause?: unknown;
   readonly lastError?: unknown;
+  readonly usage?: unknown;
+  readonly responseBody?: unknown;
 }
 
 /** fetch has it on the cause, and clients that use fetch on the cause of that; those that try again themselves on what they saw last (ai: RetryError). */
@@ -229,6 +262,18 @@ export const givenUpFailure: ScoreFailure = {
 export function totalTimeoutFailure(totalTimeoutMs: number): ScoreFailure {
   const message = `there was no score within ${totalTimeoutMs} ms, with all waiting and tries`;
   return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };
+}
+
+/** With what it had failed of. */
+export function retryBudgetFailure(totalTimeoutMs: number, failed: ScoreFailure): ScoreFailure {
+  const { name, message, status, errorCode } = failed;
+  return {
+    code: "RETRY_BUDGET",
+    name: "RetryBudgetError",
+    message: `its next attempt waited for the budget of retries when its ${totalTimeoutMs} ms were over; it had failed: ${name}: ${message}`,
+    ...(status === undefined ? {} : { status }),
+    ...(errorCode === undefined ? {} : { errorCode }),
+  };
 }
 
 export function deathFailure(cause: DeathCause): ScoreFailure {

@@ -1,6 +1,7 @@
 /** One answer of a generative model behind an OpenAI-compatible server (`/v1/chat/completions`), for score functions that ask a judge. */
 
-import { EndpointError } from "./endpoint-error.ts";
+import { chatAnswerOf } from "./chat-answer.ts";
+import type { ChatAnswer, SilentEnd } from "./chat-answer.ts";
 import { postJson } from "./post-json.ts";
 
 export interface ChatMessage {
@@ -26,27 +27,14 @@ export interface ChatOptions {
   /** Any other field of the request, by the API's own name. */
   readonly body?: Readonly<Record<string, unknown>> | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Ends without a text that are worth another attempt: the tokens were used up ("length"), the model or a filter refused ("content_filter"). Default: none, as the same call very likely ends alike. */
+  readonly again?: readonly SilentEnd[] | undefined;
   /** Default: as long as it takes, as long as Node's fetch hears something every five minutes; the loop's own deadlines hold besides. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface ChatUsage {
-  readonly prompt_tokens: number;
-  readonly completion_tokens: number;
-  readonly total_tokens: number;
-}
-
-export interface ChatAnswer {
-  readonly text: string;
-  readonly finishReason: string | undefined;
-  /** Return it among your score's extra info, as `usage`: limits and costs are settled by it. */
-  readonly usage: ChatUsage | undefined;
-  /** The whole answer, as it came. */
-  readonly raw: unknown;
-}
-
-/** Rejects with EndpointError, which the loop's retries and limits understand, or with the signal's reason. */
+/** Rejects with EndpointError, which the loop's retries, limits and prices understand (chatAnswerOf says with which), or with the signal's reason. */
 export async function chatComplete(options: ChatOptions): Promise<ChatAnswer> {
   const { baseUrl, model, messages, apiKey, temperature, maxTokens, body } = options;
   const { timeoutMs, signal } = options;
@@ -69,23 +57,7 @@ export async function chatComplete(options: ChatOptions): Promise<ChatAnswer> {
       signal,
     },
   );
-  const { choices, usage } = (raw ?? {}) as Partial<Completion>;
-  const text = choices?.[0]?.message?.content;
-  if (typeof text !== "string") {
-    throw new EndpointError(url, "answered without choices[0].message.content", {
-      code: "MALFORMED_ANSWER",
-      body: JSON.stringify(raw),
-    });
-  }
-  return { text, finishReason: choices?.[0]?.finish_reason ?? undefined, usage, raw };
-}
-
-interface Completion {
-  readonly choices: readonly {
-    readonly message?: { readonly content?: unknown };
-    readonly finish_reason?: string | null;
-  }[];
-  readonly usage: ChatUsage;
+  return chatAnswerOf(raw, url, options.again);
 }
 
 /** Of an OpenAI-compatible server: what it is called by, or a bare host:port, to the URL that all paths of the API begin with. */

@@ -1,24 +1,43 @@
-/** What a call of an endpoint came to when it came to no answer. Has the fields by which the loop decides whether it is worth another try. */
+/** What a call of an endpoint came to when it came to no answer that is of use. Has the fields by which the loop decides whether it is worth another attempt, and what it cost. */
+
+/**
+ * - `HTTP_STATUS`: the answer's status says so; `status` has it.
+ * - `MALFORMED_ANSWER`: the answer is no JSON, or lacks what matters.
+ * - `ENDPOINT_ERROR`: an answer with the status of a success tells of an error.
+ * - `TRUNCATED_ANSWER`: the model ran out of tokens before it said anything.
+ * - `REFUSED_ANSWER`: the model, or a filter, refused to answer.
+ * - Any other: the code of what broke (ECONNRESET, …).
+ */
+export type EndpointErrorCode =
+  | "HTTP_STATUS"
+  | "MALFORMED_ANSWER"
+  | "ENDPOINT_ERROR"
+  | "TRUNCATED_ANSWER"
+  | "REFUSED_ANSWER"
+  | (string & {});
 
 export class EndpointError extends Error {
   override readonly name = "EndpointError";
-  /** MALFORMED_ANSWER, HTTP_STATUS, or the code of what broke (ECONNRESET, …). */
-  readonly code: string;
+  readonly code: EndpointErrorCode;
   readonly url: string;
+  /** Of HTTP, or what the error in an answer names as its code. */
   readonly status: number | undefined;
-  /** Those that say when to come back. */
+  /** Those that say whether and when to come back. */
   readonly headers: Readonly<Record<string, string>>;
   /** The first part of what it said. */
   readonly body: string;
+  /** What the answer says that it used, in the endpoint's names; it is paid for. */
+  readonly usage: unknown;
 
   constructor(
     url: string,
     problem: string,
     details: {
-      readonly code: string;
-      readonly status?: number;
+      readonly code: EndpointErrorCode;
+      readonly status?: number | undefined;
       readonly headers?: Headers;
       readonly body?: string;
+      readonly usage?: unknown;
       readonly cause?: unknown;
     },
   ) {
@@ -28,9 +47,12 @@ export class EndpointError extends Error {
     this.url = url;
     this.status = status;
     this.headers = Object.fromEntries(
-      [...(headers ?? [])].filter(([name]) => /^(retry-after|(x-)?ratelimit-)/.test(name)),
+      [...(headers ?? [])].filter(([name]) =>
+        /^(retry-after|x-should-retry|(x-)?ratelimit-)/.test(name),
+      ),
     );
     this.body = body.slice(0, kept);
+    this.usage = details.usage;
   }
 }
 

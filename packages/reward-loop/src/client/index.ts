@@ -1,15 +1,12 @@
 /** For score functions that call a model: public names of @rayling/reward-loop/client, which loads none of the loop. */
 
 export { apiRootOf, chatComplete } from "./chat-complete.ts";
-export type {
-  ChatAnswer,
-  ChatMessage,
-  ChatOptions,
-  ChatUsage,
-  ContentPart,
-} from "./chat-complete.ts";
-export { noteRateLimits } from "./announced.ts";
+export type { ChatMessage, ChatOptions, ContentPart } from "./chat-complete.ts";
+export { chatAnswerOf } from "./chat-answer.ts";
+export type { ChatAnswer, ChatUsage, SilentEnd } from "./chat-answer.ts";
+export { noteRateLimits, noteUsage } from "./announced.ts";
 export { EndpointError } from "./endpoint-error.ts";
+export type { EndpointErrorCode } from "./endpoint-error.ts";
 export { postRequest } from "./post-request.ts";
 export type { PostRequestOptions } from "./post-request.ts";
 export { postJson } from "./post-json.ts";

@@ -1,6 +1,6 @@
 /** JSON to an endpoint and what it answers, with a deadline; all that goes wrong is an EndpointError that says what. */
 
-import { noteRateLimits } from "./announced.ts";
+import { noteRateLimits, noteUsage } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { withRouterToken } from "./router-tokens.ts";
 
@@ -11,13 +11,15 @@ export interface PostOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The answer's JSON. Rejects with EndpointError, or with the signal's reason. */
+/** The answer's JSON; its `usage`, if it has one, counts in a loop. Rejects with EndpointError, or with the signal's reason. */
 export async function postJson(
   url: string,
   body: unknown,
   options: PostOptions = {},
 ): Promise<unknown> {
-  return parsed(url, await postText(url, body, options));
+  const answer = parsed(url, await postText(url, body, options));
+  noteUsage(usageIn(answer));
+  return answer;
 }
 
 /**
@@ -44,11 +46,14 @@ export async function postText(
     ({ status } = response);
     const text = await response.text();
     if (!response.ok) {
+      const usage = usageIn(parsedOrNot(text));
+      noteUsage(usage);
       throw new EndpointError(url, `answered ${status}`, {
         code: "HTTP_STATUS",
         status,
         headers: response.headers,
         body: text,
+        usage,
       });
     }
     noteRateLimits(response.headers);
@@ -91,6 +96,21 @@ function parsed(url: string, text: string): unknown {
       cause,
     });
   }
+}
+
+/** An error's body need not be JSON. */
+function parsedOrNot(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What an endpoint says that a call used. */
+function usageIn(answer: unknown): unknown {
+  if (typeof answer !== "object" || answer === null) return undefined;
+  return (answer as { readonly usage?: unknown }).usage;
 }
 
 /** fetch says "fetch failed", and why in the cause. */

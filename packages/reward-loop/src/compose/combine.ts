@@ -2,7 +2,8 @@
 
 import type { ComponentPlan } from "./reward-plan.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
-import { wholeUsageOf } from "../spend/usage.ts";
+import { together, wholeUsageOf } from "../spend/usage.ts";
+import type { TokenUsage } from "../spend/usage.ts";
 
 type Component = Pick<ComponentPlan, "name" | "weight" | "onInvalid">;
 type Measures = Omit<Extract<SampleOutcome, { valid: false }>, "valid" | "error">;
@@ -115,14 +116,11 @@ function isItsScore(key: string, value: unknown, score: number): boolean {
   return key === "acc" && value === score;
 }
 
-function usageOfAll(outcomes: readonly SampleOutcome[]): Record<string, number> | undefined {
-  const told = outcomes.flatMap((outcome) => wholeUsageOf(outcome) ?? []);
-  if (told.length === 0) return undefined;
-  return {
-    inputTokens: sumOf(told, (one) => one.inputTokens),
-    outputTokens: sumOf(told, (one) => one.outputTokens),
-    totalTokens: sumOf(told, (one) => one.totalTokens),
-  };
+function usageOfAll(outcomes: readonly SampleOutcome[]): TokenUsage | undefined {
+  return outcomes.reduce<TokenUsage | undefined>(
+    (sum, outcome) => together(sum, wholeUsageOf(outcome)),
+    undefined,
+  );
 }
 
 /** Begun together: the slowest says how long it took. */

@@ -9,6 +9,7 @@ import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import type { Purse } from "../spend/purse.ts";
+import { together, wholeUsageOf } from "../spend/usage.ts";
 import { saidBy } from "./combine.ts";
 import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
 
@@ -60,7 +61,7 @@ export class DegradingReward implements RewardSource {
   async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     const outcome = await this.#main.score(sample, lane);
     if (!isUnpaid(outcome)) return saidBy("main", outcome);
-    return saidBy("cheaper", await this.#cheaper.score(sample, lane));
+    return saidBy("cheaper", behind(outcome, await this.#cheaper.score(sample, lane)));
   }
 
   async scoreGroup(
@@ -74,7 +75,8 @@ export class DegradingReward implements RewardSource {
     const given = unpaid.map((at) => samples[at] as RewardSample);
     const cheaper = await this.#cheaper.scoreGroup(given, lane);
     for (const [place, at] of unpaid.entries()) {
-      outcomes[at] = saidBy("cheaper", cheaper[place] as SampleOutcome);
+      const first = outcomes[at] as SampleOutcome;
+      outcomes[at] = saidBy("cheaper", behind(first, cheaper[place] as SampleOutcome));
     }
     return outcomes;
   }
@@ -107,4 +109,17 @@ export class DegradingReward implements RewardSource {
 /** It was not begun: all that may be spent is spent. */
 function isUnpaid(outcome: SampleOutcome): boolean {
   return !outcome.valid && outcome.error.code === "SPEND_CAP";
+}
+
+/** With what the attempts of the first one took, if it had begun: they were paid for. */
+function behind(first: SampleOutcome, outcome: SampleOutcome): SampleOutcome {
+  if (first.attempts === 0) return outcome;
+  const usageBefore = together(wholeUsageOf(first), outcome.usageBefore);
+  return {
+    ...outcome,
+    attempts: first.attempts + outcome.attempts,
+    waitedMs: first.waitedMs + outcome.waitedMs,
+    ...(usageBefore === undefined ? {} : { usageBefore }),
+    cost: (first.cost ?? 0) + (outcome.cost ?? 0),
+  };
 }

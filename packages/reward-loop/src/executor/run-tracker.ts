@@ -9,6 +9,7 @@
 
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
+import type { TokenUsage } from "../spend/usage.ts";
 import type { RunTable } from "./run-table.ts";
 
 /** One sample in this thread. */
@@ -25,6 +26,8 @@ export interface Run {
   announced: AnnouncedLimits | undefined;
   /** Whether its function has read where and when it is called. */
   readsContext: boolean;
+  /** What the answers that came so far used, as far as their client tells. */
+  used: TokenUsage | undefined;
 }
 
 export class RunTracker {

@@ -8,13 +8,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
-import { announcements } from "../client/announced.ts";
+import { announcements, uses } from "../client/announced.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { failureOf, givenUpFailure } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
 import { rewardVersion } from "../record/reward-version.ts";
 import { digestOf } from "../record/sample-key.ts";
 import type { PipelineSettings } from "../settings.ts";
+import { lastUsageOf, together } from "../spend/usage.ts";
+import type { TokenUsage } from "../spend/usage.ts";
 import { Outbox } from "../travel/outbox.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
 import { sendable } from "../travel/sendable.ts";
@@ -37,6 +39,8 @@ export type ScoreReply = {
   /** What its endpoint said of its limits, where a client told. */
   readonly announced?: AnnouncedLimits;
   readonly readsContext?: true;
+  /** What its answers used, where a client told. */
+  readonly used?: TokenUsage;
 } & (
   | ({ readonly ok: true } & RewardResult)
   | { readonly ok: false; readonly error: ScoreFailure }
@@ -51,6 +55,13 @@ export interface SampleChunk {
   readonly samples: readonly Table[];
   /** Ids of those that do not wait behind others that stand ready. */
   readonly first: readonly number[];
+}
+
+export interface SignOfLife {
+  /** Ids of those whose results wait for a call. */
+  readonly done: readonly number[];
+  /** What runs that go on have used so far, by their ids. */
+  readonly used: readonly (readonly [number, TokenUsage])[];
 }
 
 /** What is known of the user's functions when they are loaded. */
@@ -111,6 +122,10 @@ export class ScoreExecutor {
     announcements.subscribe((announced) => {
       const { current } = this.#tracker;
       if (current !== undefined) current.announced = announced as AnnouncedLimits;
+    });
+    uses.subscribe((used) => {
+      const { current } = this.#tracker;
+      if (current !== undefined) current.used = together(current.used, used as TokenUsage);
     });
     // Before the handlers of the user's modules, which may take their time.
     process.prependListener("exit", () => table.exiting());
@@ -219,6 +234,7 @@ export class ScoreExecutor {
       isAborted: false,
       announced: undefined,
       readsContext: false,
+      used: undefined,
     };
     this.#runs.set(id, run);
     void this.#tracker.follow(run, () =>
@@ -246,16 +262,17 @@ export class ScoreExecutor {
   #measured(
     run: Run,
     { overlaps }: Pipeline,
-  ): Pick<ScoreReply, "latencyMs" | "overlaps" | "announced" | "readsContext"> {
+  ): Pick<ScoreReply, "latencyMs" | "overlaps" | "announced" | "readsContext" | "used"> {
     this.#runs.delete(run.id);
     const now = performance.now();
-    const { startedAt = now, announced, readsContext } = run;
+    const { startedAt = now, announced, readsContext, used } = run;
     const latencyMs = now - startedAt;
     return {
       latencyMs,
       overlaps,
       ...(announced === undefined ? {} : { announced }),
       ...(readsContext ? { readsContext } : {}),
+      ...(used === undefined ? {} : { used }),
     };
   }
 
@@ -289,11 +306,14 @@ export class ScoreExecutor {
     given?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
   }
 
-  /** Answers after a full turn of the event loop: every timer that was due and every answer that had come was heard. Resolves to the ids of those whose results wait for a call. */
-  async breathe(): Promise<readonly number[]> {
+  /** Answers after a full turn of the event loop: every timer that was due and every answer that had come was heard. */
+  async breathe(): Promise<SignOfLife> {
     await delay(1);
     await turn();
-    return this.#outbox.waiting;
+    const used = [...this.#runs.values()].flatMap((run): SignOfLife["used"] =>
+      run.used === undefined ? [] : [[run.id, run.used]],
+    );
+    return { done: this.#outbox.waiting, used };
   }
 }
 
@@ -308,7 +328,8 @@ interface Given {
 /** A reply as it travels with others, if it may. */
 function sentOf(reply: ScoreReply): ScoreReply {
   if (reply.ok === undefined) return reply;
-  const { latencyMs, overlaps } = reply;
+  const { latencyMs, overlaps, used } = reply;
+  const measured = { latencyMs, overlaps, ...(used === undefined ? {} : { used }) };
   try {
     if (reply.ok) {
       const said = sendable(reply.rewardExtraInfo);
@@ -316,9 +337,11 @@ function sentOf(reply: ScoreReply): ScoreReply {
       if (said !== undefined) return { ...reply, rewardExtraInfo: said };
     } else if (sendable(reply.error as unknown as Said) !== undefined) return reply;
   } catch (error) {
-    return { ok: false, error: failureOf(error), latencyMs, overlaps };
+    return { ok: false, error: failureOf(error), ...measured };
   }
-  return { ok: undefined, latencyMs, overlaps };
+  // Whether it can travel or not, it is paid for.
+  const whole = lastUsageOf(reply.ok ? { ...reply, valid: true } : { ...reply, valid: false });
+  return { ok: undefined, ...measured, ...(whole === undefined ? {} : { used: whole }) };
 }
 
 /** A thread unless its options say otherwise. */

@@ -23,10 +23,14 @@ export function classOf(failure: ScoreFailure): FailureClass {
   switch (failure.code) {
     case "SCORE_TIMEOUT":
       return failure.blocked === true ? "user-code" : "timeout";
+    case "RETRY_BUDGET":
+      return "timeout";
     case "EXECUTOR_DIED":
     case "INVALID_SCORE":
       return "user-code";
     case "CANNOT_TELL":
+    case "REFUSED":
+    case "TRUNCATED":
     case "NOT_IN_LOG":
     case "SPEND_CAP":
     case "INVALID_SAMPLE":
@@ -54,4 +58,4 @@ function classOfThrown({ status, retryAfterMs, errorCode, name }: ScoreFailure):
 
 const late = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS_|BODY_|CONNECT_)TIMEOUT)$/;
 const broken =
-  /^(MALFORMED_ANSWER|SANDBOX_SERVICE|ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_[A-Z_]+)$/;
+  /^(MALFORMED_ANSWER|ENDPOINT_ERROR|SANDBOX_SERVICE|ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_[A-Z_]+)$/;

@@ -1,8 +1,11 @@
 /**
  * Whether a sample that failed is scored again, and when: what may go better later, after a pause that grows and is drawn at random from all of its length (so that those
- * who failed together do not come back together), within a budget for all, so that an endpoint which is down is not called several times as often as one that is up.
+ * who failed together do not come back together), and when its turn has come by a budget for all, so that an endpoint which is down is not called several times as often as one that is up.
+ *
+ * The budget delays attempts and never takes one away. Invariant: as long as somebody waits for it a timer runs, so that everybody's turn comes.
  */
 
+import { type Clock, realClock } from "../clock.ts";
 import { retryOptions, type RetryTable } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
@@ -19,6 +22,12 @@ const longestTimer = 2 ** 31 - 1;
 /** Retries that are always allowed to begin with, and saved up at most. */
 const reserve = { atFirst: 10, most: 100 } as const;
 
+/** As with TCP's slow start: an endpoint that answers again gets twice as many each time. */
+const perSuccess = 2;
+
+/** While the budget is used up one goes on as often as that, whatever the endpoint does. */
+const longestTurnMs = 1000;
+
 export class RetryPolicy {
   readonly #attempts: number;
   readonly #baseMs: number;
@@ -27,9 +36,17 @@ export class RetryPolicy {
   readonly #classes: ReadonlySet<FailureClass>;
   readonly #budget: number;
   readonly #random: () => number;
+  readonly #clock: Clock;
+  /** Who wait for their turn, in order. */
+  readonly #line: Set<() => void> = new Set();
   #saved: number = reserve.atFirst;
+  #isTicking = false;
 
-  constructor(settings: RetrySettings = {}, random: () => number = Math.random) {
+  constructor(
+    settings: RetrySettings = {},
+    random: () => number = Math.random,
+    clock: Clock = realClock,
+  ) {
     const { attempts, baseMs, maxMs, classes, ...rest } = withDefaults(retryOptions, settings);
     this.#attempts = attempts;
     this.#baseMs = baseMs;
@@ -38,24 +55,73 @@ export class RetryPolicy {
     this.#classes = new Set(classes);
     this.#budget = rest.budget;
     this.#random = random;
+    this.#clock = clock;
   }
 
   /** A sample was tried for the first time. */
   began(): void {
-    this.#saved = Math.min(reserve.most, this.#saved + this.#budget);
+    this.#save(this.#budget);
+  }
+
+  /** One that was tried again has a score. */
+  succeeded(): void {
+    this.#save(perSuccess);
   }
 
   /**
-   * How long until the next try, which is taken from the budget; undefined: this failure is the outcome.
+   * The pause before the next try may wait for its turn; undefined: this failure is the outcome.
    *
    * @param attempts tries so far
    * @param retryAfterMs what the endpoint asked for: the least
    */
   delayMs(attempts: number, failure: FailureClass, retryAfterMs = 0): number | undefined {
     if (attempts >= this.#attempts || !this.#classes.has(failure)) return undefined;
-    if (retryAfterMs > this.#maxRetryAfterMs || this.#saved < 1) return undefined;
-    if (Number.isFinite(this.#budget)) this.#saved -= 1;
+    if (retryAfterMs > this.#maxRetryAfterMs) return undefined;
     const longest = Math.min(this.#maxMs, this.#baseMs * 2 ** (attempts - 1));
     return Math.min(retryAfterMs + this.#random() * longest, longestTimer);
+  }
+
+  /** Whether the next one would have to wait for its turn. */
+  get isUsedUp(): boolean {
+    return this.#line.size > 0 || this.#saved < 1;
+  }
+
+  /** Resolves when a try that is due may begin, which is taken from the budget. Rejects with the signal's reason. */
+  turn(signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted === true) return reject(signal.reason as Error);
+      const leave = (): void => {
+        this.#line.delete(go);
+        reject(signal?.reason as Error);
+      };
+      const go = (): void => {
+        signal?.removeEventListener("abort", leave);
+        resolve();
+      };
+      signal?.addEventListener("abort", leave, { once: true });
+      this.#line.add(go);
+      this.#serve();
+    });
+  }
+
+  #save(tries: number): void {
+    this.#saved = Math.min(reserve.most, this.#saved + tries);
+    this.#serve();
+  }
+
+  #serve(): void {
+    for (const go of this.#line) {
+      if (this.#saved < 1 && this.#budget < Infinity) break;
+      this.#saved -= 1;
+      this.#line.delete(go);
+      go();
+    }
+    if (this.#line.size === 0 || this.#isTicking) return;
+    this.#isTicking = true;
+    this.#clock.after(Math.min(Math.max(1, this.#baseMs), longestTurnMs), () => {
+      this.#isTicking = false;
+      // Whoever left the line needs none.
+      if (this.#line.size > 0) this.#save(1);
+    });
   }
 }

@@ -2,7 +2,7 @@
  * Single samples to workers: the one with the least to do gets the next, none more than its concurrency, lanes by their shares. No barrier, no polling.
  *
  * Invariant: every sample settles exactly once. One that was with a worker that died had no outcome and goes first when it is sent again.
- * What an outcome cost is counted before its slot is free again, and none is sent when all that may be spent is spent.
+ * What an outcome cost is counted before its slot is free again. None is sent when all that may be spent is spent, and where there is a cap each call of a sample is allowed by its account.
  */
 
 import * as ray from "@rayling/core";
@@ -11,7 +11,8 @@ import { RewardLoopClosedError } from "../errors.ts";
 import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings.ts";
-import type { Purse } from "../spend/purse.ts";
+import type { Purse, Use } from "../spend/purse.ts";
+import { SampleAccount } from "../spend/sample-account.ts";
 import { readyPerSlot } from "../worker/slots.ts";
 import type { Scored, WorkerSeat } from "./worker-seat.ts";
 
@@ -28,6 +29,7 @@ class Waiting implements Scored {
   readonly resolve: (outcome: SampleOutcome) => void;
   readonly reject: (error: unknown) => void;
   readonly #ends: Ends;
+  readonly #account: SampleAccount | undefined;
   readonly #sinceMs: number = performance.now();
   #inLineMs = 0;
 
@@ -37,12 +39,14 @@ class Waiting implements Scored {
     resolve: (outcome: SampleOutcome) => void,
     reject: (error: unknown) => void,
     ends: Ends,
+    purse: Purse | undefined,
   ) {
     this.sample = sample;
     this.lane = lane;
     this.resolve = resolve;
     this.reject = reject;
     this.#ends = ends;
+    this.#account = purse && new SampleAccount(purse);
   }
 
   sent(): void {
@@ -52,14 +56,26 @@ class Waiting implements Scored {
 
   answered({ version }: WorkerSeat, outcome: SampleOutcome): void {
     const waitedMs = this.#inLineMs + outcome.waitedMs;
-    this.resolve(this.#ends.paid({ version, ...outcome, waitedMs }));
+    const cost = this.#account?.settle(outcome);
+    const told = { version, ...outcome, waitedMs };
+    this.resolve(cost === undefined ? told : { ...told, cost });
+  }
+
+  async maySpend(): Promise<boolean> {
+    return this.#account === undefined || (await this.#account.mayBegin());
+  }
+
+  spent(use: Use): void {
+    this.#account?.ended(use);
   }
 
   lost(): void {
+    this.#account?.lost();
     this.#ends.lost(this);
   }
 
   rejected({ version }: WorkerSeat, error: unknown): void {
+    this.#account?.lost();
     if (error instanceof ray.NotEncodableError) this.resolve({ ...unsendable(error), version });
     else this.reject(error);
   }
@@ -67,7 +83,6 @@ class Waiting implements Scored {
 
 /** What the dispatcher does with those of its samples. */
 interface Ends {
-  readonly paid: (outcome: SampleOutcome) => SampleOutcome;
   readonly lost: (waiting: Waiting) => void;
 }
 
@@ -81,8 +96,6 @@ export class Dispatcher {
   readonly #listeners: Set<() => void> = new Set();
   #closed = false;
   readonly #ends: Ends = {
-    paid: (outcome) =>
-      this.#purse === undefined ? outcome : { ...outcome, cost: this.#purse.pay(outcome) },
     lost: (waiting) => {
       if (this.#closed) waiting.reject(new RewardLoopClosedError());
       else this.#again.push(waiting);
@@ -131,7 +144,7 @@ export class Dispatcher {
   submit(sample: RewardSample, lane: string): Promise<SampleOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new RewardLoopClosedError());
-      this.#waiting.push(lane, new Waiting(sample, lane, resolve, reject, this.#ends));
+      this.#waiting.push(lane, new Waiting(sample, lane, resolve, reject, this.#ends, this.#purse));
       this.#pump();
     });
   }

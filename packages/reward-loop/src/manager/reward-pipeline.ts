@@ -24,6 +24,7 @@ import { WorkerSeat } from "./worker-seat.ts";
 export class RewardPipeline implements RewardSource {
   readonly #settings: RewardLoopSettings;
   readonly #limiter: SharedLimiter | undefined;
+  readonly #purse: Purse | undefined;
   /** Where scores may be known. */
   readonly #known: KnownScores | undefined;
   readonly #dispatcher: Dispatcher;
@@ -44,6 +45,7 @@ export class RewardPipeline implements RewardSource {
   ) {
     this.#settings = settings;
     this.#limiter = limiter;
+    this.#purse = purse;
     this.#known = known;
     this.#seats = seats;
     this.#version = version;
@@ -69,7 +71,7 @@ export class RewardPipeline implements RewardSource {
         ? undefined
         : new KnownScores(cache === undefined ? undefined : await ScoreCache.open(cache));
     try {
-      const seats = await openSeats(settings, limiter, version, 0);
+      const seats = await openSeats(settings, limiter, version, 0, purse);
       return new RewardPipeline(settings, limiter, known, seats, version, purse);
     } catch (error) {
       known?.close();
@@ -139,7 +141,8 @@ export class RewardPipeline implements RewardSource {
   async prepareReload(): Promise<PreparedReload> {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
     const version = await rewardVersion(this.#settings.pipeline);
-    const seats = await openSeats(this.#settings, this.#limiter, version, ++this.#generation);
+    const generation = ++this.#generation;
+    const seats = await openSeats(this.#settings, this.#limiter, version, generation, this.#purse);
     const discard = async (): Promise<void> => {
       await Promise.all(seats.map((seat) => seat.close()));
     };
@@ -202,10 +205,13 @@ async function openSeats(
   limiter: SharedLimiter | undefined,
   version: string,
   generation: number,
+  purse: Purse | undefined,
 ): Promise<WorkerSeat[]> {
-  const opening = Array.from({ length: settings.workers }, (_, index) =>
-    openSeat(settings, limiter, version, generation === 0 ? `${index}` : `${index}_r${generation}`),
-  );
+  const asksToSpend = purse?.isLimited === true;
+  const opening = Array.from({ length: settings.workers }, (_, index) => {
+    const place = generation === 0 ? `${index}` : `${index}_r${generation}`;
+    return openSeat(settings, limiter, version, place, asksToSpend);
+  });
   const opened = await Promise.allSettled(opening);
   const seats = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const failed = opened.find((one) => one.status === "rejected");
@@ -220,13 +226,20 @@ async function openSeat(
   limiter: SharedLimiter | undefined,
   version: string,
   place: string,
+  asksToSpend: boolean,
 ): Promise<WorkerSeat> {
   const base = settings.name ?? "reward_loop_worker";
   const name = settings.part === undefined ? base : `${base}_${settings.part}`;
   for (let copy = 1; ; copy++) {
     const seatName = copy === 1 ? `${name}_${place}` : `${name}_${place}_${copy}`;
     try {
-      return await WorkerSeat.open(seatName, { ...settings, version }, limiter, version);
+      return await WorkerSeat.open(
+        seatName,
+        { ...settings, version },
+        limiter,
+        version,
+        asksToSpend,
+      );
     } catch (error) {
       const isTaken = error instanceof ray.ActorAlreadyExistsError && settings.name === undefined;
       if (!isTaken) throw error;

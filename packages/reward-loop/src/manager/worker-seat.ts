@@ -14,6 +14,7 @@ import type { ExecutorTraits } from "../executor/score-executor.ts";
 import { PATIENT, WHENEVER } from "../patience.ts";
 import type { RewardLoopSettings } from "../settings.ts";
 import type { SampleOutcome } from "../outcome.ts";
+import type { Use } from "../spend/purse.ts";
 import { Exchange } from "../travel/exchange.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
 import { fromTables, toTables } from "../travel/table.ts";
@@ -28,6 +29,10 @@ export interface Scored {
   readonly sample: RewardSample;
   readonly lane: string;
   answered(seat: WorkerSeat, outcome: SampleOutcome): void;
+  /** Resolves to whether a call of it may begin. */
+  maySpend(): Promise<boolean>;
+  /** A call of it is over. */
+  spent(use: Use): void;
   /** Its worker died, or can score nothing any more: it has no outcome. */
   lost(): void;
   /** With NotEncodableError where it cannot travel; else as `call` does. */
@@ -38,6 +43,8 @@ export interface Scored {
 interface Life {
   readonly exchange: Exchange<number>;
   readonly underWay: Map<number, Scored>;
+  /** Those that travel by themselves. */
+  readonly alone: Map<number, Scored>;
 }
 
 /** Deaths in a row without one result. As for executors (executor-pool.ts). */
@@ -49,6 +56,7 @@ export class WorkerSeat {
   readonly version: string;
   readonly #settings: RewardLoopSettings;
   readonly #limiter: SharedLimiter | undefined;
+  readonly #asksToSpend: boolean;
   #worker: Promise<WorkerHandle>;
   /** The same, unless it is replaced or lost. */
   #current: WorkerHandle | undefined;
@@ -73,22 +81,29 @@ export class WorkerSeat {
     settings: RewardLoopSettings,
     limiter: SharedLimiter | undefined,
     version: string,
+    asksToSpend: boolean,
   ) {
     this.name = name;
     this.version = version;
     this.#settings = settings;
     this.#limiter = limiter;
+    this.#asksToSpend = asksToSpend;
     this.#worker = Promise.resolve(this.#start());
   }
 
-  /** Resolves when its executors have loaded the user's modules. Rejects with why they cannot, or ActorAlreadyExistsError. */
+  /**
+   * Resolves when its executors have loaded the user's modules. Rejects with why they cannot, or ActorAlreadyExistsError.
+   *
+   * @param asksToSpend before each call: spending has a cap
+   */
   static async open(
     name: string,
     settings: RewardLoopSettings,
     limiter: SharedLimiter | undefined,
     version: string,
+    asksToSpend: boolean,
   ): Promise<WorkerSeat> {
-    const seat = new WorkerSeat(name, settings, limiter, version);
+    const seat = new WorkerSeat(name, settings, limiter, version, asksToSpend);
     const worker = await seat.#worker;
     try {
       await ray.get(worker.ready.remote());
@@ -210,6 +225,7 @@ export class WorkerSeat {
 
   #lifeOf(worker: WorkerHandle): Life {
     const underWay = new Map<number, Scored>();
+    const alone = new Map<number, Scored>();
     const exchange = new Exchange<number>({
       call: (ids) => {
         const given = ids.map((id) => underWay.get(id) as Scored);
@@ -221,7 +237,9 @@ export class WorkerSeat {
       },
       alone: (id) => {
         const scored = underWay.get(id);
-        if (scored !== undefined && underWay.delete(id)) void this.#scoreAlone(scored, worker);
+        if (scored === undefined || !underWay.delete(id)) return;
+        alone.set(id, scored);
+        void this.#scoreAlone(id, scored, worker).finally(() => alone.delete(id));
       },
       arrived: (outcomes) => this.#arrived(outcomes, worker, underWay),
       lost: (error) => {
@@ -230,7 +248,7 @@ export class WorkerSeat {
         underWay.clear();
       },
     });
-    const life = { exchange, underWay };
+    const life = { exchange, underWay, alone };
     return life;
   }
 
@@ -260,10 +278,10 @@ export class WorkerSeat {
   }
 
   /** One that cannot travel is told where in it that is. */
-  async #scoreAlone(scored: Scored, worker: WorkerHandle): Promise<void> {
+  async #scoreAlone(id: number, scored: Scored, worker: WorkerHandle): Promise<void> {
     const { sample, lane } = scored;
     try {
-      scored.answered(this, await ray.get(worker.computeScore.remote(sample, lane), PATIENT));
+      scored.answered(this, await ray.get(worker.computeScore.remote(sample, lane, id), PATIENT));
       this.#heardOf(worker);
       this.release(1);
     } catch (error) {
@@ -293,9 +311,11 @@ export class WorkerSeat {
     }).remote(this.#settings, {
       executorName: `${prefix}${this.#incarnation}_`,
       limiter: this.#limiter?.placeOf(this.name, this.#incarnation),
+      asksToSpend: this.#asksToSpend,
     });
     this.#current = worker;
     this.#life = this.#lifeOf(worker);
+    if (this.#asksToSpend) void this.#followSpending(worker, this.#life);
     if (this.#settings.policy.retry !== undefined) void this.#followPauses(worker);
     return worker;
   }
@@ -315,6 +335,37 @@ export class WorkerSeat {
       }
     } catch {
       // It is gone; whoever has samples there hears of it.
+    }
+  }
+
+  async #followSpending(worker: WorkerHandle, { underWay, alone }: Life): Promise<void> {
+    try {
+      const spending = worker.spending.remote();
+      for (;;) {
+        await ray.wait([spending], WHENEVER);
+        const { done, value: told } = await spending.next();
+        if (done === true) return;
+        for (const note of await ray.get(told)) {
+          const scored = underWay.get(note.sample) ?? alone.get(note.sample);
+          if ("use" in note) scored?.spent(note.use);
+          else void this.#answerSpending(worker, note.call, scored);
+        }
+      }
+    } catch {
+      // It is gone; whoever has samples there hears of it.
+    }
+  }
+
+  async #answerSpending(
+    worker: WorkerHandle,
+    call: number,
+    scored: Scored | undefined,
+  ): Promise<void> {
+    const isAllowed = (await scored?.maySpend()) ?? false;
+    try {
+      await ray.get(worker.maySpend.remote(call, isAllowed));
+    } catch {
+      // It is gone, and its calls with it.
     }
   }
 

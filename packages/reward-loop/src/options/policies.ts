@@ -100,7 +100,7 @@ export const retryOptions = {
     ["infrastructure", "rate-limit", "timeout"],
   ),
   // Infinity: as many as there are failures.
-  /** Further tries that are allowed for each first one, over time. Default: 0.2. */
+  /** Further tries that go out at once for each first one, over time; each that succeeds lets two more go. The others wait, and one each `baseMs` (a second at most) goes in any case: none is lost but by `totalTimeoutMs` (RETRY_BUDGET). Default: 0.2. */
   budget: option(number({ least: 0, infinite: true }), 0.2),
 };
 export interface RetryTable extends Readonly<typeof retryOptions> {}
@@ -121,17 +121,50 @@ export const pricesOptions = {
   perMillionInputTokens: option(least0, price),
   /** The price of a million tokens of answers. Default: nothing. */
   perMillionOutputTokens: option(least0, price),
+  /** The price of a million tokens of prompts that the endpoint had in its cache, where it says how many. Default: that of other prompts. */
+  perMillionCachedInputTokens: option(
+    least0,
+    otherwise(
+      "that of other prompts",
+      ({ perMillionInputTokens = 0 }) => perMillionInputTokens as number,
+    ),
+  ),
+  /** The price of a million tokens of reasoning, where the endpoint says how many. Default: that of other answers. */
+  perMillionReasoningTokens: option(
+    least0,
+    otherwise(
+      "that of other answers",
+      ({ perMillionOutputTokens = 0 }) => perMillionOutputTokens as number,
+    ),
+  ),
   /** The price of a call, whatever it used. Default: nothing. */
   perCall: option(least0, price),
 };
 export interface PricesTable extends Readonly<typeof pricesOptions> {}
 
+/** Of one attempt, with all calls that the function makes. */
+export const mostPerCallOptions = {
+  /** Tokens of the longest prompt. Default: none. */
+  inputTokens: option(
+    least0,
+    otherwise("none", () => 0),
+  ),
+  /** Tokens of the longest answer: the `max_tokens` of the judge. Default: none. */
+  outputTokens: option(
+    least0,
+    otherwise("none", () => 0),
+  ),
+};
+export interface MostPerCallTable extends Readonly<typeof mostPerCallOptions> {}
+
 /** Without what becomes of samples at the cap, which is of functions (functions.ts). */
 export const purseOptions = {
   /** What scores cost by what they say they used (`usage`). */
   prices: option(section<PricesTable>(pricesOptions), {}),
-  /** When that much is spent no sample is begun any more (SPEND_CAP); what is under way then is finished, and may go beyond it. */
+  /** When that much is spent no call is begun any more, nor a further try of one (SPEND_CAP); what is under way then is finished, and may go beyond it without `mostPerCall`. */
   cap: option(least0, undefined),
+  /** The most that one try may use. Its price is set aside while the try is under way, so that the cap is never passed; a try whose usage nobody knows, as it was cut off or does not say, costs that much. */
+  mostPerCall: option(section<MostPerCallTable>(mostPerCallOptions), undefined),
   /** The share of the cap at which there is a warning. With `cap`. Default: 0.8. */
   warnAt: option(number({ above: 0, most: 1 }), 0.8, {
     needs: { names: ["cap"], why: "which it is a share of" },

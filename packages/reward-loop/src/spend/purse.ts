@@ -1,7 +1,9 @@
 /**
- * What judging costs: the price of each score by the tokens that it says it used, their sum, and whether there is anything left to spend. Pure.
+ * What judging costs: the price of calls by the tokens that they used, their sum, and whether there is anything left to
+ * spend on another one. Pure.
  *
  * A purse may be part of another one: what is paid from it is counted there, too, and when that one is empty so is it.
+ * Invariant: with a known most that a call may use, what is spent and what is set aside never exceed the cap.
  */
 
 import { type PricesTable, purseOptions, type PurseTable } from "../options/policies.ts";
@@ -9,10 +11,25 @@ import { withDefaults } from "../options/read.ts";
 import type { OptionsOf, SettingsOf } from "../options/table.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { wholeUsageOf } from "./usage.ts";
+import type { TokenUsage } from "./usage.ts";
 
 /** In any currency. */
 export type Prices = OptionsOf<PricesTable>;
 export type SpendSettings = OptionsOf<PurseTable>;
+
+/** What is known of attempts that are over. */
+export interface Use {
+  readonly attempts: number;
+  readonly usage: TokenUsage | undefined;
+  /** Those among them of which nobody knows what they used. */
+  readonly unknown: number;
+}
+
+/** Whether another call may begin: not before others have ended, perhaps. */
+type Room = "yes" | "later" | "no";
+
+/** Sums of prices are not exact. */
+const tolerance = 1 + 1e-9;
 
 export interface SpendState {
   /** Of which rewards: "" for all of them. */
@@ -37,7 +54,14 @@ export interface PursePlace {
 export class Purse {
   readonly #settings: SettingsOf<PurseTable>;
   readonly #place: PursePlace;
+  /** The price of the most that a call may use; 0: unknown. */
+  readonly #most: number = 0;
+  /** Those whose limit this one is. */
+  readonly #limited: Purse[] = [];
+  readonly #line: ((isAllowed: boolean) => void)[] = [];
   #spent: number;
+  /** For calls that are under way, also of purses that are counted here. */
+  #setAside = 0;
   #told: SpendState["state"] = "free";
 
   /** @param spentBefore in a run that this one goes on with; of what it is counted in, too, and not added there */
@@ -45,14 +69,27 @@ export class Purse {
     this.#settings = withDefaults(purseOptions, settings);
     this.#place = place;
     this.#spent = spentBefore;
+    const { mostPerCall } = this.#settings;
+    if (mostPerCall !== undefined) {
+      const { inputTokens, outputTokens } = mostPerCall;
+      const usage = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+      this.#most = this.costOf({ attempts: 1, usage, unknown: 0 });
+    }
+    if (place.limitedBy !== undefined) place.limitedBy.#limited.push(this);
   }
 
   get spent(): number {
     return this.#spent;
   }
 
+  /** No call may begin any more. */
   get isEmpty(): boolean {
-    return this.state.state === "reached" || this.#place.limitedBy?.isEmpty === true;
+    return this.#roomFor(this.#most) === "no";
+  }
+
+  /** There may come a time when no call may begin any more. */
+  get isLimited(): boolean {
+    return this.#settings.cap !== undefined || this.#place.limitedBy?.isLimited === true;
   }
 
   /** Counted in no other one. */
@@ -63,33 +100,106 @@ export class Purse {
   get state(): SpendState {
     const { cap, warnAt } = this.#settings;
     const share = cap === undefined ? 0 : this.#spent / cap;
-    // A cap of 0 is reached before anything is spent.
-    const isReached = cap !== undefined && this.#spent >= cap;
+    const isReached = this.#ownRoomFor(this.#most) === "no";
     const state = isReached ? "reached" : share >= warnAt ? "near" : "free";
     return { name: this.#place.name, spent: this.#spent, cap, state };
   }
 
-  /** What that cost, which is added to the sum. Attempts that failed cost their call, and the tokens that they said they used. */
+  /** What an outcome cost, which is added to the sum. Attempts that failed cost their call, and the tokens that they used. */
   pay(outcome: SampleOutcome): number {
-    const { perMillionInputTokens, perMillionOutputTokens, perCall } = this.#settings.prices;
-    const usage = wholeUsageOf(outcome);
-    const cost =
-      perCall * outcome.attempts +
-      ((usage?.inputTokens ?? 0) * perMillionInputTokens +
-        (usage?.outputTokens ?? 0) * perMillionOutputTokens) /
-        1e6;
-    this.#add(cost);
+    const cost = this.costOf(useOf(outcome));
+    this.settle(cost, 0);
     return cost;
   }
 
-  #add(cost: number): void {
-    this.#spent += cost;
+  costOf({ attempts, usage, unknown }: Use): number {
+    const {
+      perCall = 0,
+      perMillionInputTokens: input = 0,
+      perMillionOutputTokens: output = 0,
+      perMillionCachedInputTokens: cached = input,
+      perMillionReasoningTokens: reasoning = output,
+    } = this.#settings.prices;
+    const beyondCall = Math.max(0, this.#most - perCall);
+    const {
+      inputTokens = 0,
+      outputTokens = 0,
+      cachedInputTokens = 0,
+      reasoningTokens = 0,
+    } = usage ?? {};
+    const perMillion =
+      (inputTokens - cachedInputTokens) * input +
+      cachedInputTokens * cached +
+      (outputTokens - reasoningTokens) * output +
+      reasoningTokens * reasoning;
+    return perCall * attempts + perMillion / 1e6 + unknown * beyondCall;
+  }
+
+  /**
+   * Resolves to whether a call may begin, when that is sure: where calls that are under way may turn out to have left
+   * enough, it waits for them, behind those who came before. Each that may is to be settled.
+   */
+  claim(): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#line.push(resolve);
+      this.#serve();
+    });
+  }
+
+  /** Adds to what is spent. @param calls that are under way no more */
+  settle(cost: number, calls: number): void {
+    this.#change(cost, -calls * this.#most);
+  }
+
+  #roomFor(amount: number): Room {
+    const own = this.#ownRoomFor(amount);
+    const { limitedBy } = this.#place;
+    const limit = limitedBy === undefined ? "yes" : limitedBy.#roomFor(amount);
+    if (own === "no" || limit === "no") return "no";
+    return own === "later" ? own : limit;
+  }
+
+  #ownRoomFor(amount: number): Room {
+    const { cap } = this.#settings;
+    if (cap === undefined) return "yes";
+    // A cap of 0 is reached before anything is spent.
+    if (this.#spent >= cap) return "no";
+    if (amount === 0 || this.#spent + this.#setAside + amount <= cap * tolerance) return "yes";
+    return this.#spent + amount <= cap * tolerance && this.#setAside > 0 ? "later" : "no";
+  }
+
+  /** Lets in whoever may, in order. */
+  #serve(): void {
+    for (;;) {
+      const [first] = this.#line;
+      const room = this.#roomFor(this.#most);
+      if (first === undefined || room === "later") return;
+      this.#line.shift();
+      if (room === "yes") this.#change(0, this.#most);
+      first(room === "yes");
+    }
+  }
+
+  #change(spent: number, setAside: number): void {
+    this.#spent += spent;
+    // Sums of prices are not exact, and nothing less than nothing is set aside.
+    const left = this.#setAside + setAside;
+    this.#setAside = left > this.#most * 1e-6 ? left : 0;
     const state = this.state;
     if (state.state !== "free" && state.state !== this.#told) {
       this.#told = state.state;
       this.#place.warn?.(state);
     }
     const { countedIn } = this.#place;
-    if (countedIn !== undefined) countedIn.#add(cost);
+    if (countedIn !== undefined) countedIn.#change(spent, setAside);
+    if (spent === 0 && setAside >= 0) return;
+    this.#serve();
+    for (const one of this.#limited) one.#serve();
   }
+}
+
+/** What an outcome says of all its attempts. */
+export function useOf(outcome: SampleOutcome): Use {
+  const { attempts, unknownUse: unknown = 0 } = outcome;
+  return { attempts, usage: wholeUsageOf(outcome), unknown };
 }

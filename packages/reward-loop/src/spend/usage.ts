@@ -1,64 +1,156 @@
-/** What a judge's answer cost in tokens: `usage` among a score's extra info, in the names of OpenAI's API or of the AI SDK. */
+/**
+ * What a judge's answer cost in tokens: `usage` among a score's extra info, in the names of OpenAI's APIs, Anthropic's,
+ * DeepSeek's or the AI SDK's.
+ *
+ * Input counts all of the prompt, also what the endpoint had cached; output counts all that was generated, also the
+ * reasoning that nobody sees, whichever of the two an API counts apart.
+ */
 
 export interface TokenUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly totalTokens: number;
+  /** Part of `inputTokens` that the endpoint read from its cache, where it says so. */
+  readonly cachedInputTokens?: number;
+  /** Part of `outputTokens` that was reasoning, where the endpoint says so. */
+  readonly reasoningTokens?: number;
 }
 
 /** Undefined where nothing is said of it. */
 export function usageOf(extraInfo: Readonly<Record<string, unknown>>): TokenUsage | undefined {
   const { usage } = extraInfo;
-  if (typeof usage !== "object" || usage === null) return undefined;
-  const parts = usage as Readonly<Record<string, unknown>>;
-  const inputTokens = countOf(
-    parts["prompt_tokens"] ?? parts["input_tokens"] ?? parts["inputTokens"],
-  );
-  const outputTokens = countOf(
-    parts["completion_tokens"] ?? parts["output_tokens"] ?? parts["outputTokens"],
-  );
-  const total = countOf(parts["total_tokens"] ?? parts["totalTokens"]);
-  if (inputTokens === undefined && outputTokens === undefined && total === undefined) {
+  if (!isObject(usage)) return undefined;
+  const said = firstIn(usage);
+  const cached =
+    said("cachedInputTokens", "prompt_cache_hit_tokens") ??
+    inside(usage, inputDetails, "cached_tokens", "cacheReadTokens");
+  const reasoning =
+    said("reasoningTokens", "reasoning_tokens") ??
+    inside(usage, outputDetails, "reasoning_tokens", "reasoningTokens");
+  // Anthropic counts what its cache read and wrote beside the input.
+  const cacheRead = said("cache_read_input_tokens");
+  const apart = (cacheRead ?? 0) + (said("cache_creation_input_tokens") ?? 0);
+  const prompt = said("prompt_tokens", "input_tokens", "inputTokens");
+  const inputTokens = prompt === undefined ? undefined : prompt + apart;
+  const generated = said("completion_tokens", "output_tokens", "outputTokens");
+  const total = said("total_tokens", "totalTokens");
+  if (inputTokens === undefined && generated === undefined && total === undefined) {
     return undefined;
   }
-  const sum = total ?? (inputTokens ?? 0) + (outputTokens ?? 0);
+  const known = (inputTokens ?? 0) + (generated ?? 0);
+  // xAI and Gemini count reasoning beside the output: the total says so.
+  const isApart = reasoning !== undefined && total !== undefined && total >= known + reasoning;
+  const outputTokens =
+    generated === undefined || !isApart || inputTokens === undefined
+      ? generated
+      : generated + reasoning;
+  const sum = Math.max(total ?? 0, (inputTokens ?? 0) + (outputTokens ?? 0));
   const output = outputTokens ?? (inputTokens === undefined ? 0 : Math.max(0, sum - inputTokens));
+  const input = inputTokens ?? Math.max(0, sum - output);
   return {
-    inputTokens: inputTokens ?? Math.max(0, sum - output),
+    inputTokens: input,
     outputTokens: output,
     totalTokens: sum,
+    ...part("cachedInputTokens", cached ?? cacheRead, input),
+    ...part("reasoningTokens", reasoning, output),
   };
 }
 
 type ExtraInfo = Readonly<Record<string, unknown>>;
 
 /** What an outcome says of it. */
-type Answered =
+type Answered = (
   | { readonly valid: true; readonly rewardExtraInfo: ExtraInfo }
-  | { readonly valid: false; readonly error: { readonly rewardExtraInfo?: ExtraInfo } };
+  | { readonly valid: false; readonly error: { readonly rewardExtraInfo?: ExtraInfo } }
+) & { readonly used?: TokenUsage };
 
-/** What its function said last, whatever came of it. */
+/** What the last attempt used, whatever came of it: by what its function says or by what the client saw, whichever is more. */
 export function lastUsageOf(outcome: Answered): TokenUsage | undefined {
-  return usageOf((outcome.valid ? outcome : outcome.error).rewardExtraInfo ?? {});
+  const said = usageOf((outcome.valid ? outcome : outcome.error).rewardExtraInfo ?? {});
+  return larger(said, outcome.used);
 }
 
-/** Of all its tries, as far as they said so. */
+/** What all attempts used, as far as it is known. */
 export function wholeUsageOf(
   outcome: Answered & { readonly usageBefore?: TokenUsage },
 ): TokenUsage | undefined {
   return together(outcome.usageBefore, lastUsageOf(outcome));
 }
 
+/** Two accounts of the same calls: the one that knows of more. */
+export function larger(
+  one: TokenUsage | undefined,
+  other: TokenUsage | undefined,
+): TokenUsage | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return other.totalTokens > one.totalTokens ? other : one;
+}
+
+/** The sum of the usage of different calls. */
 export function together(
   one: TokenUsage | undefined,
   other: TokenUsage | undefined,
 ): TokenUsage | undefined {
   if (one === undefined || other === undefined) return one ?? other;
+  const sumOf = (name: "cachedInputTokens" | "reasoningTokens"): Partial<TokenUsage> =>
+    one[name] === undefined && other[name] === undefined
+      ? {}
+      : { [name]: (one[name] ?? 0) + (other[name] ?? 0) };
   return {
     inputTokens: one.inputTokens + other.inputTokens,
     outputTokens: one.outputTokens + other.outputTokens,
     totalTokens: one.totalTokens + other.totalTokens,
+    ...sumOf("cachedInputTokens"),
+    ...sumOf("reasoningTokens"),
   };
+}
+
+/** OpenAI's chat and responses, the AI SDK. */
+const inputDetails = [
+  "prompt_tokens_details",
+  "input_tokens_details",
+  "inputTokenDetails",
+] as const;
+const outputDetails = [
+  "completion_tokens_details",
+  "output_tokens_details",
+  "outputTokenDetails",
+] as const;
+
+function inside(
+  usage: ExtraInfo,
+  details: readonly string[],
+  ...names: readonly string[]
+): number | undefined {
+  for (const one of details) {
+    const detail = usage[one];
+    const count = isObject(detail) ? firstIn(detail)(...names) : undefined;
+    if (count !== undefined) return count;
+  }
+  return undefined;
+}
+
+function firstIn(counts: ExtraInfo): (...names: readonly string[]) => number | undefined {
+  return (...names) => {
+    for (const name of names) {
+      const count = countOf(counts[name]);
+      if (count !== undefined) return count;
+    }
+    return undefined;
+  };
+}
+
+/** A part is no more than its whole, whatever the endpoint says. */
+function part(
+  name: "cachedInputTokens" | "reasoningTokens",
+  count: number | undefined,
+  whole: number,
+): Partial<TokenUsage> {
+  return count === undefined ? {} : { [name]: Math.min(count, whole) };
+}
+
+function isObject(value: unknown): value is ExtraInfo {
+  return typeof value === "object" && value !== null;
 }
 
 function countOf(value: unknown): number | undefined {

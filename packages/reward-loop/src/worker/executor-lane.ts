@@ -17,12 +17,18 @@ import type { ActorHandle, DeathCause, ObjectRef } from "@rayling/core";
 import type { RunTable } from "../executor/run-table.ts";
 import { newRunTable } from "../executor/run-tables.ts";
 import { ScoreExecutorActor } from "../executor/score-executor.ts";
-import type { ExecutorTraits, ScoreExecutor, ScoreReply } from "../executor/score-executor.ts";
+import type {
+  ExecutorTraits,
+  ScoreExecutor,
+  ScoreReply,
+  SignOfLife,
+} from "../executor/score-executor.ts";
 import type { ScoreWork } from "../executor/score-work.ts";
 import { blockedFailure, deathFailure, givenUpFailure, timeoutFailure } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
 import { PATIENT } from "../patience.ts";
 import type { ExecutorSettings } from "../settings.ts";
+import type { TokenUsage } from "../spend/usage.ts";
 import { Exchange } from "../travel/exchange.ts";
 import type { ExchangeOwner } from "../travel/exchange.ts";
 import { fromTables, toTables } from "../travel/table.ts";
@@ -73,6 +79,8 @@ interface Flight {
   isGivenUp: boolean;
   /** It was at work when the thread gave a sign of life, and too late. */
   isEndless: boolean;
+  /** What its answers used, as far as is known while there is no reply. */
+  used: TokenUsage | undefined;
 }
 
 /** Of a sample, which goes with others; anything else goes by itself. */
@@ -185,6 +193,7 @@ export class ExecutorLane {
       giveUp: undefined,
       isGivenUp: false,
       isEndless: false,
+      used: undefined,
     };
     this.#flights.set(id, flight);
     job.ageMs = () => (this.#flights.has(id) ? this.#table.ageMs(slot) : undefined);
@@ -251,7 +260,7 @@ export class ExecutorLane {
         for (const flight of flights) {
           const { job } = flight;
           unheard(flight);
-          settleByReply(job, error);
+          settleByReply(job, error, flight.used);
           job.over();
         }
       },
@@ -261,6 +270,7 @@ export class ExecutorLane {
   #arrived(id: number, reply: ScoreReply): void {
     const flight = this.#flights.get(id) ?? this.#overdue.get(id);
     if (flight === undefined) return;
+    flight.used = reply.used;
     if (reply.ok === undefined) void this.#fly(flight, () => this.#actor.reply.remote(id));
     else this.#landed(flight, reply);
   }
@@ -290,7 +300,7 @@ export class ExecutorLane {
     unheard(flight);
     if (this.#flights.delete(id)) {
       this.#stoodReady(flight, isReply(reply) ? reply.latencyMs : 0);
-      settleByReply(job, reply);
+      settleByReply(job, reply, flight.used);
     } else this.#overdue.delete(id);
     job.over();
     if (isReply(reply)) this.#overlaps ||= reply.overlaps;
@@ -359,9 +369,9 @@ export class ExecutorLane {
     this.#askedAt = performance.now();
     this.#looks = 0;
     const givenUp = [...this.#flights.values()].filter((flight) => flight.isGivenUp);
-    let done: readonly number[];
+    let sign: SignOfLife;
     try {
-      done = await ray.get(this.#actor.breathe.remote());
+      sign = await ray.get(this.#actor.breathe.remote());
     } catch {
       // The end of the actor is told to the runs in flight.
       return;
@@ -369,6 +379,11 @@ export class ExecutorLane {
     this.#askedAt = undefined;
     this.#heardAt = performance.now();
     if (this.#state === "ended") return;
+    const { done } = sign;
+    for (const [id, used] of sign.used) {
+      const flight = this.#flights.get(id);
+      if (flight !== undefined) flight.used = used;
+    }
     for (const flight of this.#overdue.values()) {
       // It was begun in spite of having been given up.
       flight.isEndless ||= this.#table.hasStarted(flight.slot) && !done.includes(flight.id);
@@ -393,7 +408,7 @@ export class ExecutorLane {
     this.#flights.delete(flight.id);
     this.#overdue.set(flight.id, flight);
     this.#stoodReady(flight, ageMs);
-    settleInvalid(flight.job, failure, ageMs);
+    settleInvalid(flight.job, failure, ageMs, flight);
     this.#abort(flight);
   }
 
@@ -437,7 +452,7 @@ export class ExecutorLane {
     this.#flights.delete(culprit.id);
     this.#overdue.set(culprit.id, culprit);
     this.#stoodReady(culprit, ageMs);
-    settleInvalid(culprit.job, failure, ageMs);
+    settleInvalid(culprit.job, failure, ageMs, culprit);
   }
 
   #died(cause: DeathCause): void {

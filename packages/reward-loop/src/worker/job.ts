@@ -5,6 +5,7 @@ import type { ScoreReply } from "../executor/score-executor.ts";
 import type { ScoreWork } from "../executor/score-work.ts";
 import { failureOf, givenUpFailure } from "../outcome.ts";
 import type { AttemptOutcome, ScoreFailure } from "../outcome.ts";
+import type { TokenUsage } from "../spend/usage.ts";
 
 export interface Job {
   readonly work: ScoreWork;
@@ -60,25 +61,43 @@ export function settleInvalid(
   job: Job,
   error: ScoreFailure,
   latencyMs: number,
-  announced?: AnnouncedLimits,
+  { announced, used }: Seen = {},
 ): void {
   job.attempts += 1;
-  job.settle({ valid: false, error, latencyMs, ...toldBy(job) }, announced);
+  job.settle(
+    { valid: false, error, latencyMs, ...toldBy(job), ...(used === undefined ? {} : { used }) },
+    announced,
+  );
 }
 
-/** By what the call of an executor came to: its reply, or what it rejected with. */
-export function settleByReply(job: Job, reply: unknown): void {
+/** What the client saw of the endpoint. */
+interface Seen {
+  readonly announced?: AnnouncedLimits | undefined;
+  readonly used?: TokenUsage | undefined;
+}
+
+/**
+ * By what the call of an executor came to: its reply, or what it rejected with.
+ *
+ * @param used what it used, where the reply cannot say so
+ */
+export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void {
   // Not an answer of the executor but of the runtime, most likely: what the function returned cannot travel.
   if (!isReply(reply)) {
     const failure = failureOf(reply);
     const isUnsendable = (reply as { code?: unknown } | undefined)?.code === "NOT_ENCODABLE";
-    return settleInvalid(job, isUnsendable ? { ...failure, code: "NOT_ENCODABLE" } : failure, 0);
+    const told = isUnsendable ? ({ ...failure, code: "NOT_ENCODABLE" } as const) : failure;
+    return settleInvalid(job, told, 0, used === undefined ? {} : { used });
   }
   const { latencyMs, announced } = reply;
-  if (!reply.ok) return settleInvalid(job, reply.error, latencyMs, announced);
+  if (!reply.ok) return settleInvalid(job, reply.error, latencyMs, reply);
   const { rewardScore, rewardExtraInfo, readsContext } = reply;
   job.attempts += 1;
-  const told = { ...toldBy(job), ...(readsContext === true ? { readsContext } : {}) };
+  const told = {
+    ...toldBy(job),
+    ...(readsContext === true ? { readsContext } : {}),
+    ...(reply.used === undefined ? {} : { used: reply.used }),
+  };
   job.settle({ valid: true, rewardScore, rewardExtraInfo, latencyMs, ...told }, announced);
 }
 

@@ -23,6 +23,8 @@ import { ExecutorPool } from "./executor-pool.ts";
 import { PauseCount } from "./pause-count.ts";
 import { ScoreAttempts } from "./score-attempts.ts";
 import { readyOf, Slots } from "./slots.ts";
+import { SpendDesk } from "./spend-desk.ts";
+import type { SpendNote } from "./spend-desk.ts";
 
 /** Where a worker stands among its kind. */
 export interface WorkerPlace {
@@ -32,6 +34,8 @@ export interface WorkerPlace {
   readonly limiter:
     | { readonly handle: ActorHandle<RewardLimiter>; readonly holder: string }
     | undefined;
+  /** Whether the loop is asked before each call: spending has a cap. */
+  readonly asksToSpend: boolean;
 }
 
 /** Samples under their ids, each with its lane. */
@@ -49,13 +53,15 @@ export class RewardLoopWorker {
   readonly #attempts: ScoreAttempts;
   readonly #limiter: LimiterClient | undefined;
   readonly #pauses: PauseCount = new PauseCount();
+  readonly #spending: SpendDesk = new SpendDesk();
   readonly #outbox: Outbox<TakenOutcome> = new Outbox();
   /** Why, of those that were rejected. */
   readonly #rejected: Map<number, unknown> = new Map();
 
-  constructor(settings: ExecutorSettings, { executorName, limiter }: WorkerPlace) {
+  constructor(settings: ExecutorSettings, { executorName, limiter, asksToSpend }: WorkerPlace) {
     const { policy, concurrency } = settings;
-    const slots = new Slots(concurrency + readyOf(settings));
+    // What may spend is at work, and does not stand ready while all is spent by others.
+    const slots = new Slots(concurrency + (asksToSpend ? 0 : readyOf(settings)));
     this.#pool = new ExecutorPool(settings, (count) => `${executorName}${count}`);
     this.#limiter =
       limiter &&
@@ -65,6 +71,7 @@ export class RewardLoopWorker {
       run: (sample, options) => this.#pool.submit({ kind: "sample", sample }, options),
       inSlot: (work) => slots.run(work),
       limiter: this.#limiter,
+      spending: asksToSpend ? this.#spending : undefined,
       onPause: (change) => this.#pauses.add(change),
     });
   }
@@ -104,6 +111,16 @@ export class RewardLoopWorker {
     yield* this.#pauses.changes();
   }
 
+  /** Calls that want to begin, and what others used, as it comes. Never ends. */
+  async *spending(): AsyncGenerator<readonly SpendNote[]> {
+    yield* this.#spending.notes();
+  }
+
+  /** Whether that call may begin. */
+  async maySpend(call: number, isAllowed: boolean): Promise<void> {
+    this.#spending.answer(call, isAllowed);
+  }
+
   /** Begins them, of which there may be none, and resolves to the outcomes that are there by then, of these and of others. */
   async take({ ids, lanes, samples }: WorkChunk): Promise<NumberedRows> {
     const places = fromTables(lanes) as { readonly lane: string }[];
@@ -124,9 +141,14 @@ export class RewardLoopWorker {
    * Rejects only if nothing can be scored any more: ExecutorStartError, why the user's modules do not load, or why the limiter is gone.
    *
    * @param lane whose share of the endpoint it takes
+   * @param id under which it asks whether it may spend; without one it asks nobody
    */
-  async computeScore(sample: RewardSample, lane: string = "training"): Promise<SampleOutcome> {
-    return this.#attempts.score(sample, lane);
+  async computeScore(
+    sample: RewardSample,
+    lane: string = "training",
+    id?: number,
+  ): Promise<SampleOutcome> {
+    return this.#attempts.score(sample, lane, id);
   }
 
   /** One outcome per row, in order. Takes `DataProto.toData()`. Rejects also with InvalidBatchError. */
@@ -136,7 +158,7 @@ export class RewardLoopWorker {
   }
 
   #score(id: number, sample: RewardSample, lane: string = "training"): void {
-    this.#attempts.score(sample, lane).then(
+    this.#attempts.score(sample, lane, id).then(
       (outcome) => this.#outbox.push(id, outcome),
       (error: unknown) => {
         this.#rejected.set(id, error);

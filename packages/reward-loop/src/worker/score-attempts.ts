@@ -14,11 +14,13 @@ import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { maxRetryAfterMs, RetryPolicy } from "../faults/retry-policy.ts";
 import type { LimiterClient } from "../limits/limiter-client.ts";
 import type { LimitReport } from "../limits/limiter.ts";
-import { totalTimeoutFailure } from "../outcome.ts";
-import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
+import type { AttemptOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
 import type { PolicySettings } from "../policy-settings.ts";
+import type { Use } from "../spend/purse.ts";
 import type { SubmitOptions } from "./executor-pool.ts";
-import { lastUsageOf, together, usageOf } from "../spend/usage.ts";
+import type { SpendDesk } from "./spend-desk.ts";
+import { lastUsageOf, together } from "../spend/usage.ts";
 import type { TokenUsage } from "../spend/usage.ts";
 
 export interface AttemptParts {
@@ -27,6 +29,8 @@ export interface AttemptParts {
   /** Resolves to what `work` does when there is a slot for it. */
   readonly inSlot: <Result>(work: () => Promise<Result>) => Promise<Result>;
   readonly limiter: LimiterClient | undefined;
+  /** Asked before each call, and told of each that is over, where spending has a cap. */
+  readonly spending?: Pick<SpendDesk, "mayBegin" | "ended"> | undefined;
   /** One more, or one less, waits for its next try and has no slot. */
   readonly onPause: (change: 1 | -1) => void;
 }
@@ -38,6 +42,10 @@ interface Tally {
   waitedMs: number;
   /** Of tries before the last one. */
   usageBefore?: TokenUsage;
+  /** What it failed of, while its next try waits for the budget. */
+  heldBack?: ScoreFailure | undefined;
+  /** With those that are under way. Kept where somebody asks for it. */
+  unknownUse?: number;
 }
 
 export class ScoreAttempts {
@@ -52,30 +60,42 @@ export class ScoreAttempts {
     this.#parts = parts;
     this.#retry = settings.retry && new RetryPolicy(settings.retry);
     this.#hedge = settings.hedge && new HedgePolicy(settings.hedge);
-    this.#isPlain = [settings.retry, settings.hedge, settings.totalTimeoutMs, parts.limiter].every(
-      (one) => one === undefined,
-    );
+    this.#isPlain = [
+      settings.retry,
+      settings.hedge,
+      settings.totalTimeoutMs,
+      parts.limiter,
+      parts.spending,
+    ].every((one) => one === undefined);
   }
 
-  /** Rejects only as `run` and the limiter do: when nothing can be scored any more. */
-  score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
-    return this.#isPlain ? this.#once(sample) : this.#withPolicies(sample, lane);
+  /**
+   * Rejects only as `run` and the limiter do: when nothing can be scored any more.
+   *
+   * @param id under which its calls are asked for, where spending has a cap; without one it asks nobody
+   */
+  score(sample: RewardSample, lane: string, id?: number): Promise<SampleOutcome> {
+    return this.#isPlain ? this.#once(sample) : this.#withPolicies({ sample, lane, id });
   }
 
-  async #withPolicies(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+  async #withPolicies(given: Given): Promise<SampleOutcome> {
     const { totalTimeoutMs } = this.#settings;
     const tally: Tally = { attempts: 0, waitedMs: 0 };
-    if (totalTimeoutMs === undefined) return this.#untilDone(sample, lane, tally, undefined);
+    if (totalTimeoutMs === undefined) return this.#untilDone(given, tally, undefined);
     const over = new AbortController();
     const late = Promise.withResolvers<SampleOutcome>();
     const timer = setTimeout(() => {
-      const error = totalTimeoutFailure(totalTimeoutMs);
+      const { heldBack, ...measured } = tally;
+      const error =
+        heldBack === undefined
+          ? totalTimeoutFailure(totalTimeoutMs)
+          : retryBudgetFailure(totalTimeoutMs, heldBack);
       // What has not begun is told at once, and is no attempt.
       over.abort(error);
-      late.resolve({ valid: false, error, latencyMs: 0, ...tally });
+      late.resolve({ valid: false, error, latencyMs: 0, ...measured });
     }, totalTimeoutMs);
     try {
-      return await Promise.race([late.promise, this.#untilDone(sample, lane, tally, over.signal)]);
+      return await Promise.race([late.promise, this.#untilDone(given, tally, over.signal)]);
     } finally {
       clearTimeout(timer);
     }
@@ -96,57 +116,74 @@ export class ScoreAttempts {
 
   /** Rejects with the signal's reason, too, when nobody waits any more. */
   async #untilDone(
-    sample: RewardSample,
-    lane: string,
+    given: Given,
     tally: Tally,
     signal: AbortSignal | undefined,
   ): Promise<SampleOutcome> {
     this.#retry?.began();
+    let failed: ScoreFailure | undefined;
     for (let tries = 1; ; tries++) {
-      const outcome = await this.#try(sample, tries === 1 ? lane : "recovery", tally, signal);
-      const pauseMs = this.#pauseMs(outcome, tries);
-      if (pauseMs === undefined) return { ...outcome, ...tally };
+      const lane = tries === 1 ? given.lane : "recovery";
+      const outcome = await this.#try({ ...given, lane }, tally, signal);
+      if (outcome.valid) {
+        if (tries > 1) this.#retry?.succeeded();
+        return { ...outcome, ...tally };
+      }
+      const { error } = outcome;
+      const pauseMs = this.#retry?.delayMs(tries, classOf(error), error.retryAfterMs);
+      if (pauseMs === undefined) return { ...outcome, error: withReason(error, failed), ...tally };
+      failed = error;
       const used = together(tally.usageBefore, lastUsageOf(outcome));
       if (used !== undefined) tally.usageBefore = used;
-      await this.#pause(pauseMs, tally, signal);
+      await this.#pause(pauseMs, error, tally, signal);
     }
   }
 
-  /** How long until the next try; undefined: this is the outcome. */
-  #pauseMs(outcome: AttemptOutcome, tries: number): number | undefined {
-    if (outcome.valid) return undefined;
-    return this.#retry?.delayMs(tries, classOf(outcome.error), outcome.error.retryAfterMs);
-  }
-
-  async #pause(ms: number, tally: Tally, signal: AbortSignal | undefined): Promise<void> {
+  /** Until the next try: its own pause, and then its turn by the budget for all. */
+  async #pause(
+    ms: number,
+    failure: ScoreFailure,
+    tally: Tally,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const fromMs = performance.now();
     this.#parts.onPause(1);
     try {
       await delay(ms, undefined, signal === undefined ? {} : { signal });
-      tally.waitedMs += ms;
+      if (this.#retry?.isUsedUp === true) tally.heldBack = failure;
+      await this.#retry?.turn(signal);
+      delete tally.heldBack;
+      tally.waitedMs += performance.now() - fromMs;
     } finally {
       this.#parts.onPause(-1);
     }
   }
 
   /** One try: a call, and a second one beside it if that is worth it. */
-  #try(
-    sample: RewardSample,
-    lane: string,
-    tally: Tally,
-    signal: AbortSignal | undefined,
-  ): Promise<AttemptOutcome> {
+  #try(given: Given, tally: Tally, signal: AbortSignal | undefined): Promise<AttemptOutcome> {
     const askedMs = performance.now();
     return this.#parts.inSlot(async () => {
       signal?.throwIfAborted();
-      const call = { sample, lane, tally, signal, askedMs };
+      const call = { ...given, tally, signal, askedMs };
       return this.#hedge === undefined ? this.#call(call) : this.#hedged(call);
     });
   }
 
-  async #call({ sample, lane, tally, signal, askedMs, late, pair }: Call): Promise<AttemptOutcome> {
+  async #call(call: Call): Promise<AttemptOutcome> {
+    const { sample, lane, tally, signal, askedMs, late, pair } = call;
     const { limiter, run } = this.#parts;
     const tokens = this.#settings.limits?.tokensPerRequest ?? 0;
     let lease = await limiter?.acquire({ lane, tokens }, signal);
+    const spending = this.#spendingOf(call);
+    try {
+      if (!(await spending.mayBegin())) {
+        lease?.release({ outcome: "unknown", tokens: 0 });
+        return unpaid;
+      }
+    } catch (error) {
+      lease?.release({ outcome: "unknown", tokens: 0 });
+      throw error;
+    }
     let sentMs = performance.now();
     let isOver = false;
     const at = pair?.length ?? 0;
@@ -172,6 +209,7 @@ export class ScoreAttempts {
       const next = await limiter?.acquire({ lane: "recovery", tokens }, signal);
       if (isOver) return next?.release({ outcome: "unknown", tokens: 0 });
       lease = next;
+      await spending.again();
       sent = this.#hedge?.sent(ageMs, isLate ? undefined : onLate);
       sentMs = performance.now();
       tally.waitedMs += sentMs - againMs;
@@ -193,6 +231,7 @@ export class ScoreAttempts {
           else sent?.failed();
           tally.attempts += one.attempts - 1;
           tally.waitedMs += one.readyMs ?? 0;
+          spending.ended(one);
         },
         ...(limiter === undefined && sent === undefined ? {} : { beforeAgain }),
         over: () => {
@@ -202,10 +241,50 @@ export class ScoreAttempts {
       });
       const { readyMs: _counted, ...told } = outcome;
       return told;
+    } catch (error) {
+      if (error !== isUnpaid) throw error;
+      // Its executor ended, and nothing is left for another call.
+      return unpaid;
     } finally {
       signal?.removeEventListener("abort", givenUp);
       sent?.failed();
     }
+  }
+
+  /** What one call, with those that take its place when its executor ends, has to do with the purse. */
+  #spendingOf({ id, tally, signal }: Call): CallSpending {
+    const { spending } = this.#parts;
+    if (spending === undefined || id === undefined) return freeOfCharge;
+    let underWay = 0;
+    const mayBegin = async (): Promise<boolean> => {
+      const asked = spending.mayBegin(id);
+      const isAllowed = await unlessAborted(asked, signal).catch((error: unknown) => {
+        // It is allowed to nobody any more.
+        void asked.then((isLate) => isLate && spending.ended(id, nothingUsed));
+        throw error;
+      });
+      if (!isAllowed) return false;
+      underWay += 1;
+      tally.unknownUse = (tally.unknownUse ?? 0) + 1;
+      return true;
+    };
+    return {
+      mayBegin,
+      again: async () => {
+        spending.ended(id, { attempts: 1, usage: undefined, unknown: 1 });
+        underWay -= 1;
+        if (!(await mayBegin())) throw isUnpaid;
+      },
+      ended: (outcome) => {
+        if (underWay === 0) return;
+        underWay -= 1;
+        const attempts = Math.min(1, outcome.attempts);
+        const usage = lastUsageOf(outcome);
+        const isUnknown = attempts > 0 && usage === undefined && mayHaveUsed(outcome);
+        if (!isUnknown) tally.unknownUse = (tally.unknownUse ?? 0) - 1;
+        spending.ended(id, { attempts, usage, unknown: isUnknown ? 1 : 0 });
+      },
+    };
   }
 
   /** The first that is valid, and the other is given up; what the first call came to where none is. */
@@ -245,15 +324,79 @@ export class ScoreAttempts {
   }
 }
 
+/** What is not tried again because of the purse says what it had failed of. */
+function withReason(error: ScoreFailure, before: ScoreFailure | undefined): ScoreFailure {
+  if (error.code !== "SPEND_CAP" || before === undefined) return error;
+  return { ...error, message: `${error.message}; before that it failed: ${before.message}` };
+}
+
 /** Of a call whose end nobody heard of. */
 const isCutOff: LimitReport = { outcome: "unknown", isCut: true };
 
 /** The other call of a hedge has answered. */
 const isNeedless = new DOMException("another call of it was quicker", "AbortError");
 
-interface Call {
+interface Given {
   readonly sample: RewardSample;
   readonly lane: string;
+  readonly id: number | undefined;
+}
+
+interface CallSpending {
+  /** Resolves to whether it may begin; rejects with the signal's reason. */
+  readonly mayBegin: () => Promise<boolean>;
+  /** Its executor ended: it may have used something, and begins anew when this resolves. Rejects with `isUnpaid` where it may not. */
+  readonly again: () => Promise<void>;
+  readonly ended: (outcome: AttemptOutcome) => void;
+}
+
+const freeOfCharge: CallSpending = {
+  mayBegin: async () => true,
+  again: async () => undefined,
+  ended: () => undefined,
+};
+
+const nothingUsed: Use = { attempts: 0, usage: undefined, unknown: 0 };
+
+const isUnpaid = new Error("all that may be spent is spent");
+
+/** It is not an attempt. */
+const unpaid: AttemptOutcome = {
+  valid: false,
+  error: {
+    code: "SPEND_CAP",
+    name: "SpendCapError",
+    message: "it was not asked: what is left may not be enough to pay for it",
+  },
+  latencyMs: 0,
+  attempts: 0,
+};
+
+/** Codes of connections that were never made. */
+const unreached = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/;
+
+/** Whether an attempt that says nothing of its usage may have used something: not one that its endpoint refused, or that did not reach it. */
+function mayHaveUsed(outcome: AttemptOutcome): boolean {
+  if (outcome.valid) return true;
+  const { code, status = 0, errorCode = "" } = outcome.error;
+  const isCalled = code === "SCORE_THREW" || classOf(outcome.error) !== "data";
+  return isCalled && status < 400 && !unreached.test(errorCode);
+}
+
+function unlessAborted<Value>(
+  promise: Promise<Value>,
+  signal: AbortSignal | undefined,
+): Promise<Value> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) return abort();
+    signal.addEventListener("abort", abort, { once: true });
+    promise.finally(() => signal.removeEventListener("abort", abort)).then(resolve, reject);
+  });
+}
+
+interface Call extends Given {
   readonly tally: Tally;
   readonly signal: AbortSignal | undefined;
   /** When it began to wait. */
@@ -279,10 +422,10 @@ function reportOf(
   mostMs: number = maxRetryAfterMs,
 ): LimitReport {
   if (outcome.valid) {
-    const tokens = usageOf(outcome.rewardExtraInfo)?.totalTokens;
+    const tokens = lastUsageOf(outcome)?.totalTokens;
     return { outcome: "ok", ...(tokens === undefined ? {} : { tokens }) };
   }
-  const { code, status, blocked, retryAfterMs, rewardExtraInfo = {} } = outcome.error;
+  const { code, status, blocked, retryAfterMs } = outcome.error;
   const pause = retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(retryAfterMs, mostMs) };
   const failure = classOf(outcome.error);
   // A call that was refused used nothing.
@@ -291,7 +434,7 @@ function reportOf(
   const isCut =
     isUnanswered || failure === "timeout" || blocked === true || code === "EXECUTOR_DIED";
   const isItsFault = !isUnanswered && (failure === "infrastructure" || failure === "timeout");
-  const tokens = usageOf(rewardExtraInfo)?.totalTokens;
+  const tokens = lastUsageOf(outcome)?.totalTokens;
   const used = tokens === undefined ? {} : { tokens };
   const other = status === undefined ? "unknown" : "answered";
   return { outcome: isItsFault ? "failed" : other, isCut, ...used, ...pause };

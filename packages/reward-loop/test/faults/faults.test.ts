@@ -1,4 +1,5 @@
 /** What kind of failure it was, whether it is tried again, and when an endpoint is left alone. */
+import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { EndpointError } from "../../src/client/endpoint-error.ts";
 import { CircuitBreaker } from "../../src/faults/circuit-breaker.ts";
@@ -287,22 +288,60 @@ describe("a retry policy", () => {
     expect(policy.delayMs(1, "timeout")).toBe(2 ** 31 - 1);
   });
 
-  test("has a budget: a fifth of the first tries, and ten to begin with", () => {
-    const policy = new RetryPolicy({ attempts: 2 });
-    let retries = 0;
-    for (let n = 0; n < 1000; n++) {
-      policy.began();
-      if (policy.delayMs(1, "infrastructure") !== undefined) retries += 1;
-    }
-    expect(retries).toBeGreaterThanOrEqual(205);
-    expect(retries).toBeLessThanOrEqual(211);
+  /** How many of so many that are due have had their turn, as it goes. */
+  function lineOf(policy: RetryPolicy, count: number): () => number {
+    let turns = 0;
+    for (let n = 0; n < count; n++) void policy.turn().then(() => (turns += 1));
+    return () => turns;
+  }
+
+  test("has a budget: a share of the first tries, and ten to begin with; the others wait", async () => {
+    const clock = new VirtualClock();
+    const policy = new RetryPolicy({ baseMs: 100, budget: 0.25 }, undefined, clock);
+    for (let n = 0; n < 16; n++) policy.began();
+    expect(policy.isUsedUp).toBe(false);
+    const turns = lineOf(policy, 100);
+    await turn();
+    expect(turns()).toBe(14);
+    expect(policy.isUsedUp).toBe(true);
+    for (let n = 0; n < 4; n++) policy.began();
+    await turn();
+    expect(turns()).toBe(15);
+    // Each that succeeds lets two more go.
+    policy.succeeded();
+    await turn();
+    expect(turns()).toBe(17);
+    // And one goes in any case, as often as the first pause is long.
+    await clock.advanceTo(1000);
+    await turn();
+    expect(turns()).toBe(27);
+    await clock.advanceTo(100_000);
+    await turn();
+    expect(turns()).toBe(100);
     // What was not needed is saved, and not without end.
     for (let n = 0; n < 10_000; n++) policy.began();
-    let burst = 0;
-    while (policy.delayMs(1, "timeout") !== undefined) burst += 1;
-    expect(burst).toBe(100);
-    const free = new RetryPolicy({ budget: Infinity });
-    for (let n = 0; n < 1000; n++) expect(free.delayMs(1, "timeout")).toBeDefined();
+    const burst = lineOf(policy, 200);
+    await turn();
+    expect(burst()).toBe(100);
+    const free = lineOf(new RetryPolicy({ budget: Infinity }, undefined, clock), 1000);
+    await turn();
+    expect(free()).toBe(1000);
+  });
+
+  test("takes nobody's turn who has gone away, and lets nobody wait for one", async () => {
+    const clock = new VirtualClock();
+    const policy = new RetryPolicy({ budget: 0, baseMs: 10 }, undefined, clock);
+    lineOf(policy, 10);
+    const gone = new AbortController();
+    const reason = new Error("the time is over");
+    const leaving = policy.turn(gone.signal);
+    const turns = lineOf(policy, 1);
+    gone.abort(reason);
+    await expect(leaving).rejects.toBe(reason);
+    await expect(policy.turn(gone.signal)).rejects.toBe(reason);
+    await clock.advanceTo(10);
+    await turn();
+    expect(turns()).toBe(1);
   });
 });
 

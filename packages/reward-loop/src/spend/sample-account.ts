@@ -1,0 +1,69 @@
+/**
+ * What one sample costs while it is under way: its calls are allowed one by one, and what they used is counted when each is over. What its outcome says is the truth, and settles the rest.
+ *
+ * Invariant: when it is settled the purse has been paid exactly what the sample cost, and nothing is set aside for it.
+ */
+
+import type { SampleOutcome } from "../outcome.ts";
+import { useOf } from "./purse.ts";
+import type { Purse, Use } from "./purse.ts";
+
+export class SampleAccount {
+  readonly #purse: Purse;
+  /** By workers that died over it. */
+  #lost = 0;
+  /** Since then, as far as it is known. */
+  #paid = 0;
+  #underWay = 0;
+  #isSettled = false;
+  /** Of the worker that has it: another one's calls count no more. */
+  #life = 0;
+
+  constructor(purse: Purse) {
+    this.#purse = purse;
+  }
+
+  /** Resolves to whether another call may begin. */
+  async mayBegin(): Promise<boolean> {
+    const life = this.#life;
+    const isAllowed = await this.#purse.claim();
+    if (!isAllowed) return false;
+    if (this.#isSettled || life !== this.#life) {
+      this.#purse.settle(0, 1);
+      return false;
+    }
+    this.#underWay += 1;
+    return true;
+  }
+
+  /** A call is over. */
+  ended(use: Use): void {
+    if (this.#isSettled || this.#underWay === 0) return;
+    const cost = this.#purse.costOf(use);
+    this.#underWay -= 1;
+    this.#paid += cost;
+    this.#purse.settle(cost, 1);
+  }
+
+  /** Its worker died; calls that were under way cost the most that they may have. */
+  lost(): void {
+    if (this.#isSettled) return;
+    const calls = this.#underWay;
+    const cost = this.#purse.costOf({ attempts: calls, usage: undefined, unknown: calls });
+    this.#purse.settle(cost, calls);
+    this.#lost += this.#paid + cost;
+    this.#paid = 0;
+    this.#underWay = 0;
+    this.#life += 1;
+  }
+
+  /** The cost of its outcome, with all that came before. */
+  settle(outcome: SampleOutcome): number {
+    const cost = this.#purse.costOf(useOf(outcome));
+    const calls = this.#underWay;
+    this.#isSettled = true;
+    this.#underWay = 0;
+    this.#purse.settle(cost - this.#paid, calls);
+    return this.#lost + cost;
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Where a worker asks its loop whether it may spend on another call, and says what each has used: the purse is the loop's.
+ * What is told in one turn leaves together; now and then nothing does, so that nobody takes the telling for stuck.
+ */
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { Use } from "../spend/purse.ts";
+
+/** A call that wants to begin, by its number, or, without one, a call that is over. */
+export type SpendNote =
+  | { readonly sample: number; readonly call: number }
+  | { readonly sample: number; readonly use: Use };
+
+const againMs = 5000;
+
+export class SpendDesk {
+  #notes: SpendNote[] = [];
+  #told = Promise.withResolvers<void>();
+  readonly #asking: Map<number, (isAllowed: boolean) => void> = new Map();
+  #calls = 0;
+
+  /** @param sample the id under which it was given to this worker */
+  mayBegin(sample: number): Promise<boolean> {
+    this.#calls += 1;
+    const call = this.#calls;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    this.#asking.set(call, resolve);
+    this.#note({ sample, call });
+    return promise;
+  }
+
+  /** A call that may begin is over, or was not begun after all. */
+  ended(sample: number, use: Use): void {
+    this.#note({ sample, use });
+  }
+
+  /** The loop's answer. */
+  answer(call: number, isAllowed: boolean): void {
+    this.#asking.get(call)?.(isAllowed);
+    this.#asking.delete(call);
+  }
+
+  /** What was told since the last time. Never ends. */
+  async *notes(): AsyncGenerator<readonly SpendNote[]> {
+    for (;;) {
+      const later = new AbortController();
+      const again = delay(againMs, undefined, { ref: false, signal: later.signal });
+      await Promise.race([this.#told.promise, again.catch(() => undefined)]);
+      later.abort();
+      this.#told = Promise.withResolvers();
+      const notes = this.#notes;
+      this.#notes = [];
+      yield notes;
+    }
+  }
+
+  #note(note: SpendNote): void {
+    this.#notes.push(note);
+    this.#told.resolve();
+  }
+}

@@ -1,0 +1,248 @@
+/** Answers that are of no use are paid for, and no cap is passed by them, as counted by the server. */
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { fixture, sampleOf } from "./loop.ts";
+
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
+afterAll(() => ray.shutdown());
+
+const usage = { prompt_tokens: 100, completion_tokens: 50, total_tokens: 150 };
+const silent = (finish: string, content: unknown = null): object => ({
+  choices: [{ message: { role: "assistant", content }, finish_reason: finish }],
+  usage,
+});
+
+/** What the server says to each text. */
+const answers: Readonly<Record<string, { readonly status?: number; readonly body: unknown }>> = {
+  right: { body: silent("stop", "1") },
+  parts: {
+    body: silent("stop", [
+      { type: "reasoning", text: "0" },
+      { type: "text", text: "1" },
+      { type: "text", text: "2" },
+    ]),
+  },
+  words: { body: silent("stop", "I like it.") },
+  nothing: { body: silent("stop") },
+  length: { body: silent("length") },
+  "length, empty": { body: silent("length", "") },
+  filtered: { body: silent("content_filter") },
+  refused: {
+    body: { choices: [{ message: { content: null, refusal: "I will not" } }], usage },
+  },
+  "refused in parts": { body: silent("stop", [{ type: "refusal", refusal: "I will not" }]) },
+  "error 429 inside": {
+    body: { choices: [{ error: { code: 429, message: "busy" }, message: { content: "" } }], usage },
+  },
+  "error 502 inside, with text": {
+    body: {
+      choices: [{ error: { code: 502, message: "broke" }, message: { content: "1" } }],
+      usage,
+    },
+  },
+  "error inside": { body: { error: { message: "something", type: "oops" }, usage } },
+  "wrong inside": { body: { error: { message: "no", type: "invalid_request_error" }, usage } },
+  "error without words": { body: silent("error", "") },
+  "500 that used": { status: 500, body: { error: { message: "broke" }, usage } },
+  "400 that used": { status: 400, body: { error: { message: "no" }, usage } },
+};
+
+interface Endpoint extends AsyncDisposable {
+  readonly url: string;
+  /** Answered so far. */
+  readonly calls: () => number;
+}
+
+async function startEndpoint(): Promise<Endpoint> {
+  let calls = 0;
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on("data", (part: Buffer) => parts.push(part));
+    request.on("end", () => {
+      calls += 1;
+      const { messages } = JSON.parse(Buffer.concat(parts).toString()) as {
+        messages: [{ content: string }];
+      };
+      const [text = ""] = messages[0].content.split(" #");
+      const { status = 200, body } = answers[text] ?? { body: {} };
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify(body));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    calls: () => calls,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** 1 for each answer. */
+const prices = { perMillionInputTokens: 5000, perMillionOutputTokens: 10_000 };
+const mostPerCall = { inputTokens: 100, outputTokens: 50 };
+
+async function scored(
+  endpoint: Endpoint,
+  name: string,
+  texts: readonly string[],
+  options: RewardLoopOptions,
+): Promise<{ readonly outcomes: readonly SampleOutcome[]; readonly spent: number }> {
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    reward: { path: fixture("asks.ts"), name, rewardKwargs: { judgeUrl: endpoint.url } },
+    ...options,
+  });
+  const outcomes = await Promise.all(texts.map((text) => loop.computeScore(sampleOf(text))));
+  return { outcomes, spent: loop.spent };
+}
+
+const codesOf = (outcomes: readonly SampleOutcome[]): unknown[] =>
+  outcomes.map((one) => (one.valid ? one.rewardScore : one.error.code));
+
+describe("what a judge says, or does not", () => {
+  test.each([
+    ["right", 1, 1],
+    ["parts", 12, 1],
+    // A JSON.parse of the function's own is its own matter.
+    ["words", "SCORE_THREW", 1],
+    ["nothing", "SCORE_THREW", 2],
+    ["length", "TRUNCATED", 1],
+    ["length, empty", "TRUNCATED", 1],
+    ["filtered", "REFUSED", 1],
+    ["refused", "REFUSED", 1],
+    ["refused in parts", "REFUSED", 1],
+    ["error 429 inside", "SCORE_THREW", 2],
+    ["error 502 inside, with text", "SCORE_THREW", 2],
+    ["error inside", "SCORE_THREW", 2],
+    ["wrong inside", "SCORE_THREW", 1],
+    ["error without words", "SCORE_THREW", 2],
+    ["500 that used", "SCORE_THREW", 2],
+    ["400 that used", "SCORE_THREW", 1],
+  ])("%s: %s after %i attempts, and all are paid for", async (text, wanted, attempts) => {
+    await using endpoint = await startEndpoint();
+    const options = { spend: { prices }, retry: { attempts: 2, baseMs: 0 } };
+    const { outcomes, spent } = await scored(endpoint, "byClient", [text], options);
+    expect(codesOf(outcomes)).toEqual([wanted]);
+    expect(outcomes).toMatchObject([{ attempts, cost: attempts }]);
+    expect([spent, endpoint.calls()]).toEqual([attempts, attempts]);
+  });
+
+  test("is asked again where the function says so", async () => {
+    await using endpoint = await startEndpoint();
+    const options = { spend: { prices }, retry: { attempts: 3, baseMs: 0 } };
+    const texts = ["length", "refused"];
+    const { outcomes, spent } = await scored(endpoint, "asksAgain", texts, options);
+    expect(outcomes).toMatchObject([
+      { attempts: 3, error: { errorCode: "MALFORMED_ANSWER" } },
+      { attempts: 3, error: { errorCode: "MALFORMED_ANSWER" } },
+    ]);
+    expect([spent, endpoint.calls()]).toEqual([6, 6]);
+  });
+
+  test("is paid for if its function does not end", async () => {
+    await using endpoint = await startEndpoint();
+    const options = { spend: { prices }, timeoutMs: 1000 };
+    const { outcomes, spent } = await scored(endpoint, "thenHangs", ["right"], options);
+    expect(codesOf(outcomes)).toEqual(["SCORE_TIMEOUT"]);
+    expect([spent, endpoint.calls()]).toEqual([1, 1]);
+  });
+});
+
+describe("a cap holds with answers of no use", () => {
+  const texts = Array.from({ length: 60 }, (_, n) => `nothing #${n}`);
+  const retry = { attempts: 6, baseMs: 0, budget: Infinity };
+  const concurrency = 8;
+
+  test("but for the calls that are under way when it is reached", async () => {
+    await using endpoint = await startEndpoint();
+    const options = { concurrency, retry, spend: { prices, cap: 20 } };
+    const { outcomes, spent } = await scored(endpoint, "byClient", texts, options);
+    expect(endpoint.calls()).toBeGreaterThanOrEqual(20);
+    expect(endpoint.calls()).toBeLessThan(20 + concurrency);
+    expect(spent).toBeCloseTo(endpoint.calls(), 9);
+    const costs = outcomes.reduce((sum, { cost = 0 }) => sum + cost, 0);
+    expect(costs).toBeCloseTo(spent, 9);
+    // Those that had failed say of what.
+    const capped = outcomes.filter((one) => !one.valid && one.error.code === "SPEND_CAP");
+    const tried = capped.filter(({ attempts }) => attempts > 0);
+    expect(tried.length).toBeGreaterThan(0);
+    for (const one of tried) {
+      expect(!one.valid && one.error.message).toContain("choices[0].message.content");
+    }
+  });
+
+  test.each(["byClient", "byFetch"])(
+    "and without those where the most that a call may use is known (%s)",
+    async (name) => {
+      await using endpoint = await startEndpoint();
+      const options = { concurrency, retry, spend: { prices, cap: 20.5, mostPerCall } };
+      const { spent } = await scored(endpoint, name, texts, options);
+      expect(endpoint.calls()).toBe(20);
+      expect(spent).toBeCloseTo(20, 9);
+    },
+  );
+
+  test("also if calls turn out to cost less than they may: nobody is turned away too early", async () => {
+    await using endpoint = await startEndpoint();
+    const spend = { prices, cap: 20, mostPerCall: { inputTokens: 1000, outputTokens: 500 } };
+    const right = texts.map((_, n) => `right #${n}`);
+    const { spent } = await scored(endpoint, "byClient", right, { concurrency, retry, spend });
+    // Ten is the price that one may have.
+    expect(endpoint.calls()).toBe(11);
+    expect(spent).toBeCloseTo(11, 9);
+  });
+});
+
+test("cached input and reasoning have prices of their own", async () => {
+  const { Purse } = await import("../src/spend/purse.ts");
+  const purse = new Purse({
+    prices: {
+      perMillionInputTokens: 10,
+      perMillionOutputTokens: 100,
+      perMillionCachedInputTokens: 1,
+      perMillionReasoningTokens: 50,
+    },
+  });
+  const costOf = (said: object): number =>
+    purse.pay({
+      valid: true,
+      rewardScore: 1,
+      rewardExtraInfo: { usage: said },
+      ...{ latencyMs: 1, waitedMs: 0, attempts: 1 },
+    }) * 1e6;
+  const openai = {
+    prompt_tokens: 1000,
+    completion_tokens: 100,
+    prompt_tokens_details: { cached_tokens: 800 },
+    completion_tokens_details: { reasoning_tokens: 40 },
+  };
+  expect(costOf(openai)).toBeCloseTo(200 * 10 + 800 + 60 * 100 + 40 * 50, 6);
+  const sdk = {
+    inputTokens: 1000,
+    outputTokens: 100,
+    totalTokens: 1100,
+    inputTokenDetails: { cacheReadTokens: 800 },
+    outputTokenDetails: { reasoningTokens: 40 },
+  };
+  expect(costOf(sdk)).toBeCloseTo(200 * 10 + 800 + 60 * 100 + 40 * 50, 6);
+  const anthropic = { input_tokens: 200, output_tokens: 100, cache_read_input_tokens: 800 };
+  expect(costOf(anthropic)).toBeCloseTo(200 * 10 + 800 + 100 * 100, 6);
+  // Reasoning beside the output, as the total says.
+  const apart = {
+    prompt_tokens: 1000,
+    completion_tokens: 60,
+    total_tokens: 1100,
+    completion_tokens_details: { reasoning_tokens: 40 },
+  };
+  expect(costOf(apart)).toBeCloseTo(1000 * 10 + 60 * 100 + 40 * 50, 6);
+});
