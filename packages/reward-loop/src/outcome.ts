@@ -13,8 +13,11 @@ import {
   UnknownDataSourceError,
 } from "@rayling/reward-manager-registry";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+import { partOf, textPartOf, withinError } from "./faults/error-tree.ts";
 import { httpDetailsOf } from "./faults/http-details.ts";
 import { isMalformedAnswer } from "./faults/malformed-answer.ts";
+import { transportFailureOf } from "./faults/transport-failure.ts";
+import type { TransportFailure } from "./faults/transport-failure.ts";
 import { usageOf } from "./spend/usage.ts";
 import type { TokenUsage } from "./spend/usage.ts";
 
@@ -53,8 +56,12 @@ export interface ScoreFailure {
   readonly message: string;
   /** `code` of the user's own error, if it had one; MALFORMED_ANSWER where it is a client's SyntaxError about an endpoint's answer. */
   readonly errorCode?: string;
-  /** Of HTTP, where the user's error came from a client of it. */
+  /** Of HTTP, where the user's error came from a client of it; of gRPC the one that stands for its code. */
   readonly status?: number;
+  /** Whether the endpoint wants the call again (`x-should-retry`), where it said so. */
+  readonly shouldRetry?: boolean;
+  /** How the way to an endpoint failed, where the user's error is of that. */
+  readonly transport?: TransportFailure;
   /** How long the endpoint wants to be left alone, where it said so. */
   readonly retryAfterMs?: number;
   /** Where the user's error was thrown. */
@@ -127,7 +134,9 @@ export interface ScoredSample<Sample extends RewardSample = RewardSample> {
 /** What the pipeline threw, as data. Whatever is not an error of the pipeline's own is the user's. */
 export function failureOf(thrown: unknown): ScoreFailure {
   if (!(thrown instanceof Error)) {
-    return { code: "SCORE_THREW", name: typeof thrown, message: textOf(thrown) };
+    // A Response, or what stands for one, may be thrown, too.
+    const name = thrown instanceof Response ? "Response" : typeof thrown;
+    return { code: "SCORE_THREW", name, message: wordsOf(thrown), ...foundIn(thrown) };
   }
   const error = { name: nameOf(thrown), message: textAt(thrown, "message") };
   if (thrown instanceof CannotTellError) {
@@ -137,19 +146,38 @@ export function failureOf(thrown: unknown): ScoreFailure {
     return { code: thrown.code, ...error, ...usedBy(thrown.extraInfo) };
   }
   if (isPipelineError(thrown)) return { code: thrown.code, ...error };
-  const errorCode = errorCodeOf(thrown) ?? malformedOf(thrown);
+  const found = foundIn(thrown);
+  const { errorCode = "" } = found;
   return {
-    code: (errorCode !== undefined && silences[errorCode]) || "SCORE_THREW",
+    code: silences[errorCode] ?? "SCORE_THREW",
     ...error,
-    ...(errorCode === undefined ? {} : { errorCode }),
-    ...httpDetailsOf(thrown),
-    ...usedBy(thrown),
+    ...found,
     ...stackOf(thrown),
   };
 }
 
+type Found = Pick<
+  ScoreFailure,
+  "errorCode" | "status" | "shouldRetry" | "retryAfterMs" | "transport" | "rewardExtraInfo"
+>;
+
+/** What the user's error says of the endpoint that it is about, on itself or within. */
+function foundIn(thrown: unknown): Found {
+  const within = withinError(thrown);
+  const errorCode =
+    within.map((one) => textPartOf(one, "code")).find((code) => code !== "") ??
+    (isMalformedAnswer(within) ? "MALFORMED_ANSWER" : undefined);
+  const transport = transportFailureOf(within);
+  return {
+    ...(errorCode === undefined ? {} : { errorCode }),
+    ...httpDetailsOf(thrown),
+    ...(transport === undefined ? {} : { transport }),
+    ...usedBy(...within),
+  };
+}
+
 /** Errors that say why a judge said nothing. */
-const silences: Readonly<Record<string, ScoreFailureCode>> = {
+const silences: Readonly<Partial<Record<string, ScoreFailureCode>>> = {
   REFUSED_ANSWER: "REFUSED",
   TRUNCATED_ANSWER: "TRUNCATED",
 };
@@ -195,19 +223,23 @@ function stackOf(thrown: Error): { readonly stack?: string } {
   }
 }
 
-/** A judge that answered has its tokens, whatever became of its answer: on the error, on what caused it, or in the answer that it keeps (ai: APICallError). */
-function usedBy(said: unknown): Pick<ScoreFailure, "rewardExtraInfo"> {
-  try {
-    let error = said;
-    for (let depth = 0; depth < 4 && typeof error === "object" && error !== null; depth++) {
-      const { usage: own, responseBody, cause, lastError } = error as Link;
-      const usage = usageOf({ usage: own }) ?? usageOf({ usage: usageInText(responseBody) });
-      if (usage !== undefined) return { rewardExtraInfo: { usage } };
-      error = cause ?? lastError;
+/** A judge that answered has its tokens, whatever became of its answer: on the error, on what is within it, or in the answer that it keeps (ai: APICallError). */
+function usedBy(...within: readonly object[]): Pick<ScoreFailure, "rewardExtraInfo"> {
+  for (const one of within) {
+    for (const usage of [partOf(one, "usage"), usageInText(partOf(one, "responseBody"))]) {
+      const used = usage === undefined ? undefined : usageIn(usage);
+      if (used !== undefined) return { rewardExtraInfo: { usage: used } };
     }
-    return {};
+  }
+  return {};
+}
+
+/** Getters of the user's may throw. */
+function usageIn(usage: unknown): TokenUsage | undefined {
+  try {
+    return usageOf({ usage });
   } catch {
-    return {};
+    return undefined;
   }
 }
 
@@ -220,26 +252,12 @@ function usageInText(body: unknown): unknown {
   }
 }
 
-interface Link {
-  readonly code?: unknown;
-  readonly cause?: unknown;
-  readonly lastError?: unknown;
-  readonly usage?: unknown;
-  readonly responseBody?: unknown;
-}
-
-/** fetch has it on the cause, and clients that use fetch on the cause of that; those that try again themselves on what they saw last (ai: RetryError). */
-function errorCodeOf(thrown: unknown): string | undefined {
-  let error = thrown as Link | null | undefined;
-  for (let depth = 0; depth < 4 && typeof error === "object" && error !== null; depth++) {
-    if (typeof error.code === "string") return error.code;
-    error = (error.cause ?? error.lastError) as typeof error;
-  }
-  return undefined;
-}
-
-function malformedOf(thrown: Error): "MALFORMED_ANSWER" | undefined {
-  return isMalformedAnswer(thrown) ? "MALFORMED_ANSWER" : undefined;
+/** What is thrown instead of an error has few words for itself. */
+function wordsOf(thrown: unknown): string {
+  const status = partOf(thrown, "status");
+  const words = textPartOf(thrown, "message") || textPartOf(thrown, "statusText");
+  if (words === "" && typeof status !== "number") return textOf(thrown);
+  return [typeof status === "number" ? `status ${status}` : "", words].filter(Boolean).join(": ");
 }
 
 export function timeoutFailure(timeoutMs: number): ScoreFailure {

@@ -218,7 +218,9 @@ test("cached input and reasoning have prices of their own", async () => {
       valid: true,
       rewardScore: 1,
       rewardExtraInfo: { usage: said },
-      ...{ latencyMs: 1, waitedMs: 0, attempts: 1 },
+      latencyMs: 1,
+      waitedMs: 0,
+      attempts: 1,
     }) * 1e6;
   const openai = {
     prompt_tokens: 1000,

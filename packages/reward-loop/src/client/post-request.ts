@@ -1,6 +1,6 @@
 /**
  * A request that is sent again until it is answered (verl `_post_request`): after a pause of 1, 2, 4, … seconds, at most 30, or as long as the server says (but not for longer than two minutes), up to 16 times in all. A
- * status that says that the request itself is wrong (4xx) is final; 408 and 429 are not, which verl takes for final, too.
+ * status that says that the request itself is wrong (4xx) is final; 408, 409 and 429 are not, which verl takes for final, too.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -52,6 +52,10 @@ export async function postRequest(
 /** What a timer can take; a longer one would be over at once. */
 const longestTimer = 2 ** 31 - 1;
 
-function isFinal({ status }: EndpointError): boolean {
-  return status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429;
+/** As OpenAI's own client has it. */
+function isFinal({ status, headers }: EndpointError): boolean {
+  const said = headers["x-should-retry"];
+  if (said === "true" || said === "false") return said === "false";
+  const isOfRequest = status !== undefined && status >= 400 && status < 500;
+  return isOfRequest && status !== 408 && status !== 409 && status !== 429;
 }

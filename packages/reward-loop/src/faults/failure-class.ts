@@ -1,7 +1,7 @@
 /**
  * What kind of failure it was, as far as it decides what is done about it: who is at fault, and whether the same call may go better later.
  *
- * Errors of the user's are judged by what clients of HTTP services put on them: `status` (or `statusCode`, or `response.status`), `code` of Node and undici, the name. One that has a status of success
+ * Errors of the user's are judged by what clients of HTTP services put on them: `status` (or `statusCode`, or `response.status`, or gRPC's code), how the way to the endpoint failed (`transport`), `code`, the name. One that has a status of success
  * is about an answer that came and was of no use (ai: APICallError "Invalid JSON response" has 200).
  */
 
@@ -44,11 +44,16 @@ export function classOf(failure: ScoreFailure): FailureClass {
   }
 }
 
-function classOfThrown({ status, retryAfterMs, errorCode, name }: ScoreFailure): FailureClass {
-  if (status === 429 || (status === 503 && retryAfterMs !== undefined)) return "rate-limit";
-  if (status === 408 || status === 504) return "timeout";
-  if (status !== undefined && status >= 500) return "infrastructure";
-  if (status !== undefined && status >= 400) return "data";
+function classOfThrown(failure: ScoreFailure): FailureClass {
+  const { status, retryAfterMs, errorCode, name, transport, shouldRetry } = failure;
+  const byStatus = status === undefined ? undefined : classOfStatus(status, retryAfterMs);
+  // The server knows better than its status (OpenAI's own client does so, too).
+  if (byStatus !== undefined && shouldRetry === false) return "data";
+  if (byStatus === "data" && shouldRetry === true) return "infrastructure";
+  if (byStatus !== undefined) return byStatus;
+  if (transport === "final") return "user-code";
+  if (transport === "late") return "timeout";
+  if (transport === "broken") return "infrastructure";
   if (errorCode !== undefined && late.test(errorCode)) return "timeout";
   if (errorCode !== undefined && broken.test(errorCode)) return "infrastructure";
   if (name.endsWith("AbortError") || name.endsWith("TimeoutError")) return "timeout";
@@ -56,6 +61,15 @@ function classOfThrown({ status, retryAfterMs, errorCode, name }: ScoreFailure):
   return name.endsWith("ConnectionError") ? "infrastructure" : "user-code";
 }
 
+/** As OpenAI's own client: 408, 409 (a lock), 429 and 5xx are worth another attempt, whatever else has a `retry-after` is not. Undefined: it is no failure. */
+function classOfStatus(status: number, retryAfterMs: number | undefined): FailureClass | undefined {
+  if (status === 429 || (status === 503 && retryAfterMs !== undefined)) return "rate-limit";
+  if (status === 408 || status === 504 || status === 499) return "timeout";
+  if (status === 409 || status >= 500) return "infrastructure";
+  return status >= 400 ? "data" : undefined;
+}
+
+/** Of logs of before, which do not say how the way to the endpoint failed; and codes of ours. */
 const late = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS_|BODY_|CONNECT_)TIMEOUT)$/;
 const broken =
   /^(MALFORMED_ANSWER|ENDPOINT_ERROR|SANDBOX_SERVICE|ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_[A-Z_]+)$/;

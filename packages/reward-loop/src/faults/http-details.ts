@@ -1,49 +1,93 @@
-/** What an error of an HTTP client says besides its message, wherever clients put it. Nothing here throws, whatever the error is. */
+/** What an error of a client of a service says besides its message, wherever clients put it. Nothing here throws, whatever the error is. */
 
+import { isObject, partOf, withinError } from "./error-tree.ts";
 import { resetAfterMs, retryAfterIn } from "./rate-limit-headers.ts";
 
 export interface HttpDetails {
+  /** Of HTTP; of gRPC the one that stands for its code. */
   readonly status?: number;
   /** How long the server wants to be left alone: as it says itself, or by when the limit that is used up begins anew. */
   readonly retryAfterMs?: number;
+  /** Whether the server wants the call again (`x-should-retry`), whatever its status is. */
+  readonly shouldRetry?: boolean;
 }
 
 /** @param nowMs of the date, for servers that name one */
 export function httpDetailsOf(error: unknown, nowMs: number = Date.now()): HttpDetails {
-  const status = firstOf(error, ["status", "statusCode"], isStatus);
-  const headers = firstOf(error, ["headers", "responseHeaders"], isObject);
+  const within = withinError(error);
+  const status = firstOf(within, statusIn);
+  const headers = firstOf(within, headersIn);
   const named = (name: string): string | undefined => headerOf(headers, name);
   const resets = (): number | undefined => resetAfterMs(named, nowMs);
   const retryAfterMs = retryAfterIn(named, nowMs) ?? (status === 429 ? resets() : undefined);
+  const should = { true: true, false: false }[named("x-should-retry") ?? ""];
   return {
     ...(status === undefined ? {} : { status }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(should === undefined ? {} : { shouldRetry: should }),
   };
+}
+
+/** On the error itself, on AWS's metadata, or by gRPC's code. */
+function statusIn(place: object): number | undefined {
+  const places = [place, partOf(place, "$metadata")];
+  for (const one of places) {
+    for (const name of ["status", "statusCode", "httpStatusCode"]) {
+      const value = partOf(one, name);
+      if (isStatus(value)) return value;
+    }
+  }
+  return grpcStatusIn(place);
+}
+
+/** As Google maps its codes (google/rpc/code.proto). Errors of gRPC have `details` or `metadata` beside the code. */
+const grpcStatuses: Readonly<Record<number, number>> = {
+  1: 499,
+  2: 500,
+  3: 400,
+  4: 504,
+  5: 404,
+  6: 409,
+  7: 403,
+  8: 429,
+  9: 400,
+  10: 409,
+  11: 400,
+  12: 501,
+  13: 500,
+  14: 503,
+  15: 500,
+  16: 401,
+};
+
+function grpcStatusIn(place: object): number | undefined {
+  const code = partOf(place, "code");
+  const isGrpc =
+    typeof partOf(place, "details") === "string" || isObject(partOf(place, "metadata"));
+  return isGrpc && typeof code === "number" ? grpcStatuses[code] : undefined;
 }
 
 function isStatus(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 100 && (value as number) <= 599;
 }
 
-/** On the error itself, on its response, on its cause, or on the last one of several tries of the client's own (ai: RetryError). */
-function firstOf<Value>(
-  error: unknown,
-  names: readonly string[],
-  fits: (value: unknown) => value is Value,
-): Value | undefined {
-  const within = ["response", "cause", "lastError"].map((name) => partOf(error, name));
-  const places = [error, ...within];
-  for (const place of places) {
-    for (const name of names) {
-      const value = partOf(place, name);
-      if (fits(value)) return value;
-    }
+function headersIn(place: object): object | undefined {
+  for (const name of ["headers", "responseHeaders"]) {
+    const value = partOf(place, name);
+    if (isObject(value)) return value;
   }
   return undefined;
 }
 
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
+function firstOf<Value>(
+  places: readonly object[],
+  of: (place: object) => Value | undefined,
+): Value | undefined {
+  for (const place of places) {
+    const value = of(place);
+    if (value !== undefined) return value;
+  }
+  return undefined;
 }
 
 function headerOf(headers: object | undefined, name: string): string | undefined {
@@ -54,17 +98,9 @@ function headerOf(headers: object | undefined, name: string): string | undefined
       typeof get === "function"
         ? (get as (name: string) => unknown).call(headers, name)
         : Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
+    if (Array.isArray(value)) return value.join(", ");
     return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
   } catch {
-    return undefined;
-  }
-}
-
-function partOf(value: unknown, name: string): unknown {
-  try {
-    return isObject(value) ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
-  } catch {
-    // A getter of the user's that throws.
     return undefined;
   }
 }

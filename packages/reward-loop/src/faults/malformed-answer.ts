@@ -6,16 +6,9 @@
  * turn is a parser that they chose for a text that they have. Where the user's module is bundled with its packages in one file, or has no stack, it stays the user's.
  */
 
-/** Errors that may be within one another. */
-const deepest = 4;
-
-export function isMalformedAnswer(thrown: unknown): boolean {
-  let error = thrown;
-  for (let depth = 0; depth < deepest && error instanceof Error; depth++) {
-    if (isOfClient(error)) return true;
-    error = innerOf(error);
-  }
-  return false;
+/** @param within an error and all that is within it (withinError) */
+export function isMalformedAnswer(within: readonly object[]): boolean {
+  return within.some((error) => error instanceof Error && isOfClient(error));
 }
 
 function isOfClient(error: Error): boolean {
@@ -43,14 +36,6 @@ function stackOf(error: Error): string | undefined {
   try {
     const { stack } = error;
     return error instanceof SyntaxError && typeof stack === "string" ? stack : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function innerOf(error: Error): unknown {
-  try {
-    return error.cause ?? (error as { readonly lastError?: unknown }).lastError;
   } catch {
     return undefined;
   }

@@ -70,16 +70,32 @@ export function announcedIn(headerOf: HeaderOf, nowMs: number): AnnouncedLimits 
   return Object.keys(announced).length === 0 ? undefined : announced;
 }
 
-/** `retry-after-ms` (OpenAI), or `retry-after` in seconds or as a date. */
+/** `retry-after-ms` (OpenAI), or `retry-after` in seconds, as Go writes durations ("2s"), or as a date. Where an answer has it several times the longest counts. */
 export function retryAfterIn(headerOf: HeaderOf, nowMs: number): number | undefined {
-  const exact = Number(headerOf("retry-after-ms") ?? Number.NaN);
-  if (Number.isFinite(exact) && exact >= 0) return Math.min(exact, Number.MAX_SAFE_INTEGER);
-  const text = headerOf("retry-after");
-  if (text === undefined || text.trim() === "") return undefined;
+  const exact = longestOf(headerOf("retry-after-ms"), (text) =>
+    text === "" ? undefined : Number(text),
+  );
+  return exact ?? longestOf(headerOf("retry-after"), (text) => waitMs(text, nowMs));
+}
+
+/** Values of a header that came several times stand in a row; dates have a comma of their own. */
+function longestOf(
+  header: string | undefined,
+  msOf: (text: string) => number | undefined,
+): number | undefined {
+  const values = header?.match(/[A-Za-z]{3,9},[^,]+|[^,]+/g) ?? [];
+  const waits = values
+    .flatMap((text) => msOf(text.trim()) ?? [])
+    .filter((ms) => Number.isFinite(ms) && ms >= 0);
+  return waits.length === 0 ? undefined : Math.min(Math.max(...waits), Number.MAX_SAFE_INTEGER);
+}
+
+function waitMs(text: string, nowMs: number): number | undefined {
+  if (text === "") return undefined;
   const seconds = Number(text);
-  if (Number.isFinite(seconds)) {
-    return seconds < 0 ? undefined : Math.min(1000 * seconds, Number.MAX_SAFE_INTEGER);
-  }
+  if (!Number.isNaN(seconds)) return 1000 * seconds;
+  const duration = durationMs(text.toLowerCase());
+  if (duration !== undefined) return duration;
   const date = Date.parse(text);
   return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
 }

@@ -253,6 +253,130 @@ describe("details of HTTP", () => {
   });
 });
 
+describe("the way to an endpoint", () => {
+  const coded = (code: unknown, more: object = {}): Error =>
+    Object.assign(new Error("x"), { code }, more);
+  const fetched = (cause: unknown, message = "fetch failed"): Error =>
+    new TypeError(message, { cause });
+  const deep = (inner: unknown): Error =>
+    new Error("a", {
+      cause: new Error("b", { cause: new Error("c", { cause: new Error("d", { cause: inner }) }) }),
+    });
+
+  test.each([
+    ["a fetch without a code", fetched(new Error("other side closed")), "infrastructure"],
+    ["a body that breaks off", fetched(new Error("x"), "terminated"), "infrastructure"],
+    ["a parser's error", fetched(coded("HPE_INVALID_CONSTANT")), "infrastructure"],
+    ["a parser's error by itself", coded("HPE_INVALID_CHUNK_SIZE"), "infrastructure"],
+    ["bad compression", fetched(coded("Z_DATA_ERROR"), "terminated"), "infrastructure"],
+    ["no address left", coded("EADDRNOTAVAIL", { syscall: "connect" }), "infrastructure"],
+    ["no network", coded("ENETDOWN"), "infrastructure"],
+    ["no descriptor for a socket", coded("EMFILE", { syscall: "connect" }), "infrastructure"],
+    ["a firewall", coded("EACCES", { syscall: "connect", address: "::1" }), "infrastructure"],
+    [
+      "a unix socket that is not there",
+      coded("ENOENT", { syscall: "connect", address: "/run/x", path: "/run/x" }),
+      "infrastructure",
+    ],
+    ["a name server", coded("EAI_FAIL", { syscall: "getaddrinfo" }), "infrastructure"],
+    ["a stream of HTTP/2", coded("ERR_HTTP2_STREAM_ERROR"), "infrastructure"],
+    ["a session of HTTP/2", coded("ERR_HTTP2_SESSION_ERROR"), "infrastructure"],
+    ["a session that goes away", coded("ERR_HTTP2_GOAWAY_SESSION"), "infrastructure"],
+    ["gRPC 14", coded(14, { details: "no connection", metadata: {} }), "infrastructure"],
+    ["gRPC 8", coded(8, { details: "quota" }), "rate-limit"],
+    ["gRPC 4", coded(4, { details: "late" }), "timeout"],
+    ["gRPC 3", coded(3, { details: "wrong" }), "data"],
+    ["five levels down", deep(coded("ECONNRESET")), "infrastructure"],
+    [
+      "one of several",
+      new AggregateError([new Error("x"), fetched(coded("ECONNREFUSED"))]),
+      "infrastructure",
+    ],
+    [
+      "several addresses that were late",
+      fetched(Object.assign(new AggregateError([coded("ETIMEDOUT")]), { code: "ETIMEDOUT" })),
+      "timeout",
+    ],
+    ["a Response", new Response("", { status: 503 }), "infrastructure"],
+    [
+      "a Response with a time",
+      new Response("", { status: 429, headers: { "retry-after": "2" } }),
+      "rate-limit",
+    ],
+    ["{ status }", { status: 502 }, "infrastructure"],
+    ["{ status: 400 }", { status: 400 }, "data"],
+    [
+      "AWS",
+      Object.assign(new Error("x"), { $metadata: { httpStatusCode: 503 } }),
+      "infrastructure",
+    ],
+    ["409", Object.assign(new Error("x"), { status: 409 }), "infrastructure"],
+    ["425", Object.assign(new Error("x"), { status: 425 }), "data"],
+    [
+      "403 with a time",
+      Object.assign(new Error("x"), { status: 403, headers: { "retry-after": "1" } }),
+      "data",
+    ],
+    [
+      "400 that should be sent again",
+      Object.assign(new Error("x"), { status: 400, headers: { "x-should-retry": "true" } }),
+      "infrastructure",
+    ],
+    [
+      "500 that should not",
+      Object.assign(new Error("x"), { status: 500, headers: { "x-should-retry": "false" } }),
+      "data",
+    ],
+    ["a certificate", fetched(coded("SELF_SIGNED_CERT_IN_CHAIN")), "user-code"],
+    ["another", fetched(coded("UNABLE_TO_VERIFY_LEAF_SIGNATURE")), "user-code"],
+    ["another name", fetched(coded("ERR_TLS_CERT_ALTNAME_INVALID")), "user-code"],
+    ["a certificate that is over", coded("CERT_HAS_EXPIRED"), "user-code"],
+    ["redirects without end", fetched(new Error("redirect count exceeded")), "user-code"],
+    ["redirects of axios", coded("ERR_FR_TOO_MANY_REDIRECTS"), "user-code"],
+    ["a scheme", fetched(new Error("unknown scheme")), "user-code"],
+    ["no URL", fetched(coded("ERR_INVALID_URL"), "Failed to parse URL from x"), "user-code"],
+    ["a file", coded("ENOENT", { syscall: "open", path: "/x" }), "user-code"],
+    ["too many files", coded("EMFILE", { syscall: "open", path: "/x" }), "user-code"],
+    ["a text of its own", fetched(new Error("x"), "terminated early"), "user-code"],
+    ["what it decompresses itself", coded("Z_DATA_ERROR"), "user-code"],
+    ["a code of its own", coded("NOPE"), "user-code"],
+    ["a number of its own", coded(14), "user-code"],
+    ["a circle", Object.assign(deep(undefined), { cause: nameless }), "user-code"],
+    ["undefined", undefined, "user-code"],
+  ])("%s", (_, thrown, wanted) => {
+    const failure = failureOf(thrown);
+    expect([failure.code, classOf(failure)]).toEqual(["SCORE_THREW", wanted]);
+    // As data it says the same, and can travel.
+    expect(classOf(JSON.parse(JSON.stringify(failure)) as typeof failure)).toBe(wanted);
+  });
+
+  test("an error within itself has an end", () => {
+    const error = new Error("x");
+    error.cause = Object.assign(new AggregateError([error]), { lastError: error });
+    expect(classOf(failureOf(error))).toBe("user-code");
+  });
+
+  test.each([
+    ["2", 2000],
+    ["2s", 2000],
+    ["1m30s", 90_000],
+    ["500ms", 500],
+    ["0.5", 500],
+    ["2, 5", 5000],
+    ["5s,2s", 5000],
+    ["Tue, 14 Nov 2023 22:13:30 GMT", 10_000],
+    ["Tue, 14 Nov 2023 22:13:30 GMT, 3", 10_000],
+    ["soon", undefined],
+    ["", undefined],
+    ["-1", undefined],
+  ])("a retry-after of %j", (text, retryAfterMs) => {
+    const headers = new Headers();
+    headers.set("retry-after", text);
+    const found = httpDetailsOf({ status: 503, headers }, 1_700_000_000_000);
+    expect(found.retryAfterMs).toBe(retryAfterMs);
+  });
+});
+
 describe("a retry policy", () => {
   test("waits longer each time, at random, and at least as long as it was asked to", () => {
     const policy = new RetryPolicy({ attempts: 5, baseMs: 100, maxMs: 250 }, () => 0.5);

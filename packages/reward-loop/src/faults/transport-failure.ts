@@ -1,0 +1,70 @@
+/**
+ * Whether an error is of the way to an endpoint, known by what all such errors have in common: Node's own code of fetch, of
+ * sockets, of HTTP's parsers and of name resolution makes them, in few shapes, and clients keep them as causes.
+ *
+ * What would fail again is not of the way: a certificate that is not trusted, a redirect without end, and what user code does
+ * to itself (a URL that is none, a file that cannot be opened, an argument that is refused).
+ */
+
+import { isObject, partOf, textPartOf } from "./error-tree.ts";
+
+/** - "broken": no answer, or not all of it. - "late": not in time. - "final": it would fail again. */
+export type TransportFailure = "broken" | "late" | "final";
+
+/** @param within an error and all that is within it (withinError); undefined: it is not of the way */
+export function transportFailureOf(within: readonly object[]): TransportFailure | undefined {
+  const seen = new Set(within.map(shapeOf));
+  // What would fail again decides, as fetch says "fetch failed" of it, too.
+  for (const one of ["final", "late", "broken"] as const) if (seen.has(one)) return one;
+  return undefined;
+}
+
+function shapeOf(error: object): TransportFailure | undefined {
+  const code = textPartOf(error, "code");
+  if (finalCode.test(code)) return "final";
+  if (lateCode.test(code)) return "late";
+  if (isFileError(error)) return undefined;
+  if (brokenCode.test(code) || isNetworkCall(error)) return "broken";
+  if (isOfFetch(error)) return finalMessage.test(messagesOf(error)) ? "final" : "broken";
+  return undefined;
+}
+
+/** Certificates (OpenSSL's names in Node), redirects (undici, axios, node-fetch), and arguments that are refused. */
+const finalCode =
+  /^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED)|^ERR_(FR_)?TOO_MANY_REDIRECTS$|^(ERR_INVALID_|ERR_UNESCAPED_|UND_ERR_(INVALID_|NOT_SUPPORTED|REQ_CONTENT_))/;
+
+const lateCode =
+  /^(E(SOCKET)?TIMEDOUT|UND_ERR_\w*TIMEOUT|ERR_(SOCKET_CONNECTION|TLS_HANDSHAKE|HTTP_REQUEST)_TIMEOUT)$/;
+
+/** Errors of connections (errno), names (EAI_), HTTP/1 (HPE_), HTTP/2's streams and sessions, undici, TLS, bodies that end too early or are wrongly compressed. */
+const brokenCode =
+  /^(ECONN\w+|EPIPE|ENOTFOUND|EAI_\w+|EHOST\w+|ENET\w+|EADDRNOTAVAIL|EMFILE|ENFILE|ENOBUFS|ENOTCONN|ESHUTDOWN|EPROTO|HPE_\w+|UND_ERR_\w+|ERR_HTTP2_(STREAM|SESSION|GOAWAY|PING|INVALID_S(TREAM|ESSION)|ERROR|TOO_MANY_INVALID_FRAMES|MAX_PENDING)\w*|ERR_SSL_\w+|ERR_STREAM_PREMATURE_CLOSE|ERR_SOCKET_CLOSED\w*|ERR_NETWORK|ERR_HTTP_CONTENT_LENGTH_MISMATCH)$/;
+
+/** Files have paths; sockets of the machine have an address that is one. */
+function isFileError(error: object): boolean {
+  return textPartOf(error, "path") !== "" && partOf(error, "address") === undefined;
+}
+
+/** System calls that only sockets and name resolution make. */
+function isNetworkCall(error: object): boolean {
+  return /^(connect|getaddrinfo|getnameinfo|query\w+|shutdown|socket)$/.test(
+    textPartOf(error, "syscall"),
+  );
+}
+
+/** fetch rejects with a TypeError, and says why in its cause; a body that breaks off is "terminated". */
+function isOfFetch(error: object): boolean {
+  const message = textPartOf(error, "message");
+  const isFetch = textPartOf(error, "name") === "TypeError" && fetchMessage.test(message);
+  return isFetch && isObject(partOf(error, "cause"));
+}
+
+const fetchMessage = /^(fetch failed|terminated)$/;
+
+/** Causes of fetch that have no code, and are its caller's or its endpoint's for good (undici, Fetch standard). */
+const finalMessage =
+  /redirect count exceeded|unexpected redirect|redirect mode|unknown scheme|URL scheme|bad port|invalid (url|method|body)|cross origin|integrity|not allowed/i;
+
+function messagesOf(error: object): string {
+  return textPartOf(partOf(error, "cause"), "message");
+}
