@@ -2,8 +2,10 @@
 //
 // A judge asked by the openai SDK. Its own retries are off: the loop knows all workers' tries, and its limits.
 
-import OpenAI from "openai";
+import { askByOpenAI, structuredJudge } from "@rayling/reward-loop/judge";
 import type { ScoreInput, ScoreRecord } from "@rayling/reward-manager-registry";
+import OpenAI from "openai";
+import { z } from "zod";
 
 const client = new OpenAI({
   baseURL: process.env["JUDGE_URL"] ?? "http://127.0.0.1:8000/v1",
@@ -11,27 +13,14 @@ const client = new OpenAI({
   maxRetries: 0,
 });
 
+const judge = structuredJudge({
+  ask: askByOpenAI(client, { model: "judge" }),
+  prompt: "Is the solution right?\n{{question}}",
+  schema: z.object({ score: z.literal([0, 1]) }),
+  scoreOf: ({ score }) => score,
+});
+
 export async function computeScore(input: ScoreInput): Promise<ScoreRecord> {
   const { solutionStr: solution, groundTruth, signal } = input;
-  const answer = await client.chat.completions.create(
-    {
-      model: "judge",
-      messages: [
-        { role: "system", content: 'Is the solution right? Answer {"score": 1} or {"score": 0}.' },
-        { role: "user", content: JSON.stringify({ solution, groundTruth }) },
-      ],
-    },
-    { signal },
-  );
-  const { usage } = answer;
-  return { score: scoreIn(answer.choices[0]?.message.content ?? "", usage), usage };
-}
-
-/** The tokens of an answer that cannot be read are paid for, too. */
-function scoreIn(text: string, usage: unknown): number {
-  try {
-    return (JSON.parse(text) as { score: number }).score;
-  } catch (error) {
-    throw Object.assign(error as SyntaxError, { usage });
-  }
+  return judge({ question: { solution, groundTruth } }, { signal });
 }

@@ -1,43 +1,38 @@
 // JUDGE_URL=http://127.0.0.1:8000/v1 pnpm rayling score solutions.jsonl --reward examples/judges/plain-http.ts --retries 5
 //
 // A judge asked by fetch alone. An error with `status` and `headers` tells the loop what to do about it: 429 and 5xx are tried again when the
-// server says, 4xx is the sample's own fault. `usage` settles token limits.
+// server says, 4xx is the sample's own fault. An answer that is no use is asked again, and paid for.
 
+import { chatAnswerOf } from "@rayling/reward-loop/client";
+import { structuredJudge } from "@rayling/reward-loop/judge";
+import type { Ask } from "@rayling/reward-loop/judge";
 import type { ScoreInput, ScoreRecord } from "@rayling/reward-manager-registry";
+import { z } from "zod";
 
 const url = `${process.env["JUDGE_URL"] ?? "http://127.0.0.1:8000/v1"}/chat/completions`;
 
-export async function computeScore(input: ScoreInput): Promise<ScoreRecord> {
-  const { solutionStr: solution, groundTruth, signal } = input;
+const ask: Ask = async ({ messages, signal }) => {
   const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      model: "judge",
-      messages: [
-        { role: "system", content: 'Is the solution right? Answer {"score": 1} or {"score": 0}.' },
-        { role: "user", content: JSON.stringify({ solution, groundTruth }) },
-      ],
-    }),
+    body: JSON.stringify({ model: "judge", messages }),
     signal: signal ?? null,
   });
   if (!response.ok) {
     const { status, headers } = response;
     throw Object.assign(new Error(`the judge answered ${status}`), { status, headers });
   }
-  const answer = (await response.json()) as {
-    choices: [{ message: { content: string } }];
-    usage: { total_tokens: number };
-  };
-  const { usage } = answer;
-  return { score: scoreIn(answer.choices[0].message.content, usage), usage };
-}
+  return chatAnswerOf(await response.json(), url);
+};
 
-/** The tokens of an answer that cannot be read are paid for, too. */
-function scoreIn(text: string, usage: unknown): number {
-  try {
-    return (JSON.parse(text) as { score: number }).score;
-  } catch (error) {
-    throw Object.assign(error as SyntaxError, { usage });
-  }
+const judge = structuredJudge({
+  ask,
+  prompt: "Is the solution right?\n{{question}}",
+  schema: z.object({ score: z.literal([0, 1]) }),
+  scoreOf: ({ score }) => score,
+});
+
+export async function computeScore(input: ScoreInput): Promise<ScoreRecord> {
+  const { solutionStr: solution, groundTruth, signal } = input;
+  return judge({ question: { solution, groundTruth } }, { signal });
 }

@@ -20,24 +20,17 @@ const run = promisify(execFile);
 /** Problems with four solutions each. */
 const problems = sized({ gate: 60, full: 640 });
 
-test("there are four of them", () => {
-  expect(adapters.map((path) => path.replace("examples/judges/", ""))).toEqual([
-    "ai-sdk.ts",
-    "autoevals.ts",
-    "openai-sdk.ts",
-    "plain-http.ts",
-  ]);
-});
+interface Line {
+  readonly attempts: number;
+  readonly usage: { readonly outputTokens: number } | null;
+}
 
-test.each(adapters)("%s", async (path) => {
-  const folder = await mkdtemp(join(tmpdir(), "rayling-judges-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  await using judge = await startJudge({
-    seed: 5,
-    latency: { uniform: [1, 5] },
-    reward: join(root, "examples/arithmetic-reward.ts"),
-    faults: { refuse: 0.1, error: 0.1, cut: 0.05, malformed: 0.05 },
-  });
+/** By the command that the example begins with. */
+async function scored(
+  path: string,
+  judgeUrl: string,
+  folder: string,
+): Promise<{ readonly stdout: string; readonly records: readonly Line[] }> {
   const out = join(folder, "rewards.jsonl");
   const input = join(folder, "solutions.jsonl");
   const all = await readFile(join(root, "examples/data/arithmetic-solutions.jsonl"), "utf8");
@@ -48,19 +41,46 @@ test.each(adapters)("%s", async (path) => {
   const { stdout } = await run(
     process.execPath,
     ["packages/rayling/dist/cli/main.js", ...args, "--out", out, "--baseline", "0"],
-    { cwd: root, env: { ...process.env, JUDGE_URL: judge.baseUrl } },
+    { cwd: root, env: { ...process.env, JUDGE_URL: judgeUrl } },
   );
-  const count = (4 * problems).toLocaleString("en-US");
-  expect(stdout).toContain(`is_correct: ${count} of ${count} scores agree with it`);
-  expect(stdout).toMatch(/^invalid +0$/m);
-  const records = (await readFile(out, "utf8"))
-    .trimEnd()
-    .split("\n")
-    .map((line) => JSON.parse(line) as { attempts: number });
-  expect(records).toHaveLength(4 * problems);
-  const { failed } = await judge.stats();
-  expect(Object.keys(failed).toSorted()).toEqual(["cut", "error", "malformed", "refuse"]);
+  const lines = (await readFile(out, "utf8")).trimEnd().split("\n");
+  return { stdout, records: lines.map((line) => JSON.parse(line) as Line) };
+}
+
+test("there are four of them", () => {
+  expect(adapters.map((path) => path.replace("examples/judges/", ""))).toEqual([
+    "ai-sdk.ts",
+    "autoevals.ts",
+    "openai-sdk.ts",
+    "plain-http.ts",
+  ]);
 });
+
+test.each(adapters)(
+  "%s scores all samples, though half of the answers are no clean JSON",
+  async (path) => {
+    const folder = await mkdtemp(join(tmpdir(), "rayling-judges-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await using judge = await startJudge({
+      seed: 5,
+      latency: { uniform: [1, 5] },
+      reward: join(root, "examples/arithmetic-reward.ts"),
+      faults: { refuse: 0.1, error: 0.1, cut: 0.05, malformed: 0.05 },
+      speech: { prose: 0.25, fenced: 0.25 },
+    });
+    const { stdout, records } = await scored(path, judge.baseUrl, folder);
+    const count = (4 * problems).toLocaleString("en-US");
+    expect(stdout).toContain(`is_correct: ${count} of ${count} scores agree with it`);
+    expect(stdout).toMatch(/^invalid +0$/m);
+    expect(records).toHaveLength(4 * problems);
+    const { failed, answered } = await judge.stats();
+    // A quarter is asked again, and all of that is paid for: ten tokens each. autoevals does not say what it used.
+    expect(answered).toBeGreaterThan(4.5 * problems);
+    const tokens = records.reduce((sum, { usage }) => sum + (usage?.outputTokens ?? 0), 0);
+    expect(tokens).toBe(path.includes("autoevals") ? 0 : 10 * answered);
+    expect(Object.keys(failed).toSorted()).toEqual(["cut", "error", "malformed", "refuse"]);
+  },
+);
 
 test("a training with rewards from a judge", async () => {
   const folder = await mkdtemp(join(tmpdir(), "rayling-judge-training-"));

@@ -50,6 +50,8 @@ export const faults: readonly Fault[] = [
   "empty",
 ];
 
+export type Speech = "prose" | "fenced";
+
 export interface JudgeOptions {
   readonly seed?: number;
   readonly port?: number;
@@ -58,6 +60,8 @@ export interface JudgeOptions {
   readonly limits?: OwnLimits;
   /** Of all texts, the share that fails so. */
   readonly faults?: Readonly<Partial<Record<Fault, number>>>;
+  /** Of all answers, the share that is no clean JSON: words alone, or JSON in a fence within words. Another one for the same text may be clean. Default: none. */
+  readonly speech?: Readonly<Partial<Record<Speech, number>>>;
   /** How often a text fails that does. Default 1. */
   readonly timesPerText?: number;
   /** Answers say what is left of the requests of a minute, and when all of them are there again. */
@@ -237,7 +241,8 @@ export class JudgeServer {
     const { seed = 1, timesPerText = 1 } = this.#options;
     const tries = this.#tries.get(key) ?? 0;
     this.#tries.set(key, tries + 1);
-    const fault = tries < timesPerText ? this.#faultOf(chanceOf(seed, key, "fault")) : undefined;
+    const fault =
+      tries < timesPerText ? chosen(this.#options.faults, chanceOf(seed, key, "fault")) : undefined;
     if (fault !== undefined) count(this.#stats.failed, fault);
     if (fault === "hang") return undefined;
     await delay(latencyOf(this.#options.latency, chanceOf(seed, key, `latency ${tries}`)));
@@ -252,16 +257,8 @@ export class JudgeServer {
     );
     this.#stats.answered += 1;
     this.#answers.set(key, (this.#answers.get(key) ?? 0) + 1);
-    return sending(200, answer(rewardScore, tokens, request));
-  }
-
-  #faultOf(chance: number): Fault | undefined {
-    let sum = 0;
-    for (const [fault, share] of Object.entries(this.#options.faults ?? {})) {
-      sum += share;
-      if (chance < sum) return fault as Fault;
-    }
-    return undefined;
+    const speech = chosen(this.#options.speech, chanceOf(seed, key, `speech ${tries}`));
+    return sending(200, answer(rewardScore, tokens, { ...request, speech }));
   }
 
   #isBrownOut(): boolean {
@@ -269,6 +266,19 @@ export class JudgeServer {
     if (brownOuts === undefined) return false;
     return (performance.now() - this.#startedMs) % brownOuts.everyMs < brownOuts.forMs;
   }
+}
+
+/** By shares of all. */
+function chosen<Kind extends string>(
+  shares: Readonly<Partial<Record<Kind, number>>> | undefined,
+  chance: number,
+): Kind | undefined {
+  let sum = 0;
+  for (const [kind, share] of Object.entries(shares ?? {}) as [Kind, number][]) {
+    sum += share;
+    if (chance < sum) return kind;
+  }
+  return undefined;
 }
 
 /** Of vLLM, of SGLang. */
@@ -374,12 +384,16 @@ function lastNumbers({ solutionStr, groundTruth }: Parameters<ComputeScore>[0]):
   return Number(last(solutionStr)) === Number(last(String(groundTruth))) ? 1 : 0;
 }
 
-/** Chat: the last message's content; the others: `input`. JSON, alone or within a text. */
+/** Chat: the last message that has one, as a judge may be asked again in the same conversation; the others: `input`. JSON, alone or within a text. */
 function questionOf(request: ChatRequest): Question | undefined {
-  const asked = request.messages?.at(-1)?.content ?? request.input;
-  const [json = ""] = /\{.*\}/s.exec(String(asked)) ?? [];
+  const asked = request.messages?.map(({ content }) => content) ?? [request.input];
+  return asked.toReversed().flatMap(questionIn)[0];
+}
+
+function questionIn(text: unknown): Question[] {
+  const [json = ""] = /\{.*\}/s.exec(String(text)) ?? [];
   const question = parsed(json) as Partial<Question> | undefined;
-  return typeof question?.solution === "string" ? (question as Question) : undefined;
+  return typeof question?.solution === "string" ? [question as Question] : [];
 }
 
 interface ChatRequest {
@@ -392,6 +406,8 @@ interface ChatRequest {
   readonly return_token_ids?: boolean;
   readonly input?: string;
   readonly tools?: readonly { readonly function: ChoiceTool }[];
+  /** How it is to be answered: of the server's own. */
+  readonly speech?: Speech | undefined;
 }
 
 /** A function that is to be called with one of several choices, the first for a right answer, the last for a wrong one. */
@@ -411,9 +427,15 @@ function parsed(text: string): unknown {
   }
 }
 
-function messageOf(score: number, { tools }: ChatRequest): Message {
+function messageOf(score: number, { tools, speech }: ChatRequest): Message {
   const tool = tools?.[0]?.function;
-  if (tool === undefined) return { role: "assistant", content: JSON.stringify({ score }) };
+  const json = JSON.stringify({ score });
+  const words = `I would say that it is ${score > 0.5 ? "right" : "wrong"}.`;
+  if (speech === "prose") return { role: "assistant", content: words };
+  if (tool === undefined) {
+    const content = speech === "fenced" ? `${words}\n\n\`\`\`json\n${json}\n\`\`\`` : json;
+    return { role: "assistant", content };
+  }
   const choices = tool.parameters?.properties?.choice?.enum ?? [];
   const choice = score > 0.5 ? choices.at(0) : choices.at(-1);
   const call = { name: tool.name, arguments: JSON.stringify({ choice }) };

@@ -113,26 +113,9 @@ export class Purse {
   }
 
   costOf({ attempts, usage, unknown }: Use): number {
-    const {
-      perCall = 0,
-      perMillionInputTokens: input = 0,
-      perMillionOutputTokens: output = 0,
-      perMillionCachedInputTokens: cached = input,
-      perMillionReasoningTokens: reasoning = output,
-    } = this.#settings.prices;
-    const beyondCall = Math.max(0, this.#most - perCall);
-    const {
-      inputTokens = 0,
-      outputTokens = 0,
-      cachedInputTokens = 0,
-      reasoningTokens = 0,
-    } = usage ?? {};
-    const perMillion =
-      (inputTokens - cachedInputTokens) * input +
-      cachedInputTokens * cached +
-      (outputTokens - reasoningTokens) * output +
-      reasoningTokens * reasoning;
-    return perCall * attempts + perMillion / 1e6 + unknown * beyondCall;
+    const { prices } = this.#settings;
+    const known = priceOf(prices, { attempts, usage });
+    return known + unknown * Math.max(0, this.#most - (prices.perCall ?? 0));
   }
 
   /**
@@ -196,6 +179,32 @@ export class Purse {
     this.#serve();
     for (const one of this.#limited) one.#serve();
   }
+}
+
+/** What calls cost by what they used. */
+export function priceOf(
+  prices: Prices,
+  { attempts, usage }: Pick<Use, "attempts" | "usage">,
+): number {
+  const {
+    perCall = 0,
+    perMillionInputTokens: input = 0,
+    perMillionOutputTokens: output = 0,
+    perMillionCachedInputTokens: cached = input,
+    perMillionReasoningTokens: reasoning = output,
+  } = prices;
+  const {
+    inputTokens = 0,
+    outputTokens = 0,
+    cachedInputTokens = 0,
+    reasoningTokens = 0,
+  } = usage ?? {};
+  const perMillion =
+    (inputTokens - cachedInputTokens) * input +
+    cachedInputTokens * cached +
+    (outputTokens - reasoningTokens) * output +
+    reasoningTokens * reasoning;
+  return perCall * attempts + perMillion / 1e6;
 }
 
 /** What an outcome says of all its attempts. */

@@ -1,0 +1,46 @@
+/** A judge that is a model of Vercel's AI SDK, by any of its providers. */
+
+import { noteUsage } from "../client/announced.ts";
+import { EndpointError } from "../client/endpoint-error.ts";
+import type { Ask } from "./ask.ts";
+
+/** The SDK's `generateText`, as far as it is used. */
+// The SDK's own types are stricter than what goes through it.
+// oxlint-disable-next-line typescript/no-explicit-any
+export type GenerateText = (options: any) => PromiseLike<{
+  readonly text: string;
+  readonly finishReason: string;
+  readonly usage: unknown;
+  readonly totalUsage?: unknown;
+}>;
+
+/** @param options of generateText, for all questions: `model`, and whatever else it takes. It does not try again itself: the loop does, within the limits of all workers. */
+export function askByAiSdk(
+  generateText: GenerateText,
+  options: Readonly<Record<string, unknown>> & { readonly model: unknown },
+): Ask {
+  return async ({ messages, signal }) => {
+    const system = messages.filter(({ role }) => role === "system").map(({ content }) => content);
+    const answer = await generateText({
+      maxRetries: 0,
+      ...options,
+      ...(system.length === 0 ? {} : { system: system.join("\n\n") }),
+      messages: messages.filter(({ role }) => role !== "system"),
+      ...(signal === undefined ? {} : { abortSignal: signal }),
+    });
+    const { text, finishReason, totalUsage, usage = totalUsage } = answer;
+    noteUsage(usage);
+    const silence = text === "" ? silences[finishReason] : undefined;
+    if (silence !== undefined) {
+      const [code, problem] = silence;
+      throw new EndpointError("the model", problem, { code, usage });
+    }
+    return { text, finishReason, usage };
+  };
+}
+
+const silences: Readonly<Partial<Record<string, readonly [code: string, problem: string]>>> = {
+  length: ["TRUNCATED_ANSWER", "used up its tokens and said nothing"],
+  "content-filter": ["REFUSED_ANSWER", "refused to answer"],
+  error: ["ENDPOINT_ERROR", "answered with an error"],
+};

@@ -1,0 +1,23 @@
+/** A judge asked by this package's own client. */
+
+import { chatComplete } from "../client/chat-complete.ts";
+import type { ChatOptions } from "../client/chat-complete.ts";
+import type { Ask } from "./ask.ts";
+import { responseFormatOf } from "./response-format.ts";
+import type { AnswerFormat } from "./response-format.ts";
+
+export interface AskByChatOptions extends Omit<ChatOptions, "messages" | "signal"> {
+  /** What the request says of the form of the answer. Default "json_schema". */
+  readonly format?: AnswerFormat;
+}
+
+/** @param options of chatComplete, for all questions */
+export function askByChat({ format, ...options }: AskByChatOptions): Ask {
+  return ({ messages, signal, ...question }) =>
+    chatComplete({
+      ...options,
+      messages,
+      signal,
+      body: { ...responseFormatOf(question, format), ...options.body },
+    });
+}

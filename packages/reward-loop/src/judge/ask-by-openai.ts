@@ -1,0 +1,53 @@
+/** A judge asked by the openai SDK, or by what has its form. */
+
+import { noteRateLimits, noteUsage } from "../client/announced.ts";
+import { chatAnswerOf } from "../client/chat-answer.ts";
+import type { Ask } from "./ask.ts";
+import { responseFormatOf } from "./response-format.ts";
+import type { AnswerFormat } from "./response-format.ts";
+
+/** The part of the SDK's client that is used. Make it with `maxRetries: 0`: the loop tries again, within the limits of all workers. */
+export interface OpenAIClient {
+  readonly chat: {
+    readonly completions: {
+      // The SDK's own types are stricter than what goes through it.
+      // oxlint-disable-next-line typescript/no-explicit-any
+      readonly create: (body: any, options?: any) => PromiseLike<unknown>;
+    };
+  };
+}
+
+export interface AskByOpenAIOptions {
+  readonly model: string;
+  /** Any other field of the request, by the API's own name. */
+  readonly body?: Readonly<Record<string, unknown>>;
+  /** What the request says of the form of the answer. Default "json_schema". */
+  readonly format?: AnswerFormat;
+}
+
+export function askByOpenAI(client: OpenAIClient, options: AskByOpenAIOptions): Ask {
+  const { model, body, format } = options;
+  return async ({ messages, signal, ...question }) => {
+    const asked = client.chat.completions.create(
+      { model, messages, ...responseFormatOf(question, format), ...body },
+      { signal },
+    );
+    const { data, response } = await withResponse(asked);
+    noteUsage((data as { readonly usage?: unknown } | null)?.usage);
+    if (response !== undefined) noteRateLimits(response.headers);
+    return chatAnswerOf(data, response?.url ?? model);
+  };
+}
+
+interface Responded {
+  readonly data: unknown;
+  readonly response: Response | undefined;
+}
+
+/** The SDK's promise has the answer's headers, too; another client's may be a plain one. */
+async function withResponse(
+  asked: PromiseLike<unknown> & { readonly withResponse?: () => Promise<Responded> },
+): Promise<Responded> {
+  if (asked.withResponse !== undefined) return asked.withResponse();
+  return { data: await asked, response: undefined };
+}

@@ -1,0 +1,34 @@
+/** A judge that chooses one of several words, each with a score. */
+
+import { z } from "zod";
+import { structuredJudge } from "./judge.ts";
+import type { Judge, JudgeOptions } from "./judge.ts";
+import { JudgePromptError } from "./judge-error.ts";
+
+export interface ChoiceOptions extends JudgeOptions {
+  /** Scores by choice; null: it cannot tell. */
+  readonly choices: Readonly<Record<string, number | null>>;
+}
+
+/** The word for a judge that cannot tell, beside its choices. */
+export const cannotTell = "cannot tell";
+
+/** The score has the `choice` and the `reason` with it. Throws JudgePromptError without at least two choices. */
+export function choiceJudge({ choices, system = "", ...options }: ChoiceOptions): Judge {
+  const words = Object.keys(choices);
+  if (words.length < 2) throw new JudgePromptError("A judge needs at least two choices.");
+  const scores = new Map([[cannotTell, null], ...Object.entries(choices)]);
+  const listed = words.map((word) => JSON.stringify(word)).join(", ");
+  const told = `Choose one of ${listed}, or "${cannotTell}" if you have too little to go by. Give the reason first.`;
+  return structuredJudge({
+    ...options,
+    system: joined(system, told),
+    schema: z.object({ reason: z.string(), choice: z.enum([...scores.keys()]) }),
+    scoreOf: ({ choice, reason }) => ({ score: scores.get(choice) ?? null, choice, reason }),
+  });
+}
+
+/** What is told in addition has no places for values. */
+export function joined(system: string, told: string): string {
+  return system === "" ? told : `${system}\n\n${told}`;
+}

@@ -1,0 +1,24 @@
+/** For score functions that ask a judge: public names of @rayling/reward-loop/judge, which loads none of the loop. */
+
+export type { Ask, JudgeAnswer, JudgeMessage, JudgeQuestion } from "./ask.ts";
+export { askByAiSdk } from "./ask-by-ai-sdk.ts";
+export type { GenerateText } from "./ask-by-ai-sdk.ts";
+export { askByChat } from "./ask-by-chat.ts";
+export type { AskByChatOptions } from "./ask-by-chat.ts";
+export { askByOpenAI } from "./ask-by-openai.ts";
+export type { AskByOpenAIOptions, OpenAIClient } from "./ask-by-openai.ts";
+export { cannotTell, choiceJudge } from "./choice.ts";
+export type { ChoiceOptions } from "./choice.ts";
+export { structuredJudge } from "./judge.ts";
+export type { Judge, JudgeCall, JudgeOptions, JudgeScore, ScoredAnswer } from "./judge.ts";
+export { JudgeAnswerError, JudgePromptError } from "./judge-error.ts";
+export { jsonIn } from "./json-in.ts";
+export { majorityOf } from "./majority.ts";
+export { pairwiseJudge } from "./pairwise.ts";
+export type { AnswerFormat } from "./response-format.ts";
+export { rubricJudge } from "./rubric.ts";
+export type { Criterion, RubricOptions } from "./rubric.ts";
+export { askFor } from "./structured.ts";
+export type { Structured, StructuredOptions } from "./structured.ts";
+export { fillTemplate } from "./template.ts";
+export type { PromptValues } from "./template.ts";

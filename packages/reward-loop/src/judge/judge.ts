@@ -1,0 +1,81 @@
+/** A judge as score functions call it: values for its prompt in, a score with what it cost out. */
+
+import type { z } from "zod";
+import type { ScoreRecord } from "@rayling/reward-manager-registry";
+import { priceOf } from "../spend/purse.ts";
+import type { Prices } from "../spend/purse.ts";
+import type { TokenUsage } from "../spend/usage.ts";
+import type { Ask, JudgeMessage } from "./ask.ts";
+import { askFor } from "./structured.ts";
+import { fillTemplate } from "./template.ts";
+import type { PromptValues } from "./template.ts";
+
+export interface JudgeOptions {
+  readonly ask: Ask;
+  /** What the judge is asked, with places for values: `Question: {{question}}`. */
+  readonly prompt: string;
+  /** What it is told first. May have places, too. */
+  readonly system?: string;
+  /** How often it is asked until its answer fits, at most. Default 3. */
+  readonly attempts?: number;
+  /** With them the score says what it cost. The loop counts by `usage`, and needs none here. */
+  readonly prices?: Prices;
+}
+
+/** What a score function may return as it is. */
+export interface JudgeScore extends ScoreRecord {
+  /** null: the judge cannot tell. */
+  readonly score: number | null;
+  /** Of all its answers, as far as it is known. */
+  readonly usage: TokenUsage | undefined;
+  /** How often it was asked. */
+  readonly asked: number;
+  /** In the currency of the prices, where they are given. */
+  readonly cost?: number;
+}
+
+export interface JudgeCall {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Rejects with JudgePromptError, with JudgeAnswerError where no answer fits, and as its client does: an EndpointError with
+ * REFUSED_ANSWER or TRUNCATED_ANSWER where it said nothing. Each is an outcome of its own in the loop.
+ */
+export type Judge = (values: PromptValues, call?: JudgeCall) => Promise<JudgeScore>;
+
+/**
+ * A judge whose answers have a form of yours.
+ *
+ * @param options `scoreOf` gives the score of an answer, and whatever else is to be known of it; null: it cannot tell
+ */
+export function structuredJudge<Value>(
+  options: JudgeOptions & {
+    readonly schema: z.ZodType<Value>;
+    readonly scoreOf: (value: Value) => number | null | ScoredAnswer;
+  },
+): Judge {
+  const { ask, attempts, prices, schema, scoreOf } = options;
+  return async (values, { signal } = {}) => {
+    const messages = messagesOf(options, values);
+    const { value, usage, asked } = await askFor(ask, { messages, schema, attempts, signal });
+    const scored = scoreOf(value);
+    const said = typeof scored === "object" && scored !== null ? scored : { score: scored };
+    const cost = prices && priceOf(prices, { attempts: asked, usage });
+    return { ...said, usage, asked, ...(cost === undefined ? {} : { cost }) };
+  };
+}
+
+export interface ScoredAnswer {
+  readonly score: number | null;
+  readonly [extra: string]: unknown;
+}
+
+function messagesOf(
+  { system, prompt }: Pick<JudgeOptions, "system" | "prompt">,
+  values: PromptValues,
+): readonly JudgeMessage[] {
+  const user = { role: "user", content: fillTemplate(prompt, values) } as const;
+  if (system === undefined) return [user];
+  return [{ role: "system", content: fillTemplate(system, values) }, user];
+}

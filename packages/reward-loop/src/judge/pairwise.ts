@@ -1,0 +1,54 @@
+/** A judge that compares two answers. It is asked twice, with the sides swapped: many judges prefer the first, whichever it is. */
+
+import { choiceJudge } from "./choice.ts";
+import { priceOf } from "../spend/purse.ts";
+import { together } from "../spend/usage.ts";
+import type { Judge, JudgeCall, JudgeOptions, JudgeScore } from "./judge.ts";
+import { withUsage } from "./structured.ts";
+import type { PromptValues } from "./template.ts";
+
+/**
+ * The prompt has places `{{first}}` and `{{second}}`, which are filled with the values `a` and `b`, and the other way round. The score
+ * is 1 where `a` is better both times, 0 where `b` is, 0.5 where neither is or the judge contradicts itself (`consistent`: false), null where it
+ * cannot tell one of the times.
+ */
+export function pairwiseJudge(
+  options: JudgeOptions,
+): (
+  values: PromptValues & { readonly a: unknown; readonly b: unknown },
+  call?: JudgeCall,
+) => ReturnType<Judge> {
+  const { prices } = options;
+  const judge = choiceJudge({ ...options, choices: { first: 1, second: 0, neither: 0.5 } });
+  return async ({ a, b, ...values }, call) => {
+    const straight = judge({ ...values, first: a, second: b }, call);
+    const swapped = judge({ ...values, first: b, second: a }, call);
+    const [one, other] = await bothOf(straight, swapped);
+    const usage = together(one.usage, other.usage);
+    const asked = one.asked + other.asked;
+    const reasons = [one["reason"], other["reason"]];
+    const cost = prices && priceOf(prices, { attempts: asked, usage });
+    const counted = { usage, asked, ...(cost === undefined ? {} : { cost }) };
+    if (one.score === null || other.score === null) {
+      return { score: null, consistent: null, reasons, ...counted };
+    }
+    const consistent = one.score === 1 - other.score;
+    return { score: consistent ? one.score : 0.5, consistent, reasons, ...counted };
+  };
+}
+
+/** Rejects when both are over, with what the one that went well used. */
+async function bothOf(
+  first: Promise<JudgeScore>,
+  second: Promise<JudgeScore>,
+): Promise<readonly [JudgeScore, JudgeScore]> {
+  const [one, other] = await Promise.allSettled([first, second]);
+  if (one.status === "fulfilled" && other.status === "fulfilled") return [one.value, other.value];
+  const failed = one.status === "rejected" ? one : (other as PromiseRejectedResult);
+  const beside = one.status === "rejected" ? other : one;
+  const used =
+    beside.status === "fulfilled"
+      ? beside.value.usage
+      : (beside.reason as { readonly usage?: JudgeScore["usage"] } | undefined)?.usage;
+  throw withUsage(failed.reason, used);
+}

@@ -1,0 +1,98 @@
+/**
+ * An answer that fits a schema. A judge that wraps it in prose or fences is understood; one whose answer does not fit is
+ * told what is wrong and asked again, in the same conversation.
+ *
+ * Invariant: what its answers used is counted, also if it is an error that comes of it.
+ */
+
+import { z } from "zod";
+import { partOf } from "../faults/error-tree.ts";
+import { together, usageOf } from "../spend/usage.ts";
+import type { TokenUsage } from "../spend/usage.ts";
+import type { Ask, JudgeAnswer, JudgeMessage } from "./ask.ts";
+import { JudgeAnswerError } from "./judge-error.ts";
+import { jsonIn } from "./json-in.ts";
+
+export interface StructuredOptions<Value> {
+  readonly messages: readonly JudgeMessage[];
+  readonly schema: z.ZodType<Value>;
+  /** Of the schema, for servers that want one. Default "verdict". */
+  readonly name?: string | undefined;
+  /** How often the judge is asked, at most. Default 3. */
+  readonly attempts?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Structured<Value> {
+  readonly value: Value;
+  /** Of all answers. */
+  readonly usage: TokenUsage | undefined;
+  /** How often the judge was asked. */
+  readonly asked: number;
+}
+
+/** Rejects with JudgeAnswerError where no answer fits, and as `ask` does; an error that it passes on has the `usage` of all answers so far. */
+export async function askFor<Value>(
+  ask: Ask,
+  { messages, schema, name = "verdict", attempts = 3, signal }: StructuredOptions<Value>,
+): Promise<Structured<Value>> {
+  const jsonSchema = z.toJSONSchema(schema) as Readonly<Record<string, unknown>>;
+  const form = `Answer with one JSON object that fits this JSON Schema, and with nothing else:\n${JSON.stringify(jsonSchema)}`;
+  const question = { schema: jsonSchema, name, signal };
+  const first = withForm(messages, form);
+  let conversation = first;
+  let usage: TokenUsage | undefined;
+  for (let asked = 1; ; asked++) {
+    let answer: JudgeAnswer;
+    try {
+      answer = await ask({ ...question, messages: conversation });
+    } catch (error) {
+      throw withUsage(error, usage);
+    }
+    const { text } = answer;
+    usage = together(usage, usageOf({ usage: answer.usage }));
+    const found = fitting(text, schema);
+    if ("value" in found) return { value: found.value, usage, asked };
+    const isCutOff = answer.finishReason === "length";
+    const problem = isCutOff ? "was cut off" : found.problem;
+    if (asked >= attempts) throw new JudgeAnswerError(problem, { text, asked, usage, isCutOff });
+    const brief = isCutOff ? " Be brief." : "";
+    conversation = [
+      ...first,
+      { role: "assistant", content: text },
+      { role: "user", content: `Your answer ${problem}.${brief} ${form}` },
+    ];
+  }
+}
+
+/** Behind what the system is told, or before all else. */
+function withForm(messages: readonly JudgeMessage[], form: string): readonly JudgeMessage[] {
+  const [first, ...others] = messages;
+  if (first?.role !== "system") return [{ role: "system", content: form }, ...messages];
+  return [{ role: "system", content: `${first.content}\n\n${form}` }, ...others];
+}
+
+function fitting<Value>(
+  text: string,
+  schema: z.ZodType<Value>,
+): { readonly value: Value } | { readonly problem: string } {
+  let problem: string | undefined;
+  for (const candidate of jsonIn(text)) {
+    const result = schema.safeParse(candidate);
+    if (result.success) return { value: result.data };
+    problem ??= `does not fit: ${z.prettifyError(result.error).replaceAll(/\s+/g, " ")}`;
+  }
+  return { problem: problem ?? "has no JSON in it" };
+}
+
+/** The same error, which says what the answers before it used, too. */
+export function withUsage(error: unknown, before: TokenUsage | undefined): unknown {
+  if (before === undefined || !(error instanceof Error)) return error;
+  const usage = together(before, usageOf({ usage: partOf(error, "usage") }));
+  try {
+    Object.defineProperty(error, "usage", { value: usage, configurable: true, enumerable: true });
+  } catch {
+    // A frozen error says less.
+  }
+  return error;
+}

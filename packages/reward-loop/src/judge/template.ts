@@ -1,0 +1,18 @@
+/** Prompts with places for values: `{{solution}}`. A value is put in as it is and never read for places again. */
+
+import { JudgePromptError } from "./judge-error.ts";
+
+export type PromptValues = Readonly<Record<string, unknown>>;
+
+/** Of the values: texts as they are, all else as JSON. Throws JudgePromptError for a place without a value. */
+export function fillTemplate(template: string, values: PromptValues): string {
+  return template.replaceAll(/\{\{\s*([\w.-]+)\s*\}\}/g, (_, name: string) => {
+    const value = Object.hasOwn(values, name) ? values[name] : undefined;
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    if (text !== undefined) return text;
+    const known = Object.keys(values).join(", ") || "none";
+    throw new JudgePromptError(
+      `The prompt has a place {{${name}}}, and no value is given for it. Given: ${known}.`,
+    );
+  });
+}

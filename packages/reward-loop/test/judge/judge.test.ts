@@ -1,0 +1,323 @@
+/** The judge kit with judges that say what a test wants them to: what is understood, what is asked again, what comes of it and what it costs. */
+
+import { EndpointError } from "@rayling/reward-loop/client";
+import {
+  askByAiSdk,
+  askByOpenAI,
+  choiceJudge,
+  fillTemplate,
+  JudgeAnswerError,
+  jsonIn,
+  majorityOf,
+  pairwiseJudge,
+  rubricJudge,
+  structuredJudge,
+} from "@rayling/reward-loop/judge";
+import type { Ask, JudgeQuestion } from "@rayling/reward-loop/judge";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { classOf } from "../../src/faults/failure-class.ts";
+import { failureOf } from "../../src/outcome.ts";
+
+const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+
+interface Said {
+  readonly text?: string;
+  readonly finishReason?: string;
+  readonly error?: unknown;
+}
+
+/** Says these, one after the other; keeps what it was asked. */
+function saying(...said: readonly (string | Said)[]): Ask & { readonly asked: JudgeQuestion[] } {
+  const asked: JudgeQuestion[] = [];
+  const ask: Ask = async (question) => {
+    const one = said[asked.length];
+    asked.push(question);
+    if (one === undefined) throw new Error("asked too often");
+    const { text = "", finishReason, error } = typeof one === "string" ? { text: one } : one;
+    if (error !== undefined) throw error;
+    return { text, finishReason, usage };
+  };
+  return Object.assign(ask, { asked });
+}
+
+const schema = z.object({ score: z.number().min(0).max(1) });
+const judgeOf = (ask: Ask) =>
+  structuredJudge({ ask, prompt: "{{solution}}?", schema, scoreOf: ({ score }) => score });
+const values = { solution: "42" };
+const thrownBy = async (judging: Promise<unknown>): Promise<unknown> =>
+  judging.then(
+    () => expect.unreachable("it has a score"),
+    (error: unknown) => error,
+  );
+
+describe("a verdict", () => {
+  test.each([
+    ["clean", '{"score": 1}'],
+    ["with blanks", '\n  {"score": 1}\n'],
+    ["in a fence", '```json\n{"score": 1}\n```'],
+    ["in a fence without a language", '```\n{"score": 1}\n```'],
+    ["in a fence that is not closed", '```json\n{"score": 1}'],
+    ["within words and a fence", 'Sure:\n```json\n{"score": 1}\n```\nDoes that help?'],
+    ["within words", 'I say {"score": 1}, as it is right.'],
+    ["behind braces that are none", 'The set {1, 2} is right: {"score": 1}'],
+    ["within braces that are none", '{ verdict: {"score": 1} }'],
+    ["behind an example", 'Not {"score": 0} but {"score": 1}'],
+    ["behind an example that does not fit", '{"score": "none"} {"score": 1}'],
+    ["before another object", '{"score": 1} {"sure": true}'],
+    ["with braces in its texts", '{"why": "a } in \\" it {", "score": 1} ...'],
+    ["behind thoughts", '<think>{"score": 0}</think>{"score": 1}'],
+  ])("is understood %s", async (_, text) => {
+    expect(await judgeOf(saying(text))(values)).toMatchObject({ score: 1, asked: 1 });
+  });
+
+  test("is the last of several, and all candidates are given in order", () => {
+    expect([...jsonIn('{"a": 1} {"b": 2}')]).toEqual([{ b: 2 }, { a: 1 }]);
+    expect([...jsonIn("no")]).toEqual([]);
+    expect([...jsonIn("{".repeat(2000))]).toEqual([]);
+  });
+
+  test("that does not fit is asked for again, with what is wrong; all of it is counted", async () => {
+    const ask = saying("It is right.", '{"score": 7}', { text: '{"sco', finishReason: "length" });
+    const judge = structuredJudge({
+      ask,
+      system: "Be strict.",
+      prompt: "{{solution}}?",
+      schema,
+      scoreOf: ({ score }) => ({ score, sure: true }),
+      attempts: 4,
+      prices: { perMillionInputTokens: 1e5, perCall: 1 },
+    });
+    const more = saying('{"score": 0.5}');
+    const both: Ask = (question) => (ask.asked.length < 3 ? ask(question) : more(question));
+    const again = structuredJudge({
+      ask: both,
+      prompt: "{{solution}}?",
+      schema,
+      scoreOf: ({ score }) => ({ score, sure: true }),
+      attempts: 4,
+      prices: { perMillionInputTokens: 1e5, perCall: 1 },
+    });
+    expect(await again(values)).toEqual({
+      score: 0.5,
+      sure: true,
+      asked: 4,
+      usage: { inputTokens: 40, outputTokens: 20, totalTokens: 60 },
+      cost: 8,
+    });
+    expect(judge).toBeTypeOf("function");
+    const last = (question: JudgeQuestion | undefined): string =>
+      question?.messages.at(-1)?.content ?? "";
+    expect(ask.asked[0]?.messages).toEqual([
+      { role: "system", content: expect.stringContaining('"score"') as string },
+      { role: "user", content: "42?" },
+    ]);
+    expect(last(ask.asked[1])).toContain("has no JSON");
+    expect(last(ask.asked[2])).toContain("does not fit");
+    expect(last(more.asked[0])).toContain("was cut off");
+    expect(more.asked[0]?.messages).toHaveLength(4);
+  });
+
+  test("that never fits is the judge's failure, and is paid for", async () => {
+    const error = await thrownBy(judgeOf(saying("no", "no", "no"))(values));
+    expect(error).toBeInstanceOf(JudgeAnswerError);
+    const failure = failureOf(error);
+    expect(failure).toMatchObject({
+      errorCode: "MALFORMED_ANSWER",
+      rewardExtraInfo: { usage: { totalTokens: 45 } },
+    });
+    expect(classOf(failure)).toBe("infrastructure");
+  });
+
+  test("that is always cut off is no use to ask for again", async () => {
+    const cut = { text: '{"sco', finishReason: "length" };
+    const failure = failureOf(await thrownBy(judgeOf(saying(cut, cut, cut))(values)));
+    expect([failure.code, classOf(failure)]).toEqual(["TRUNCATED", "data"]);
+  });
+
+  test("that an error takes the place of leaves what was used before it", async () => {
+    const error = Object.assign(new Error("busy"), { status: 503, usage });
+    const failure = failureOf(await thrownBy(judgeOf(saying("no", { error }))(values)));
+    expect(failure).toMatchObject({
+      status: 503,
+      rewardExtraInfo: { usage: { totalTokens: 30 } },
+    });
+    const frozen = Object.freeze(new Error("frozen"));
+    expect(await thrownBy(judgeOf(saying("no", { error: frozen }))(values))).toBe(frozen);
+  });
+});
+
+describe("a choice", () => {
+  const chooses = (choice: string): string => JSON.stringify({ reason: "so", choice });
+  const judgeBy = (ask: Ask) =>
+    choiceJudge({ ask, prompt: "{{solution}}?", choices: { right: 1, wrong: 0 } });
+
+  test.each([
+    ["right", 1],
+    ["wrong", 0],
+    ["cannot tell", null],
+  ])("%s", async (choice, score) => {
+    const said = await judgeBy(saying(chooses(choice)))(values);
+    expect(said).toMatchObject({ score, choice, reason: "so" });
+  });
+
+  test("of another word is asked for again", async () => {
+    const ask = saying(chooses("maybe"), chooses("right"));
+    expect(await judgeBy(ask)(values)).toMatchObject({ score: 1, asked: 2 });
+  });
+
+  test("refuses a single one", () => {
+    const options = { ask: saying(), prompt: "?", choices: { right: 1 } };
+    expect(() => choiceJudge(options)).toThrow("at least two");
+  });
+});
+
+describe("a rubric", () => {
+  const judgeBy = (ask: Ask) =>
+    rubricJudge({
+      ask,
+      prompt: "{{solution}}?",
+      criteria: {
+        clear: { description: "It can be followed.", weight: 3 },
+        errors: { description: "How many there are.", points: [10, 0] },
+      },
+    });
+  const points = (clear: unknown, errors: unknown): string =>
+    JSON.stringify({ reason: "so", points: { clear, errors } });
+
+  test.each([
+    [5, 0, 1],
+    [1, 10, 0],
+    [3, 0, 0.625],
+    [null, 0, null],
+  ])("of %s and %s points is %s", async (clear, errors, score) => {
+    expect(await judgeBy(saying(points(clear, errors)))(values)).toMatchObject({ score });
+  });
+
+  test("with points out of range is asked for again", async () => {
+    const ask = saying(points(9, 0), points(5, 0));
+    expect(await judgeBy(ask)(values)).toMatchObject({ score: 1, asked: 2 });
+  });
+
+  test.each([
+    [{}, "at least one"],
+    [{ a: { description: "", points: [1, 1] as const } }, '"a" needs two different'],
+    [{ a: { description: "", weight: 0 } }, "weight above 0"],
+  ])("of %j is refused", (criteria, message) => {
+    expect(() => rubricJudge({ ask: saying(), prompt: "?", criteria })).toThrow(message);
+  });
+});
+
+describe("a comparison", () => {
+  /** Prefers what it is told to, wherever that stands. */
+  const preferring =
+    (choose: (first: string, second: string) => string): Ask =>
+    async ({ messages }) => {
+      const [first = "", second = ""] = (messages.at(-1)?.content ?? "").split(" or ");
+      return { text: JSON.stringify({ reason: "so", choice: choose(first, second) }), usage };
+    };
+  const compare = (ask: Ask) => pairwiseJudge({ ask, prompt: "{{first}} or {{second}}" });
+  const sides = { a: "good", b: "bad" };
+
+  test.each([
+    ["the better one", (first: string) => (first === "good" ? "first" : "second"), 1, true],
+    ["the worse one", (first: string) => (first === "bad" ? "first" : "second"), 0, true],
+    ["always the first", () => "first", 0.5, false],
+    ["neither", () => "neither", 0.5, true],
+    [
+      "cannot tell once",
+      (first: string) => (first === "bad" ? "first" : "cannot tell"),
+      null,
+      null,
+    ],
+  ])("by a judge that prefers %s", async (_, choose, score, consistent) => {
+    expect(await compare(preferring(choose))(sides)).toMatchObject({
+      score,
+      consistent,
+      asked: 2,
+      usage: { totalTokens: 30 },
+    });
+  });
+
+  test("of which one side fails says what the other one used", async () => {
+    const ask: Ask = async (question) => {
+      const isStraight = question.messages.at(-1)?.content === "good or bad";
+      if (isStraight) throw new Error("busy");
+      return preferring(() => "first")(question);
+    };
+    expect(await thrownBy(compare(ask)(sides))).toMatchObject({ usage: { totalTokens: 15 } });
+  });
+});
+
+describe("a majority", () => {
+  const scores = (...all: readonly (number | Said)[]) =>
+    saying(...all.map((one) => (typeof one === "number" ? JSON.stringify({ score: one }) : one)));
+  const refused = { error: new EndpointError("x", "refused", { code: "REFUSED_ANSWER", usage }) };
+
+  test.each([
+    ["both that are needed agree", [1, 1], 1, [1, 1]],
+    ["the third one decides", [1, 0, 1], 1, [1, 0, 1]],
+    ["one said nothing", [1, refused, 1], 1, [1, null, 1]],
+    ["there is none", [1, 0, 0.5], null, [1, 0, 0.5]],
+    ["there can be none", [1, refused, refused], null, [1, null, null]],
+  ])("of three: %s", async (_, said, score, votes) => {
+    const ask = scores(...said);
+    const result = await majorityOf(3, judgeOf(ask))(values);
+    expect(result).toMatchObject({ score, votes, asked: said.length });
+    expect(result.usage?.totalTokens).toBe(15 * said.length);
+    expect(ask.asked).toHaveLength(said.length);
+  });
+
+  test("where all said nothing is that", async () => {
+    const failure = failureOf(
+      await thrownBy(majorityOf(3, judgeOf(scores(refused, refused, refused)))(values)),
+    );
+    expect([failure.code, classOf(failure)]).toEqual(["REFUSED", "data"]);
+  });
+
+  test("of which one fails fails, with what all used", async () => {
+    const error = await thrownBy(
+      majorityOf(3, judgeOf(scores(1, { error: new Error("busy") })))(values),
+    );
+    expect(error).toMatchObject({ message: "busy", usage: { totalTokens: 15 } });
+  });
+
+  test.each([0, 1.5, -1, Number.NaN])("of %s is refused", (k) => {
+    expect(() => majorityOf(k, judgeOf(saying()))).toThrow("a whole number of judges");
+  });
+});
+
+describe("a prompt", () => {
+  test("has values in its places, and those are not read again", () => {
+    const text = fillTemplate("{{a}} {{ b }} {{a}}", { a: "{{b}} $&", b: { c: [1] } });
+    expect(text).toBe('{{b}} $& {"c":[1]} {{b}} $&');
+  });
+
+  test.each([[{}], [{ b: 1 }], [{ a: undefined }]])("with a place for nothing: %j", (given) => {
+    expect(() => fillTemplate("{{a}}", given)).toThrow("a place {{a}}");
+  });
+});
+
+describe("a client", () => {
+  test("of the openai SDK's form is asked with the schema", async () => {
+    const bodies: unknown[] = [];
+    const create = async (body: unknown): Promise<unknown> => {
+      bodies.push(body);
+      return { choices: [{ message: { content: '{"score": 1}' } }], usage };
+    };
+    const ask = askByOpenAI({ chat: { completions: { create } } }, { model: "m", body: { n: 1 } });
+    expect(await judgeOf(ask)(values)).toMatchObject({ score: 1, usage: { totalTokens: 15 } });
+    expect(bodies).toMatchObject([
+      { model: "m", n: 1, response_format: { json_schema: { schema: { type: "object" } } } },
+    ]);
+  });
+
+  test.each([
+    ["length", "TRUNCATED"],
+    ["content-filter", "REFUSED"],
+  ])("of the AI SDK that says nothing (%s) is told", async (finishReason, code) => {
+    const ask = askByAiSdk(async () => ({ text: "", finishReason, usage }), { model: "m" });
+    const failure = failureOf(await thrownBy(judgeOf(ask)(values)));
+    expect(failure).toMatchObject({ code, rewardExtraInfo: { usage: { totalTokens: 15 } } });
+  });
+});
