@@ -62,6 +62,8 @@ export interface SignOfLife {
   readonly done: readonly number[];
   /** What runs that go on have used so far, by their ids. */
   readonly used: readonly (readonly [number, TokenUsage])[];
+  /** How long the thread has been busy since its first sample. */
+  readonly busyMs: number;
 }
 
 /** What is known of the user's functions when they are loaded. */
@@ -97,6 +99,8 @@ export class ScoreExecutor {
   /** Known once it is ready. */
   #loaded: Pipeline | undefined;
   readonly #atOnce: number;
+  /** How busy the thread was when its first samples came. */
+  #atFirst: ReturnType<typeof performance.eventLoopUtilization> | undefined;
   /** At work. */
   readonly #runs: Map<number, Run> = new Map();
   /** The samples among them that nobody has given up. */
@@ -156,6 +160,7 @@ export class ScoreExecutor {
 
   /** Begins them, of which there may be none, and resolves to what is ready by then, of these and of others. Not before it is ready. */
   async take({ ids, slots, samples, first }: SampleChunk): Promise<NumberedRows> {
+    this.#atFirst ??= performance.eventLoopUtilization();
     this.#asCalled = AsyncLocalStorage.snapshot();
     for (const [at, sample] of fromTables(samples).entries()) {
       const id = ids[at] as number;
@@ -313,7 +318,8 @@ export class ScoreExecutor {
     const used = [...this.#runs.values()].flatMap((run): SignOfLife["used"] =>
       run.used === undefined ? [] : [[run.id, run.used]],
     );
-    return { done: this.#outbox.waiting, used };
+    const { active: busyMs } = performance.eventLoopUtilization(this.#atFirst);
+    return { done: this.#outbox.waiting, used, busyMs };
   }
 }
 

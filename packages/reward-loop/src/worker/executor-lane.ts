@@ -5,7 +5,7 @@
  * if it answers, the sample waits for something and is reported, the thread goes on. If it does not, its thread is blocked: the table
  * names the run that blocks it, that sample is reported once its own deadline has passed, and the thread is ended. So is one that is blocked by what a sample left behind when it
  * was done, if what it was sent does not start for so long: that goes on elsewhere. A thread that is
- * on its way out is not blocked: what comes of it is a death. All of that holds for a process as well; besides, a signal may end one that its own code or somebody
+ * on its way out is not blocked: what comes of it is a death. The first calls of an async function in a new thread load what they call with: the time that they keep it busy does not count, and one that blocks it all the same is tried once more. All of that holds for a process as well; besides, a signal may end one that its own code or somebody
  * else sent, so whoever ran there is tried again alone and blamed only if its process ends again.
  * What nobody waits for any more (the other call of a hedge, the end of the total time) is late at once, with a deadline or without one: a function that hears of it has ended when the thread gives its sign of life,
  * one that does not is forgotten and takes no room, and one that blocks its thread is ended with it.
@@ -43,6 +43,9 @@ const SIGN_OF_LIFE_MS = 50;
 /** How long a thread may be blocked by what nobody waits for any more. Most is done by then, and a thread takes a tenth of that to start; others that are at work there run again. */
 const GIVEN_UP_MS = 1_000;
 
+/** How long the first calls of an async function may keep a new thread busy beyond their deadline: they load what they call with (modules, fetch: a tenth of that where nothing else goes on). */
+const LOADING_MS = 1_000;
+
 /** How long a thread may take to end by itself (its exit handlers, a busy machine) before it counts as blocked. */
 const EXIT_MS = 5_000;
 
@@ -79,6 +82,10 @@ interface Flight {
   isGivenUp: boolean;
   /** It was at work when the thread gave a sign of life, and too late. */
   isEndless: boolean;
+  /** Nothing was done in its thread before: it may load something. */
+  readonly isFirst: boolean;
+  /** How much of its time its thread was busy, where it is a first one: that does not count. Undefined: not known yet. */
+  loadingMs: number | undefined;
   /** What its answers used, as far as is known while there is no reply. */
   used: TokenUsage | undefined;
 }
@@ -105,6 +112,8 @@ export class ExecutorLane {
   /** Of the reward function in there, if it is another than the loop's. */
   #otherVersion: string | undefined;
   #runs = 0;
+  /** Nothing was done in there yet: its first calls may load something. */
+  #isCold = true;
   #state: "starting" | "ready" | "ended" = "starting";
   #timer: NodeJS.Timeout | undefined;
   /** When a sign of life was asked for that has not come. */
@@ -193,6 +202,8 @@ export class ExecutorLane {
       giveUp: undefined,
       isGivenUp: false,
       isEndless: false,
+      isFirst: this.#isCold,
+      loadingMs: undefined,
       used: undefined,
     };
     this.#flights.set(id, flight);
@@ -298,6 +309,7 @@ export class ExecutorLane {
     this.#freeSlots.push(slot);
     job.lane = undefined;
     unheard(flight);
+    this.#isCold = false;
     if (this.#flights.delete(id)) {
       this.#stoodReady(flight, isReply(reply) ? reply.latencyMs : 0);
       settleByReply(job, reply, flight.used);
@@ -358,11 +370,17 @@ export class ExecutorLane {
     this.#watch(SIGN_OF_LIFE_MS);
   }
 
-  #lateInMs({ slot, sentAt, isGivenUp }: Flight, timeoutMs: number): number {
-    if (isGivenUp) return 0;
+  #lateInMs(flight: Flight, timeoutMs: number): number {
+    if (flight.isGivenUp) return 0;
     // One that has not started waits for nothing but its thread.
-    const waitedMs = performance.now() - Math.max(sentAt, this.#heardAt);
-    return timeoutMs - (this.#table.ageMs(slot) ?? waitedMs);
+    const waitedMs = performance.now() - Math.max(flight.sentAt, this.#heardAt);
+    return timeoutMs - (this.#ageOf(flight) ?? waitedMs);
+  }
+
+  /** Since its function started, without what its thread loaded for it. */
+  #ageOf({ slot, loadingMs }: Flight): number | undefined {
+    const ageMs = this.#table.ageMs(slot);
+    return ageMs === undefined ? undefined : ageMs - (loadingMs ?? 0);
   }
 
   async #askForLife(timeoutMs: number): Promise<void> {
@@ -384,6 +402,7 @@ export class ExecutorLane {
       const flight = this.#flights.get(id);
       if (flight !== undefined) flight.used = used;
     }
+    if (this.#overlaps) this.#loaded(sign.busyMs);
     for (const flight of this.#overdue.values()) {
       // It was begun in spite of having been given up.
       flight.isEndless ||= this.#table.hasStarted(flight.slot) && !done.includes(flight.id);
@@ -393,7 +412,7 @@ export class ExecutorLane {
     for (const flight of this.#flights.values()) {
       // Its result waits there for a call that is on its way: it is this side that is late.
       if (done.includes(flight.id)) continue;
-      const ageMs = this.#table.ageMs(flight.slot) ?? 0;
+      const ageMs = this.#ageOf(flight) ?? 0;
       if (ageMs >= timeoutMs) this.#forget(flight, timeoutFailure(timeoutMs), ageMs);
       // One that was given up since may not have heard of it.
       else if (givenUp.includes(flight)) this.#forget(flight, givenUpFailure, ageMs);
@@ -401,6 +420,14 @@ export class ExecutorLane {
     this.#owner.changed();
     // Those that were given up meanwhile keep their room no longer than it takes to ask once more.
     if ([...this.#flights.values()].some((flight) => flight.isGivenUp)) this.#check();
+  }
+
+  /** That the thread was busy is nobody's fault among its first samples. */
+  #loaded(busyMs: number): void {
+    for (const flight of this.#flights.values()) {
+      if (!flight.isFirst) continue;
+      flight.loadingMs ??= Math.min(busyMs, this.#table.ageMs(flight.slot) ?? 0);
+    }
   }
 
   #forget(flight: Flight, failure: ScoreFailure, ageMs: number): void {
@@ -417,11 +444,17 @@ export class ExecutorLane {
     // Its death names the culprit when it is told. Looks are counted: of a machine that was held up it was told meanwhile, and is heard of first.
     if (isExiting && ++this.#looks * SIGN_OF_LIFE_MS < EXIT_MS) return;
     const running = this.#flights.get(runningId);
-    const ageMs = running && this.#table.ageMs(running.slot);
+    const ageMs = running && this.#ageOf(running);
     if (running !== undefined && ageMs !== undefined) {
       const blockedMs = performance.now() - (this.#askedAt ?? 0);
+      const mayLoad = running.isFirst && this.#overlaps && !running.isGivenUp;
+      if (mayLoad && blockedMs < LOADING_MS) return;
       // Blocked by one whose own deadline has not come yet: it will.
-      if (ageMs >= timeoutMs) this.#endBy(running, blockedFailure(timeoutMs), ageMs);
+      if (ageMs >= timeoutMs && mayLoad && !running.job.isSecondStart) {
+        // It may have come first to a machine that was held up. What it was given with runs again, too.
+        running.job.isSecondStart = true;
+        void this.#end("stopped", undefined, false);
+      } else if (ageMs >= timeoutMs) this.#endBy(running, blockedFailure(timeoutMs), ageMs);
       else if (running.isGivenUp && blockedMs >= GIVEN_UP_MS) {
         this.#endBy(running, { ...givenUpFailure, blocked: true }, ageMs);
       }

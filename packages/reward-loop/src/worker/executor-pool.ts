@@ -108,6 +108,7 @@ export class ExecutorPool {
         readyMs: 0,
         version: undefined,
         isToAsk: false,
+        isSecondStart: false,
         beforeAgain,
         place: "shared",
         lane: undefined,

@@ -15,6 +15,8 @@ export interface Job {
   version: string | undefined;
   /** It was at work in an executor that has ended, and is to ask before it is at work again. */
   isToAsk: boolean;
+  /** It blocked an executor that was new, and was tried once more for that. */
+  isSecondStart: boolean;
   /** How long it has been at work; undefined while it is not. */
   ageMs: () => number | undefined;
   /** How long it stood ready where it ran last. */

@@ -33,14 +33,16 @@ test("an executor that gives a sign of life says whose results wait for a call",
       executor.take.remote({ ids: [1, 2], slots: [0, 1], samples, first: [] }),
     );
     await expect.poll(() => begun).toEqual(["hold 0", "hold 1"]);
-    expect(await ray.get(executor.breathe.remote())).toEqual({ done: [], used: [] });
+    expect(await ray.get(executor.breathe.remote())).toMatchObject({ done: [], used: [] });
     channel.postMessage("go on hold 0");
     expect((await answer).ids).toEqual([1]);
     channel.postMessage("go on hold 1");
-    await expect.poll(() => ray.get(executor.breathe.remote())).toEqual({ done: [2], used: [] });
+    await expect
+      .poll(() => ray.get(executor.breathe.remote()))
+      .toMatchObject({ done: [2], used: [] });
     const next = executor.take.remote({ ids: [], slots: [], samples: [], first: [] });
     expect((await ray.get(next)).ids).toEqual([2]);
-    expect(await ray.get(executor.breathe.remote())).toEqual({ done: [], used: [] });
+    expect(await ray.get(executor.breathe.remote())).toMatchObject({ done: [], used: [] });
   } finally {
     channel.close();
     await ray.kill(executor);
