@@ -184,7 +184,7 @@ test("--manager remote: what aborts its process costs its own sample, and neithe
   );
 });
 
-test("extras that JSON cannot carry are told and cost no score", async () => {
+test("extras that JSON cannot carry are texts and cost no score", async () => {
   const solutions = await fileOf([{ question: "q", ground_truth: "g", a: { solution: "s" } }]);
   const out = join(await folder(), "rewards.jsonl");
   const { code } = await rayling(
@@ -201,8 +201,8 @@ test("extras that JSON cannot carry are told and cost no score", async () => {
   expect(record).toMatchObject({
     valid: true,
     score: 1,
-    extra: {},
-    extraDropped: expect.stringContaining("$.extra.count") as string,
+    extra: { count: expect.stringMatching(/^\d+$/) as string },
+    asText: ["$.extra.count"],
   });
 });
 

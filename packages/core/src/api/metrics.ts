@@ -139,7 +139,9 @@ class Noted {
   }
 
   number(value: unknown): number {
-    if (typeof value === "number" && !Number.isNaN(value)) return value;
+    if (typeof value === "number" && (!Number.isNaN(value) || this.#info.kind === "gauge")) {
+      return value;
+    }
     throw this.error("value", `takes a number, not ${show(value)}`);
   }
 

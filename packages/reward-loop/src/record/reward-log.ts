@@ -13,9 +13,11 @@ import type { Writable } from "node:stream";
 import { constants, gunzipSync } from "node:zlib";
 import { JsonlError, openJsonlWriter, readJsonl } from "@rayling/data-proto";
 import type { JsonlWriter } from "@rayling/data-proto";
+import { warn } from "@rayling/core/terminal";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLogError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
+import { carriable } from "./carriable.ts";
 import { isRecord, recordsOf, takesPlaceOf, withoutTexts } from "./reward-record.ts";
 import type { RecordPlace, RewardRecord } from "./reward-record.ts";
 import { textsOf } from "./sample-texts.ts";
@@ -39,6 +41,7 @@ export class RewardLog implements AsyncDisposable {
   readonly #hasTexts: boolean;
   #records = 0;
   #closing: Promise<void> | undefined;
+  #hasTold = false;
 
   private constructor(writer: JsonlWriter, mark: WriterMark | undefined, hasTexts: boolean) {
     this.#writer = writer;
@@ -132,25 +135,38 @@ export class RewardLog implements AsyncDisposable {
         await this.#writer.write(one);
         return one;
       } catch (error) {
-        const less = error instanceof JsonlError ? lessOf(one, error) : undefined;
+        const less = error instanceof JsonlError ? this.#lessOf(one, error) : undefined;
         if (less === undefined) throw error;
         one = less;
       }
     }
   }
-}
 
-/**
- * The score counts: what JSON cannot carry, or no reader would take, is told, not guessed at.
- * Undefined: nothing more can be left out, or that is not what was wrong.
- */
-function lessOf(record: RewardRecord, { code, reason }: JsonlError): RewardRecord | undefined {
-  const isTooLong = code === "JSONL_LINE_TOO_LONG";
-  if (code !== "JSONL_BAD_VALUE" && !isTooLong) return undefined;
-  const texts = (): RewardRecord => ({ ...withoutTexts(record), textsDropped: reason });
-  if (isTooLong && record.response !== undefined) return texts();
-  if (record.extraDropped === undefined) return { ...withoutExtra(record), extraDropped: reason };
-  return record.response === undefined ? undefined : texts();
+  /**
+   * What is left of a line that cannot be written: what JSON cannot carry is a text, and costs
+   * nothing but itself; a line that no reader would take goes without its texts, then without its
+   * extra info. The score stays. Undefined: that is not what was wrong.
+   */
+  #lessOf(record: RewardRecord, { code, reason }: JsonlError): RewardRecord | undefined {
+    if (code === "JSONL_BAD_VALUE" && record.asText === undefined) {
+      const { value, asText } = carriable(record);
+      this.#tell(reason);
+      return { ...(value as RewardRecord), asText };
+    }
+    if (code !== "JSONL_LINE_TOO_LONG") return undefined;
+    if (record.response !== undefined) return { ...withoutTexts(record), textsDropped: reason };
+    if (record.extraDropped !== undefined) return undefined;
+    return { ...withoutExtra(record), extraDropped: reason };
+  }
+
+  /** Once: a judge says it of every sample. */
+  #tell(reason: string): void {
+    if (this.#hasTold) return;
+    this.#hasTold = true;
+    warn(
+      `the reward log ${this.path} has values as text that JSON cannot carry, the first because ${reason}; \`asText\` in its lines names them`,
+    );
+  }
 }
 
 /** With CANNOT_TELL the error has it too. */

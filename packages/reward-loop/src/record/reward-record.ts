@@ -39,13 +39,18 @@ export interface RewardRecord extends Partial<SampleTexts> {
   /** Tokens, where the score's extra info tells them. */
   readonly usage: TokenUsage | null;
   readonly extra: Readonly<Record<string, unknown>>;
-  /** Why `extra` is empty, where JSON cannot carry what it was. */
+  /** Why `extra` is empty, where the line would have been too long. */
   readonly extraDropped?: string;
   /**
    * Why the prompt, the response and the ground truth are missing, where the line would have been
    * too long, say.
    */
   readonly textsDropped?: string;
+  /**
+   * Places in this line, as `$.extra.logprob`, whose values JSON cannot carry: they stand there as
+   * text ("-Infinity").
+   */
+  readonly asText?: readonly string[];
 }
 
 export interface RecordPlace {

@@ -16,6 +16,7 @@ import {
 } from "@rayling/reward-loop";
 import type { RewardRecord, SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { setImmediate as turn } from "node:timers/promises";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { OutcomeRecorder } from "../../src/record/outcome-recorder.ts";
 
@@ -170,28 +171,84 @@ test("of several lines for one index the last valid one counts, and a line that 
   ]);
 });
 
-test("extras that JSON cannot carry are told; a line that is no record is named", async () => {
+test("what JSON cannot carry is a text, and costs nothing but itself; it is told once", async () => {
+  const told: string[] = [];
+  const onWarning = ({ message }: Error): void => void told.push(message);
+  process.on("warning", onWarning);
+  onTestFinished(() => void process.off("warning", onWarning));
   await using log = await RewardLog.open(path);
-  const odd = { ...valid(1), rewardExtraInfo: { count: 10n } } as SampleOutcome;
-  expect(await log.write(sample, odd, place)).toMatchObject({
-    score: 1,
-    extra: {},
-    extraDropped: expect.stringContaining("$.extra.count") as string,
+  const circle: Record<string, unknown> = { a: 1 };
+  circle["self"] = circle;
+  const unreadable = Object.defineProperty({}, "x", {
+    enumerable: true,
+    get: () => {
+      throw new Error("mine");
+    },
   });
+  const rewardExtraInfo = {
+    score: 1,
+    reason: "it is right",
+    logprob: -Infinity,
+    deep: [{ nan: Number.NaN, fine: [1, null, "x"] }],
+    count: 12345678901234567890n,
+    floats: Float32Array.from([1, Infinity]),
+    at: new Date(0),
+    when: new Date(Number.NaN),
+    map: new Map([["a", 1]]),
+    error: new RangeError("out"),
+    circle,
+    unreadable,
+    nothing: undefined,
+  };
+  await log.write(sample, { ...valid(1), rewardExtraInfo } as SampleOutcome, place);
+  await log.write(sample, { ...valid(1), rewardExtraInfo } as SampleOutcome, place);
+  await log.close();
+  const [record] = await Array.fromAsync(readRewardLog(path));
+  expect(record).toMatchObject({
+    score: 1,
+    extra: {
+      score: 1,
+      reason: "it is right",
+      logprob: "-Infinity",
+      deep: [{ nan: "NaN", fine: [1, null, "x"] }],
+      count: "12345678901234567890",
+      floats: [1, "Infinity"],
+      at: "1970-01-01T00:00:00.000Z",
+      when: "Invalid Date",
+      map: "Map(1) { 'a' => 1 }",
+      error: expect.stringContaining("RangeError: out") as string,
+      circle: { a: 1, self: expect.stringContaining("Circular") as string },
+      unreadable: expect.any(String) as string,
+    },
+  });
+  const names = ["logprob", "deep.0.nan", "count", "floats.1", "when", "map", "error"];
+  const places = [...names, "circle.self", "unreadable"].map((name) => `$.extra.${name}`);
+  expect(record?.asText).toEqual(places);
+  expect(outcomeOf(record as NonNullable<typeof record>)).toMatchObject({
+    valid: true,
+    rewardScore: 1,
+    rewardExtraInfo: { reason: "it is right", logprob: "-Infinity" },
+  });
+  await turn();
+  expect(told).toEqual([expect.stringContaining("$.extra.logprob is -Infinity") as string]);
+});
+
+test("a line that is no record is named", async () => {
+  await using log = await RewardLog.open(path);
   const told = { code: "CANNOT_TELL", name: "CannotTellError", message: "it cannot tell" } as const;
   const unsure: SampleOutcome = {
     ...refused,
     error: { ...told, rewardExtraInfo: { count: 10n } },
   };
+  await log.write(sample, valid(1), place);
   expect(await log.write(sample, unsure, { ...place, index: 5 })).toMatchObject({
     score: null,
-    extra: {},
-    extraDropped: expect.stringContaining("count") as string,
+    extra: { count: "10" },
+    error: { rewardExtraInfo: { count: "10" } },
   });
   await log.close();
   const [, kept] = await Array.fromAsync(readRewardLog(path));
-  expect(kept).toMatchObject({ valid: false, extra: {} });
-  expect(kept?.error).toEqual(told);
+  expect(kept).toMatchObject({ valid: false, extra: { count: "10" }, error: told });
   const before = await readFile(path, "utf8");
   const whole = { ...kept, index: 1 };
   for (const wrong of [

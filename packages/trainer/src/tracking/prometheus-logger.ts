@@ -21,7 +21,6 @@ export class PrometheusLogger implements TrackingLogger {
     this.#run = { project: projectName, experiment: experimentName };
   }
 
-  /** What is NaN is not told: a gauge has no value for it, and keeps the one that it had. */
   log(metrics: StepMetrics, step: number): void {
     this.#set("training/global_step", step);
     for (const [name, value] of Object.entries(metrics)) this.#set(name, value);
@@ -32,7 +31,7 @@ export class PrometheusLogger implements TrackingLogger {
   }
 
   #set(metric: string, value: number): void {
-    if (this.#run === undefined || Number.isNaN(value)) return;
+    if (this.#run === undefined) return;
     this.#gauge(`train_${metric.replaceAll(/\W/g, "_")}`).set(value, { metric, ...this.#run });
   }
 

@@ -11,17 +11,26 @@ import { invalid, optionsIn, runFolder, samplesOf, valid } from "./run-folder.ts
 const linesIn = async (path: string): Promise<unknown[]> =>
   (await Array.fromAsync(readJsonl(path))).map(({ value }) => value);
 
-test("a step is a line as verl writes it; what is no number is null", async () => {
+test("a step is a line as verl writes it; what is no finite number is its text, and read back a number", async () => {
   const directory = await runFolder();
   const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"] }));
-  tracking.log({ "critic/score/mean": 0.5, "critic/values/mean": NaN }, 1);
+  tracking.log({ "critic/score/mean": 0.5, "critic/values/mean": NaN, "a/max": -Infinity }, 1);
   tracking.log({ "critic/score/mean": 0.75 }, 2);
   tracking.generations(2, [{ input: "1+1=", output: "2", score: NaN }]);
   await tracking.close();
   expect(await linesIn(join(directory, "metrics.jsonl"))).toEqual([
-    { step: 1, data: { "critic/score/mean": 0.5, "critic/values/mean": null } },
+    {
+      step: 1,
+      data: { "critic/score/mean": 0.5, "critic/values/mean": "NaN", "a/max": "-Infinity" },
+    },
     { step: 2, data: { "critic/score/mean": 0.75 } },
   ]);
+  const [read] = (await readRun(directory)).metrics;
+  expect(read?.data).toEqual({
+    "critic/score/mean": 0.5,
+    "critic/values/mean": Number.NaN,
+    "a/max": -Infinity,
+  });
   expect(await linesIn(join(directory, "generations.jsonl"))).toEqual([
     { step: 2, input: "1+1=", output: "2", score: null },
   ]);

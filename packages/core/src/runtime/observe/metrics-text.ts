@@ -37,7 +37,8 @@ export async function metricsText(metrics: Metrics, parts: SystemParts): Promise
   const registry = new Registry();
   const exposed = [...(await systemMetrics(parts)), ...metrics.all().map(userMetric)];
   for (const metric of exposed) registry.registerMetric(metric as never);
-  return registry.metrics();
+  // prom-client writes "Nan", which OpenMetrics does not know.
+  return (await registry.metrics()).replaceAll(/ Nan$/gm, " NaN");
 }
 
 function expose(name: string, type: string, help: string, values: readonly Value[]): Exposed {

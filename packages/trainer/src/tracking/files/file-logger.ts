@@ -2,7 +2,7 @@
  * A run as files that are only ever appended to: `metrics.jsonl`, a line for each step as verl's file logger writes it, `timeline.jsonl`, what took how long,
  * and `generations.jsonl`, the validation samples that were chosen to be looked at. A run that was killed leaves all but what was on its way.
  *
- * What is not a finite number is null: JSON has nothing else for it.
+ * What is not a finite number is its text ("NaN", "-Infinity"), as JSON has nothing for it and null is what nobody knows. The score of a generation is null where there is none.
  */
 
 import { join } from "node:path";
@@ -17,8 +17,8 @@ import type {
   TrackingLogger,
 } from "../tracking-logger.ts";
 import { rewardsLineOf, sampleLinesOf } from "./sample-lines.ts";
-import type { MetricsLine, TimelineLine } from "./run-lines.ts";
-import { runFiles } from "./run-lines.ts";
+import type { TimelineLine, WrittenMetricsLine } from "./run-lines.ts";
+import { runFiles, writtenNumber } from "./run-lines.ts";
 
 export class FileLogger implements TrackingLogger {
   readonly name = "file";
@@ -36,9 +36,9 @@ export class FileLogger implements TrackingLogger {
 
   async log(metrics: StepMetrics, step: number): Promise<void> {
     const data = Object.fromEntries(
-      Object.entries(metrics).map(([name, value]) => [name, finite(value)]),
+      Object.entries(metrics).map(([name, value]) => [name, writtenNumber(value)]),
     );
-    await this.#metrics?.write({ step, data } satisfies MetricsLine);
+    await this.#metrics?.write({ step, data } satisfies WrittenMetricsLine);
   }
 
   async phase(phase: PhaseRecord): Promise<void> {

@@ -4,7 +4,7 @@ import { access } from "node:fs/promises";
 import { join } from "node:path";
 import { readJsonl } from "@rayling/data-proto";
 import { TrackingError } from "../../errors.ts";
-import { runFiles } from "./run-lines.ts";
+import { readMetricsLine, runFiles } from "./run-lines.ts";
 import type {
   GenerationLine,
   MetricsLine,
@@ -12,6 +12,7 @@ import type {
   RewardsLine,
   SampleLine,
   TimelineLine,
+  WrittenMetricsLine,
 } from "./run-lines.ts";
 import { ToldMetrics, toldLines } from "./told-again.ts";
 
@@ -36,7 +37,7 @@ export async function readRun(directory: string): Promise<RunRecord> {
     );
   }
   const metrics = new ToldMetrics();
-  for await (const line of linesOf<MetricsLine>(path)) metrics.add(line);
+  for await (const line of linesOf<WrittenMetricsLine>(path)) metrics.add(readMetricsLine(line));
   const timeline = await readTimeline(join(directory, runFiles.timeline));
   return {
     metrics: metrics.lines,

@@ -11,10 +11,31 @@ export const runFiles = {
   trace: "trace.json",
 } as const;
 
-/** As verl writes it. */
+/** Numbers that JSON has nothing for. */
+export type NotFinite = "NaN" | "Infinity" | "-Infinity";
+
+/** As verl writes it, but for numbers that are not finite. */
+export interface WrittenMetricsLine {
+  readonly step: number;
+  readonly data: Readonly<Record<string, number | NotFinite | null>>;
+}
+
+/** The same as it is read: with numbers again. null is what nobody knows, and in runs of before also what is not finite. */
 export interface MetricsLine {
   readonly step: number;
   readonly data: Readonly<Record<string, number | null>>;
+}
+
+export function writtenNumber(value: number): number | NotFinite {
+  return Number.isFinite(value) ? value : (String(value) as NotFinite);
+}
+
+export function readMetricsLine({ step, data }: WrittenMetricsLine): MetricsLine {
+  const numbers = Object.entries(data).map(([name, value]) => [
+    name,
+    typeof value === "string" ? Number(value) : value,
+  ]);
+  return { step, data: Object.fromEntries(numbers) as MetricsLine["data"] };
 }
 
 /** One of the samples of a step that are drawn. */

@@ -112,10 +112,15 @@ function plotted({ title, yLabel, curves }: MetricPlot, lines: readonly MetricsL
     curves: names
       .map(([metric, name]) => ({
         name,
-        points: lines.map(({ step, data }) => [step, data[metric] ?? null] as const),
+        points: lines.map(({ step, data }) => [step, drawn(data[metric])] as const),
       }))
       .filter(({ points }) => points.some(([, value]) => value !== null)),
   });
+}
+
+/** What is not finite has no place in a plot. */
+function drawn(value: number | null = null): number | null {
+  return value !== null && Number.isFinite(value) ? value : null;
 }
 
 /** Metrics and what the pattern keeps of their names, in the order in which they came up. */

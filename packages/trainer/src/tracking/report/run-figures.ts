@@ -32,7 +32,7 @@ export function runFigures({ metrics, phases, rewards }: RunRecord): string {
 }
 
 function accuracyIn({ data }: MetricsLine): number | undefined {
-  const known = Object.entries(data).filter(([, value]) => value !== null);
+  const known = Object.entries(data).filter(([, value]) => Number.isFinite(value));
   return accuracyOf(Object.fromEntries(known) as Record<string, number>);
 }
 

@@ -1,0 +1,74 @@
+/**
+ * What JSON cannot carry, as a text in its place, so that one such value costs nothing but itself: numbers that are not
+ * finite ("NaN", "-Infinity"), bigints as their digits, and what has no form in JSON (maps, errors, circles) as Node shows it.
+ */
+
+import { inspect } from "node:util";
+
+export interface Carriable {
+  readonly value: unknown;
+  /** Places of what is a text now, as `$.extra.logprob`. */
+  readonly asText: readonly string[];
+}
+
+/** Nobody reads deeper. */
+const deepest = 64;
+
+export function carriable(value: unknown): Carriable {
+  const asText: string[] = [];
+  const above = new Set<object>();
+
+  function at(place: string, key: string, one: unknown): unknown {
+    const text = (): string => {
+      asText.push(place);
+      return textOf(one);
+    };
+    if (typeof one === "number") return Number.isFinite(one) ? one : text();
+    if (typeof one === "bigint") return text();
+    if (typeof one !== "object" || one === null) return one;
+    if (above.has(one) || above.size >= deepest) return text();
+    above.add(one);
+    try {
+      const list = listOf(one);
+      if (list !== undefined) return list.map((inner, n) => at(`${place}.${n}`, String(n), inner));
+      const { toJSON } = one as { readonly toJSON?: unknown };
+      if (typeof toJSON === "function") {
+        const said: unknown = toJSON.call(one, key);
+        return said === null || said === one ? text() : at(place, key, said);
+      }
+      if (!isPlain(one) && Object.keys(one).length === 0) return text();
+      if (one instanceof Error) return text();
+      const entries = Object.entries(one);
+      return Object.fromEntries(
+        entries.map(([name, inner]) => [name, at(`${place}.${name}`, name, inner)]),
+      );
+    } catch {
+      // A getter of the user's, or a toJSON, throws.
+      return text();
+    } finally {
+      above.delete(one);
+    }
+  }
+
+  return { value: at("$", "", value), asText };
+}
+
+function listOf(value: object): readonly unknown[] | undefined {
+  if (Array.isArray(value)) return value;
+  const isTyped = ArrayBuffer.isView(value) && !(value instanceof DataView);
+  return isTyped ? Array.from(value as unknown as ArrayLike<unknown>) : undefined;
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
+function textOf(value: unknown): string {
+  if (typeof value !== "object") return String(value);
+  try {
+    return inspect(value, { depth: 4, breakLength: Infinity, getters: false });
+  } catch {
+    return "a value that cannot be read";
+  }
+}
