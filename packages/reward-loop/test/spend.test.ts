@@ -196,9 +196,14 @@ describe("a cache", () => {
     own.keep("v", "big", { rewardScore: 1, rewardExtraInfo: { n: 1n } });
     own.keep("v", "gap", { rewardScore: 1, rewardExtraInfo: { list: [1, undefined] } });
     expect(own.find("v", "plain")?.rewardExtraInfo).toEqual({ a: [null, "x", { b: true }] });
-    expect(["odd", "nan", "big", "gap", "none"].map((key) => own.find("v", key))).toEqual(
-      Array(5).fill(undefined),
+    // One that looks like what stands for a number is none.
+    own.keep("v", "alike", { rewardScore: 1, rewardExtraInfo: { n: { $number: "NaN" } } });
+    expect(["odd", "gap", "alike", "none"].map((key) => own.find("v", key))).toEqual(
+      Array(4).fill(undefined),
     );
+    // Numbers come back as they were.
+    expect(own.find("v", "nan")?.rewardExtraInfo).toEqual({ n: Number.NaN });
+    expect(own.find("v", "big")?.rewardExtraInfo).toEqual({ n: 1n });
     expect(own.find("w", "plain")).toBeUndefined();
     own.close();
     await setImmediate();

@@ -24,7 +24,7 @@ export function rewardModelUseOf(
   config: RewardConfig["reward_model"],
   scoresItself: boolean,
 ): RewardModelUse | undefined {
-  const { enable, enable_resource_pool: isApart, servers, model_path: path } = config;
+  const { enable, servers, model_path: path } = config;
   if (!enable) return undefined;
   const model = path ?? "";
   const rollout = settingsOf(config);
@@ -40,9 +40,15 @@ export function rewardModelUseOf(
       : { router: { allowedPaths: config.allowed_paths } }),
     // A function of one's own gets it, and may do without: the model may be one that only its servers have.
     ...(scoresItself || existsSync(join(model, "tokenizer.json")) ? { tokenizer: model } : {}),
-    // Beside the policy, whose memory it has while that does not need it.
-    sleeps: rollout["free_cache_engine"] === true && !isApart,
+    sleeps: sleeps(config, rollout),
   };
+}
+
+/** Beside the policy, whose memory it has while that does not need it. Servers that run already are others', too: they sleep only where the configuration says so itself. */
+function sleeps(config: RewardConfig["reward_model"], rollout: Rollout): boolean {
+  const isOurs = config.servers.length === 0;
+  const isSaid = isOurs ? rollout : (config.rollout as Rollout);
+  return isSaid["free_cache_engine"] === true && !config.enable_resource_pool;
 }
 
 type Rollout = Readonly<Record<string, ConfigValue>>;
@@ -70,7 +76,7 @@ function launchOf(
 ): NonNullable<RewardModelUse["launch"]> {
   const gpusPerReplica = gpusOf(rollout);
   const replicas = replicasOf(config, gpusPerReplica);
-  const { model_path: path, enable_resource_pool: isApart } = config;
+  const { model_path: path } = config;
   const model = path ?? "";
   const address = ["--host", "127.0.0.1", "--port", "{port}"];
   const start =
@@ -84,14 +90,13 @@ function launchOf(
           ...address,
           ...(scoresItself ? ["--is-embedding"] : []),
         ];
-  const sleeps = rollout["free_cache_engine"] === true && !isApart;
   return {
     command: engine === "vllm" ? "vllm" : "python3",
     args: [...start, ...flagsOf(engine, rollout, `${at}.rollout`)],
     replicas,
     gpusPerReplica,
     // Its paths for sleeping are there for development only.
-    ...(engine === "vllm" && sleeps ? { env: { VLLM_SERVER_DEV_MODE: "1" } } : {}),
+    ...(engine === "vllm" && sleeps(config, rollout) ? { env: { VLLM_SERVER_DEV_MODE: "1" } } : {}),
   };
 }
 

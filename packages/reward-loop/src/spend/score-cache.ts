@@ -53,7 +53,7 @@ export class ScoreCache {
   find(version: string, sample: string): RewardResult | undefined {
     const row = this.#find.get(version, sample);
     if (row === undefined) return undefined;
-    const result = JSON.parse(String(row["result"])) as Partial<RewardResult> | null;
+    const result = resultIn(String(row["result"])) as Partial<RewardResult> | null;
     const { rewardScore, rewardExtraInfo } = result ?? {};
     if (typeof rewardScore === "number" && typeof (rewardExtraInfo ?? "") === "object") {
       return { rewardScore, rewardExtraInfo: rewardExtraInfo as RewardResult["rewardExtraInfo"] };
@@ -77,7 +77,7 @@ export class ScoreCache {
     const extras = Object.entries(rewardExtraInfo);
     const [key] = extras.find(([, value]) => textOf({ value }) === undefined) ?? ["score"];
     warn(
-      `the cache of scores does not keep results whose ${JSON.stringify(key)} JSON cannot carry: their samples are asked for again each time; return texts, finite numbers, booleans, null, and lists and plain objects of them`,
+      `the cache of scores does not keep results whose ${JSON.stringify(key)} JSON cannot carry: their samples are asked for again each time; return texts, numbers, booleans, null, and lists and plain objects of them`,
     );
   }
 }
@@ -85,11 +85,30 @@ export class ScoreCache {
 /** Undefined where the text would say something else than the result. */
 function textOf(result: object): string | undefined {
   try {
-    const text = JSON.stringify(result);
-    return isDeepStrictEqual(JSON.parse(text), withoutUndefined(result)) ? text : undefined;
+    const text = JSON.stringify(result, written);
+    return isDeepStrictEqual(resultIn(text), withoutUndefined(result)) ? text : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Numbers that JSON cannot carry stand as objects of one key: they are paid for like others. */
+function written(_: string, value: unknown): unknown {
+  if (typeof value === "bigint") return { [bigint]: String(value) };
+  return typeof value === "number" && !Number.isFinite(value) ? { [number]: String(value) } : value;
+}
+
+const bigint = "$bigint";
+const number = "$number";
+
+function resultIn(text: string): unknown {
+  return JSON.parse(text, (_, value: unknown) => {
+    if (typeof value !== "object" || value === null) return value;
+    const [[key, said] = [], ...others] = Object.entries(value);
+    if (typeof said !== "string" || others.length > 0) return value;
+    if (key === bigint) return BigInt(said);
+    return key === number ? Number(said) : value;
+  });
 }
 
 /** Without keys that say nothing: an optional reason, the usage that an endpoint did not send. Of lists nothing is left out: their places count. */

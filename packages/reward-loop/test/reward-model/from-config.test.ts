@@ -109,6 +109,13 @@ describe("a reward model of verl's configuration", () => {
     });
   });
 
+  test("whose servers run already sleeps only where that is asked for", () => {
+    const named = { servers: ["a:1"], nnodes: 0 };
+    expect(useOf(named)?.sleeps).toBe(false);
+    expect(useOf(named, { free_cache_engine: true })?.sleeps).toBe(true);
+    expect(useOf({})?.sleeps).toBe(true);
+  });
+
   test("has the keys of verl's own file, which say what a server is not told", async () => {
     const file = {
       _target_: "verl.workers.config.RolloutConfig",
@@ -257,7 +264,7 @@ exec ${process.execPath} ${serverProgram} "{\\"port\\": $2}"
   await rm(folder, { recursive: true });
 });
 
-test("the servers that a configuration names are asked", async () => {
+test("the servers that a configuration names are asked, and never put to sleep", async () => {
   await using judge = await startJudge();
   const config = readRewardConfig({
     reward: {
@@ -267,12 +274,16 @@ test("the servers that a configuration names are asked", async () => {
         enable: true,
         model_path: model,
         servers: [judge.address],
-        rollout: { name: "sglang", free_cache_engine: false },
+        rollout: { name: "sglang" },
       },
     },
   });
-  await using loop = await RewardLoopManager.create(rewardLoopOptionsOf(config));
-  const rawPrompt = [{ role: "user", content: "18" }];
-  const outcome = await loop.computeScore({ ...sampleOf("18"), rawPrompt });
-  expect(outcome).toMatchObject({ valid: true, rewardScore: 1 });
+  {
+    await using loop = await RewardLoopManager.create(rewardLoopOptionsOf(config));
+    const rawPrompt = [{ role: "user", content: "18" }];
+    const outcome = await loop.computeScore({ ...sampleOf("18"), rawPrompt });
+    expect(outcome).toMatchObject({ valid: true, rewardScore: 1 });
+  }
+  // Whoever else uses them finds them as they were.
+  expect(await judge.stats()).toMatchObject({ isAsleep: false, wakeUps: 0 });
 });
