@@ -223,10 +223,11 @@ function stackOf(thrown: Error): { readonly stack?: string } {
   }
 }
 
-/** A judge that answered has its tokens, whatever became of its answer: on the error, on what is within it, or in the answer that it keeps (ai: APICallError). */
+/** A judge that answered has its tokens, whatever became of its answer: on the error, on what is within it, or in the answer that it keeps (ai: APICallError, InvalidResponseDataError). */
 function usedBy(...within: readonly object[]): Pick<ScoreFailure, "rewardExtraInfo"> {
   for (const one of within) {
-    for (const usage of [partOf(one, "usage"), usageInText(partOf(one, "responseBody"))]) {
+    const answers = [one, partOf(one, "data"), parsedOrNot(partOf(one, "responseBody"))];
+    for (const usage of answers.map((answer) => partOf(answer, "usage"))) {
       const used = usage === undefined ? undefined : usageIn(usage);
       if (used !== undefined) return { rewardExtraInfo: { usage: used } };
     }
@@ -243,10 +244,10 @@ function usageIn(usage: unknown): TokenUsage | undefined {
   }
 }
 
-function usageInText(body: unknown): unknown {
+function parsedOrNot(body: unknown): unknown {
   if (typeof body !== "string" || !body.includes('"usage"')) return undefined;
   try {
-    return (JSON.parse(body) as { readonly usage?: unknown } | null)?.usage;
+    return JSON.parse(body);
   } catch {
     return undefined;
   }

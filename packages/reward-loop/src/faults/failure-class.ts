@@ -58,7 +58,7 @@ function classOfThrown(failure: ScoreFailure): FailureClass {
   if (errorCode !== undefined && broken.test(errorCode)) return "infrastructure";
   if (name.endsWith("AbortError") || name.endsWith("TimeoutError")) return "timeout";
   if (status !== undefined && status >= 200 && status < 300) return "infrastructure";
-  return name.endsWith("ConnectionError") ? "infrastructure" : "user-code";
+  return useless.test(name) ? "infrastructure" : "user-code";
 }
 
 /** As OpenAI's own client: 408, 409 (a lock), 429 and 5xx are worth another attempt, whatever else has a `retry-after` is not. Undefined: it is no failure. */
@@ -68,6 +68,10 @@ function classOfStatus(status: number, retryAfterMs: number | undefined): Failur
   if (status === 409 || status >= 500) return "infrastructure";
   return status >= 400 ? "data" : undefined;
 }
+
+/** What clients call errors about a connection (openai), or about an answer that is of no use (ai). */
+const useless =
+  /ConnectionError$|^AI_(InvalidResponseData|EmptyResponseBody|NoContentGenerated)Error$/;
 
 /** Of logs of before, which do not say how the way to the endpoint failed; and codes of ours. */
 const late = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS_|BODY_|CONNECT_)TIMEOUT)$/;

@@ -25,8 +25,8 @@ function shapeOf(error: object): TransportFailure | undefined {
   if (lateCode.test(code)) return "late";
   if (isFileError(error)) return undefined;
   if (brokenCode.test(code) || isNetworkCall(error)) return "broken";
-  if (isOfFetch(error)) return finalMessage.test(messagesOf(error)) ? "final" : "broken";
-  return undefined;
+  if (!isOfFetch(error) && !isSaidByClient(error)) return undefined;
+  return finalMessage.test(textPartOf(partOf(error, "cause"), "message")) ? "final" : "broken";
 }
 
 /** Certificates (OpenSSL's names in Node), redirects (undici, axios, node-fetch), and arguments that are refused. */
@@ -52,6 +52,13 @@ function isNetworkCall(error: object): boolean {
   );
 }
 
+/** undici's parser has no code for all that it refuses; the AI SDK says itself that a call without an answer may be made again. */
+function isSaidByClient(error: object): boolean {
+  const isUnanswered = partOf(error, "statusCode") === undefined;
+  if (isUnanswered && partOf(error, "isRetryable") === true) return true;
+  return textPartOf(error, "name") === "HTTPParserError";
+}
+
 /** fetch rejects with a TypeError, and says why in its cause; a body that breaks off is "terminated". */
 function isOfFetch(error: object): boolean {
   const message = textPartOf(error, "message");
@@ -64,7 +71,3 @@ const fetchMessage = /^(fetch failed|terminated)$/;
 /** Causes of fetch that have no code, and are its caller's or its endpoint's for good (undici, Fetch standard). */
 const finalMessage =
   /redirect count exceeded|unexpected redirect|redirect mode|unknown scheme|URL scheme|bad port|invalid (url|method|body)|cross origin|integrity|not allowed/i;
-
-function messagesOf(error: object): string {
-  return textPartOf(partOf(error, "cause"), "message");
-}

@@ -30,16 +30,18 @@ export function askByAiSdk(
     });
     const { text, finishReason, totalUsage, usage = totalUsage } = answer;
     noteUsage(usage);
-    const silence = text === "" ? silences[finishReason] : undefined;
-    if (silence !== undefined) {
-      const [code, problem] = silence;
+    if (text === "") {
+      const [code, problem] = silences[finishReason] ?? silence;
       throw new EndpointError("the model", problem, { code, usage });
     }
     return { text, finishReason, usage };
   };
 }
 
-const silences: Readonly<Partial<Record<string, readonly [code: string, problem: string]>>> = {
+type Silence = readonly [code: string, problem: string];
+
+const silence: Silence = ["MALFORMED_ANSWER", "answered without a text"];
+const silences: Readonly<Partial<Record<string, Silence>>> = {
   length: ["TRUNCATED_ANSWER", "used up its tokens and said nothing"],
   "content-filter": ["REFUSED_ANSWER", "refused to answer"],
   error: ["ENDPOINT_ERROR", "answered with an error"],

@@ -32,11 +32,21 @@ export function askByOpenAI(client: OpenAIClient, options: AskByOpenAIOptions): 
       { model, messages, ...responseFormatOf(question, format), ...body },
       { signal },
     );
-    const { data, response } = await withResponse(asked);
+    const { data: given, response } = await withResponse(asked);
+    const data = typeof given === "string" ? parsed(given) : given;
     noteUsage((data as { readonly usage?: unknown } | null)?.usage);
     if (response !== undefined) noteRateLimits(response.headers);
     return chatAnswerOf(data, response?.url ?? model);
   };
+}
+
+/** The SDK gives a text where the server does not say that it is JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 interface Responded {

@@ -333,6 +333,18 @@ describe("the way to an endpoint", () => {
     ["a certificate that is over", coded("CERT_HAS_EXPIRED"), "user-code"],
     ["redirects without end", fetched(new Error("redirect count exceeded")), "user-code"],
     ["redirects of axios", coded("ERR_FR_TOO_MANY_REDIRECTS"), "user-code"],
+    [
+      "redirects of the AI SDK",
+      Object.assign(new Error("x", { cause: new Error("redirect count exceeded") }), {
+        isRetryable: true,
+      }),
+      "user-code",
+    ],
+    [
+      "what the AI SDK could not reach",
+      Object.assign(new Error("x", { cause: new Error("odd") }), { isRetryable: true }),
+      "infrastructure",
+    ],
     ["a scheme", fetched(new Error("unknown scheme")), "user-code"],
     ["no URL", fetched(coded("ERR_INVALID_URL"), "Failed to parse URL from x"), "user-code"],
     ["a file", coded("ENOENT", { syscall: "open", path: "/x" }), "user-code"],
