@@ -32,7 +32,7 @@ export const helpTexts = {
     maxMs: "The longest pause.",
     maxRetryAfterMs: "What an endpoint refused that wants to be left alone for longer (retry-after) is not tried again, and its other calls pause no longer than that.",
     classes: "Which failures are tried again.",
-    budget: "Further tries that are allowed for each first one, over time.",
+    budget: "Further tries that go out at once for each first one, over time; each that succeeds lets two more go. The others wait, and one each `baseMs` (a second at most) goes in any case: none is lost but by `totalTimeoutMs` (RETRY_BUDGET).",
   },
   hedgeOptions: {
     quantile: "A call is late that takes longer than this quantile of the last ones did.",
@@ -41,11 +41,18 @@ export const helpTexts = {
   pricesOptions: {
     perMillionInputTokens: "The price of a million tokens of prompts.",
     perMillionOutputTokens: "The price of a million tokens of answers.",
+    perMillionCachedInputTokens: "The price of a million tokens of prompts that the endpoint had in its cache, where it says how many.",
+    perMillionReasoningTokens: "The price of a million tokens of reasoning, where the endpoint says how many.",
     perCall: "The price of a call, whatever it used.",
+  },
+  mostPerCallOptions: {
+    inputTokens: "Tokens of the longest prompt.",
+    outputTokens: "Tokens of the longest answer: the `max_tokens` of the judge.",
   },
   purseOptions: {
     prices: "What scores cost by what they say they used (`usage`).",
-    cap: "When that much is spent no sample is begun any more (SPEND_CAP); what is under way then is finished, and may go beyond it.",
+    cap: "When that much is spent no call is begun any more, nor a further try of one (SPEND_CAP); what is under way then is finished, and may go beyond it without `mostPerCall`.",
+    mostPerCall: "The most that one try may use. Its price is set aside while the try is under way, so that the cap is never passed; a try whose usage nobody knows, as it was cut off or does not say, costs that much.",
     warnAt: "The share of the cap at which there is a warning. With `cap`.",
   },
   onFailureOptions: {

@@ -19,13 +19,13 @@ export function carriable(value: unknown): Carriable {
   const above = new Set<object>();
 
   function at(place: string, key: string, one: unknown): unknown {
+    const isNumber = typeof one === "number" || typeof one === "bigint";
+    if (!isNumber && (typeof one !== "object" || one === null)) return one;
     const text = (): string => {
       asText.push(place);
       return textOf(one);
     };
-    if (typeof one === "number") return Number.isFinite(one) ? one : text();
-    if (typeof one === "bigint") return text();
-    if (typeof one !== "object" || one === null) return one;
+    if (isNumber) return Number.isFinite(one) ? one : text();
     if (above.has(one) || above.size >= deepest) return text();
     above.add(one);
     try {
@@ -64,7 +64,7 @@ function isPlain(value: object): boolean {
   return prototype === null || prototype === Object.prototype;
 }
 
-function textOf(value: unknown): string {
+function textOf(value: bigint | number | object): string {
   if (typeof value !== "object") return String(value);
   try {
     return inspect(value, { depth: 4, breakLength: Infinity, getters: false });

@@ -6,7 +6,12 @@
  * Invariant: with a known most that a call may use, what is spent and what is set aside never exceed the cap.
  */
 
-import { type PricesTable, purseOptions, type PurseTable } from "../options/policies.ts";
+import {
+  pricesOptions,
+  type PricesTable,
+  purseOptions,
+  type PurseTable,
+} from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf, SettingsOf } from "../options/table.ts";
 import type { SampleOutcome } from "../outcome.ts";
@@ -115,7 +120,7 @@ export class Purse {
   costOf({ attempts, usage, unknown }: Use): number {
     const { prices } = this.#settings;
     const known = priceOf(prices, { attempts, usage });
-    return known + unknown * Math.max(0, this.#most - (prices.perCall ?? 0));
+    return known + unknown * Math.max(0, this.#most - prices.perCall);
   }
 
   /**
@@ -181,29 +186,27 @@ export class Purse {
   }
 }
 
+const nothingUsed: TokenUsage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+
 /** What calls cost by what they used. */
 export function priceOf(
   prices: Prices,
   { attempts, usage }: Pick<Use, "attempts" | "usage">,
 ): number {
   const {
-    perCall = 0,
-    perMillionInputTokens: input = 0,
-    perMillionOutputTokens: output = 0,
-    perMillionCachedInputTokens: cached = input,
-    perMillionReasoningTokens: reasoning = output,
-  } = prices;
-  const {
-    inputTokens = 0,
-    outputTokens = 0,
-    cachedInputTokens = 0,
-    reasoningTokens = 0,
-  } = usage ?? {};
+    perCall,
+    perMillionInputTokens: input,
+    perMillionOutputTokens: output,
+    perMillionCachedInputTokens: cached,
+    perMillionReasoningTokens: reasoning,
+  } = withDefaults(pricesOptions, prices);
+  const { inputTokens, outputTokens, ...parts } = usage ?? nothingUsed;
+  const { cachedInputTokens: cachedTokens = 0, reasoningTokens: thoughtTokens = 0 } = parts;
   const perMillion =
-    (inputTokens - cachedInputTokens) * input +
-    cachedInputTokens * cached +
-    (outputTokens - reasoningTokens) * output +
-    reasoningTokens * reasoning;
+    (inputTokens - cachedTokens) * input +
+    cachedTokens * cached +
+    (outputTokens - thoughtTokens) * output +
+    thoughtTokens * reasoning;
   return perCall * attempts + perMillion / 1e6;
 }
 

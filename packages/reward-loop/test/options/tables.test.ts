@@ -99,6 +99,9 @@ describe("an entry", () => {
       // The url of a request, and the host of an agent.
       "reward-loop/src/reward-model/router.ts",
       "rayling/src/cli/node-options.ts",
+      // Options of judges, which know no loop.
+      "reward-loop/src/judge/rubric.ts",
+      "reward-loop/src/judge/structured.ts",
       // What is printed of a state.
       "reward-loop/src/manager/reward-loop-manager.ts",
       "rayling/src/cli/score-report.ts",
@@ -114,7 +117,7 @@ describe("an entry", () => {
 
   test("is declared nowhere else, and somebody reads it", () => {
     const others =
-      /reward-model\/|client\/|config\/|options?\.ts|outcome|record\/|tokenizer\/|rayling\//;
+      /reward-model\/|client\/|judge\/|config\/|options?\.ts|outcome|record\/|tokenizer\/|rayling\//;
     const declared = code
       .filter(({ path }) => !others.test(path))
       .flatMap(({ path, text }) =>
