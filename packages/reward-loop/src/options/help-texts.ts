@@ -68,6 +68,9 @@ export const helpTexts = {
     maxConcurrent: "Programs at once, for all loops that name the service; one that `limits` names counts, too. With `url`.",
     memoryLimitMb: "The memory that each program may take. With `url`.",
   },
+  computeScoreOptions: {
+    lenient: "Whether an answer counts that says the right one in a way that verl's scorers do not take.",
+  },
   rateLimitedOptions: {
     maxConcurrent: "Used by the manager rate_limited: calls at once.",
     maxRpm: "Used by the manager rate_limited: calls a minute.",
@@ -90,6 +93,7 @@ export const helpTexts = {
     joinSame: "Whether samples that say the same and come together are asked for once.",
     spend: "Prices by what scores say they used, and what may be spent.",
     sandboxFusion: "The service in which programs are tested (verl's data sources codecontests, apps, codeforces, taco).",
+    computeScoreKwargs: "Settings of verl's scorers by data source, where there is no function.",
     manager: "A manager's name, or the path of its class.",
     managerOptions: "The manager's own settings; others than it reads are refused, but for a class of yours.",
     tokenizer: "A model's folder, or a module that exports a function that makes the tokenizer (default name createTokenizer); it gets `rewardKwargs`.",
