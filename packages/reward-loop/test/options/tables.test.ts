@@ -73,8 +73,10 @@ describe("an entry", () => {
     const settled = { ...settings, ...pipeline, ...policy, executorIsolation: isolation };
     const defaults = withDefaults(functions.functionOptions, {});
     // The endpoint's limits, what may be spent and what becomes of failures are settled on elsewhere; nothing is asked of a service.
-    const { limits, spend, onFailure, sandboxFusion, rewardModel, ...others } = defaults;
-    expect({ limits, spend, sandboxFusion, rewardModel }).toEqual({});
+    const { limits, spend, onFailure, sandboxFusion, rewardModel, ...most } = defaults;
+    const { computeScoreKwargs, ...others } = most;
+    expect({ limits, spend, sandboxFusion, rewardModel, computeScoreKwargs }).toEqual({});
+    expect(settled.defaultScore.lenient).toBe(functions.computeScoreOptions.lenient.standard);
     expect(onFailure).toEqual({ again: false, failAbove: 1 });
     expect(settled).toMatchObject(others);
     const limited = { concurrency: "auto", breaker: true } as const;
@@ -102,6 +104,9 @@ describe("an entry", () => {
       // Options of judges, which know no loop.
       "reward-loop/src/judge/rubric.ts",
       "reward-loop/src/judge/structured.ts",
+      // Names in a template.
+      "reward-loop/src/chat-template/python/format/format-method.ts",
+      "reward-loop/src/chat-template/parse/known-names.ts",
       // What is printed of a state.
       "reward-loop/src/manager/reward-loop-manager.ts",
       "rayling/src/cli/score-report.ts",
