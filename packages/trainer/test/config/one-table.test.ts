@@ -120,3 +120,33 @@ test("a program's own defaults are of options, and other ones than the table's",
     expect(value, option).not.toEqual(entry && defaultOf(entry));
   }
 });
+
+test("an option is declared nowhere else, and somebody reads it", () => {
+  const all = globSync("**/*.ts", { cwd: src }).filter(
+    (path) => !path.startsWith("config/options/"),
+  );
+  const code = all.map((path) => [path, codeOf(path)] as const);
+  // Algorithms, policies and data are by themselves, and say what they are asked with.
+  const passed = code.filter(([path]) => /^(config|fit|run)\/|^ppo-trainer/.test(path));
+  const again = passed.flatMap(([path, text]) =>
+    [...names].flatMap((name) =>
+      new RegExp(`readonly ${name}\\?:`).test(text) ? [`${path}: ${name}`] : [],
+    ),
+  );
+  expect(again.toSorted()).toEqual([
+    // The folder of configurations.
+    "config/read-config.ts: folder",
+    // The actor.
+    "fit/options.ts: critic",
+    // As it is settled on; and one of the user's own.
+    "fit/settings.ts: schedule",
+    "ppo-trainer.ts: schedule",
+    "run/configured-policies.ts: critic",
+  ]);
+  const users = code.filter(([path]) => !path.startsWith("config/verl/"));
+  const unread = [...names].filter(
+    (name) => !users.some(([, text]) => new RegExp(`\\b${name}\\b`).test(text)),
+  );
+  // optim.clip_grad has a reference to it for a default.
+  expect(unread).toEqual(["gradClip"]);
+});
