@@ -60,8 +60,11 @@ const keyOf: Readonly<Record<string, string>> = {
   INVALID_MANAGER_OPTION: "reward.reward_kwargs",
   REWARD_MODULE_NOT_FOUND: "reward.custom_reward_function.path",
   REWARD_MODULE_IMPORT: "reward.custom_reward_function.path",
+  REWARD_MODULE_LANGUAGE: "reward.custom_reward_function.path",
   REWARD_EXPORT_NOT_FOUND: "reward.custom_reward_function.name",
   REWARD_EXPORT_TYPE: "reward.custom_reward_function.name",
+  REWARD_FUNCTION_SIGNATURE: "reward.custom_reward_function.name",
+  REWARD_HOOK_NAME: "reward.reward_manager.name",
   TOKENIZER_FOLDER: "reward.reward_model.model_path",
 };
 

@@ -39,7 +39,7 @@ beforeAll(async () => {
   await writeFile(join(folder, "broken.jsonl"), `${row({ reward_model: 7 })}\n`);
   await writeFile(
     join(folder, "reward.ts"),
-    "export function computeScore() { return 1; }\nexport const five = 5;\n",
+    "export function computeScore() { return 1; }\nexport const five = 5;\nexport function rest(...all) { return all.length; }\n",
   );
   await writeFile(join(folder, "throws.ts"), "throw new Error('at the top');\n");
 });
@@ -85,6 +85,16 @@ test.each([
     "reward.custom_reward_function.path",
     "was not found",
     ["reward.custom_reward_function.path=./nothing.ts"],
+  ],
+  [
+    "reward.custom_reward_function.path",
+    "is Python",
+    ["reward.custom_reward_function.path=./reward.py"],
+  ],
+  [
+    "reward.custom_reward_function.name",
+    "rest",
+    ["reward.custom_reward_function.path=./reward.ts", "reward.custom_reward_function.name=rest"],
   ],
   [
     "reward.custom_reward_function.path",
