@@ -183,7 +183,9 @@ describe("Parquet", () => {
     const plain = await inProcess("score", verl, "--reward", `${parts}:rule`, ...run);
     expect(plain).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/verl\.parquet, row 0: .*"response" nor "responses"/) as string,
+      stderr: expect.stringMatching(
+        /verl\.parquet, row 0: .*"response", "responses", .* are missing/,
+      ) as string,
     });
     const directory = await folder();
     const input = join(directory, "rollouts.parquet");

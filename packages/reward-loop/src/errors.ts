@@ -163,8 +163,8 @@ export class RewardLogError extends Error {
   readonly path: string;
   readonly line: number;
 
-  constructor(path: string, line: number) {
-    super(`${path}:${line}: the line is no record of a reward.`);
+  constructor(path: string, line: number, options?: ErrorOptions) {
+    super(`${path}:${line}: the line is no record of a reward.`, options);
     this.path = path;
     this.line = line;
   }

@@ -202,8 +202,10 @@ export async function* readRewardLog(
       throw new RewardLogError(path, first.line ?? 1);
     }
   } catch (error) {
-    const isNew = error instanceof JsonlError && error.code === "JSONL_NOT_FOUND";
-    if (!isNew || !mayLack) throw error;
+    if (!(error instanceof JsonlError)) throw error;
+    // By its first bytes it is a file of another kind.
+    if (error.code === "JSONL_MALFORMED") throw new RewardLogError(path, 1, { cause: error });
+    if (error.code !== "JSONL_NOT_FOUND" || !mayLack) throw error;
   }
 }
 
