@@ -7,6 +7,6 @@ export {
 } from "./transport/http/endpoint.ts";
 export type { HttpLimits } from "./transport/http/limits.ts";
 export type { HttpRoute } from "./transport/http/guard.ts";
-export { HttpRefusal } from "./transport/http/refusal.ts";
+export { answerOf, HttpRefusal } from "./transport/http/refusal.ts";
 export { withoutTokens } from "./runtime/launch/host-env.ts";
 export { newToken } from "./transport/link/handshake.ts";

@@ -249,6 +249,38 @@ describe("what a handler throws", () => {
   });
 });
 
+describe("a token as the password of a user", () => {
+  const token = "a-token-of-some-length";
+  const statusOf = async (
+    authorization: string,
+    options: Partial<HttpEndpointOptions>,
+  ): Promise<number> => {
+    const endpoint = await listen(echo, { token, ...options });
+    const header = `Authorization: ${authorization}`;
+    return (await askRaw(endpoint.port, lastGet.replace("\r\n\r\n", `\r\n${header}\r\n\r\n`)))
+      .status;
+  };
+  const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
+
+  test.each([
+    ["of that user", basic(`client:${token}`), 200],
+    ["as a bearer's", `Bearer ${token}`, 200],
+    ["of another user", basic(`root:${token}`), 401],
+    ["of nobody", basic(`:${token}`), 401],
+    ["a wrong one", basic("client:another"), 401],
+    ["with more behind it", basic(`client:${token}x`), 401],
+    ["no Base64", "Basic client:***", 401],
+    ["nothing", "Basic ", 401],
+  ])("%s", async (_, authorization, status) => {
+    expect(await statusOf(authorization, { basicUser: "client" })).toBe(status);
+  });
+
+  test("is taken only where the owner says so", async () => {
+    expect(await statusOf(basic(`client:${token}`), {})).toBe(401);
+    expect(await statusOf(basic(`undefined:${token}`), {})).toBe(401);
+  });
+});
+
 describe("a page of its own", () => {
   const options = { browsers: "own-page" } as const;
   const asking = (host: string, ...more: string[]): string =>

@@ -18,12 +18,16 @@ export function hostEnv(env: Readonly<Record<string, string>> | undefined): Node
   return cache === undefined ? own : { NODE_COMPILE_CACHE: cache, ...own };
 }
 
-/** They open other machines, the metrics, and reward models; the last says that whoever runs is a test, and its output for the test runner. */
+/**
+ * They open other machines, the metrics, reward models, and the scores of rayling serve; the last
+ * says that a test runs, and its output is for the test runner.
+ */
 const ofDriver: readonly string[] = [
   "RAYLING_NODES",
   "RAYLING_METRICS_TOKEN",
   "RAYLING_ROUTER_TOKEN",
   "RAYLING_REWARD_MODEL_API_KEY",
+  "RAYLING_SERVE_TOKEN",
   "NODE_TEST_CONTEXT",
 ];
 

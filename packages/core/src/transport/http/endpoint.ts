@@ -21,7 +21,10 @@ import {
 import { type HttpLimits, limitsOf } from "./limits.ts";
 import { answerOf, HttpRefusal, rawAnswerOf, safeHeaders } from "./refusal.ts";
 
-export interface HttpEndpointOptions extends Pick<HttpRules, "routes" | "token" | "tokenHint"> {
+export interface HttpEndpointOptions extends Pick<
+  HttpRules,
+  "routes" | "token" | "tokenHint" | "basicUser"
+> {
   /** Default 127.0.0.1. */
   readonly host?: string;
   /** 0: a free one. */
@@ -70,11 +73,12 @@ export class HttpEndpoint {
 
   private constructor(options: HttpEndpointOptions, handle: HttpHandler) {
     const limits = limitsOf(options.limits);
-    const { allowedHosts = [], browsers = "none", routes, token, tokenHint } = options;
+    const { allowedHosts = [], browsers = "none", routes, token, tokenHint, basicUser } = options;
     this.#handle = handle;
     this.#holdsProcess = options.holdsProcess ?? false;
     this.#limits = limits;
-    this.#judge = httpGuard({ ...limits, allowedHosts, browsers, routes, token, tokenHint });
+    const whom = { allowedHosts, browsers, token, tokenHint, basicUser };
+    this.#judge = httpGuard({ ...limits, ...whom, routes });
     const { headersTimeoutMs, requestTimeoutMs } = limits;
     this.#server = createServer({
       headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),

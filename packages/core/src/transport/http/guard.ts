@@ -21,6 +21,11 @@ export interface HttpRules {
   readonly token: string | undefined;
   /** Says in the message where the token is to be had. */
   readonly tokenHint: string;
+  /**
+   * The token is also taken as the password of this user (RFC 7617): for clients that are given a
+   * URL and no header. Browsers are not asked for it.
+   */
+  readonly basicUser?: string | undefined;
   /** Names in the Host header that are taken besides those of the loopback and the address that was connected to; with any port. */
   readonly allowedHosts: readonly string[];
   /** "none": no browser is let in. "own-page": a page of this endpoint, and a person who types its address. */
@@ -187,10 +192,12 @@ function browserProblem(
 function tokenProblem(
   { headers }: IncomingMessage,
   tokenHash: Buffer | undefined,
-  { tokenHint }: HttpRules,
+  { tokenHint, basicUser }: HttpRules,
 ): HttpRefusal | undefined {
   if (tokenHash === undefined) return undefined;
-  const sent = /^bearer +(\S+) *$/i.exec(headers.authorization ?? "")?.[1] ?? "";
+  const { authorization = "" } = headers;
+  const bearer = /^bearer +(\S+) *$/i.exec(authorization)?.[1];
+  const sent = bearer ?? passwordOf(authorization, basicUser) ?? "";
   // Hashes have one length, so that the time tells nothing of the token's.
   if (timingSafeEqual(hashOf(sent), tokenHash)) return undefined;
   return new HttpRefusal(
@@ -199,6 +206,14 @@ function tokenProblem(
     `the header Authorization: Bearer <token> is missing or wrong: ${tokenHint}`,
     { "www-authenticate": "Bearer" },
   );
+}
+
+/** Undefined where it is of another user, or no Basic at all. */
+function passwordOf(authorization: string, user: string | undefined): string | undefined {
+  const coded = /^basic +([A-Za-z0-9+/]+=*) *$/i.exec(authorization)?.[1];
+  if (user === undefined || coded === undefined) return undefined;
+  const text = Buffer.from(coded, "base64").toString("utf8");
+  return text.startsWith(`${user}:`) ? text.slice(user.length + 1) : undefined;
 }
 
 function hashOf(text: string): Buffer {
