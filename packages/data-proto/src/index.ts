@@ -19,6 +19,7 @@ export type {
 } from "./errors.ts";
 export { DEFAULT_MAX_LINE_BYTES, readJsonl } from "./jsonl/reader.ts";
 export type { JsonlRecord, ReadJsonlOptions } from "./jsonl/reader.ts";
+export { jsonText } from "./jsonl/record.ts";
 export { openJsonlWriter } from "./jsonl/writer.ts";
 export type { JsonlWriter, JsonlWriterOptions } from "./jsonl/writer.ts";
 export { parquetInfo, readParquet } from "./parquet/reader.ts";

@@ -49,6 +49,8 @@ export { RewardLimiter, RewardLimiterActor, rewardLimiterOf } from "./limits/rew
 export type { RewardLimiterSettings } from "./limits/reward-limiter.ts";
 export type { LimiterSettings, LimiterState, LimitReport, LimitRequest } from "./limits/limiter.ts";
 export type { RateState } from "./limits/rate-limit.ts";
+export { carriable } from "./record/carriable.ts";
+export type { Carriable } from "./record/carriable.ts";
 export { exportFormatOf, exportRewardLog } from "./record/export-log.ts";
 export type { ExportFormat, ExportLogOptions } from "./record/export-log.ts";
 export { countedRecords } from "./record/recorded-wholes.ts";

@@ -9,6 +9,16 @@
  */
 import { describe, JsonlError } from "../errors.ts";
 
+/**
+ * Returns the JSON of a value by the rules of a record, to be sent elsewhere than to a file. Throws
+ * JsonlError JSONL_BAD_VALUE, naming the place inside the value.
+ */
+export function jsonText(value: unknown): string {
+  const text = stringify(value, "");
+  if (text === undefined) throw badValue("", `a record cannot be ${typeof value}`);
+  return text;
+}
+
 /** Throws JSONL_BAD_VALUE, naming the place inside the record, or JSONL_LINE_TOO_LONG. */
 export function encodeRecord(value: unknown, path: string, maxLineBytes: number): Buffer {
   const text = stringify(value, path);

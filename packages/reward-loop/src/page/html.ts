@@ -53,8 +53,11 @@ ${light.map((_, index) => `.c${index} { stroke: var(--c${index}); fill: var(--c$
 polyline.curve { fill: none; } polygon.rewards { fill: var(--dim); opacity: 0.45; } rect.bar { stroke: none; } rect.bar:hover { opacity: 0.7; }
 `;
 
-/** No scripts, no requests, no forms; styles by their hash (CSP Level 3), so that `style` attributes do nothing either. */
-const policy = [
+/**
+ * No scripts, no requests, no forms; styles by their hash (CSP Level 3), so that `style` attributes
+ * do nothing either. A server sends it as a header, too.
+ */
+export const pagePolicy: string = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
   "base-uri 'none'",
@@ -65,7 +68,7 @@ export function htmlPage({ title, subtitle, sections }: HtmlPage): string {
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta http-equiv="Content-Security-Policy" content="${pagePolicy}">
 <meta name="referrer" content="no-referrer">
 <meta name="viewport" content="width=device-width">
 <title>${escaped(title)}</title>

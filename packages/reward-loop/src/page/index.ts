@@ -4,7 +4,15 @@ export { axisOf, linearTicks, logTicks, numberText } from "./axis.ts";
 export type { Axis } from "./axis.ts";
 export { barPlot } from "./bar-plot.ts";
 export type { Bar, BarPlot } from "./bar-plot.ts";
-export { colourCount, escaped, figuresTable, htmlPage, section, table } from "./html.ts";
+export {
+  colourCount,
+  escaped,
+  figuresTable,
+  htmlPage,
+  pagePolicy,
+  section,
+  table,
+} from "./html.ts";
 export type { HtmlPage } from "./html.ts";
 export { linePlot } from "./line-plot.ts";
 export type { Curve, LinePlot } from "./line-plot.ts";
