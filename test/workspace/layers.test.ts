@@ -62,6 +62,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core/cluster",
     "@rayling/core/control",
     "@rayling/core/floor",
+    "@rayling/core/http",
     "@rayling/core/terminal",
     "@rayling/data-proto",
     "@rayling/reward-loop",

@@ -15,6 +15,7 @@ import { addRunCommand } from "./run-options.ts";
 import { addReportCommand } from "./report-options.ts";
 import { addRewardsCommand } from "./rewards-options.ts";
 import { addScoreCommand } from "./score-options.ts";
+import { addServeCommand } from "./serve-options.ts";
 import { addTrainCommand } from "./train-options.ts";
 
 /** The manifest of the package, seen from src and from dist. */
@@ -47,7 +48,7 @@ export async function runCommandLine(
 async function commands(tell: (line: string) => void): Promise<Command> {
   const program = new Command("rayling")
     .description(
-      "A small Ray for Node: scores model solutions with a reward loop of many workers, trains policies on rewards, makes machines nodes of a driver, and shows what a running driver does.",
+      "A small Ray for Node: scores model solutions with a reward loop of many workers, serves that loop over HTTP, trains policies on rewards, makes machines nodes of a driver, and shows what a running driver does.",
     )
     .version(await versionOf(manifest))
     .exitOverride()
@@ -55,6 +56,10 @@ async function commands(tell: (line: string) => void): Promise<Command> {
   addScoreCommand(program, async (options) => {
     const { runScore } = await import("./score-command.ts");
     await runScore(options);
+  });
+  addServeCommand(program, async (options) => {
+    const { runServe } = await import("./serve-command.ts");
+    await runServe(options, await versionOf(manifest));
   });
   addQuickstartCommand(program, async (flags) => {
     const { runQuickstart } = await import("./quickstart-command.ts");

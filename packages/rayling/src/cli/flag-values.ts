@@ -43,3 +43,10 @@ function jsonOr(text: string): unknown {
     return text;
   }
 }
+
+/** `host:port`; an IPv6 host in brackets, which it comes without. */
+export function hostAndPort(text: string): readonly [string, number] {
+  const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(text) ?? [];
+  if (host === "" || Number(port) > 65_535) throw new InvalidArgumentError("It must be host:port.");
+  return [host.replace(/^\[(.*)\]$/, "$1"), Number(port)];
+}

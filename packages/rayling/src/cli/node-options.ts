@@ -1,6 +1,6 @@
 /** The flags of `rayling node`: their texts, defaults and checks. The command itself is loaded only when it runs. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { byteCount, count } from "./flag-values.ts";
+import { byteCount, count, hostAndPort } from "./flag-values.ts";
 import type { DrainOptions, NodeOptions } from "./node-command.ts";
 
 type Flags = Omit<NodeOptions, "host" | "port" | "codeCacheBytes" | "maxCodeBytes"> & {
@@ -26,7 +26,7 @@ export function addNodeCommand(
     .option(
       "--listen <host:port>",
       "anything but a loopback address needs certificates; port 0: one that is free",
-      place,
+      hostAndPort,
       ["127.0.0.1", 6399] as const,
     )
     .option("--name <name>", "of the node (default: the name of the machine)")
@@ -115,12 +115,6 @@ export function addNodeCommand(
 
 function certificateFile(name: string, what: string): Option {
   return new Option(`--tls-${name} <file>`, `${what}, in place of --tls`).conflicts("tls");
-}
-
-function place(text: string): readonly [string, number] {
-  const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(text) ?? [];
-  if (host === "" || Number(port) > 65_535) throw new InvalidArgumentError("It must be host:port.");
-  return [host.replace(/^\[(.*)\]$/, "$1"), Number(port)];
 }
 
 function amount(text: string, others: Readonly<Record<string, number>>): Record<string, number> {

@@ -15,7 +15,7 @@ import { isSameFile } from "./same-file.ts";
 import type { ScoreOptions } from "./score-options.ts";
 
 /** How long a reward module may take to load. */
-const LOAD_TIMEOUT_MS = 60_000;
+export const LOAD_TIMEOUT_MS = 60_000;
 
 /** Rejects with CliError 2. */
 export async function openLoop(
@@ -56,11 +56,7 @@ export async function openLoop(
     if (replay !== undefined && isOfFile(error, resolve(replay))) {
       throw new CliError(2, `--replay: ${error.message}`, { cause: error });
     }
-    const reason = loadFailure(error);
-    const isOfManager = managerCodes.has((error as { readonly code?: unknown }).code);
-    throw new CliError(2, `${isOfManager ? `--manager ${options.manager}` : flag}: ${reason}`, {
-      cause: error,
-    });
+    throw refusedFunction(error, options.manager, flag);
   } finally {
     if (checking !== undefined) await ray.kill(checking);
   }
@@ -110,6 +106,17 @@ function cachesIn(part: unknown): string[] {
   );
 }
 
+/**
+ * Why a loop of these functions cannot be, by the flag that says so.
+ *
+ * @param flag of the functions
+ */
+export function refusedFunction(error: unknown, manager: string, flag: string): CliError {
+  const isOfManager = managerCodes.has((error as { readonly code?: unknown }).code);
+  const named = isOfManager ? `--manager ${manager}` : flag;
+  return new CliError(2, `${named}: ${loadFailure(error)}`, { cause: error });
+}
+
 const managerCodes: ReadonlySet<unknown> = new Set([
   "UNKNOWN_REWARD_MANAGER",
   "INVALID_REWARD_MANAGER",
@@ -135,7 +142,7 @@ export function meantBy(
 }
 
 /** A name of the registry, or a path as a reward's. */
-function managerOf({
+export function managerOf({
   manager,
   managerOptions,
 }: Pick<ScoreOptions, "manager" | "managerOptions">): Pick<

@@ -17,7 +17,7 @@ import type { Policy, PolicyFlags } from "./policy-flags.ts";
 import type { InputOptions } from "./solutions.ts";
 
 /** How many threads, and how long each sample may take. */
-interface Threads {
+export interface Threads {
   readonly workers: number;
   readonly concurrency: number;
   readonly executors: number;
@@ -145,7 +145,24 @@ export function addFunctionFlags(command: Command): Command {
     "--solutions <path>",
     "JSON Lines, a JSON array (also .gz) or Parquet of { question, ground_truth, any keys with { solution, is_correct? } }, or of rollouts: verl's columns with response or responses, its dumps, TRL's { prompt, completion }, chat messages, samples of lm-eval; - for stdin",
   );
-  addInputFlags(command)
+  addInputFlags(command);
+  return addRewardFlags(command)
+    .option(
+      "--latency <min,max>",
+      "ms that a simulated judge takes before the reward is computed; 0 for none (default: 0; demo: 1,40)",
+      latency,
+    )
+    .option("--seed <number>", "seed of the simulated latency", count(0), 1)
+    .option(
+      "--baseline <count>",
+      "samples to score once more, one at a time and outside of all limits and budgets, for comparison; 0 for none (default: 0; demo: 64)",
+      count(0),
+    );
+}
+
+/** The reward functions and the loop that runs them: of every command that has one. */
+export function addRewardFlags(command: Command): Command {
+  command
     .option(
       "--reward <path[:name]>",
       "module of the reward function, and its export (default: computeScore)",
@@ -170,18 +187,7 @@ export function addFunctionFlags(command: Command): Command {
       "naive",
     )
     .option("--manager-option <key=value>", "of the manager; may be repeated", settings, {});
-  addLoopFlags(command, loopFlags)
-    .option(
-      "--latency <min,max>",
-      "ms that a simulated judge takes before the reward is computed; 0 for none (default: 0; demo: 1,40)",
-      latency,
-    )
-    .option("--seed <number>", "seed of the simulated latency", count(0), 1)
-    .option(
-      "--baseline <count>",
-      "samples to score once more, one at a time and outside of all limits and budgets, for comparison; 0 for none (default: 0; demo: 64)",
-      count(0),
-    );
+  addLoopFlags(command, loopFlags);
   return addPolicyFlags(command);
 }
 
@@ -238,7 +244,7 @@ export function readOptions(
     onlyRecorded: false,
     input: inputOf(flags),
     baseline: flags.baseline ?? (demo ? DEMO_BASELINE : 0),
-    ...(loopOptionsOf(loopFlags, flags) as unknown as Threads),
+    ...threadsOf(flags),
     policy: policyOf(flags, rewardKwarg),
     rewardKwargs: rewardKwarg,
     managerOptions: managerOption,
@@ -249,8 +255,15 @@ export function readOptions(
   };
 }
 
+export function threadsOf(flags: object): Threads {
+  return loopOptionsOf(loopFlags, flags) as unknown as Threads;
+}
+
 /** Throws CliError 2 for flags that do not go together. */
-function functionsOf(flags: ScoreFlags): Pick<ScoreOptions, "reward" | "latencyMs"> {
+export function functionsOf(
+  flags: Pick<ScoreFlags, "demo" | "rewardKwarg"> &
+    Partial<Pick<ScoreFlags, "reward" | "rewards" | "judge" | "replay" | "latency">>,
+): Pick<ScoreOptions, "reward" | "latencyMs"> {
   const { demo, reward, rewards, judge, replay, latency: given, rewardKwarg } = flags;
   const isSingle = rewards === undefined && judge === undefined && replay === undefined;
   if (rewards !== undefined) {

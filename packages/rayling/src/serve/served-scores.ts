@@ -1,0 +1,240 @@
+/**
+ * Samples in, answers out, once for each key. Owns what becomes of a key: a sample that comes with
+ * one is scored once, a client that asks again gets the same answer, and a client that asks
+ * meanwhile waits for it.
+ *
+ * With a reward log an answer is given when the operating system has its line. A process that is
+ * killed then loses nothing that it has answered: its successor reads the keys from the log, and
+ * only samples that were under way are scored a second time. Without a log the last keys are known
+ * for as long as the process lives.
+ */
+
+import { outcomeOf, readRewardLog, RewardLog, sampleKey, WriterMark } from "@rayling/reward-loop";
+import type { RewardLoopManager, RewardRecord, SampleOutcome } from "@rayling/reward-loop";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import { HttpRefusal } from "@rayling/core/http";
+import { answerTextOf } from "./answer.ts";
+
+/** Without a reward log: about 40 MB of answers of 300 bytes. */
+const keptKeys = 100_000;
+
+interface Scored {
+  /** An Answer as JSON. */
+  readonly text: string;
+  /** The code of its failure; undefined where it is valid. */
+  readonly failure: string | undefined;
+}
+
+export interface Served extends Scored {
+  /** It was known: nothing ran. */
+  readonly isReplayed: boolean;
+}
+
+interface Keyed {
+  readonly key: string;
+  /** Which sample the key is given to. */
+  readonly digest: string;
+}
+
+/** A sample, and the key that it may have. */
+export interface Claim {
+  readonly sample: RewardSample;
+  readonly keyed?: Keyed;
+}
+
+interface Known extends Scored {
+  /** Which sample the key was given to. */
+  readonly sample: string;
+}
+
+interface Pending {
+  readonly sample: string;
+  readonly answer: Promise<Scored>;
+}
+
+export class ServedScores {
+  readonly #loop: Pick<RewardLoopManager, "computeScore" | "version">;
+  readonly #log: RewardLog | undefined;
+  readonly #known: Map<string, Known>;
+  readonly #pending: Map<string, Pending> = new Map();
+  readonly #underWay: Set<Promise<unknown>> = new Set();
+  #nextIndex: number;
+  #problem: string | undefined;
+
+  private constructor(
+    loop: Pick<RewardLoopManager, "computeScore" | "version">,
+    log: RewardLog | undefined,
+    known: Map<string, Known>,
+    nextIndex: number,
+  ) {
+    this.#loop = loop;
+    this.#log = log;
+    this.#known = known;
+    this.#nextIndex = nextIndex;
+  }
+
+  /**
+   * @param record path of the reward log; it is gone on with
+   * @throws JsonlError, RewardLogError for a file that is no reward log, RewardLogBusyError while
+   * another process writes it
+   */
+  static async open(
+    loop: Pick<RewardLoopManager, "computeScore" | "version">,
+    record: string | undefined,
+  ): Promise<ServedScores> {
+    if (record === undefined) return new ServedScores(loop, undefined, new Map(), 0);
+    const mark = await WriterMark.put(record);
+    try {
+      const { known, nextIndex } = await readKeys(record);
+      const log = await RewardLog.open(record, { append: true, mark });
+      return new ServedScores(loop, log, known, nextIndex);
+    } catch (error) {
+      await mark.remove();
+      throw error;
+    }
+  }
+
+  /** Samples that are being scored, also those whose client has gone. */
+  get underWay(): number {
+    return this.#underWay.size;
+  }
+
+  get keys(): number {
+    return this.#known.size;
+  }
+
+  /**
+   * Why the last sample could not be scored at all: the loop has failed, or the log cannot be
+   * written. Undefined while all is well.
+   */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Throws HttpRefusal 422 where one of the keys was given to another sample before. */
+  claims(samples: readonly RewardSample[], keys: readonly (string | undefined)[]): Claim[] {
+    const here = new Map<string, string>();
+    return samples.map((sample, index) => {
+      const key = keys[index];
+      if (key === undefined) return { sample };
+      const digest = sampleKey(sample);
+      const known = this.#known.get(key) ?? this.#pending.get(key);
+      const before = here.get(key) ?? known?.sample ?? digest;
+      here.set(key, digest);
+      if (before === digest) return { sample, keyed: { key, digest } };
+      throw new HttpRefusal(
+        422,
+        "idempotency_key_reused",
+        `the key ${JSON.stringify(key)} was given to another sample before: a key stands for one sample`,
+      );
+    });
+  }
+
+  /**
+   * Rejects with HttpRefusal 503 where the loop or the log has failed; the key is free again then.
+   *
+   * @param claim of this turn of the event loop
+   */
+  score({ sample, keyed }: Claim): Promise<Served> {
+    const scoring = keyed === undefined ? this.#once(sample) : this.#byKey(sample, keyed);
+    this.#underWay.add(scoring);
+    const over = (): void => void this.#underWay.delete(scoring);
+    scoring.then(over, over);
+    return scoring;
+  }
+
+  /** Resolves when nothing is under way. */
+  async idle(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
+  }
+
+  async close(): Promise<void> {
+    await this.#log?.close();
+  }
+
+  async #once(sample: RewardSample): Promise<Served> {
+    return { ...(await this.#run(sample, undefined)), isReplayed: false };
+  }
+
+  async #byKey(sample: RewardSample, { key, digest }: Keyed): Promise<Served> {
+    const known = this.#known.get(key);
+    if (known !== undefined) return { text: known.text, failure: known.failure, isReplayed: true };
+    const pending = this.#pending.get(key);
+    if (pending !== undefined) return { ...(await pending.answer), isReplayed: true };
+    // From here to where it is pending nothing is awaited: another one of this turn would run, too.
+    const answer = this.#run(sample, key);
+    this.#pending.set(key, { sample: digest, answer });
+    try {
+      const scored = await answer;
+      this.#keep(key, { sample: digest, ...scored });
+      return { ...scored, isReplayed: false };
+    } finally {
+      this.#pending.delete(key);
+    }
+  }
+
+  async #run(sample: RewardSample, key: string | undefined): Promise<Scored> {
+    const outcome = await this.#ask(sample);
+    const record = await this.#write(sample, outcome, key);
+    this.#problem = undefined;
+    const failure = outcome.valid ? undefined : outcome.error.code;
+    // The line's own words, so that it is answered with the same after a restart.
+    const text =
+      record === undefined
+        ? answerTextOf(outcome)
+        : answerTextOf(outcomeOf(record), record.extraDropped);
+    return { text, failure };
+  }
+
+  async #ask(sample: RewardSample): Promise<SampleOutcome> {
+    try {
+      return await this.#loop.computeScore(sample);
+    } catch (error) {
+      throw this.#failed("loop_failed", "the reward loop has failed", error);
+    }
+  }
+
+  /** Resolves when the operating system has its line. */
+  async #write(
+    sample: RewardSample,
+    outcome: SampleOutcome,
+    key: string | undefined,
+  ): Promise<RewardRecord | undefined> {
+    if (this.#log === undefined) return undefined;
+    const place = { index: this.#nextIndex++, lane: "training", version: this.#loop.version };
+    try {
+      return await this.#log.write(sample, outcome, place, key === undefined ? {} : { key });
+    } catch (error) {
+      throw this.#failed("record_failed", "the reward log cannot be written", error);
+    }
+  }
+
+  #failed(code: string, what: string, error: unknown): HttpRefusal {
+    this.#problem = `${what}: ${error instanceof Error ? error.message : String(error)}`;
+    return new HttpRefusal(503, code, this.#problem, { "retry-after": "5" });
+  }
+
+  #keep(key: string, known: Known): void {
+    this.#known.set(key, known);
+    if (this.#log !== undefined || this.#known.size <= keptKeys) return;
+    const [oldest] = this.#known.keys();
+    if (oldest !== undefined) this.#known.delete(oldest);
+  }
+}
+
+async function readKeys(
+  path: string,
+): Promise<{ readonly known: Map<string, Known>; readonly nextIndex: number }> {
+  const known = new Map<string, Known>();
+  let nextIndex = 0;
+  for await (const record of readRewardLog(path, { mayLack: true })) {
+    nextIndex = Math.max(nextIndex, record.index + 1);
+    const key: unknown = "key" in record ? record.key : undefined;
+    // A line of a part stands before the line of the whole, which is what was answered.
+    if (typeof key !== "string" || typeof record.component === "string" || known.has(key)) continue;
+    const { sample, error, extraDropped } = record;
+    const text = answerTextOf(outcomeOf(record), extraDropped);
+    known.set(key, { sample, text, failure: error?.code });
+  }
+  return { known, nextIndex };
+}
