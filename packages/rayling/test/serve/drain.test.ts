@@ -1,0 +1,93 @@
+/** How a server ends: what is under way is answered, the rest is told to go elsewhere. */
+
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { folder } from "../command.ts";
+import { ask, gate, type Running, serve } from "./served.ts";
+
+/** Resolves when it has heard the signal. */
+const isEnding = async (server: Running): Promise<void> => {
+  await expect.poll(async () => (await ask(`${server.url}/readyz`)).status).toBe(503);
+};
+
+test("SIGTERM answers what is under way, and refuses what comes with a Retry-After", async () => {
+  const judge = await gate();
+  const log = join(await folder(), "rewards.jsonl");
+  const server = await serve(["--reward-kwarg", `gate=${judge.url}`, "--record", log]);
+  judge.hold(() => true);
+  const single = ask(`${server.url}/score`, { response: "ask:a", id: "a" });
+  const samples = [{ response: "ask:b" }, { response: "ask:c" }];
+  const lines = ask(
+    `${server.url}/score/batch`,
+    { samples },
+    {
+      headers: { accept: "application/jsonl" },
+    },
+  );
+  await judge.waiting(3);
+  server.signal("SIGTERM");
+  await isEnding(server);
+  for (const path of ["/score", "/score/batch", "/slime", "/get_reward", "/verify"]) {
+    const { status, headers, body } = await ask(`${server.url}${path}`, { response: "1" });
+    expect([path, status, headers["retry-after"]]).toEqual([path, 503, "5"]);
+    expect(body).toMatchObject({ error: { code: "draining" } });
+  }
+  expect((await ask(`${server.url}/healthz`)).status).toBe(200);
+  judge.open();
+  expect((await single).body).toMatchObject({ valid: true, id: "a" });
+  expect((await lines).text.trimEnd().split("\n")).toHaveLength(2);
+  const { code, signal } = await server.ended;
+  expect([code, signal]).toEqual([0, null]);
+  expect((await readFile(log, "utf8")).trimEnd().split("\n")).toHaveLength(3);
+});
+
+test("a sample whose client has gone is scored and recorded before the end", async () => {
+  const judge = await gate();
+  const log = join(await folder(), "rewards.jsonl");
+  const server = await serve(["--reward-kwarg", `gate=${judge.url}`, "--record", log]);
+  judge.hold(() => true);
+  const gone = new AbortController();
+  const lost = ask(`${server.url}/score`, { response: "ask:a" }, { signal: gone.signal });
+  await judge.waiting(1);
+  gone.abort();
+  await expect(lost).rejects.toThrow();
+  server.signal("SIGTERM");
+  await isEnding(server);
+  judge.open();
+  expect((await server.ended).code).toBe(0);
+  expect(JSON.parse(await readFile(log, "utf8"))).toMatchObject({ valid: true });
+});
+
+test("what takes longer than --drain-timeout is given up, and said", async () => {
+  const judge = await gate();
+  const server = await serve(["--reward-kwarg", `gate=${judge.url}`, "--drain-timeout", "0"]);
+  judge.hold(() => true);
+  const lost = ask(`${server.url}/score`, { response: "ask:a" });
+  const seen = expect(lost).rejects.toThrow();
+  await judge.waiting(1);
+  server.signal("SIGTERM");
+  await seen;
+  const { code, stderr } = await server.ended;
+  expect(code).toBe(1);
+  expect(stderr).toContain("1 were still under way");
+});
+
+test("a second signal ends it at once", async () => {
+  const judge = await gate();
+  const server = await serve(["--reward-kwarg", `gate=${judge.url}`]);
+  judge.hold(() => true);
+  const seen = expect(ask(`${server.url}/score`, { response: "ask:a" })).rejects.toThrow();
+  await judge.waiting(1);
+  server.signal("SIGINT");
+  await isEnding(server);
+  server.signal("SIGINT");
+  await seen;
+  expect((await server.ended).code).toBe(130);
+});
+
+test("a server that nobody asks ends at once", async () => {
+  const server = await serve();
+  server.signal("SIGTERM");
+  expect((await server.ended).code).toBe(0);
+});
