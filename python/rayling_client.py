@@ -1,0 +1,653 @@
+"""A client for ``rayling serve``: reward functions in TypeScript, for trainings in Python.
+
+One file without dependencies, for Python 3.10 and later: install nothing, copy it, import it. ::
+
+    from rayling_client import RewardClient
+
+    with RewardClient("http://127.0.0.1:8100") as client:
+        outcome = client.score("4", ground_truth="4")
+        outcomes = client.score_batch([{"response": "4", "ground_truth": "4"}, ...])
+
+A sample that could not be scored has no score: ``outcome.score`` is ``None`` and ``outcome.error`` says why. It is never a zero.
+
+Every sample travels with an idempotency key, a random one where it has no ``id``. So a request whose answer was lost is sent again without scoring twice what
+was scored, also when the server was killed in between (``rayling serve --record``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import random
+import ssl
+import threading
+import time
+import uuid
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+__all__ = [
+    "AsyncRewardClient",
+    "Outcome",
+    "RewardClient",
+    "RewardError",
+    "RewardRequestError",
+    "RewardUnavailableError",
+    "ScoreError",
+    "async_reward_function",
+    "reward_function",
+]
+
+#: A sample as the server takes it: response, and ground_truth, data_source, prompt, extra_info, response_length, id where there are any.
+Sample = Mapping[str, Any]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ScoreError:
+    """Why a sample has no score."""
+
+    code: str
+    """A failure code of the reward loop, such as ``SCORE_THREW``, ``SCORE_TIMEOUT`` or ``CANNOT_TELL``."""
+    message: str
+    kind: str
+    """``infrastructure``, ``rate-limit``, ``timeout``, ``data`` or ``user-code``."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one sample."""
+
+    score: float | None
+    """``None`` where the sample could not be scored."""
+    valid: bool
+    error: ScoreError | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    """What the score function said beside the score."""
+    id: str | None = None
+    """The key that the sample travelled with."""
+    version: str | None = None
+    """Of the reward functions."""
+    attempts: int = 0
+    latency_ms: float = 0.0
+    cost: float | None = None
+    replayed: bool = False
+    """The server knew the key: nothing ran."""
+
+
+class RewardError(Exception):
+    """What the client raises. A sample that could not be scored raises nothing: it is an outcome."""
+
+
+class RewardRequestError(RewardError):
+    """The server refuses the request, and would refuse it again: what was sent is wrong, or the token is."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(f"{status} {code}: {message}")
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+class RewardUnavailableError(RewardError):
+    """The server gave no answer within all tries."""
+
+    def __init__(self, url: str, attempts: int, cause: str) -> None:
+        super().__init__(f"{url} gave no answer in {attempts} tries, last: {cause}")
+        self.url = url
+        self.attempts = attempts
+        self.cause = cause
+
+
+class _TryAgain(Exception):
+    """May go better later."""
+
+    def __init__(self, cause: str, retry_after: float | None = None) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.retry_after = retry_after
+
+
+class RewardClient:
+    """Scores samples on a ``rayling serve``. Safe for threads; connections are kept and used again.
+
+    :param url: ``http://host:port``. A token may stand in it: ``http://rayling:TOKEN@host:port``.
+    :param token: what the server demands; default: ``RAYLING_SERVE_TOKEN`` of the environment.
+    :param timeout: seconds for one answer. A batch is answered when its last sample is: give the slowest judge time.
+    :param attempts: tries of a request that is not answered, or answered with 429 or 5xx.
+    :param backoff: seconds before the second try; doubled with each try, and drawn at random up to that.
+    :param max_backoff: the longest pause; a longer ``Retry-After`` is kept to this.
+    :param batch_size: samples of one request; a longer batch is sent as several.
+    :param in_flight: requests of a batch that are under way at a time.
+    :param ssl_context: for https, which a proxy in front of the server speaks.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = 600.0,
+        attempts: int = 8,
+        backoff: float = 0.25,
+        max_backoff: float = 30.0,
+        batch_size: int = 256,
+        in_flight: int = 4,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url must be http://host:port, and is {url!r}")
+        for name, count in (
+            ("attempts", attempts),
+            ("batch_size", batch_size),
+            ("in_flight", in_flight),
+        ):
+            if count < 1:
+                raise ValueError(f"{name} must be at least 1, and is {count}")
+        self.timeout = timeout
+        self.attempts = attempts
+        self.backoff = backoff
+        self.max_backoff = max_backoff
+        self.batch_size = batch_size
+        self.in_flight = in_flight
+        self._scheme = parts.scheme
+        self._host = parts.hostname
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._base = parts.path.rstrip("/")
+        self._ssl_context = ssl_context
+        own = unquote(parts.password) if parts.password else None
+        known = token or own or os.environ.get("RAYLING_SERVE_TOKEN")
+        self._headers = {"content-type": "application/json"}
+        if known:
+            self._headers["authorization"] = f"Bearer {known}"
+        self._lock = threading.Lock()
+        self._idle: list[http.client.HTTPConnection] = []
+        self._threads: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    @property
+    def url(self) -> str:
+        """Without the token."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{self._scheme}://{host}:{self._port}{self._base}"
+
+    def score(
+        self,
+        response: str,
+        ground_truth: Any = None,
+        *,
+        data_source: str | None = None,
+        prompt: str | Sequence[Mapping[str, Any]] | None = None,
+        extra_info: Mapping[str, Any] | None = None,
+        id: str | None = None,
+    ) -> Outcome:
+        """Scores one sample.
+
+        :raises RewardRequestError: the server refuses the sample.
+        :raises RewardUnavailableError: no answer came within all tries.
+        """
+        sample = {
+            "response": response,
+            "ground_truth": ground_truth,
+            "data_source": data_source,
+            "prompt": prompt,
+            "extra_info": extra_info,
+            "id": id,
+        }
+        body = _encoded(_keyed(sample), "the sample")
+        return _outcome(self._ask("/score", body, _read_json))
+
+    def score_batch(self, samples: Iterable[Sample]) -> list[Outcome]:
+        """Scores many samples; outcomes come in their order. Long batches travel as several requests, a few of them at a time.
+
+        :raises RewardRequestError: the server refuses a sample; those of other requests may have been scored.
+        :raises RewardUnavailableError: no answer came within all tries.
+        """
+        outcomes: dict[int, Outcome] = dict(self.score_stream(samples))
+        return [outcomes[index] for index in range(len(outcomes))]
+
+    def score_stream(self, samples: Iterable[Sample]) -> Iterator[tuple[int, Outcome]]:
+        """Yields ``(index, outcome)``, each request of ``batch_size`` samples when it is there. Input is read no faster than it is scored.
+
+        :raises RewardRequestError: the server refuses a sample.
+        :raises RewardUnavailableError: no answer came within all tries.
+        """
+        pool = self._pool()
+        under_way: dict[Future[list[Outcome]], int] = {}
+        requests = _chunks(samples, self.batch_size)
+        is_over = False
+        try:
+            while True:
+                while not is_over and len(under_way) < self.in_flight:
+                    first, chunk = next(requests, (0, []))
+                    if not chunk:
+                        is_over = True
+                    else:
+                        under_way[pool.submit(self._score_request, first, chunk)] = first
+                if not under_way:
+                    return
+                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                for one in done:
+                    first = under_way.pop(one)
+                    for offset, outcome in enumerate(one.result()):
+                        yield first + offset, outcome
+        finally:
+            for one in under_way:
+                one.cancel()
+
+    def ready(self) -> bool:
+        """Whether the server takes samples now. Tries once."""
+        try:
+            self._once("GET", "/readyz", None, _read_json)
+        except (RewardError, _TryAgain):
+            return False
+        return True
+
+    def wait_until_ready(self, timeout: float = 60.0) -> None:
+        """Waits for a server that is being started.
+
+        :raises RewardUnavailableError: it does not take samples in time.
+        """
+        deadline = time.monotonic() + timeout
+        tries = 0
+        while not self.ready():
+            tries += 1
+            if time.monotonic() > deadline:
+                raise RewardUnavailableError(self.url, tries, "it is not ready")
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        """Closes all connections. Idempotent; what is under way in other threads finishes."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            threads, self._threads = self._threads, None
+        for connection in idle:
+            connection.close()
+        if threads is not None:
+            threads.shutdown(wait=True, cancel_futures=True)
+
+    def __enter__(self) -> RewardClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _pool(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the client is closed")
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(
+                    max_workers=self.in_flight, thread_name_prefix="rayling-client"
+                )
+            return self._threads
+
+    def _score_request(self, first: int, samples: Sequence[Sample]) -> list[Outcome]:
+        keyed = [_keyed(sample) for sample in samples]
+        texts = [
+            _encoded(sample, f"sample {first + offset}").decode()
+            for offset, sample in enumerate(keyed)
+        ]
+        body = f'{{"samples":[{",".join(texts)}]}}'.encode()
+        answer = self._ask("/score/batch", body, _read_json)
+        outcomes = [_outcome(one) for one in answer["outcomes"]]
+        if len(outcomes) != len(keyed):
+            raise RewardUnavailableError(
+                self.url, 1, f"{len(outcomes)} outcomes for {len(keyed)} samples"
+            )
+        return outcomes
+
+    def _ask(self, path: str, body: bytes, read: Callable[[http.client.HTTPResponse], T]) -> T:
+        for attempt in range(1, self.attempts + 1):
+            try:
+                return self._once("POST", path, body, read)
+            except _TryAgain as error:
+                if attempt == self.attempts:
+                    raise RewardUnavailableError(self.url, attempt, error.cause) from error
+                time.sleep(self._pause(attempt, error.retry_after))
+        raise AssertionError("unreachable")
+
+    def _pause(self, attempt: int, retry_after: float | None) -> float:
+        """At random up to twice as much each time, so that many clients do not come back at once; never before the server wishes."""
+        drawn = random.uniform(0, min(self.max_backoff, self.backoff * 2 ** (attempt - 1)))
+        return min(self.max_backoff, max(drawn, retry_after or 0.0))
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        read: Callable[[http.client.HTTPResponse], T],
+    ) -> T:
+        connection = self._connection()
+        try:
+            connection.request(method, f"{self._base}{path}", body, self._headers)
+            response = connection.getresponse()
+            if response.status >= 300:
+                raise _refusal(response)
+            value = read(response)
+        except (RewardError, _TryAgain):
+            self._give_back(connection)
+            raise
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            # Refused, cut, late, or an answer that stops in the middle.
+            connection.close()
+            raise _TryAgain(f"{type(error).__name__}: {error}") from error
+        except BaseException:
+            connection.close()
+            raise
+        self._give_back(connection)
+        return value
+
+    def _connection(self) -> http.client.HTTPConnection:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the client is closed")
+            if self._idle:
+                return self._idle.pop()
+        if self._scheme == "https":
+            return http.client.HTTPSConnection(
+                self._host, self._port, timeout=self.timeout, context=self._ssl_context
+            )
+        return http.client.HTTPConnection(self._host, self._port, timeout=self.timeout)
+
+    def _give_back(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            if not self._closed and connection.sock is not None:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+class AsyncRewardClient:
+    """The same for asyncio: every method of :class:`RewardClient` as a coroutine. Requests run in threads of the client's own."""
+
+    def __init__(self, url: str, *, in_flight: int = 64, **options: Any) -> None:
+        """:param in_flight: requests under way at a time, single ones as well. :param options: those of :class:`RewardClient`."""
+        self._client = RewardClient(url, in_flight=in_flight, **options)
+        self._threads = ThreadPoolExecutor(
+            max_workers=in_flight, thread_name_prefix="rayling-async-client"
+        )
+
+    @property
+    def url(self) -> str:
+        """Without the token."""
+        return self._client.url
+
+    async def score(self, response: str, ground_truth: Any = None, **more: Any) -> Outcome:
+        """As :meth:`RewardClient.score`."""
+        return await self._run(lambda: self._client.score(response, ground_truth, **more))
+
+    async def score_batch(self, samples: Iterable[Sample]) -> list[Outcome]:
+        """As :meth:`RewardClient.score_batch`."""
+        outcomes = {index: outcome async for index, outcome in self.score_stream(samples)}
+        return [outcomes[index] for index in range(len(outcomes))]
+
+    async def score_stream(self, samples: Iterable[Sample]) -> AsyncIterator[tuple[int, Outcome]]:
+        """As :meth:`RewardClient.score_stream`."""
+        client = self._client
+        requests = _chunks(samples, client.batch_size)
+        under_way: dict[asyncio.Future[list[Outcome]], int] = {}
+        is_over = False
+        try:
+            while True:
+                while not is_over and len(under_way) < client.in_flight:
+                    first, chunk = next(requests, (0, []))
+                    if not chunk:
+                        is_over = True
+                        continue
+                    under_way[asyncio.ensure_future(self._request(first, chunk))] = first
+                if not under_way:
+                    return
+                done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                for one in done:
+                    first = under_way.pop(one)
+                    for offset, outcome in enumerate(one.result()):
+                        yield first + offset, outcome
+        finally:
+            for one in under_way:
+                one.cancel()
+
+    async def ready(self) -> bool:
+        """As :meth:`RewardClient.ready`."""
+        return await self._run(self._client.ready)
+
+    async def close(self) -> None:
+        """As :meth:`RewardClient.close`."""
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    async def __aenter__(self) -> AsyncRewardClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _request(self, first: int, chunk: Sequence[Sample]) -> list[Outcome]:
+        return await self._run(lambda: self._client._score_request(first, chunk))
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _close(self) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._client.close()
+
+
+RewardFunction = Callable[..., list["float | None"]]
+AsyncRewardFunction = Callable[..., Coroutine[Any, Any, list["float | None"]]]
+
+#: What TRL gives reward functions beside the columns of the data set.
+_OF_TRAINER = frozenset(
+    {
+        "trainer_state",
+        "log_extra",
+        "log_metric",
+        "environments",
+        "completion_ids",
+        "completions_ids",
+    }
+)
+
+
+def reward_function(
+    client: RewardClient | str,
+    *,
+    name: str = "rayling",
+    ground_truth: str | None = None,
+    data_source: str | None = None,
+    raise_above: float = 1.0,
+) -> RewardFunction:
+    """A reward function for TRL: ``GRPOTrainer(reward_funcs=reward_function("http://127.0.0.1:8100"), ...)``.
+
+    It is called with ``prompts``, ``completions`` and the columns of the data set. A completion that could not be scored gets ``None``, which TRL leaves out.
+    All columns reach the TypeScript function as ``extraInfo``.
+
+    :param client: a client, or the URL of one.
+    :param name: under which TRL logs the reward.
+    :param ground_truth: the column with it; default: the first of ``ground_truth``, ``solution``, ``answer`` and ``label`` that there is.
+    :param data_source: the column that names the data set; default: ``data_source``, if there is one.
+    :param raise_above: raises RewardUnavailableError where more than this share of a batch could not be scored; default: never.
+    """
+    own = RewardClient(client) if isinstance(client, str) else client
+
+    def reward(
+        prompts: Sequence[Any] | None = None, *, completions: Sequence[Any], **columns: Any
+    ) -> list[float | None]:
+        samples = _samples(prompts, completions, columns, ground_truth, data_source)
+        return _scores(own.score_batch(samples), raise_above, own.url)
+
+    reward.__name__ = name
+    reward.__qualname__ = name
+    return reward
+
+
+def async_reward_function(
+    client: AsyncRewardClient | str,
+    *,
+    name: str = "rayling",
+    ground_truth: str | None = None,
+    data_source: str | None = None,
+    raise_above: float = 1.0,
+) -> AsyncRewardFunction:
+    """As :func:`reward_function`, as a coroutine function, of which TRL runs several at a time."""
+    own = AsyncRewardClient(client) if isinstance(client, str) else client
+
+    async def reward(
+        prompts: Sequence[Any] | None = None, *, completions: Sequence[Any], **columns: Any
+    ) -> list[float | None]:
+        samples = _samples(prompts, completions, columns, ground_truth, data_source)
+        return _scores(await own.score_batch(samples), raise_above, own.url)
+
+    reward.__name__ = name
+    reward.__qualname__ = name
+    return reward
+
+
+def _scores(outcomes: Sequence[Outcome], raise_above: float, url: str) -> list[float | None]:
+    failed = [outcome for outcome in outcomes if not outcome.valid]
+    if len(failed) > raise_above * len(outcomes):
+        error = failed[0].error
+        reason = "" if error is None else f", the first: {error.code}: {error.message}"
+        cause = f"{len(failed)} of {len(outcomes)} samples could not be scored{reason}"
+        raise RewardUnavailableError(url, 1, cause)
+    return [outcome.score for outcome in outcomes]
+
+
+def _samples(
+    prompts: Sequence[Any] | None,
+    completions: Sequence[Any],
+    columns: Mapping[str, Any],
+    ground_truth: str | None,
+    data_source: str | None,
+) -> list[dict[str, Any]]:
+    count = len(completions)
+    lists = {
+        name: column
+        for name, column in columns.items()
+        if name not in _OF_TRAINER and isinstance(column, (list, tuple)) and len(column) == count
+    }
+    usual = ("ground_truth", "solution", "answer", "label")
+    truth = ground_truth or next((name for name in usual if name in lists), None)
+    source = data_source or ("data_source" if "data_source" in lists else None)
+    for column in (truth, source):
+        if column is not None and column not in lists:
+            raise KeyError(f"the data set has no column {column!r}: it has {sorted(lists)}")
+    return [
+        {
+            "response": _text(completions[index]),
+            "prompt": None if prompts is None else prompts[index],
+            "ground_truth": None if truth is None else lists[truth][index],
+            "data_source": None if source is None else lists[source][index],
+            "extra_info": {name: column[index] for name, column in lists.items()},
+        }
+        for index in range(count)
+    ]
+
+
+def _text(completion: Any) -> str:
+    """What the model said: a text, or the contents of its messages."""
+    if isinstance(completion, str):
+        return completion
+    contents = [
+        message.get("content") for message in completion if message.get("role") == "assistant"
+    ]
+    return "\n".join(_content(content) for content in contents)
+
+
+def _content(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content)
+
+
+def _chunks(samples: Iterable[Sample], size: int) -> Iterator[tuple[int, list[Sample]]]:
+    """With the index of the first one."""
+    chunk: list[Sample] = []
+    first = 0
+    for sample in samples:
+        chunk.append(sample)
+        if len(chunk) == size:
+            yield first, chunk
+            first += size
+            chunk = []
+    if chunk:
+        yield first, chunk
+
+
+def _keyed(sample: Sample) -> dict[str, Any]:
+    told = {name: value for name, value in sample.items() if value is not None}
+    return {"id": str(uuid.uuid4()), **told}
+
+
+def _encoded(sample: Mapping[str, Any], what: str) -> bytes:
+    try:
+        return json.dumps(sample, allow_nan=False, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, as a tokenizer cuts one: JSON has an escape for it, and UTF-8 has none.
+        return json.dumps(sample, allow_nan=False).encode()
+    except TypeError as error:
+        raise TypeError(f"{what} cannot be sent: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{what} cannot be sent: {error}") from error
+
+
+def _read_json(response: http.client.HTTPResponse) -> Any:
+    return json.loads(response.read())
+
+
+def _outcome(wire: Mapping[str, Any]) -> Outcome:
+    error = wire.get("error")
+    score = wire.get("score")
+    return Outcome(
+        score=None if score is None else float(score),
+        valid=bool(wire["valid"]),
+        error=None
+        if error is None
+        else ScoreError(error["code"], error["message"], error["class"]),
+        extra=dict(wire.get("extra", {})),
+        id=wire.get("id"),
+        version=wire.get("version"),
+        attempts=int(wire.get("attempts", 0)),
+        latency_ms=float(wire.get("latency_ms", 0.0)),
+        cost=wire.get("cost"),
+        replayed=bool(wire.get("replayed", False)),
+    )
+
+
+def _refusal(response: http.client.HTTPResponse) -> Exception:
+    text = response.read().decode("utf-8", "replace")
+    try:
+        error = json.loads(text)["error"]
+        code, message = str(error["code"]), str(error["message"])
+    except (ValueError, KeyError, TypeError):
+        # Of a proxy in between.
+        code, message = "unknown", text[:200]
+    if response.status == 429 or response.status >= 500:
+        return _TryAgain(f"{response.status} {code}: {message}", _seconds(response))
+    return RewardRequestError(response.status, code, message)
+
+
+def _seconds(response: http.client.HTTPResponse) -> float | None:
+    try:
+        return float(response.headers.get("retry-after", ""))
+    except ValueError:
+        # None, or a date, which no server of ours sends.
+        return None

@@ -1,0 +1,449 @@
+"""The client against a real ``rayling serve``. Run them with pytest, or with ``python3 -m unittest`` where there is none.
+
+RAYLING_SERVE names the command (a list in JSON); default: this checkout's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+from rayling_client import (  # noqa: E402
+    AsyncRewardClient,
+    RewardClient,
+    RewardRequestError,
+    RewardUnavailableError,
+    async_reward_function,
+    reward_function,
+)
+
+COMMAND = json.loads(
+    os.environ.get("RAYLING_SERVE")
+    or json.dumps(
+        [str(ROOT / "node_modules/.bin/node"), str(ROOT / "packages/rayling/src/cli/main.ts")]
+    )
+)
+REWARD = ROOT / "packages/rayling/test/fixtures/served-reward.ts"
+TOKEN = "a-token-of-some-length"
+
+
+class Server:
+    """``rayling serve`` in a process of its own."""
+
+    def __init__(self, *flags: str, port: int = 0, token: str | None = None) -> None:
+        env = {key: value for key, value in os.environ.items() if key != "RAYLING_SERVE_TOKEN"}
+        if token is not None:
+            env["RAYLING_SERVE_TOKEN"] = token
+        listen = ["--listen", f"127.0.0.1:{port}", "--workers", "1", "--no-request-log"]
+        self.process = subprocess.Popen(
+            [*COMMAND, "serve", "--reward", str(REWARD), *listen, *flags],
+            stdout=subprocess.PIPE,
+            env=env,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("Serving rewards on "), line
+        self.url = line.split()[-1]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class Listening:
+    """An HTTP server of the test's own."""
+
+    def __init__(self, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                answer(self)
+
+            def do_POST(self) -> None:
+                answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def answer_with(
+    handler: BaseHTTPRequestHandler, status: int, text: str, headers: dict[str, str] | None = None
+) -> None:
+    body = text.encode()
+    handler.send_response(status)
+    handler.send_header("content-length", str(len(body)))
+    for name, value in (headers or {}).items():
+        handler.send_header(name, value)
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+class Gate:
+    """What the reward function asks: counts its runs, and holds those that are to be held."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[str] = Counter()
+        self.lock = threading.Lock()
+        self.open = threading.Event()
+        self.open.set()
+        self.held = threading.Semaphore(0)
+        self.holds: Callable[[str], bool] = lambda _: False
+        self.listening = Listening(self._answer)
+        self.url = self.listening.url
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        name = handler.path[1:]
+        with self.lock:
+            self.runs[name] += 1
+            score = sum(self.runs.values())
+        if not self.open.is_set() and self.holds(name):
+            self.held.release()
+            self.open.wait()
+        # The server that asked may have been killed.
+        with contextlib.suppress(OSError):
+            answer_with(handler, 200, str(score))
+
+
+class Shared:
+    """One server for all that need none of their own: starting one takes longest."""
+
+    gate: Gate
+    server: Server
+    client: RewardClient
+
+
+def setUpModule() -> None:
+    Shared.gate = Gate()
+    Shared.server = Server("--reward-kwarg", f"gate={Shared.gate.url}")
+    Shared.client = RewardClient(Shared.server.url)
+
+
+def tearDownModule() -> None:
+    Shared.client.close()
+    Shared.server.kill()
+    Shared.gate.listening.close()
+
+
+class WithServer(unittest.TestCase):
+    def setUp(self) -> None:
+        self.gate = Shared.gate
+        self.server = Shared.server
+        self.client = Shared.client
+
+
+class Scores(WithServer):
+    def test_a_sample_has_its_score_and_its_extras(self) -> None:
+        outcome = self.client.score("numbers", 4)
+        self.assertEqual((outcome.score, outcome.valid, outcome.error), (0.25, True, None))
+        self.assertEqual(outcome.extra["note"], "text")
+        self.assertEqual(outcome.attempts, 1)
+        self.assertIsNotNone(outcome.id)
+
+    def test_a_failed_sample_has_none_and_a_reason(self) -> None:
+        outcome = self.client.score("throw")
+        self.assertIsNone(outcome.score)
+        self.assertFalse(outcome.valid)
+        assert outcome.error is not None
+        self.assertEqual((outcome.error.code, outcome.error.kind), ("SCORE_THREW", "user-code"))
+
+    def test_the_function_gets_what_it_is_sent(self) -> None:
+        outcome = self.client.score(
+            "told:",
+            {"answer": [4]},
+            data_source="gsm8k",
+            prompt=[{"role": "user", "content": "2+2?"}],
+            extra_info={"split": "test"},
+        )
+        told = {
+            "groundTruth": {"answer": [4]},
+            "dataSource": "gsm8k",
+            "question": "2+2?",
+            "split": "test",
+        }
+        self.assertEqual({key: outcome.extra[key] for key in told}, told)
+
+    def test_a_batch_of_several_requests_keeps_its_order(self) -> None:
+        with RewardClient(self.server.url, batch_size=7, in_flight=3) as client:
+            samples = [{"response": str(i % 2), "ground_truth": 1} for i in range(100)]
+            outcomes = client.score_batch(iter(samples))
+            self.assertEqual([outcome.score for outcome in outcomes], [i % 2 for i in range(100)])
+            self.assertEqual(client.score_batch([]), [])
+            self.assertEqual(
+                sorted(index for index, _ in client.score_stream(samples)), list(range(100))
+            )
+
+    def test_an_id_is_scored_once(self) -> None:
+        first = self.client.score("ask:once", id="mine")
+        again = self.client.score("ask:once", id="mine")
+        self.assertEqual((first.score, first.replayed), (again.score, False))
+        self.assertTrue(again.replayed)
+        self.assertEqual(self.gate.runs["once"], 1)
+        self.client.score("ask:each")
+        self.client.score("ask:each")
+        self.assertEqual(self.gate.runs["each"], 2)
+
+    def test_half_of_a_surrogate_pair_travels(self) -> None:
+        self.assertEqual(self.client.score("\ud83d", "\ud83d").score, 1)
+        self.assertEqual(self.client.score("\U0001f600 é", "\U0001f600 é").score, 1)
+
+    def test_what_cannot_be_sent_is_named(self) -> None:
+        with self.assertRaisesRegex(ValueError, "sample 1 cannot be sent"):
+            self.client.score_batch(
+                [{"response": "1"}, {"response": "1", "ground_truth": float("nan")}]
+            )
+        with self.assertRaisesRegex(TypeError, "the sample cannot be sent"):
+            self.client.score("1", object())
+
+    def test_what_the_server_refuses_is_not_tried_again(self) -> None:
+        with self.assertRaises(RewardRequestError) as raised:
+            self.client.score_batch([{"response": "1"}, {"respnse": "1"}])
+        self.assertEqual((raised.exception.status, raised.exception.code), (422, "invalid_request"))
+        self.assertIn("samples[1]", raised.exception.message)
+
+
+class Tries(WithServer):
+    def proxy(
+        self, spoil: Callable[[BaseHTTPRequestHandler, int, bytes], bool]
+    ) -> tuple[str, list[str]]:
+        """Passes requests on. `spoil` gets the number of the try and the true answer; True: it has answered itself."""
+        seen: list[str] = []
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            body = handler.rfile.read(int(handler.headers.get("content-length", "0")))
+            seen.append(handler.path)
+            request = post(self.server.url + handler.path, body)
+            if not spoil(handler, len(seen), request):
+                answer_with(handler, 200, request.decode(), {"content-type": "application/json"})
+
+        listening = Listening(answer)
+        self.addCleanup(listening.close)
+        return listening.url, seen
+
+    def test_an_answer_that_was_lost_is_asked_for_again_and_nothing_is_scored_twice(self) -> None:
+        def spoil(handler: BaseHTTPRequestHandler, attempt: int, answer: bytes) -> bool:
+            if attempt == 1:
+                answer_with(handler, 503, "busy", {"retry-after": "0"})
+            elif attempt == 2:
+                # Half an answer, and the connection ends.
+                handler.send_response(200)
+                handler.send_header("content-length", str(len(answer)))
+                handler.end_headers()
+                handler.wfile.write(answer[: len(answer) // 2])
+                handler.close_connection = True
+            elif attempt == 3:
+                handler.connection.shutdown(socket.SHUT_RDWR)
+                handler.close_connection = True
+            else:
+                return False
+            return True
+
+        url, seen = self.proxy(spoil)
+        with RewardClient(url, backoff=0.0) as client:
+            outcomes = client.score_batch([{"response": "ask:lost"}, {"response": "ask:lost2"}])
+        self.assertEqual(len(seen), 4)
+        self.assertTrue(all(outcome.replayed for outcome in outcomes))
+        self.assertEqual((self.gate.runs["lost"], self.gate.runs["lost2"]), (1, 1))
+
+    def test_retry_after_is_waited_for(self) -> None:
+        client = RewardClient(self.server.url, backoff=0.5, max_backoff=4.0)
+        self.addCleanup(client.close)
+        self.assertEqual(client._pause(1, 3.0), 3.0)
+        self.assertEqual(client._pause(1, 60.0), 4.0)
+        pauses = [client._pause(attempt, None) for attempt in range(1, 9) for _ in range(20)]
+        self.assertTrue(all(0 <= pause <= 4.0 for pause in pauses))
+        self.assertGreater(max(pauses), 1.0)
+
+    def test_a_server_that_is_not_there_is_told_after_all_tries(self) -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+            with RewardClient(url, attempts=3, backoff=0.0) as client:
+                with self.assertRaises(RewardUnavailableError) as raised:
+                    client.score("1")
+                self.assertEqual(raised.exception.attempts, 3)
+                self.assertFalse(client.ready())
+
+
+def post(url: str, body: bytes) -> bytes:
+    from urllib.request import Request, urlopen
+
+    with urlopen(Request(url, body, {"content-type": "application/json"})) as response:
+        return bytes(response.read())
+
+
+class Restarts(unittest.TestCase):
+    def test_a_batch_goes_on_over_a_kill_and_nothing_recorded_runs_again(self) -> None:
+        gate = Gate()
+        self.addCleanup(gate.listening.close)
+        with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+            free.close()
+            flags = ["--reward-kwarg", f"gate={gate.url}", "--record", f"{folder}/rewards.jsonl"]
+            first = Server(*flags, port=port)
+            gate.open.clear()
+            gate.holds = lambda name: int(name) % 10 == 9
+            client = RewardClient(
+                first.url, batch_size=20, in_flight=4, attempts=1000, backoff=0.05
+            )
+            self.addCleanup(client.close)
+            samples = [{"response": f"ask:{i}", "id": str(i)} for i in range(200)]
+            outcomes: list[Any] = []
+            asking = threading.Thread(target=lambda: outcomes.extend(client.score_batch(samples)))
+            asking.start()
+            # Two of each of the four requests under way.
+            for _ in range(8):
+                gate.held.acquire()
+            first.kill()
+            recorded = recorded_keys(folder)
+            gate.open.set()
+            second = Server(*flags, port=port)
+            self.addCleanup(second.kill)
+            asking.join()
+            self.assertEqual([outcome.id for outcome in outcomes], [str(i) for i in range(200)])
+            self.assertTrue(all(outcome.valid for outcome in outcomes))
+            self.assertEqual(sorted(recorded_keys(folder), key=int), [str(i) for i in range(200)])
+            for key, runs in gate.runs.items():
+                self.assertLessEqual(runs, 1 if key in recorded else 2)
+
+
+def recorded_keys(folder: str) -> list[str]:
+    lines = Path(f"{folder}/rewards.jsonl").read_text().split("\n")
+    # The last one is cut off, or nothing.
+    return [json.loads(line)["key"] for line in lines[:-1]]
+
+
+class Tokens(unittest.TestCase):
+    def test_a_token_is_sent_and_told_nowhere(self) -> None:
+        server = Server(token=TOKEN)
+        self.addCleanup(server.kill)
+        host = server.url.removeprefix("http://")
+        for client in (
+            RewardClient(server.url, token=TOKEN),
+            RewardClient(f"http://rayling:{TOKEN}@{host}"),
+        ):
+            self.addCleanup(client.close)
+            self.assertEqual(client.score("1", 1).score, 1)
+            self.assertNotIn(TOKEN, client.url)
+            # Reward functions have no use for it.
+            self.assertIsNone(client.score("env").extra["token"])
+        wrong = RewardClient(server.url, token="another-token-of-length")
+        self.addCleanup(wrong.close)
+        with self.assertRaises(RewardRequestError) as raised:
+            wrong.score("1", 1)
+        self.assertEqual((raised.exception.status, raised.exception.code), (401, "invalid_token"))
+        self.assertFalse(wrong.ready())
+
+
+class Trl(WithServer):
+    """As GRPOTrainer._calculate_rewards calls reward functions (TRL f2cd57710)."""
+
+    of_trainer: ClassVar[dict[str, Any]] = {
+        "trainer_state": object(),
+        "log_extra": lambda *_: None,
+        "log_metric": lambda *_: None,
+        "environments": [object(), object()],
+    }
+
+    def test_texts_with_the_columns_of_the_data_set(self) -> None:
+        reward = reward_function(self.client, name="right")
+        self.assertEqual(reward.__name__, "right")
+        rewards = reward(
+            prompts=["1+1?", "2+2?", "3+3?"],
+            completions=["2", "5", "throw"],
+            completion_ids=[[1], [2], [3]],
+            answer=["2", "4", "6"],
+            **self.of_trainer,
+        )
+        self.assertEqual(rewards, [1.0, 0.0, None])
+
+    def test_conversations(self) -> None:
+        reward = reward_function(self.server.url, ground_truth="solution")
+        rewards = reward(
+            prompts=[[{"role": "user", "content": "2+2?"}]] * 2,
+            completions=[
+                [{"role": "assistant", "content": "4"}],
+                [{"role": "assistant", "content": [{"type": "text", "text": "5"}]}],
+            ],
+            completion_ids=[[1], [2]],
+            solution=["4", "4"],
+            answer=["not this", "nor this"],
+            **self.of_trainer,
+        )
+        self.assertEqual(rewards, [1.0, 0.0])
+
+    def test_a_column_that_is_not_there_is_named(self) -> None:
+        reward = reward_function(self.client, ground_truth="truth")
+        with self.assertRaisesRegex(KeyError, "truth"):
+            reward(prompts=["?"], completions=["1"], answer=["1"])
+
+    def test_too_many_failures_end_the_step_where_that_is_wished_for(self) -> None:
+        reward = reward_function(self.client, raise_above=0.4)
+        self.assertEqual(
+            reward(completions=["1", "1", "throw"], answer=["1"] * 3), [1.0, 1.0, None]
+        )
+        with self.assertRaisesRegex(RewardUnavailableError, "2 of 3 samples"):
+            reward(completions=["1", "throw", "throw"], answer=["1"] * 3)
+
+    def test_a_coroutine_function_of_which_several_run(self) -> None:
+        reward = async_reward_function(self.server.url)
+        self.assertTrue(inspect.iscoroutinefunction(reward))
+
+        async def both() -> list[list[float | None]]:
+            calls = [
+                reward(prompts=["?"], completions=["1"], completion_ids=[[1]], answer=[answer])
+                for answer in ("1", "2")
+            ]
+            return await asyncio.gather(*calls)
+
+        self.assertEqual(asyncio.run(both()), [[1.0], [0.0]])
+
+
+class Asyncio(WithServer):
+    def test_single_samples_and_batches(self) -> None:
+        async def run() -> None:
+            async with AsyncRewardClient(self.server.url, batch_size=9, in_flight=8) as client:
+                self.assertTrue(await client.ready())
+                outcomes = await asyncio.gather(*(client.score(str(i), 7) for i in range(50)))
+                self.assertEqual([o.score for o in outcomes], [float(i == 7) for i in range(50)])
+                samples = [{"response": str(i), "ground_truth": 7} for i in range(50)]
+                batch = await client.score_batch(samples)
+                self.assertEqual([o.score for o in batch], [float(i == 7) for i in range(50)])
+                with self.assertRaises(RewardRequestError):
+                    await client.score_batch([{"response": 1}])
+
+        asyncio.run(run())
+
+
+if __name__ == "__main__":
+    unittest.main()
