@@ -10,7 +10,7 @@ export interface Flags {
   readonly markdown: boolean;
   readonly json: string | undefined;
   readonly only: Suite | undefined;
-  /** Goes with the suite of rewards. */
+  /** Goes with the suites of rewards and of serve. */
   readonly python: string | undefined;
 }
 
@@ -23,7 +23,8 @@ million calls at once? Every suite runs in a process of its own, unless one is n
   --quick        a short run: it works, but the figures mean little
   --only SUITE   ${suites.join(" | ")}
   --python PATH  with --only rewards: verl's own reward loop beside ours, under an interpreter that
-                 has ray, torch and verl
+                 has ray, torch and verl; with --only serve: FastAPI beside ours, under one that has
+                 fastapi and uvicorn
   --json PATH    also write the figures there
   --markdown     write the tables into bench/README.md; with --only, print them as Markdown
   --help         print this`;
@@ -44,8 +45,8 @@ export function flagsOf(args: readonly string[]): Flags {
   if (json !== undefined && !isFolder(dirname(resolve(json)))) {
     throw new FlagError(`--json: the folder of "${json}" does not exist`);
   }
-  if (python !== undefined && only !== "rewards") {
-    throw new FlagError("--python goes with --only rewards");
+  if (python !== undefined && only !== "rewards" && only !== "serve") {
+    throw new FlagError("--python goes with --only rewards or --only serve");
   }
   return {
     help: help ?? false,

@@ -48,7 +48,12 @@ async function main(args: readonly string[]): Promise<void> {
 
 function plansOf({ quick, python }: Flags): Plans {
   const plans = quick ? quickPlans : fullPlans;
-  return python === undefined ? plans : { ...plans, rewards: { ...plans.rewards, python } };
+  if (python === undefined) return plans;
+  return {
+    ...plans,
+    rewards: { ...plans.rewards, python },
+    serve: { ...plans.serve, python },
+  };
 }
 
 /** One line that is written over; nothing where stderr is a file. */

@@ -11,6 +11,7 @@ import { measureRayRows } from "./ray-rows.ts";
 import { rowResources } from "./ray/rows.ts";
 import { measureRewards, type RewardsPlan } from "./rewards.ts";
 import { measureScale, type ScalePlan } from "./scale.ts";
+import { measureServe, type ServePlan } from "./serve.ts";
 import { measureValues } from "./values.ts";
 
 export const suites = [
@@ -22,6 +23,7 @@ export const suites = [
   "hosts",
   "machines",
   "rewards",
+  "serve",
   "losses",
 ] as const;
 export type Suite = (typeof suites)[number];
@@ -34,6 +36,7 @@ export interface Plans {
   readonly scale: ScalePlan;
   readonly hosts: HostsPlan;
   readonly rewards: RewardsPlan;
+  readonly serve: ServePlan;
 }
 
 /** Ten rounds of a third of a second: the median of rounds moves by a few percent between runs on a quiet machine. Rates as Ray's own. */
@@ -44,6 +47,14 @@ export const fullPlans: Plans = {
   scale: { pendingCalls: 1_000_000, actors: 10_000, calls: 10_000_000, actorLives: 100_000 },
   hosts: { rounds: 3, hosts: 20 },
   rewards: { samples: 5120, slots: 256, free: 100_000, held: 100_000, found: 20_000, rounds: 5 },
+  serve: {
+    rounds: 5,
+    requests: 5000,
+    inFlight: 64,
+    batches: 100,
+    batchSize: 256,
+    batchesInFlight: 4,
+  },
 };
 
 export const quickPlans: Plans = {
@@ -53,6 +64,14 @@ export const quickPlans: Plans = {
   scale: { pendingCalls: 100_000, actors: 1000, calls: 200_000, actorLives: 5000 },
   hosts: { rounds: 1, hosts: 3 },
   rewards: { samples: 512, slots: 256, free: 5000, held: 5000, found: 10_000, rounds: 2 },
+  serve: {
+    rounds: 1,
+    requests: 200,
+    inFlight: 16,
+    batches: 4,
+    batchSize: 64,
+    batchesInFlight: 2,
+  },
 };
 
 type Run = (plans: Plans, say: Progress) => Promise<Report>;
@@ -67,11 +86,12 @@ const runs: Readonly<Record<Suite, Run>> = {
   machines: ({ interleaved, bigElements }, say) =>
     measureMachines(interleaved, bigElements / 4, say),
   rewards: ({ rewards }, say) => measureRewards(rewards, say),
+  serve: ({ serve }, say) => measureServe(serve, say),
   losses: ({ interleaved }, say) => measureLosses(interleaved, say),
 };
 
-/** Those that make their sessions themselves. */
-const ownSession: ReadonlySet<Suite> = new Set(["machines", "hosts"]);
+/** Those that make their sessions themselves, or have none in this process. */
+const ownSession: ReadonlySet<Suite> = new Set(["machines", "hosts", "serve"]);
 
 export async function runSuite(suite: Suite, plans: Plans, say: Progress): Promise<Report> {
   if (!ownSession.has(suite)) await ray.init({ resources: rowResources });

@@ -66,6 +66,14 @@ const targets: readonly Target[] = [
   target("rewards: bytes each", "100,000 samples at once, bytes each", "at most", 2048),
   target("rewards: capacity used", "a capacity that is found out, share used", "at least", 0.95),
   target("rewards: refused", "the same, share of calls refused", "at most", 0.01),
+  target("serve: requests/s", "rayling serve, one sample a request, samples/s", "at least", 2000),
+  target(
+    "serve: samples/s in batches",
+    "rayling serve, batches of 256, samples/s",
+    "at least",
+    20_000,
+  ),
+  target("serve: CPU x loop", "the same, CPU x the reward loop without HTTP", "at most", 1.5),
   target("1:1 actor calls sync x Ray", "1:1 actor calls sync, rate x Ray", "at least", 15),
   target("1:1 actor calls async x Ray", "1:1 actor calls async, rate x Ray", "at least", 100),
   target(
