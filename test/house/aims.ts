@@ -18,7 +18,7 @@ export const aims: Readonly<Record<Measure, Aim>> = {
     aim: 0,
     most: 1244,
   },
-  "comment lines too wide": { what: "comments with lines beyond column 100", aim: 0, most: 1931 },
-  whoever: { what: "comments that say whoever", aim: 0, most: 150 },
+  "comment lines too wide": { what: "comments with lines beyond column 100", aim: 0, most: 1930 },
+  whoever: { what: "comments that say whoever", aim: 0, most: 149 },
   "words of the README": { what: "READMEs of more than 900 words", aim: 0, most: 1 },
 };
