@@ -100,7 +100,7 @@ describe("an entry", () => {
       "reward-loop/src/reward-model/server-process.ts",
       // The url of a request, and the host of an agent.
       "reward-loop/src/reward-model/router.ts",
-      "rayling/src/cli/node-options.ts",
+      "rayling/src/cli/flag-values.ts",
       // Options of judges, which know no loop.
       "reward-loop/src/judge/rubric.ts",
       "reward-loop/src/judge/structured.ts",
