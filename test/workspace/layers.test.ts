@@ -35,6 +35,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   "reward-manager-registry": [],
   trainer: [
     "@rayling/config-tree",
+    "@rayling/config-tree/nearest",
     "@rayling/config-tree/options",
     "@rayling/core",
     "@rayling/core/terminal",
@@ -57,7 +58,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   ],
   rayling: [
     "@rayling/cluster",
-    "@rayling/config-tree",
+    "@rayling/config-tree/nearest",
     "@rayling/core",
     "@rayling/core/cluster",
     "@rayling/core/control",

@@ -4,7 +4,7 @@
  */
 
 import { inspect } from "node:util";
-import { nearestOf } from "@rayling/config-tree";
+import { nearestOf } from "@rayling/config-tree/nearest";
 import { DatasetError } from "../errors.ts";
 import type { RowPlace } from "../errors.ts";
 import type { ChatMessage } from "../policy/policy.ts";

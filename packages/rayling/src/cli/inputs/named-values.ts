@@ -1,6 +1,6 @@
 /** Values of a record by name or path, and what is said where there is none. */
 
-import { nearestOf } from "@rayling/config-tree";
+import { nearestOf } from "@rayling/config-tree/nearest";
 
 export type Row = Readonly<Record<string, unknown>>;
 
