@@ -4,6 +4,7 @@ import { chmod, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { parse } from "yaml";
+import { isFull } from "../../../test/fixtures/suite.ts";
 import { inProcess, rayling, shown, start } from "./command.ts";
 import { driver, json, killed, ownDirectory, recordsIn } from "./driver.ts";
 
@@ -366,7 +367,7 @@ describe("stop", () => {
     expect(await other.ended).toMatchObject({ signal: "SIGKILL" });
   });
 
-  test("says so of one that may not be killed", async () => {
+  test.runIf(isFull)("says so of one that may not be killed", async () => {
     const session = await driver();
     session.child.kill("SIGSTOP");
     // As where its number is that of a process of another user.
