@@ -276,7 +276,7 @@ describe.skipIf(reason !== undefined)(
     test
       .runIf(
         inFull(
-          "each waits for several timeouts of TCP; packages/core/test/lost-way.test.ts has what decides",
+          "each waits for several timeouts of TCP; packages/core/test/peer-probe.test.ts has what decides",
         ),
       )
       .each<[string, ("there" | "back")[]]>([

@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { RewardModelUse } from "../settings.ts";
 import { flagsOf, rolloutDefaults } from "./engine-flags.ts";
+import { defaultRewardConfig } from "./reward-keys.ts";
 import type { RewardConfig } from "./reward-keys.ts";
 import { RewardConfigError } from "./reward-config-error.ts";
 import { type ConfigValue } from "@rayling/config-tree";
@@ -122,8 +123,9 @@ function replicasOf(config: RewardConfig["reward_model"], gpusPerReplica: number
       nnodes,
     );
   }
-  const [key, gpus] =
-    nnodes === 0 ? ["shared_gpus", shared ?? defaultGpus] : ["n_gpus_per_node", own];
+  // verl's default of the policy's is that of the reward model's own.
+  const { n_gpus_per_node: standard } = defaultRewardConfig.reward_model;
+  const [key, gpus] = nnodes === 0 ? ["shared_gpus", shared ?? standard] : ["n_gpus_per_node", own];
   if (gpus === 0 || gpus % gpusPerReplica !== 0) {
     throw new RewardConfigError(
       `${at}.${key}`,
@@ -133,6 +135,3 @@ function replicasOf(config: RewardConfig["reward_model"], gpusPerReplica: number
   }
   return gpus / gpusPerReplica;
 }
-
-/** Of the policy: verl's trainer.n_gpus_per_node. */
-const defaultGpus = 8;
