@@ -96,8 +96,8 @@ const core: readonly Row[] = [
   [
     "move-loses-queue",
     "core/src/host/calls/instance",
-    "        if (livesOn(cause)) execution.answerAbsent();\n        else execution.answerGone();",
-    "        execution.answerGone();",
+    '        execution.answerWith(livesOn(cause) ? "absent" : "gone");',
+    '        execution.answerWith("gone");',
     "calls that wait for an actor that moves are lost",
     "test/core/drain.test.ts",
     "packages/cluster/test/drain.test.ts",
@@ -255,7 +255,7 @@ const core: readonly Row[] = [
   [
     "stream-end-lost",
     "core/src/caller/stream",
-    "    if (this.#isDropped && !this.#isDetached) session.consumed(id, noMoreItems);\n    else if",
+    "    if (this.#isDropped && !this.#isDetached) count = noMoreItems;\n    else if",
     "    if",
     "the producer of a stream runs on when its consumer has left",
     "packages/cluster/test/simulation.test.ts",

@@ -6,7 +6,7 @@ import type { Channel } from "../src/transport/channel.ts";
 import { dial } from "../src/transport/link/dial.ts";
 import { listen } from "../src/transport/link/listen.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
-import { codec, network, never, receiverOf, token } from "./fixtures/owner.ts";
+import { callOver, codec, network, never, pendingOf, receiverOf, token } from "./fixtures/owner.ts";
 
 const over: DeathCause = { kind: "exited", message: "the test is over" };
 
@@ -28,33 +28,27 @@ test("an abort that is sent while the way is cut arrives when there is one again
   const answering = new Session("near", far, {
     ...receiverOf(new Map()),
     onCall: ({ id }, session) =>
-      session.track(id, {
+      session.calls.track(id, {
         cancel: () => undefined,
         consumed: () => undefined,
         callerLost: () => undefined,
         aborted: (index, reason) => {
           heard.push([index, codec.decode(reason)]);
           if (heard.length < 2) return;
-          session.untrack(id);
-          session.answer(id, codec.encode("heard", "result"));
+          session.calls.untrack(id);
+          session.answer({ kind: "result", id, value: codec.encode("heard", "result") });
         },
       }),
   });
-  const answered = Promise.withResolvers<unknown>();
-  const route = { target: "actor", method: "method" };
-  const args = codec.encode([1], "args");
-  const id = caller.call(route, 0, args, [], {
-    resolve: (value) => answered.resolve(codec.decode(value)),
-    reject: () => answered.reject(new Error("it failed")),
-    lose: ({ message }) => answered.reject(new Error(message)),
-  });
+  const { pending, end } = pendingOf(true);
+  const id = callOver(caller, pending, [1]);
   caller.flush();
   way.closed = true;
   caller.abort(id, 0, codec.encode("in the dark", "reason"));
   caller.flush();
   way.closed = false;
   caller.abort(id, 1, codec.encode("in the light", "reason"));
-  expect(await answered.promise).toBe("heard");
+  expect(await end).toBe("heard");
   expect(heard).toEqual([
     [0, "in the dark"],
     [1, "in the light"],

@@ -5,7 +5,7 @@ import type { Caller } from "../src/caller/caller.ts";
 import { PendingArguments } from "../src/host/calls/pending-arguments.ts";
 import { Session, type SessionReceiver } from "../src/rpc/session.ts";
 import { threadChannel } from "../src/transport/thread.ts";
-import { codec, never, receiverOf } from "./fixtures/owner.ts";
+import { callOver, codec, never, pendingOf, receiverOf } from "./fixtures/owner.ts";
 
 const ends: (() => void)[] = [];
 afterEach(() => {
@@ -20,17 +20,12 @@ function caller(receiver: SessionReceiver): (name: string, isAway: boolean) => P
   ends.push(() => {
     for (const one of [here, there]) one.close({ kind: "killed", message: "the test is over" });
   });
-  const route = { target: "actor", method: "echo" };
   const argument = { ...codec.encode("elsewhere", "value"), isLocated: true };
-  return (name, isAway) =>
-    new Promise((resolve, reject) => {
-      here.call(route, 0, codec.encode(name, "args"), isAway ? [argument] : [], {
-        resolve: (value) => resolve(codec.decode(value)),
-        reject: (error) => reject(codec.decodeFailure(error)),
-        lose: ({ message }) => reject(new Error(message)),
-        cancelled: () => reject(new Error("it was cancelled")),
-      });
-    });
+  return (name, isAway) => {
+    const { pending, end } = pendingOf(true);
+    callOver(here, pending, name, { dependencies: isAway ? [argument] : [] });
+    return end;
+  };
 }
 
 test.each([true, false])(
@@ -42,13 +37,13 @@ test.each([true, false])(
       bringHere: () => new Promise(() => undefined),
     } as unknown as Caller;
     const arrivals = new PendingArguments(runtime, (call, session) =>
-      session.answer(call.id, call.arguments),
+      session.answer({ kind: "result", id: call.id, value: call.arguments }),
     );
     const receiver: SessionReceiver = {
       ...receiverOf(new Map()),
       onCall: (call, session) => {
         if (arrivals.takes(call, session, isOrdered)) return;
-        session.answer(call.id, call.arguments);
+        session.answer({ kind: "result", id: call.id, value: call.arguments });
       },
     };
     const [old, current] = [caller(receiver), caller(receiver)];

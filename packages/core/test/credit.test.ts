@@ -12,9 +12,10 @@ test("a session that is full is asked by each actor once to say when it is not, 
   await ray.get([filler.ready.remote(), other.ready.remote()]);
   const [session, ...more] = currentCaller()?.sessions ?? [];
   if (session === undefined || more.length > 0) expect.fail("they share one host");
-  const ask = session.whenCredit.bind(session);
+  const { requests } = session;
+  const ask = requests.whenCredit.bind(requests);
   let asked = 0;
-  session.whenCredit = (maxConcurrency, resume) => {
+  requests.whenCredit = (maxConcurrency, resume) => {
     asked += 1;
     ask(maxConcurrency, resume);
   };

@@ -32,7 +32,7 @@ test("calls to actors that are gone leave nothing behind in the session with a h
   const neighbour = Named.options({ lifetime: "detached", isolation: "shared" }).remote();
   await ray.get(neighbour.hello.remote());
   const lanes = (): number =>
-    [...(currentCaller()?.sessions ?? [])].reduce((sum, session) => sum + session.laneCount, 0);
+    [...(currentCaller()?.sessions ?? [])].reduce((sum, session) => sum + session.lanes.size, 0);
   const before = lanes();
   await createAndKill(20);
   await expect.poll(lanes).toBe(before);

@@ -7,7 +7,8 @@ import { Pulls } from "../src/caller/objects/pulls.ts";
 import { Sessions } from "../src/caller/objects/sessions.ts";
 import { BatchReader } from "../src/protocol/frames/batch-reader.ts";
 import { Ledger } from "../src/rpc/ledger.ts";
-import { type CallMessage, Session, type SessionReceiver } from "../src/rpc/session.ts";
+import type { CallMessage } from "../src/rpc/incoming-calls.ts";
+import { Session, type SessionReceiver } from "../src/rpc/session.ts";
 import type { Directory } from "../src/rpc/directory.ts";
 import { Store } from "../src/store/store.ts";
 import type { Channel } from "../src/transport/channel.ts";
@@ -55,7 +56,7 @@ function busy(receiver: Partial<SessionReceiver> = {}): {
       ...receiverOf(new Map()),
       onCall: (call, from) => {
         calls.push(call);
-        from.track(call.id, running);
+        from.calls.track(call.id, running);
       },
       concurrencyOf: (target) => (target === "nobody" ? undefined : 1),
       ...receiver,
@@ -85,8 +86,8 @@ describe("calls", () => {
     }
     await expect.poll(() => calls.length).toBe(20);
     for (let id = 0; id < 20; id++) {
-      session.untrack(id);
-      session.answerGone(id);
+      session.calls.untrack(id);
+      session.answer({ kind: "gone", id });
     }
     for (let id = 0; id < 100; id++) say(messages.call(id, 0, small));
     await expect.poll(() => calls.length).toBe(120);
@@ -123,12 +124,12 @@ describe("aborts of signals", () => {
     const { say, session } = busy();
     const half = Array.from({ length: 2500 }, (_, index) => messages.abort(0, index, reason));
     say(...call, ...half);
-    await expect.poll(() => session.runningOf(0)).toBeDefined();
-    session.untrack(0);
-    session.answerGone(0);
+    await expect.poll(() => session.calls.runningOf(0)).toBeDefined();
+    session.calls.untrack(0);
+    session.answer({ kind: "gone", id: 0 });
     say(messages.call(0, 0, small), ...half);
     say(messages.call(1, 0, small));
-    await expect.poll(() => session.runningOf(1)).toBeDefined();
+    await expect.poll(() => session.calls.runningOf(1)).toBeDefined();
     say(...half);
     expect(await session.closed).toMatchObject(broken(/reasons of \d+ bytes are over the limit/));
   });
@@ -137,7 +138,7 @@ describe("aborts of signals", () => {
     const unread: unknown[] = [];
     const { say, session } = busy({ onUnread: (value) => void unread.push(value) });
     say(...call, messages.abort(7, 0, small), messages.call(1, 0, small));
-    await expect.poll(() => session.runningOf(1)).toBeDefined();
+    await expect.poll(() => session.calls.runningOf(1)).toBeDefined();
     expect(unread).toHaveLength(1);
     expect(session.isOpen).toBe(true);
   });
@@ -169,7 +170,7 @@ describe("fetches", () => {
       Buffer.concat(Array.from({ length: count }, (_, id) => messages.fetch(id, "x")));
     say(said(most));
     await expect.poll(() => asked.length).toBe(most);
-    for (const id of asked) session.answerGone(id);
+    for (const id of asked) session.answer({ kind: "gone", id });
     say(said(most));
     await expect.poll(() => asked.length).toBe(2 * most);
     expect(session.isOpen).toBe(true);
@@ -182,15 +183,17 @@ describe("fetches", () => {
     const most = 2 ** 18;
     let settled = 0;
     const pending = {
-      resolve: () => void (settled += 1),
-      reject: () => undefined,
+      isCall: false,
+      settle: () => void (settled += 1),
       lose: () => void (settled += 1),
     };
-    for (let count = 0; count < most + 3; count++) session.fetch("x", false, pending);
-    expect(session.pendingCalls).toBe(most);
+    for (let count = 0; count < most + 3; count++) {
+      session.requests.fetch({ objectId: "x", whole: false, pending });
+    }
+    expect(session.requests.size).toBe(most);
     say(messages.result(5, small), messages.result(6, small));
     await expect.poll(() => settled).toBe(2);
-    expect(session.pendingCalls).toBe(most);
+    expect(session.requests.size).toBe(most);
     session.close({ kind: "killed", message: "the test is over" });
     await session.closed;
     expect(settled).toBe(most + 3);

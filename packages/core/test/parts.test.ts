@@ -15,7 +15,17 @@ import { dial } from "../src/transport/link/dial.ts";
 import { maxPartBytes } from "../src/transport/framing.ts";
 import type { Link } from "../src/transport/link/link.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
-import { codec, fetched, MiB, network, never, noise, receiverOf, token } from "./fixtures/owner.ts";
+import {
+  callOver,
+  fetched,
+  MiB,
+  network,
+  never,
+  noise,
+  pendingOf,
+  receiverOf,
+  token,
+} from "./fixtures/owner.ts";
 
 const died: DeathCause = { kind: "exited", exitCode: 1, message: "it died" };
 const ends: (() => void)[] = [];
@@ -110,7 +120,7 @@ describe("a value of many bytes", () => {
     expect(same(got.value, value)).toBe(true);
     expect(got.empty).toEqual(empty);
     expect(same(got.more[0], value.slice(0, 3 * MiB))).toBe(true);
-    expect(session.pendingCalls).toBe(0);
+    expect(session.requests.size).toBe(0);
   });
 
   test("lets what else is said pass, and has few parts on their way", async () => {
@@ -134,14 +144,9 @@ describe("a value of many bytes", () => {
       return got;
     });
     await firstPart.promise;
-    await new Promise<void>((resolve, reject) => {
-      const route = { target: "actor", method: "echo" };
-      session.call(route, 0, codec.encode(["small"], "args"), [], {
-        resolve: () => resolve(),
-        reject: () => reject(new Error("rejected")),
-        lose: ({ message }) => reject(new Error(message)),
-      });
-    });
+    const { pending, end } = pendingOf(true);
+    callOver(session, pending, ["small"]);
+    await end;
     order.push("call");
     expect(same(await pull, value)).toBe(true);
     expect(order).toEqual(["call", "value"]);

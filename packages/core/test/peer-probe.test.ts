@@ -5,6 +5,7 @@ import * as ray from "@rayling/core";
 import { Question, type QuestionLink } from "../src/caller/objects/question.ts";
 import type { Encoded } from "../src/protocol/codec.ts";
 import type { Pending } from "../src/rpc/pending-table.ts";
+import type { Fetch } from "../src/rpc/requests.ts";
 import type { ObjectEntry } from "../src/store/object-entry.ts";
 import { Store } from "../src/store/store.ts";
 import { Neighbour } from "./fixtures/neighbour.ts";
@@ -138,7 +139,7 @@ test("a question whose second way held for long is asked again when that is lost
   const asked: Pending[] = [];
   const session = {
     isOpen: true,
-    fetch: (...[, , pending]: [string, boolean, Pending]) => asked.push(pending),
+    requests: { fetch: ({ pending }: Fetch) => asked.push(pending) },
   };
   const link = { session: async () => session, whenDead: () => () => undefined };
   const failures: Error[] = [];
@@ -167,7 +168,7 @@ test("a question whose second way held for long is asked again when that is lost
   clock.mockReturnValue(3_601_000);
   asked[1]?.lose(cut);
   await expect.poll(() => asked.length + failures.length).toBe(3);
-  asked[2]?.resolve({} as Encoded);
+  asked[2]?.settle({ kind: "result", id: 0, value: {} as Encoded });
   await answer;
   expect(failures).toEqual([]);
 });

@@ -7,10 +7,9 @@ type Named = Pending & { readonly name: string };
 function pending(name: string, isCall = true): Named {
   return {
     name,
-    resolve: () => undefined,
-    reject: () => undefined,
+    isCall,
+    settle: () => undefined,
     lose: () => undefined,
-    ...(isCall ? { absent: () => undefined } : {}),
   };
 }
 

@@ -1,20 +1,16 @@
 import { MessageChannel } from "node:worker_threads";
 import { afterEach, describe, expect, test } from "vitest";
-import { Codec } from "../src/protocol/codec.ts";
 import type { Batch, Route } from "../src/protocol/message.ts";
 import { BatchWriter } from "../src/protocol/frames/batch-writer.ts";
-import { type CallMessage, type CreditLimits, Session } from "../src/rpc/session.ts";
+import type { CallMessage } from "../src/rpc/incoming-calls.ts";
 import type { Pending } from "../src/rpc/pending-table.ts";
+import type { CreditLimits } from "../src/rpc/requests.ts";
+import { Session } from "../src/rpc/session.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
 import { threadChannel } from "../src/transport/thread.ts";
+import { callOver, codec, receiverOf } from "./fixtures/owner.ts";
 
-const codec = new Codec({
-  isReference: () => false,
-  write: () => undefined,
-  read: () => ({}),
-  decline: () => undefined,
-});
 const lost: DeathCause = { kind: "exited", exitCode: 1, message: "the other side went away" };
 const route: Route = { target: "actor", method: "echo" };
 
@@ -54,20 +50,14 @@ function pair(
       },
     };
     const receiver = {
+      ...receiverOf(new Map()),
       onCall: (call: CallMessage, session: Session) => {
         calls.push(call);
         total += 1;
         for (const { count, resolve } of watchers) if (total >= count) resolve();
         onCall?.(session);
-        if (answer) session.answer(call.id, call.arguments);
+        if (answer) session.answer({ kind: "result", id: call.id, value: call.arguments });
       },
-      onFetch: () => undefined,
-      onValue: () => undefined,
-      onReference: () => undefined,
-      onExport: () => undefined,
-      onUnread: () => undefined,
-      onParts: () => undefined,
-      onCancelObject: () => undefined,
     };
     const made = {
       session: new Session(peer, counting, receiver, credit),
@@ -92,15 +82,15 @@ function pending(): Pending & { readonly end: Promise<unknown> } {
   };
   return {
     end: promise,
-    resolve: (value) => once(codec.decode(value)),
-    reject: (error) => once(codec.decodeFailure(error)),
+    isCall: true,
+    settle: (answer) => once(answer.kind === "result" ? codec.decode(answer.value) : answer.kind),
     lose: (reason) => once(reason),
   };
 }
 
 const call = (side: Side, value: unknown): Promise<unknown> => {
   const entry = pending();
-  side.session.call(route, 0, codec.encode([value], "args"), [], entry);
+  callOver(side.session, entry, [value]);
   return entry.end;
 };
 
@@ -116,22 +106,16 @@ describe("a session", () => {
       "peer",
       threadChannel(port1, async () => lost),
       {
+        ...receiverOf(new Map()),
         onCall: (one, from) => {
           calls.push(one);
-          from.track(one.id, {
+          from.calls.track(one.id, {
             cancel: () => undefined,
             consumed: () => undefined,
             aborted: () => undefined,
             callerLost: () => lostCalls.push(one.id),
           });
         },
-        onFetch: () => undefined,
-        onValue: () => undefined,
-        onReference: () => undefined,
-        onExport: () => undefined,
-        onUnread: () => undefined,
-        onParts: () => undefined,
-        onCancelObject: () => undefined,
       },
     );
     const peer = threadChannel(port2, async () => lost);
@@ -180,7 +164,7 @@ describe("a session", () => {
     const answers: Promise<unknown>[] = [];
     const send = (to: Route, value: number): void => {
       const entry = pending();
-      left.session.call(to, 0, codec.encode([value], "args"), [], entry);
+      callOver(left.session, entry, [value], { route: to });
       answers.push(entry.end);
     };
     // The first batch names the routes that the later ones use.
@@ -211,7 +195,7 @@ describe("a session", () => {
     right.session.close(lost);
     expect(await left.session.closed).toEqual(lost);
     expect(left.session.isOpen).toBe(false);
-    expect(left.session.pendingCalls).toBe(0);
+    expect(left.session.requests.size).toBe(0);
     expect(await Promise.all(ends)).toEqual(ends.map(() => lost));
   });
 
@@ -230,42 +214,44 @@ describe("credit", () => {
     const { left, right } = pair(false, { maxCalls: 3, maxBytes: 1e6 });
     const sent: string[] = [];
     const send = (name: string): void => {
-      if (left.session.hasCredit(1)) {
+      if (left.session.requests.hasCredit(1)) {
         sent.push(name);
         void call(left, name);
       } else {
-        left.session.whenCredit(1, () => send(name));
+        left.session.requests.whenCredit(1, () => send(name));
       }
     };
     for (const name of ["a", "b", "c", "d", "e", "f"]) send(name);
     expect(sent).toEqual(["a", "b", "c"]);
     left.session.flush();
     await right.arrived(3);
-    for (const { id, arguments: args } of right.calls.splice(0, 2)) right.session.answer(id, args);
+    for (const { id, arguments: value } of right.calls.splice(0, 2)) {
+      right.session.answer({ kind: "result", id, value });
+    }
     await right.arrived(5);
     expect(sent).toEqual(["a", "b", "c", "d", "e"]);
-    expect(left.session.pendingCalls).toBe(3);
+    expect(left.session.requests.size).toBe(3);
   });
 
   test("bounds the bytes that are under way, out of band ones too", () => {
     const { left } = pair(false, { maxCalls: 100, maxBytes: 100_000 });
     void call(left, new Uint8Array(80_000));
-    expect(left.session.hasCredit(1)).toBe(true);
+    expect(left.session.requests.hasCredit(1)).toBe(true);
     void call(left, new Uint8Array(80_000));
-    expect(left.session.hasCredit(1)).toBe(false);
+    expect(left.session.requests.hasCredit(1)).toBe(false);
   });
 
   test("is never less than twice the concurrency of the actor, whose calls may wait for each other", () => {
     const { left } = pair(false, { maxCalls: 1, maxBytes: 1e6 });
     for (let index = 0; index < 19; index++) void call(left, index);
-    expect(left.session.hasCredit(1)).toBe(false);
-    expect(left.session.hasCredit(10)).toBe(true);
+    expect(left.session.requests.hasCredit(1)).toBe(false);
+    expect(left.session.requests.hasCredit(10)).toBe(true);
   });
 
   test("that is waited for when the session is lost is given, so that nobody waits for ever", async () => {
     const { left } = pair(false, { maxCalls: 1, maxBytes: 1e6 });
     void call(left, 1);
-    const resumed = new Promise<void>((resolve) => left.session.whenCredit(1, resolve));
+    const resumed = new Promise<void>((resolve) => left.session.requests.whenCredit(1, resolve));
     left.session.close(lost);
     await resumed;
   });

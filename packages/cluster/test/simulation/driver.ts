@@ -69,7 +69,11 @@ export class SimulatedDriver {
       events: undefined,
       onCall: (call, session) => {
         const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
-        session.answerFailure(call.id, this.caller.codec.encodeFailure(error));
+        session.answer({
+          kind: "failure",
+          id: call.id,
+          error: this.caller.codec.encodeFailure(error),
+        });
       },
     });
     this.#launcher = new Launcher({

@@ -37,7 +37,8 @@ import { ManyReturns } from "./calls/many-returns.ts";
 import { ObjectRefGenerator, StreamState } from "./stream.ts";
 import { ObjectExchange } from "./objects/object-exchange.ts";
 import { Pulls } from "./objects/pulls.ts";
-import type { CallMessage, Session } from "../rpc/session.ts";
+import type { CallMessage } from "../rpc/incoming-calls.ts";
+import type { Session } from "../rpc/session.ts";
 import { Sessions } from "./objects/sessions.ts";
 import { describeStuck } from "./waits/explain.ts";
 import { StuckWatch, type Wait } from "./waits/stuck.ts";
@@ -234,7 +235,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     if (entry.owner === this.id) return entry.producer?.cancel(recursive, force);
     if (entry.outcome !== undefined) return;
     void this.session(entry.owner).then(
-      (session) => session?.cancelObject(entry.id, recursive, force),
+      (session) => session?.send({ kind: "cancel-object", objectId: entry.id, recursive, force }),
       // An owner that is gone has nothing to cancel.
       () => undefined,
     );
@@ -249,7 +250,8 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
   /** Calls and tasks that have no answer yet. */
   *unanswered(): Iterable<Call> {
     for (const session of this.#sessions.open) {
-      for (const call of session.pending) if (call instanceof Call && !call.isSettled) yield call;
+      for (const call of session.requests.all())
+        if (call instanceof Call && !call.isSettled) yield call;
     }
     for (const client of this.#actors.values()) {
       for (const call of client.calls()) if (!call.isSettled) yield call;
@@ -445,7 +447,8 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
     for (const { entry, holders } of this.store.held()) {
       const value = entry.outcome?.value;
       if (value === undefined || !this.#placed.delete(entry)) continue;
-      for (const holder of holders) sessions.get(holder)?.handOver(entry.id, value);
+      for (const holder of holders)
+        sessions.get(holder)?.send({ kind: "value", objectId: entry.id, value });
     }
   }
 
@@ -559,7 +562,7 @@ export class Caller implements HandleCaller, ClientLink, LocatedLink, LineageLin
   /** Calls and tasks without an answer, sent or not. */
   get outstandingCalls(): number {
     let count = this.#tasks.queued;
-    for (const session of this.#sessions.open) count += session.pendingCalls;
+    for (const session of this.#sessions.open) count += session.requests.size;
     for (const client of this.#actors.values()) for (const _ of client.calls()) count += 1;
     return count;
   }

@@ -147,8 +147,10 @@ export class StreamState implements Returns {
   #tellTaken(): void {
     if (this.#sent === undefined) return;
     const { session, id } = this.#sent;
-    if (this.#isDropped && !this.#isDetached) session.consumed(id, noMoreItems);
-    else if (this.#isLimited) session.consumed(id, this.#isDropped ? unlimitedItems : this.#taken);
+    let count: number | undefined;
+    if (this.#isDropped && !this.#isDetached) count = noMoreItems;
+    else if (this.#isLimited) count = this.#isDropped ? unlimitedItems : this.#taken;
+    if (count !== undefined) session.send({ kind: "consumed", id, count });
   }
 
   #changed(): void {

@@ -15,7 +15,8 @@ import { Waiting } from "../caller/waits/waiting.ts";
 import { TaskEvents } from "../inside/task-events.ts";
 import { causeFromData } from "../protocol/cause.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
-import type { CallMessage, Session } from "../rpc/session.ts";
+import type { CallMessage } from "../rpc/incoming-calls.ts";
+import type { Session } from "../rpc/session.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import type { Budget } from "../store/budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
@@ -239,7 +240,7 @@ export class HostRuntime {
     const instance = this.#actors.get(target);
     if (instance !== undefined) return instance.receive(call, session);
     // It was here, or the way to it is out of date: the directory knows what became of it.
-    session.answerAbsent(call.id);
+    session.answer({ kind: "absent", id: call.id });
   }
 
   #suspect(suspects: readonly TaskScope[]): void {

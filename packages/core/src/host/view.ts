@@ -21,7 +21,7 @@ function viewExecutions(caller: Caller): readonly ExecutionView[] {
     if (task !== undefined) waiting.set(task, what);
   const views: ExecutionView[] = [];
   for (const session of caller.sessions) {
-    for (const running of session.tracked()) {
+    for (const running of session.calls.tracked()) {
       if (views.length >= maxViewed) return views;
       if (!(running instanceof Execution)) continue;
       views.push({ taskId: running.taskId, state: stateOf(running, waiting.get(running)) });

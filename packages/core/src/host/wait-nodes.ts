@@ -97,7 +97,7 @@ export function foundCycle(
 function executionsOf(caller: Caller): ReadonlyMap<string, Execution> {
   const found = new Map<string, Execution>();
   for (const session of caller.sessions) {
-    for (const running of session.tracked()) {
+    for (const running of session.calls.tracked()) {
       if (running instanceof Execution) found.set(running.taskId, running);
     }
   }

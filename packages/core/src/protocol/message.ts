@@ -97,6 +97,18 @@ export type Message =
       readonly change: number;
     };
 
+/** What a call is answered with, at its end; a fetch gets a result or a failure. */
+export type Answer = Extract<
+  Message,
+  { readonly kind: "result" | "results" | "failure" | "gone" | "absent" | "cancelled" }
+>;
+
+/** What one side tells the other, and gets no answer to. */
+export type Notice = Extract<
+  Message,
+  { readonly kind: "cancel" | "cancel-object" | "consumed" | "reference" | "value" | "item" }
+>;
+
 /** The count of a consumer that takes nothing any more while the producer runs on. */
 export const unlimitedItems: number = 0xffffffff;
 /** The count of a consumer that has left: the producer ends. */

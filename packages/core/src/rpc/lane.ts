@@ -54,3 +54,28 @@ export class Lane {
     return () => void this.#waiting.delete(resume);
   }
 }
+
+/** The lanes of one session, each as long as somebody uses it. */
+export class Lanes {
+  readonly #lanes: Map<string, Lane> = new Map();
+
+  get size(): number {
+    return this.#lanes.size;
+  }
+
+  /** Enters the lane of calls to `target`; leave it when nothing more is sent by it. */
+  enter(target: string): Lane {
+    let lane = this.#lanes.get(target);
+    if (lane === undefined) {
+      lane = new Lane(target);
+      this.#lanes.set(target, lane);
+    }
+    lane.enter();
+    return lane;
+  }
+
+  leave(lane: Lane): void {
+    lane.leave();
+    if (lane.isOver) this.#lanes.delete(lane.target);
+  }
+}

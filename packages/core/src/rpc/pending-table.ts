@@ -5,20 +5,18 @@
  * (measured: 1.6 times the cost of a call). Taking all out gives them in the order they were added.
  */
 import type { Encoded } from "../protocol/codec.ts";
+import type { Answer } from "../protocol/message.ts";
 import type { DeathCause } from "../shared/errors.ts";
 
-/** Who waits for an answer. The optional ones are answers that only calls get. */
+/** A call or a fetch that waits for its answer. */
 export interface Pending {
-  resolve(value: Encoded): void;
-  resolveAll?(values: readonly Encoded[]): void;
-  reject(error: Encoded): void;
+  /** The peer may say of it that it never began. */
+  readonly isCall: boolean;
+  settle(answer: Answer): void;
+  /** The session is lost: there is no answer. */
   lose(reason: DeathCause): void;
   /** There is no memory here for a value of so many bytes. */
   refuse?(bytes: number, why: string): void;
-  /** The actor ended, and its host did not. */
-  gone?(): void;
-  absent?(): void;
-  cancelled?(): void;
   /** One item of its stream; the end is still to come. */
   item?(index: number, value: Encoded): void;
 }
@@ -76,9 +74,9 @@ export class PendingTable {
     return this.#ids().flatMap((id) => this.#entries[id] ?? []);
   }
 
-  /** The ids of calls: of those that can be told that they never began. Oldest first. */
+  /** The ids of calls, oldest first. */
   calls(): number[] {
-    return this.#ids().filter((id) => this.#entries[id]?.absent !== undefined);
+    return this.#ids().filter((id) => this.#entries[id]?.isCall === true);
   }
 
   #ids(): number[] {

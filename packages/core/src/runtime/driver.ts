@@ -192,7 +192,11 @@ export class Driver {
       events: this.#events,
       onCall: (call, session) => {
         const error = new RaySystemError(`the driver has no actor ${call.route.target}`);
-        session.answerFailure(call.id, this.caller.codec.encodeFailure(error));
+        session.answer({
+          kind: "failure",
+          id: call.id,
+          error: this.caller.codec.encodeFailure(error),
+        });
       },
     });
   }

@@ -236,7 +236,7 @@ export class ActorClient implements CallOwner {
 
   #leaveLane(): void {
     const state = this.#state;
-    if (state.kind === "ready") state.session.leaveLane(state.lane);
+    if (state.kind === "ready") state.session.lanes.leave(state.lane);
   }
 
   /** Unanswered calls, for those who look for some of them. */
@@ -263,7 +263,7 @@ export class ActorClient implements CallOwner {
         continue;
       }
       if (head.unresolved > 0 || !session.isOpen) return;
-      if (!lane.isFree(this.#concurrency) && !session.hasCredit(this.#concurrency)) {
+      if (!lane.isFree(this.#concurrency) && !session.requests.hasCredit(this.#concurrency)) {
         return this.#waitForCredit(session, lane);
       }
       if (head.dependencies.length > 0 && this.#bringing(head)) return;
@@ -283,7 +283,7 @@ export class ActorClient implements CallOwner {
     });
     if (this.#askedForCredit === session) return;
     this.#askedForCredit = session;
-    session.whenCredit(this.#concurrency, () => {
+    session.requests.whenCredit(this.#concurrency, () => {
       if (this.#askedForCredit !== session) return;
       this.#askedForCredit = undefined;
       this.#goOn();
@@ -349,7 +349,7 @@ export class ActorClient implements CallOwner {
       this.#state = { kind: "unreached" };
       return;
     }
-    const lane = session.laneTo(target);
+    const lane = session.lanes.enter(target);
     // By another name (getIfExists) it may have other options than those that are known here: what needs no credit is the least that it can be.
     this.#concurrency = target === this.info.actorId ? totalConcurrency(this.info) : 1;
     this.#state = { kind: "ready", session, lane, target, incarnation };

@@ -6,12 +6,12 @@
  */
 import type { Encoded } from "../../protocol/codec.ts";
 import type { FailureData } from "../../protocol/failure.ts";
-import type { Route } from "../../protocol/message.ts";
+import type { Answer, Route } from "../../protocol/message.ts";
 import type { Demand } from "../../rpc/demand.ts";
 import type { ActorInfo } from "../../rpc/directory.ts";
 import type { CallSignals } from "./call-signals.ts";
 import type { ClientLink } from "./client-link.ts";
-import { type DeathCause, TaskCancelledError } from "../../shared/errors.ts";
+import { assertNever, type DeathCause, TaskCancelledError } from "../../shared/errors.ts";
 import type { Fifo } from "../../shared/fifo.ts";
 import { messageOf, type ObjectEntry, type Producer } from "../../store/object-entry.ts";
 import type { Pending } from "../../rpc/pending-table.ts";
@@ -145,28 +145,50 @@ export class Call implements Pending, Producer {
     }
     this.session = session;
     this.incarnation = incarnation;
-    this.id = session.call(route, this.entry.sequence, this.args, dependencies, this);
+    const { sequence } = this.entry;
+    this.id = session.requests.add(this);
+    session.call({
+      kind: "call",
+      id: this.id,
+      sequence,
+      route,
+      arguments: this.args,
+      dependencies,
+    });
     this.returns?.sent?.(session, this.id);
   }
 
-  resolve(value: Encoded): void {
-    if (this.isCancelled) {
-      this.owner.link.decline(value);
-      return this.cancelled();
-    }
-    const problem = this.returns?.end?.(value);
-    if (problem !== undefined) return this.fail(this.owner.link.describe(problem));
-    this.owner.link.settle(this.entry, value, this);
-    this.#settled();
+  get isCall(): true {
+    return true;
   }
 
-  resolveAll(values: readonly Encoded[]): void {
+  settle(answer: Answer): void {
     if (this.isCancelled) {
-      for (const value of values) this.owner.link.decline(value);
-      return this.cancelled();
+      this.#decline(answer);
+      return this.#cancelled();
     }
-    this.returns?.resolveAll?.(values);
-    this.#settled();
+    switch (answer.kind) {
+      case "result":
+        return this.#resolve(answer.value);
+      case "results":
+        this.returns?.resolveAll?.(answer.values);
+        return this.#settled();
+      case "failure":
+        return this.#reject(answer.error);
+      case "gone":
+        return this.owner.gone(this);
+      case "absent":
+        return this.owner.absent(this);
+      case "cancelled":
+        return this.#cancelled();
+      default:
+        assertNever(answer);
+    }
+  }
+
+  lose(reason: DeathCause): void {
+    if (this.isCancelled) return this.#cancelled();
+    this.owner.lost(this, reason);
   }
 
   item(index: number, value: Encoded): void {
@@ -174,9 +196,15 @@ export class Call implements Pending, Producer {
     this.returns?.item?.(index, value);
   }
 
-  reject(error: Encoded): void {
+  #resolve(value: Encoded): void {
+    const problem = this.returns?.end?.(value);
+    if (problem !== undefined) return this.fail(this.owner.link.describe(problem));
+    this.owner.link.settle(this.entry, value, this);
+    this.#settled();
+  }
+
+  #reject(error: Encoded): void {
     const failure = this.owner.link.readFailure(error);
-    if (this.isCancelled) return this.cancelled();
     if (this.retriesLeft !== 0 && this.owner.link.retryable(failure, this.plan.retryExceptions)) {
       this.retriesLeft -= 1;
       this.owner.again(this);
@@ -185,22 +213,15 @@ export class Call implements Pending, Producer {
     }
   }
 
-  lose(reason: DeathCause): void {
-    if (this.isCancelled) return this.cancelled();
-    this.owner.lost(this, reason);
+  /** Nobody looks at the values of an answer. */
+  #decline(answer: Answer): void {
+    const { link } = this.owner;
+    if (answer.kind === "result") link.decline(answer.value);
+    else if (answer.kind === "results") for (const value of answer.values) link.decline(value);
+    else if (answer.kind === "failure") link.readFailure(answer.error);
   }
 
-  gone(): void {
-    if (this.isCancelled) return this.cancelled();
-    this.owner.gone(this);
-  }
-
-  absent(): void {
-    if (this.isCancelled) return this.cancelled();
-    this.owner.absent(this);
-  }
-
-  cancelled(): void {
+  #cancelled(): void {
     if (!this.#keepsPlace) return this.#failCancelled();
     this.#keepsPlace = false;
     this.entry.producer = undefined;
@@ -228,7 +249,7 @@ export class Call implements Pending, Producer {
       this.#failCancelled();
       return this.owner.withdrawn(this);
     }
-    this.session.cancel(this.id, recursive);
+    this.session.send({ kind: "cancel", id: this.id, recursive });
     if (!this.owner.keepsPlace) return;
     this.#keepsPlace = true;
     this.#failCancelled();

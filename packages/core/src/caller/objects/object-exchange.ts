@@ -33,7 +33,7 @@ export class ObjectExchange implements StoreLink {
 
   changeReference(owner: string, objectId: string, holder: string, change: number): void {
     void this.#link.sessionForCounts(owner).then(
-      (session) => session.changeReference(objectId, holder, change),
+      (session) => session.send({ kind: "reference", objectId, holder, change }),
       () => undefined,
     );
   }
@@ -82,7 +82,8 @@ export class ObjectExchange implements StoreLink {
   ): void {
     const { codec } = this.#link;
     if (entry === undefined) {
-      return session.answerFailure(id, codec.encodeFailure(new ReferenceCountingError(objectId)));
+      const error = codec.encodeFailure(new ReferenceCountingError(objectId));
+      return session.answer({ kind: "failure", id, error });
     }
     const answer = (): void => {
       const isBringing = whole
@@ -91,8 +92,8 @@ export class ObjectExchange implements StoreLink {
       if (isBringing) return;
       const { outcome } = entry;
       if (outcome?.ok === false) {
-        session.answerFailure(id, codec.encode(outcome.failure, "error"));
-        return;
+        const error = codec.encode(outcome.failure, "error");
+        return session.answer({ kind: "failure", id, error });
       }
       const value = outcome === undefined ? undefined : messageOf(entry, outcome);
       if (value !== undefined) session.answerFetch(id, value);

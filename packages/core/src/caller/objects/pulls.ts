@@ -5,7 +5,7 @@
  * A peer of which no part came for a while (its thread never goes on, its process is stopped) keeps nobody waiting: what it sends has no room until a part comes
  * again, and of what it is asked for besides nothing begins before that.
  */
-import type { Room } from "../../rpc/session.ts";
+import type { Room } from "../../rpc/part-transfers.ts";
 import { Fifo } from "../../shared/fifo.ts";
 
 interface Waiting {

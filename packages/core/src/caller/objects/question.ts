@@ -5,6 +5,7 @@
  * `outOfReachMs`. A value that breaks the way it comes by does not break a third one.
  */
 import type { Encoded } from "../../protocol/codec.ts";
+import type { Answer } from "../../protocol/message.ts";
 import type { Session } from "../../rpc/session.ts";
 import {
   type DeathCause,
@@ -72,12 +73,22 @@ export class Question {
       return this.#lost({ kind: "unreachable", message: "it is not connected" });
     }
     this.#askedAt = performance.now();
-    session.fetch(id, asker.whole, {
-      resolve: (value) => asker.resolve(value),
-      reject: (error) => asker.reject(error),
-      refuse: (bytes, why) => asker.refuse(bytes, why),
-      lose: (reason) => this.#lost(reason),
+    session.requests.fetch({
+      objectId: id,
+      whole: asker.whole,
+      pending: {
+        isCall: false,
+        settle: (answer) => this.#settle(answer),
+        refuse: (bytes, why) => asker.refuse(bytes, why),
+        lose: (reason) => this.#lost(reason),
+      },
     });
+  }
+
+  #settle(answer: Answer): void {
+    if (answer.kind === "result") return this.#asker.resolve(answer.value);
+    if (answer.kind === "failure") return this.#asker.reject(answer.error);
+    this.#lost({ kind: "channel-broken", message: `its owner answered "${answer.kind}"` });
   }
 
   /** Waits a while for the directory to say that the owner is dead, and tries again. */

@@ -8,7 +8,8 @@
 import type { Encoded } from "../../protocol/codec.ts";
 import type { FailureData } from "../../protocol/failure.ts";
 import type { Directory } from "../../rpc/directory.ts";
-import { type CallMessage, Session } from "../../rpc/session.ts";
+import type { CallMessage } from "../../rpc/incoming-calls.ts";
+import { Session } from "../../rpc/session.ts";
 import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import { warn } from "../../shared/text/warning.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";

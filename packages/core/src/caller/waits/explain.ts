@@ -176,7 +176,7 @@ function placeOf(call: Call): number {
 /** Calls of the same caller to the same actor that were sent before and are not answered. */
 function aheadOf(call: Call): readonly Call[] {
   const ahead: Call[] = [];
-  for (const other of call.session?.pending ?? []) {
+  for (const other of call.session?.requests.all() ?? []) {
     if (other === call) break;
     if (other instanceof Call && other.owner === call.owner) ahead.push(other);
   }

@@ -10,7 +10,8 @@ import type { ActorScope, Stop, TaskScope } from "../../caller/waits/task-scope.
 import type { Encoded } from "../../protocol/codec.ts";
 import { noMoreItems, unlimitedItems } from "../../protocol/message.ts";
 import type { Assignment } from "../../rpc/demand.ts";
-import type { CallMessage, Running, Session } from "../../rpc/session.ts";
+import type { CallMessage, Running } from "../../rpc/incoming-calls.ts";
+import type { Session } from "../../rpc/session.ts";
 import type { TaskEvents } from "../../inside/task-events.ts";
 import { clockMs } from "../../shared/clock.ts";
 import { type RemoteSite, TaskCancelledError } from "../../shared/errors.ts";
@@ -64,7 +65,7 @@ export class Execution implements Running, TaskScope, CallHead {
     this.session = session;
     this.#site = site;
     this.#signalCount = countSignals(call.dependencies);
-    session.track(call.id, this);
+    session.calls.track(call.id, this);
   }
 
   get taskId(): string {
@@ -120,7 +121,7 @@ export class Execution implements Running, TaskScope, CallHead {
   cancel(recursive: boolean): void {
     if (this.#isCancelled) return;
     this.#isCancelled = true;
-    if (this.actor !== undefined) this.#answerCancelled();
+    if (this.actor !== undefined) this.answerWith("cancelled");
     if (recursive) this.#site.caller.cancelChildren(this);
     this.#stop();
   }
@@ -139,7 +140,7 @@ export class Execution implements Running, TaskScope, CallHead {
 
   /** Its code has come to its end. */
   ended(): void {
-    if (this.#isCancelled) this.#answerCancelled();
+    if (this.#isCancelled) this.answerWith("cancelled");
   }
 
   exitActor(message: string): void {
@@ -189,35 +190,29 @@ export class Execution implements Running, TaskScope, CallHead {
 
   answer(value: unknown): void {
     if (this.#isAnswered) return;
-    if (this.#isCancelled) return this.#answerCancelled();
-    if (this.#exits) return this.answerGone();
+    if (this.#isCancelled) return this.answerWith("cancelled");
+    if (this.#exits) return this.answerWith("gone");
     answerCall(this, this.session, this.#site, value, (ok) => this.#end(ok));
   }
 
   answerFailure(error: unknown): void {
     if (this.#isAnswered) return;
-    if (this.#isCancelled) return this.#answerCancelled();
-    if (this.#exits) return this.answerGone();
+    if (this.#isCancelled) return this.answerWith("cancelled");
+    if (this.#exits) return this.answerWith("gone");
     this.#end(false);
     answerFailure(this, this.session, this.#site, error);
   }
 
-  answerGone(): void {
+  /** Answers that its actor ended, that it never began, or that it was cancelled. */
+  answerWith(kind: "gone" | "absent" | "cancelled"): void {
     if (this.#isAnswered) return;
     this.#end(false);
-    this.session.answerGone(this.id);
-  }
-
-  /** It never began. */
-  answerAbsent(): void {
-    if (this.#isAnswered) return;
-    this.#end(false);
-    this.session.answerAbsent(this.id);
+    this.session.answer({ kind, id: this.id });
   }
 
   /** Its actor was ended: the answer is "gone", and what goes on is told to stop. */
   discard(): void {
-    this.answerGone();
+    this.answerWith("gone");
     this.#isCancelled = true;
     this.#stop();
   }
@@ -226,12 +221,6 @@ export class Execution implements Running, TaskScope, CallHead {
   begun(startMs: number): void {
     this.#startMs = startMs;
     this.#decodedMs = clockMs();
-  }
-
-  #answerCancelled(): void {
-    if (this.#isAnswered) return;
-    this.#end(false);
-    this.session.answerCancelled(this.id);
   }
 
   /** Everybody who may be waiting in it hears that it is to end. */
@@ -256,7 +245,7 @@ export class Execution implements Running, TaskScope, CallHead {
     }
     this.#isAnswered = true;
     this.#signals?.end();
-    this.session.untrack(this.id);
+    this.session.calls.untrack(this.id);
     if (this.queued === undefined) return;
     // Its arguments are no part of its peer's credit any more.
     this.queued = undefined;
@@ -293,8 +282,10 @@ export function answerCall(
     return answerFailure(call, session, site, error);
   }
   ended?.(true);
-  if (encoded === undefined) session.answerAll(call.id, several);
-  else session.answer(call.id, site.caller.placed(encoded, site.functionName(call)));
+  const { id } = call;
+  if (encoded === undefined) return session.answer({ kind: "results", id, values: several });
+  const result = site.caller.placed(encoded, site.functionName(call));
+  session.answer({ kind: "result", id, value: result });
 }
 
 export function answerFailure(
@@ -309,7 +300,7 @@ export function answerFailure(
     hostId: caller.id,
     ...(actor === undefined ? {} : { actorId: actor.info.actorId }),
   };
-  session.answerFailure(call.id, caller.codec.encodeFailure(error, where));
+  session.answer({ kind: "failure", id: call.id, error: caller.codec.encodeFailure(error, where) });
 }
 
 function severalOf(value: unknown, count: number, label: string): readonly unknown[] {

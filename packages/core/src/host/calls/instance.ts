@@ -18,7 +18,8 @@ import {
   type TaskScope,
 } from "../../caller/waits/task-scope.ts";
 import type { Encoded } from "../../protocol/codec.ts";
-import type { CallMessage, Session } from "../../rpc/session.ts";
+import type { CallMessage } from "../../rpc/incoming-calls.ts";
+import type { Session } from "../../rpc/session.ts";
 import type { Assignment } from "../../rpc/demand.ts";
 import type { ActorInfo, RemoteKey } from "../../rpc/directory.ts";
 import { functionDataOf } from "../../caller/calls/function-ref.ts";
@@ -197,7 +198,8 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     const name = call.route.shape?.group;
     const group = this.#groupOf(name);
     if (this.#exiting !== undefined) {
-      return livesOn(this.#exiting) ? session.answerAbsent(call.id) : session.answerGone(call.id);
+      const kind = livesOn(this.#exiting) ? "absent" : "gone";
+      return session.answer({ kind, id: call.id });
     }
     if (group === undefined) {
       const error = new RaySystemError(
@@ -258,8 +260,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     if (before !== undefined) return;
     for (const group of this.#allGroups()) {
       for (const execution of drain(group)) {
-        if (livesOn(cause)) execution.answerAbsent();
-        else execution.answerGone();
+        execution.answerWith(livesOn(cause) ? "absent" : "gone");
       }
     }
     // What called this may still be on the stack.
@@ -272,7 +273,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.#hasExited = true;
     this.#signals.end();
     for (const group of this.#allGroups()) {
-      for (const execution of drain(group)) execution.answerGone();
+      for (const execution of drain(group)) execution.answerWith("gone");
       // What goes on there is nothing that anybody waits for.
       if (!this.#isDiscarded) this.#idleness.ended(group.running);
     }
@@ -347,7 +348,8 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
       noteExecution(events, { call, session, functionName }, startMs, decodedMs, !threw);
     }
     if (scope !== undefined) return threw ? scope.answerFailure(error) : scope.answer(result);
-    if (session.isCancelled(call.id)) return session.answerCancelled(call.id);
+    const { id } = call;
+    if (session.calls.isCancelled(id)) return session.answer({ kind: "cancelled", id });
     if (threw) answerFailure(call, session, this, error);
     else answerCall(call, session, this, result);
   }
@@ -502,7 +504,7 @@ export function argumentsOf(
   signals: () => ReceivedSignals = noSignals,
 ): unknown[] {
   const args = decodeArguments(codec, call, signals);
-  session.wasRead(call.id);
+  session.calls.wasRead(call.id);
   return args;
 }
 

@@ -7,7 +7,8 @@
  */
 import type { Caller } from "../../caller/caller.ts";
 import type { Encoded } from "../../protocol/codec.ts";
-import type { CallMessage, Running, Session } from "../../rpc/session.ts";
+import type { CallMessage, Running } from "../../rpc/incoming-calls.ts";
+import type { Session } from "../../rpc/session.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { brokenChannel } from "../../transport/channel.ts";
 
@@ -90,7 +91,7 @@ class Arrival implements Running {
     this.#call = call;
     this.#session = session;
     this.#onOver = onOver;
-    session.track(call.id, this);
+    session.calls.track(call.id, this);
   }
 
   async pull(caller: Caller): Promise<void> {
@@ -111,13 +112,16 @@ class Arrival implements Running {
     if (this.#isOver) return;
     const { id } = this.#call;
     const session = this.#session;
-    session.untrack(id);
-    if (this.#failure !== undefined) return session.answerFailure(id, this.#failure);
+    session.calls.untrack(id);
+    if (this.#failure !== undefined) {
+      return session.answer({ kind: "failure", id, error: this.#failure });
+    }
     const isPulled = this.#dependencies.length > 0;
     try {
       run(isPulled ? { ...this.#call, dependencies: this.#dependencies } : this.#call, session);
-      if (this.#consumed > 0) session.runningOf(id)?.consumed(this.#consumed);
-      for (const [index, reason] of this.#aborted) session.runningOf(id)?.aborted(index, reason);
+      if (this.#consumed > 0) session.calls.runningOf(id)?.consumed(this.#consumed);
+      for (const [index, reason] of this.#aborted)
+        session.calls.runningOf(id)?.aborted(index, reason);
     } catch (error) {
       // As if it had come just now.
       session.close(brokenChannel(error));
@@ -126,7 +130,7 @@ class Arrival implements Running {
 
   cancel(): void {
     this.#end();
-    this.#session.answerCancelled(this.#call.id);
+    this.#session.answer({ kind: "cancelled", id: this.#call.id });
     this.#onOver();
   }
 
@@ -142,13 +146,13 @@ class Arrival implements Running {
   callerLost(): void {
     this.#end();
     // Nobody hears it: it ends here for what came with it.
-    this.#session.answerGone(this.#call.id);
+    this.#session.answer({ kind: "gone", id: this.#call.id });
     this.#onOver();
   }
 
   /** Its number is given out again from now on. */
   #end(): void {
-    this.#session.untrack(this.#call.id);
+    this.#session.calls.untrack(this.#call.id);
     this.#isOver = true;
     this.isReady = true;
   }

@@ -3,7 +3,8 @@ import type { Caller } from "../../caller/caller.ts";
 import { asTask, type TaskScope } from "../../caller/waits/task-scope.ts";
 import type { Assignment } from "../../rpc/demand.ts";
 import type { RemoteKey } from "../../rpc/directory.ts";
-import type { CallMessage, Session } from "../../rpc/session.ts";
+import type { CallMessage } from "../../rpc/incoming-calls.ts";
+import type { Session } from "../../rpc/session.ts";
 import { clockMs } from "../../shared/clock.ts";
 import type { Method } from "../../shared/methods.ts";
 import { Execution, type ExecutionSite } from "./execution.ts";
@@ -28,7 +29,7 @@ export async function runTask(
   running: RunningTasks,
 ): Promise<void> {
   const key = taskKeyOf(call.route.method);
-  if (key === undefined) return session.answerAbsent(call.id);
+  if (key === undefined) return session.answer({ kind: "absent", id: call.id });
   const execution = new Execution(call, session, siteOf(key.name, key.assignment, caller));
   running.begun(execution);
   try {

@@ -1,0 +1,99 @@
+/**
+ * What a session is about to send: the messages of one turn travel in one batch.
+ *
+ * A batch leaves at the end of the turn, or earlier when it is big or the turn takes long, so that
+ * the other side starts while this one still works.
+ */
+import { BatchWriter } from "../protocol/frames/batch-writer.ts";
+import type { Message } from "../protocol/message.ts";
+import { warnOfCopies } from "../protocol/values/live-memory.ts";
+import type { Channel } from "../transport/channel.ts";
+
+/** A batch leaves early at this size (measured in bench/). */
+const earlyFlushBytes = 8 * 1024;
+
+/** Answers leave early after this time: a slow method must not hold back the answer before it. */
+const earlyFlushMs = 1;
+
+export class Outbox {
+  readonly #channel: Channel;
+  readonly #writer: BatchWriter = new BatchWriter();
+  #state: "open" | "flush-scheduled" | "receiving" | "closed" = "open";
+  #lapSince = 0;
+  #unsentMs = 0;
+
+  constructor(channel: Channel) {
+    this.#channel = channel;
+  }
+
+  get isClosed(): boolean {
+    return this.#state === "closed";
+  }
+
+  /** Whether a batch is being read, whose answers leave together at its end. */
+  get isReceiving(): boolean {
+    return this.#state === "receiving";
+  }
+
+  /** Returns the bytes of the message. */
+  send(message: Message): number {
+    const bytes = this.#writer.write(message);
+    if (this.#writer.length > earlyFlushBytes) {
+      this.#post();
+    } else if (this.#state === "open") {
+      // All promise reactions of a turn run before nextTick.
+      this.#state = "flush-scheduled";
+      process.nextTick(() => this.endTurn());
+    }
+    return bytes;
+  }
+
+  /** A batch has arrived and is about to be read. */
+  beginReceiving(): void {
+    this.#state = "receiving";
+    this.#lapSince = performance.now();
+    this.#unsentMs = 0;
+  }
+
+  endTurn(): void {
+    if (this.#state === "closed") return;
+    this.#state = "open";
+    this.flush();
+  }
+
+  /** Milliseconds since the last lap, or since the batch arrived; one reading of the clock. */
+  lap(): number {
+    const now = performance.now();
+    const ms = now - this.#lapSince;
+    this.#lapSince = now;
+    this.#unsentMs += ms;
+    return ms;
+  }
+
+  /** Sends what is gathered when the laps since the batch arrived took long. */
+  flushIfLate(): void {
+    if (this.#unsentMs <= earlyFlushMs) return;
+    this.#unsentMs = 0;
+    this.flush();
+  }
+
+  /** Sends what is gathered, without waiting for the end of the turn. */
+  flush(): void {
+    if (this.#state === "closed") return;
+    if (this.#state === "flush-scheduled") this.#state = "open";
+    if (this.#writer.length > 0) this.#post();
+  }
+
+  /** Nothing is sent from now on. */
+  close(): void {
+    this.#state = "closed";
+  }
+
+  /** A channel may be closed before its session hears of it: the batch is lost then. */
+  #post(): void {
+    const { live } = this.#writer;
+    const batch = this.#writer.take();
+    if (live !== undefined && this.#channel.takeParts !== undefined) warnOfCopies(live);
+    if (this.#channel.isOpen) this.#channel.send(batch);
+  }
+}
