@@ -32,9 +32,11 @@ test.each([true, false])(
   "of an old session of a peer hold up none of its new one (ordered: %s)",
   async (isOrdered) => {
     const runtime = {
-      createEntry: () => ({}),
-      settle: () => undefined,
-      bringHere: () => new Promise(() => undefined),
+      objects: {
+        store: { create: () => ({}) },
+        settle: () => undefined,
+        bringHere: () => new Promise(() => undefined),
+      },
     } as unknown as Caller;
     const arrivals = new PendingArguments(runtime, (call, session) =>
       session.answer({ kind: "result", id: call.id, value: call.arguments }),

@@ -25,8 +25,8 @@ function borrower() {
       connect: () => new Promise((resolve) => dials.push(resolve)),
       death: never,
     },
-    get store() {
-      return store;
+    get objects() {
+      return { store };
     },
     get exchange() {
       return exchange;
@@ -34,7 +34,7 @@ function borrower() {
   } as unknown as ConstructorParameters<typeof Sessions>[0]);
   const exchange = new ObjectExchange({
     id: "me",
-    sessionForCounts: (owner: string) => sessions.forCounts(owner),
+    sessions: () => sessions,
   } as unknown as ConstructorParameters<typeof ObjectExchange>[0]);
   const store: Store = new Store("me", exchange);
   /** The borrower's end of a new way. */

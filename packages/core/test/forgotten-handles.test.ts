@@ -6,7 +6,7 @@ import { currentCaller } from "./fixtures/runtime.ts";
 beforeEach(() => ray.init({ numCpus: 1, prewarm: 0 }));
 afterEach(() => ray.shutdown());
 
-const known = (): number => currentCaller()?.actorCount ?? -1;
+const known = (): number => currentCaller()?.calls.actorCount ?? -1;
 
 /** Collects until it is so; each round waits for the answer of an actor. */
 async function becomes(
@@ -32,7 +32,10 @@ test("calls to actors that are gone leave nothing behind in the session with a h
   const neighbour = Named.options({ lifetime: "detached", isolation: "shared" }).remote();
   await ray.get(neighbour.hello.remote());
   const lanes = (): number =>
-    [...(currentCaller()?.sessions ?? [])].reduce((sum, session) => sum + session.lanes.size, 0);
+    [...(currentCaller()?.sessions.open ?? [])].reduce(
+      (sum, session) => sum + session.lanes.size,
+      0,
+    );
   const before = lanes();
   await createAndKill(20);
   await expect.poll(lanes).toBe(before);

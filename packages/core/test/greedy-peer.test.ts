@@ -3,8 +3,11 @@ import { MessageChannel } from "node:worker_threads";
 import { afterEach, describe, expect, test } from "vitest";
 import { body, messages, pack } from "../../../test/fixtures/wire.ts";
 import type { ObjectExchange } from "../src/caller/objects/object-exchange.ts";
+import type { Objects } from "../src/caller/objects/objects.ts";
 import { Pulls } from "../src/caller/objects/pulls.ts";
 import { Sessions } from "../src/caller/objects/sessions.ts";
+import type { References } from "../src/caller/references.ts";
+import type { Values } from "../src/caller/values.ts";
 import { BatchReader } from "../src/protocol/frames/batch-reader.ts";
 import { Ledger } from "../src/rpc/ledger.ts";
 import type { CallMessage } from "../src/rpc/incoming-calls.ts";
@@ -228,7 +231,7 @@ describe("names", () => {
     let asked = 0;
     const sessions = new Sessions({
       id: "me",
-      store,
+      objects: { store } as Objects,
       directory: {
         death: () => {
           asked += 1;
@@ -239,10 +242,10 @@ describe("names", () => {
       pulls: new Pulls(MiB),
       onCall: () => undefined,
       concurrencyOf: () => undefined,
-      settle: () => undefined,
-      exportReferences: () => undefined,
-      decline: () => undefined,
-      describe: (error) => ({ name: error.name, message: error.message, stack: "", fields: {} }),
+      references: {} as References,
+      values: {
+        describe: ({ name, message }: Error) => ({ name, message, stack: "", fields: {} }),
+      } as unknown as Values,
     });
     const { say, channel } = peer();
     const session = sessions.add("peer", channel);

@@ -30,21 +30,24 @@ const link: LineageLink = {
 };
 
 /** Answers each call with its first argument. */
-class Echo implements Pick<CallOwner, "settled"> {
+class Echo implements Pick<CallOwner, "settled" | "queueFor"> {
   readonly ran: Call[] = [];
+  queueFor(): Fifo<Call> {
+    return new Fifo();
+  }
   submit(call: Call): void {
     this.ran.push(call);
-    call.entry.resolve(call.args);
+    call.entry.resolve(call.args.values);
   }
   settled(): void {}
 }
 
 function callOf(echo: Echo, text: string, maxRetries: number, uses: ObjectEntry[] = []): Call {
   const plan = { route: { target: "task", method: "echo" }, maxRetries, retryExceptions: false };
-  const args = codec.encode(text, "args");
+  const values = codec.encode(text, "args");
   const entry = createEntry("echo");
   const owner = echo as unknown as CallOwner;
-  return new Call(owner, new Fifo(), plan, args, uses, entry, undefined, undefined, undefined);
+  return new Call(owner, plan, { values, dependencies: uses, signals: undefined }, entry);
 }
 
 /** A result that is known to be lost. */

@@ -224,7 +224,7 @@ test("what an actor that died kept is given back to the budget of the process", 
   await ray.init({ numCpus: 2, prewarm: 0, objectStoreMemory: 100 * MiB, spillDirectory: root });
   try {
     const { Keeper } = await import("./fixtures/keeper.ts");
-    const memory = currentCaller()?.memory;
+    const memory = currentCaller()?.objects.memory;
     const keeper = Keeper.remote();
     await ray.get(keeper.hold.remote(4 * MiB));
     expect(memory?.stats.bytesInMemory).toBe(0);

@@ -141,7 +141,7 @@ test("a question whose second way held for long is asked again when that is lost
     isOpen: true,
     requests: { fetch: ({ pending }: Fetch) => asked.push(pending) },
   };
-  const link = { session: async () => session, whenDead: () => () => undefined };
+  const link = { with: async () => session, whenDead: () => () => undefined };
   const failures: Error[] = [];
   const answer = new Promise<void>((resolve) => {
     const question = new Question(

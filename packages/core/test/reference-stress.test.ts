@@ -174,7 +174,7 @@ test.each(cases)(
     for (let round = 0; ; round++) {
       globalThis.gc?.();
       await ray.get(actors.map((actor) => actor.collect.remote()));
-      const store = currentCaller()?.store;
+      const store = currentCaller()?.objects.store;
       const counts = [
         store?.exportedCount,
         store?.borrowedCount,

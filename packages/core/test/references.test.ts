@@ -63,12 +63,12 @@ test.skipIf(!isAlone)("an object that everybody dropped is let go by its owner",
 });
 
 test.skipIf(!isAlone)("what was on its way to an actor that died is let go", async () => {
-  const before = currentCaller()?.store.exportedCount ?? -1;
+  const before = currentCaller()?.objects.store.exportedCount ?? -1;
   const keeper = Keeper.remote();
   const exit = keeper.exit.remote();
   const unread = Array.from({ length: 20 }, () => keeper.keep.remote({ ref: ray.put("unread") }));
   await expect(ray.get(exit)).rejects.toThrow(ray.ActorDiedError);
   for (const ref of unread) await expect(ray.get(ref)).rejects.toThrow(ray.ActorDiedError);
   // Refs of earlier tests may come back meanwhile, so there may be fewer.
-  expect(currentCaller()?.store.exportedCount).toBeLessThanOrEqual(before);
+  expect(currentCaller()?.objects.store.exportedCount).toBeLessThanOrEqual(before);
 });

@@ -6,7 +6,7 @@ import { currentCaller } from "./fixtures/runtime.ts";
 beforeEach(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterEach(() => ray.shutdown());
 
-const exported = (): number => currentCaller()?.store.exportedCount ?? -1;
+const exported = (): number => currentCaller()?.objects.store.exportedCount ?? -1;
 
 /** Waits until `count` is as low as that; each answer may bring what was told before it. */
 async function falls(count: () => Promise<number>, most: number): Promise<void> {

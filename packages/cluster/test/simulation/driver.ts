@@ -72,7 +72,7 @@ export class SimulatedDriver {
         session.answer({
           kind: "failure",
           id: call.id,
-          error: this.caller.codec.encodeFailure(error),
+          error: this.caller.values.codec.encodeFailure(error),
         });
       },
     });
@@ -97,8 +97,8 @@ export class SimulatedDriver {
       onLaunch: (host) => {
         this.directory.addHost(host);
         void host.exited.then(onLost);
-        void this.caller
-          .addSession(host.id, host.channel)
+        void this.caller.sessions
+          .add(host.id, host.channel)
           .closed.then((cause) => host.terminate(cause));
       },
     });
@@ -147,16 +147,14 @@ export class SimulatedDriver {
       isolation: undefined,
       runtimeEnv: undefined,
     });
-    this.caller.prepareStart(
-      info.actorId,
-      [],
-      (args, begun) => {
+    this.caller.starts.prepare(info.actorId, [], {
+      start: (args, begun) => {
         this.directory.start(info.actorId, args);
         begun();
       },
-      () => undefined,
-    );
-    return { info, handle: this.caller.weakHandle(info) };
+      fail: () => undefined,
+    });
+    return { info, handle: this.caller.handles.weak(info) };
   }
 
   actor(actorId: string): Supervisor | undefined {

@@ -44,7 +44,7 @@ export async function getActor<Instance extends object>(
   const info = await caller.waiting.asking(caller.directory.find(name, options.namespace));
   if (info === undefined)
     throw new ActorNotFoundError(name, options.namespace ?? currentNamespace());
-  return caller.weakHandle(info) as ActorHandle<Instance>;
+  return caller.handles.weak(info) as ActorHandle<Instance>;
 }
 
 /** Names of living actors: of this namespace, or of all. */

@@ -62,7 +62,7 @@ export function getRuntimeContext(): RuntimeContext {
       task?.assignment.group?.captureChildTasks ?? false,
     currentActor: <Instance extends object>() => {
       if (actor === undefined) throw new RaySystemError("currentActor: this code runs in no actor");
-      return caller.weakHandle(actor.info) as ActorHandle<Instance>;
+      return caller.handles.weak(actor.info) as ActorHandle<Instance>;
     },
     wasCurrentActorReconstructed: () => (actor?.incarnation ?? 0) > 0,
     isCanceled: () => taskOr("isCanceled", task).isCancelled(),

@@ -120,7 +120,7 @@ export function put<T>(value: T): ObjectRef<T> {
       "put takes a value, not an ObjectRef: pass the ref itself on",
     );
   }
-  return caller.put(value) as ObjectRef<T>;
+  return caller.objects.put(value) as ObjectRef<T>;
 }
 
 /**

@@ -274,16 +274,14 @@ function create(
   // The arguments are taken as they are now, whatever the directory answers and when.
   const pending = Promise.withResolvers<boolean>();
   const whenNew = (then: () => void): void => void pending.promise.then((isNew) => isNew && then());
-  caller.prepareStart(
-    info.actorId,
-    args,
-    (start, begun) =>
+  caller.starts.prepare(info.actorId, args, {
+    start: (start, begun) =>
       whenNew(() => {
         directory.start(info.actorId, start);
         begun();
       }),
-    (cause) => whenNew(() => directory.abandon(info.actorId, cause)),
-  );
+    fail: (cause) => whenNew(() => directory.abandon(info.actorId, cause)),
+  });
   const answer = directory.register(spec);
   if (answer instanceof Promise) {
     const registered = answer.then((told) => {
@@ -297,7 +295,7 @@ function create(
   }
   pending.resolve(answer.state === "new");
   if (answer.state === "taken") throw new ActorAlreadyExistsError(answer.name, answer.namespace);
-  if (answer.state === "existing") return caller.weakHandle(answer.info);
+  if (answer.state === "existing") return caller.handles.weak(answer.info);
   return caller.createHandle(info);
 }
 
@@ -360,6 +358,7 @@ function remoteFunction(
     },
     maxRetries: options.maxRetries ?? 3,
     retryExceptions: errorNames(options.retryExceptions ?? false),
+    worker: workerFor(chosen),
     ...(options.detached === true ? { isDetached: true } : {}),
   });
   /** Made by the first call: how it is found is known then. */
@@ -377,9 +376,8 @@ function remoteFunction(
     moduleUrl,
     kind,
   });
-  const worker = workerFor(demand);
   /** In placement groups whose tasks take part in them: made once, because a route is named once. */
-  const captured = new Map<string, readonly [CallPlan, WorkerRequest]>();
+  const captured = new Map<string, CallPlan>();
   const made: RemoteFunction<(...args: never[]) => unknown, never> = {
     options: (more) => {
       const checked = checkedTask(registration.name, more);
@@ -391,12 +389,11 @@ function remoteFunction(
       const caller = useCaller();
       const here = inCurrentGroup(where, options, demand);
       if (here === demand) {
-        return caller.callTask((plan ??= planFor(demand)), worker, args) as never;
+        return caller.calls.callTask((plan ??= planFor(demand)), args) as never;
       }
-      const [groupPlan, groupWorker] =
-        captured.get(here.key) ?? ([planFor(here), workerFor(here)] as const);
-      captured.set(here.key, [groupPlan, groupWorker]);
-      return caller.callTask(groupPlan, groupWorker, args) as never;
+      const groupPlan = captured.get(here.key) ?? planFor(here);
+      captured.set(here.key, groupPlan);
+      return caller.calls.callTask(groupPlan, args) as never;
     },
   };
   const { retryExceptions, ...rest } = options;

@@ -25,7 +25,7 @@ export function cancel(target: ObjectRef | ObjectRefGenerator, options: CancelOp
   checkOptions("cancel", options, { force: flag, recursive: flag });
   const { force = false, recursive = true } = options;
   const entry = entryToCancel(target);
-  useCaller().cancel(entry, recursive, force);
+  useCaller().calls.cancel(entry, recursive, force);
 }
 
 function entryToCancel(target: unknown): ReturnType<typeof live> {

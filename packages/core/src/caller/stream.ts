@@ -57,11 +57,11 @@ export class StreamState implements Returns {
   }
 
   item(index: number, value: Encoded): void {
-    if (index < this.#received) return this.#link.decline(value);
+    if (index < this.#received) return this.#link.values.decline(value);
     this.#received += 1;
-    const entry = this.#link.createEntry(`${this.completion.label}[${index}]`);
+    const entry = this.#link.objects.store.create(`${this.completion.label}[${index}]`);
     // Also where nobody will take it: the refs inside are ours to release.
-    this.#link.settle(entry, value);
+    this.#link.objects.settle(entry, value);
     if (this.#isDropped) return;
     this.#items.push(entry);
     this.#changed();
@@ -69,7 +69,7 @@ export class StreamState implements Returns {
 
   end(value: Encoded): Error | undefined {
     this.#sent = undefined;
-    const count = this.#link.readCount(value);
+    const count = this.#link.values.codec.decode(value) as number;
     if (count < this.#received) {
       return new StreamingGeneratorReplayInconsistentError(
         this.completion.label,
@@ -85,7 +85,7 @@ export class StreamState implements Returns {
   fail(failure: FailureData): void {
     this.#sent = undefined;
     if (!this.#isDropped) {
-      const entry = this.#link.createEntry(`${this.completion.label}[${this.#received}]`);
+      const entry = this.#link.objects.store.create(`${this.completion.label}[${this.#received}]`);
       entry.reject(failure);
       this.#items.push(entry);
     }

@@ -18,7 +18,7 @@ const stateOfStage: Readonly<Record<Stage, TaskState>> = {
 
 export function viewCalls(caller: Caller): readonly CallView[] {
   const views: CallView[] = [];
-  for (const call of caller.unanswered()) {
+  for (const call of caller.calls.unanswered()) {
     if (views.length >= maxViewed) break;
     views.push(viewCall(call));
   }
@@ -39,13 +39,13 @@ function viewCall(call: Call): CallView {
 /** Objects of this runtime that others hold, and big ones in its memory. There is no list of all others: dropping a ref frees its value. */
 export function viewObjects(caller: Caller): readonly ObjectView[] {
   const views: Map<string, ObjectView> = new Map();
-  for (const { entry, byteLength } of caller.memory.inMemory()) {
+  for (const { entry, byteLength } of caller.objects.memory.inMemory()) {
     if (views.size >= maxViewed) break;
     views.set(entry.id, viewObject(entry, "PINNED_IN_MEMORY", [], byteLength));
   }
-  for (const { entry, holders } of caller.store.held()) {
+  for (const { entry, holders } of caller.objects.store.held()) {
     if (views.size >= maxViewed) break;
-    if (caller.isLife(entry)) continue;
+    if (caller.handles.isLife(entry)) continue;
     const known = views.get(entry.id);
     const size = known?.objectSize ?? sizeOf(entry);
     views.set(entry.id, viewObject(entry, "HELD_BY_OTHERS", [...holders], size));
@@ -53,7 +53,7 @@ export function viewObjects(caller: Caller): readonly ObjectView[] {
   return [...views.values()];
 }
 
-export function viewStored({ memory }: Caller): RuntimeView["stored"] {
+export function viewStored({ objects: { memory } }: Caller): RuntimeView["stored"] {
   const { bytesInMemory, bytesSpilled } = memory.stats;
   return { bytesInMemory, bytesSpilled };
 }

@@ -114,7 +114,7 @@ export class HostRuntime {
     });
     this.#direct = new DirectChannels({ hostId, door, death, network: identity.network });
     this.#directory = remoteDirectory(driver, hostId, this.#direct, (values) => {
-      for (const value of values) this.caller.exportReferences(value.references ?? [], driverId);
+      for (const value of values) this.caller.references.exportTo(driverId, value.references ?? []);
     });
     const events = identity.inside.taskEvents ? new TaskEvents() : undefined;
     this.#reporter = new Reporter(events, (report) => {
@@ -141,7 +141,7 @@ export class HostRuntime {
       suspect: (suspects) => this.#suspect(suspects),
     });
     this.#data = wiring.data(() => death(driverId));
-    this.ended = this.caller.addSession(driverId, this.#data).closed;
+    this.ended = this.caller.sessions.add(driverId, this.#data).closed;
     void this.ended.then(() => cycles.close());
     this.control = this.#newControl();
   }
@@ -149,8 +149,8 @@ export class HostRuntime {
   /** Sends what is ready, at once: the host is about to end. */
   lastWords(): void {
     this.#reporter.flush();
-    this.caller.handOver();
-    this.caller.flush();
+    this.caller.objects.handOver(this.caller.sessions.open);
+    this.caller.sessions.flush();
     drainAll(this.#channels());
   }
 
@@ -215,7 +215,7 @@ export class HostRuntime {
   }
 
   #begin(peerId: string, channel: Channel): void {
-    const session = this.caller.addSession(peerId, channel);
+    const session = this.caller.sessions.add(peerId, channel);
     if (this.#isLeaving) tellLeaving([session]);
   }
 
@@ -253,18 +253,18 @@ export class HostRuntime {
     return {
       hostId: this.#wiring.identity.hostId,
       actors: this.#actors.stats(),
-      exportedObjects: caller.store.exportedCount,
-      objects: caller.memory.stats,
-      outstandingCalls: caller.outstandingCalls,
+      exportedObjects: caller.objects.store.exportedCount,
+      objects: caller.objects.memory.stats,
+      outstandingCalls: caller.calls.outstanding,
     };
   }
 
   async #stop(): Promise<void> {
     this.#reporter.flush();
-    await this.caller.handOverAll();
+    await this.caller.objects.handOverAll(this.caller.sessions.open);
     this.#isLeaving = this.#actors.size === 0 && this.#tasks.size === 0;
-    if (this.#isLeaving) tellLeaving(this.caller.sessions);
-    this.caller.flush();
+    if (this.#isLeaving) tellLeaving(this.caller.sessions.open);
+    this.caller.sessions.flush();
     await Promise.all(this.#channels().map((channel) => channel.drained()));
   }
 }

@@ -20,7 +20,7 @@ function viewExecutions(caller: Caller): readonly ExecutionView[] {
   for (const { task, what } of caller.stuck.waits())
     if (task !== undefined) waiting.set(task, what);
   const views: ExecutionView[] = [];
-  for (const session of caller.sessions) {
+  for (const session of caller.sessions.open) {
     for (const running of session.calls.tracked()) {
       if (views.length >= maxViewed) return views;
       if (!(running instanceof Execution)) continue;

@@ -96,7 +96,7 @@ export function foundCycle(
 /** By their ids. */
 function executionsOf(caller: Caller): ReadonlyMap<string, Execution> {
   const found = new Map<string, Execution>();
-  for (const session of caller.sessions) {
+  for (const session of caller.sessions.open) {
     for (const running of session.calls.tracked()) {
       if (running instanceof Execution) found.set(running.taskId, running);
     }

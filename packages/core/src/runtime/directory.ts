@@ -267,11 +267,12 @@ export class LocalDirectory implements Directory {
       register: (spec) => this.#actors.registerFrom(fromHostId, spec),
       start: (actorId, args) => {
         // However long they wait, and whatever becomes of the actor: its refs are not on their way any more.
-        for (const value of [args.values, ...args.dependencies]) this.#parts.caller().claim(value);
+        for (const value of [args.values, ...args.dependencies])
+          this.#parts.caller().values.claim(value);
         this.start(actorId, args);
       },
       abortSignal: (actorId, index, reason) => {
-        this.#parts.caller().claim(reason);
+        this.#parts.caller().values.claim(reason);
         this.abortSignal(actorId, index, reason);
       },
       actorEnded: (actorId) => this.actorEnded(actorId),

@@ -133,7 +133,7 @@ export class Driver {
     this.#logs.close();
     await this.#control?.close(cause);
     tellUnhandled();
-    await this.caller.memory.close();
+    await this.caller.objects.memory.close();
     await this.#objectStore.close();
     this.#keepAlive.close();
   }
@@ -144,7 +144,7 @@ export class Driver {
       nodeId: () => this.#nodeId,
       directory: () => this.#directory,
       viewDriver: () => viewDriver(this.caller),
-      usedBytes: () => this.caller.memory.bytesOfProcess,
+      usedBytes: () => this.caller.objects.memory.bytesOfProcess,
       limitBytes: this.#objectStore.budget.limitBytes,
       about: this.#about,
       ownEvents: this.#events,
@@ -195,7 +195,7 @@ export class Driver {
         session.answer({
           kind: "failure",
           id: call.id,
-          error: this.caller.codec.encodeFailure(error),
+          error: this.caller.values.codec.encodeFailure(error),
         });
       },
     });
@@ -230,7 +230,7 @@ export class Driver {
       return this.#objectStore.hostGone(host.id);
     });
     // A host that cannot be talked to any more is of no use to anybody.
-    const session = this.caller.addSession(host.id, host.channel);
+    const session = this.caller.sessions.add(host.id, host.channel);
     void session.closed.then((cause) => host.terminate(cause));
   }
 

@@ -231,8 +231,8 @@ export class Supervisor {
     try {
       // Refs among the arguments stay held here for every later incarnation.
       for (const value of [args.values, ...args.dependencies]) {
-        caller.codec.claim(value);
-        caller.exportReferences(value.references ?? [], seat.host.id);
+        caller.values.codec.claim(value);
+        caller.references.exportTo(seat.host.id, value.references ?? []);
       }
       const created = await seat.create({
         target: this.#target,
@@ -246,7 +246,7 @@ export class Supervisor {
         assignment: assignmentOf(spec.demand),
       });
       if (!created.ok) {
-        const error = caller.codec.reviveFailure(created.failure);
+        const error = caller.values.codec.reviveFailure(created.failure);
         const cause: DeathCause = {
           kind: created.kind,
           message: `${failedStep[created.kind]}: ${error.name}: ${error.message}`,
@@ -298,8 +298,8 @@ export class Supervisor {
     const host = this.host;
     if (host === undefined) return;
     const caller = this.#parts.caller();
-    caller.codec.claim(reason);
-    caller.exportReferences(reason.references ?? [], host.id);
+    caller.values.codec.claim(reason);
+    caller.references.exportTo(host.id, reason.references ?? []);
     const target = this.#target;
     void host
       .control((control) => control.abortSignal(target, index, detach(reason)))

@@ -45,7 +45,7 @@ interface Borrowed {
 }
 
 export class Store {
-  readonly #id: string;
+  readonly id: string;
   readonly #link: StoreLink;
   #sequence = 0;
   readonly #exported: Map<string, Exported> = new Map();
@@ -58,7 +58,7 @@ export class Store {
   readonly #lostWays: Map<string, number> = new Map();
 
   constructor(id: string, link: StoreLink) {
-    this.#id = id;
+    this.id = id;
     this.#link = link;
     this.#dropped = new FinalizationRegistry((units) => {
       const current = this.#borrowed.get(units.objectId);
@@ -80,13 +80,13 @@ export class Store {
   }
 
   create(label: string): ObjectEntry {
-    return new ObjectEntry(this.#id, this.#sequence++, label);
+    return new ObjectEntry(this.id, this.#sequence++, label);
   }
 
   /** A ref to `entry` leaves in a message. */
   exportReference(entry: ObjectEntry, peerId: string): void {
     const holder = inFlightTo(peerId);
-    if (entry.owner === this.#id) return this.#pin(entry.id, entry, holder, 1);
+    if (entry.owner === this.id) return this.#pin(entry.id, entry, holder, 1);
     const borrowed = this.#borrowed.get(entry.id);
     // The owner itself has its own, whatever it hears.
     if (borrowed !== undefined && peerId !== entry.owner) {
@@ -108,9 +108,9 @@ export class Store {
   /** A ref came out of a message: it is ours to hold and to release. */
   importReference(owner: string, sequence: number, label: string): ObjectEntry {
     const objectId = `${owner}:${sequence}`;
-    if (owner === this.#id) {
+    if (owner === this.id) {
       const own = this.#exported.get(objectId)?.entry ?? this.#lost(owner, sequence, label);
-      this.changeReference(objectId, inFlightTo(this.#id), -1);
+      this.changeReference(objectId, inFlightTo(this.id), -1);
       return own;
     }
     const known = this.#borrowed.get(objectId);
@@ -132,8 +132,8 @@ export class Store {
   /** A ref came in a message that nobody looks at: it is on its way to us no more. */
   declineReference(owner: string, sequence: number): void {
     const objectId = `${owner}:${sequence}`;
-    const holder = inFlightTo(this.#id);
-    if (owner === this.#id) this.changeReference(objectId, holder, -1);
+    const holder = inFlightTo(this.id);
+    if (owner === this.id) this.changeReference(objectId, holder, -1);
     else this.#link.changeReference(owner, objectId, holder, -1);
   }
 
@@ -182,8 +182,8 @@ export class Store {
   }
 
   #claim(owner: string, objectId: string): void {
-    this.#link.changeReference(owner, objectId, this.#id, 1);
-    this.#link.changeReference(owner, objectId, inFlightTo(this.#id), -1);
+    this.#link.changeReference(owner, objectId, this.id, 1);
+    this.#link.changeReference(owner, objectId, inFlightTo(this.id), -1);
   }
 
   #pin(objectId: string, entry: ObjectEntry, holder: string, change: number): void {

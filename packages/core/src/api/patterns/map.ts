@@ -68,7 +68,7 @@ function mapped<Value, Result>(
     };
     try {
       for await (const value of values) {
-        session?.checkAlive(where);
+        session?.life.check(where);
         under.push(call(value));
         session ??= currentCaller();
         while (under.length >= inFlight) yield await next();

@@ -61,7 +61,7 @@ export class PlacementGroup {
 
   /** Ready when all bundles are reserved; its value is the group. Fails with TaskPlacementGroupRemoved. @throws SessionEndedError */
   ready(): ObjectRef<PlacementGroup> {
-    homes.get(this)?.checkAlive(`placement group ${this.id}`);
+    homes.get(this)?.life.check(`placement group ${this.id}`);
     const caller = useCaller();
     const label = `placement group ${this.id} ready`;
     const made = (async () => {
@@ -70,7 +70,7 @@ export class PlacementGroup {
       if (state !== "REMOVED") return this;
       throw new TaskPlacementGroupRemoved(label, `placement group ${this.id} was removed`);
     })();
-    return caller.refOf(label, made) as ObjectRef<PlacementGroup>;
+    return caller.objects.refOf(label, made) as ObjectRef<PlacementGroup>;
   }
 
   /** Whether all bundles are reserved within that time. Default 30,000 ms, as in Ray. Rejects with TaskPlacementGroupRemoved, SessionEndedError. */

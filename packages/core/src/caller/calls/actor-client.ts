@@ -26,7 +26,7 @@ import {
 import type { Lane } from "../../rpc/lane.ts";
 import type { Session } from "../../rpc/session.ts";
 import type { Demand } from "../../rpc/demand.ts";
-import type { Call, CallOwner, Stage } from "./call.ts";
+import type { Call, CallOwner, CallPlan, Stage } from "./call.ts";
 import { type ClientLink, outOfReachMs } from "./client-link.ts";
 
 type State =
@@ -93,7 +93,7 @@ export class ActorClient implements CallOwner {
     else
       registered.then(
         () => this.#locate(),
-        (error: unknown) => this.#die(link.describe(error as Error)),
+        (error: unknown) => this.#die(link.values.describe(error)),
       );
   }
 
@@ -106,8 +106,9 @@ export class ActorClient implements CallOwner {
     return this.#outstanding;
   }
 
-  /** Where calls of that concurrency group wait. */
-  queueOf(group: string | undefined): Fifo<Call> {
+  /** Calls wait in the queue of their concurrency group. */
+  queueFor({ route }: CallPlan): Fifo<Call> {
+    const group = route.shape?.group;
     if (group === undefined) return this.#queue;
     let queue = this.#groups.get(group);
     if (queue === undefined) {
@@ -303,7 +304,7 @@ export class ActorClient implements CallOwner {
 
   /** An argument that is away holds the call back like one that is not ready. */
   #bringing(call: Call): boolean {
-    const isBringing = this.link.bringing(call.dependencies, () => {
+    const isBringing = this.link.objects.bringing(call.dependencies, () => {
       call.unresolved -= 1;
       this.#drain(call.queue);
     });
@@ -325,13 +326,13 @@ export class ActorClient implements CallOwner {
   #locate(): void {
     this.link.directory.locate(this.info).then(
       (location) => this.#located(location),
-      (error: unknown) => this.#die(this.link.describe(error as Error)),
+      (error: unknown) => this.#die(this.link.values.describe(error)),
     );
   }
 
   async #located(location: ActorLocation): Promise<void> {
     if (location.state === "dead") {
-      return this.#die(this.link.describe(actorDeath(this.#identity, location.cause)));
+      return this.#die(this.link.values.describe(actorDeath(this.#identity, location.cause)));
     }
     const { target, hostId, incarnation } = location;
     let unreached: Error | undefined;
@@ -387,7 +388,7 @@ export class ActorClient implements CallOwner {
       kind: "unreachable",
       message: `its host cannot be reached from here: ${message}`,
     };
-    const failure = this.link.describe(new ActorUnavailableError(this.#identity, cause));
+    const failure = this.link.values.describe(new ActorUnavailableError(this.#identity, cause));
     let isWanted = false;
     for (const queue of [this.#queue, ...this.#groups.values()]) {
       for (const call of queue) {
@@ -432,7 +433,7 @@ export class ActorClient implements CallOwner {
   ): Promise<void> {
     if (!locating && calls.length === 0) return;
     const { restarting, cause } = await this.#lossOf(incarnation, reason);
-    const failure = this.link.describe(
+    const failure = this.link.values.describe(
       restarting
         ? new ActorUnavailableError(this.#identity, cause)
         : actorDeath(this.#identity, cause),

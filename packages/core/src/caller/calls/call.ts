@@ -5,11 +5,11 @@
  * Where it is sent and what its loss means is known to its owner (ActorClient or TaskClient).
  */
 import type { Encoded } from "../../protocol/codec.ts";
-import type { FailureData } from "../../protocol/failure.ts";
+import { type FailureData, isOfClass } from "../../protocol/failure.ts";
 import type { Answer, Route } from "../../protocol/message.ts";
 import type { Demand } from "../../rpc/demand.ts";
-import type { ActorInfo } from "../../rpc/directory.ts";
-import type { CallSignals } from "./call-signals.ts";
+import type { ActorInfo, WorkerRequest } from "../../rpc/directory.ts";
+import type { CallArguments } from "./call-arguments.ts";
 import type { ClientLink } from "./client-link.ts";
 import { assertNever, type DeathCause, TaskCancelledError } from "../../shared/errors.ts";
 import type { Fifo } from "../../shared/fifo.ts";
@@ -17,7 +17,7 @@ import { messageOf, type ObjectEntry, type Producer } from "../../store/object-e
 import type { Pending } from "../../rpc/pending-table.ts";
 import type { Session } from "../../rpc/session.ts";
 import { noteSettle } from "./note-events.ts";
-import type { TaskScope } from "../waits/task-scope.ts";
+import { currentTask, type TaskScope } from "../waits/task-scope.ts";
 
 /** What is the same for all calls of one stub. */
 export interface CallPlan {
@@ -27,6 +27,8 @@ export interface CallPlan {
   readonly retryExceptions: boolean | readonly string[];
   /** A stream runs on when nobody takes its items any more. */
   readonly isDetached?: boolean;
+  /** What a task asks of its worker. */
+  readonly worker?: WorkerRequest;
 }
 
 /** Where answers go that are not one value. */
@@ -47,6 +49,8 @@ export interface CallOwner {
   readonly link: ClientLink;
   /** The actor that is called, if one is. */
   readonly info: ActorInfo | undefined;
+  /** Where a call waits until it is sent; asked once for each call. */
+  queueFor(plan: CallPlan): Fifo<Call>;
   /** What a call waits for that was not sent, though its arguments are ready. */
   stageOf(call: Call): Stage;
   /** What a task asks of its worker. */
@@ -71,15 +75,14 @@ export class Call implements Pending, Producer {
   readonly owner: CallOwner;
   readonly queue: Fifo<Call>;
   readonly plan: CallPlan;
-  readonly args: Encoded;
-  readonly dependencies: readonly ObjectEntry[];
+  readonly args: CallArguments;
   /** Its value; the first one of several; of a stream, its completion. */
   readonly entry: ObjectEntry;
-  readonly returns: Returns | undefined;
+  returns: Returns | undefined = undefined;
   /** The task that made it, if one did. */
-  readonly parent: TaskScope | undefined;
-  /** Kept alive as long as it is unanswered. */
-  hold: unknown;
+  parent: TaskScope | undefined = currentTask();
+  /** Kept alive as long as the call is unanswered. */
+  hold: unknown = undefined;
   retriesLeft: number;
   /** Arguments that are not ready. */
   unresolved = 0;
@@ -92,35 +95,23 @@ export class Call implements Pending, Producer {
   isUnstarted = false;
   /** It was made before, and failed or lost its result. */
   isAgain = false;
-  /** Signals among its arguments. */
-  signals: CallSignals | undefined = undefined;
   isCancelled = false;
   isSettled = false;
   /** It is settled, and the other side has not come to its end. */
   #keepsPlace = false;
 
-  constructor(
-    owner: CallOwner,
-    queue: Fifo<Call>,
-    plan: CallPlan,
-    args: Encoded,
-    dependencies: readonly ObjectEntry[],
-    entry: ObjectEntry,
-    returns: Returns | undefined,
-    parent: TaskScope | undefined,
-    hold: unknown,
-  ) {
+  constructor(owner: CallOwner, plan: CallPlan, args: CallArguments, entry: ObjectEntry) {
     this.owner = owner;
-    this.queue = queue;
+    this.queue = owner.queueFor(plan);
     this.plan = plan;
     this.args = args;
-    this.dependencies = dependencies;
     this.entry = entry;
-    this.returns = returns;
-    this.parent = parent;
-    this.hold = hold;
     this.retriesLeft = plan.maxRetries;
     entry.producer = this;
+  }
+
+  get dependencies(): readonly ObjectEntry[] {
+    return this.args.dependencies;
   }
 
   get stage(): Stage {
@@ -130,10 +121,10 @@ export class Call implements Pending, Producer {
 
   /** Sends it; its arguments are ready. Or fails it, if one of them failed. */
   send(session: Session, route: Route, incarnation: number): void {
-    const { signals } = this;
-    const isPlain = this.dependencies.length === 0 && signals === undefined;
+    const { values, dependencies: entries, signals } = this.args;
+    const isPlain = entries.length === 0 && signals === undefined;
     const dependencies: Encoded[] = isPlain ? none : [];
-    for (const dependency of this.dependencies) {
+    for (const dependency of entries) {
       const { outcome } = dependency;
       if (outcome?.ok === false) return this.fail(outcome.failure);
       const value = outcome === undefined ? undefined : messageOf(dependency, outcome);
@@ -152,7 +143,7 @@ export class Call implements Pending, Producer {
       id: this.id,
       sequence,
       route,
-      arguments: this.args,
+      arguments: values,
       dependencies,
     });
     this.returns?.sent?.(session, this.id);
@@ -192,20 +183,20 @@ export class Call implements Pending, Producer {
   }
 
   item(index: number, value: Encoded): void {
-    if (this.isSettled) return this.owner.link.decline(value);
+    if (this.isSettled) return this.owner.link.values.decline(value);
     this.returns?.item?.(index, value);
   }
 
   #resolve(value: Encoded): void {
     const problem = this.returns?.end?.(value);
-    if (problem !== undefined) return this.fail(this.owner.link.describe(problem));
-    this.owner.link.settle(this.entry, value, this);
+    if (problem !== undefined) return this.fail(this.owner.link.values.describe(problem));
+    this.owner.link.objects.settle(this.entry, value, this);
     this.#settled();
   }
 
   #reject(error: Encoded): void {
-    const failure = this.owner.link.readFailure(error);
-    if (this.retriesLeft !== 0 && this.owner.link.retryable(failure, this.plan.retryExceptions)) {
+    const failure = this.owner.link.values.readFailure(error);
+    if (this.retriesLeft !== 0 && isRetried(failure, this.plan.retryExceptions)) {
       this.retriesLeft -= 1;
       this.owner.again(this);
     } else {
@@ -215,10 +206,10 @@ export class Call implements Pending, Producer {
 
   /** Nobody looks at the values of an answer. */
   #decline(answer: Answer): void {
-    const { link } = this.owner;
-    if (answer.kind === "result") link.decline(answer.value);
-    else if (answer.kind === "results") for (const value of answer.values) link.decline(value);
-    else if (answer.kind === "failure") link.readFailure(answer.error);
+    const { values } = this.owner.link;
+    if (answer.kind === "result") values.decline(answer.value);
+    else if (answer.kind === "results") for (const value of answer.values) values.decline(value);
+    else if (answer.kind === "failure") values.readFailure(answer.error);
   }
 
   #cancelled(): void {
@@ -229,7 +220,9 @@ export class Call implements Pending, Producer {
   }
 
   #failCancelled(): void {
-    this.fail(this.owner.link.describe(new TaskCancelledError(this.entry.id, this.entry.label)));
+    this.fail(
+      this.owner.link.values.describe(new TaskCancelledError(this.entry.id, this.entry.label)),
+    );
   }
 
   fail(failure: FailureData): void {
@@ -262,9 +255,14 @@ export class Call implements Pending, Producer {
     const { events } = this.owner.link;
     if (events !== undefined) noteSettle(events, this);
     this.hold = undefined;
-    this.signals?.end();
+    this.args.signals?.end();
     if (!this.#keepsPlace) this.owner.settled(this);
   }
+}
+
+/** Whether user code's failure is to be tried again. */
+function isRetried(failure: FailureData, policy: boolean | readonly string[]): boolean {
+  return typeof policy === "boolean" ? policy : policy.some((one) => isOfClass(failure, one));
 }
 
 /** Shared by all calls without dependencies; nobody writes to it. */

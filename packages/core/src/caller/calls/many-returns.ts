@@ -3,22 +3,22 @@ import type { Encoded } from "../../protocol/codec.ts";
 import type { FailureData } from "../../protocol/failure.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import type { Returns } from "./call.ts";
-import type { ClientLink } from "./client-link.ts";
+import type { Objects } from "../objects/objects.ts";
 
 export class ManyReturns implements Returns {
   readonly entries: readonly ObjectEntry[];
-  readonly #link: ClientLink;
+  readonly #objects: Objects;
 
-  constructor(entries: readonly ObjectEntry[], link: ClientLink) {
+  constructor(entries: readonly ObjectEntry[], objects: Objects) {
     this.entries = entries;
-    this.#link = link;
+    this.#objects = objects;
   }
 
   resolveAll(values: readonly Encoded[]): void {
     for (const [index, entry] of this.entries.entries()) {
       const value = values[index];
       // The host has checked that there are as many.
-      if (value !== undefined) this.#link.settle(entry, value);
+      if (value !== undefined) this.#objects.settle(entry, value);
     }
   }
 

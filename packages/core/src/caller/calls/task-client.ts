@@ -9,7 +9,7 @@ import type { WorkerLease, WorkerRequest } from "../../rpc/directory.ts";
 import type { Session } from "../../rpc/session.ts";
 import { type DeathCause, RaySystemError, taskDeath } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
-import type { Call, CallOwner, Stage } from "./call.ts";
+import type { Call, CallOwner, CallPlan, Stage } from "./call.ts";
 import type { ClientLink } from "./client-link.ts";
 
 /** Tasks that need the same of their worker share leases. */
@@ -64,8 +64,9 @@ export class TaskClient implements CallOwner {
     );
   }
 
-  /** Where a task waits that needs this of its worker; asked once for each task. */
-  queueOf(worker: WorkerRequest): Fifo<Call> {
+  /** Tasks wait in the lane of those that need the same of their worker. */
+  queueFor({ worker, route }: CallPlan): Fifo<Call> {
+    if (worker === undefined) throw new RaySystemError(`task ${route.method} asks for no worker`);
     let lane = this.#lanes.get(worker.key);
     if (lane === undefined) {
       lane = { worker, ready: new Fifo(), asked: new Set(), unanswered: 0, unreached: 0 };
@@ -129,7 +130,7 @@ export class TaskClient implements CallOwner {
       call.retriesLeft -= 1;
       this.#enqueue(call);
     } else {
-      call.fail(this.link.describe(taskDeath(call.entry.label, reason)));
+      call.fail(this.link.values.describe(taskDeath(call.entry.label, reason)));
     }
   }
 
@@ -186,7 +187,7 @@ export class TaskClient implements CallOwner {
       lease = await this.link.directory.leaseWorker(lane.worker, ticket);
     } catch (error) {
       lane.asked.delete(ticket);
-      const failure = this.link.describe(error as Error);
+      const failure = this.link.values.describe(error);
       for (const call of lane.ready.drain()) call.fail(failure);
       return;
     }
@@ -194,7 +195,7 @@ export class TaskClient implements CallOwner {
     if (lease.state === "withdrawn") return this.#ask(lane);
     if (lease.state === "refused") {
       for (const call of lane.ready.drain()) {
-        call.fail(this.link.describe(taskDeath(call.entry.label, lease.cause)));
+        call.fail(this.link.values.describe(taskDeath(call.entry.label, lease.cause)));
       }
       return;
     }
@@ -226,7 +227,7 @@ export class TaskClient implements CallOwner {
       message: `no worker can be reached from here: ${message}`,
     };
     for (const call of lane.ready.drain()) {
-      call.fail(this.link.describe(taskDeath(call.entry.label, cause)));
+      call.fail(this.link.values.describe(taskDeath(call.entry.label, cause)));
     }
   }
 
@@ -250,7 +251,8 @@ export class TaskClient implements CallOwner {
       if (call === undefined) break;
       if (call.isSettled) continue;
       if (this.#remaking(call)) continue;
-      if (this.link.bringing(call.dependencies, () => this.#resume(call, lane, session))) return;
+      if (this.link.objects.bringing(call.dependencies, () => this.#resume(call, lane, session)))
+        return;
       call.send(session, call.plan.route, 0);
       if (!call.isSettled) return;
     }
@@ -262,7 +264,7 @@ export class TaskClient implements CallOwner {
   #remaking(call: Call): boolean {
     if (!call.dependencies.some(({ outcome }) => outcome?.away?.isLost?.() === true)) return false;
     this.#parked.add(call);
-    return this.link.bringing(call.dependencies, () => {
+    return this.link.objects.bringing(call.dependencies, () => {
       if (this.#parked.delete(call)) this.#enqueue(call);
     });
   }

@@ -12,6 +12,7 @@ import {
   type ReconstructionFailure,
 } from "../../shared/errors.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
+import type { CallArguments } from "../calls/call-arguments.ts";
 import { Call, type CallOwner } from "../calls/call.ts";
 import { inlineBytes } from "./located.ts";
 
@@ -41,9 +42,14 @@ interface Ingredient {
   readonly recipe: Recipe | undefined;
 }
 
+/** A call without the entries of its arguments, which would keep their values alive. */
+interface RecipeCall extends Pick<Call, "owner" | "plan" | "parent"> {
+  readonly args: Omit<CallArguments, "dependencies">;
+}
+
 interface Recipe {
   /** Undefined when it was forgotten. */
-  call: Pick<Call, "owner" | "queue" | "plan" | "args" | "parent" | "signals"> | undefined;
+  call: RecipeCall | undefined;
   ingredients: readonly Ingredient[];
   attemptsLeft: number;
   readonly bytes: number;
@@ -76,13 +82,14 @@ export class Lineage {
 
   /** `call` has just made the value of `entry`. */
   note(entry: ObjectEntry, call: Call): void {
-    const { owner, queue, plan, args, parent, signals, dependencies, retriesLeft } = call;
+    const { owner, plan, parent, retriesLeft } = call;
+    const { values, dependencies, signals } = call.args;
     if (!isResubmitter(owner)) return;
     const ingredients = dependencies.map((dependency) => this.#ingredient(dependency));
     const inside = ingredients.flatMap(({ value }) => value ?? []);
-    const bytes = [args, ...inside].reduce((sum, value) => sum + sizeOf(value), recipeBytes);
+    const bytes = [values, ...inside].reduce((sum, value) => sum + sizeOf(value), recipeBytes);
     const recipe: Recipe = {
-      call: { owner, queue, plan, args, parent, signals },
+      call: { owner, plan, parent, args: { values, signals } },
       ingredients,
       attemptsLeft: retriesLeft,
       bytes,
@@ -121,22 +128,12 @@ export class Lineage {
       }
       dependencies.push(dependency);
     }
-    const { owner, queue, plan, args, parent, signals } = call;
+    const { owner, plan, parent } = call;
     const again = this.#link.createEntry(entry.label);
-    const attempt = new Call(
-      owner,
-      queue,
-      plan,
-      args,
-      dependencies,
-      again,
-      undefined,
-      parent,
-      undefined,
-    );
+    const attempt = new Call(owner, plan, { ...call.args, dependencies }, again);
+    attempt.parent = parent;
     attempt.retriesLeft = recipe.attemptsLeft;
     attempt.isAgain = true;
-    attempt.signals = signals;
     this.#recipes.set(entry, recipe);
     (owner as Resubmitter).submit(attempt);
     await ready(again);

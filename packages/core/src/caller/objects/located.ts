@@ -6,10 +6,10 @@
  * passed on holds a ref to the owner's object too: a holder that finds the host gone asks the owner, which can have it made again.
  */
 import type { Encoded } from "../../protocol/codec.ts";
-import type { FailureData } from "../../protocol/failure.ts";
 import { ObjectFetchTimedOutError, ObjectLostError, RaySystemError } from "../../shared/errors.ts";
 import type { Away, ObjectEntry, Outcome } from "../../store/object-entry.ts";
 import { entryOf, ObjectRef } from "../../store/object-ref.ts";
+import type { Values } from "../values.ts";
 import type { Waiting } from "../waits/waiting.ts";
 
 /** Results above this stay where they were made, as in Ray. */
@@ -41,6 +41,7 @@ export function standInOf(value: unknown): StandIn {
 }
 
 export interface LocatedLink {
+  readonly values: Values;
   readonly waiting: Waiting;
   encodeStandIn(standIn: StandIn): Encoded;
   /** The value of somebody else's object, from its owner itself. */
@@ -49,8 +50,6 @@ export interface LocatedLink {
   remake(entry: ObjectEntry, loss: Error): Promise<void>;
   /** The value of `entry` is in memory from now on. */
   arrived(entry: ObjectEntry, value: Encoded): void;
-  revive(failure: FailureData): Error;
-  describe(error: Error): FailureData;
 }
 
 export class Located implements Away {
@@ -93,7 +92,7 @@ export class Located implements Away {
     if (found === undefined) {
       const { owner } = entryOf(this.kept);
       const late = new ObjectFetchTimedOutError(entry.id, owner, fetchTimeoutMs);
-      return entry.lost(this.#link.describe(late));
+      return entry.lost(this.#link.values.describe(late));
     }
     if (found.ok && found.value !== undefined) return this.#link.arrived(entry, found.value);
     const object = this.#object === undefined ? undefined : entryOf(this.#object);
@@ -107,7 +106,9 @@ export class Located implements Away {
   }
 
   #loss(entry: ObjectEntry, outcome: Outcome): Error {
-    const why = outcome.ok ? "its value is gone" : this.#link.revive(outcome.failure).message;
+    const why = outcome.ok
+      ? "its value is gone"
+      : this.#link.values.revive(outcome.failure).message;
     const { owner } = entryOf(this.kept);
     return new ObjectLostError(entry.id, `the host that kept it, ${owner}, has lost it: ${why}`);
   }

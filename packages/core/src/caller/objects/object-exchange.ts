@@ -3,49 +3,50 @@
  *
  * An owner that is dead takes its counts along, and its objects fail with OwnerDiedError; one that cannot be reached is asked again (question.ts).
  */
-import type { Codec, Encoded } from "../../protocol/codec.ts";
-import type { FailureData } from "../../protocol/failure.ts";
 import { ObjectStoreFullError, ReferenceCountingError } from "../../shared/errors.ts";
 import { messageOf, type ObjectEntry, type Outcome } from "../../store/object-entry.ts";
 import type { StoreLink } from "../../store/store.ts";
 import type { Session } from "../../rpc/session.ts";
-import { Question, type QuestionLink } from "./question.ts";
+import type { Values } from "../values.ts";
+import type { Objects } from "./objects.ts";
+import { Question } from "./question.ts";
+import type { Sessions } from "./sessions.ts";
 
-/** What the exchange needs of its runtime. */
-export interface ExchangeLink extends QuestionLink {
+/** Parts of the runtime; asked when they are first needed, because they need the exchange themselves. */
+export interface ExchangeParts {
   readonly id: string;
-  readonly codec: Codec;
-  /** The one that counts of references go over. */
-  sessionForCounts(hostId: string): Promise<Session>;
-  settle(entry: ObjectEntry, value: Encoded): void;
-  readFailure(error: Encoded): FailureData;
-  describe(error: Error): FailureData;
-  bringing(entries: readonly ObjectEntry[], resume: () => void): boolean;
-  bringingHere(entries: readonly ObjectEntry[], resume: () => void): boolean;
+  readonly sessions: () => Sessions;
+  readonly values: () => Values;
+  readonly objects: () => Objects;
 }
 
 export class ObjectExchange implements StoreLink {
-  readonly #link: ExchangeLink;
+  readonly #parts: ExchangeParts;
 
-  constructor(link: ExchangeLink) {
-    this.#link = link;
+  constructor(parts: ExchangeParts) {
+    this.#parts = parts;
   }
 
   changeReference(owner: string, objectId: string, holder: string, change: number): void {
-    void this.#link.sessionForCounts(owner).then(
-      (session) => session.send({ kind: "reference", objectId, holder, change }),
-      () => undefined,
-    );
+    void this.#parts
+      .sessions()
+      .forCounts(owner)
+      .then(
+        (session) => session.send({ kind: "reference", objectId, holder, change }),
+        () => undefined,
+      );
   }
 
   fetch(owner: string, entry: ObjectEntry): void {
-    const fail = (error: Error): void => entry.reject(this.#link.describe(error));
-    if (owner === this.#link.id) return fail(new ReferenceCountingError(entry.id));
-    const question = new Question(this.#link, entry, {
+    const { id, sessions, objects } = this.#parts;
+    const values = this.#parts.values();
+    const fail = (error: Error): void => entry.reject(values.describe(error));
+    if (owner === id) return fail(new ReferenceCountingError(entry.id));
+    const question = new Question(sessions(), entry, {
       whole: false,
       isWanted: () => entry.outcome === undefined,
-      resolve: (value) => this.#link.settle(entry, value),
-      reject: (error) => entry.reject(this.#link.readFailure(error)),
+      resolve: (value) => objects().settle(entry, value),
+      reject: (error) => entry.reject(values.readFailure(error)),
       refuse: (bytes, why) => fail(new ObjectStoreFullError(entry.label, bytes, why)),
       fail,
     });
@@ -54,14 +55,15 @@ export class ObjectExchange implements StoreLink {
 
   /** The value of somebody else's object from its owner, wherever it is now. */
   fetchWhole(object: ObjectEntry): Promise<Outcome> {
+    const { sessions } = this.#parts;
+    const values = this.#parts.values();
     return new Promise((resolve) => {
-      const fail = (error: Error): void =>
-        resolve({ ok: false, failure: this.#link.describe(error) });
-      const question = new Question(this.#link, object, {
+      const fail = (error: Error): void => resolve({ ok: false, failure: values.describe(error) });
+      const question = new Question(sessions(), object, {
         whole: true,
         isWanted: () => true,
         resolve: (value) => resolve({ ok: true, value }),
-        reject: (error) => resolve({ ok: false, failure: this.#link.readFailure(error) }),
+        reject: (error) => resolve({ ok: false, failure: values.readFailure(error) }),
         refuse: (bytes, why) => fail(new ObjectStoreFullError(object.label, bytes, why)),
         fail,
       });
@@ -80,15 +82,16 @@ export class ObjectExchange implements StoreLink {
     entry: ObjectEntry | undefined,
     session: Session,
   ): void {
-    const { codec } = this.#link;
+    const { codec } = this.#parts.values();
+    const objects = this.#parts.objects();
     if (entry === undefined) {
       const error = codec.encodeFailure(new ReferenceCountingError(objectId));
       return session.answer({ kind: "failure", id, error });
     }
     const answer = (): void => {
       const isBringing = whole
-        ? this.#link.bringingHere([entry], answer)
-        : this.#link.bringing([entry], answer);
+        ? objects.bringingHere([entry], answer)
+        : objects.bringing([entry], answer);
       if (isBringing) return;
       const { outcome } = entry;
       if (outcome?.ok === false) {

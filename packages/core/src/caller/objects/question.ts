@@ -21,7 +21,7 @@ import { outOfReachMs } from "../calls/client-link.ts";
 const pauseMs = { first: 20, longest: 1000 } as const;
 
 export interface QuestionLink {
-  session(hostId: string): Promise<Session | undefined>;
+  with(hostId: string): Promise<Session>;
   /** Calls back when that host is dead, or this runtime ends. Returns the end of that wish. */
   whenDead(hostId: string, watcher: (cause: DeathCause) => void): () => void;
 }
@@ -63,13 +63,13 @@ export class Question {
   async ask(): Promise<void> {
     const { id, owner } = this.#object;
     const asker = this.#asker;
-    let session: Session | undefined;
+    let session: Session;
     try {
-      session = await this.#link.session(owner);
+      session = await this.#link.with(owner);
     } catch (error) {
       return this.#lost({ kind: "unreachable", message: String(error) });
     }
-    if (session === undefined || !session.isOpen) {
+    if (!session.isOpen) {
       return this.#lost({ kind: "unreachable", message: "it is not connected" });
     }
     this.#askedAt = performance.now();

@@ -5,31 +5,29 @@
  * several sessions with one peer, calls and fetches go over the newest, and counts of references over the first as long as it lives: a count that is lowered
  * must not overtake one that was raised.
  */
-import type { Encoded } from "../../protocol/codec.ts";
-import type { FailureData } from "../../protocol/failure.ts";
 import type { Directory } from "../../rpc/directory.ts";
 import type { CallMessage } from "../../rpc/incoming-calls.ts";
 import { Session } from "../../rpc/session.ts";
 import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import { warn } from "../../shared/text/warning.ts";
-import type { ObjectEntry } from "../../store/object-entry.ts";
-import { peerOf, type Store } from "../../store/store.ts";
+import { peerOf } from "../../store/store.ts";
 import type { Channel } from "../../transport/channel.ts";
+import type { References } from "../references.ts";
+import type { Values } from "../values.ts";
 import type { ObjectExchange } from "./object-exchange.ts";
+import type { Objects } from "./objects.ts";
 import type { Pulls } from "./pulls.ts";
 
-export interface SessionsLink {
+export interface SessionsParts {
   readonly id: string;
   readonly directory: Directory;
-  readonly store: Store;
   readonly exchange: ObjectExchange;
+  readonly values: Values;
+  readonly objects: Objects;
+  readonly references: References;
   readonly pulls: Pulls;
   readonly onCall: (call: CallMessage, session: Session) => void;
   readonly concurrencyOf: (target: string) => number | undefined;
-  settle(entry: ObjectEntry, value: Encoded): void;
-  exportReferences(references: readonly object[], peerId: string): void;
-  decline(value: Encoded): void;
-  describe(error: Error): FailureData;
 }
 
 /** Others to whom one peer passes on what it holds: far more than a cluster has runtimes. */
@@ -42,7 +40,7 @@ interface Way {
 }
 
 export class Sessions {
-  readonly #link: SessionsLink;
+  readonly #parts: SessionsParts;
   /** The newest with each peer. */
   readonly #known: Map<string, Way> = new Map();
   /** The one with each peer that counts of references go over. */
@@ -52,8 +50,8 @@ export class Sessions {
   readonly #followed: Map<string, Set<(cause: DeathCause) => void>> = new Map();
   #ended: DeathCause | undefined;
 
-  constructor(link: SessionsLink) {
-    this.#link = link;
+  constructor(parts: SessionsParts) {
+    this.#parts = parts;
   }
 
   /** The living ones. */
@@ -63,8 +61,8 @@ export class Sessions {
 
   /** A peer opened a channel to us, or the launcher made one. */
   add(peerId: string, channel: Channel, connected?: Way): Session {
-    const link = this.#link;
-    const { store, exchange, onCall, concurrencyOf } = link;
+    const { exchange, values, objects, references, pulls, onCall, concurrencyOf } = this.#parts;
+    const { store } = objects;
     const named = new Set<string>();
     const session = new Session(peerId, channel, {
       onCall,
@@ -74,8 +72,8 @@ export class Sessions {
       onValue: (objectId, value) => {
         const entry = store.borrowed(objectId);
         // Nobody speaks for another owner.
-        if (entry?.owner === peerId) link.settle(entry, value);
-        else link.decline(value);
+        if (entry?.owner === peerId) objects.settle(entry, value);
+        else values.decline(value);
       },
       onReference: (objectId, holder, change) => {
         if (store.changeReference(objectId, holder, change)) this.#named(peerOf(holder), named);
@@ -88,9 +86,9 @@ export class Sessions {
           warn(String(error));
         }
       },
-      onParts: (bytes, from, begin) => link.pulls.take(from, bytes, begin),
-      onExport: (references) => link.exportReferences(references, peerId),
-      onUnread: (value) => link.decline(value),
+      onParts: (bytes, from, begin) => pulls.take(from, bytes, begin),
+      onExport: (exported) => references.exportTo(peerId, exported),
+      onUnread: (value) => values.decline(value),
     });
     const way = connected ?? this.#way(peerId, Promise.resolve(session));
     way.opened = session;
@@ -107,7 +105,7 @@ export class Sessions {
    * @throws RaySystemError for more than there are
    */
   #named(holder: string, named: Set<string>): void {
-    if (holder === this.#link.id || this.#known.has(holder) || named.has(holder)) return;
+    if (holder === this.#parts.id || this.#known.has(holder) || named.has(holder)) return;
     if (named.size >= maxNamed) {
       throw new RaySystemError(`more than ${maxNamed} others hold what it was given`);
     }
@@ -133,7 +131,7 @@ export class Sessions {
   /** What was said of references may not have arrived. */
   #lostCounts(peerId: string): void {
     this.#counted.delete(peerId);
-    this.#link.store.wayLost(peerId);
+    this.#parts.objects.store.wayLost(peerId);
   }
 
   /** A peer without a session to us has what it holds until the directory knows of its death, which may be long ago. */
@@ -142,7 +140,7 @@ export class Sessions {
     if (known !== undefined) return known;
     const watchers = new Set<(cause: DeathCause) => void>();
     this.#followed.set(peerId, watchers);
-    this.#link.directory.death(peerId).then(
+    this.#parts.directory.death(peerId).then(
       (cause) => {
         this.#followed.delete(peerId);
         this.#dropHolder(peerId, cause);
@@ -166,15 +164,15 @@ export class Sessions {
   }
 
   #dropHolder(peerId: string, cause: DeathCause): void {
-    const { store } = this.#link;
-    store.dropHolder(peerId, cause, (error) => this.#link.describe(error));
+    const { objects, values } = this.#parts;
+    objects.store.dropHolder(peerId, cause, (error) => values.describe(error));
   }
 
   /** The one with that peer, which the directory connects us to if there is none. Rejects when it is gone. */
   async with(peerId: string): Promise<Session> {
     const known = this.#known.get(peerId);
     if (known !== undefined && !isCut(known)) return known.session;
-    const connecting = this.#link.directory
+    const connecting = this.#parts.directory
       .connect(peerId)
       .then((channel) => this.add(peerId, channel, way));
     const way = this.#way(peerId, connecting);

@@ -47,7 +47,7 @@ export function getValues(
       if (unsettled > 0) for (const entry of entries) entry.unwatch(onSettled);
     };
     const finish = (): void => {
-      if (over || caller.bringingHere(entries, finish)) return;
+      if (over || caller.objects.bringingHere(entries, finish)) return;
       end();
       // One that was away may have been lost on its way back.
       const failed = entries.find(({ outcome }) => outcome?.ok === false)?.outcome;
@@ -162,7 +162,7 @@ export function waitReady(
 /** The error of a failure, or why it cannot be read. */
 function errorOf(caller: Caller, failure: FailureData): unknown {
   try {
-    return caller.codec.reviveFailure(failure);
+    return caller.values.codec.reviveFailure(failure);
   } catch (unreadable) {
     return unreadable;
   }
@@ -181,7 +181,7 @@ function timerMs(timeoutMs: number): number {
 function valueOf(caller: Caller, entry: ObjectEntry): unknown {
   const outcome = entry.outcome;
   if (outcome?.ok !== true || outcome.value === undefined) return undefined;
-  const mutation = caller.memory.mutationOf(entry);
+  const mutation = caller.objects.memory.mutationOf(entry);
   if (mutation !== undefined) throw mutation;
-  return caller.codec.decode(outcome.value);
+  return caller.values.codec.decode(outcome.value);
 }

@@ -34,7 +34,7 @@ export class WaitNodes {
   /** What another runtime asks for; free if it is not known here. */
   find(id: string): WaitNode {
     const { kind, key } = partsOfNode(id);
-    const { store } = this.#caller;
+    const { store } = this.#caller.objects;
     if (kind === "actor") return this.#actor(id, key);
     const entry = kind === "object" ? store.exported(`${this.#caller.id}:${key}`) : undefined;
     return entry === undefined ? this.add(freeNode(id)) : this.#object(id, entry);
@@ -114,7 +114,9 @@ export class WaitNodes {
   }
 
   #actor(id: string, actorId: string): WaitNode {
-    const missing = this.#caller.missingFor(actorId).filter(({ outcome }) => outcome === undefined);
+    const missing = this.#caller.starts
+      .missingFor(actorId)
+      .filter(({ outcome }) => outcome === undefined);
     if (missing.length === 0) return this.add(freeNode(id));
     const of = missing.map((one) => this.#entry(one));
     const says = "is not created before its argument is there:";

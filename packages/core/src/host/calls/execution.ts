@@ -122,7 +122,7 @@ export class Execution implements Running, TaskScope, CallHead {
     if (this.#isCancelled) return;
     this.#isCancelled = true;
     if (this.actor !== undefined) this.answerWith("cancelled");
-    if (recursive) this.#site.caller.cancelChildren(this);
+    if (recursive) this.#site.caller.calls.cancelChildren(this);
     this.#stop();
   }
 
@@ -160,7 +160,7 @@ export class Execution implements Running, TaskScope, CallHead {
 
   /** Those among its arguments; connected until it is answered. */
   get signals(): ReceivedSignals {
-    this.#signals ??= new ReceivedSignals(this.#site.caller.codec, this.#signalCount);
+    this.#signals ??= new ReceivedSignals(this.#site.caller.values.codec, this.#signalCount);
     return this.#signals;
   }
 
@@ -266,7 +266,7 @@ export function answerCall(
   ended?: (ok: boolean) => void,
 ): void {
   const returns = call.route.shape?.returns;
-  const { codec } = site.caller;
+  const { codec } = site.caller.values;
   const label = `result of ${site.functionName(call)}`;
   let encoded: Encoded | undefined;
   let several: Encoded[] = [];
@@ -284,7 +284,7 @@ export function answerCall(
   ended?.(true);
   const { id } = call;
   if (encoded === undefined) return session.answer({ kind: "results", id, values: several });
-  const result = site.caller.placed(encoded, site.functionName(call));
+  const result = site.caller.objects.placed(encoded, site.functionName(call));
   session.answer({ kind: "result", id, value: result });
 }
 
@@ -300,7 +300,11 @@ export function answerFailure(
     hostId: caller.id,
     ...(actor === undefined ? {} : { actorId: actor.info.actorId }),
   };
-  session.answer({ kind: "failure", id: call.id, error: caller.codec.encodeFailure(error, where) });
+  session.answer({
+    kind: "failure",
+    id: call.id,
+    error: caller.values.codec.encodeFailure(error, where),
+  });
 }
 
 function severalOf(value: unknown, count: number, label: string): readonly unknown[] {

@@ -59,7 +59,7 @@ export class HostedActors {
     const { caller, idleness, loader } = this.#parts;
     const { target, key, args } = request;
     const decline = (): void => {
-      for (const value of [args.values, ...args.dependencies]) caller.decline(value);
+      for (const value of [args.values, ...args.dependencies]) caller.values.decline(value);
     };
     idleness.look();
     let ActorClass: ActorConstructor;
@@ -109,20 +109,20 @@ export class HostedActors {
     const given = { arguments: args.values, dependencies };
     instance.construct(
       ActorClass,
-      decodeArguments(caller.codec, given, () => instance.signals),
+      decodeArguments(caller.values.codec, given, () => instance.signals),
     );
     return instance;
   }
 
   #failed(kind: FailedCreation["kind"], error: unknown): CreateResult {
-    const { codec } = this.#parts.caller;
-    return { ok: false, kind, failure: codec.decodeFailure(codec.encodeFailure(error)) };
+    const failure = this.#parts.caller.values.describe(error);
+    return { ok: false, kind, failure };
   }
 
   /** A signal among the arguments of a constructor is aborted. */
   abortSignal(target: string, index: number, reason: Encoded): void {
     const instance = this.#instances.get(target);
-    if (instance === undefined) this.#parts.caller.decline(reason);
+    if (instance === undefined) this.#parts.caller.values.decline(reason);
     else instance.signals.aborted(index, reason);
   }
 
@@ -138,7 +138,7 @@ export class HostedActors {
       this.#instances.get(target)?.discard();
       this.#instances.delete(target);
     }
-    this.#parts.caller.flush();
+    this.#parts.caller.sessions.flush();
   }
 
   stats(): HostStats["actors"] {

@@ -17,7 +17,7 @@ import {
   type SyncTask,
   type TaskScope,
 } from "../../caller/waits/task-scope.ts";
-import type { Encoded } from "../../protocol/codec.ts";
+import type { Codec, Encoded } from "../../protocol/codec.ts";
 import type { CallMessage } from "../../rpc/incoming-calls.ts";
 import type { Session } from "../../rpc/session.ts";
 import type { Assignment } from "../../rpc/demand.ts";
@@ -122,7 +122,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     this.assignment = settings.assignment;
     this.caller = settings.caller;
     this.#idleness = settings.idleness;
-    this.#signals = new ReceivedSignals(settings.caller.codec, settings.signalCount);
+    this.#signals = new ReceivedSignals(settings.caller.values.codec, settings.signalCount);
     this.#onExiting = settings.onExiting;
     this.#onExit = settings.onExit;
     this.#findFunction = settings.findFunction;
@@ -320,7 +320,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     const startMs = events === undefined ? 0 : clockMs();
     let decodedMs = 0;
     try {
-      const args = argumentsOf(call, session, this.caller.codec);
+      const args = argumentsOf(call, session, this.caller.values.codec);
       if (events !== undefined) decodedMs = clockMs();
       result = method.run.apply(this.#object, args);
       goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
@@ -363,7 +363,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     const { events } = this.caller;
     const startMs = events === undefined ? 0 : clockMs();
     try {
-      const args = argumentsOf(call, session, this.caller.codec, () => execution.signals);
+      const args = argumentsOf(call, session, this.caller.values.codec, () => execution.signals);
       if (events !== undefined) execution.begun(startMs);
       result = asTask(execution, () => method.run.apply(this.#object, args));
       goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
@@ -483,7 +483,7 @@ function isAsync(method: Method): boolean {
 
 /** @param signals where AbortSignals are to be had that are among them */
 export function decodeArguments(
-  codec: Caller["codec"],
+  codec: Codec,
   call: { readonly arguments: Encoded; readonly dependencies: readonly Encoded[] },
   signals: () => ReceivedSignals,
 ): unknown[] {
@@ -500,7 +500,7 @@ export function decodeArguments(
 export function argumentsOf(
   call: CallMessage,
   session: Session,
-  codec: Caller["codec"],
+  codec: Codec,
   signals: () => ReceivedSignals = noSignals,
 ): unknown[] {
   const args = decodeArguments(codec, call, signals);

@@ -96,13 +96,13 @@ class Arrival implements Running {
 
   async pull(caller: Caller): Promise<void> {
     const entries = this.#call.dependencies.map((value) => {
-      const entry = caller.createEntry("an argument");
-      caller.settle(entry, value);
+      const entry = caller.objects.store.create("an argument");
+      caller.objects.settle(entry, value);
       return entry;
     });
-    await caller.bringHere(entries, () => {
+    await caller.objects.bringHere(entries, () => {
       const failed = entries.find(({ outcome }) => outcome?.ok === false)?.outcome;
-      if (failed?.ok === false) this.#failure = caller.codec.encode(failed.failure, "error");
+      if (failed?.ok === false) this.#failure = caller.values.codec.encode(failed.failure, "error");
       this.#dependencies = entries.flatMap(({ outcome }) => outcome?.value ?? []);
     });
     this.isReady = true;

@@ -36,7 +36,7 @@ export async function runTask(
     const task = (await loader.find(key)) as Method;
     if (!execution.isWanted) return;
     const startMs = caller.events === undefined ? 0 : clockMs();
-    const args = argumentsOf(call, session, caller.codec, () => execution.signals);
+    const args = argumentsOf(call, session, caller.values.codec, () => execution.signals);
     if (caller.events !== undefined) execution.begun(startMs);
     await asTask(execution, async () => {
       const value = await task(...args);

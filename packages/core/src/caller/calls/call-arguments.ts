@@ -1,0 +1,46 @@
+/** Arguments of a call as they travel: refs among them become slots, signals are listened to. */
+import type { Codec, Encoded } from "../../protocol/codec.ts";
+import { slot } from "../../protocol/values/special.ts";
+import type { ObjectEntry } from "../../store/object-entry.ts";
+import { liveEntryOf, ObjectRef } from "../../store/object-ref.ts";
+import { CallSignals, SignalSlots } from "./call-signals.ts";
+
+export interface CallArguments {
+  readonly values: Encoded;
+  /** Entries of the top-level refs, in the order of their slots. */
+  readonly dependencies: readonly ObjectEntry[];
+  readonly signals: CallSignals | undefined;
+}
+
+/** Shared by all calls without dependencies. */
+const none: readonly ObjectEntry[] = [];
+
+/** @throws NotEncodableError */
+export function encodeArguments(codec: Codec, args: readonly unknown[]): CallArguments {
+  let values: readonly unknown[] = args;
+  let dependencies: readonly ObjectEntry[] = none;
+  let hasObjects = false;
+  for (let index = 0; index < args.length; index++) {
+    const value = args[index];
+    if (value instanceof ObjectRef) {
+      [values, dependencies] = withSlots(args);
+      break;
+    }
+    hasObjects ||= typeof value === "object" && value !== null;
+  }
+  if (!hasObjects && dependencies === none) {
+    return { values: codec.encodeList(values, "args"), dependencies, signals: undefined };
+  }
+  const slots = new SignalSlots(dependencies.length);
+  const encoded = codec.encodeList(values, "args", slots);
+  const signals = slots.signals === undefined ? undefined : new CallSignals(slots.signals, codec);
+  return { values: encoded, dependencies, signals };
+}
+
+function withSlots(args: readonly unknown[]): [readonly unknown[], readonly ObjectEntry[]] {
+  const dependencies: ObjectEntry[] = [];
+  const values = args.map((value) =>
+    value instanceof ObjectRef ? slot(dependencies.push(liveEntryOf(value)) - 1) : value,
+  );
+  return [values, dependencies];
+}

@@ -1,0 +1,178 @@
+/** Calls and tasks of one runtime, from `.remote()` until they are answered. */
+import { clockMs } from "../../shared/clock.ts";
+import { PendingCallsLimitExceeded } from "../../shared/errors.ts";
+import type { ActorInfo, Directory } from "../../rpc/directory.ts";
+import type { ObjectEntry } from "../../store/object-entry.ts";
+import { ObjectRef } from "../../store/object-ref.ts";
+import type { HandleCaller } from "../handle.ts";
+import type { Sessions } from "../objects/sessions.ts";
+import type { SessionLife } from "../session-life.ts";
+import { ObjectRefGenerator, StreamState } from "../stream.ts";
+import type { TaskScope } from "../waits/task-scope.ts";
+import type { Waiting } from "../waits/waiting.ts";
+import { ActorClient } from "./actor-client.ts";
+import { encodeArguments } from "./call-arguments.ts";
+import { Call, type CallOwner, type CallPlan, type Returns } from "./call.ts";
+import type { ClientLink } from "./client-link.ts";
+import { ManyReturns } from "./many-returns.ts";
+import { noteSubmit } from "./note-events.ts";
+import { TaskClient } from "./task-client.ts";
+
+/** A ref, nothing, several refs, or a stream of them, by the shape of the call. */
+export type Returned = ObjectRef | undefined | readonly ObjectRef[] | ObjectRefGenerator;
+
+interface Client extends CallOwner {
+  submit(call: Call): void;
+}
+
+export interface CallsParts {
+  readonly link: ClientLink;
+  readonly sessions: Sessions;
+  readonly waiting: Waiting;
+  readonly life: SessionLife;
+}
+
+export class Calls implements HandleCaller {
+  readonly directory: Directory;
+  readonly waiting: Waiting;
+  readonly #link: ClientLink;
+  readonly #sessions: Sessions;
+  readonly #life: SessionLife;
+  readonly #actors: Map<string, ActorClient> = new Map();
+  readonly #tasks: TaskClient;
+
+  constructor({ link, sessions, waiting, life }: CallsParts) {
+    this.directory = link.directory;
+    this.waiting = waiting;
+    this.#link = link;
+    this.#sessions = sessions;
+    this.#life = life;
+    this.#tasks = new TaskClient(link);
+  }
+
+  checkAlive(): void {
+    this.#life.check();
+  }
+
+  /** @throws PendingCallsLimitExceeded, NotEncodableError, SessionEndedError */
+  callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): Returned {
+    this.#life.check();
+    const client = this.#client(info);
+    if (info.maxPendingCalls >= 0 && client.outstanding >= info.maxPendingCalls) {
+      throw new PendingCallsLimitExceeded(info, info.maxPendingCalls);
+    }
+    return this.#submit(client, plan, args, hold);
+  }
+
+  /** @throws NotEncodableError, SessionEndedError */
+  callTask(plan: CallPlan, args: readonly unknown[]): Returned {
+    this.#life.check();
+    return this.#submit(this.#tasks, plan, args, undefined);
+  }
+
+  #submit(client: Client, plan: CallPlan, args: readonly unknown[], hold: unknown): Returned {
+    const { events, values, objects } = this.#link;
+    const startMs = events === undefined ? 0 : clockMs();
+    const encoded = encodeArguments(values.codec, args);
+    const { shape, label, method } = plan.route;
+    const entry = objects.store.create(shape?.name ?? label ?? method);
+    const call = new Call(client, plan, encoded, entry);
+    call.hold = hold;
+    if (shape !== undefined) call.returns = this.#returnsOf(entry, plan);
+    client.submit(call);
+    if (events !== undefined) noteSubmit(events, call, startMs);
+    return call.returns === undefined ? new ObjectRef(entry) : returnedOf(call, call.returns);
+  }
+
+  #returnsOf(entry: ObjectEntry, { route, isDetached = false }: CallPlan): Returns | undefined {
+    const { returns = 1, ahead } = route.shape ?? {};
+    if (returns === 1) return undefined;
+    if (returns === "streaming") {
+      const isLimited = ahead !== undefined;
+      return new StreamState(entry, this.#link, this.waiting, { isLimited, isDetached });
+    }
+    const { objects } = this.#link;
+    const more = Array.from({ length: Math.max(0, returns - 1) }, () =>
+      objects.store.create(entry.label),
+    );
+    return new ManyReturns(returns === 0 ? [] : [entry, ...more], objects);
+  }
+
+  /**
+   * Cancels the call that makes an object, here or at its owner.
+   *
+   * @throws InvalidOptionError for force on a call to an actor
+   */
+  cancel(entry: ObjectEntry, recursive: boolean, force: boolean): void {
+    if (entry.owner === this.#link.objects.store.id) {
+      return entry.producer?.cancel(recursive, force);
+    }
+    if (entry.outcome !== undefined) return;
+    void this.#sessions.with(entry.owner).then(
+      (session) => session.send({ kind: "cancel-object", objectId: entry.id, recursive, force }),
+      // An owner that is gone has nothing to cancel.
+      () => undefined,
+    );
+  }
+
+  /** Cancels what a task has called and has not been answered. */
+  cancelChildren(parent: TaskScope): void {
+    const children = [...this.unanswered()].filter((call) => call.parent === parent);
+    for (const call of children) call.cancel(true, false);
+  }
+
+  /** Calls and tasks that have no answer yet. */
+  *unanswered(): Iterable<Call> {
+    for (const session of this.#sessions.open) {
+      for (const call of session.requests.all()) {
+        if (call instanceof Call && !call.isSettled) yield call;
+      }
+    }
+    for (const client of this.#actors.values()) {
+      for (const call of client.calls()) if (!call.isSettled) yield call;
+    }
+    for (const call of this.#tasks.calls()) if (!call.isSettled) yield call;
+  }
+
+  /** How many calls, tasks and fetches have no answer, sent or not. */
+  get outstanding(): number {
+    let count = this.#tasks.queued;
+    for (const session of this.#sessions.open) count += session.requests.size;
+    for (const client of this.#actors.values()) for (const _ of client.calls()) count += 1;
+    return count;
+  }
+
+  /** How many actors are known here: for tests of leaks. */
+  get actorCount(): number {
+    return this.#actors.size;
+  }
+
+  /** Calls of an actor that is being created wait until `registered` settles. */
+  addActor(info: ActorInfo, registered?: Promise<void>): void {
+    this.#actors.set(info.actorId, new ActorClient(info, this.#link, registered));
+  }
+
+  /** No handle of an actor is here; a handle that arrives later makes a new client. */
+  forget(actorId: string): void {
+    const client = this.#actors.get(actorId);
+    if (client === undefined || client.outstanding > 0) return;
+    this.#actors.delete(actorId);
+    client.retire();
+  }
+
+  #client(info: ActorInfo): ActorClient {
+    let client = this.#actors.get(info.actorId);
+    if (client === undefined) {
+      client = new ActorClient(info, this.#link);
+      this.#actors.set(info.actorId, client);
+    }
+    return client;
+  }
+}
+
+function returnedOf(call: Call, returns: Returns): Returned {
+  if (returns instanceof StreamState) return new ObjectRefGenerator(returns);
+  if (!(returns instanceof ManyReturns) || returns.entries.length === 0) return undefined;
+  for (const entry of returns.entries) entry.producer = call;
+  return returns.entries.map((entry) => new ObjectRef(entry));
+}
