@@ -1,8 +1,9 @@
 /**
  * The runtime of this thread, which the API speaks to.
  *
- * The driver's is set by `init`, a host's by its entry point. Code that runs because a host imports a module is driver code: it is
- * recognised by its async context, however late it runs, and must not get a runtime (see host/code/loader.ts).
+ * The driver's is set by `init`, a host's by its entry point. Code that runs because a host imports
+ * a module is driver code: it is recognised by its async context, however late it runs, and must
+ * not get a runtime (see host/code/loader.ts).
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { threadSlot } from "../shared/thread-slot.ts";
@@ -15,7 +16,7 @@ export interface Loading {
   readonly onDriverCode: () => void;
   /** The module ends the process: a usage error, or the end of a script. */
   readonly onExit: (code: number) => void;
-  /** What it started may still run. */
+  /** Whether code that it started may still run. */
   readonly isOver: () => boolean;
 }
 
@@ -44,7 +45,10 @@ export function currentNamespace(): string {
   return current.namespace;
 }
 
-/** What driver code gets that a host reached by importing its module: it goes no further, and nobody else hears of it. */
+/**
+ * The error for driver code that a host has reached by importing its module: the code goes no
+ * further, and nobody else hears of it.
+ */
 export class DriverCodeStopped extends Error {
   readonly code: string = "DRIVER_CODE_STOPPED";
   constructor(moduleUrl: string) {

@@ -1,8 +1,9 @@
 /**
  * The proxy a user holds of an actor: `handle.method.remote(...args)`.
  *
- * Plain objects with one prototype per class, so that a call costs property lookups and no Proxy trap; a Proxy sits at the end of the prototype
- * chain only to name a method that does not exist. A handle knows method names, not the class, and so travels anywhere.
+ * Handles are plain objects with one prototype per class, so that a call costs property lookups and
+ * no Proxy trap; a Proxy at the end of the prototype chain only names a method that does not exist.
+ * A handle knows method names, not the class, and so travels anywhere.
  */
 import { inspect } from "node:util";
 import type { CallShape, Route } from "../protocol/message.ts";
@@ -35,16 +36,23 @@ export interface CallOptions {
   /** Try again when the method throws: always, or for these error classes (or names of them). */
   readonly retryExceptions?: RetryPolicy;
   /**
-   * How many values the method returns: for 0 `.remote()` gives nothing, for n of 2 and more the method returns a list of n and `.remote()`
-   * gives a list of n refs. "streaming": the method returns an iterable, and `.remote()` gives an ObjectRefGenerator of its items, as it does
-   * for generator methods without being told.
+   * How many values the method returns. For 0 `.remote()` gives nothing; for n of 2 and more the
+   * method returns a list of n and `.remote()` gives a list of n refs. "streaming": the method
+   * returns an iterable, and `.remote()` gives an ObjectRefGenerator of its items, which is the
+   * default for generator methods.
    */
   readonly numReturns?: number | "streaming";
   /** Run it among the calls of that group of the actor's `concurrencyGroups`. */
   readonly concurrencyGroup?: string;
-  /** A streaming method stops while so many of its items are not taken. Default: it does not wait. */
+  /**
+   * A streaming method pauses while this many of its items are not taken. Default: it does not
+   * pause.
+   */
   readonly generatorBackpressureNumObjects?: number;
-  /** A streaming method runs on to its end when nobody takes its items any more. Default: it ends then. */
+  /**
+   * A streaming method runs on to its end when nobody takes its items any more. Default: it ends
+   * then.
+   */
   readonly detached?: boolean;
 }
 
@@ -68,7 +76,8 @@ export interface Inside {
   readonly info: ActorInfo;
   readonly caller: HandleCaller;
   /**
-   * Counts who holds the actor: an object of its creator, which travels with every handle as any other ref does. Of a weak handle: undefined.
+   * Counts the holders of the actor: an object of its creator, which travels with every handle as
+   * any other ref does. Undefined for a weak handle.
    */
   readonly life: ObjectEntry | undefined;
 }
@@ -79,7 +88,7 @@ export function isHandle(value: object): boolean {
   return insides.has(value);
 }
 
-/** What counts the holders of an actor, if the reference is a handle that does. */
+/** The object that counts the holders of an actor, if the reference is a handle that is counted. */
 export function lifeOf(reference: object): ObjectEntry | undefined {
   return insides.get(reference)?.life;
 }
@@ -104,7 +113,7 @@ export function makeHandle(
   return handle;
 }
 
-/** One for each class that handles were made of, by its name and methods: as many as there are classes. */
+/** One prototype for each class that handles were made of, by its name and methods. */
 const prototypes: Map<string, object> = new Map();
 
 function prototypeFor(info: ActorInfo): object {
@@ -236,7 +245,10 @@ function planOf(
   };
 }
 
-/** What others ask of any object they are given: promises, JSON, matchers of test runners. They must hear "no", not an error. */
+/**
+ * Properties that tools look up on any object: promises, JSON, matchers of test runners. They must
+ * find nothing, not an error.
+ */
 const probed: ReadonlySet<string> = new Set([
   "then",
   "inspect",
@@ -247,7 +259,9 @@ const probed: ReadonlySet<string> = new Set([
   "$$typeof",
 ]);
 
-/** What every object has, and no actor: it is there, and cannot be called as a method of one. */
+/**
+ * A property that every object has, and no actor: it is there, and cannot be called as a method.
+ */
 function noMethod<Value extends object>(
   className: string,
   methods: readonly string[],

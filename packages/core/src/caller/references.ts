@@ -1,4 +1,7 @@
-/** References inside values: object refs, actor handles and functions, as they are written and read. */
+/**
+ * References inside values: object refs, actor handles and functions, and how they are written and
+ * read.
+ */
 import type { ActorInfo } from "../rpc/directory.ts";
 import { entryOf, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import type { Store } from "../store/store.ts";

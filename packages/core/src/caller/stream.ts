@@ -1,9 +1,10 @@
 /**
  * The items of a generator method or task, as refs, while they are made.
  *
- * Items arrive in order; those of a retry that had arrived before are dropped. A failure is one more ref, then the stream has ended.
- * Whoever lets go of the generator (the end of a `for await`, the collector) ends its producer, as in JavaScript; one that is detached runs on, without back-pressure, and its
- * items are dropped.
+ * Items arrive in order; items of a retry that had arrived before are dropped. A failure is one
+ * more ref, then the stream has ended. Letting go of the generator (the end of a `for await`, the
+ * collector) ends its producer, as in JavaScript; a detached producer runs on, without
+ * back-pressure, and its items are dropped.
  */
 import { inspect } from "node:util";
 import type { Encoded } from "../protocol/codec.ts";
@@ -120,7 +121,9 @@ export class StreamState implements Returns {
     this.#watchers.delete(watcher);
   }
 
-  /** Resolves when the next item or the end is there. Rejects when the task that waits is cancelled. */
+  /**
+   * Resolves when the next item or the end is there. Rejects when the task that waits is cancelled.
+   */
   async next(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const endWaiting = this.waiting.begin("the next of a generator", [this], {
@@ -167,9 +170,11 @@ const dropped: FinalizationRegistry<StreamState> = new FinalizationRegistry((sta
 );
 
 /**
- * Refs to the items of a streaming method or task, each given out as soon as its item is there: `for await (const ref of generator)`.
+ * Refs to the items of a streaming method or task, each given out as soon as its item is there:
+ * `for await (const ref of generator)`.
  *
- * An exception after k items gives one more ref, which rejects, and then the end. It cannot be sent to another actor, nor replayed.
+ * An exception after k items gives one more ref, which rejects, and then the end. A generator
+ * cannot be sent to another actor, nor replayed.
  */
 export class ObjectRefGenerator<out T = unknown> implements AsyncIterableIterator<ObjectRef<T>> {
   readonly #state: StreamState;
@@ -190,7 +195,10 @@ export class ObjectRefGenerator<out T = unknown> implements AsyncIterableIterato
     return this;
   }
 
-  /** Resolves with the ref of the next item when that is there; with `done` at the end, and ever after. */
+  /**
+   * Resolves with the ref of the next item when it is there; with `done` at the end, and ever
+   * after.
+   */
   async next(): Promise<IteratorResult<ObjectRef<T>, undefined>> {
     const state = this.#state;
     checkInterrupted();
@@ -203,15 +211,16 @@ export class ObjectRefGenerator<out T = unknown> implements AsyncIterableIterato
   }
 
   /**
-   * Lets go of the rest, as the end of a `for await` does: the generator ends where it is, and its `finally` runs. Refs that were given out stay good. With `detached: true`
-   * among the options of the call the method runs on to its end.
+   * Lets go of the rest, as the end of a `for await` does: the generator ends where it is, and its
+   * `finally` runs. Refs that were given out stay good. With `detached: true` among the options of
+   * the call the method runs on to its end.
    */
   async return(): Promise<IteratorResult<ObjectRef<T>, undefined>> {
     this.#state.drop();
     return { done: true, value: undefined };
   }
 
-  /** The same, and rejects with that. */
+  /** Lets go of the rest as `return` does, and rejects with `error`. */
   async throw(error?: unknown): Promise<IteratorResult<ObjectRef<T>, undefined>> {
     this.#state.drop();
     throw error;

@@ -1,4 +1,7 @@
-/** What one runtime knows of its calls and objects, for the state API: looked up when somebody asks, nothing is kept for it. */
+/**
+ * One runtime's calls and objects, for the state API: looked up when somebody asks, nothing is kept
+ * for it.
+ */
 import type { CallView, ObjectView, RuntimeView, TaskState } from "../rpc/state.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import type { Call, Stage } from "./calls/call.ts";
@@ -36,7 +39,10 @@ function viewCall(call: Call): CallView {
   };
 }
 
-/** Objects of this runtime that others hold, and big ones in its memory. There is no list of all others: dropping a ref frees its value. */
+/**
+ * Objects of this runtime that others hold, and big ones in its memory. There is no list of the
+ * others: dropping a ref frees its value.
+ */
 export function viewObjects(caller: Caller): readonly ObjectView[] {
   const views: Map<string, ObjectView> = new Map();
   for (const { entry, byteLength } of caller.objects.memory.inMemory()) {

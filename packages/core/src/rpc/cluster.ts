@@ -1,6 +1,4 @@
-/**
- * What a runtime asks about nodes and placement groups: part of the Directory, plain data like all of it.
- */
+/** Questions about nodes and placement groups: part of the Directory, plain data like all of it. */
 import type { Amounts, LabelConditions } from "./demand.ts";
 
 /** A node as `nodes()` shows it; names are Ray's in camelCase. */
@@ -10,26 +8,29 @@ export interface NodeInfo {
   /** It is being emptied: nothing new is placed there. */
   readonly draining: boolean;
   readonly nodeName: string;
-  /** What its machine calls itself. */
+  /** The machine's own name for itself. */
   readonly nodeManagerHostname: string;
-  /** By what this session's driver reaches the machine; of the driver's own, its first address that others may reach. */
+  /**
+   * The address by which this session's driver reaches the machine. For the driver's own machine:
+   * the first address that other machines may reach.
+   */
   readonly nodeManagerAddress: string;
-  /** What it has in all; nothing when it is dead. */
+  /** Everything the node has; nothing when it is dead. */
   readonly resources: Amounts;
-  /** What of it is free now. */
+  /** The part of it that is free now. */
   readonly availableResources: Amounts;
   readonly labels: Readonly<Record<string, string>>;
   /** Why it is dead. */
   readonly deathReason: string | undefined;
 }
 
-/** What a node is on. */
+/** The machine that a node is on. */
 export interface NodeMachine {
   readonly hostname: string;
   readonly address: string;
 }
 
-/** What a node is made of. */
+/** How a node is to be made. */
 export interface NodeSpec {
   /** None: the driver's own. */
   readonly machine?: NodeMachine;
@@ -71,7 +72,7 @@ export interface GroupRegistration {
   readonly created: boolean;
 }
 
-/** Of all living nodes together. */
+/** Sums over all living nodes. */
 export interface ClusterResources {
   readonly total: Amounts;
   readonly available: Amounts;
@@ -81,11 +82,14 @@ export interface ClusterDirectory {
   nodes(): Promise<readonly NodeInfo[]>;
   resources(): Promise<ClusterResources>;
   addNode(spec: NodeSpec): Promise<NodeInfo>;
-  /** Resolves when its hosts are gone; false when there is no such living node, or when it is the driver's own. */
+  /**
+   * Resolves when the node's hosts are gone; false when there is no such living node, or when it is
+   * the driver's own.
+   */
   removeNode(nodeId: string): Promise<boolean>;
   /**
-   * Empties a node and removes it, at `timeoutMs` at the latest. Resolves with whether nothing was left there by then; undefined for what is no living node, or
-   * the driver's own.
+   * Empties a node and removes it, after `timeoutMs` at the latest. Resolves with whether nothing
+   * was left there by then; undefined when it is no living node, or the driver's own.
    */
   drainNode(nodeId: string, timeoutMs: number): Promise<boolean | undefined>;
   createGroup(spec: GroupSpec): GroupRegistration | Promise<GroupRegistration>;

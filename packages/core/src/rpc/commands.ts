@@ -1,7 +1,9 @@
 /**
- * What can be asked of a running driver from outside, over its control socket: plain data, and nothing but these methods.
+ * Commands that a running driver takes from outside, over its control socket: plain data, and
+ * nothing but these methods.
  *
- * The side that asks has the user's own rights on the machine (runtime/control-files.ts), and is checked all the same: it may be of another release.
+ * The side that asks has the user's own rights on the machine (runtime/control/), and is checked
+ * all the same: it may be of another release.
  */
 import type { Amounts } from "./demand.ts";
 import type { ActorStateName, Listed, ObjectRow, StateAnswer, TraceEvent } from "./state.ts";
@@ -27,7 +29,7 @@ export interface ResourceUse {
 export interface NodeStatus {
   readonly nodeId: string;
   readonly nodeName: string;
-  /** What its machine calls itself. */
+  /** The machine's own name for itself. */
   readonly hostname: string;
   readonly state: "ALIVE" | "DEAD";
   readonly isHeadNode: boolean;
@@ -37,9 +39,12 @@ export interface NodeStatus {
   readonly stateMessage: string | undefined;
 }
 
-/** Requests for the same that wait in one line. A caller asks for at most four workers at a time for tasks that need the same. */
+/**
+ * Requests for the same resources that wait in one line. A caller asks for at most four workers at
+ * a time for tasks that need the same.
+ */
 export interface PendingDemand {
-  /** Of the one that is first in line: an actor, a task or a placement group, for people. */
+  /** The request that is first in line, in words: an actor, a task or a placement group. */
   readonly first: string;
   readonly count: number;
   /** One bundle each. */
@@ -77,7 +82,7 @@ export interface StoreUse {
 }
 
 export interface MemoryStatus {
-  /** Of the driver's process, with all its threads. */
+  /** Memory of the driver's process, with all its threads. */
   readonly processBytes: number;
   readonly processLimitBytes: number;
   readonly stores: readonly StoreUse[];
@@ -101,7 +106,7 @@ export interface LogLine {
 
 export interface LogPart {
   readonly lines: readonly LogLine[];
-  /** What to ask for next. */
+  /** Ask for the lines from this number on next. */
   readonly next: number;
   /** How many were written until now: the number of the next one. */
   readonly written: number;
@@ -118,7 +123,10 @@ export interface DriverCommands {
   /** Over all rows there are. */
   summarize(what: Summarized, options: Pick<ListOptions, "timeoutMs">): Promise<Summary>;
   memory(options: Pick<ListOptions, "limit" | "timeoutMs">): Promise<MemoryStatus>;
-  /** Puts the trace together and says how many parts it has; undefined when nothing is noted for one. */
+  /**
+   * Puts the trace together. Resolves with how many parts it has; undefined when no trace is
+   * recorded.
+   */
   timeline(): Promise<number | undefined>;
   /** A part of the trace that was put together last, from 0; each is given once. */
   timelinePart(index: number): readonly TraceEvent[];

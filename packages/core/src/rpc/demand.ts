@@ -1,12 +1,17 @@
 /**
- * What an actor or a task asks of the node it is to run on: amounts, a strategy, labels. Plain data, made by api/scheduling.ts,
- * read by placement/; whoever stands between passes it on and at most compares keys.
+ * The node that an actor or a task asks for: amounts, a strategy, labels. Plain data, made by
+ * api/scheduling.ts and read by placement/; the parts between pass it on and compare keys at most.
  */
 
-/** Amounts by name in the user's units: "CPU", "GPU", "memory" in bytes, or any name of the user's. */
+/**
+ * Amounts by name in the user's units: "CPU", "GPU", "memory" in bytes, or a name of the user's
+ * own.
+ */
 export type Amounts = Readonly<Record<string, number>>;
 
-/** What one label of a node must be like. A node without the label meets `notIn` and `doesNotExist`. */
+/**
+ * A condition on one label of a node. A node without the label meets `notIn` and `doesNotExist`.
+ */
 export type LabelCondition =
   | { readonly in: readonly string[] }
   | { readonly notIn: readonly string[] }
@@ -26,7 +31,7 @@ export type Strategy =
       readonly group: GroupReference;
       /** -1: any bundle with room. */
       readonly bundleIndex: number;
-      /** What runs there makes its own actors and tasks there, too. */
+      /** Actors and tasks that are made by code in the group are placed in it, too. */
       readonly captureChildTasks: boolean;
     };
 
@@ -36,7 +41,7 @@ export interface GroupReference {
   readonly bundles: readonly Amounts[];
 }
 
-/** What running code was given: its resources and its placement group. */
+/** Resources and placement group that running code was given. */
 export interface Assignment {
   readonly resources: Amounts;
   readonly group: GroupScope | undefined;

@@ -1,8 +1,10 @@
 /**
- * The second seam: what a runtime asks about the cluster. Names, actor states, workers for tasks, ways to other hosts.
+ * The second seam: questions of a runtime about the cluster. Names, actor states, workers for
+ * tasks, channels to other hosts.
  *
- * The driver answers from memory (`runtime/directory.ts`), a host asks the driver over its control port. Everything here is plain
- * data, so that any transport carries it; `register` may answer at once, which lets the driver throw at `.remote()`.
+ * The driver answers from memory (`runtime/directory.ts`), a host asks the driver over its control
+ * port. Everything here is plain data, so that any transport carries it; `register` may answer at
+ * once, which lets the driver throw at `.remote()`.
  */
 import type { Encoded } from "../protocol/codec.ts";
 import type { DeathCause } from "../shared/errors.ts";
@@ -11,12 +13,15 @@ import type { ClusterDirectory } from "./cluster.ts";
 import type { Demand } from "./demand.ts";
 import type { ActorStateName, InsideDirectory } from "./state.ts";
 
-/** How a worker finds a class or function: what to import, and which `remote()` call or which export it is. */
+/**
+ * How a worker finds a class or function: a module to import, and a `remote()` call or an export in
+ * it.
+ */
 export type RemoteKey = { readonly name: string } & (RemotePlace | ExportName);
 
 export interface RemotePlace {
   readonly moduleUrl: string;
-  /** Where the call stands, and who called that, outwards to the module (host/code/call-chain.ts). */
+  /** The place of the call, and its callers outwards to the module (host/code/call-chain.ts). */
   readonly site: string;
   /** Hashes of the files of `site`, in its order. */
   readonly files: string;
@@ -31,14 +36,14 @@ export interface ExportName {
   readonly exportName: string;
 }
 
-/** What everybody who holds a handle knows of an actor. */
+/** Facts about an actor that every handle of it carries. */
 export interface ActorInfo {
   readonly actorId: string;
   readonly className: string;
   readonly methods: readonly string[];
   /** Accessors, if it has any: they cannot be called. */
   readonly getters?: readonly string[];
-  /** What differs from the plain method, by name. */
+  /** Options by method, where they differ from those of a plain method. */
   readonly methodOptions: Readonly<Record<string, MethodOptions>>;
   /** Calls that may run at the same time, of those in no group. */
   readonly maxConcurrency: number;
@@ -74,7 +79,10 @@ export function totalConcurrency(info: ActorInfo): number {
 
 /** Limits of a worker thread's heap, as of `node:worker_threads`. */
 export interface ResourceLimits {
-  /** Default, in a thread with `maxOldGenerationSizeMb`: 12. With much more, a thread that reaches its limit can take the whole process along. */
+  /**
+   * Default, in a thread with `maxOldGenerationSizeMb`: 12. With much more, a thread that reaches
+   * its limit can end the whole process.
+   */
   readonly maxYoungGenerationSizeMb?: number;
   readonly maxOldGenerationSizeMb?: number;
   readonly codeRangeSizeMb?: number;
@@ -87,10 +95,13 @@ export interface RestartIntensity {
   readonly withinMs: number;
 }
 
-/** What an actor or task runs in: a thread of its own, a process of its own, or a thread that it shares with others. */
+/**
+ * Where an actor or task runs: in a thread of its own, in a process of its own, or in a thread that
+ * it shares with others.
+ */
 export type Isolation = "thread" | "process" | "shared";
 
-/** What a task runs in: a thread or a process, which runs one task after the other. */
+/** Where a task runs: in a thread or a process, which runs one task after the other. */
 export type TaskIsolation = Exclude<Isolation, "shared">;
 
 /** Settings of the thread or process that an actor or task gets for itself. */
@@ -99,26 +110,36 @@ export interface RuntimeEnv {
   readonly env?: Readonly<Record<string, string>>;
   /** Limits of its heap; reaching one ends the actor with cause "out-of-memory". */
   readonly resourceLimits?: ResourceLimits;
-  /** Flags of Node, each one text (`--flag=value`), added to those of this process; for a thread, in place of them. */
+  /**
+   * Flags for Node, each one text (`--flag=value`). A process gets them beside those of this
+   * process, a thread in place of them.
+   */
   readonly execArgv?: readonly string[];
-  /** What its code may do; without them, everything. */
+  /** Permissions of its code; everything is allowed without them. */
   readonly permissions?: Permissions;
   /**
-   * The code that is brought to other machines, where a host runs it in place of what lies at the same path; the driver's own machine needs none of it.
+   * The code that is brought to other machines, where a host runs it in place of files at the same
+   * path. The driver's own machine needs none of it.
    *
-   * `true`: the modules that have called `remote()`, all that they import by a name that can be read in them, files named by `new URL("./file", import.meta.url)`,
-   * and the npm packages among it, each whole and with its own dependencies. A folder: all that is in it, too (but `.git`, `node_modules` and what its
-   * `.gitignore` files name), the `dependencies` of its package.json, and hosts there have it as their current directory.
-   * rayling itself is not brought: the machine's own is used. Default: nothing is, and modules are imported by their path.
+   * `true`: the modules that have called `remote()`, everything they import by a name that can be
+   * read in them, files named by `new URL("./file", import.meta.url)`, and the npm packages among
+   * it, each whole and with its own dependencies. A folder: everything in it, too (but `.git`,
+   * `node_modules` and the names in its `.gitignore` files), and the `dependencies` of its
+   * package.json; hosts there have it as their current directory. Rayling itself is not brought:
+   * the machine's own is used. Default: nothing is brought, and modules are imported by their path.
    */
   readonly workingDir?: string | true;
-  /** What of it stays at home, in the language of .gitignore, seen from the folder, or from the current directory of the driver. */
+  /**
+   * Files that are not brought, in the language of .gitignore, relative to the folder, or to the
+   * driver's current directory.
+   */
   readonly excludes?: readonly string[];
 }
 
 /**
- * Node's permission model for one host: what is not allowed throws ERR_ACCESS_DENIED there. A guard against mistakes, not against hostile code.
- * The runtime, and the package of the module that is run, may always be read.
+ * Node's permission model for one host: a forbidden access throws ERR_ACCESS_DENIED there. A guard
+ * against mistakes, not against hostile code. The runtime, and the package of the module that is
+ * run, may always be read.
  */
 export interface Permissions {
   /** Files and directories it may read; "*" for all. */
@@ -149,7 +170,7 @@ export interface ActorSpec {
   readonly runtimeEnv: RuntimeEnv | undefined;
 }
 
-/** What a task needs of its worker. */
+/** A request for a worker that fits a task. */
 export interface WorkerRequest {
   /** Equal for equal requests. */
   readonly key: string;
@@ -175,20 +196,23 @@ export type Registration =
 export type ActorLocation =
   | {
       readonly state: "alive";
-      /** What calls are addressed to: the actor's own id (a handle made with getIfExists may have been given another), and which life of it. */
+      /**
+       * The target of calls: the actor's own id (a handle made with getIfExists may have been given
+       * another), and which life of it.
+       */
       readonly target: string;
       readonly hostId: string;
       readonly incarnation: number;
     }
   | { readonly state: "dead"; readonly cause: DeathCause };
 
-/** What became of an actor after it lost its host. */
+/** An actor's fate after it lost its host. */
 export interface ActorLoss {
   readonly restarting: boolean;
   readonly cause: DeathCause;
 }
 
-/** What an actor is doing, for people. */
+/** An actor's present activity, for people. */
 export interface ActorStatus {
   readonly actorId: string;
   readonly className: string;
@@ -200,7 +224,10 @@ export interface ActorStatus {
   readonly load: { readonly running: number; readonly queued: number } | undefined;
 }
 
-/** A worker for tasks with one demand, or why there will never be one; "withdrawn" is the answer to a request that was taken back. */
+/**
+ * A worker for tasks with one demand, or why there will never be one; "withdrawn" answers a request
+ * that was taken back.
+ */
 export type WorkerLease =
   | { readonly state: "leased"; readonly hostId: string }
   | { readonly state: "withdrawn" }
@@ -212,7 +239,10 @@ export interface Directory extends ClusterDirectory, InsideDirectory {
   abortSignal(actorId: string, index: number, reason: Encoded): void;
   /** Resolves when that actor is dead for good. */
   actorEnded(actorId: string): Promise<void>;
-  /** Gives the registered actor its constructor arguments; from now on it is placed, started and restarted. */
+  /**
+   * Gives the registered actor its constructor arguments. From now on it is placed, started and
+   * restarted.
+   */
   start(actorId: string, args: StartArguments): void;
   /** The creator could not make the arguments: the actor is dead before it lived. */
   abandon(actorId: string, cause: DeathCause): void;

@@ -1,8 +1,10 @@
 /**
- * Calls of this runtime to one actor that are under way over one session, by whichever of its names.
+ * Calls of this runtime to one actor that are under way over one session, by whichever of its
+ * names.
  *
- * Twice the actor's concurrency of them go whatever else is under way, because calls that may run together may wait for each other; what is more than that
- * needs credit. Both sides know it: the one that sends keeps to it, the one that receives hangs up on who does not (ledger.ts).
+ * Twice the actor's concurrency of them are sent whatever else is under way, because calls that may
+ * run together may wait for each other; more of them need credit. Both sides know the rule: the
+ * sender keeps to it, and the receiver closes the connection of a peer that does not (ledger.ts).
  */
 
 /** So many calls need no credit. */
@@ -14,7 +16,7 @@ export class Lane {
   readonly target: string;
   #sent = 0;
   #users = 0;
-  /** Of those who wait for it to be less. */
+  /** Watchers that wait for fewer calls under way. */
   readonly #waiting: Set<() => void> = new Set();
 
   constructor(target: string) {

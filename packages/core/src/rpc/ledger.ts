@@ -1,8 +1,10 @@
 /**
- * What one peer has under way here: calls that did not end in the turn in which they came, with the bytes of their arguments, and fetches.
+ * Counts what one peer has under way here: calls that did not end in the turn in which they
+ * arrived, with the bytes of their arguments, and fetches.
  *
- * An honest peer keeps to its credit (session.ts, lane.ts), so one that has more under way does not, and loses its connection. What was answered here may still
- * be unanswered for who asked, never the other way round: nobody is hung up on who counts rightly.
+ * An honest peer keeps to its credit (session.ts, lane.ts), so a peer that has more under way loses
+ * its connection. A call that is answered here may still be unanswered for the peer, never the
+ * other way round, so an honest peer is never refused.
  */
 import { type Encoded, sizeOf } from "../protocol/codec.ts";
 import type { Message } from "../protocol/message.ts";
@@ -11,28 +13,37 @@ import { freeCalls } from "./lane.ts";
 
 type CallMessage = Extract<Message, { kind: "call" }>;
 
-/** What one peer may have under way here, calls and fetches together; far above what credit lets an honest one send. */
+/**
+ * Calls and fetches that one peer may have under way here, together; far more than its credit
+ * allows an honest one.
+ */
 const maxInFlight: number = 2 ** 22;
 
 /** A session asks for no more values at once, and answers no more. */
 export const maxFetches: number = 2 ** 18;
 
-/** Of why a signal is aborted: an error with its stack and causes, not data. */
+/** Size of the reason of an abort: an error with its stack and causes, not data. */
 export const maxReasonBytes: number = 64 * 1024;
 
-/** Of all reasons for calls that are not answered: as many as there may be, each with one. */
+/** Size of the reasons of all calls without an answer: as many as there may be, each with one. */
 const maxReasonsBytes: number = 4096 * maxReasonBytes;
 
-/** Calls of a life of an actor that is over, whose answers are on their way, may meet those of its next one. */
+/**
+ * Calls to a life of an actor that is over, with answers on their way, may meet calls to its next
+ * life.
+ */
 const livesAtOnce = 2;
 
-/** What is kept of a frame must be at least this part of its memory; else it gets memory of its own. */
+/**
+ * A value that is kept must fill at least this part of the frame it arrived in; a smaller one gets
+ * memory of its own.
+ */
 const leastKeptShare: number = 1 / 16;
-/** Of a frame so small that all of it may be kept. */
+/** A frame of this size may be kept whole. */
 const smallFrameBytes = 4096;
 
 export interface LedgerParts {
-  /** Of arguments, as credit allows. */
+  /** Arguments that may be held, as credit allows. */
   readonly maxBytes: number;
   /** Calls of that target that may run together; undefined where nothing waits. */
   readonly concurrencyOf: (target: string) => number | undefined;
@@ -58,7 +69,7 @@ export class Ledger {
     this.#parts = parts;
   }
 
-  /** Of arguments that are held. */
+  /** Bytes of arguments that are held. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -93,7 +104,11 @@ export class Ledger {
     this.#fetches.add(id);
   }
 
-  /** A call that goes on after the turn in which it came. @param isRead nobody looks at its arguments any more */
+  /**
+   * A call goes on after the turn in which it arrived.
+   *
+   * @param isRead nobody looks at its arguments any more
+   */
   hold(call: CallMessage, isRead: boolean): void {
     const { id, route } = call;
     let bytes = sizeOf(call.arguments);
@@ -110,7 +125,11 @@ export class Ledger {
     if (!isRead) keepAlone(call);
   }
 
-  /** A signal of a call is aborted, which counts as its arguments do. @throws RaySystemError for more than its peer may say */
+  /**
+   * A signal of a call is aborted; the reason counts as arguments do.
+   *
+   * @throws RaySystemError for more than the peer may say
+   */
   aborted(id: number, bytes: number): void {
     if (bytes > maxReasonBytes) {
       throw new RaySystemError(`a reason of ${bytes} bytes is over the limit of ${maxReasonBytes}`);
@@ -149,7 +168,7 @@ export class Ledger {
   }
 }
 
-/** Of targets that have no calls. */
+/** Targets without calls that are remembered. */
 const namesKept = 1024;
 
 /** A small call must not keep the big frame that it came in. */
@@ -158,7 +177,7 @@ function keepAlone(call: CallMessage): void {
   const dependencies = call.dependencies.map(alone);
   const isSame =
     own === call.arguments && call.dependencies.every((one, at) => one === dependencies[at]);
-  // Whoever holds the call holds this one.
+  // Everything that holds the call keeps this object.
   if (!isSame) Object.assign(call, { arguments: own, dependencies });
 }
 

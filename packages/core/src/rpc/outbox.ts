@@ -1,5 +1,5 @@
 /**
- * What a session is about to send: the messages of one turn travel in one batch.
+ * Messages that a session is about to send: those of one turn travel in one batch.
  *
  * A batch leaves at the end of the turn, or earlier when it is big or the turn takes long, so that
  * the other side starts while this one still works.

@@ -1,8 +1,10 @@
 /**
- * What waits for an answer, by the number of its slot, which is its id on the wire. A slot is used again when it is free.
+ * Requests that wait for an answer, by the number of their slot, which is their id on the wire. A
+ * free slot is used again.
  *
- * Not a Map: one that fills and empties with every turn is rebuilt again and again, and its old tables burden the collector
- * (measured: 1.6 times the cost of a call). Taking all out gives them in the order they were added.
+ * Not a Map: a Map that fills and empties with every turn is rebuilt again and again, and its old
+ * tables burden the collector (measured: 1.6 times the cost of a call). Taking all out gives them
+ * in the order in which they were added.
  */
 import type { Encoded } from "../protocol/codec.ts";
 import type { Answer } from "../protocol/message.ts";

@@ -18,7 +18,7 @@ import { Outbox } from "./outbox.ts";
 import { PartTransfers, type Room } from "./part-transfers.ts";
 import { type CreditLimits, defaultCredit, Requests } from "./requests.ts";
 
-/** What the owner of a session does with what arrives. */
+/** Handlers for everything that arrives, given by the owner of a session. */
 export interface SessionReceiver {
   onCall(call: CallMessage, session: Session): void;
   onFetch(id: number, objectId: string, whole: boolean, session: Session): void;

@@ -1,4 +1,4 @@
-/** Questions about the state as people put them, checked and with their defaults; and the counts that a summary is. */
+/** Queries of the state API, checked and with their defaults; and the counts of a summary. */
 import { InvalidOptionError } from "../shared/errors.ts";
 import { type Check, checkOptions, count, flag } from "../shared/options.ts";
 import { show } from "../shared/text/show.ts";
@@ -12,7 +12,10 @@ import {
 } from "./state.ts";
 
 export interface ListOptions {
-  /** All must hold. Texts compare without regard to case, and with numbers and flags as they are written. */
+  /**
+   * All filters must hold. Texts compare without regard to case; numbers and flags compare as they
+   * are written.
+   */
   readonly filters?: readonly Filter[];
   /** Rows at most, up to 10,000. Default 100. */
   readonly limit?: number;

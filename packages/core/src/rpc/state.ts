@@ -1,7 +1,9 @@
 /**
- * What can be asked about a running session, and the answers: part of the Directory, plain data like all of it.
+ * The state of a running session as it can be asked for: part of the Directory, plain data like all
+ * of it.
  *
- * Columns and states have Ray's names, in camelCase. What a runtime sees of its own (`RuntimeView`) is put together by the driver.
+ * Columns and states have Ray's names, in camelCase. The driver puts together what each runtime
+ * sees of its own (`RuntimeView`).
  */
 import type { TaskEvent } from "../inside/task-events.ts";
 import type { MetricPart } from "../inside/metrics.ts";
@@ -26,7 +28,10 @@ export type TaskState =
   | "FAILED"
   | "CANCELLED";
 
-/** Undefined columns are not known, or have no meaning for that row. Those marked "detail" are there when `detail` is asked for. */
+/**
+ * An undefined column is not known, or has no meaning for that row. Columns marked "detail" are
+ * there when `detail` is asked for.
+ */
 export interface TaskRow {
   readonly taskId: string;
   readonly name: string;
@@ -61,7 +66,9 @@ export interface ActorRow {
   readonly numRestarts?: number;
   readonly requiredResources?: Readonly<Record<string, number>>;
   readonly placementGroupId?: string | undefined;
-  /** How many calls run, and how many wait in its mailbox; undefined when its host does not answer. */
+  /**
+   * Calls that run, and calls that wait in the mailbox; undefined when its host does not answer.
+   */
   readonly runningCalls?: number | undefined;
   readonly queuedCalls?: number | undefined;
 }
@@ -126,7 +133,7 @@ export interface Rows {
 
 export type Listed = keyof Rows;
 
-/** What rows can be filtered by. */
+/** Columns that rows can be filtered by. */
 export const filterKeys: Readonly<Record<Listed, readonly string[]>> = {
   tasks: [
     "taskId",
@@ -205,7 +212,7 @@ export interface ExecutionView {
   readonly state: TaskState;
 }
 
-/** What one runtime knows. */
+/** One runtime's view of its calls and objects. */
 export interface RuntimeView {
   readonly calls: readonly CallView[];
   readonly executions: readonly ExecutionView[];
@@ -215,7 +222,7 @@ export interface RuntimeView {
   readonly pid: number;
 }
 
-/** What a host has noted since it was asked last. */
+/** Events and views of a host since it was last asked. */
 export interface HostReport {
   readonly events: readonly TaskEvent[];
   readonly metrics: readonly MetricPart[];

@@ -1,21 +1,25 @@
 /**
- * Answers to fetches that are many bytes, in parts: whoever wants the value says how many parts more, so that only few are on their way, and what else is said
- * on the same channel goes between them.
+ * A big answer to a fetch travels in parts. The receiver says how many more parts it wants, so that
+ * only few are on their way and other messages on the channel go between them.
  *
- * An answer is a batch with one result in it. It goes first, without its buffers; these follow in order, each in pieces of `maxPartBytes`, and are read into the
- * memory that they will have.
+ * An answer is a batch with one result in it. The batch goes first, without its buffers; the
+ * buffers follow in order, each in pieces of `maxPartBytes`, and are read into the memory that they
+ * will have.
  */
 import type { Batch, Part } from "../protocol/message.ts";
 import { RaySystemError } from "../shared/errors.ts";
 import { maxPartBytes } from "../transport/framing.ts";
 
-/** So many are on their way at most: 16 MiB, which keeps a connection of 1 GB/s busy over a round trip of 16 ms. */
+/**
+ * Parts that are on their way at most: 16 MiB, which keeps a connection of 1 GB/s busy over a round
+ * trip of 16 ms.
+ */
 const partsAhead = 8;
 
 /** Answers above this come in parts; what is smaller is no more than a part. */
 export const wholeBytes: number = maxPartBytes;
 
-/** Of one fetch, at the owner. */
+/** Parts of one answer, at the owner. */
 export class OutgoingParts {
   readonly #id: number;
   readonly #buffers: readonly SharedArrayBuffer[];
@@ -40,7 +44,7 @@ export class OutgoingParts {
     }
   }
 
-  /** Those that are wanted. */
+  /** The next parts, as many as are wanted. */
   *next(): Iterable<Part> {
     for (; this.#wanted > 0; this.#wanted--) {
       const buffer = this.#buffers[this.#buffer];
@@ -57,7 +61,7 @@ export class OutgoingParts {
   }
 }
 
-/** The same where it is wanted. */
+/** Parts of one answer, where it is wanted. */
 export class IncomingParts {
   readonly batch: Batch;
   readonly #id: number;
@@ -80,7 +84,11 @@ export class IncomingParts {
     return this.#buffer === this.#places.length;
   }
 
-  /** Where the next one goes; the same place again as long as it has not arrived. @throws RaySystemError for one of another size */
+  /**
+   * The memory for the next part; the same memory again until that part has arrived.
+   *
+   * @throws RaySystemError for a part of another size
+   */
   place(size: number): Uint8Array {
     const buffer = this.#places[this.#buffer];
     const left = (buffer?.byteLength ?? 0) - this.#at;

@@ -1,9 +1,12 @@
 /**
- * Who waits for whom, as plain data from several runtimes, and which waits can be proved never to end.
+ * Who waits for whom, as plain data from several runtimes, and which waits can be proved never to
+ * end.
  *
- * A node is stuck if enough of those that it needs are stuck. The greatest set of nodes for which that holds is what can never go on by itself: a node of which
- * nothing is known, and one that runs, is free. A cycle always contains the wait of an execution: arguments alone make none, because a ref can be passed only to calls
- * that are made after the one that makes it, and what is tried again goes before what waits for it.
+ * A node is stuck if enough of the nodes that it needs are stuck. The greatest set of nodes for
+ * which that holds can never go on by itself: an unknown node, and a node that runs, is free. A
+ * cycle always contains the wait of an execution: arguments alone make none, because a ref can be
+ * passed only to calls that are made after the call that makes it, and a retried call goes before
+ * the calls that wait for it.
  */
 
 /** One call, execution, wait or actor, as the runtime sees it that knows it. */
@@ -11,7 +14,9 @@ export interface WaitNode {
   readonly id: string;
   /** For people. */
   readonly name: string;
-  /** What stands between its name and that of the one that it needs; undefined where it only passes on. */
+  /**
+   * Words between its name and the name of the node it needs; undefined where it only passes on.
+   */
   readonly says?: string;
   /** Ids of those that it needs. */
   readonly of: readonly string[];
@@ -19,7 +24,7 @@ export interface WaitNode {
   readonly least: number;
   /** Tells one attempt from the next, where the rest may look alike. */
   readonly mark?: number;
-  /** Of the wait of an execution: when it began, as of clockMs(). */
+  /** When the wait of an execution began, as of clockMs(). */
   readonly wait?: { readonly beganMs: number };
 }
 
@@ -55,7 +60,7 @@ export interface Cycle {
   readonly rests: readonly WaitNode[];
 }
 
-/** Those that can never go on. */
+/** The nodes that can never go on. */
 export function stuckNodes(nodes: Nodes): ReadonlySet<string> {
   const stuck = new Set<string>();
   const needers = new Map<string, string[]>();
@@ -106,7 +111,10 @@ export function cyclesOf(nodes: Nodes): readonly Cycle[] {
   return found.map(({ cycle }) => cycle);
 }
 
-/** Whether all that the cycle rests on is as it was: then it was so at one moment between both looks, and is so for ever. */
+/**
+ * Whether everything that the cycle rests on is unchanged: then it held at one moment between both
+ * looks, and holds for ever.
+ */
 export function isConfirmed({ rests }: Cycle, later: Nodes): boolean {
   return rests.every((node) => {
     const now = later.get(node.id);
@@ -125,7 +133,10 @@ function lastFirst(left: WaitNode, right: WaitNode): number {
   return later === 0 ? (left.id < right.id ? 1 : -1) : later;
 }
 
-/** By each stuck node that can be reached from `start`, the one before it. `start` itself is among them only if it can be reached. */
+/**
+ * The predecessor of each stuck node that can be reached from `start`. `start` itself is included
+ * only if it can be reached.
+ */
 function reach(
   nodes: Nodes,
   stuck: ReadonlySet<string>,

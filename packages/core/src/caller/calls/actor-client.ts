@@ -1,11 +1,14 @@
 /**
  * One caller's view of one actor: its calls in submission order, from `.remote()` to the answer.
  *
- * There is a queue for each concurrency group. In the queue of an ordered actor a call whose argument is not ready holds back the later ones
- * (Ray's head-of-line rule); for an async or threaded actor it waits beside the queue. A call without credit waits here, encoded.
- * When the actor is lost, what was sent is retried if it may be and else rejected; what was not sent waits for the restart.
- * Retries of lost calls keep their order; those after an exception, and calls that make a lost result again, go to the end, but before a call that waits for an
- * argument: what it waits for may come of them.
+ * There is a queue for each concurrency group. In the queue of an ordered actor a call whose
+ * argument is not ready holds back the later ones (Ray's head-of-line rule); for an async or
+ * threaded actor it waits beside the queue. A call without credit waits here, encoded.
+ *
+ * When the actor is lost, calls that were sent are retried if they may be and else rejected; calls
+ * that were not sent wait for the restart. Retries of lost calls keep their order. A retry after an
+ * exception, and a call that makes a lost result again, goes to the end, but before a call that
+ * waits for an argument, because that argument may come of it.
  */
 import type { FailureData } from "../../protocol/failure.ts";
 import type { Route } from "../../protocol/message.ts";
@@ -36,7 +39,7 @@ type State =
   | {
       readonly kind: "ready";
       readonly session: Session;
-      /** Of all calls to it from here, by whichever handles. */
+      /** The lane of all calls to the actor from here, by every handle. */
       readonly lane: Lane;
       readonly target: string;
       readonly incarnation: number;
@@ -58,17 +61,20 @@ export class ActorClient implements CallOwner {
   readonly keepsPlace: boolean = false;
   #concurrency: number;
   #state: State = { kind: "locating" };
-  /** Of the default group; other groups have theirs in `#groups`. */
+  /** The queue of the default group; other groups have theirs in `#groups`. */
   #queue: Fifo<Call> = new Fifo();
   readonly #groups: Map<string, Fifo<Call>> = new Map();
-  /** Of an unordered actor, those whose arguments are not ready. */
+  /** Calls to an unordered actor whose arguments are not ready. */
   readonly #parked: Set<Call> = new Set();
   /** Told of their loss in this turn. */
   #losses: Loss[] = [];
   #outstanding = 0;
-  /** Those of them that are with the life that is called now. */
+  /** How many calls are with the life that is called now. */
   #sent = 0;
-  /** Those that are with an earlier one, or on their way back from it. They go first: nothing is sent until it is known which of them go again. */
+  /**
+   * How many calls are with an earlier life, or on their way back from it. They go first: nothing
+   * is sent until it is known which of them go again.
+   */
   #behind = 0;
   /** Which of them go again, so far. */
   #again: Call[] = [];
@@ -78,9 +84,9 @@ export class ActorClient implements CallOwner {
   /** The session that was asked to say when there is credit, once for as long as it has not. */
   #askedForCredit: Session | undefined;
   #unwatch: (() => void) | undefined;
-  /** What was asked last, and may have no answer for long: where that life ended. */
+  /** The last question where a life ended; it may have no answer for long. */
   #asked: { readonly incarnation: number; readonly loss: Promise<ActorLoss> } | undefined;
-  /** Nobody has a handle: it looks no more for where the actor is, until it is called all the same. */
+  /** Nobody has a handle: the actor is not located again until it is called all the same. */
   #isRetired = false;
   readonly #routes: WeakMap<Route, Route> = new WeakMap();
 
@@ -183,7 +189,7 @@ export class ActorClient implements CallOwner {
     this.#drainAll();
   }
 
-  /** Of the life that is called now. */
+  /** The lane, if this is the life that is called now. */
   #laneOf(session: Session | undefined, incarnation: number): Lane | undefined {
     const state = this.#state;
     const isCurrent =
@@ -204,7 +210,7 @@ export class ActorClient implements CallOwner {
     this.#noteLoss(call, undefined);
   }
 
-  /** Those behind it need not wait for its argument. */
+  /** Later calls need not wait for its argument. */
   withdrawn(call: Call): void {
     this.#drain(call.queue);
   }
@@ -312,7 +318,10 @@ export class ActorClient implements CallOwner {
     return isBringing;
   }
 
-  /** The route to this life of the actor, when it is not the first or the handle was given another id by getIfExists. */
+  /**
+   * The route to this life of the actor: it is not the first life, or getIfExists gave the handle
+   * another id.
+   */
   #route(route: Route, target: string): Route {
     if (route.target === target) return route;
     let own = this.#routes.get(route);
@@ -351,7 +360,9 @@ export class ActorClient implements CallOwner {
       return;
     }
     const lane = session.lanes.enter(target);
-    // By another name (getIfExists) it may have other options than those that are known here: what needs no credit is the least that it can be.
+    // By another name (getIfExists) the actor may have other options than those known here: only
+    // the least concurrency is sure to need no credit.
+    // the least concurrency is sure to need no credit.
     this.#concurrency = target === this.info.actorId ? totalConcurrency(this.info) : 1;
     this.#state = { kind: "ready", session, lane, target, incarnation };
     this.#unwatch?.();
@@ -382,7 +393,7 @@ export class ActorClient implements CallOwner {
     }
   }
 
-  /** Each call that waits has used up a try. */
+  /** Calls that are lost in one turn are dealt with together, in their order. */
   #outOfReach({ message }: Error): void {
     const cause: DeathCause = {
       kind: "unreachable",
@@ -404,7 +415,7 @@ export class ActorClient implements CallOwner {
     else this.#state = { kind: "unreached" };
   }
 
-  /** What is lost in one turn is dealt with together, in its order. */
+  /** Calls that are lost in one turn are dealt with together, in their order. */
   #noteLoss(call: Call, reason: DeathCause | undefined): void {
     const { incarnation, session } = call;
     const lane = this.#laneOf(session, incarnation);
@@ -478,7 +489,10 @@ export class ActorClient implements CallOwner {
     return (await this.#soon(loss)) ?? { restarting: true, cause: reason };
   }
 
-  /** As the directory tells it, which may be never. */
+  /**
+   * Places a call that goes again at the end, but before the first call that waits for an argument,
+   * which may be waiting for this one.
+   */
   #lossTold(incarnation: number): Promise<ActorLoss> {
     if (this.#asked?.incarnation !== incarnation) {
       const loss = this.link.directory
@@ -505,7 +519,10 @@ export class ActorClient implements CallOwner {
   }
 }
 
-/** What goes again: at the end, but before the first that waits for an argument, which may be waiting for it. */
+/**
+ * Places a call that goes again at the end, but before the first call that waits for an argument,
+ * which may be waiting for this one.
+ */
 function place(call: Call): void {
   call.queue.insert(call, ({ unresolved, isSettled }) => unresolved > 0 && !isSettled);
 }

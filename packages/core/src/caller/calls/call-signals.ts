@@ -1,7 +1,8 @@
 /**
- * AbortSignals among the arguments of a call: their state goes with the call each time that it is sent, and what aborts one of them follows it, as long as the call has no answer.
+ * AbortSignals among the arguments of a call. Their state travels with the call each time that it
+ * is sent, and an abort follows it as long as the call has no answer.
  *
- * One listener for each signal of each call, which is taken back when the call is settled.
+ * Each signal of each call has one listener, which is removed when the call is settled.
  */
 import { inspect } from "node:util";
 import { type Codec, type Encoded, sizeOf } from "../../protocol/codec.ts";
@@ -47,7 +48,11 @@ export class CallSignals {
     });
   }
 
-  /** Tells of each that is aborted since its state was taken; begun once. @param tell is given its number among them */
+  /**
+   * Tells of each signal that is aborted after its state was taken. Further calls do nothing.
+   *
+   * @param tell is given the signal's number among those of the call
+   */
   listen(tell: (index: number, reason: Encoded) => void): void {
     if (this.#endListening !== undefined) return;
     const ends = this.#signals.map((signal, index) => {
@@ -70,7 +75,7 @@ export class CallSignals {
     this.#endListening = undefined;
   }
 
-  /** What cannot travel goes as an error that says what it was. */
+  /** A reason that cannot travel is sent as an error that describes it. */
   #encoded({ reason }: AbortSignal, shape: (reason: unknown) => unknown): Encoded {
     const said = (why: string): Encoded => this.#codec.encode(shape(new Error(why)), "reason");
     if (!this.#codec.encodable(reason)) {

@@ -1,8 +1,9 @@
 /**
  * One call or task from `.remote()` to its answer, as its caller sees it.
  *
- * It settles exactly once, whatever comes: a value, several values, a stream's end, a failure, a cancellation, the loss of its host.
- * Where it is sent and what its loss means is known to its owner (ActorClient or TaskClient).
+ * It settles exactly once, whatever comes: a value, several values, a stream's end, a failure, a
+ * cancellation, the loss of its host. Its owner (ActorClient or TaskClient) knows where it is sent
+ * and what a loss means.
  */
 import type { Encoded } from "../../protocol/codec.ts";
 import { type FailureData, isOfClass } from "../../protocol/failure.ts";
@@ -19,15 +20,18 @@ import type { Session } from "../../rpc/session.ts";
 import { noteSettle } from "./note-events.ts";
 import { currentTask, type TaskScope } from "../waits/task-scope.ts";
 
-/** What is the same for all calls of one stub. */
+/** The facts that all calls of one stub share. */
 export interface CallPlan {
   readonly route: Route;
-  /** Retries after the loss of the host, or after an exception if those are retried; -1 without limit. */
+  /**
+   * Retries after the loss of the host, or after an exception if the plan retries those; -1 without
+   * limit.
+   */
   readonly maxRetries: number;
   readonly retryExceptions: boolean | readonly string[];
   /** A stream runs on when nobody takes its items any more. */
   readonly isDetached?: boolean;
-  /** What a task asks of its worker. */
+  /** The worker that a task asks for. */
   readonly worker?: WorkerRequest;
 }
 
@@ -35,14 +39,20 @@ export interface CallPlan {
 export interface Returns {
   resolveAll?(values: readonly Encoded[]): void;
   item?(index: number, value: Encoded): void;
-  /** The call is answered with its one value: of a stream, how many items there were. Returns what is wrong with that, if anything is. */
+  /**
+   * The call is answered with its one value: for a stream, the number of its items. Returns what is
+   * wrong with that value, if anything is.
+   */
   end?(value: Encoded): Error | undefined;
   fail(failure: FailureData): void;
   /** It was sent, perhaps again. */
   sent?(session: Session, id: number): void;
 }
 
-/** What an unanswered call waits for: its arguments, its actor, a worker, credit, those before it in its queue, or its answer. */
+/**
+ * The reason why a call has no answer yet: it waits for its arguments, its actor, a worker, credit,
+ * its turn in the queue, or the answer itself.
+ */
 export type Stage = "arguments" | "actor" | "worker" | "credit" | "turn" | "sent";
 
 export interface CallOwner {
@@ -51,9 +61,9 @@ export interface CallOwner {
   readonly info: ActorInfo | undefined;
   /** Where a call waits until it is sent; asked once for each call. */
   queueFor(plan: CallPlan): Fifo<Call>;
-  /** What a call waits for that was not sent, though its arguments are ready. */
+  /** Why a call was not sent, though its arguments are ready. */
   stageOf(call: Call): Stage;
-  /** What a task asks of its worker. */
+  /** The demand of a task on its worker. */
   demandOf(call: Call): Demand | undefined;
   /** It has its answer. Called once. */
   settled(call: Call): void;
@@ -65,7 +75,10 @@ export interface CallOwner {
   absent(call: Call): void;
   /** It was cancelled before it was sent. */
   withdrawn(call: Call): void;
-  /** A call that is cancelled keeps its place on the other side until its code has ended; who waits for the call is told at once. */
+  /**
+   * A call that is cancelled keeps its place on the other side until its code has ended, though its
+   * caller is told at once.
+   */
   readonly keepsPlace: boolean;
   /** Ends its worker. @throws InvalidOptionError where that is not allowed */
   force(call: Call): void;
@@ -232,7 +245,10 @@ export class Call implements Pending, Producer {
     this.#settled();
   }
 
-  /** Ends it early: now, if it was not sent, else when the other side says so. It is not tried again. */
+  /**
+   * Ends it early: now, if it was not sent, else when the other side says so. It is not tried
+   * again.
+   */
   cancel(recursive: boolean, force: boolean): void {
     if (this.isSettled && !this.#keepsPlace) return;
     if (force) this.owner.force(this);

@@ -1,4 +1,4 @@
-/** What the clients of actors and tasks need of the runtime they belong to. */
+/** The parts of a runtime that the clients of its actors and tasks need. */
 import type { TaskEvents } from "../../inside/task-events.ts";
 import type { Directory } from "../../rpc/directory.ts";
 import type { Session } from "../../rpc/session.ts";

@@ -1,7 +1,9 @@
 /**
- * A remote function as a value: it may be passed to actors and tasks, which call it as a task of theirs or on their object.
+ * A remote function as a value: it may be passed to actors and tasks, which call it as their own
+ * task or on their object.
  *
- * What a function is to the API (its stub with options) is made by `make`, which the API sets; here are only its key and its options as data.
+ * The API sets `make`, which makes a function's stub with options; this file has only its key and
+ * its options as data.
  */
 import type { RemoteKey } from "../../rpc/directory.ts";
 import { RaySystemError } from "../../shared/errors.ts";

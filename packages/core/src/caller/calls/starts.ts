@@ -14,7 +14,7 @@ export interface StartsParts {
   readonly objects: Objects;
 }
 
-/** What follows when the arguments of a constructor are ready, or one has failed. */
+/** The next step when the arguments of a constructor are ready, or one has failed. */
 export interface StartSteps {
   /** Call `begun` when the actor has begun. */
   readonly start: (args: StartArguments, begun: () => void) => void;

@@ -1,8 +1,9 @@
 /**
  * One caller's tasks: each runs once on a leased worker, when its arguments are ready.
  *
- * Tasks have no order among each other. A worker is leased from the directory while there is work and given back when there is
- * none. A worker that dies costs its task one of `maxRetries`; used up, the task fails with WorkerCrashedError.
+ * Tasks have no order among each other. A worker is leased from the directory while there is work
+ * and given back when there is none. A worker that dies costs its task one of `maxRetries`; used
+ * up, the task fails with WorkerCrashedError.
  */
 import type { Demand } from "../../rpc/demand.ts";
 import type { WorkerLease, WorkerRequest } from "../../rpc/directory.ts";
@@ -23,10 +24,15 @@ interface Lane {
   unreached: number;
 }
 
-/** Leases asked for at once beyond those running: the directory queues them, and more than this tells it nothing new. */
+/**
+ * Leases asked for at once, beyond those running. The directory queues them, and more requests
+ * would tell it nothing new.
+ */
 const maxAsking = 4;
 
-/** After this it is somebody else's turn, if somebody waits; asking again costs some microseconds. */
+/**
+ * A lease ends after this time if others wait for a worker; asking again costs some microseconds.
+ */
 const longestLeaseMs = 100;
 
 const mostUnreached = 5;
@@ -43,12 +49,14 @@ export class TaskClient implements CallOwner {
   readonly link: ClientLink;
   readonly info: undefined = undefined;
   readonly keepsPlace: boolean = true;
-  /** Those with unanswered tasks: every placement group, for one, makes new ones. */
+  /**
+   * Lanes with unanswered tasks. Others are removed, because every placement group makes new ones.
+   */
   readonly #lanes: Map<string, Lane> = new Map();
   readonly #laneOf: WeakMap<Fifo<Call>, Lane> = new WeakMap();
   /** By leased worker: until when it takes one task after the other, as of performance.now(). */
   readonly #leasedUntil: Map<string, number> = new Map();
-  /** Those whose arguments are not ready. */
+  /** Tasks whose arguments are not ready. */
   readonly #parked: Set<Call> = new Set();
   #tickets = 0;
 
@@ -231,7 +239,10 @@ export class TaskClient implements CallOwner {
     }
   }
 
-  /** The next task, unless it is others' turn: who waits for the same resources must not wait for all tasks of this caller. */
+  /**
+   * Runs the next task, unless it is others' turn: a caller that waits for the same resources must
+   * not wait for all tasks of this one.
+   */
   #next(lane: Lane, session: Session): void {
     if (performance.now() < (this.#leasedUntil.get(session.peerId) ?? 0)) {
       return this.#run(lane, session);
@@ -260,7 +271,9 @@ export class TaskClient implements CallOwner {
     this.#ask(lane);
   }
 
-  /** An argument that has to be made again needs a worker itself: this one is for others meanwhile. */
+  /**
+   * Making an argument again needs a worker itself, so this worker is given to others meanwhile.
+   */
   #remaking(call: Call): boolean {
     if (!call.dependencies.some(({ outcome }) => outcome?.away?.isLost?.() === true)) return false;
     this.#parked.add(call);

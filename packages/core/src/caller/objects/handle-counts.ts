@@ -1,6 +1,8 @@
 /**
- * The lives of actors whose handles are here: each is an object of the actor's creator that every handle holds, so an actor is out of scope when
- * nobody holds its life any more. A weak handle holds none, and is counted by itself: what is kept for the handles of an actor goes with the last.
+ * Counts the actors whose handles are here. Every handle holds the life of its actor, an object of
+ * the actor's creator, so an actor is out of scope when nobody holds its life any more. A weak
+ * handle holds no life and is counted by itself: state kept for the handles of an actor goes with
+ * the last of them.
  */
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import { IdleCollector } from "./idle-collector.ts";

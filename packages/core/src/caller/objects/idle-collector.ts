@@ -1,8 +1,10 @@
 /**
- * Collects garbage from time to time in a thread that holds what others wait to have back: borrowed refs and handles.
+ * Collects garbage from time to time in a thread that holds what others wait to have back: borrowed
+ * refs and handles.
  *
- * The counts of refs and handles follow the collector, and a thread without much to do has no reason to run it; an actor would live, and a big value
- * stay, until it does. So it runs after a second in which there was something to do, and takes 2 % of the time at most.
+ * Counts of refs and handles follow the collector, and a thread without much to do has no reason to
+ * run it; until it does, an actor would live, and a big value stay. So it runs after a second in
+ * which there was something to do, and takes 2 % of the time at most.
  */
 import { performance } from "node:perf_hooks";
 import { outsideTasks } from "../waits/task-scope.ts";

@@ -1,8 +1,10 @@
 /**
- * How big results were made, so that they can be made again when the process that kept them is gone: Ray's lineage.
+ * How big results were made, so that they can be made again when the process that kept them is
+ * gone: Ray's lineage.
  *
- * A recipe holds the call and its ingredients: small values themselves, others by their own recipes, so that it keeps no big value alive. It lives as long as
- * the result, or what was made from it. All recipes together take at most `maxBytes`; then the older half is forgotten.
+ * A recipe holds the call and its ingredients: small values themselves, others by their own
+ * recipes, so that it keeps no big value alive. It lives as long as the result, or a result made
+ * from it. All recipes together take at most `maxBytes`; then the older half is forgotten.
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
 import type { FailureData } from "../../protocol/failure.ts";
@@ -16,7 +18,7 @@ import type { CallArguments } from "../calls/call-arguments.ts";
 import { Call, type CallOwner } from "../calls/call.ts";
 import { inlineBytes } from "./located.ts";
 
-/** Of a call's owner, what it takes to make the call again. */
+/** The owner of a call, if it can make the call again. */
 export interface Resubmitter extends CallOwner {
   submit(call: Call): void;
 }
@@ -31,7 +33,7 @@ export interface LineageLink {
 /** Ray's figure. */
 export const maxLineageBytes: number = 1024 ** 3;
 
-/** What a recipe takes itself, about: a chain of a million small calls is not free. */
+/** Rough memory of a recipe itself: a chain of a million small calls is not free. */
 const recipeBytes = 1024;
 
 interface Ingredient {
@@ -102,7 +104,10 @@ export class Lineage {
     if (this.#bytes > this.#maxBytes) this.#forgetHalf();
   }
 
-  /** Makes the value of `entry` again, with what it takes. Resolves when it is there, or has failed. */
+  /**
+   * Makes the value of `entry` again, with its ingredients. Resolves when it is there, or has
+   * failed.
+   */
   async remake(entry: ObjectEntry, loss: Error): Promise<void> {
     await this.#remake(entry, this.#recipes.get(entry), loss);
   }

@@ -1,9 +1,10 @@
 /**
- * A big result that stayed on the host that made it, a process of its own: its owner gets what stands for it, and whoever needs the value pulls it from
- * there, once.
+ * A big result that stayed on the host that made it, a process of its own. Its owner gets a stub,
+ * and a runtime that needs the value pulls it from there, once.
  *
- * The value is an object of that host, counted by its ledger like any other: what stands for it holds a ref to it, and so keeps it there. What is
- * passed on holds a ref to the owner's object too: a holder that finds the host gone asks the owner, which can have it made again.
+ * The value is an object of that host, counted by its ledger like any other: the stub holds a ref
+ * to it, and so keeps it there. A stub that is passed on holds a ref to the owner's object too: a
+ * holder that finds the host gone asks the owner, which can have the value made again.
  */
 import type { Encoded } from "../../protocol/codec.ts";
 import { ObjectFetchTimedOutError, ObjectLostError, RaySystemError } from "../../shared/errors.ts";
@@ -18,7 +19,7 @@ export const inlineBytes: number = 100 * 1024;
 /** As in Ray. */
 const fetchTimeoutMs: number = 10 * 60 * 1000;
 
-/** What travels in place of the value. */
+/** The stub that travels in place of the value. */
 export interface StandIn {
   readonly kept: ObjectRef;
   readonly byteLength: number;
@@ -97,7 +98,9 @@ export class Located implements Away {
     if (found.ok && found.value !== undefined) return this.#link.arrived(entry, found.value);
     const object = this.#object === undefined ? undefined : entryOf(this.#object);
     if (object === undefined) return this.#link.remake(entry, this.#loss(entry, found));
-    // It may be made again: that takes a CPU, which a task that waits for its argument here must not hold.
+    // The value may be made again: that takes a CPU, which a task that waits for its argument here
+    // must not hold.
+    // must not hold.
     const endWaiting = this.#link.waiting.begin("the fetch of an argument", [object]);
     const whole = await this.#link.fetchWhole(object);
     endWaiting();

@@ -1,7 +1,8 @@
 /**
  * Objects between runtimes: asks owners for values and counts, answers those who ask us.
  *
- * An owner that is dead takes its counts along, and its objects fail with OwnerDiedError; one that cannot be reached is asked again (question.ts).
+ * A dead owner takes its counts along, and its objects fail with OwnerDiedError; an owner that
+ * cannot be reached is asked again (question.ts).
  */
 import { ObjectStoreFullError, ReferenceCountingError } from "../../shared/errors.ts";
 import { messageOf, type ObjectEntry, type Outcome } from "../../store/object-entry.ts";
@@ -12,7 +13,7 @@ import type { Objects } from "./objects.ts";
 import { Question } from "./question.ts";
 import type { Sessions } from "./sessions.ts";
 
-/** Parts of the runtime; asked when they are first needed, because they need the exchange themselves. */
+/** Parts of the runtime, as functions, because these parts need the exchange themselves. */
 export interface ExchangeParts {
   readonly id: string;
   readonly sessions: () => Sessions;

@@ -1,9 +1,10 @@
 /**
- * How many bytes of other runtimes' values are on their way into this one at once: a value that comes in parts waits until there is room for it. One that is
- * more than that comes alone.
+ * Bounds how many bytes of other runtimes' values are on their way into this one: a value that
+ * comes in parts waits until there is room for it. A value beyond the bound comes alone.
  *
- * A peer of which no part came for a while (its thread never goes on, its process is stopped) keeps nobody waiting: what it sends has no room until a part comes
- * again, and of what it is asked for besides nothing begins before that.
+ * A peer from which no part arrives for a while (its thread never goes on, its process is stopped)
+ * keeps nobody waiting: its values take no room until a part arrives again, and nothing more is
+ * begun with it before that.
  */
 import type { Room } from "../../rpc/part-transfers.ts";
 import { Fifo } from "../../shared/fifo.ts";
@@ -16,11 +17,11 @@ interface Waiting {
 
 /** One that sends something. */
 interface Sender {
-  /** Of what it sends. */
+  /** Bytes of the values that it sends. */
   bytes: number;
   pulls: number;
   cameAt: number;
-  /** What waits for it while nothing comes. */
+  /** Requests to it that wait while nothing arrives. */
   stalled: Waiting[] | undefined;
 }
 
@@ -29,7 +30,7 @@ export class Pulls {
   readonly #patienceMs: number;
   readonly #waiting: Fifo<Waiting> = new Fifo();
   readonly #senders: Map<object, Sender> = new Map();
-  /** Of those that are not stalled. */
+  /** Bytes of the senders that are not stalled. */
   #bytes = 0;
   #isBeginning = false;
   #watch: NodeJS.Timeout | undefined;
@@ -85,7 +86,9 @@ export class Pulls {
         sender.bytes -= bytes;
         if (sender.stalled === undefined) this.#bytes -= bytes;
         if (sender.pulls > 0) return this.#next();
-        // A stalled one that sends nothing any more is gone: what waits for it ends where it begins.
+        // A stalled sender without values is gone: requests that wait for it fail when they are
+        // begun.
+        // begun.
         this.#senders.delete(peer);
         this.#goOn(sender);
       },

@@ -1,8 +1,11 @@
 /**
- * What is asked of the owner of an object: its value. When the way to the owner is lost, it is asked again over a new one.
+ * Asks the owner of an object for its value. When the connection to the owner is lost, it asks
+ * again over a new one.
  *
- * Ends once: with the answer; with OwnerDiedError when the directory says that the owner is dead, or SessionEndedError when all is over; or, while that lives, when no new way is found in
- * `outOfReachMs`. A value that breaks the way it comes by does not break a third one.
+ * It ends once: with the answer; with OwnerDiedError when the directory says that the owner is
+ * dead; with SessionEndedError when the session is over; or, while the owner lives, when no new
+ * connection is found in `outOfReachMs`. A value that breaks the connection it comes by does not
+ * break a third one.
  */
 import type { Encoded } from "../../protocol/codec.ts";
 import type { Answer } from "../../protocol/message.ts";
@@ -17,7 +20,7 @@ import {
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import { outOfReachMs } from "../calls/client-link.ts";
 
-/** Of the waits between tries, each twice the one before. */
+/** Waits between tries, each twice the one before. */
 const pauseMs = { first: 20, longest: 1000 } as const;
 
 export interface QuestionLink {
@@ -107,7 +110,7 @@ export class Question {
       isOver = true;
       this.#asker.fail(ownerDeath(this.#object.id, cause));
     });
-    // Whoever waits for the answer keeps the thread alive.
+    // The code that waits for the answer keeps the thread alive.
     setTimeout(() => {
       if (isOver) return;
       endWatching();

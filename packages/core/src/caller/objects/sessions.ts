@@ -1,9 +1,11 @@
 /**
- * The sessions of a runtime with its peers, made when first needed; what peers ask about objects is answered here.
+ * The sessions of a runtime with its peers, made when first needed; peers' questions about objects
+ * are answered here.
  *
- * A session that ends says nothing of its peer, which may live and be reached again: what it holds it holds until the directory says that it is dead. Of
- * several sessions with one peer, calls and fetches go over the newest, and counts of references over the first as long as it lives: a count that is lowered
- * must not overtake one that was raised.
+ * The end of a session says nothing of the peer, which may live and be reached again: it holds its
+ * objects until the directory says that it is dead. Of several sessions with one peer, calls and
+ * fetches go over the newest, and counts of references over the first as long as it lives: a
+ * lowered count must not overtake a raised one.
  */
 import type { Directory } from "../../rpc/directory.ts";
 import type { CallMessage } from "../../rpc/incoming-calls.ts";
@@ -128,13 +130,16 @@ export class Sessions {
     if (![...this.#open].some((other) => other.peerId === peerId)) this.#follow(peerId);
   }
 
-  /** What was said of references may not have arrived. */
+  /** Changes of reference counts may have been lost with the session. */
   #lostCounts(peerId: string): void {
     this.#counted.delete(peerId);
     this.#parts.objects.store.wayLost(peerId);
   }
 
-  /** A peer without a session to us has what it holds until the directory knows of its death, which may be long ago. */
+  /**
+   * A peer without a session to us holds its objects until the directory knows of its death, which
+   * may be long ago.
+   */
   #follow(peerId: string): Set<(cause: DeathCause) => void> {
     const known = this.#followed.get(peerId);
     if (known !== undefined) return known;
@@ -152,7 +157,10 @@ export class Sessions {
     return watchers;
   }
 
-  /** Calls back when the directory says that the peer is dead, or this runtime ends; at once if it has. Returns the end of that wish. */
+  /**
+   * Calls back when the directory says that the peer is dead, or this runtime ends; at once if it
+   * has. Returns how to stop watching.
+   */
   whenDead(peerId: string, watcher: (cause: DeathCause) => void): () => void {
     if (this.#ended !== undefined) {
       watcher(this.#ended);
@@ -168,7 +176,10 @@ export class Sessions {
     objects.store.dropHolder(peerId, cause, (error) => values.describe(error));
   }
 
-  /** The one with that peer, which the directory connects us to if there is none. Rejects when it is gone. */
+  /**
+   * The session with that peer, which the directory connects us to if there is none. Rejects when
+   * the peer is gone.
+   */
   async with(peerId: string): Promise<Session> {
     const known = this.#known.get(peerId);
     if (known !== undefined && !isCut(known)) return known.session;
@@ -187,13 +198,16 @@ export class Sessions {
     }
   }
 
-  /** The one that counts of references go over. Rejects when the peer cannot be reached, and they are lost. */
+  /**
+   * The session that counts of references go over. Rejects when the peer cannot be reached, and the
+   * counts are lost.
+   */
   forCounts(peerId: string): Promise<Session> {
     const counted = this.#counted.get(peerId);
     if (counted !== undefined && !isCut(counted)) return counted.session;
     if (counted !== undefined) this.#lostCounts(peerId);
     const connected = this.with(peerId);
-    // The promise that whoever comes next is given, too: what waits for another one might be overtaken.
+    // Later callers get this promise, too: a caller that waited for another one might be overtaken.
     const way = this.#known.get(peerId);
     if (way === undefined) return connected;
     connected.catch(() => undefined);

@@ -1,8 +1,9 @@
 /**
- * Looks for waits of calls and tasks that may wait for themselves, and names them to whoever can prove it.
+ * Looks for waits of calls and tasks that may wait for themselves, and reports them to the part
+ * that can prove it.
  *
- * No call costs anything: a timer runs while an execution waits without an end of its own, and only what waits for so long is looked at, ever less often.
- * The timer keeps no process alive, and belongs to no task.
+ * Calls pay nothing: a timer runs while an execution waits without a time limit, and looks only at
+ * waits that last, ever less often. The timer keeps no process alive, and belongs to no task.
  */
 import type { StuckWatch } from "./stuck.ts";
 import { outsideTasks, type TaskScope } from "./task-scope.ts";

@@ -1,7 +1,9 @@
 /**
- * Why an object is not ready yet, in words: what its call waits for, what the actor or worker that has it is doing, and so on for its arguments.
+ * Why an object is not ready yet, in words: the reason its call waits, what its actor or worker is
+ * doing, and so on for its arguments.
  *
- * Asks the directory, and through it hosts; whoever does not answer in time is said to be silent, which is an answer, too.
+ * Asks the directory, and through it hosts; a host that does not answer in time is said to be
+ * silent, which is an answer, too.
  */
 import type { ActorStatus, Directory } from "../../rpc/directory.ts";
 import { assertNever } from "../../shared/errors.ts";
@@ -11,7 +13,7 @@ import { StreamState } from "../stream.ts";
 import type { Wait } from "./stuck.ts";
 import type { Waitable } from "./waitable.ts";
 
-/** What an explanation needs of the runtime that waits. */
+/** The parts of the waiting runtime that an explanation needs. */
 export interface ExplainLink {
   readonly id: string;
   readonly directory: Directory;
@@ -131,7 +133,7 @@ async function explainQueued(link: ExplainLink, call: Call, depth: number): Prom
   return `${position}; ${describeActor(await statusOf(link, call))}`;
 }
 
-/** What a directory says of an actor, as one clause. */
+/** A directory's answer about an actor, as one clause. */
 export function describeActor(status: ActorStatus | undefined): string {
   if (status === undefined) return "the directory does not know its actor";
   const name = `actor ${status.className} (${status.actorId})`;

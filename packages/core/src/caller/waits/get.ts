@@ -1,7 +1,8 @@
 /**
- * `get` and `wait` over entries: who is ready, in what order, until when.
+ * `get` and `wait` over entries: which are ready, in what order, until when.
  *
- * `get` of a list fails with the first failure and does not wait for the rest. `wait` never fails for a failed object: it is ready.
+ * `get` of a list fails with the first failure and does not wait for the rest. `wait` never fails
+ * for a failed object: it is ready.
  */
 import type { FailureData } from "../../protocol/failure.ts";
 import { DeadlockError, GetTimeoutError } from "../../shared/errors.ts";
@@ -9,19 +10,24 @@ import type { ObjectEntry } from "../../store/object-entry.ts";
 import type { Caller } from "../caller.ts";
 import type { Waitable } from "./waitable.ts";
 
-/** How long a wait may take, what ends it before, and from when on it is told of; undefined: as all others. */
+/**
+ * How long a wait may take, what ends it early, and when it is warned of; undefined: as by default.
+ */
 export interface Patience {
   readonly timeoutMs?: number | undefined;
   readonly stuckWarningMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What the code was given that asked. */
+/** The promise that the asking code was given. */
 export interface Asked {
   answer?: Promise<unknown>;
 }
 
-/** That a get waits for itself is no failure of a method that awaits something else, and never looks at it. */
+/**
+ * A get that waits for itself is no failure of a method that awaits something else and never looks
+ * at the get.
+ */
 function overlookDeadlock({ answer }: Asked, reason: Error): void {
   if (reason instanceof DeadlockError) answer?.catch(() => undefined);
 }
@@ -107,7 +113,10 @@ export function getValues(
   });
 }
 
-/** Resolves when so many of them are ready, or after `timeoutMs`. Rejects when the task that waits is cancelled. */
+/**
+ * Resolves when this many are ready, or after `timeoutMs`. Rejects when the task that waits is
+ * cancelled.
+ */
 export function waitReady(
   caller: Caller,
   waitables: readonly Waitable[],
@@ -168,7 +177,10 @@ function errorOf(caller: Caller, failure: FailureData): unknown {
   }
 }
 
-/** What a signal was aborted with, as everything says it that takes signals: an AbortError if nothing else was given. */
+/**
+ * The reason that a signal was aborted with, as every API that takes signals gives it: an
+ * AbortError if nothing else was given.
+ */
 function reasonOf(signal: AbortSignal | undefined): Error {
   return signal?.reason as Error;
 }

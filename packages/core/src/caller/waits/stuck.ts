@@ -1,8 +1,9 @@
 /**
- * Finds what waits for too long in `get`, in `wait` or for the next item of a stream, and tells each of them once.
+ * Finds waits that last too long in `get`, in `wait` or for the next item of a stream, and warns of
+ * each of them once.
  *
- * A list in order of time and one timer for its first: a wait that ends early costs a few pointers, and no wait at all costs no timer.
- * The timer keeps no process alive.
+ * A list in order of time and one timer for its first: a wait that ends early costs a few pointers,
+ * and no wait at all costs no timer. The timer keeps no process alive.
  */
 import { sharedMs } from "../../shared/clock.ts";
 import { currentTask, type Stop, type TaskScope } from "./task-scope.ts";
@@ -40,7 +41,10 @@ export class Wait {
   isTold = false;
   previous: Wait | undefined = undefined;
   next: Wait | undefined = undefined;
-  /** Tells of this one alone, where it has a time of its own; undefined: it has none, null: never to be told of. */
+  /**
+   * A timer of its own, where the wait has a time of its own; undefined: it has none, null: it is
+   * never warned of.
+   */
   alarm: NodeJS.Timeout | null | undefined = undefined;
 
   constructor(
@@ -84,7 +88,7 @@ export class StuckWatch {
     this.#tell = tell;
   }
 
-  /** Whoever begins one ends it. */
+  /** The code that begins a wait ends it. */
   begin(what: string, waitables: readonly Waitable[], how: WaitHow): Wait {
     const wait = new Wait(this.#count++, what, waitables, performance.now(), how);
     const { stuckWarningMs: afterMs } = how;

@@ -1,8 +1,8 @@
 /**
  * Which call or task the running code belongs to.
  *
- * Known by async context for code that goes on after its method has returned; for a synchronous method by a plain variable, which costs
- * next to nothing.
+ * Code that goes on after its method has returned is known by its async context; a synchronous
+ * method by a plain variable, which costs next to nothing.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Assignment } from "../../rpc/demand.ts";
@@ -16,22 +16,25 @@ export interface TaskScope {
   /** The call's own name, or `Class.method`. */
   readonly taskName: string;
   readonly functionName: string;
-  /** Of a task that no actor runs: undefined. */
+  /** Undefined for a task that no actor runs. */
   readonly actor: ActorScope | undefined;
   readonly assignment: Assignment;
   /** Aborted when the call is cancelled. */
   readonly signal: AbortSignal;
   /** Looks now, even while this thread was not free to hear of it. */
   isCancelled(): boolean;
-  /** Its code waits for something of the runtime: `stop` is called when it is cancelled. Returns the end of that wait. */
+  /**
+   * Its code waits for the runtime: `stop` is called when it is cancelled. Returns how to end that
+   * wait.
+   */
   waits(stop: Stop): () => void;
-  /** The cancellation, if it came while its code waited for nothing of the runtime: once, for the next that it waits for. */
+  /** A cancellation that came while its code waited for nothing: given once, to the next wait. */
   takeInterruption(): TaskCancelledError | undefined;
   /** Ends its actor when what runs has ended; this call has no value then. */
   exitActor(message: string): void;
 }
 
-/** Ends a wait before what it waits for is there: its task was cancelled, or the session has ended. */
+/** Ends a wait early: its task was cancelled, or the session has ended. */
 export type Stop = (reason: Error) => void;
 
 /** The actor that runs a call. */
@@ -45,14 +48,17 @@ export interface ActorScope {
   exit(cause: DeathCause): void;
 }
 
-/** A call that runs right now and is over when its function returns; its scope is made when somebody asks. */
+/**
+ * A call that runs right now and is over when its function returns; its scope is made when somebody
+ * asks.
+ */
 export interface SyncTask {
   scope(): TaskScope;
 }
 
 interface CurrentTask {
   sync: SyncTask | undefined;
-  /** What `enterScope` has entered, until the turn leaves it. */
+  /** The scope that `enterScope` has entered, until the turn leaves it. */
   entered: TaskScope | undefined;
   readonly storage: AsyncLocalStorage<TaskScope>;
 }
@@ -68,9 +74,13 @@ export function currentTask(): TaskScope | undefined {
   return current.sync === undefined ? current.storage.getStore() : current.sync.scope();
 }
 
-/** Called by what is about to wait, or would if it were not ready. @throws TaskCancelledError when the task was cancelled while it waited for nothing of ours */
+/**
+ * Call it before a wait, also where nothing has to be waited for.
+ *
+ * @throws TaskCancelledError when the task was cancelled while it waited for nothing
+ */
 export function checkInterrupted(): void {
-  // What holds the thread was not cancelled, or has heard of it.
+  // The method that holds the thread was not cancelled, or has heard of it.
   if (current.sync !== undefined) return;
   const interruption = current.storage.getStore()?.takeInterruption();
   if (interruption !== undefined) throw interruption;
@@ -81,7 +91,10 @@ export function asTask<T>(scope: TaskScope, work: () => T): T {
   return current.storage.run(scope, work);
 }
 
-/** From now on what this turn does, and what it starts, belongs to that scope, until `leaveScope`. Returns whether it did not before. */
+/**
+ * Everything that this turn does and starts belongs to that scope, until `leaveScope`. Returns
+ * false if it did already.
+ */
 export function enterScope(scope: TaskScope): boolean {
   // Looked up in a variable, which is free: each call asks.
   if (current.entered === scope) return false;
@@ -95,12 +108,18 @@ export function leaveScope(): void {
   current.storage.enterWith(undefined as never);
 }
 
-/** Runs `work` so that what it starts belongs to no task: it is the runtime's own, and must not hold a task in memory. */
+/**
+ * Runs `work` so that what it starts belongs to no task: it is the runtime's own, and must not hold
+ * a task in memory.
+ */
 export function outsideTasks<T>(work: () => T): T {
   return current.storage.exit(work);
 }
 
-/** For a function that is over when it returns: what it starts for later does not belong to the task. Much cheaper than `asTask`. */
+/**
+ * For a function that is over when it returns: work that it starts for later does not belong to the
+ * task. Much cheaper than `asTask`.
+ */
 export function setSyncTask(task: SyncTask | undefined): void {
   current.sync = task;
 }

@@ -1,7 +1,9 @@
 /**
- * What this runtime knows of who waits for whom, as nodes of the graph of waits: its calls and objects, and the actors that it is about to create.
+ * This runtime's part of the graph of waits: its calls and objects, and the actors that it is about
+ * to create.
  *
- * Looked up when somebody asks. What a call needs that is of this runtime comes along with it, because nobody else could name it.
+ * Looked up when somebody asks. Nodes of this runtime that a call needs come along with it, because
+ * nobody else could name them.
  */
 import { freeNode, nodeId, partsOfNode, type WaitNode } from "../../rpc/wait-graph.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
@@ -31,7 +33,7 @@ export class WaitNodes {
     return node;
   }
 
-  /** What another runtime asks for; free if it is not known here. */
+  /** A node that another runtime asks for; free if it is not known here. */
   find(id: string): WaitNode {
     const { kind, key } = partsOfNode(id);
     const { store } = this.#caller.objects;

@@ -4,6 +4,9 @@ export interface Waitable {
   /** Calls back once when it is ready: at once if it is. */
   watch(watcher: () => void): void;
   unwatch(watcher: () => void): void;
-  /** The number of the last `wait` that was given it: finds one that stands twice in a list without a table of the list. */
+  /**
+   * The number of the last `wait` it was given to: finds an entry that stands twice in a list
+   * without a table of the list.
+   */
   wave: number;
 }

@@ -1,6 +1,7 @@
 /**
- * Knows which tasks wait for an answer, tells when one begins to and when it waits for nothing more, stops what a cancelled one waits for and, at the end of
- * the session, all of them, and watches for those that wait too long. Code that belongs to no task counts as one.
+ * Knows which tasks wait for an answer, and reports the begin and the end of their waits. It stops
+ * the waits of a cancelled task and, at the end of the session, all of them, and watches for waits
+ * that last too long. Code that belongs to no task counts as one.
  */
 import type { TaskEvents } from "../../inside/task-events.ts";
 import { clockMs, sharedMs } from "../../shared/clock.ts";
@@ -58,9 +59,10 @@ export class Waiting {
   }
 
   /**
-   * Returns the end of this wait; call it once.
+   * Returns how to end this wait; call it once.
    *
-   * @param how its `stop` is called when the task is cancelled that waits, when the session ends, and when it waits for itself
+   * @param how its `stop` is called when the waiting task is cancelled, when the session ends, and
+   * when it waits for itself
    * @throws SessionEndedError when nothing will be ready any more
    */
   begin(what: string, waitables: readonly Waitable[], how: WaitHow = {}): () => void {
@@ -88,7 +90,10 @@ export class Waiting {
     return work.finally(() => this.#remove(task));
   }
 
-  /** Waits for an answer about the session, which keeps the process alive as any wait does, and lends nobody's CPU. */
+  /**
+   * Waits for an answer about the session. That keeps the process alive as any wait does, and lends
+   * nobody's CPU.
+   */
   async asking<T>(answer: Promise<T> | T): Promise<T> {
     if (this.#ended !== undefined) throw endedIn("a question about the session", this.#ended);
     this.#asking += 1;
@@ -104,7 +109,7 @@ export class Waiting {
     }
   }
 
-  /** Everything that waits rejects with SessionEndedError, and so does what begins to wait later. */
+  /** Every wait rejects with SessionEndedError, and so does every later one. */
   end(why: string): void {
     this.#ended ??= why;
     for (const reject of this.#askers) reject(endedIn("a question about the session", why));
