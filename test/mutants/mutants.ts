@@ -246,9 +246,9 @@ const core: readonly Row[] = [
   ],
   [
     "retry-behind",
-    "core/src/caller/calls/actor-client",
-    '    if (this.#state.kind === "dead") return call.fail(this.#state.failure);\n    if (call.isAgain) place(call);',
-    '    if (this.#state.kind === "dead") return call.fail(this.#state.failure);\n    if (call.isAgain && call.unresolved < 0) place(call);',
+    "core/src/caller/calls/actor/call-queues",
+    "    if (!call.isAgain) return",
+    "    if (!call.isAgain || call.unresolved === 0) return",
     "a call that is tried again waits for the one that waits for it",
     "packages/cluster/test/simulation.test.ts",
   ],

@@ -8,7 +8,6 @@
 import type { Encoded } from "../../protocol/codec.ts";
 import { type FailureData, isOfClass } from "../../protocol/failure.ts";
 import type { Answer, Route } from "../../protocol/message.ts";
-import type { Demand } from "../../rpc/demand.ts";
 import type { ActorInfo, WorkerRequest } from "../../rpc/directory.ts";
 import type { CallArguments } from "./call-arguments.ts";
 import type { ClientLink } from "./client-link.ts";
@@ -55,6 +54,12 @@ export interface Returns {
  */
 export type Stage = "arguments" | "actor" | "worker" | "credit" | "turn" | "sent";
 
+/**
+ * How a call was lost that was sent: by its session, for a reason; "gone": its actor ended before
+ * it did; "absent": its actor is not where it arrived, so it never started.
+ */
+export type HowLost = DeathCause | "gone" | "absent";
+
 export interface CallOwner {
   readonly link: ClientLink;
   /** The actor that is called, if one is. */
@@ -63,23 +68,13 @@ export interface CallOwner {
   queueFor(plan: CallPlan): Fifo<Call>;
   /** Why a call was not sent, though its arguments are ready. */
   stageOf(call: Call): Stage;
-  /** The demand of a task on its worker. */
-  demandOf(call: Call): Demand | undefined;
   /** It has its answer. Called once. */
   settled(call: Call): void;
   /** It failed and is to be tried again. */
   again(call: Call): void;
-  lost(call: Call, reason: DeathCause): void;
-  gone(call: Call): void;
-  /** It came to where its actor is not, or not any more, and so never started. */
-  absent(call: Call): void;
+  lost(call: Call, how: HowLost): void;
   /** It was cancelled before it was sent. */
   withdrawn(call: Call): void;
-  /**
-   * A call that is cancelled keeps its place on the other side until its code has ended, though its
-   * caller is told at once.
-   */
-  readonly keepsPlace: boolean;
   /** Ends its worker. @throws InvalidOptionError where that is not allowed */
   force(call: Call): void;
 }
@@ -180,9 +175,8 @@ export class Call implements Pending, Producer {
       case "failure":
         return this.#reject(answer.error);
       case "gone":
-        return this.owner.gone(this);
       case "absent":
-        return this.owner.absent(this);
+        return this.owner.lost(this, answer.kind);
       case "cancelled":
         return this.#cancelled();
       default:
@@ -259,7 +253,8 @@ export class Call implements Pending, Producer {
       return this.owner.withdrawn(this);
     }
     this.session.send({ kind: "cancel", id: this.id, recursive });
-    if (!this.owner.keepsPlace) return;
+    // An actor keeps its own place for a cancelled call; a task keeps its worker until its code ends.
+    if (this.plan.worker === undefined) return;
     this.#keepsPlace = true;
     this.#failCancelled();
     // It may still be ended by force.

@@ -3,13 +3,13 @@ import type { Encoded } from "../../protocol/codec.ts";
 import type { FailureData } from "../../protocol/failure.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import type { Returns } from "./call.ts";
-import type { Objects } from "../objects/objects.ts";
+import type { ClientObjects } from "./client-link.ts";
 
 export class ManyReturns implements Returns {
   readonly entries: readonly ObjectEntry[];
-  readonly #objects: Objects;
+  readonly #objects: ClientObjects;
 
-  constructor(entries: readonly ObjectEntry[], objects: Objects) {
+  constructor(entries: readonly ObjectEntry[], objects: ClientObjects) {
     this.entries = entries;
     this.#objects = objects;
   }

@@ -5,12 +5,11 @@
  * and given back when there is none. A worker that dies costs its task one of `maxRetries`; used
  * up, the task fails with WorkerCrashedError.
  */
-import type { Demand } from "../../rpc/demand.ts";
 import type { WorkerLease, WorkerRequest } from "../../rpc/directory.ts";
 import type { Session } from "../../rpc/session.ts";
 import { type DeathCause, RaySystemError, taskDeath } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
-import type { Call, CallOwner, CallPlan, Stage } from "./call.ts";
+import type { Call, CallOwner, CallPlan, HowLost, Stage } from "./call.ts";
 import type { ClientLink } from "./client-link.ts";
 
 /** Tasks that need the same of their worker share leases. */
@@ -48,7 +47,6 @@ const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
 export class TaskClient implements CallOwner {
   readonly link: ClientLink;
   readonly info: undefined = undefined;
-  readonly keepsPlace: boolean = true;
   /**
    * Lanes with unanswered tasks. Others are removed, because every placement group makes new ones.
    */
@@ -102,10 +100,6 @@ export class TaskClient implements CallOwner {
     return "worker";
   }
 
-  demandOf(call: Call): Demand | undefined {
-    return this.#laneOf.get(call.queue)?.worker.demand;
-  }
-
   /** Tasks that were not sent. */
   *calls(): Iterable<Call> {
     for (const lane of this.#lanes.values()) yield* lane.ready;
@@ -130,7 +124,11 @@ export class TaskClient implements CallOwner {
     if (session !== undefined) this.#next(this.#lane(call), session);
   }
 
-  lost(call: Call, reason: DeathCause): void {
+  lost(call: Call, how: HowLost): void {
+    const reason: DeathCause =
+      typeof how === "string"
+        ? { kind: "unreachable", message: "its worker takes no more tasks" }
+        : how;
     const hostId = call.session?.peerId;
     call.session = undefined;
     if (hostId !== undefined) this.#release(hostId);
@@ -140,14 +138,6 @@ export class TaskClient implements CallOwner {
     } else {
       call.fail(this.link.values.describe(taskDeath(call.entry.label, reason)));
     }
-  }
-
-  gone(call: Call): void {
-    this.lost(call, { kind: "unreachable", message: "its worker takes no more tasks" });
-  }
-
-  absent(call: Call): void {
-    this.gone(call);
   }
 
   /** The directory is not to keep room for what nobody will run. */

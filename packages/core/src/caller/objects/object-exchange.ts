@@ -4,21 +4,32 @@
  * A dead owner takes its counts along, and its objects fail with OwnerDiedError; an owner that
  * cannot be reached is asked again (question.ts).
  */
+import type { Encoded } from "../../protocol/codec.ts";
 import { ObjectStoreFullError, ReferenceCountingError } from "../../shared/errors.ts";
 import { messageOf, type ObjectEntry, type Outcome } from "../../store/object-entry.ts";
 import type { StoreLink } from "../../store/store.ts";
 import type { Session } from "../../rpc/session.ts";
 import type { Values } from "../values.ts";
-import type { Objects } from "./objects.ts";
-import { Question } from "./question.ts";
-import type { Sessions } from "./sessions.ts";
+import { Question, type QuestionLink } from "./question.ts";
+
+/** See Sessions. */
+export interface ExchangeSessions extends QuestionLink {
+  forCounts(peerId: string): Promise<Session>;
+}
+
+/** See Objects. */
+export interface ExchangeObjects {
+  settle(entry: ObjectEntry, value: Encoded): void;
+  bringing(entries: readonly ObjectEntry[], resume: () => void): boolean;
+  bringingHere(entries: readonly ObjectEntry[], resume: () => void): boolean;
+}
 
 /** Parts of the runtime, as functions, because these parts need the exchange themselves. */
 export interface ExchangeParts {
   readonly id: string;
-  readonly sessions: () => Sessions;
+  readonly sessions: () => ExchangeSessions;
   readonly values: () => Values;
-  readonly objects: () => Objects;
+  readonly objects: () => ExchangeObjects;
 }
 
 export class ObjectExchange implements StoreLink {

@@ -18,7 +18,9 @@ import {
   type RayError,
 } from "../../shared/errors.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
-import { outOfReachMs } from "../calls/client-link.ts";
+
+/** How long the directory has to say that a host which cannot be reached is dead. */
+export const outOfReachMs: number = 5000;
 
 /** Waits between tries, each twice the one before. */
 const pauseMs = { first: 20, longest: 1000 } as const;

@@ -95,7 +95,7 @@ async function explainArgument(link: ExplainLink, call: Call, depth: number): Pr
 
 /** A task without a worker. */
 async function explainWorker(link: ExplainLink, call: Call): Promise<string> {
-  const demand = call.owner.demandOf(call);
+  const demand = call.plan.worker?.demand;
   const place = `it is number ${placeOf(call) + 1} of the tasks that wait for a worker`;
   const reason = demand === undefined ? undefined : await link.directory.whyWaiting(demand);
   return reason === undefined ? place : `${place}; the first of them ${reason}`;

@@ -1,0 +1,118 @@
+/** One life of an actor, as calls reach it: over which session, and with how much room. */
+import type { Route } from "../../../protocol/message.ts";
+import type { Lane } from "../../../rpc/lane.ts";
+import type { Session } from "../../../rpc/session.ts";
+import type { DeathCause } from "../../../shared/errors.ts";
+import type { Call } from "../call.ts";
+
+export interface ActorPlace {
+  readonly session: Session;
+  /** The actor's own id. */
+  readonly target: string;
+  readonly incarnation: number;
+  /** Calls of the actor that may run together. */
+  readonly concurrency: number;
+}
+
+export class ActorLife {
+  readonly session: Session;
+  readonly incarnation: number;
+  readonly #target: string;
+  readonly #concurrency: number;
+  readonly #lane: Lane;
+  readonly #unwatch: () => void;
+  /** Routes of a handle that was given another id by getIfExists, and theirs to the actor. */
+  readonly #routes: WeakMap<Route, Route> = new WeakMap();
+  #sent = 0;
+  #isFull = false;
+  #hasAskedForCredit = false;
+  #endWatchingLane: (() => void) | undefined;
+  #isLeft = false;
+
+  constructor(place: ActorPlace, onClosed: (reason: DeathCause) => void) {
+    this.session = place.session;
+    this.incarnation = place.incarnation;
+    this.#target = place.target;
+    this.#concurrency = place.concurrency;
+    this.#lane = place.session.lanes.enter(place.target);
+    this.#unwatch = place.session.whenClosed(onClosed);
+  }
+
+  is(session: Session | undefined, incarnation: number): boolean {
+    return this.session === session && this.incarnation === incarnation;
+  }
+
+  /** Calls wait for room; `onRoom` is about to be called. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  /** Whether one more call may be sent. If not, `onRoom` is called once when that may be so. */
+  hasRoom(onRoom: () => void): boolean {
+    const hasRoom =
+      this.#lane.isFree(this.#concurrency) || this.session.requests.hasCredit(this.#concurrency);
+    if (!hasRoom) this.#waitForRoom(onRoom);
+    return hasRoom;
+  }
+
+  /** Sends a call whose arguments are ready; it fails instead if one of them failed. */
+  send(call: Call): void {
+    call.send(this.session, this.#routeOf(call.plan.route), this.incarnation);
+    if (call.session === undefined) return;
+    this.#sent += 1;
+    this.#lane.sent();
+  }
+
+  /** A call that was sent is under way no more. */
+  back(): void {
+    this.#sent -= 1;
+    this.#lane.back(1);
+  }
+
+  /** Nothing more is sent to it. Returns how many calls are under way. */
+  leave(): number {
+    if (this.#isLeft) return 0;
+    this.#isLeft = true;
+    this.#unwatch();
+    this.#stopWaiting();
+    const sent = this.#sent;
+    this.#sent = 0;
+    this.#lane.back(sent);
+    this.session.lanes.leave(this.#lane);
+    return sent;
+  }
+
+  #waitForRoom(onRoom: () => void): void {
+    const goOn = (): void => {
+      this.#stopWaiting();
+      onRoom();
+    };
+    this.#isFull = true;
+    // The session may be full of calls to other actors of its host, which may never end.
+    this.#endWatchingLane ??= this.#lane.watch(() => {
+      if (this.#lane.isFree(this.#concurrency)) goOn();
+    });
+    if (this.#hasAskedForCredit) return;
+    this.#hasAskedForCredit = true;
+    this.session.requests.whenCredit(this.#concurrency, () => {
+      this.#hasAskedForCredit = false;
+      if (!this.#isLeft) goOn();
+    });
+  }
+
+  #stopWaiting(): void {
+    this.#isFull = false;
+    this.#endWatchingLane?.();
+    this.#endWatchingLane = undefined;
+  }
+
+  #routeOf(route: Route): Route {
+    if (route.target === this.#target) return route;
+    let own = this.#routes.get(route);
+    if (own === undefined) {
+      own = { ...route, target: this.#target };
+      this.#routes.set(route, own);
+    }
+    return own;
+  }
+}

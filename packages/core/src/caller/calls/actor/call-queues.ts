@@ -1,0 +1,75 @@
+/** Calls to one actor that were not sent, in the order in which they are to be sent. */
+import type { FailureData } from "../../../protocol/failure.ts";
+import { Fifo } from "../../../shared/fifo.ts";
+import type { Call } from "../call.ts";
+
+export class CallQueues {
+  /** The queue of the default concurrency group. */
+  readonly #queue: Fifo<Call> = new Fifo();
+  readonly #groups: Map<string, Fifo<Call>> = new Map();
+  /** Calls to an unordered actor whose arguments are not ready. */
+  readonly #parked: Set<Call> = new Set();
+
+  of(group: string | undefined): Fifo<Call> {
+    if (group === undefined) return this.#queue;
+    let queue = this.#groups.get(group);
+    if (queue === undefined) {
+      queue = new Fifo();
+      this.#groups.set(group, queue);
+    }
+    return queue;
+  }
+
+  all(): Iterable<Fifo<Call>> {
+    return [this.#queue, ...this.#groups.values()];
+  }
+
+  *calls(): Iterable<Call> {
+    for (const queue of this.all()) yield* queue;
+    yield* this.#parked;
+  }
+
+  /**
+   * A call goes to the end of its queue. One that goes again is placed before the first that waits
+   * for an argument, because that argument may come of it.
+   */
+  place(call: Call): void {
+    if (!call.isAgain) return call.queue.push(call);
+    call.queue.insert(call, ({ unresolved, isSettled }) => unresolved > 0 && !isSettled);
+  }
+
+  /** A call waits beside its queue until its arguments are ready. */
+  park(call: Call): void {
+    this.#parked.add(call);
+  }
+
+  /** Returns whether the call was parked. */
+  unpark(call: Call): boolean {
+    return this.#parked.delete(call);
+  }
+
+  /** Each call in a queue has used up a try. Returns whether one of them has another. */
+  useTry(failure: FailureData): boolean {
+    let isWanted = false;
+    for (const queue of this.all()) {
+      for (const call of queue) {
+        if (call.isSettled) continue;
+        if (call.retriesLeft === 0) call.fail(failure);
+        else {
+          call.retriesLeft -= 1;
+          isWanted = true;
+        }
+      }
+    }
+    return isWanted;
+  }
+
+  fail(failure: FailureData): void {
+    for (const queue of this.all()) {
+      for (const call of queue.drain()) if (!call.isSettled) call.fail(failure);
+    }
+    const parked = [...this.#parked];
+    this.#parked.clear();
+    for (const call of parked) if (!call.isSettled) call.fail(failure);
+  }
+}
