@@ -44,7 +44,7 @@ const core: readonly Row[] = [
   ],
   [
     "pending-order",
-    "core/src/rpc/pending-table",
+    "core/src/rpc/session/pending-table",
     "(left, right) => (this.#sequences[left] ?? 0) - (this.#sequences[right] ?? 0),",
     "(left, right) => left - right,",
     "lost calls are tried again in another order",
@@ -52,7 +52,7 @@ const core: readonly Row[] = [
   ],
   [
     "pending-reused",
-    "core/src/rpc/pending-table",
+    "core/src/rpc/session/pending-table",
     "    this.#entries[id] = undefined;\n    this.#free.push(id);",
     "    this.#free.push(id);",
     "a call may be answered twice",
@@ -60,7 +60,7 @@ const core: readonly Row[] = [
   ],
   [
     "ledger-no-credit",
-    "core/src/rpc/ledger",
+    "core/src/rpc/session/ledger",
     "calls < livesAtOnce * freeCalls(concurrency)",
     "calls < 1000 * livesAtOnce * freeCalls(concurrency)",
     "a greedy peer fills the memory of a host",
@@ -69,7 +69,7 @@ const core: readonly Row[] = [
   ],
   [
     "ledger-leaks",
-    "core/src/rpc/ledger",
+    "core/src/rpc/session/ledger",
     "      this.#bytes -= this.#bytesOf[id] as number;\n",
     "",
     "after a while every call is refused",
@@ -78,7 +78,7 @@ const core: readonly Row[] = [
   ],
   [
     "lane-not-free",
-    "core/src/rpc/lane",
+    "core/src/rpc/session/lane",
     "this.#sent -= count;",
     "this.#sent -= 1;",
     "some callers wait for ever",

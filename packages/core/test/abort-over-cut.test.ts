@@ -1,6 +1,6 @@
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { Session } from "../src/rpc/session.ts";
+import { Session } from "../src/rpc/session/session.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
 import { dial } from "../src/transport/link/dial.ts";

@@ -3,7 +3,7 @@ import { MessageChannel } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
 import type { Caller } from "../src/caller/caller.ts";
 import { PendingArguments } from "../src/host/calls/pending-arguments.ts";
-import { Session, type SessionReceiver } from "../src/rpc/session.ts";
+import { Session, type SessionReceiver } from "../src/rpc/session/session.ts";
 import { threadChannel } from "../src/transport/thread.ts";
 import { callOver, codec, never, pendingOf, receiverOf } from "./fixtures/owner.ts";
 

@@ -3,7 +3,7 @@ import { MessageChannel } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
 import { ObjectExchange } from "../src/caller/objects/object-exchange.ts";
 import { Sessions } from "../src/caller/objects/sessions.ts";
-import { Session } from "../src/rpc/session.ts";
+import { Session } from "../src/rpc/session/session.ts";
 import { Store } from "../src/store/store.ts";
 import type { Channel } from "../src/transport/channel.ts";
 import { threadChannel } from "../src/transport/thread.ts";

@@ -1,6 +1,6 @@
 /** How many calls to one actor are under way by all of its handles here. */
 import { expect, test } from "vitest";
-import { freeCalls, Lane } from "../src/rpc/lane.ts";
+import { freeCalls, Lane } from "../src/rpc/session/lane.ts";
 
 test("is full with as many calls as need no credit, and free again by each that is back", () => {
   const lane = new Lane("actor");

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { Pulls } from "../src/caller/objects/pulls.ts";
 import type { Batch, Message } from "../src/protocol/message.ts";
 import { BatchWriter } from "../src/protocol/frames/batch-writer.ts";
-import { Session, type SessionReceiver } from "../src/rpc/session.ts";
+import { Session, type SessionReceiver } from "../src/rpc/session/session.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
 import { listen } from "../src/transport/link/listen.ts";

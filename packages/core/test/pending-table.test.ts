@@ -1,6 +1,6 @@
 /** What is asked and not answered: each is given out once, and all of them in the order in which they were asked, also where numbers are used again. */
 import { expect, test } from "vitest";
-import { type Pending, PendingTable } from "../src/rpc/pending-table.ts";
+import { type Pending, PendingTable } from "../src/rpc/session/pending-table.ts";
 
 type Named = Pending & { readonly name: string };
 

@@ -1,7 +1,7 @@
 /** Room for what other runtimes send, where some of them send no more. */
 import { expect, test } from "vitest";
 import { Pulls } from "../src/caller/objects/pulls.ts";
-import type { Room } from "../src/rpc/part-transfers.ts";
+import type { Room } from "../src/rpc/session/part-transfers.ts";
 
 /** What `take` gave, when it did. */
 function asked(pulls: Pulls, peer: object, bytes: number): Promise<Room> {

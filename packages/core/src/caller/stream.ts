@@ -15,7 +15,7 @@ import { Fifo } from "../shared/fifo.ts";
 import { refuseJson } from "../shared/text/no-json.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { ObjectRef } from "../store/object-ref.ts";
-import type { Session } from "../rpc/session.ts";
+import type { Session } from "../rpc/session/session.ts";
 import type { Returns } from "./calls/call.ts";
 import type { ClientLink } from "./calls/client-link.ts";
 import { checkInterrupted } from "./waits/task-scope.ts";

@@ -4,7 +4,7 @@
  * Owner, with transport/link/dial.ts, listen.ts and peer-probe.ts, of node:net. Never keeps the process alive unless told to. A socket that closes says nothing about why: `explain` is
  * asked, and waited for at most `explainMs`. When a write finds the peer gone, what the peer sent before is still read.
  * One write is under way at a time and the rest waits here, so that a process which ends can still send all of it (`drainNow`).
- * Credit bounds what waits (rpc/session.ts); past `warnBytes`, and at every doubling, a warning says who does not read, and past `maxUnreadBytes` the
+ * Credit bounds what waits (rpc/session/session.ts); past `warnBytes`, and at every doubling, a warning says who does not read, and past `maxUnreadBytes` the
  * connection ends. So it does with a peer that is too slow in the middle of a frame (transport/slow-peers.ts).
  */
 import { readSync, writeSync } from "node:fs";

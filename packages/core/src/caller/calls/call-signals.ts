@@ -6,7 +6,7 @@
  */
 import { inspect } from "node:util";
 import { type Codec, type Encoded, sizeOf } from "../../protocol/codec.ts";
-import { maxReasonBytes } from "../../rpc/ledger.ts";
+import { maxReasonBytes } from "../../rpc/session/ledger.ts";
 
 /** Collects the signals of one call while its arguments are encoded. */
 export class SignalSlots {

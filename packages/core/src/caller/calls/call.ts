@@ -14,8 +14,8 @@ import type { ClientLink } from "./client-link.ts";
 import { assertNever, type DeathCause, TaskCancelledError } from "../../shared/errors.ts";
 import type { Fifo } from "../../shared/fifo.ts";
 import { messageOf, type ObjectEntry, type Producer } from "../../store/object-entry.ts";
-import type { Pending } from "../../rpc/pending-table.ts";
-import type { Session } from "../../rpc/session.ts";
+import type { Pending } from "../../rpc/session/pending-table.ts";
+import type { Session } from "../../rpc/session/session.ts";
 import { noteSettle } from "./note-events.ts";
 import { currentTask, type TaskScope } from "../waits/task-scope.ts";
 

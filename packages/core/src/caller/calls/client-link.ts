@@ -3,7 +3,7 @@ import type { TaskEvents } from "../../inside/task-events.ts";
 import type { Codec, Encoded } from "../../protocol/codec.ts";
 import type { FailureData } from "../../protocol/failure.ts";
 import type { Directory } from "../../rpc/directory.ts";
-import type { Session } from "../../rpc/session.ts";
+import type { Session } from "../../rpc/session/session.ts";
 import type { ObjectEntry, Producer } from "../../store/object-entry.ts";
 import type { Store } from "../../store/store.ts";
 

@@ -6,7 +6,7 @@
  * up, the task fails with WorkerCrashedError.
  */
 import type { WorkerLease, WorkerRequest } from "../../rpc/directory.ts";
-import type { Session } from "../../rpc/session.ts";
+import type { Session } from "../../rpc/session/session.ts";
 import { type DeathCause, RaySystemError, taskDeath } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import type { Call, CallOwner, CallPlan, HowLost, Stage } from "./call.ts";

@@ -8,7 +8,7 @@ import type { Encoded } from "../../protocol/codec.ts";
 import { ObjectStoreFullError, ReferenceCountingError } from "../../shared/errors.ts";
 import { messageOf, type ObjectEntry, type Outcome } from "../../store/object-entry.ts";
 import type { StoreLink } from "../../store/store.ts";
-import type { Session } from "../../rpc/session.ts";
+import type { Session } from "../../rpc/session/session.ts";
 import type { Values } from "../values.ts";
 import { Question, type QuestionLink } from "./question.ts";
 

@@ -6,7 +6,7 @@
  */
 import { compact, type Encoded, isBig, sizeOf } from "../../protocol/codec.ts";
 import { cameBy } from "../../protocol/shared-memory.ts";
-import type { Session } from "../../rpc/session.ts";
+import type { Session } from "../../rpc/session/session.ts";
 import type { Away, ObjectEntry, Producer } from "../../store/object-entry.ts";
 import { ObjectMemory, type ObjectMemoryParts } from "../../store/object-memory.ts";
 import { ObjectRef } from "../../store/object-ref.ts";

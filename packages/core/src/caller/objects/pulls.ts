@@ -6,7 +6,7 @@
  * keeps nobody waiting: its values take no room until a part arrives again, and nothing more is
  * begun with it before that.
  */
-import type { Room } from "../../rpc/part-transfers.ts";
+import type { Room } from "../../rpc/session/part-transfers.ts";
 import { Fifo } from "../../shared/fifo.ts";
 
 interface Waiting {

@@ -9,7 +9,7 @@
  */
 import type { Encoded } from "../../protocol/codec.ts";
 import type { Answer } from "../../protocol/message.ts";
-import type { Session } from "../../rpc/session.ts";
+import type { Session } from "../../rpc/session/session.ts";
 import {
   type DeathCause,
   ObjectFetchTimedOutError,

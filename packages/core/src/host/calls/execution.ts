@@ -10,8 +10,8 @@ import type { ActorScope, Stop, TaskScope } from "../../caller/waits/task-scope.
 import type { Encoded } from "../../protocol/codec.ts";
 import { noMoreItems, unlimitedItems } from "../../protocol/message.ts";
 import type { Assignment } from "../../rpc/demand.ts";
-import type { CallMessage, Running } from "../../rpc/incoming-calls.ts";
-import type { Session } from "../../rpc/session.ts";
+import type { CallMessage, Running } from "../../rpc/session/incoming-calls.ts";
+import type { Session } from "../../rpc/session/session.ts";
 import type { TaskEvents } from "../../inside/task-events.ts";
 import { clockMs } from "../../shared/clock.ts";
 import { type RemoteSite, TaskCancelledError } from "../../shared/errors.ts";

@@ -18,8 +18,8 @@ import {
   type TaskScope,
 } from "../../caller/waits/task-scope.ts";
 import type { Codec, Encoded } from "../../protocol/codec.ts";
-import type { CallMessage } from "../../rpc/incoming-calls.ts";
-import type { Session } from "../../rpc/session.ts";
+import type { CallMessage } from "../../rpc/session/incoming-calls.ts";
+import type { Session } from "../../rpc/session/session.ts";
 import type { Assignment } from "../../rpc/demand.ts";
 import type { ActorInfo, RemoteKey } from "../../rpc/directory.ts";
 import { functionDataOf } from "../../caller/calls/function-ref.ts";

@@ -7,8 +7,8 @@
  */
 import type { Caller } from "../../caller/caller.ts";
 import type { Encoded } from "../../protocol/codec.ts";
-import type { CallMessage, Running } from "../../rpc/incoming-calls.ts";
-import type { Session } from "../../rpc/session.ts";
+import type { CallMessage, Running } from "../../rpc/session/incoming-calls.ts";
+import type { Session } from "../../rpc/session/session.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { brokenChannel } from "../../transport/channel.ts";
 

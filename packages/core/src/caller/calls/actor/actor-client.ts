@@ -12,7 +12,7 @@
  */
 import type { FailureData } from "../../../protocol/failure.ts";
 import { type ActorInfo, type ActorLocation, totalConcurrency } from "../../../rpc/directory.ts";
-import type { Session } from "../../../rpc/session.ts";
+import type { Session } from "../../../rpc/session/session.ts";
 import {
   actorDeath,
   ActorUnavailableError,

@@ -1,7 +1,7 @@
 /** One life of an actor, as calls reach it: over which session, and with how much room. */
 import type { Route } from "../../../protocol/message.ts";
-import type { Lane } from "../../../rpc/lane.ts";
-import type { Session } from "../../../rpc/session.ts";
+import type { Lane } from "../../../rpc/session/lane.ts";
+import type { Session } from "../../../rpc/session/session.ts";
 import type { DeathCause } from "../../../shared/errors.ts";
 import type { Call } from "../call.ts";
 

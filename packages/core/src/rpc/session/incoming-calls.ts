@@ -2,9 +2,9 @@
  * Calls that a peer has sent over one session and that have no answer yet, and what its fetches
  * count: what is cancelled, what nobody has looked at, and how much the peer may have under way.
  */
-import type { Encoded } from "../protocol/codec.ts";
-import type { Message } from "../protocol/message.ts";
-import { RaySystemError } from "../shared/errors.ts";
+import type { Encoded } from "../../protocol/codec.ts";
+import type { Message } from "../../protocol/message.ts";
+import { RaySystemError } from "../../shared/errors.ts";
 import { Ledger, type LedgerParts } from "./ledger.ts";
 
 export type CallMessage = Extract<Message, { kind: "call" }>;

@@ -5,8 +5,8 @@
  * arguments are under way; the caller keeps the rest. Fetches have a limit of their own and wait
  * here for their turn.
  */
-import type { DeathCause } from "../shared/errors.ts";
-import { Fifo } from "../shared/fifo.ts";
+import type { DeathCause } from "../../shared/errors.ts";
+import { Fifo } from "../../shared/fifo.ts";
 import { freeCalls } from "./lane.ts";
 import { maxFetches } from "./ledger.ts";
 import { type Pending, PendingTable } from "./pending-table.ts";

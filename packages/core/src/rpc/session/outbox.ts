@@ -4,10 +4,10 @@
  * A batch leaves at the end of the turn, or earlier when it is big or the turn takes long, so that
  * the other side starts while this one still works.
  */
-import { BatchWriter } from "../protocol/frames/batch-writer.ts";
-import type { Message } from "../protocol/message.ts";
-import { warnOfCopies } from "../protocol/values/live-memory.ts";
-import type { Channel } from "../transport/channel.ts";
+import { BatchWriter } from "../../protocol/frames/batch-writer.ts";
+import type { Message } from "../../protocol/message.ts";
+import { warnOfCopies } from "../../protocol/values/live-memory.ts";
+import type { Channel } from "../../transport/channel.ts";
 
 /** A batch leaves early at this size (measured in bench/). */
 const earlyFlushBytes = 8 * 1024;

@@ -6,9 +6,9 @@
  * its connection. A call that is answered here may still be unanswered for the peer, never the
  * other way round, so an honest peer is never refused.
  */
-import { type Encoded, sizeOf } from "../protocol/codec.ts";
-import type { Message } from "../protocol/message.ts";
-import { RaySystemError } from "../shared/errors.ts";
+import { type Encoded, sizeOf } from "../../protocol/codec.ts";
+import type { Message } from "../../protocol/message.ts";
+import { RaySystemError } from "../../shared/errors.ts";
 import { freeCalls } from "./lane.ts";
 
 type CallMessage = Extract<Message, { kind: "call" }>;

@@ -6,9 +6,9 @@
  * tables burden the collector (measured: 1.6 times the cost of a call). Taking all out gives them
  * in the order in which they were added.
  */
-import type { Encoded } from "../protocol/codec.ts";
-import type { Answer } from "../protocol/message.ts";
-import type { DeathCause } from "../shared/errors.ts";
+import type { Encoded } from "../../protocol/codec.ts";
+import type { Answer } from "../../protocol/message.ts";
+import type { DeathCause } from "../../shared/errors.ts";
 
 /** A call or a fetch that waits for its answer. */
 export interface Pending {

@@ -2,13 +2,13 @@
  * Big values on their way over one session, in both directions: announced, wanted, sent in parts,
  * received into the memory that they will have (value-parts.ts has the rules of one value).
  */
-import { type Encoded, sizeOf } from "../protocol/codec.ts";
-import { BatchWriter } from "../protocol/frames/batch-writer.ts";
-import type { Batch, Message, Part } from "../protocol/message.ts";
-import { warnOfCopies } from "../protocol/values/live-memory.ts";
-import { RaySystemError } from "../shared/errors.ts";
-import type { Channel } from "../transport/channel.ts";
-import { peerLimits } from "../transport/framing.ts";
+import { type Encoded, sizeOf } from "../../protocol/codec.ts";
+import { BatchWriter } from "../../protocol/frames/batch-writer.ts";
+import type { Batch, Message, Part } from "../../protocol/message.ts";
+import { warnOfCopies } from "../../protocol/values/live-memory.ts";
+import { RaySystemError } from "../../shared/errors.ts";
+import type { Channel } from "../../transport/channel.ts";
+import { peerLimits } from "../../transport/framing.ts";
 import type { Requests } from "./requests.ts";
 import { IncomingParts, OutgoingParts, wholeBytes } from "./value-parts.ts";
 

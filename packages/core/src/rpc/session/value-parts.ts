@@ -6,9 +6,9 @@
  * buffers follow in order, each in pieces of `maxPartBytes`, and are read into the memory that they
  * will have.
  */
-import type { Batch, Part } from "../protocol/message.ts";
-import { RaySystemError } from "../shared/errors.ts";
-import { maxPartBytes } from "../transport/framing.ts";
+import type { Batch, Part } from "../../protocol/message.ts";
+import { RaySystemError } from "../../shared/errors.ts";
+import { maxPartBytes } from "../../transport/framing.ts";
 
 /**
  * Parts that are on their way at most: 16 MiB, which keeps a connection of 1 GB/s busy over a round

@@ -7,11 +7,11 @@
  * may have under way (IncomingCalls), values that travel in parts (PartTransfers), and calls to one
  * actor (Lanes).
  */
-import { type Encoded, sizeOf } from "../protocol/codec.ts";
-import { BatchReader } from "../protocol/frames/batch-reader.ts";
-import type { Answer, Batch, Message, Notice } from "../protocol/message.ts";
-import { assertNever, type DeathCause, RaySystemError } from "../shared/errors.ts";
-import { brokenChannel, type Channel } from "../transport/channel.ts";
+import { type Encoded, sizeOf } from "../../protocol/codec.ts";
+import { BatchReader } from "../../protocol/frames/batch-reader.ts";
+import type { Answer, Batch, Message, Notice } from "../../protocol/message.ts";
+import { assertNever, type DeathCause, RaySystemError } from "../../shared/errors.ts";
+import { brokenChannel, type Channel } from "../../transport/channel.ts";
 import { type CallMessage, IncomingCalls } from "./incoming-calls.ts";
 import { Lanes } from "./lane.ts";
 import { Outbox } from "./outbox.ts";
