@@ -1,4 +1,7 @@
-/** What `@rayling/cluster` stands on: the parts that start hosts and connect to them. Not for others; it changes with any release. */
+/**
+ * The parts of core that `@rayling/cluster` stands on: they start hosts and connect to them. This
+ * entry is internal and changes with any release.
+ */
 export { amount, bytes, offered } from "./api/scheduling/amounts.ts";
 export { labels } from "./api/scheduling/labels.ts";
 export {

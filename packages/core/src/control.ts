@@ -1,4 +1,7 @@
-/** What the command line stands on: the drivers of this user, and what can be asked of them. Not for others; it changes with any release. */
+/**
+ * The parts of core that the command line stands on: it finds the drivers of this user and queries
+ * them. This entry is internal and changes with any release.
+ */
 export type {
   DriverAbout,
   DriverCommands,

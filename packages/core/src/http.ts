@@ -1,4 +1,7 @@
-/** HTTP for the sister packages: a server with the one guard, and tokens. Not for others; it changes with any release. */
+/**
+ * HTTP for the sister packages: a server with its guard, and tokens. This entry is internal and
+ * changes with any release.
+ */
 export {
   HttpEndpoint,
   type HttpEndpointOptions,

@@ -1,4 +1,6 @@
-/** The public names of core. Everything a user may rely on is here, by name; everything else may change. */
+/**
+ * The public names of core. Users may rely on every name here; everything else may change.
+ */
 export { getActor, kill, listNamedActors, registerSerializer } from "./api/actors.ts";
 export type { KillOptions } from "./api/actors.ts";
 export { availableResources, Cluster, clusterResources, drainNode, nodes } from "./api/cluster.ts";

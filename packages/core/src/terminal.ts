@@ -1,4 +1,6 @@
-/** Text for terminals, for the sister packages. Not for others; it changes with any release. */
+/**
+ * Text for terminals, for the sister packages. This entry is internal and changes with any release.
+ */
 export {
   escaped,
   hasObeyed,

@@ -1,8 +1,9 @@
 /**
- * Metrics of users: what each thread noted since it told the driver last, and the totals of all threads.
+ * Metrics of users: what each thread has recorded since its last report to the driver, and the
+ * totals of all threads.
  *
- * Counters and histograms travel as differences, so that nothing is counted twice and a host that is gone keeps its part; of gauges the last
- * value counts, whoever set it.
+ * Counters and histograms travel as differences, so that nothing is counted twice and the counts of
+ * a dead host stay. A gauge has the value that was set last, in any thread.
  */
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
@@ -13,21 +14,21 @@ export interface MetricInfo {
   readonly name: string;
   readonly description: string;
   readonly tagKeys: readonly string[];
-  /** Upper bounds of a histogram's buckets, rising; empty for the others. */
+  /** Upper bounds of a histogram's buckets, in rising order; empty for counters and gauges. */
   readonly boundaries: readonly number[];
 }
 
 /** One combination of tags. */
 export interface Series {
-  /** In the order of `tagKeys`. */
+  /** Values of the tags, in the order of `tagKeys`. */
   readonly tags: readonly string[];
-  /** Of a histogram the sum. */
+  /** The value of a counter or gauge, or the sum of a histogram. */
   value: number;
-  /** How many observations fell into each bucket; the last one is above all boundaries. */
+  /** The number of observations in each bucket. The last bucket is above all boundaries. */
   readonly buckets: number[];
 }
 
-/** What travels. */
+/** One metric as it travels. */
 export interface MetricPart {
   readonly info: MetricInfo;
   readonly series: readonly Series[];
@@ -40,19 +41,22 @@ interface Metric {
 
 export class Metrics {
   readonly #metrics: Map<string, Metric> = new Map();
-  /** Names as they are written, and the metric that each belongs to: a histogram has several. */
+  /** Written names, each with the metric that it belongs to: a histogram has several. */
   readonly #written: Map<string, string> = new Map();
   readonly #maxSeries: number;
   #seriesCount = 0;
   #isDirty = false;
   #onFirst: (() => void) | undefined;
 
-  /** @param maxSeries how many may be kept, and how many names */
+  /** @param maxSeries the most series and the most names to keep */
   constructor(maxSeries: number = Infinity) {
     this.#maxSeries = maxSeries;
   }
 
-  /** @throws InvalidOptionError when the name has another meaning here already; RaySystemError when there are too many */
+  /**
+   * @throws InvalidOptionError when the name already has another meaning; RaySystemError when there
+   * are too many metrics
+   */
   define(info: MetricInfo): void {
     const known = this.#metrics.get(info.name);
     if (known === undefined) {
@@ -75,7 +79,7 @@ export class Metrics {
     }
   }
 
-  /** Calls back when there is something to take, once for each time that it was taken. */
+  /** Calls back when there is something to take, once after each `take`. */
   whenDirty(onFirst: () => void): void {
     this.#onFirst = onFirst;
     if (this.#isDirty) onFirst();
@@ -92,18 +96,18 @@ export class Metrics {
     this.#onFirst?.();
   }
 
-  /** What was noted since the last time. */
+  /** Removes and returns the records since the last call. */
   take(): readonly MetricPart[] {
     this.#isDirty = false;
     return this.#parts(true);
   }
 
-  /** All that is known, with what has no series yet. */
+  /** Returns all metrics, including those without a series. */
   all(): readonly MetricPart[] {
     return this.#parts(false);
   }
 
-  /** Adds what another thread noted. What it means by a name must be what is meant here. */
+  /** Adds the records of another thread. Both threads must define the name alike. */
   add({ info, series }: MetricPart): void {
     this.define(info);
     for (const part of series) {
@@ -148,7 +152,10 @@ export class Metrics {
   }
 }
 
-/** Names of the session's own metrics, without Ray's prefix. A second metric of one name makes the whole text unreadable. */
+/**
+ * Names of the session's own metrics, without Ray's prefix. Two metrics with one name make the
+ * whole exposition unreadable.
+ */
 const ownNames: ReadonlySet<string> = new Set([
   "actors",
   "object_store_memory",
@@ -160,7 +167,12 @@ const ownNames: ReadonlySet<string> = new Set([
   "workers",
 ]);
 
-/** Checks that Prometheus can read the names (its data model: names and labels). Metrics of other hosts pass here, too. @throws InvalidOptionError */
+/**
+ * Checks that Prometheus can read the names (its data model: names and labels). Metrics of other
+ * hosts pass through here, too.
+ *
+ * @throws InvalidOptionError
+ */
 function checkNames({ kind, name, tagKeys }: MetricInfo): void {
   if (typeof name !== "string" || !/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) {
     const rule = `a name has letters, digits, "_" and ":", and starts with no digit, unlike ${show(name)}`;
@@ -184,12 +196,12 @@ function checkNames({ kind, name, tagKeys }: MetricInfo): void {
   throw new InvalidOptionError("tagKeys", `metric "${name}": a tag ${rule}, unlike ${show(wrong)}`);
 }
 
-/** Without Ray's prefix. */
+/** Returns the names that a metric is written under, without Ray's prefix. */
 function writtenNames({ kind, name }: MetricInfo): readonly string[] {
   return kind === "histogram" ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name];
 }
 
-/** What this thread notes. */
+/** Returns the metrics of this thread. */
 export function threadMetrics(): Metrics {
   return threadSlot("metrics", () => new Metrics());
 }

@@ -1,7 +1,9 @@
 /**
- * What happened to calls and tasks, noted where it happened: plain data in a ring that forgets the oldest.
+ * Events of calls and tasks, recorded where they happen: plain data in a ring that drops the
+ * oldest.
  *
- * Times are of the machine's clock (shared/clock.ts), in milliseconds. A call is known by its owner and number, from which its task id is made.
+ * Times are milliseconds of the machine's clock (shared/clock.ts). A call is identified by its
+ * owner and number, which make its task id.
  */
 
 interface OfCall {
@@ -20,22 +22,22 @@ export type TaskEvent =
       readonly actorId: string | undefined;
       readonly parentId: string | undefined;
     })
-  /** At the caller: it has its value, or failed. */
+  /** At the caller: the call settled with a value or an error. */
   | (OfCall & {
       readonly kind: "settle";
       readonly atMs: number;
       readonly error: { readonly name: string; readonly message: string } | undefined;
     })
-  /** Where it ran. */
+  /** At the host that ran the call. */
   | (OfCall & {
       readonly kind: "execute";
       readonly startMs: number;
-      /** Its arguments are decoded. */
+      /** When the arguments were decoded. */
       readonly decodedMs: number;
       readonly endMs: number;
       readonly ok: boolean;
     })
-  /** Somebody waited. */
+  /** A caller waited for values. */
   | {
       readonly kind: "wait";
       readonly what: string;
@@ -45,7 +47,7 @@ export type TaskEvent =
       readonly endMs: number;
     };
 
-/** As many as Ray keeps for a worker. */
+/** Ray keeps this many events for a worker. */
 export const keptEvents = 100_000;
 
 export class TaskEvents {
@@ -58,7 +60,7 @@ export class TaskEvents {
     this.#limit = limit;
   }
 
-  /** Calls back when there is something to take, once for each time that it was taken. */
+  /** Calls back when there is something to take, once after each `take`. */
   whenDirty(onFirst: () => void): void {
     this.#onFirst = onFirst;
   }
@@ -73,7 +75,7 @@ export class TaskEvents {
     this.#next = (this.#next + 1) % this.#limit;
   }
 
-  /** Those that are kept, the oldest first. */
+  /** Returns the kept events, the oldest first. */
   all(): readonly TaskEvent[] {
     return [...this.#events.slice(this.#next), ...this.#events.slice(0, this.#next)];
   }

@@ -1,14 +1,17 @@
 /**
- * Where the driver's code lies in this host, when it was brought here: folders of the driver, and what stands for them on this machine.
+ * Where the driver's code lies on this host's machine: folders of the driver, and the folders that
+ * hold their copies here.
  *
- * A module is known everywhere by the URL that it has at the driver: keys of remote classes and origins of errors carry that one. Only who imports a module
- * asks where it is (`hereOf`), and only what says where code is (a call site, a stack) is put back (`driversOf`, `driversText`). Files are never renamed
- * within a folder, so one prefix stands for the other. Without roots, which is everywhere but in hosts of other machines, both are the same.
+ * Every module is known by the URL that it has at the driver: keys of remote classes and origins of
+ * errors carry that URL. Only code that imports a module asks for the local URL (`hereOf`), and
+ * only text that names places in code (a call site, a stack) is translated back (`driversOf`,
+ * `driversText`). Files are never renamed within a folder, so one prefix replaces the other. Hosts
+ * on the driver's own machine have no roots, and both URLs are equal there.
  */
 import { fileURLToPath } from "node:url";
 import { threadSlot } from "./thread-slot.ts";
 
-/** URLs of the same folder, which end in "/". */
+/** Two URLs of one folder. Both end in "/". */
 export interface CodeRoot {
   readonly driver: string;
   readonly here: string;
@@ -16,17 +19,20 @@ export interface CodeRoot {
 
 const slot: { roots: readonly CodeRoot[] } = threadSlot("code-roots", () => ({ roots: [] }));
 
-/** The first that fits counts. Called before any module of the user is loaded. */
+/**
+ * Sets the roots; the first root that matches a URL counts. The call precedes the load of any user
+ * module.
+ */
 export function setCodeRoots(roots: readonly CodeRoot[]): void {
   slot.roots = roots;
 }
 
-/** Whether code was brought here, so that no path of the driver means anything. */
+/** Whether code was copied to this machine, so that paths of the driver mean nothing here. */
 export function hasCodeRoots(): boolean {
   return slot.roots.length > 0;
 }
 
-/** Undefined for what was not brought here. */
+/** Returns the local URL of a module, or undefined when the module was not copied here. */
 export function hereOf(url: string): string | undefined {
   if (slot.roots.length === 0) return url;
   const root = slot.roots.find(({ driver }) => url.startsWith(driver));
@@ -38,7 +44,7 @@ export function driversOf(url: string): string {
   return root === undefined ? url : root.driver + url.slice(root.here.length);
 }
 
-/** URLs and paths inside a text. */
+/** Replaces local URLs and paths inside a text by the driver's. */
 export function driversText(text: string): string {
   let told = text;
   for (const { driver, here } of slot.roots) {

@@ -1,8 +1,9 @@
 /**
- * Every error that core throws or rejects with, by Ray's names without the prefix "Ray".
+ * Every error that core throws or rejects with. Names are Ray's without the prefix "Ray".
  *
- * Identified by `code`; the fields name the culprit. A death carries a {@link DeathCause}.
- * Knows nothing of the wire: how an error travels is `protocol/failure.ts`. Families that are long have files of their own in `errors/`.
+ * An error is identified by its `code`; its fields name the culprit. A death carries a
+ * {@link DeathCause}. This file does not know how an error travels: protocol/failure.ts does. Long
+ * families have files of their own in `errors/`.
  */
 import { RayError } from "./errors/base.ts";
 import {
@@ -44,12 +45,12 @@ export {
   TaskUnschedulableError,
 } from "./errors/placement.ts";
 
-/** Why a host or an actor ended. `message` is one line for people. */
+/** The reason why a host or an actor ended. `message` is one line for people. */
 export interface DeathCause {
   readonly kind:
     | "killed"
     | "exited"
-    /** A signal ended its process: `signal` says which. */
+    /** A signal ended the process: `signal` names it. */
     | "signal"
     | "uncaught-exception"
     | "out-of-memory"
@@ -60,9 +61,9 @@ export interface DeathCause {
     | "unschedulable"
     | "placement-group-removed"
     | "node-died"
-    /** Its node is being emptied: it was to end there, and to go on elsewhere. */
+    /** The node is being drained: the actor ends there and goes on elsewhere. */
     | "drained"
-    /** Its host could not be started with the settings that it asks for. */
+    /** The host cannot start with the settings that it asks for. */
     | "runtime-env-failed"
     | "channel-broken"
     | "shutdown"
@@ -72,14 +73,17 @@ export interface DeathCause {
     | "restart-intensity";
   readonly message: string;
   readonly exitCode?: number;
-  /** The name of the signal that ended its process. */
+  /** The name of the signal that ended the process. */
   readonly signal?: string;
-  /** What its process wrote to stderr last: at most 20 lines and 4 KB. */
+  /** The last lines that the process wrote to stderr: at most 20 lines and 4 KB. */
   readonly stderr?: readonly string[];
   readonly error?: Error;
 }
 
-/** `get` ran into its `timeoutMs`. The work itself goes on. */
+/**
+ * A `get` did not have its values within `timeoutMs` milliseconds. The work itself goes on. Code
+ * "GET_TIMEOUT".
+ */
 export class GetTimeoutError extends RayError {
   readonly timeoutMs: number;
   constructor(timeoutMs: number, waitingFor: readonly string[]) {
@@ -92,18 +96,21 @@ export class GetTimeoutError extends RayError {
   }
 }
 
-/** Who an actor error is about. */
+/** The actor that an error is about. */
 export interface ActorIdentity {
   readonly actorId: string;
   readonly className: string;
 }
 
-/** The actor is dead for good; the call did not finish. `deathCause` says why. */
+/**
+ * The actor is dead for good, and the call did not finish. `deathCause` says why. Code
+ * "ACTOR_DIED".
+ */
 export class ActorDiedError extends RayError {
   readonly actorId: string;
   readonly className: string;
   readonly deathCause: DeathCause;
-  /** Its module, its class or its constructor failed, so the actor never lived. */
+  /** Whether the actor never lived, because its module, class or constructor failed. */
   readonly actorInitFailed: boolean;
   constructor(actor: ActorIdentity, deathCause: DeathCause, options?: ErrorOptions) {
     super(
@@ -120,7 +127,10 @@ export class ActorDiedError extends RayError {
   }
 }
 
-/** The actor lost its host and is being restarted; this call may or may not have run. `cause` is the ActorDiedError of that incarnation. */
+/**
+ * The actor lost its host and is being restarted; the call may have run. `cause` is the
+ * ActorDiedError of the lost incarnation. Code "ACTOR_UNAVAILABLE".
+ */
 export class ActorUnavailableError extends RayError {
   readonly actorId: string;
   readonly className: string;
@@ -137,7 +147,7 @@ export class ActorUnavailableError extends RayError {
   }
 }
 
-/** The worker that ran a task died and its retries are used up. */
+/** The worker that ran a task died and its retries are used up. Code "WORKER_CRASHED". */
 export class WorkerCrashedError extends RayError {
   readonly functionName: string;
   readonly deathCause: DeathCause;
@@ -152,7 +162,10 @@ export class WorkerCrashedError extends RayError {
   }
 }
 
-/** What a call on a dead actor rejects with: the class tells what a caller could do about it. */
+/**
+ * Returns the error that a call on a dead actor rejects with. Its class depends on what a caller
+ * can do about the death.
+ */
 export function actorDeath(actor: ActorIdentity, cause: DeathCause): RayError {
   const { actorId, className } = actor;
   switch (cause.kind) {
@@ -171,7 +184,7 @@ export function actorDeath(actor: ActorIdentity, cause: DeathCause): RayError {
   }
 }
 
-/** What a task rejects with when its worker is gone and it is not tried again. */
+/** Returns the error that a task rejects with when its worker is gone and no retry is left. */
 export function taskDeath(functionName: string, cause: DeathCause): RayError {
   switch (cause.kind) {
     case "unschedulable":
@@ -191,7 +204,7 @@ export function taskDeath(functionName: string, cause: DeathCause): RayError {
   }
 }
 
-/** What an object fails with when its owner is gone. */
+/** Returns the error that an object fails with when its owner is gone. */
 export function ownerDeath(
   objectId: string,
   { kind, message }: DeathCause,
@@ -201,7 +214,10 @@ export function ownerDeath(
     : new OwnerDiedError(objectId, message);
 }
 
-/** The call or task was cancelled: before it ran, or its result was thrown away. */
+/**
+ * The call or task was cancelled, either before it ran or with its result discarded. Code
+ * "TASK_CANCELLED".
+ */
 export class TaskCancelledError extends RayError {
   readonly taskId: string;
   readonly taskName: string;
@@ -212,7 +228,10 @@ export class TaskCancelledError extends RayError {
   }
 }
 
-/** As many calls as the actor's `maxPendingCalls` are unanswered; thrown by `.remote()`. */
+/**
+ * `.remote()` throws this error when the actor already has `maxPendingCalls` unanswered calls. Code
+ * "PENDING_CALLS_LIMIT_EXCEEDED".
+ */
 export class PendingCallsLimitExceeded extends RayError {
   readonly actorId: string;
   readonly maxPendingCalls: number;
@@ -226,7 +245,10 @@ export class PendingCallsLimitExceeded extends RayError {
   }
 }
 
-/** A streaming method was run again after its host died, and made fewer items than before. */
+/**
+ * A streaming method ran again after its host died and yielded fewer items than before. Code
+ * "SYSTEM".
+ */
 export class StreamingGeneratorReplayInconsistentError extends RaySystemError {
   constructor(name: string, received: number, count: number) {
     super(
@@ -235,7 +257,7 @@ export class StreamingGeneratorReplayInconsistentError extends RaySystemError {
   }
 }
 
-/** A name is taken in its namespace. */
+/** The name of a new actor is taken in its namespace. Code "ACTOR_ALREADY_EXISTS". */
 export class ActorAlreadyExistsError extends RayError {
   readonly actorName: string;
   readonly namespace: string;
@@ -249,7 +271,7 @@ export class ActorAlreadyExistsError extends RayError {
   }
 }
 
-/** No living actor has that name in that namespace. */
+/** No living actor has that name in that namespace. Code "ACTOR_NOT_FOUND". */
 export class ActorNotFoundError extends RayError {
   readonly actorName: string;
   readonly namespace: string;
@@ -263,7 +285,7 @@ export class ActorNotFoundError extends RayError {
   }
 }
 
-/** A Queue had no room: `putNowait`, or a `put` whose time was over. */
+/** A Queue has no room: `putNowait` found it full, or a `put` timed out. Code "QUEUE_FULL". */
 export class Full extends RayError {
   readonly maxsize: number;
   constructor(why: string, maxsize: number) {
@@ -272,21 +294,27 @@ export class Full extends RayError {
   }
 }
 
-/** A Queue had no item, or not as many as asked: `getNowait`, or a `get` whose time was over. */
+/** A Queue has too few items: `getNowait` found none, or a `get` timed out. Code "QUEUE_EMPTY". */
 export class Empty extends RayError {
   constructor(why: string) {
     super("QUEUE_EMPTY", `the queue is empty: ${why}`);
   }
 }
 
-/** An ActorPool was asked for a result and nothing is submitted whose result was not taken. Ray: StopIteration. */
+/**
+ * An ActorPool was asked for a result, but every submitted result is taken. Ray raises
+ * StopIteration. Code "NO_MORE_RESULTS".
+ */
 export class NoMoreResultsError extends RayError {
   constructor(where: string) {
     super("NO_MORE_RESULTS", `${where}: nothing is submitted that was not taken yet`);
   }
 }
 
-/** A host imported the module of a class or function, and its `remote()` call did not run. */
+/**
+ * A host imported the module of a class or function, but the module did not run its `remote()`
+ * call. Code "REMOTE_NOT_REGISTERED".
+ */
 export class RemoteNotRegisteredError extends RayError {
   readonly remoteName: string;
   readonly moduleUrl: string;
@@ -301,7 +329,9 @@ export class RemoteNotRegisteredError extends RayError {
   }
 }
 
-/** A value cannot travel. `path` says where in the argument or result it is. */
+/**
+ * A value cannot travel. `path` says where in the argument or result it is. Code "NOT_ENCODABLE".
+ */
 export class NotEncodableError extends TypeError {
   readonly code: string = "NOT_ENCODABLE";
   readonly path: string;
@@ -312,7 +342,7 @@ export class NotEncodableError extends TypeError {
   }
 }
 
-/** An option has the wrong name, type or range. */
+/** An option has an unknown name, a wrong type or a value out of range. Code "INVALID_OPTION". */
 export class InvalidOptionError extends TypeError {
   readonly code: string = "INVALID_OPTION";
   readonly option: string;
@@ -323,12 +353,15 @@ export class InvalidOptionError extends TypeError {
   }
 }
 
-/** An actor has no such method; its fields and getters, and what every object has, are none. */
+/**
+ * An actor has no such method. Fields, getters and the methods of Object are not methods of an
+ * actor. Code "METHOD_NOT_FOUND".
+ */
 export class MethodNotFoundError extends TypeError {
   readonly code: string = "METHOD_NOT_FOUND";
   readonly className: string;
   readonly method: string;
-  /** @param kind what it is instead, where that is known */
+  /** @param kind what the name is instead, when that is known */
   constructor(
     className: string,
     method: string,
@@ -347,7 +380,10 @@ export class MethodNotFoundError extends TypeError {
   }
 }
 
-/** An error arrived that cannot be made again here. Its own name, message and stack are kept as text; `cause` is what went wrong. */
+/**
+ * An error arrived that cannot be rebuilt here. It keeps its original name, message and stack as
+ * text; `cause` says why the rebuild failed. Code "UNSERIALIZABLE_EXCEPTION".
+ */
 export class UnserializableException extends RayError {
   readonly originalName: string;
   readonly originalMessage: string;
@@ -360,10 +396,10 @@ export class UnserializableException extends RayError {
   }
 }
 
-/** Marks an error that user code threw on the other side of a call. */
+/** Marks an error that user code threw on the remote side of a call. */
 const remoteSite: unique symbol = Symbol.for("rayling.remoteSite") as never;
 
-/** Where a remote error was thrown. */
+/** The place where a remote error was thrown. */
 export interface RemoteSite {
   /** `Class.method` or the task's name. */
   readonly functionName: string;
@@ -372,8 +408,9 @@ export interface RemoteSite {
 }
 
 /**
- * What user code threw, seen from the caller. An error thrown as an Error object stays an instance of its own class AND is
- * `instanceof TaskError`; anything else that was thrown comes wrapped in one, as its `cause`.
+ * An error that user code threw, seen from the caller. An Error object stays an instance of its own
+ * class AND is `instanceof TaskError`. Any other thrown value comes wrapped in a TaskError, as its
+ * `cause`.
  */
 export class TaskError extends RayError {
   constructor(functionName: string, thrown: unknown) {
@@ -389,7 +426,10 @@ export function markRemote(error: Error, site: RemoteSite): void {
   Object.defineProperty(error, remoteSite, { value: site, enumerable: false, configurable: true });
 }
 
-/** Where a rejected call failed, or undefined for an error that did not come from user code over there. */
+/**
+ * Returns the place where a rejected call failed, or undefined when the error did not come from
+ * remote user code.
+ */
 export function remoteSiteOf(error: unknown): RemoteSite | undefined {
   if (typeof error !== "object" || error === null) return undefined;
   return (error as { [remoteSite]?: RemoteSite })[remoteSite];
@@ -405,7 +445,7 @@ function describe(thrown: unknown): string {
   }
 }
 
-/** The exhaustive end of a switch. */
+/** Ends an exhaustive switch: a value that reaches it throws. */
 export function assertNever(value: never): never {
   throw new RaySystemError(`unexpected ${JSON.stringify(value)}`);
 }

@@ -1,7 +1,8 @@
 /**
  * A queue with O(1) push and shift.
  *
- * `Array.prototype.shift` moves every element once the array is large; mailboxes and submit queues hold a million.
+ * `Array.prototype.shift` moves every element of a large array; mailboxes and submit queues hold a
+ * million.
  */
 export class Fifo<T> {
   #items: (T | undefined)[] = [];
@@ -15,13 +16,16 @@ export class Fifo<T> {
     this.#items.push(item);
   }
 
-  /** Puts it before all others. */
+  /** Puts an item before all others. */
   unshift(item: T): void {
     if (this.#head === 0) this.#items.unshift(item);
     else this.#items[(this.#head -= 1)] = item;
   }
 
-  /** Puts it before the first of which that is so, else at the end. Looks through all. */
+  /**
+   * Puts an item before the first item that `isBehind` accepts, or at the end. The search is
+   * linear.
+   */
   insert(item: T, isBehind: (other: T) => boolean): void {
     for (let index = this.#head; index < this.#items.length; index++) {
       if (isBehind(this.#items[index] as T)) return void this.#items.splice(index, 0, item);
@@ -54,7 +58,7 @@ export class Fifo<T> {
     return item;
   }
 
-  /** Takes everything out, oldest first. */
+  /** Removes and returns all items, the oldest first. */
   drain(): T[] {
     const items = this.#items.slice(this.#head) as T[];
     this.#items = [];

@@ -1,8 +1,11 @@
-/** Ids are nanoid's, with a prefix that says what they name; a short alphabet keeps them easy to read and to select. */
+/**
+ * Ids are nanoid's, with a prefix that says what they name. A short alphabet keeps them easy to
+ * read and to select.
+ */
 import { customAlphabet } from "nanoid";
 import { threadSlot } from "./thread-slot.ts";
 
-/** What makes them; a simulated world has its own, so that it is the same each time. */
+/** The source of ids. A simulated world replaces it, so that its ids are the same on each run. */
 interface IdSource {
   next: () => string;
 }
@@ -18,7 +21,7 @@ export function newId(kind: IdKind): string {
   return `${kind}-${source.next()}`;
 }
 
-/** Enough of an id to find it again. */
+/** Returns enough of an id for people to find it again. */
 export function shortId(id: string): string {
   const [kind, rest] = id.split("-");
   return rest === undefined ? id : `${kind}-${rest.slice(0, 6)}`;

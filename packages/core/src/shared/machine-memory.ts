@@ -1,13 +1,17 @@
-/** How much memory there is to share: of the machine, or of the container that limits it. Parts of it are defaults of `init` and of an agent. */
+/**
+ * The memory that the machine, or the container around it, has to share. Fractions of it are
+ * defaults of `init` and of an agent.
+ */
 import { totalmem } from "node:os";
 
-/** Ray's parts of it: what may be asked for, and what big values may take. */
+/** Ray's fractions of it: the memory that may be requested, and the memory for big values. */
 const parts = { memory: 0.7, objectStore: 0.3 } as const;
 
 /**
- * In bytes.
+ * Returns the available memory in bytes.
  *
- * @param limit of the container; where there is none, Node says 0 or, with cgroups that set no limit, more than any machine has
+ * @param limit the container's limit. Without a container Node reports 0 or, with cgroups that set
+ * no limit, more than any machine has
  */
 export function machineMemory(
   limit: number = process.constrainedMemory(),
@@ -16,12 +20,14 @@ export function machineMemory(
   return limit > 0 ? Math.min(limit, total) : total;
 }
 
-/** What actors and tasks may ask for on a machine of which nobody said more. */
+/**
+ * Returns the bytes that actors and tasks may request on a machine that sets no limit of its own.
+ */
 export function standardMemory(memory: number = machineMemory()): number {
   return Math.floor(parts.memory * memory);
 }
 
-/** What big values may take there. */
+/** Returns the bytes that big values may take on a machine that sets no limit of its own. */
 export function standardObjectStoreMemory(memory: number = machineMemory()): number {
   return Math.floor(parts.objectStore * memory);
 }

@@ -1,8 +1,13 @@
-/** The public methods of a class, as they are found on its prototypes. */
+/**
+ * The public methods of a class, as found on its prototypes.
+ */
 
 export type Method = (...args: unknown[]) => unknown;
 
-/** Methods of the class and its bases, the nearest first; accessors and fields are not methods, nor is the constructor. */
+/**
+ * Returns the methods of the class and its bases, the nearest first. Accessors, fields and the
+ * constructor are not methods.
+ */
 export function methodsOf(prototype: object): Map<string, Method> {
   const methods = new Map<string, Method>();
   let current: object | null = prototype;
@@ -16,10 +21,13 @@ export function methodsOf(prototype: object): Map<string, Method> {
   return methods;
 }
 
-/** What looks like a method where it is called, and is none. */
+/** The kinds of members that look like a method at the caller but are not one. */
 export type NotMethod = "field" | "getter";
 
-/** Accessors of the class and its bases, which give what only the object itself can use. */
+/**
+ * Returns the names of the accessors of the class and its bases. Only the object itself can use
+ * their values.
+ */
 export function gettersOf(prototype: object): string[] {
   const getters = new Set<string>();
   const shadowed = new Set<string>();
@@ -34,14 +42,20 @@ export function gettersOf(prototype: object): string[] {
   return [...getters];
 }
 
-/** Which of them a name is of an object; undefined if neither. It runs no getter. */
+/**
+ * Says whether a name is a field or a getter of an object; undefined when it is neither. It runs no
+ * getter.
+ */
 export function notMethodOf(object: object, name: string): NotMethod | undefined {
   if (Object.hasOwn(object, name)) return "field";
   const prototype = Object.getPrototypeOf(object) as object;
   return gettersOf(prototype).includes(name) ? "getter" : undefined;
 }
 
-/** Methods that every actor has, by Ray's names; a class may define the last hook itself, which only the runtime calls. */
+/**
+ * Methods that every actor has, by Ray's names. A class may define the last one, a hook, itself;
+ * only the runtime calls it.
+ */
 export const builtInMethods: readonly string[] = [
   "__ray_ready__",
   "__ray_terminate__",

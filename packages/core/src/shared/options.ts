@@ -1,12 +1,15 @@
-/** Checks of options at the edge: an unknown name, a wrong type or a wrong range is a typed error that names it. */
+/**
+ * Checks of options where they are given: an unknown name, a wrong type or a value out of range is
+ * a typed error that names it.
+ */
 import { accessSync, constants, statSync } from "node:fs";
 import { InvalidOptionError } from "./errors.ts";
 import { show, showKind } from "./text/show.ts";
 
-/** Says what is wrong with a value, or nothing. */
+/** Returns what is wrong with a value, or undefined. */
 export interface Check {
   (value: unknown): string | undefined;
-  /** The value may hold a secret, and no message shows it. */
+  /** Whether the value may hold a secret; no message shows a secret value. */
   readonly isSecret?: boolean;
 }
 
@@ -37,12 +40,12 @@ export function checkOptions<T extends object>(where: string, options: T, checks
   }
 }
 
-/** The same for what may hold a secret. */
+/** Marks a check whose value may hold a secret. */
 export function secret(check: Check): Check {
   return Object.assign((value: unknown) => check(value), { isSecret: true });
 }
 
-/** A number from `least` on; whole unless fractions are allowed. */
+/** Accepts a number of at least `least`; it is whole unless fractions are allowed. */
 export function count(least: number, kind: "whole" | "fraction" = "whole"): Check {
   return (value) => {
     const fits = typeof value === "number" && value >= least && Number.isFinite(value);
@@ -51,7 +54,7 @@ export function count(least: number, kind: "whole" | "fraction" = "whole"): Chec
   };
 }
 
-/** Each has an object of its own. More values are a list, or a stream. */
+/** Each return has an object of its own. More values are a list or a stream. */
 const mostReturns = 65_536;
 
 export const returnCount: Check = (value) =>
@@ -59,7 +62,7 @@ export const returnCount: Check = (value) =>
     ? undefined
     : `must be a whole number of at least 0 and at most ${mostReturns}, or "streaming"`;
 
-/** Of a number. */
+/** Accepts a number of at most `most`. */
 export function atMost(most: number): Check {
   return (value) => ((value as number) <= most ? undefined : `must be at most ${most}`);
 }
@@ -77,7 +80,7 @@ export const flag: Check = (value) =>
 export const text: Check = (value) =>
   typeof value === "string" && value.trim() !== "" ? undefined : "must be a text that is not empty";
 
-/** It travels with each route that it is a part of, and hosts take no longer ones. */
+/** A group's name travels with each route that contains it, and hosts accept no longer names. */
 const maxNameLength = 65_536;
 
 export const nameText: Check = (value) =>
@@ -86,11 +89,11 @@ export const nameText: Check = (value) =>
     ? undefined
     : `must have ${maxNameLength} characters at most`);
 
-/** What a timer can take: a longer one would be over at once. */
+/** Accepts milliseconds that a timer can wait. Node's timers end at once beyond 2^31 - 1. */
 export const timerMs: Check = (value) =>
   count(1)(value) ?? ((value as number) < 2 ** 31 ? undefined : "must be below 2^31");
 
-/** As `CredentialFiles`. */
+/** Accepts `CredentialFiles`. */
 export const credentialFiles: Check = (value) => {
   if (typeof value === "string" && value !== "") return undefined;
   const { ca, cert, key } = (value ?? {}) as Record<string, unknown>;
@@ -101,7 +104,7 @@ export const credentialFiles: Check = (value) => {
 export const portNumber: Check = (value) =>
   count(0)(value) ?? ((value as number) < 65_536 ? undefined : "must be a port: below 65,536");
 
-/** A place to write to that is there. */
+/** Accepts an existing directory that this process may write to. */
 export const writableDirectory: Check = (value) => {
   const problem = text(value);
   if (problem !== undefined) return problem;
@@ -124,10 +127,10 @@ export const retryPolicy: Check = (value) =>
     ? undefined
     : "must be true, false, or a list of error classes or their names";
 
-/** What `retryPolicy` lets pass. */
+/** The values that `retryPolicy` accepts. */
 export type RetryPolicy = boolean | readonly (string | (new (...args: never[]) => Error))[];
 
-/** Retry policies travel by name: classes stay where they are. */
+/** Replaces classes by their names, because retry policies travel and classes do not. */
 export function errorNames(policy: RetryPolicy): boolean | readonly string[] {
   return typeof policy === "boolean"
     ? policy

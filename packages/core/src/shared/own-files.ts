@@ -1,36 +1,47 @@
 /**
- * Where this package's own files are. In the workspace every module is a file below `src`; built, few files hold all of them (packages/build.ts), and this one,
- * which hosts and drivers share, lies in the folder itself.
+ * Where this package's own files are. In the workspace every module is a file below `src`. Built, a
+ * few files hold all modules (packages/build.ts), and this module, which hosts and drivers share,
+ * lies in the folder itself.
  *
- * A bundler may have put this code into a file of the user's. Nothing lies beside it then, and who asks for it gets `bundledInto`.
+ * A bundler may have put this code into a file of the user's. No own file lies beside it then, and
+ * `bundledInto` names the bundle.
  */
 import { existsSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import util from "node:util";
 
-/** Bundlers leave it out where they make CommonJS. */
+/** Bundlers that make CommonJS leave `import.meta.url` undefined. */
 const here = (import.meta.url as string | undefined) ?? "";
 
 const isBuilt: boolean = !here.endsWith(".ts");
 
-/** The folder that all of them are in, with a slash at its end. Of no file, where that is not known. */
+/**
+ * The folder of all own files, with a slash at its end. The URL names no file when the folder is
+ * unknown.
+ */
 export const ownFolder: URL = here.startsWith("file:")
   ? new URL(isBuilt ? "." : "..", here)
   : new URL("rayling://bundled/");
 
-/** What a host of that kind runs. */
+/** Returns the entry module of hosts of that kind. */
 export function hostEntry(kind: "thread" | "process"): URL {
   return ownFile(`host/${kind}-main`);
 }
 
-/** @param path below the folder, without an ending; one that has a file of its own when it is built, too */
+/**
+ * @param path below the folder, without an extension; the built package has a file of that path,
+ * too
+ */
 export function ownFile(path: string): URL {
   return new URL(`${path}.${isBuilt ? "js" : "ts"}`, ownFolder);
 }
 
 const ownPlaces: readonly string[] = placesOf(ownFolder);
 
-/** Whether a text, as a line of a stack, names one of them. Stacks that are mapped back name paths, and sources. */
+/**
+ * Whether a text, such as a line of a stack, names one of the own files. Source-mapped stacks name
+ * paths and sources.
+ */
 export function namesOwnFile(text: string): boolean {
   return ownPlaces.some((place) => text.includes(place));
 }
@@ -41,9 +52,12 @@ function placesOf(folder: URL): readonly string[] {
   return folders.flatMap((one) => [one.href, fileURLToPath(one)]);
 }
 
-/** What holds this code where that is not the package's own file: hosts cannot be started from it. */
+/**
+ * Returns the bundle that holds this code, or undefined when it runs from the package's own file.
+ * Hosts cannot start from a bundle.
+ */
 export function bundledInto(): string | undefined {
-  // Some bundlers put the URL that it had before in the place of `import.meta.url`.
+  // Some bundlers replace `import.meta.url` by the URL that the module had before.
   const running = pathOf(util.getCallSites(1, { sourceMap: false })[0]?.scriptName ?? "");
   if (running === undefined) return "a bundle";
   const isOwn = running === pathOf(here) && existsSync(hostEntry("thread"));

@@ -1,6 +1,6 @@
 /**
- * Where this package cannot start workers: in a bundle that holds it, and under what runs JavaScript and is not Node. Whoever uses it there hears what to do, before a
- * worker fails to start.
+ * Refuses places where this package cannot start workers: a bundle that contains it, and runtimes
+ * that are not Node. The error says what to do, before a worker fails to start.
  */
 import { RaySystemError } from "./errors.ts";
 import { bundledInto } from "./own-files.ts";
@@ -18,7 +18,10 @@ export function refusePlace(): void {
   }
 }
 
-/** Tried with Bun 1.4.5 and Deno 2.9.6: their worker threads do not tell which code a module runs while it loads, or do not let a process be renamed. */
+/**
+ * Tried with Bun 1.4.5 and Deno 2.9.6: their worker threads do not report which module calls while
+ * it loads, or do not let a process be renamed.
+ */
 function notNode(what: string): string {
   return `rayling runs on Node, and this is ${what}: its workers do not start there. Run the program with node (22.18 or later)`;
 }

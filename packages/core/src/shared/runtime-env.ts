@@ -1,4 +1,7 @@
-/** Checks of `runtimeEnv`: everything that can be known to be wrong is refused where the options are given, before a host is started with it. */
+/**
+ * Checks of `runtimeEnv`: every mistake that is visible in the options is refused there, before a
+ * host starts with them.
+ */
 import type { Check } from "./options.ts";
 import { show } from "./text/show.ts";
 
@@ -11,7 +14,7 @@ const parts: Readonly<Record<string, Part>> = {
     const wrong = Object.entries(value).find(
       ([name, text]) => name === "" || /[=\0]/.test(name) || String(text).includes("\0"),
     );
-    // Its text may be a secret.
+    // The text of the variable may be a secret.
     return wrong === undefined
       ? undefined
       : `has a name or text that no environment can hold (${JSON.stringify(wrong[0])})`;
@@ -64,8 +67,9 @@ const texts: Part = (value) =>
     : "must be a list of texts";
 
 /**
- * Measured (Node 24.21, Linux): a thread starts from 12 MB of old generation and 0.3 MB of stack on, and below 4 and 0.25 V8 ends the process with SIGABRT or SIGSEGV. Both with some room for
- * what the user's own module takes.
+ * Measured (Node 24.21, Linux): a thread starts from 12 MB of old generation and 0.3 MB of stack.
+ * Below 4 and 0.25 V8 ends the process with SIGABRT or SIGSEGV. Both floors leave some room for the
+ * user's own module.
  */
 const floors = { maxOldGenerationSizeMb: 16, stackSizeMb: 0.5 };
 
@@ -108,7 +112,7 @@ export const environment: Check = (value) => {
   return undefined;
 };
 
-/** Node knows more flags; these are those that it lets the environment set, which are none that say what to run. */
+/** Allows the flags that Node lets the environment set. None of them says what to run. */
 function problemOfFlag(one: unknown): string | undefined {
   if (typeof one !== "string" || !one.startsWith("-")) {
     return `must be a list of flags, each one text with its value (--flag=value), not ${show(one)}`;

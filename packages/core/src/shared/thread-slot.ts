@@ -1,8 +1,10 @@
 /**
- * The one place for state that belongs to a thread and not to an object: its runtime, its registry of remote classes.
+ * The one place for state that belongs to a thread and not to an object: its runtime, its registry
+ * of remote classes.
  *
- * It hangs on globalThis under a symbol, so that a second copy of this package in one thread (of another version, or a linked one) finds the first: it is
- * told, because refs and handles of one copy are nothing to the other.
+ * The state hangs on globalThis under a symbol, so that a second copy of this package in one thread
+ * (another version, or a linked one) finds the first. The second copy is refused, because refs and
+ * handles of one copy do not work in the other.
  */
 import { ownFolder } from "./own-files.ts";
 import { warn } from "./text/warning.ts";

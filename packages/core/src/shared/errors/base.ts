@@ -1,4 +1,7 @@
-/** The base of the runtime's errors: one `instanceof` tells them from the user's, and `code` tells them apart. */
+/**
+ * The base class of the runtime's errors. One `instanceof` separates them from the user's errors,
+ * and `code` separates them from each other.
+ */
 export class RayError extends Error {
   readonly code: string;
   constructor(code: string, message: string, options?: ErrorOptions) {

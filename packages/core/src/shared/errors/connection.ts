@@ -1,7 +1,13 @@
-/** Errors of connections between machines, and of those who may not make one. */
+/**
+ * Errors of connections between machines: a peer that may not connect, or that speaks another
+ * version.
+ */
 import { RayError } from "./base.ts";
 
-/** The other side does not have the token that this one has, or the connection ended before it proved that it has. Code "AUTHENTICATION". */
+/**
+ * The peer does not have this side's token, or the connection ended before the peer proved that it
+ * has it. Code "AUTHENTICATION".
+ */
 export class AuthenticationError extends RayError {
   readonly peer: string;
   constructor(peer: string, cause?: unknown) {
@@ -10,7 +16,10 @@ export class AuthenticationError extends RayError {
   }
 }
 
-/** The other side speaks another version of the protocol: both need the same release. Code "PROTOCOL_VERSION". */
+/**
+ * The peer speaks another version of the protocol; both sides need the same release. Code
+ * "PROTOCOL_VERSION".
+ */
 export class ProtocolVersionError extends RayError {
   readonly peer: string;
   readonly own: number;
@@ -27,9 +36,9 @@ export class ProtocolVersionError extends RayError {
   }
 }
 
-/** A certificate, key or authority that cannot be used. Code "CERTIFICATE". */
+/** A certificate, a key or an authority cannot be used. Code "CERTIFICATE". */
 export class CertificateError extends RayError {
-  /** The file, or who showed it. */
+  /** The file, or the peer that showed the certificate. */
   readonly source: string;
   constructor(source: string, message: string, cause?: unknown) {
     super("CERTIFICATE", `${source} ${message}`, { cause });

@@ -1,16 +1,20 @@
-/** What waits for itself. */
+/**
+ * The error of a wait that is part of a cycle.
+ */
 import { RayError } from "./base.ts";
 
 /**
- * A `get`, a `wait` or the next of a stream waits, through calls that wait for each other, for the end of the call or task that it stands in. Code "DEADLOCK".
+ * A `get`, a `wait` or a stream waits, through a cycle of calls, for the end of the call or task
+ * that it runs in. Code "DEADLOCK".
  *
- * Of the waits of such a cycle the last one to begin rejects, as soon as the cycle is proved; the others go on. A wait with a `timeoutMs` or a `signal` is never part of one.
+ * When a cycle is proved, the wait that began last rejects at once, and the others go on. A wait
+ * with a `timeoutMs` or a `signal` is never part of a cycle.
  */
 export class DeadlockError extends RayError {
   /** The call or task that waits. */
   readonly taskId: string;
   readonly taskName: string;
-  /** Who waits for whom, one sentence for each step, around to the first. */
+  /** One sentence for each step of the cycle: who waits for whom, back to the first. */
   readonly cycle: readonly string[];
   constructor(what: string, taskId: string, taskName: string, cycle: readonly string[]) {
     super(

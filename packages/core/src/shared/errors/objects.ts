@@ -1,11 +1,15 @@
 /**
- * What can go wrong with an object: its value is lost, it does not fit, or it was changed.
+ * Errors of objects: the value is lost, has no room, or was changed.
  *
- * `ObjectLostError` is the base of every way to lose one, as in Ray; the fields name the object by its id.
+ * `ObjectLostError` is the base of every kind of loss, as in Ray. The fields name the object by its
+ * id.
  */
 import { RayError } from "./base.ts";
 
-/** The value of an object is gone. The subclasses say how; this class itself says that nobody holds it any more. */
+/**
+ * The value of an object is gone. The subclasses say how it was lost; this class itself says that
+ * its owner no longer holds it. Code "OBJECT_LOST".
+ */
 export class ObjectLostError extends RayError {
   readonly objectId: string;
   constructor(objectId: string, reason?: string, options?: ErrorOptions) {
@@ -14,7 +18,7 @@ export class ObjectLostError extends RayError {
   }
 }
 
-/** The runtime that owned an object is gone, and the value with it. */
+/** The runtime that owned an object is gone, and the value with it. Code "OWNER_DIED". */
 export class OwnerDiedError extends ObjectLostError {
   override readonly code: string = "OWNER_DIED";
   constructor(objectId: string, reason: string) {
@@ -22,11 +26,14 @@ export class OwnerDiedError extends ObjectLostError {
   }
 }
 
-/** The value lives on another host, and that host did not send it in time. */
+/**
+ * The value lives on another host, and that host did not send it within `timeoutMs` milliseconds.
+ * Code "OBJECT_FETCH_TIMED_OUT".
+ */
 export class ObjectFetchTimedOutError extends ObjectLostError {
   override readonly code: string = "OBJECT_FETCH_TIMED_OUT";
   readonly timeoutMs: number;
-  /** @param why what stood in the way, where it is known */
+  /** @param why what prevented the transfer, when that is known */
   constructor(objectId: string, hostId: string, timeoutMs: number, why?: string) {
     const rest = why === undefined ? "" : `: ${why}`;
     super(
@@ -37,7 +44,10 @@ export class ObjectFetchTimedOutError extends ObjectLostError {
   }
 }
 
-/** The owner let an object go while this ref was held: the counts of who holds it were wrong, which is a defect of the runtime. */
+/**
+ * The owner released an object while this ref was held: the reference counts were wrong, which is a
+ * defect of the runtime. Code "REFERENCE_COUNTING".
+ */
 export class ReferenceCountingError extends ObjectLostError {
   override readonly code: string = "REFERENCE_COUNTING";
   constructor(objectId: string) {
@@ -48,7 +58,7 @@ export class ReferenceCountingError extends ObjectLostError {
   }
 }
 
-/** Why a lost value is not made again by running its task. */
+/** The reason why a lost value cannot be reconstructed by running its task again. */
 export type ReconstructionFailure =
   | "max-attempts-exceeded"
   | "lineage-evicted"
@@ -66,7 +76,10 @@ const reasonTexts: Readonly<Record<ReconstructionFailure, string>> = {
   "lineage-disabled": "its task was not noted",
 };
 
-/** The value is lost and cannot be made again. `reason` says why, `cause` how it was lost. */
+/**
+ * The value is lost and cannot be reconstructed. `reason` says why, and `cause` says how it was
+ * lost. Code "OBJECT_RECONSTRUCTION_FAILED".
+ */
 export class ObjectReconstructionFailedError extends ObjectLostError {
   override readonly code: string = "OBJECT_RECONSTRUCTION_FAILED";
   readonly reason: ReconstructionFailure;
@@ -80,10 +93,13 @@ export class ObjectReconstructionFailedError extends ObjectLostError {
   }
 }
 
-/** Somebody wrote to a value that others read in place. Found in development mode only. */
+/**
+ * A value was changed while others read it in place. Only development mode finds this. Code
+ * "OBJECT_MUTATED".
+ */
 export class ObjectMutatedError extends RayError {
   readonly objectId: string;
-  /** What made it: "put", `Class.method` or a task's name. */
+  /** The origin of the value: "put", `Class.method` or a task's name. */
   readonly label: string;
   constructor(objectId: string, label: string) {
     super(
@@ -95,9 +111,12 @@ export class ObjectMutatedError extends RayError {
   }
 }
 
-/** A value does not fit: memory is used up, and what is there could not be moved to disk. Nothing that was kept is lost. */
+/**
+ * A value has no room: memory is used up, and the values in it could not be spilled to disk. No
+ * stored value is lost. Code "OBJECT_STORE_FULL".
+ */
 export class ObjectStoreFullError extends RayError {
-  /** What was to be kept: "put", `Class.method` or a task's name. */
+  /** The origin of the value: "put", `Class.method` or a task's name. */
   readonly label: string;
   readonly byteLength: number;
   constructor(label: string, byteLength: number, why: string, options?: ErrorOptions) {
@@ -111,7 +130,10 @@ export class ObjectStoreFullError extends RayError {
   }
 }
 
-/** A value does not fit, and the disk of `directory` is full. Nothing that was kept is lost. */
+/**
+ * A value has no room, and the disk of `directory` is full. No stored value is lost. Code
+ * "OUT_OF_DISK".
+ */
 export class OutOfDiskError extends RayError {
   readonly label: string;
   readonly byteLength: number;

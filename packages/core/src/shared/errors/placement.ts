@@ -1,7 +1,13 @@
-/** What cannot be placed, or lost its place for good. Each carries the reason as one line for people. */
+/**
+ * Errors of actors and tasks that cannot be placed or lose their place for good. Each carries the
+ * reason as one line for people.
+ */
 import { RayError } from "./base.ts";
 
-/** The node that the actor must run on is gone, never was, or has not what it needs. */
+/**
+ * The node that the actor must run on is gone, never existed, or lacks the resources. Code
+ * "ACTOR_UNSCHEDULABLE".
+ */
 export class ActorUnschedulableError extends RayError {
   readonly actorId: string;
   readonly className: string;
@@ -14,7 +20,10 @@ export class ActorUnschedulableError extends RayError {
   }
 }
 
-/** The node that the task must run on is gone, never was, or has not what it needs. */
+/**
+ * The node that the task must run on is gone, never existed, or lacks the resources. Code
+ * "TASK_UNSCHEDULABLE".
+ */
 export class TaskUnschedulableError extends RayError {
   readonly functionName: string;
   readonly reason: string;
@@ -25,7 +34,10 @@ export class TaskUnschedulableError extends RayError {
   }
 }
 
-/** The placement group of the actor was removed, and the actor with it. */
+/**
+ * The placement group of the actor was removed, and the actor with it. Code
+ * "ACTOR_PLACEMENT_GROUP_REMOVED".
+ */
 export class ActorPlacementGroupRemoved extends RayError {
   readonly actorId: string;
   readonly className: string;
@@ -41,7 +53,10 @@ export class ActorPlacementGroupRemoved extends RayError {
   }
 }
 
-/** The placement group of the task was removed, and the task with it. */
+/**
+ * The placement group of the task was removed, and the task with it. Code
+ * "TASK_PLACEMENT_GROUP_REMOVED".
+ */
 export class TaskPlacementGroupRemoved extends RayError {
   readonly functionName: string;
   readonly reason: string;
@@ -52,7 +67,7 @@ export class TaskPlacementGroupRemoved extends RayError {
   }
 }
 
-/** The node that ran a task is gone and its retries are used up. */
+/** The node that ran a task is gone and its retries are used up. Code "NODE_DIED". */
 export class NodeDiedError extends RayError {
   readonly functionName: string;
   readonly reason: string;

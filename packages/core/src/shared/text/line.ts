@@ -1,7 +1,8 @@
 /**
- * A queue that elements may also leave from the middle, and return to at their old place.
+ * A queue that items may also leave from the middle and return to at their old place.
  *
- * A Set would do, but finding its first element skips every one that left before it. Here each place is skipped once.
+ * A Set skips every removed item again each time it finds its first one. This queue skips each
+ * empty place once.
  */
 export class Line<T> {
   readonly #items: Map<number, T> = new Map();
@@ -12,7 +13,7 @@ export class Line<T> {
     return this.#items.size;
   }
 
-  /** Returns the place of the item, which stays its own. */
+  /** Returns the place of the item; the item keeps it. */
   add(item: T): number {
     const place = this.#end;
     this.#end += 1;
@@ -20,25 +21,25 @@ export class Line<T> {
     return place;
   }
 
-  /** The first place that is not empty. */
+  /** Returns the first place that is not empty. */
   first(): number | undefined {
     if (this.#items.size === 0) return undefined;
     while (!this.#items.has(this.#first)) this.#first += 1;
     return this.#first;
   }
 
-  /** What stands first. */
+  /** Returns the first item and leaves it in the queue. */
   peek(): T | undefined {
     const place = this.first();
     return place === undefined ? undefined : this.#items.get(place);
   }
 
-  /** Whether the item of that place is still there. */
+  /** Whether the item of that place is still in the queue. */
   has(place: number): boolean {
     return this.#items.has(place);
   }
 
-  /** Takes out what stands at a place, if it is still there. */
+  /** Removes and returns the item at a place, if it is still there. */
   take(place: number): T | undefined {
     const item = this.#items.get(place);
     this.#items.delete(place);
@@ -55,7 +56,7 @@ export class Line<T> {
     this.#first = Math.min(this.#first, place);
   }
 
-  /** In no order. */
+  /** Returns all items in no particular order. */
   entries(): Iterable<readonly [place: number, item: T]> {
     return this.#items.entries();
   }

@@ -1,4 +1,7 @@
-/** What stands for something elsewhere is no data: JSON would make an empty object of it, and nobody would notice. */
+/**
+ * Refuses JSON for values that stand for something elsewhere: JSON would silently make an empty
+ * object of them.
+ */
 export function refuseJson(prototype: object, what: string): void {
   Object.defineProperty(prototype, "toJSON", {
     configurable: true,

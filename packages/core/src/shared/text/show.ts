@@ -1,9 +1,13 @@
-/** Values in a few words, for messages that name the culprit. */
+/**
+ * Shows values in a few words, for messages that name the culprit.
+ */
 import { inspect, types } from "node:util";
 
 const longest = 120;
 
-/** Objects without a class, and lists, with what is in them, but not deeper: there may be secrets. */
+/**
+ * Shows plain objects and lists with their members, but not deeper: nested values may be secrets.
+ */
 export function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return `function ${value.name}`;
@@ -11,7 +15,7 @@ export function show(value: unknown): string {
   return isPlain(value) ? shortened(value) : showKind(value);
 }
 
-/** What it is, and nothing of what is in it. */
+/** Names the kind of a value and shows nothing of its content. */
 export function showKind(value: unknown): string {
   if (typeof value === "string") return `a text of ${value.length} characters`;
   if (typeof value !== "object" || value === null) return show(value);

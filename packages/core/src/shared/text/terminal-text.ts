@@ -1,26 +1,32 @@
 /**
- * Text of others on its way to a terminal: the one place that knows what a terminal obeys.
+ * Makes foreign text safe for terminals: this file alone knows what a terminal obeys.
  *
- * A name, a message or a line of a log may have been written by somebody else (a model, a peer, a data set). In a terminal it could move the cursor over what stands there,
- * set the title, write to the clipboard, or turn letters around so that a text reads as another one. What could do that is taken out, or is shown as U+FFFD:
- * control characters of C0 and C1 (but for tab and line feed), the escape sequences that they begin, the controls of bidirectional text, and the separators of lines and paragraphs
- * of Unicode. Values stay as they are: only what is written to a terminal passes here.
+ * A name, a message or a log line may come from a model, a peer or a data set. In a terminal it
+ * could move the cursor over other text, set the title, write to the clipboard, or reorder letters
+ * so that a text reads differently. Such characters are removed or shown as U+FFFD: control
+ * characters of C0 and C1 (except tab and line feed), the escape sequences that they begin,
+ * bidirectional controls, and Unicode's line and paragraph separators. Values stay unchanged: only
+ * text that is written to a terminal passes through here.
  */
 
 /* eslint-disable no-control-regex -- control characters are what is looked for */
 
-/** C0 but for tab and line feed, DEL and C1; marks, embeddings, overrides and isolates of directions; separators of lines and paragraphs. */
+/**
+ * C0 except tab and line feed, DEL and C1; marks, embeddings, overrides and isolates of directions;
+ * separators of lines and paragraphs.
+ */
 const obeyed = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** These and the ends of lines. */
+/** The obeyed characters and the ends of lines. */
 const obeyedInLine = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** The characters among them that JSON.stringify does not escape. */
+/** The obeyed characters that JSON.stringify does not escape. */
 const obeyedInJson = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /**
- * Escape sequences (ECMA-48, 5.4 and 5.6): of a control string, CSI, and others. Node's stripVTControlCharacters knows no control strings with spaces, and of C1 only CSI.
- * No part of a sequence can be the begin of another one, so that no text takes long.
+ * Escape sequences (ECMA-48, 5.4 and 5.6): control strings, CSI, and others. Node's
+ * stripVTControlCharacters knows no control strings with spaces, and only CSI of C1. No part of a
+ * sequence can begin another one, so the match takes linear time.
  */
 const sequences =
   /(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\0-\x1f\x7f-\x9f]*(?:\x07|\x1b\\|\x9c)|(?:\x1b\[|\x9b)[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b[\x20-\x2f]*[\x30-\x7e]/g;
@@ -31,7 +37,10 @@ const colour = /^\x1b\[[\d;:]*m$/;
 const plainColours = "\u001b[0m";
 const shownAs = "\uFFFD";
 
-/** In one line, with what a terminal would obey as U+FFFD: for names, for errors, for cells of tables. */
+/**
+ * Returns a text as one line, with obeyed characters as U+FFFD: for names, errors and cells of
+ * tables.
+ */
 export function terminalLine(text: string): string {
   const lines = text.split("\n");
   const last = lines.length - 1;
@@ -46,7 +55,8 @@ export function terminalLine(text: string): string {
 }
 
 /**
- * In lines, without escape sequences, and with what else a terminal would obey as U+FFFD: for logs and reports.
+ * Returns a text in lines, without escape sequences, and with other obeyed characters as U+FFFD:
+ * for logs and reports.
  *
  * @param colours whether colours stay; they end with the line
  */
@@ -75,7 +85,7 @@ export function terminalText(
     .join("\n");
 }
 
-/** Windows ends lines with a carriage return, too, and a progress bar begins its line again by one. */
+/** Windows ends lines with a carriage return, and a progress bar restarts its line with one. */
 function withoutControls(text: string): string {
   const withoutReturns = text.replaceAll(/\r+/g, (returns, at: number) => {
     const next = text[at + returns.length];
@@ -84,22 +94,22 @@ function withoutControls(text: string): string {
   return withoutReturns.replaceAll(obeyed, shownAs);
 }
 
-/** JSON of the same value in which a terminal finds nothing to obey. */
+/** Returns JSON of an equal value that contains nothing that a terminal obeys. */
 export function terminalJson(json: string): string {
   return json.replaceAll(obeyedInJson, escaped);
 }
 
-/** As JSON and YAML have it between double quotes. */
+/** Escapes a character for a double-quoted string of JSON or YAML. */
 export function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** Whether text has what a terminal obeys, line ends and tabs not counted. */
+/** Whether a text contains something that a terminal obeys; line ends and tabs do not count. */
 export function hasObeyed(text: string): boolean {
   return text.search(obeyed) >= 0;
 }
 
-/** Whether colours that others wrote are for this stream: a terminal, or something that asked for them. */
+/** Whether a stream shows foreign colours: it is a terminal, or the environment forces colours. */
 export function takesColours(stream: { readonly isTTY?: boolean }): boolean {
   const { FORCE_COLOR: forced, NO_COLOR: refused } = process.env;
   if (forced !== undefined) return forced !== "0" && forced !== "false";

@@ -1,7 +1,13 @@
-/** Warnings of the process: the one way in which packages warn. A terminal finds nothing to obey in them. */
+/**
+ * The one function through which the packages warn. Its warnings contain nothing that a terminal
+ * obeys.
+ */
 import { terminalText } from "./terminal-text.ts";
 
-/** As `process.emitWarning` with the type RaylingWarning; an error keeps its class and its fields. */
+/**
+ * Calls `process.emitWarning` with the type RaylingWarning; an error keeps its class and its
+ * fields.
+ */
 export function warn(warning: string | Error, code?: string): void {
   if (typeof warning === "string") {
     const options = { type: "RaylingWarning", ...(code === undefined ? {} : { code }) };
@@ -11,7 +17,9 @@ export function warn(warning: string | Error, code?: string): void {
   }
 }
 
-/** The error itself, unless it has something to obey: then one that says it in another way. */
+/**
+ * Returns the error itself, or a copy with safe text when a terminal would obey something in it.
+ */
 function shownSafely(error: Error): Error {
   const { message, stack = "" } = error;
   const safe = { message: terminalText(message), stack: terminalText(stack) };
