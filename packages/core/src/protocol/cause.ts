@@ -1,4 +1,6 @@
-/** A death cause as plain data, for a way that does not carry error classes. */
+/**
+ * A death cause as plain data, for channels that do not carry error classes.
+ */
 import type { DeathCause } from "../shared/errors.ts";
 import { type FailureData, type FindClass, fromFailure, toFailure } from "./failure.ts";
 

@@ -1,11 +1,15 @@
 /**
- * Values <-> bytes: the one codec of every transport (msgpackr), with what msgpackr does not carry by itself.
+ * Values <-> bytes: the one codec of every transport (msgpackr), with the values that msgpackr does
+ * not carry by itself.
  *
- * Refs, handles, errors, big buffers and registered classes are replaced by `Special` before packing and revived while
- * unpacking. Buffers of `outOfBandBytes` and more, and packed bodies of that size, leave as SharedArrayBuffers beside the bytes.
- * msgpackr/pack is msgpackr without its native string reader: no native code in threads that may be ended at any moment.
- * Invariants: the input is never changed; an `Encoded` is a snapshot; what cannot travel throws NotEncodableError with its path.
- * What arrives differently, on every transport alike, says packages/core/README.md.
+ * Refs, handles, errors, big buffers and registered classes are replaced by `Special` before
+ * packing and revived while unpacking. Buffers of `outOfBandBytes` and more, and packed bodies of
+ * that size, leave as SharedArrayBuffers beside the bytes. msgpackr/pack is msgpackr without its
+ * native string reader: threads that may be terminated at any moment run no native code.
+ *
+ * Invariants: the input never changes; an `Encoded` is a snapshot; a value that cannot travel
+ * throws NotEncodableError with its path. packages/core/README.md lists the values that arrive
+ * differently, on every transport alike.
  */
 import { Packr, REUSE_BUFFER_MODE } from "msgpackr/pack";
 import { NotEncodableError, RaySystemError, type RemoteSite } from "../shared/errors.ts";
@@ -19,37 +23,52 @@ import { serializers } from "./values/serializers.ts";
 import { allocateShared } from "./shared-memory.ts";
 import { type Reviver, reviving, Special } from "./values/special.ts";
 
-/** A packed value: a window of `bytes`, the buffers that travel beside it, and the refs and handles inside it. */
+/**
+ * A packed value: a window of `bytes`, the buffers that travel beside it, and the refs and handles
+ * inside it.
+ */
 export interface Encoded {
   readonly bytes: Uint8Array;
   readonly start: number;
   readonly end: number;
   readonly buffers: readonly SharedArrayBuffer[];
   readonly referenceCount: number;
-  /** The refs and handles themselves, in order: they keep alive what they point to. Undefined until the first decoding of a value that arrived. */
+  /**
+   * The refs and handles in order; they keep their targets alive. Undefined until the first
+   * decoding of a value that arrived.
+   */
   references: readonly object[] | undefined;
-  /** Some of its buffers are the user's own SharedArrayBuffers, which are meant to be changed: it cannot be moved to other memory. */
+  /**
+   * Whether some of its buffers are the user's own SharedArrayBuffers. The user may change these,
+   * so the value cannot move to other memory.
+   */
   readonly isLive?: boolean;
-  /** It only stands for the value, which is on the host that made it. */
+  /** Whether this is a stub of a value that stays on the host that made it. */
   readonly isLocated?: boolean;
-  /** It is the state of an AbortSignal: whether it is aborted, and why. */
+  /** Whether this is the state of an AbortSignal: aborted or not, and the reason. */
   readonly isSignal?: boolean;
 }
 
-/** Whether it is big enough to be counted: it has memory of its own beside the messages that carry it. */
+/**
+ * Whether a value is big enough to be counted: it has memory of its own beside the messages that
+ * carry it.
+ */
 export function isBig(encoded: Encoded): boolean {
   return encoded.buffers.length > 0 || encoded.end - encoded.start >= outOfBandBytes;
 }
 
-/** What the runtime adds: how its refs and handles are written down and come back. */
+/** The runtime's part of the codec: it writes and reads refs and handles. */
 export interface ReferenceCodec extends WritingRules {
   readonly read: (data: unknown) => object;
-  /** One that arrived is not taken over: its owner is told that it is not on its way any more. */
+  /**
+   * Declines a ref that arrived and was not taken over: its owner learns that the ref is no longer
+   * in transit.
+   */
   readonly decline: (data: unknown) => void;
   readonly findClass?: FindClass;
 }
 
-/** Of all that is counted: body and buffers. */
+/** Returns the bytes of a value: its body and its buffers. */
 export function sizeOf(encoded: Encoded): number {
   let size = encoded.end - encoded.start;
   for (const { byteLength } of encoded.buffers) size += byteLength;
@@ -60,29 +79,32 @@ const packr: Packr = new Packr({
   structuredClone: true,
   useRecords: true,
   copyBuffers: true,
-  // A key toJSON is one like any other.
+  // A key named toJSON is an ordinary key.
   useToJSON: false,
 });
-/** For values with nothing in them twice: no table of what was seen, and no view of its own for what it packs (measured: half the cost of a small call). */
+/**
+ * Packs values without shared parts: it keeps no table of seen objects and makes no view of its own
+ * for the result (measured: half the cost of a small call).
+ */
 const treePackr: Packr = new Packr({
   useRecords: true,
   moreTypes: true,
   copyBuffers: true,
   useToJSON: false,
 });
-/** A packer that has grown beyond this starts anew. */
+/** A packer whose memory is larger than this starts with new memory. */
 const packerBytes: number = 1024 * 1024;
 const noBuffers: readonly SharedArrayBuffer[] = [];
 const noSlots: readonly unknown[] = [];
 const noReferences: readonly object[] = [];
-/** In place of a ref that was not taken over. */
+/** Replaces a ref that was not taken over. */
 const declined: object = {};
 
 export class Codec {
   readonly #references: ReferenceCodec;
   readonly #isSpecial: (value: object) => boolean;
   readonly #isSpecialArgument: (value: object) => boolean;
-  /** For values without refs, buffers and slots, which are nearly all. */
+  /** Revives values without refs, buffers and slots, which are nearly all values. */
   readonly #bare: Reviver;
 
   constructor(references: ReferenceCodec) {
@@ -111,7 +133,7 @@ export class Codec {
   }
 
   /**
-   * The same of a list that the runtime made itself: it has all of its items, and nothing else.
+   * Encodes a list that the runtime made itself: it has all of its items and no other properties.
    *
    * @param slots takes the AbortSignals inside; without it they are refused
    */
@@ -125,7 +147,7 @@ export class Codec {
     try {
       found = survey(value, isSpecial);
     } catch {
-      // A getter in it, or a proxy, throws.
+      // A getter inside the value, or a proxy, throws.
       throw refusalOf(value, root, isSpecial);
     }
     if (found === "tree") return packTree(value, root);
@@ -165,7 +187,7 @@ export class Codec {
     return survey(value, this.#isSpecial) !== "refused";
   }
 
-  /** Never throws: what the error cannot carry goes as text. */
+  /** Never throws: parts of the error that cannot travel go as text. */
   encodeFailure(thrown: unknown, site?: RemoteSite): Encoded {
     try {
       const failure = toFailure(
@@ -190,7 +212,7 @@ export class Codec {
     }
   }
 
-  /** @param slots values for the places that `slot` holds */
+  /** @param slots values for the places that `slot` marks */
   decode(encoded: Encoded, slots: readonly unknown[] = noSlots): unknown {
     const isBare =
       encoded.referenceCount === 0 && encoded.buffers.length === 0 && slots.length === 0;
@@ -211,13 +233,13 @@ export class Codec {
     }
   }
 
-  /** Takes over the refs inside a value that arrived, before anybody looks at it. */
+  /** Takes over the refs inside a value that arrived, before user code sees it. */
   claim(encoded: Encoded): void {
     if (encoded.referenceCount === 0 || encoded.references !== undefined) return;
     this.#unpack(encoded, this.#reviverFor(encoded, noSlots, true));
   }
 
-  /** Gives back the refs inside a value that arrived and that nobody looks at any more, but for those that were taken over. */
+  /** Returns the refs inside a value that nobody will read, except those already taken over. */
   decline(encoded: Encoded): void {
     if (encoded.referenceCount <= (encoded.references?.length ?? 0)) return;
     const decline = (data: unknown): object => {
@@ -227,7 +249,9 @@ export class Codec {
     this.#unpack(encoded, this.#reviverFor(encoded, noSlots, true, decline));
   }
 
-  /** A second decoding of the same value gets the refs of the first: each is taken over once. */
+  /**
+   * A second decoding of one value gets the refs of the first, because each ref is taken over once.
+   */
   #reviverFor(
     encoded: Encoded,
     slots: readonly unknown[],
@@ -246,7 +270,11 @@ export class Codec {
     };
   }
 
-  /** Of an error that has parts which cannot be read here, all the rest is read. @throws RaySystemError on bytes that are no failure */
+  /**
+   * Decodes an error. Parts that cannot be read here do not stop the rest.
+   *
+   * @throws RaySystemError on bytes that are no failure
+   */
   decodeFailure(encoded: Encoded): FailureData {
     const data = this.#decodeLeniently(encoded);
     if (!isFailure(data)) throw new RaySystemError("what came as an error is none");
@@ -267,7 +295,7 @@ export class Codec {
   }
 }
 
-/** That of a view, or the buffer itself. */
+/** Returns the memory of a view, or the buffer itself. */
 function memoryOf(part: object): object {
   return ArrayBuffer.isView(part) ? part.buffer : part;
 }
@@ -296,7 +324,8 @@ function packTree(value: unknown, root: string): Encoded {
   } catch (cause) {
     throw new NotEncodableError(root, `cannot be packed: ${String(cause)}`);
   }
-  // The packer's own memory, with the window of this value: it goes on behind it and does not write there again.
+  // This is the packer's own memory, with the window of this value. The packer continues behind the
+  // window and does not write into it again.
   const { start, end } = bytes;
   const rest = { buffers: noBuffers, referenceCount: 0, references: noReferences };
   if (end - start < outOfBandBytes) return { bytes, start, end, ...rest };
@@ -308,12 +337,16 @@ function packTree(value: unknown, root: string): Encoded {
 function shared(bytes: Uint8Array): Uint8Array {
   const body = Buffer.from(allocateShared(bytes.length));
   body.set(bytes);
-  // The packers, which share their memory, go on behind what they wrote, and would keep all of it for that.
+  // The packers share their memory and continue behind the last value, so a large one would stay
+  // allocated.
   if (bytes.length >= packerBytes) packr.useBuffer(Buffer.allocUnsafeSlow(8192));
   return body;
 }
 
-/** The same value in memory of its own size, for one that is kept: small values share the packer's memory, and would keep all of it. */
+/**
+ * Copies a value that is kept into memory of its own size. Small values share the packer's memory
+ * and would keep all of it alive.
+ */
 export function compact(encoded: Encoded): Encoded {
   const size = encoded.end - encoded.start;
   if (encoded.bytes.buffer.byteLength < 2 * size + 64) return encoded;

@@ -1,9 +1,9 @@
 /**
- * Error <-> data. An error keeps its class name, message, code, own fields, cause, nested errors and stack; carrying one never
- * fails: a field that cannot be encoded goes as text.
+ * Error <-> data. An error keeps its class name, message, code, own fields, cause, nested errors
+ * and stack. Encoding an error never fails: a field that cannot be encoded goes as text.
  *
- * `toFailure` runs where the error was thrown, `fromFailure` where it is caught. Which class to give it back is asked of a
- * resolver, because only the receiving side knows what it has loaded.
+ * `toFailure` runs where the error is thrown, and `fromFailure` where it is caught. A resolver
+ * supplies the class, because only the receiving side knows its loaded classes.
  */
 import { inspect } from "node:util";
 import { driversText } from "../shared/code-roots.ts";
@@ -21,28 +21,40 @@ import { terminalLine, terminalText } from "../shared/text/terminal-text.ts";
 
 export interface FailureData {
   readonly name: string;
-  /** Of its class and of those that it comes from, the nearest first; where that is more than its name and Error. */
+  /**
+   * Names of its class and of the base classes, the nearest first; present when they say more than
+   * its name and Error.
+   */
   readonly classes?: readonly string[];
   readonly message: string;
   readonly stack: string;
-  /** Own enumerable fields, `code` among them. */
+  /** Own enumerable fields, including `code`. */
   readonly fields: Readonly<Record<string, unknown>>;
   /** Own fields that are errors. */
   readonly errorFields?: Readonly<Record<string, FailureData>>;
-  /** An error, another value, or one that it is itself the cause of: so many steps up, 0 for its own. */
+  /**
+   * The cause: an error, another value, or an error that encloses this one, given as the number of
+   * levels up (0 is the error itself).
+   */
   readonly cause?: FailureData | { readonly value: unknown } | { readonly up: number };
-  /** Of an AggregateError, with what is no error among them as `thrown`. */
+  /** Errors of an AggregateError. Members that are no errors are in `thrown`. */
   readonly errors?: readonly FailureData[];
-  /** Of an error inside a value, whose parts are values there: own fields that nothing lists, as `cause` is. */
+  /**
+   * Own non-enumerable fields, such as `cause`, of an error inside a value. Their contents are
+   * parts of that value.
+   */
   readonly hidden?: Readonly<Record<string, unknown>>;
-  /** Where to find the class. */
+  /** The origin of the class. */
   readonly origin?: ErrorOrigin;
   readonly site?: RemoteSite;
-  /** The thrown thing was not an Error: this is its value. */
+  /** The value of a thrown thing that is not an Error. */
   readonly thrown?: { readonly value: unknown };
 }
 
-/** A module that exports the class, or has a remote that sees it: then `exportName` is the variable, and `name` that of the class. */
+/**
+ * A module that exports the class. Where a remote class merely sees the error class, `exportName`
+ * is the variable and `name` is the class.
+ */
 export interface ErrorOrigin {
   readonly moduleUrl: string;
   readonly exportName: string;
@@ -50,12 +62,12 @@ export interface ErrorOrigin {
   readonly name?: string;
 }
 
-/** Finds where an error class is to be had from, on the side where it was thrown. */
+/** Finds the module of an error class, on the side where it was thrown. */
 export type FindOrigin = (errorClass: unknown) => ErrorOrigin | undefined;
-/** Finds the class again on the other side, among what is loaded there. */
+/** Finds the class on the receiving side, among its loaded modules. */
 export type FindClass = (origin: ErrorOrigin) => { readonly prototype: object } | undefined;
 
-/** Knows the classes of errors on this side: where one is to be had from, and what is to be had there. */
+/** The error classes of this side: the origin of a class, and the class of an origin. */
 export interface ErrorClasses {
   readonly findOrigin: FindOrigin;
   readonly findClass: FindClass;
@@ -117,9 +129,10 @@ export function toFailure(
 }
 
 /**
- * An error that is part of a value. Its parts stay values, so that those which are elsewhere in that value, too, stay the same ones.
+ * Converts an error that is part of a value. Its parts stay values, so that parts which the value
+ * also holds elsewhere keep their identity.
  *
- * @param encodable what is not goes as text
+ * @param encodable parts that it rejects go as text
  */
 export function toErrorContent(
   error: Error,
@@ -143,7 +156,7 @@ export function toErrorContent(
   return { ...headOf(error, findOrigin), fields, ...(hasHidden ? { hidden } : {}) };
 }
 
-/** Who it is, what it says, and where it was made. */
+/** Returns the name, the message and the origin of an error. */
 function headOf(error: Error, findOrigin: FindOrigin | undefined): Omit<FailureData, "fields"> {
   const origin = originOf(error, findOrigin);
   const name = textOf(readField(error, "name"), "Error");
@@ -167,13 +180,13 @@ function canTravel(value: unknown, encodable: (value: unknown) => boolean): bool
   }
 }
 
-/** What a SuppressedError has, which nothing lists. */
+/** Returns the non-enumerable fields of a SuppressedError. */
 function suppressedOf(thrown: Error): readonly string[] {
   const isOne = "SuppressedError" in globalThis && thrown instanceof SuppressedError;
   return isOne ? ["error", "suppressed"] : [];
 }
 
-/** Whether it has what every failure has; a peer may have sent anything in its place. */
+/** Whether data has the fields of every failure; a peer may have sent anything. */
 export function isFailure(data: unknown): data is FailureData {
   if (typeof data !== "object" || data === null) return false;
   const {
@@ -188,13 +201,16 @@ export function isFailure(data: unknown): data is FailureData {
   return isText && typeof fields === "object" && fields !== null;
 }
 
-/** Whether its class has that name, or one that it comes from. What was thrown and is no Error has no class. */
+/**
+ * Whether the error's class, or a base class, has that name. A thrown value that is no Error has no
+ * class.
+ */
 export function isOfClass({ name, classes, thrown }: FailureData, wanted: string): boolean {
   if (name === wanted || classes?.includes(wanted) === true) return true;
   return wanted === "Error" && thrown === undefined;
 }
 
-/** Never throws: of an error that cannot be made again here, what it said is left. */
+/** Never throws: an error that cannot be rebuilt here keeps its texts. */
 export function fromFailure(
   failure: FailureData,
   findClass?: FindClass,
@@ -210,7 +226,7 @@ export function fromFailure(
   }
 }
 
-/** @param above those that it is the cause or a part of, the nearest first */
+/** @param above the errors that this one is a cause or part of, the nearest first */
 function revive(
   failure: FailureData,
   findClass: FindClass | undefined,
@@ -223,7 +239,7 @@ function revive(
     return wrapped;
   }
   const isDom = failure.classes?.includes("DOMException") === true;
-  // It keeps its name and message where only its constructor can put them.
+  // Only the constructor of a DOMException can set its name and message.
   const error: Error = isDom
     ? new DOMException(failure.message, failure.name)
     : new Error(failure.message);
@@ -231,7 +247,7 @@ function revive(
   const home = classAtHome(failure, findClass);
   if (home !== undefined) Object.setPrototypeOf(error, home.prototype);
   else if (!isDom) Object.setPrototypeOf(error, builtInOf(failure).prototype);
-  // Of a class that is not here the name is all that is left.
+  // A class that is not loaded here leaves only its name.
   const name = home === undefined ? nameOf(failure) : failure.name;
   const define = (key: string, value: unknown, enumerable: boolean): void => {
     Object.defineProperty(error, key, { value, enumerable, writable: true, configurable: true });
@@ -266,13 +282,14 @@ function revive(
 }
 
 /**
- * A stack is for people: Node prints it as it is when nobody catches the error, and the message that it repeats may be of a model or a data set. `message` stays what it is.
+ * Makes a stack safe for people: Node prints the stack of an uncaught error as it is, and the
+ * message in it may come from a model or a data set. `message` stays unchanged.
  */
 function shownStack(stack: string): string {
   return terminalText(stack, { colours: true });
 }
 
-/** The runtime's own frames, and Node's, say nothing about the user's mistake. */
+/** Drops frames of the runtime and of Node, which say nothing about the user's mistake. */
 function userStack(stack: string): string {
   return stack
     .split("\n")
@@ -284,7 +301,7 @@ function isFrame(line: string): boolean {
   return line.trimStart().startsWith("at ");
 }
 
-/** Adds the place of the local call below the remote stack, so that a trace leads home. */
+/** Adds the place of the local call below the remote stack. */
 export function appendLocalStack(error: Error, local: string): void {
   const frames = userStack(local).split("\n").filter(isFrame);
   if (frames.length === 0) return;
@@ -300,7 +317,7 @@ export function appendLocalStack(error: Error, local: string): void {
 }
 
 const builtIn: Readonly<Record<string, { readonly prototype: object }>> = {
-  // Names come from peers: they find nothing but these.
+  // Names come from peers: without a prototype they find only these classes.
   __proto__: null as never,
   Error,
   TypeError,
@@ -311,11 +328,11 @@ const builtIn: Readonly<Record<string, { readonly prototype: object }>> = {
   URIError,
   AggregateError,
   DOMException,
-  // From Node 24 on.
+  // Node 24 and later.
   ...("SuppressedError" in globalThis ? { SuppressedError } : {}),
 };
 
-/** Stands for the module of the runtime's own errors, on every side. */
+/** Names the module of the runtime's own errors, on every side. */
 const ownModule = "rayling:errors";
 
 const ownClasses: ReadonlyMap<string, { readonly prototype: object }> = new Map(
@@ -342,14 +359,16 @@ function classAtHome(
   return origin.moduleUrl === ownModule ? ownClasses.get(origin.exportName) : findClass?.(origin);
 }
 
-/** The nearest that the language has. */
+/** Returns the nearest class of the language. */
 function builtInOf({ name, classes = [] }: FailureData): { readonly prototype: object } {
   // DOMException keeps name and message in internal slots that a plain Error lacks.
   const nearest = [...classes, name].find((one) => one !== "DOMException" && one in builtIn);
   return builtIn[nearest ?? "Error"] ?? Error;
 }
 
-/** A class that gives its errors no name of their own leaves them that of a class of the language. */
+/**
+ * Returns the name of the class for errors that only inherit a name from a class of the language.
+ */
 function nameOf({ name, classes = [] }: FailureData): string {
   const [own] = classes;
   return own !== undefined && !(own in builtIn) && name in builtIn ? own : name;
@@ -368,7 +387,7 @@ function classNames(thrown: Error): string[] {
       if (name !== "") names.push(name);
     }
   } catch {
-    // A proxy that does not let itself be looked at has the name that it says.
+    // A proxy that forbids inspection keeps the name that it reports.
   }
   return names;
 }
@@ -394,7 +413,7 @@ function safeText(value: unknown): string {
   try {
     return inspect(value, { depth: 2 });
   } catch {
-    // A custom inspect may throw; what is left to say is the type.
+    // A custom inspect may throw; the type remains.
     return `<${typeof value}>`;
   }
 }

@@ -1,9 +1,11 @@
 /**
- * The SharedArrayBuffers that carry big values: makes them, knows them from the user's own, and has dropped ones collected.
+ * The SharedArrayBuffers that carry big values: it allocates them, tells them from the user's own,
+ * and has dropped ones collected.
  *
- * V8 does not count shared memory as its own: a thread that sees gigabytes of it go by has no reason to collect garbage, and all of it stays.
- * So what is seen is counted here, and the collector is called when enough came by since the last time (measured: 20 buffers of
- * 50 MB, dropped at once, otherwise stay for as long as the program does little else).
+ * V8 does not count shared memory: a thread that passes gigabytes of it sees no reason to collect
+ * garbage, and all of it stays. So this module counts the memory that a thread sees and calls the
+ * collector after each quantum (measured: 20 buffers of 50 MB, dropped at once, otherwise stay
+ * while the program does little else).
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -11,7 +13,7 @@ import { ObjectStoreFullError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 
 interface Seen {
-  /** Made by us, here or elsewhere; the user's own are not in it. */
+  /** Buffers that the runtime allocated, here or elsewhere; the user's own are not in it. */
   readonly ours: WeakSet<SharedArrayBuffer>;
   readonly gone: FinalizationRegistry<number>;
   bytes: number;
@@ -21,7 +23,7 @@ interface Seen {
   collect: (() => void) | undefined;
 }
 
-/** Collecting takes milliseconds; copying this much takes tens of them. */
+/** A collection takes milliseconds; copying this much takes tens of them. */
 const leastQuantum: number = 64 * 1024 * 1024;
 const mostQuantum: number = 1024 * 1024 * 1024;
 
@@ -35,7 +37,7 @@ const seen: Seen = threadSlot("shared-memory", () => ({
   collect: undefined,
 }));
 
-/** Sets how much may come by between two collections: an eighth of what the store may hold. */
+/** Sets the bytes between two collections: an eighth of the store's limit. */
 export function limitGarbage(limitBytes: number): void {
   seen.quantum = Math.min(mostQuantum, Math.max(leastQuantum, limitBytes / 8));
 }
@@ -46,7 +48,7 @@ export function allocateShared(byteLength: number): SharedArrayBuffer {
   try {
     memory = new SharedArrayBuffer(byteLength);
   } catch {
-    // What was dropped and not collected may be in the way.
+    // Dropped but uncollected memory may be in the way.
     collectGarbage();
     try {
       memory = new SharedArrayBuffer(byteLength);
@@ -60,7 +62,7 @@ export function allocateShared(byteLength: number): SharedArrayBuffer {
   return memory;
 }
 
-/** Memory of ours that arrived, or that was just made. */
+/** Registers memory of the runtime that arrived or was just allocated. */
 export function adoptShared(memory: SharedArrayBuffer): void {
   const { byteLength } = memory;
   seen.ours.add(memory);
@@ -69,7 +71,10 @@ export function adoptShared(memory: SharedArrayBuffer): void {
   cameBy(byteLength);
 }
 
-/** So much memory, here or on another host, goes free when something small of this thread is collected. */
+/**
+ * Counts memory, here or on another host, that becomes free when a small object of this thread is
+ * collected.
+ */
 export function cameBy(byteLength: number): void {
   seen.sinceCollection += byteLength;
   if (seen.sinceCollection < seen.quantum || seen.scheduled) return;
@@ -80,29 +85,35 @@ export function cameBy(byteLength: number): void {
   }).unref();
 }
 
-/** False for a SharedArrayBuffer of the user's: it is meant to be changed. */
+/** Whether the runtime allocated this memory. The user's own SharedArrayBuffers may change. */
 export function isOurs(memory: SharedArrayBuffer): boolean {
   return seen.ours.has(memory);
 }
 
-/** Shared memory that this thread sees: kept, in use, or dropped and not collected yet. */
+/**
+ * Returns the bytes of shared memory that this thread sees: kept, in use, or dropped and not yet
+ * collected.
+ */
 export function seenBytes(): number {
   return seen.bytes;
 }
 
-/** How much came by since the last collection: at most so much can be garbage that a collection would find. */
+/**
+ * Returns the bytes that this thread has passed since the last collection, an upper bound of the
+ * garbage in them.
+ */
 export function uncollectedBytes(): number {
   return seen.sinceCollection;
 }
 
-/** Collects now. What is found is counted off in a later turn. */
+/** Collects now. A later turn counts the freed memory off. */
 export function collectGarbage(): void {
   seen.sinceCollection = 0;
   seen.collect ??= collector();
   seen.collect();
 }
 
-/** There is no call for it without the flag, and a context made after the flag was set has it. */
+/** Without the flag there is no `gc`; a context that is made after the flag is set has it. */
 function collector(): () => void {
   setFlagsFromString("--expose-gc");
   return runInNewContext("gc") as () => void;

@@ -1,22 +1,30 @@
-/** Reads batches of one channel, in order. */
+/**
+ * Reads the batches of one channel, in order.
+ */
 import { RaySystemError } from "../../shared/errors.ts";
 import type { Encoded } from "../codec.ts";
 import type { Batch, CallShape, Message, Route } from "../message.ts";
 import { Cursor } from "./cursor.ts";
 import { codes, frames, readers } from "./frames.ts";
 
-/** Far above what a session has: routes of all living actors and functions that one peer calls. */
+/**
+ * This limit is far above a session's need: the routes of all living actors and functions that one
+ * peer calls.
+ */
 const maxRoutes: number = 2 ** 20;
 
-/** All routes that a peer names together: their targets, methods and shapes. */
+/** The limit for all routes that a peer names: their targets, methods and shapes, in bytes. */
 const maxRouteBytes: number = 256 * 1024 ** 2;
 
-/** Each of these; a task's says where its function is and what was given out for it. */
+/**
+ * The limit for each name, in bytes. The name of a task contains the place of its function and its
+ * assignment.
+ */
 const maxNameBytes: number = 1024 ** 2;
 
 const noDependencies: readonly Encoded[] = [];
 
-/** It remembers the routes that were named. */
+/** Reads batches and remembers the routes that they name. */
 export class BatchReader {
   readonly #isAhead: boolean;
   readonly #maxRouteBytes: number;
@@ -24,7 +32,10 @@ export class BatchReader {
   readonly #routeSizes: number[] = [];
   #routeBytes = 0;
 
-  /** @param isAhead each batch is read again later; calls are skipped, for lack of their routes */
+  /**
+   * @param isAhead whether each batch is read again later; calls are then skipped, because their
+   * routes are unknown
+   */
   constructor(isAhead = false, routeBytes: number = maxRouteBytes) {
     this.#isAhead = isAhead;
     this.#maxRouteBytes = routeBytes;
@@ -51,7 +62,7 @@ export class BatchReader {
     }
   }
 
-  /** Undefined where it is only looked at. */
+  /** Returns undefined when the reader only looks ahead. */
   #call(id: number, cursor: Cursor): Message | undefined {
     const sequence = cursor.float64();
     const index = cursor.uint32();
@@ -87,7 +98,7 @@ function readRoute(cursor: Cursor): Route {
   return shape === "" ? { target, method } : { target, method, shape: shapeOf(JSON.parse(shape)) };
 }
 
-/** @throws RaySystemError for what is none */
+/** @throws RaySystemError for a malformed shape */
 function shapeOf(value: unknown): CallShape {
   const { group, returns, ahead, name } = (value ?? {}) as Record<keyof CallShape, unknown>;
   const isText = (one: unknown): boolean => one === undefined || typeof one === "string";

@@ -1,6 +1,6 @@
 /**
- * Gathers the messages of one turn as one batch. A route (target and method) is named once per
- * session and by number afterwards.
+ * Gathers the messages of one turn as one batch. A session names a route (target and method) once,
+ * and refers to it by number afterwards.
  */
 import type { Batch, Message, Route } from "../message.ts";
 import { FrameBuffer } from "./frame-buffer.ts";
@@ -13,7 +13,10 @@ export class BatchWriter {
   readonly #frame: FrameBuffer = new FrameBuffer();
   #routes: WeakMap<Route, number> = new WeakMap();
   #routeCount = namedRoutes;
-  /** Numbers of routes that were collected: new ones get them, so that the peer keeps no more. */
+  /**
+   * Numbers of garbage-collected routes. New routes reuse them, so that the peer's table does not
+   * grow.
+   */
   readonly #freeRoutes: number[] = [];
   readonly #droppedRoutes: FinalizationRegistry<number> = new FinalizationRegistry((index) =>
     this.#freeRoutes.push(index),
@@ -25,17 +28,17 @@ export class BatchWriter {
     return this.#frame.length;
   }
 
-  /** The buffers of a value with SharedArrayBuffers of the user, if one is in the batch. */
+  /** The buffers of a value with SharedArrayBuffers of the user, if the batch contains one. */
   get live(): readonly SharedArrayBuffer[] | undefined {
     return this.#frame.live;
   }
 
-  /** Returns how many bytes the message took, in band and out. */
+  /** Returns the bytes of the message, in band and out of band. */
   write(message: Message): number {
     const frame = this.#frame;
     const before = frame.length;
     let outside: number;
-    // Calls and their results are most of all messages: they are not looked up.
+    // Most messages are calls and results, so these skip the table.
     if (message.kind === "call") {
       outside = this.#call(message);
     } else if (message.kind === "result") {
@@ -47,7 +50,7 @@ export class BatchWriter {
     return frame.length - before + outside;
   }
 
-  /** Takes what was written. */
+  /** Returns the batch and starts the next one. */
   take(): Batch {
     return this.#frame.take();
   }

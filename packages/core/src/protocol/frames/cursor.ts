@@ -1,4 +1,6 @@
-/** Reads the bytes of a batch, none of which is believed. */
+/**
+ * Reads the bytes of a batch and validates each of them.
+ */
 import { RaySystemError } from "../../shared/errors.ts";
 import type { Encoded } from "../codec.ts";
 import { outOfBandBytes } from "../values/encodable.ts";
@@ -55,7 +57,7 @@ export class Cursor {
     return value;
   }
 
-  /** @throws RaySystemError for one that is longer */
+  /** @throws RaySystemError for a longer text */
   text(maxBytes: number): string {
     return decoder.decode(this.bytes(maxBytes));
   }
@@ -71,7 +73,7 @@ export class Cursor {
     return this.#bytes.subarray(start, this.#at);
   }
 
-  /** Of memory to be taken. */
+  /** Reads sizes of memory that will be allocated. */
   sizes(): number[] {
     const count = this.uint32();
     if (count * sizeBytes > this.#bytes.length - this.#at) throw cutOff();
@@ -82,7 +84,7 @@ export class Cursor {
     });
   }
 
-  /** A count that the batch has no room for is not made a list of. */
+  /** Reads bodies. It checks that the batch has room for the count before it makes a list. */
   bodies(count: number): Encoded[] {
     if (count * leastBodyBytes > this.#bytes.length - this.#at) throw cutOff();
     return Array.from({ length: count }, () => this.body());
@@ -127,7 +129,7 @@ export class Cursor {
     return { bytes, start, end, buffers, referenceCount, references: undefined };
   }
 
-  /** What reaches beyond its batch would be read, and passed on, with what lies behind it. */
+  /** Refuses reads beyond the batch: they would expose the memory behind it. */
   #checkEnd(): void {
     if (this.#at > this.#bytes.length) throw cutOff();
   }

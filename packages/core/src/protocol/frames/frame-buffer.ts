@@ -26,7 +26,7 @@ export class FrameBuffer {
     return this.#live;
   }
 
-  /** Takes what was written, as a copy: posting a view posts its whole memory. */
+  /** Returns the written bytes as a copy, because posting a view posts its whole memory. */
   take(): Batch {
     const bytes = this.#bytes.slice(0, this.#length);
     const buffers = this.#buffers;
@@ -130,7 +130,7 @@ export class FrameBuffer {
   }
 }
 
-/** How many buffers a value has, and what kind of a value it is. */
+/** Returns the number of a value's buffers, with a bit for its kind. */
 function headCount({ buffers, isLive, isLocated, isSignal }: Encoded): number {
   if (isLive === true) return buffers.length + liveBit;
   if (isLocated === true) return buffers.length + locatedBit;

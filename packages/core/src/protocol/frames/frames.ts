@@ -1,7 +1,7 @@
 /**
- * How each message is laid out: its number, what follows its head, and how that is read. The head
- * is the number and four bytes, the id of a call unless the table says otherwise. Calls are not in
- * it: they need the routes, which BatchWriter and BatchReader know.
+ * The layout of each message: its number, the fields behind its head, and their reader. The head is
+ * the number and four bytes, which hold the id of a call unless the table says otherwise. Calls are
+ * not in the table: they need the routes that BatchWriter and BatchReader know.
  */
 import type { Message } from "../message.ts";
 import type { Cursor } from "./cursor.ts";
@@ -13,14 +13,14 @@ type MessageOf<One extends Kind> = Extract<Message, { readonly kind: One }>;
 
 interface Frame<One extends Kind> {
   readonly code: number;
-  /** What stands in its head; default: its id. */
+  /** Returns the four bytes of the head; default: the id. */
   readonly head?: (message: MessageOf<One>) => number;
-  /** Returns how many bytes go beside the batch. */
+  /** Returns the bytes that go beside the batch. */
   readonly write?: (to: FrameBuffer, message: MessageOf<One>) => number | void;
   readonly read: (head: number, from: Cursor) => MessageOf<One>;
 }
 
-/** They name the route of later calls, and call. */
+/** A route frame names the route of later calls; a call frame calls. */
 export const codes = { route: 1, call: 2 } as const;
 
 const nothing = (): number => 0;
@@ -143,7 +143,7 @@ export const frames: { readonly [One in Kind]: Frame<One> } = {
   },
 };
 
-/** Writes any message but a call. Returns how many bytes go beside the batch. */
+/** Writes any message but a call. Returns the bytes that go beside the batch. */
 export function writeFrame(to: FrameBuffer, message: Extract<Message, { kind: Kind }>): number {
   const frame = frames[message.kind] as Frame<Kind>;
   to.head(frame.code, frame.head === undefined ? idOf(message) : frame.head(message));
@@ -154,7 +154,7 @@ function idOf(message: Message): number {
   return "id" in message ? message.id : 0;
 }
 
-/** By their numbers, how each is read. */
+/** The reader of each frame, by its number. */
 export const readers: readonly (Frame<Kind>["read"] | undefined)[] = readersOf();
 
 function readersOf(): (Frame<Kind>["read"] | undefined)[] {

@@ -1,26 +1,35 @@
 /**
- * How deep a packed value is, found by going over its bytes before it is unpacked: unpacking recurses, and who is let run into the end of the stack
- * may be in the middle of anything.
+ * Finds the depth of a packed value by walking its bytes before they are unpacked. Unpacking
+ * recurses, and a stack overflow could interrupt any code.
  *
- * Knows msgpack and what msgpackr adds: records (their keys once, then a byte for each further one of the same shape) and extensions that are one
- * value more. It builds nothing and checks nothing else; what is no value, unpacking refuses.
+ * The walk knows msgpack and msgpackr's additions: records (their keys once, then one byte for each
+ * further record of that shape) and extensions that are followed by one value. It builds nothing
+ * and checks nothing else; unpacking refuses malformed values.
  */
 import { RaySystemError } from "../../shared/errors.ts";
 import { maxDepth } from "./encodable.ts";
 
-/** Containers in each other: five for each level that may be sent (`maxDepth` of encodable.ts), more than an instance of a registered class takes. */
+/**
+ * The limit for nested containers: five for each level that may be sent (`maxDepth` of
+ * encodable.ts), more than an instance of a registered class takes.
+ */
 export const maxPackedDepth: number = 5 * maxDepth;
 
-/** What is there twice has a number the first time, and is named by it then. */
+/**
+ * msgpackr numbers a shared object where it comes first, and refers to it by a pointer afterwards.
+ */
 const numbered = 0x69;
 const pointer = 0x70;
-/** One value more follows their payload: what has a number, sets, errors, expressions, and our own (special.ts, transport/endpoint.ts). */
+/**
+ * Extensions whose payload is followed by one value: numbered objects, sets, errors, expressions,
+ * and the runtime's own (special.ts, transport/endpoint.ts).
+ */
 const followed: ReadonlySet<number> = new Set([numbered, 0x73, 0x65, 0x78, 0x52, 0x53]);
 const record = 0x72;
-/** Nobody packs strings in bundles, or records with numbers of two bytes. */
+/** The runtime packs no bundled strings and no records with two-byte numbers. */
 const bundle = 0x62;
 
-/** How many bytes follow a token, where that is all there is to it: numbers, short texts, nothing. */
+/** The number of bytes that follow a token without further structure: numbers, short texts, nil. */
 const more = 255;
 const payload: Uint8Array = Uint8Array.from({ length: 256 }, (_, token) => {
   if (token >= 0xca && token <= 0xd3) return [4, 8, 1, 2, 4, 8, 1, 2, 4, 8][token - 0xca] as number;
@@ -30,7 +39,7 @@ const payload: Uint8Array = Uint8Array.from({ length: 256 }, (_, token) => {
 
 /** @throws RaySystemError when it is nested deeper than `maxPackedDepth` */
 export function checkDepth(bytes: Uint8Array, start: number, end: number): void {
-  // Each level takes a byte at least.
+  // Each level takes at least a byte.
   if (end - start > maxPackedDepth) new Walk(bytes, start, Math.min(end, bytes.length)).walk();
 }
 
@@ -39,13 +48,13 @@ class Walk {
   readonly #view: DataView;
   readonly #end: number;
   #at: number;
-  /** How many values are still to come in the innermost container that is open. */
+  /** The values that are still to come in the innermost open container. */
   #left = 1;
-  /** The same of those around it. */
+  /** The values that are still to come in the enclosing containers. */
   readonly #outer: number[] = [];
-  /** How many keys the records have that were named. */
+  /** The number of keys of each named record. */
   readonly #shapes: number[] = [];
-  /** The same of lists of keys that have a number. */
+  /** The number of keys of each numbered key list. */
   readonly #keyCounts: Map<number, number> = new Map();
 
   constructor(bytes: Uint8Array, start: number, end: number) {
@@ -55,7 +64,7 @@ class Walk {
     this.#end = end;
   }
 
-  /** To the end, or to where unpacking will find that something is missing. */
+  /** Walks to the end, or to the place where unpacking will find that something is missing. */
   walk(): void {
     const bytes = this.#bytes;
     const end = this.#end;
@@ -142,14 +151,14 @@ class Walk {
     if (followed.has(type)) this.#enter(1);
   }
 
-  /** Its keys, and then a value for each. */
+  /** Reads a record: its keys, and then a value for each. */
   #record(id: number): void {
     const count = this.#keys();
     this.#shapes[id] = count;
     this.#enter(count);
   }
 
-  /** A list of names, which may have a number, by which it is named when the same shape comes again. */
+  /** Reads a list of keys. The list may have a number, which names it when the shape returns. */
   #keys(): number {
     let token = this.#length(1);
     let list: number | undefined;
@@ -180,7 +189,7 @@ class Walk {
     this.#at += size;
   }
 
-  /** 0 beyond the end, where the walk is over. */
+  /** Returns 0 beyond the end, where the walk stops. */
   #length(size: 1 | 2 | 4): number {
     const at = this.#at;
     this.#at += size;

@@ -1,24 +1,28 @@
 /**
- * What may travel. Looks at a value before it is packed, because msgpackr would let some things through silently changed
- * (a class instance becomes a plain object).
+ * Decides which values may travel. It looks at a value before it is packed, because msgpackr
+ * silently changes some values (a class instance becomes a plain object).
  *
- * `survey` is the fast pass: nothing special, something special inside, or something that must be refused (refusal.ts says what).
- * It costs what a value holds: holes of arrays cost nothing. Values are never changed here.
+ * `survey` is the fast pass: nothing special, something special inside, or something to refuse
+ * (refusal.ts says what). Its cost grows with the content of a value: holes of arrays cost nothing.
+ * It never changes a value.
  */
 import { types } from "node:util";
 import { isOwnView, isPlainArray, type Kind, kindOf, ownKindOf, viewKind } from "./kinds.ts";
 import { hasOnlyItems } from "./lists.ts";
 
-/** Buffers of this size and more travel out of band, as SharedArrayBuffer handles between threads (measured: sharing pays from about 64 KiB). */
+/**
+ * Buffers of this size and more travel out of band, as SharedArrayBuffer handles between threads
+ * (measured: sharing pays from about 64 KiB).
+ */
 export const outOfBandBytes: number = 64 * 1024;
 
-/** Deeper nesting is refused: packing and unpacking recurse. */
+/** Deeper nesting is refused, because packing and unpacking recurse. */
 export const maxDepth = 500;
 
-/** A tree is plain, and has nothing in it twice. */
+/** The result of a survey. A tree is plain and contains no object twice. */
 export type Survey = "tree" | "plain" | "special" | "refused";
 
-/** How to carry a class across: `write` gives encodable data, `read` makes the instance again. */
+/** The way a class travels: `write` gives encodable data, and `read` makes the instance again. */
 export interface Serializer<T = unknown> {
   readonly id: string;
   readonly write: (value: T) => unknown;
@@ -28,7 +32,7 @@ export interface Serializer<T = unknown> {
 /** Tells the survey which objects the codec replaces: refs, handles and registered classes. */
 export type IsSpecial = (value: object) => boolean;
 
-/** @param depth of `value` in what is surveyed */
+/** @param depth the depth of `value` within the surveyed value */
 export function survey(value: unknown, isSpecial: IsSpecial, depth = 0): Survey {
   if (typeof value !== "object" || value === null) return surveyPrimitive(value);
   const surveyor = new Surveyor(isSpecial);
@@ -36,13 +40,16 @@ export function survey(value: unknown, isSpecial: IsSpecial, depth = 0): Survey 
   return found === "plain" && !surveyor.isShared ? "tree" : found;
 }
 
-/** A primitive, or a list of nothing but primitives, none of which needs care: most arguments and results of small calls. */
+/**
+ * Whether a value is a primitive, or a list of primitives, that needs no care. Most arguments and
+ * results of small calls are flat.
+ */
 export function isFlat(value: unknown): boolean {
   if (!isPlainArray(value)) return isFlatPrimitive(value);
   return hasOnlyItems(value) && isFlatList(value);
 }
 
-/** The same of a list that has nothing but its items. */
+/** Whether a list that has only items is flat. */
 export function isFlatList(list: readonly unknown[]): boolean {
   for (let index = 0; index < list.length; index++) {
     const item = list[index];
@@ -59,7 +66,10 @@ function isFlatPrimitive(value: unknown): boolean {
   return (typeof value !== "object" || value === null) && surveyPrimitive(value) === "plain";
 }
 
-/** msgpackr writes -0 as 0 and a lone surrogate as three replacement characters; both travel as special values. */
+/**
+ * msgpackr writes -0 as 0 and a lone surrogate as three replacement characters; both travel as
+ * special values.
+ */
 export function surveyPrimitive(value: unknown): Survey {
   switch (typeof value) {
     case "number":
@@ -74,7 +84,7 @@ export function surveyPrimitive(value: unknown): Survey {
   }
 }
 
-/** Of a short name a look at each character is faster than the call (measured). */
+/** For short names a look at each character is faster than the call (measured). */
 const shortName = 12;
 const firstSurrogate = 0xd800;
 
@@ -88,7 +98,10 @@ export function isPackedName(name: string): boolean {
   return name !== "__proto__";
 }
 
-/** Only what is there to be read can travel: the memory of a buffer goes away when it is transferred, and of a resizable one when it shrinks. */
+/**
+ * Returns the reason why memory is unreadable, if it is: a transferred buffer has no memory, and a
+ * resizable buffer may shrink below its view.
+ */
 export function memoryProblem(value: ArrayBufferView | ArrayBufferLike): string | undefined {
   const isView = ArrayBuffer.isView(value);
   const memory = isView ? value.buffer : value;
@@ -102,7 +115,7 @@ export function memoryProblem(value: ArrayBufferView | ArrayBufferLike): string 
 
 function isOutOfBounds(view: ArrayBufferView): boolean {
   try {
-    // Both read nothing of a view that is in bounds, and throw for any other.
+    // Both reads touch nothing of a view that is in bounds, and throw for any other view.
     if (view instanceof DataView || types.isDataView(view)) return view.byteLength < 0;
     (view as Uint8Array).at(0);
     return false;
@@ -111,18 +124,18 @@ function isOutOfBounds(view: ArrayBufferView): boolean {
   }
 }
 
-/** Among so few objects a look at each is faster than a table (measured). */
+/** Among so few objects a linear search is faster than a table (measured). */
 const fewObjects = 8;
 
 /** One pass over a value. */
 class Surveyor {
-  /** Something is there twice, or contains itself. */
+  /** Whether the value contains an object twice, or contains itself. */
   isShared = false;
   readonly #isSpecial: IsSpecial;
   readonly #first: object[] = [];
-  /** All of them, when they are more than a few. */
+  /** All seen objects, once there are more than a few. */
   #seen: Set<object> | undefined;
-  /** Of views and buffers that were seen. */
+  /** The memories of the views and buffers that were seen. */
   #memories: Set<ArrayBufferLike> | undefined;
 
   constructor(isSpecial: IsSpecial) {
@@ -177,7 +190,7 @@ class Surveyor {
     }
   }
 
-  /** Remembers it, and says whether it was remembered. */
+  /** Remembers an object and returns whether it was known. */
   #hasSeen(value: object): boolean {
     if (this.#seen !== undefined) {
       const { size } = this.#seen;
@@ -190,7 +203,7 @@ class Surveyor {
     return false;
   }
 
-  /** All items are there and nothing else, or it is special. */
+  /** A list is special unless it has all of its items and no other properties. */
   #list(list: readonly unknown[], depth: number): Survey {
     if (!hasOnlyItems(list)) return asSpecial(this.#all(Object.values(list), depth));
     let found: Survey = "plain";
@@ -225,7 +238,8 @@ class Surveyor {
 
   #view(view: ArrayBufferView, kind: string): Survey {
     const isData = kind === "DataView";
-    // A length says that it is there; that of a DataView which is not, throws.
+    // A positive length proves that the view is in bounds; the length of a DataView out of bounds
+    // throws.
     if ((isData || view.byteLength === 0) && memoryProblem(view) !== undefined) return "refused";
     const memory = view.buffer;
     const isPacked = packedViews.has(kind) && isOwnView(view, kind);
@@ -237,7 +251,7 @@ class Surveyor {
     return prototype === ArrayBuffer.prototype ? this.#memory(memory) : "special";
   }
 
-  /** Plain is what msgpackr writes as it is: small, and shown by one view only, or by none. */
+  /** Memory is plain if msgpackr writes it as it is: small, and shown by at most one view. */
   #memory(memory: ArrayBufferLike): Survey {
     const isOwn = Object.getPrototypeOf(memory) === ArrayBuffer.prototype;
     if (!isOwn || memory.byteLength >= outOfBandBytes) return "special";
@@ -261,7 +275,9 @@ class Surveyor {
   }
 }
 
-/** The `arguments` of a function look like a plain object, with names that few plain objects have. */
+/**
+ * The `arguments` of a function look like a plain object, with names that few plain objects have.
+ */
 function isArguments(value: object, names: readonly string[]): boolean {
   return (names.length === 0 || names[0] === "0") && types.isArgumentsObject(value);
 }
@@ -270,7 +286,7 @@ function asSpecial(found: Survey): Survey {
   return found === "refused" ? found : "special";
 }
 
-/** Views that msgpackr writes and reads as what they are. */
+/** Views that msgpackr reads and writes without loss. */
 const packedViews: ReadonlySet<string> = new Set([
   "Int8Array",
   "Uint8Array",

@@ -1,12 +1,13 @@
 /**
- * Says what an object is, whatever realm it comes from: `instanceof` knows only the classes of this one, and values of `node:vm` and of some
- * test runners have classes of their own.
+ * Finds the kind of an object from any realm: `instanceof` knows only the classes of this realm,
+ * and values of `node:vm` and of some test runners have classes of their own.
  *
- * Internal slots decide, as they do for structured clone. A class that extends a built-in one is another class: it has no kind here.
+ * Internal slots decide, as in structured clone. A class that extends a built-in class has no kind
+ * here.
  */
 import { types } from "node:util";
 
-/** Kinds that travel. "object" is one without a class. */
+/** Kinds that travel. An "object" has no class. */
 export type Kind =
   | "list"
   | "object"
@@ -21,7 +22,7 @@ export type Kind =
 
 type Check = (value: unknown) => boolean;
 
-/** Which slot makes it what it is: a prototype can be had without one. */
+/** The slot that decides each kind; an object may have the prototype without the slot. */
 const ownKinds: ReadonlyMap<unknown, readonly [Kind, Check]> = new Map<
   unknown,
   readonly [Kind, Check]
@@ -38,13 +39,16 @@ const ownKinds: ReadonlyMap<unknown, readonly [Kind, Check]> = new Map<
   [BigInt.prototype, ["boxed", types.isBigIntObject]],
 ]);
 
-/** What `value` is, if its class is a built-in one of this realm and no view. */
+/** Returns the kind of `value` if its class is a built-in class of this realm and not a view. */
 export function ownKindOf(value: object, prototype: object): Kind | undefined {
   const known = ownKinds.get(prototype);
   return known !== undefined && known[1](value) ? known[0] : undefined;
 }
 
-/** What `value` is; undefined for an instance of any other class. Call it for what is neither a plain object of this realm nor a list. */
+/**
+ * Returns the kind of `value`, or undefined for an instance of any other class. The caller has
+ * already handled lists and plain objects of this realm.
+ */
 export function kindOf(value: object, prototype: object): Kind | undefined {
   if (ArrayBuffer.isView(value)) return viewKind(value) === undefined ? undefined : "view";
   if (isError(value)) return "error";
@@ -56,7 +60,10 @@ export function kindOf(value: object, prototype: object): Kind | undefined {
   return isPlain ? "object" : undefined;
 }
 
-/** Whether its constructor was one of errors, whatever its class says now. Node's DOMException is no native error. */
+/**
+ * Whether a constructor of errors made it, whatever its class is now. Node's DOMException is no
+ * native error.
+ */
 export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || value instanceof Error || value instanceof DOMException;
 }
@@ -71,7 +78,10 @@ function slotKind(value: object): Kind | undefined {
   return undefined;
 }
 
-/** An array of any realm, and not of a class that extends it: of the prototypes only that of Array itself is an array. */
+/**
+ * Whether it is an array of any realm and of no subclass: the only prototype that is itself an
+ * array is Array's.
+ */
 export function isPlainArray(value: unknown): value is readonly unknown[] {
   return Array.isArray(value) && Array.isArray(Object.getPrototypeOf(value));
 }
@@ -81,7 +91,10 @@ function isForeignPlain(prototype: object): boolean {
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, "isPrototypeOf");
 }
 
-/** Whether it is the prototype of a built-in class of another realm, so many levels above the Object.prototype there. */
+/**
+ * Whether it is the prototype of a built-in class of another realm, this many levels above the
+ * Object.prototype there.
+ */
 function isForeignClass(prototype: object, levels: number): boolean {
   let root = prototype;
   for (let level = 0; level < levels; level++) {
@@ -92,7 +105,7 @@ function isForeignClass(prototype: object, levels: number): boolean {
   return isForeignPlain(root);
 }
 
-/** Reads the name of a built-in view class, which neither a subclass nor a property of its own hides. */
+/** Reads the name of a built-in view class. Neither a subclass nor an own property hides it. */
 const viewName = Object.getOwnPropertyDescriptor(
   Object.getPrototypeOf(Uint8Array.prototype) as object,
   Symbol.toStringTag,
@@ -101,7 +114,7 @@ const viewName = Object.getOwnPropertyDescriptor(
 const views: Readonly<Record<string, { readonly prototype: object } | undefined>> =
   globalThis as never;
 
-/** The name of a view's class, if it is a built-in one and not a subclass of it. */
+/** Returns the name of a view's class, if it is a built-in class and not a subclass. */
 export function viewKind(view: ArrayBufferView): string | undefined {
   const prototype = Object.getPrototypeOf(view) as object;
   if (prototype === Buffer.prototype) return "Buffer";
@@ -110,7 +123,7 @@ export function viewKind(view: ArrayBufferView): string | undefined {
   return isForeignClass(prototype, name === "DataView" ? 1 : 2) ? name : undefined;
 }
 
-/** Whether a view's class is that of this realm, which msgpackr knows. */
+/** Whether a view's class belongs to this realm; msgpackr knows only these. */
 export function isOwnView(view: ArrayBufferView, kind: string): boolean {
   return Object.getPrototypeOf(view) === views[kind]?.prototype;
 }

@@ -1,8 +1,10 @@
 /**
- * Cycles through what is made from its parts: an array with properties of its own, or an error, that contains itself cannot be there yet when its
- * inner mention is read. A stand-in takes its place, and when all is read, the real one takes that of the stand-in.
+ * Closes cycles through composed objects. An array with own properties, or an error, that contains
+ * itself does not exist yet when its inner mention is read. A stand-in takes its place until all
+ * parts are read; then the real object replaces it.
  *
- * What is plain, msgpackr links itself. Nothing recurses here: a peer may chain what it likes.
+ * msgpackr links plain objects itself. Nothing recurses here, because a peer may send chains of any
+ * length.
  */
 import { RaySystemError } from "../../shared/errors.ts";
 import { isError } from "./kinds.ts";
@@ -18,19 +20,23 @@ export class Links {
   readonly #made: Map<unknown, unknown> = new Map();
   #isOpen = false;
 
-  /** Notes what the id stands for. */
+  /** Records the object of an id. */
   note<Value>(id: unknown, value: Value): Value {
     this.#made.set(id, value);
     return value;
   }
 
-  /** In place of what is not there yet. */
+  /** Returns a placeholder for an object that does not exist yet. */
   standIn(id: unknown): object {
     this.#isOpen = true;
     return new StandIn(id);
   }
 
-  /** Puts what was made in the places of its stand-ins. @throws RaySystemError when it was never made */
+  /**
+   * Replaces the stand-ins by their objects.
+   *
+   * @throws RaySystemError when an object was never made
+   */
   join<Value>(root: Value): Value {
     if (!this.#isOpen) return root;
     const seen = new Set<object>();

@@ -1,30 +1,34 @@
 /**
- * Arrays that are more or less than their items: with holes, or with properties of their own beside the items, as the result of `String.match`
- * has them. They travel in parts: their length, the items that are there, and the properties.
+ * Arrays with holes, or with own properties beside their items, such as the result of
+ * `String.match`. They travel in parts: their length, their items, and the properties.
  *
- * Everything here costs what an array holds, not what its length says; what a peer sends makes no array larger than that either.
+ * The cost grows with the content of an array and not with its length. No array that a peer sends
+ * is larger than that either.
  */
 import { inspect } from "node:util";
 import { RaySystemError } from "../../shared/errors.ts";
 
-/** What an array is made of. */
+/** The parts of an array. */
 export interface ListParts {
   readonly length: number;
-  /** Where items are: the index of the first one of a row and how many follow each other, again and again. */
+  /** Pairs: the index of the first item of a run, and the length of the run. */
   readonly runs: readonly number[];
-  /** The items of all rows. */
+  /** The items of all runs. */
   readonly items: readonly unknown[];
   /** Own enumerable properties that are no items, in order. */
   readonly names: readonly string[];
   readonly values: readonly unknown[];
 }
 
-/** Up to this length listing the keys is the fastest way to see whether there are others than items (measured). */
+/** Up to this length, listing the keys is the fastest way to find other properties (measured). */
 const fewItems = 80;
-/** An array may be this long, or this many times as long as what it holds, and lie in memory in one piece. */
+/**
+ * An array may be this long, or this many times as long as its content, and stay in one piece of
+ * memory.
+ */
 const shortLength = 1024;
 const sparseness = 4;
-/** Longer ones V8 keeps as tables from the start. */
+/** V8 keeps longer arrays as tables from the start. */
 const longestLength = 2 ** 32 - 1;
 
 const propertiesOnly = {
@@ -34,11 +38,15 @@ const propertiesOnly = {
   customInspect: false,
 } as const;
 
-/** Whether it has no properties beside its items, or has holes as well: these are for the caller to find, which goes over the items anyway. */
+/**
+ * Whether a list has no properties beside its items, or also has holes: the caller finds holes when
+ * it visits the items.
+ */
 export function hasOnlyItems(list: readonly unknown[]): boolean {
   const { length } = list;
   if (length <= fewItems) return Object.keys(list).length <= length;
-  // Nothing but `inspect` lists the properties and not the items. A text that it does not write today costs time only: all keys are listed then.
+  // Only `inspect` lists the properties without the items. Any other text costs only time: then all
+  // keys are listed.
   const text = inspect(list, propertiesOnly);
   if (text === `[ ... ${length} more items ]`) return true;
   const keys = Object.keys(list);
@@ -47,7 +55,7 @@ export function hasOnlyItems(list: readonly unknown[]): boolean {
 
 function indexOf(key: string): number | undefined {
   const index = Number(key);
-  // It is the remainder of a division by 2 ** 32, and the largest of these is no index.
+  // `>>>` gives the remainder of a division by 2 ** 32; its largest value is no index.
   return index >>> 0 === index && index < longestLength && String(index) === key
     ? index
     : undefined;
@@ -72,7 +80,7 @@ export function takeApart(list: readonly unknown[]): ListParts {
   return { length: list.length, runs, items, names, values };
 }
 
-/** @throws RaySystemError for parts that no array has */
+/** @throws RaySystemError for parts that fit no array */
 export function putTogether({ length, runs, items, names, values }: ListParts): unknown[] {
   const list = emptyList(length, items.length);
   let taken = 0;
@@ -97,7 +105,7 @@ export function putTogether({ length, runs, items, names, values }: ListParts): 
 function emptyList(length: number, held: number): unknown[] {
   if (!Number.isInteger(length) || length < 0 || length > longestLength) throw noList();
   const list: unknown[] = [];
-  // Made so long, it is a table of what it holds, and stays one when it is made shorter.
+  // An array of this length becomes a table of its items, and stays one when it gets shorter.
   if (length > shortLength && length > sparseness * held) list.length = longestLength;
   list.length = length;
   return list;
@@ -107,7 +115,7 @@ function noList(): RaySystemError {
   return new RaySystemError("malformed array from peer: its parts do not fit each other");
 }
 
-/** Sets a property of its own, whatever it is called: an assignment to `__proto__` would change the prototype. */
+/** Defines an own property of any name: an assignment to `__proto__` would change the prototype. */
 export function defineOwn(target: object, name: string, value: unknown): void {
   if (name === "__proto__") {
     Object.defineProperty(target, name, {

@@ -1,6 +1,7 @@
 /**
- * The user's own SharedArrayBuffers, which are meant to be changed: on the way to another process they become copies, and nobody there sees a
- * change. That is said once in a thread, with the path of the first one, unless NODE_ENV is "production".
+ * Warns of the user's own SharedArrayBuffers that go to another process: they become copies there,
+ * so changes are invisible. Each thread warns once, with the path of the first buffer, unless
+ * NODE_ENV is "production".
  */
 import { warn } from "../../shared/text/warning.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
@@ -17,14 +18,18 @@ function isQuiet(): boolean {
   return live.isSaid || process.env["NODE_ENV"] === "production";
 }
 
-/** Notes where in a value the memory was, in case that the value goes to another process. @param find called at most once for each */
+/**
+ * Records the place of memory in a value, for a later warning.
+ *
+ * @param find is called at most once for each memory
+ */
 export function notePath(memory: SharedArrayBuffer, find: () => string | undefined): void {
   if (isQuiet() || live.paths.has(memory)) return;
   const path = find();
   if (path !== undefined) live.paths.set(memory, path);
 }
 
-/** These go over a channel that copies them. */
+/** Warns if one of these buffers is the user's; their channel copies them. */
 export function warnOfCopies(buffers: readonly SharedArrayBuffer[]): void {
   if (isQuiet()) return;
   const memory = buffers.find((buffer) => !isOurs(buffer));

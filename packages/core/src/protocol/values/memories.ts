@@ -1,19 +1,21 @@
 /**
- * The buffers of one encoding: which travel in the message and which beside it, as SharedArrayBuffers; which views bring their whole buffer
- * and which only the part that they show.
+ * The buffers of one encoding: it decides which travel in the message and which beside it as
+ * SharedArrayBuffers, and which views bring their whole buffer.
  *
- * Views of one buffer share it where they arrive, with their offsets, if what none of them shows is not more than what they show, or little.
- * A view of a small part of something large brings that part alone. A Buffer always does: its memory is usually Node's pool.
+ * Views of one buffer share it at the receiver, with their offsets, unless the part that none of
+ * them shows is larger than what they show and not small. A view of a small part of a large buffer
+ * brings only that part. A Buffer always brings only its part, because its memory is usually Node's
+ * pool.
  */
 import { types } from "node:util";
 import { outOfBandBytes } from "./encodable.ts";
 import { allocateShared } from "../shared-memory.ts";
 import { Special, type SpecialContent } from "./special.ts";
 
-/** So much more than what a view shows costs nothing that anybody notices. */
+/** An unshown part of this many bytes is too small to matter. */
 const smallRest = 1024;
 
-/** A view, or a buffer itself, which shows all of it. */
+/** A view, or a buffer, which shows all of its memory. */
 export interface Shown {
   readonly kind: string;
   readonly memory: ArrayBufferLike;
@@ -23,7 +25,7 @@ export interface Shown {
 
 interface Use {
   readonly shown: Shown;
-  /** What stands for it. */
+  /** The special that replaces it. */
   readonly special: Special;
 }
 
@@ -31,12 +33,12 @@ export class Memories {
   readonly #carried: SharedArrayBuffer[] = [];
   #uses: Map<ArrayBufferLike, Use[]> | undefined;
 
-  /** They travel beside the message. */
+  /** Buffers that travel beside the message. */
   get carried(): readonly SharedArrayBuffer[] {
     return this.#carried;
   }
 
-  /** What stands for a view or a buffer. Its content may change until `settle`. */
+  /** Returns the replacement of a view or a buffer. Its content may change until `settle`. */
   add(shown: Shown): Special {
     const { kind, memory, byteOffset, byteLength } = shown;
     if (types.isSharedArrayBuffer(memory)) {
@@ -66,7 +68,7 @@ export class Memories {
     }
   }
 
-  /** The part that it shows. */
+  /** Carries only the part that the view shows. */
   #alone({ shown, special }: Use): void {
     const { kind, memory, byteOffset, byteLength } = shown;
     const bytes = new Uint8Array(memory, byteOffset, byteLength);
@@ -76,7 +78,7 @@ export class Memories {
     else special.content = ["view", kind, bytes];
   }
 
-  /** All of its buffer, which all of its uses share. */
+  /** Carries the whole buffer, which all of its uses share. */
   #whole(memory: ArrayBufferLike, uses: readonly Use[]): void {
     const { byteLength: size } = memory;
     const own = uses.find(({ shown }) => shown.kind === "ArrayBuffer")?.special;

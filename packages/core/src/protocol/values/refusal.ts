@@ -1,14 +1,15 @@
 /**
- * What cannot travel, and why: the slow pass over a value, which runs only after the survey refused it, or to say where in a value something is.
+ * Finds what cannot travel, and why. This slow pass over a value runs only after the survey refused
+ * it, or to find the path of a part.
  *
- * It goes the way of the survey, reads each part once, and never throws for what it reads.
+ * It follows the order of the survey, reads each part once, and does not throw when a read fails.
  */
 import { types } from "node:util";
 import { NotEncodableError } from "../../shared/errors.ts";
 import { type IsSpecial, maxDepth, memoryProblem } from "./encodable.ts";
 import { isPlainArray, type Kind, kindOf } from "./kinds.ts";
 
-/** The first thing in `value` that cannot travel, with its path. */
+/** Returns the error for the first part of `value` that cannot travel, with its path. */
 export function refusalOf(value: unknown, root: string, isSpecial: IsSpecial): NotEncodableError {
   const refused = new NotEncodableError(root, "cannot be encoded");
   return (
@@ -16,7 +17,10 @@ export function refusalOf(value: unknown, root: string, isSpecial: IsSpecial): N
   );
 }
 
-/** Says that the object `target`, which is in `value`, cannot travel, and where it is. */
+/**
+ * Returns an error which says that the object `target` inside `value` cannot travel, and where it
+ * is.
+ */
 export function refusalAt(
   target: object,
   reason: string,
@@ -28,7 +32,7 @@ export function refusalAt(
   return found ?? new NotEncodableError(root, reason);
 }
 
-/** The path of the first part of `value` for which `matches` holds. */
+/** Returns the path of the first part of `value` that `matches` accepts. */
 export function pathOf(
   value: unknown,
   root: string,
@@ -75,7 +79,7 @@ function findIn(
   return look(value, root, 0);
 }
 
-/** The parts of a container that are looked at, in the order in which the survey does. */
+/** Yields the parts of a container, in the order of the survey. */
 function* partsOf(value: object, path: string, isSpecial: IsSpecial): Generator<Part> {
   const kind = containerKind(value, isSpecial);
   if (kind === "list" || kind === "object") {
@@ -132,7 +136,7 @@ function nameOf(value: object): string {
   return types.isProxy(value) ? `a proxy of ${what}` : what;
 }
 
-/** What has an answer of its own, whatever realm it comes from. */
+/** Returns advice for kinds of objects, whatever realm they come from. */
 function adviceFor(value: object): string | undefined {
   if (types.isPromise(value)) return "is a Promise; await it first";
   if (types.isGeneratorObject(value)) {
@@ -157,7 +161,7 @@ function classOf(value: object): string {
   return typeof constructor === "function" ? constructor.name : "";
 }
 
-/** By the names of classes whose instances stay where they are. */
+/** Advice by class name, for classes whose instances do not travel. */
 const adviceByClass: Readonly<Record<string, string>> = {
   WeakMap: "nobody can list what is in it: pass a Map",
   WeakSet: "nobody can list what is in it: pass a Set",

@@ -1,8 +1,9 @@
 /**
- * One encoding of a value that has something special inside: the value with its specials in place, and what travels beside it.
+ * One encoding of a value that contains something special: it makes a copy with the specials in
+ * place, and collects what travels beside it.
  *
- * Copies only containers; cycles and shared parts keep their shape. Called after the survey, so everything here may travel, but for what a
- * serializer writes and for a cycle through such a class.
+ * It copies only containers; cycles and shared parts keep their shape. It runs after the survey, so
+ * every part may travel, except the output of serializers and cycles through their classes.
  */
 import { types } from "node:util";
 import { isPackedName, maxDepth, surveyPrimitive } from "./encodable.ts";
@@ -14,26 +15,26 @@ import { serializers } from "./serializers.ts";
 import { isOurs } from "../shared-memory.ts";
 import { slot, Special, type SpecialContent } from "./special.ts";
 
-/** How refs and handles are written, and which classes of errors have a home. */
+/** Writes refs and handles, and finds the modules of error classes. */
 export interface WritingRules {
   readonly isReference: (value: object) => boolean;
   readonly write: (value: object) => unknown;
   readonly findOrigin?: FindOrigin;
 }
 
-/** What the codec does for an encoding. */
+/** The codec's services for one encoding. */
 export interface WritingHelp {
   readonly encodable: (value: unknown, depth: number) => boolean;
-  /** Says where in the value `part` is, and that it cannot travel. */
+  /** Makes the error which says that `part` cannot travel, with its path in the value. */
   readonly refuse: (part: object, reason: string) => Error;
-  /** The first thing in what a serializer wrote for `part` that cannot travel. */
+  /** Makes the error for the first part of a serializer's output for `part` that cannot travel. */
   readonly refuseWritten: (part: object, written: unknown) => Error;
 }
 
-/** What is made from its parts, while these are replaced. */
+/** A composed object whose parts are being replaced. */
 interface Open {
   readonly order: number;
-  /** Set by what mentions it: then it is given a number. */
+  /** Whether an inner part mentions it; then it gets a number. */
   isMentioned: boolean;
 }
 
@@ -44,7 +45,7 @@ export interface SignalPlaces {
 
 export class Writing {
   readonly references: object[] = [];
-  /** The user's own shared memory, if a buffer is that. */
+  /** The user's own shared memory, if a buffer is of that kind. */
   live: SharedArrayBuffer | undefined;
   readonly #rules: WritingRules;
   readonly #help: WritingHelp;
@@ -52,7 +53,7 @@ export class Writing {
   readonly #copies: Map<object, unknown> = new Map();
   #open: Map<object, Open> | undefined;
   readonly #memories: Memories = new Memories();
-  /** Orders of the instances that a serializer writes and whose data is being replaced. */
+  /** Orders of the open instances that a serializer writes. */
   readonly #written: number[] = [];
   #opened = 0;
   #depth = 0;
@@ -67,7 +68,7 @@ export class Writing {
     return this.#memories.carried;
   }
 
-  /** The value to pack. */
+  /** Returns the value to pack. */
   write(value: unknown): unknown {
     const replaced = this.#replace(value);
     this.#memories.settle();
@@ -182,7 +183,8 @@ export class Writing {
 
   #error(error: Error): Special {
     const depth = this.#depth;
-    // An error is five containers deep, and has other errors in it: it is cut where a reader would say that it is too deep.
+    // An error is five containers deep and may contain errors: it is cut where a reader would
+    // refuse its depth.
     const encodable = (value: unknown): boolean =>
       depth < maxDepth && (isError(value) || this.#help.encodable(value, depth));
     return this.#made(error, false, () => {
@@ -191,7 +193,10 @@ export class Writing {
     });
   }
 
-  /** What the other side makes when it has all of its parts. Its number is the last of them, if it is a part of itself. */
+  /**
+   * Makes the special of an object that the receiver builds from its parts. If the object contains
+   * itself, its number is the last part.
+   */
   #made(value: object, isWritten: boolean, parts: () => SpecialContent): Special {
     const open: Open = { order: (this.#opened += 1), isMentioned: false };
     (this.#open ??= new Map()).set(value, open);
@@ -245,7 +250,7 @@ function hasHole(list: readonly unknown[]): boolean {
   return false;
 }
 
-/** The primitive inside, whatever realm the object is of. */
+/** Returns the primitive inside a boxed object of any realm. */
 function unboxed(value: object): unknown {
   if (types.isNumberObject(value)) return Number.prototype.valueOf.call(value);
   if (types.isStringObject(value)) return String.prototype.valueOf.call(value);

@@ -1,4 +1,6 @@
-/** Classes that travel by a serializer of their own, by class and by id. */
+/**
+ * Classes that travel by a serializer of their own, by class and by id.
+ */
 import { InvalidOptionError } from "../../shared/errors.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
 import type { Serializer } from "./encodable.ts";
@@ -8,7 +10,10 @@ interface Serializers {
   readonly byId: Map<string, Serializer>;
 }
 
-/** Of the thread, because modules register while they load, before there is a runtime. */
+/**
+ * The state belongs to the thread, because modules register while they load, before a runtime
+ * exists.
+ */
 export const serializers: Serializers = threadSlot("serializers", () => ({
   byClass: new Map(),
   byId: new Map(),

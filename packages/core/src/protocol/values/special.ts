@@ -1,7 +1,8 @@
 /**
- * What msgpackr must not see itself stands in the value as a `Special`, and comes alive while it is unpacked.
+ * Values that msgpackr must not see: a `Special` takes their place and is revived while unpacking.
  *
- * Unpacking is synchronous, so the reviver of the running one is a variable of this module; nested unpacking saves and restores it.
+ * Unpacking is synchronous, so the current reviver is a variable of this module; nested unpacking
+ * saves and restores it.
  */
 import { types } from "node:util";
 import { addExtension } from "msgpackr/pack";
@@ -11,7 +12,7 @@ import { Links } from "./links.ts";
 import { defineOwn, putTogether } from "./lists.ts";
 import { serializers } from "./serializers.ts";
 
-/** What has an `id` is a part of itself, and mentioned there as "later". */
+/** An object with an `id` contains itself; the inner mention is "later". */
 export type SpecialContent =
   | readonly ["reference", unknown]
   | readonly ["error", unknown, id?: number]
@@ -29,7 +30,7 @@ export type SpecialContent =
   | readonly ["negative-zero"]
   | readonly ["text", Uint8Array];
 
-/** Stands for what msgpackr must not see itself. */
+/** Takes the place of a value that msgpackr must not see. */
 export class Special {
   content: SpecialContent;
   constructor(content: SpecialContent) {
@@ -37,21 +38,24 @@ export class Special {
   }
 }
 
-/** What one decoding knows. */
+/** The context of one decoding. */
 export interface Reviver {
   readonly buffers: readonly SharedArrayBuffer[];
   readonly slots: readonly unknown[];
   readonly reference: (data: unknown) => object;
   readonly failure: (failure: FailureData) => Error;
-  /** What cannot be revived here comes as a text that says so. */
+  /** Whether parts that cannot be revived become texts that say so. */
   readonly isLenient?: boolean;
-  /** Only refs are wanted: whoever passes a value on need not have the classes inside it. */
+  /**
+   * Whether only refs are wanted: a host that passes a value on need not have the classes inside
+   * it.
+   */
   readonly referencesOnly: boolean;
 }
 
 let current: Reviver | undefined;
 const noLinks = undefined as Links | undefined;
-/** Made when something in the value is a part of itself. */
+/** Links of the current decoding; made when an object contains itself. */
 let links: Links | undefined = noLinks;
 
 /** Runs `unpack`, whose specials are revived by `reviver`. */
@@ -77,14 +81,14 @@ function noted<T>(id: unknown, value: T): T {
 
 addExtension({
   Class: Special,
-  // "R"; a number of msgpack's range for applications that msgpackr does not use itself.
+  // "R", a number of msgpack's application range that msgpackr does not use.
   type: 0x52,
   write: (special: Special) => special.content,
   read: (content: SpecialContent) =>
     current?.isLenient === true ? reviveLeniently(content) : revive(content),
 });
 
-/** Holds the place of a top-level ObjectRef argument whose value travels beside the arguments. */
+/** Marks a top-level ObjectRef argument whose value travels beside the arguments. */
 export function slot(index: number): object {
   return new Special(["slot", index]);
 }
@@ -95,13 +99,13 @@ type ViewConstructor = new (
   length: number,
 ) => ArrayBufferView;
 
-/** Float16Array is there from Node 24 on. */
+/** Float16Array exists from Node 24 on. */
 const { Float16Array } = globalThis as unknown as { readonly Float16Array?: ViewConstructor };
 
 const viewConstructors: Readonly<
   Record<string, ViewConstructor & { readonly BYTES_PER_ELEMENT?: number }>
 > = {
-  // Names come from peers: they find nothing but these.
+  // Names come from peers: without a prototype they find only these classes.
   __proto__: null as never,
   Int8Array,
   Uint8Array,
@@ -201,7 +205,7 @@ function revive(content: SpecialContent): unknown {
   }
 }
 
-/** An index that a peer named: nothing else of a list is within its reach. */
+/** Returns an item by an index that a peer named; other properties of the list are out of reach. */
 function at<T>(list: readonly T[], index: unknown, what: string): T {
   if (typeof index !== "number" || !(index >= 0 && index < list.length)) {
     throw new RaySystemError(`${what} ${String(index)} did not arrive`);
@@ -209,7 +213,7 @@ function at<T>(list: readonly T[], index: unknown, what: string): T {
   return list[index] as T;
 }
 
-/** What only says that it is long would be made that long. */
+/** Refuses data that only claims a length, because a view of it would be that long. */
 function bytesOf(value: unknown): Uint8Array {
   if (!(value instanceof Uint8Array)) throw new RaySystemError("bytes that are none");
   return value;
